@@ -1,0 +1,73 @@
+# Finds LLVM and MLIR 22 and defines
+#   mlafix_mlir                      the one INTERFACE target through which compiler code uses LLVM and MLIR
+#   mlafix_mlir_library(NAME src...) a static library of ours that uses it
+#
+# Debian's MLIR CMake helpers link static archives beside libMLIR.so (two copies of every global), hence plain
+# libraries and one interface target. `find_package(MLIR 22)` is refused by Debian's version file: 22.1 is not.
+find_package(MLIR 22.1 REQUIRED CONFIG
+             PATHS /usr/lib/llvm-22 "$ENV{LLVM_PREFIX}" PATH_SUFFIXES lib/cmake/mlir)
+message(STATUS "MLIR ${LLVM_PACKAGE_VERSION} in ${MLIR_DIR}")
+
+list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+include(TableGen)
+include(AddLLVM)
+include(AddMLIR)
+
+add_library(mlafix_mlir INTERFACE)
+target_include_directories(mlafix_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+separate_arguments(_mlafix_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_definitions(mlafix_mlir INTERFACE ${_mlafix_llvm_definitions})
+# Debian builds LLVM with RTTI and without exceptions.
+target_compile_options(mlafix_mlir INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
+
+if(MLAFIX_STATIC_LLVM)
+  # Every exported MLIR archive names the LLVM dylib in its interface: drop it, or the process gets two LLVMs.
+  get_property(_mlafix_mlir_libs GLOBAL PROPERTY MLIR_ALL_LIBS)
+  set(_mlafix_static_mlir
+      MLIRArithDialect MLIRArithToLLVM MLIRArithTransforms MLIRBuiltinToLLVMIRTranslation MLIRControlFlowDialect
+      MLIRControlFlowToLLVM MLIRConvertToLLVMPass MLIRDLTIDialect MLIRFuncDialect MLIRGPUDialect
+      MLIRIR MLIRIndexDialect MLIRIndexToLLVM MLIRLLVMCommonConversion MLIRLLVMDialect MLIRLLVMToLLVMIRTranslation
+      MLIRMathDialect MLIRMathToLLVM MLIRMathTransforms MLIRMemRefDialect MLIRNVVMDialect MLIRNVVMToLLVM
+      MLIRNVVMToLLVMIRTranslation MLIROptLib MLIRPass MLIRReconcileUnrealizedCasts MLIRSCFDialect MLIRSCFToControlFlow
+      MLIRSCFTransforms MLIRSideEffectInterfaces MLIRSupport MLIRTensorDialect MLIRTransformUtils MLIRTransforms
+      MLIRTranslateLib MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorTransforms
+      MLIRTargetLLVMIRExport MLIRGPUToNVVMTransforms)
+  function(_mlafix_strip_dylibs target seen)
+    if(NOT TARGET ${target})
+      return()
+    endif()
+    get_property(_done GLOBAL PROPERTY _mlafix_stripped_${target})
+    if(_done)
+      return()
+    endif()
+    set_property(GLOBAL PROPERTY _mlafix_stripped_${target} TRUE)
+    get_target_property(_libs ${target} INTERFACE_LINK_LIBRARIES)
+    if(NOT _libs)
+      return()
+    endif()
+    list(REMOVE_ITEM _libs LLVM MLIR "\$<LINK_ONLY:LLVM>" "\$<LINK_ONLY:MLIR>")
+    set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${_libs}")
+    foreach(_lib IN LISTS _libs)
+      _mlafix_strip_dylibs("${_lib}" "")
+    endforeach()
+  endfunction()
+  foreach(_lib IN LISTS _mlafix_static_mlir)
+    _mlafix_strip_dylibs(${_lib} "")
+  endforeach()
+  llvm_map_components_to_libnames(_mlafix_static_llvm
+    Core Support Target Passes CodeGen MC Analysis TransformUtils JITLink OrcJIT Object
+    NVPTXCodeGen NVPTXDesc NVPTXInfo X86CodeGen X86Desc X86Info X86AsmParser)
+  target_link_libraries(mlafix_mlir INTERFACE ${_mlafix_static_mlir} ${_mlafix_static_llvm})
+  target_link_options(mlafix_mlir INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+else()
+  target_link_libraries(mlafix_mlir INTERFACE MLIR LLVM)
+endif()
+
+function(mlafix_mlir_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC mlafix_mlir ${ARG_LINK})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+endfunction()
