@@ -1,0 +1,349 @@
+//===- runtime.hpp - C++ wrapper of the mlafix runtime ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Header-only C++17 over runtime.h: ownership by scope, errors as exceptions.
+//
+//   auto unit = mlafix::Unit::load("merge.mlafix");
+//   auto merge = unit.kernel("merge_attn_states", "D=128,T=bf16");
+//   merge.launch({mlafix::Tensor::contiguous(out, MLAFIX_BF16, {n, 128, 128}),
+//                 ..., contextRows}, mlafix::cuda(0), stream);
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_HPP
+#define MLAFIX_RUNTIME_HPP
+
+#include "runtime.h"
+
+#include <array>
+#include <initializer_list>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace mlafix {
+
+/// A call of the runtime that failed: its status and its message.
+class Error : public std::runtime_error {
+public:
+  Error(mlafix_status status, const std::string &message)
+      : std::runtime_error(message), statusValue(status) {}
+  mlafix_status status() const noexcept { return statusValue; }
+
+private:
+  mlafix_status statusValue;
+};
+
+/// Throws Error with the thread's last message unless `status` is MLAFIX_OK.
+inline void check(mlafix_status status) {
+  if (status != MLAFIX_OK)
+    throw Error(status, mlafix_last_error());
+}
+
+inline mlafix_device cpu() noexcept { return {MLAFIX_CPU, 0}; }
+inline mlafix_device cuda(int32_t ordinal) noexcept {
+  return {MLAFIX_CUDA, ordinal};
+}
+
+/// Number of CUDA devices; 0 where there is no driver.
+inline int32_t cudaDeviceCount() noexcept {
+  int32_t count = 0;
+  return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
+}
+
+/// A view of memory that somebody else owns. Sizes and strides in elements.
+class Tensor {
+public:
+  /// No tensor: an optional argument left out.
+  static Tensor none() { return Tensor(); }
+
+  /// Row-major without gaps.
+  static Tensor contiguous(const void *data, mlafix_dtype dtype,
+                           const std::vector<int64_t> &sizes,
+                           mlafix_device device = cpu()) {
+    std::vector<int64_t> strides(sizes.size());
+    int64_t stride = 1;
+    for (size_t i = sizes.size(); i-- > 0;) {
+      strides[i] = stride;
+      // A wrapped product is no stride; the runtime checks the size itself.
+      stride = static_cast<int64_t>(static_cast<uint64_t>(stride) *
+                                    static_cast<uint64_t>(sizes[i]));
+    }
+    return strided(data, dtype, sizes, strides, device);
+  }
+
+  static Tensor strided(const void *data, mlafix_dtype dtype,
+                        const std::vector<int64_t> &sizes,
+                        const std::vector<int64_t> &strides,
+                        mlafix_device device = cpu()) {
+    if (sizes.size() != strides.size() || sizes.size() > MLAFIX_MAX_DIMS)
+      throw Error(MLAFIX_INVALID_ARGUMENT,
+                  "expected at most " + std::to_string(MLAFIX_MAX_DIMS) +
+                      " sizes and as many strides, got " +
+                      std::to_string(sizes.size()) + " sizes and " +
+                      std::to_string(strides.size()) + " strides");
+    Tensor tensor;
+    tensor.present = true;
+    tensor.data = const_cast<void *>(data);
+    tensor.dtype = dtype;
+    tensor.device = device;
+    tensor.ndim = static_cast<uint32_t>(sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      tensor.sizes[i] = sizes[i];
+      tensor.strides[i] = strides[i];
+    }
+    return tensor;
+  }
+
+  bool isPresent() const noexcept { return present; }
+
+  /// The C view; valid while this object neither moves nor changes.
+  mlafix_tensor view() const noexcept {
+    mlafix_tensor out = MLAFIX_TENSOR_INIT;
+    out.dtype = dtype;
+    out.ndim = ndim;
+    out.device = device;
+    out.data = data;
+    out.sizes = sizes.data();
+    out.strides = strides.data();
+    return out;
+  }
+
+private:
+  Tensor() = default;
+  bool present = false;
+  int32_t dtype = 0;
+  uint32_t ndim = 0;
+  mlafix_device device = {MLAFIX_CPU, 0};
+  void *data = nullptr;
+  std::array<int64_t, MLAFIX_MAX_DIMS> sizes{};
+  std::array<int64_t, MLAFIX_MAX_DIMS> strides{};
+};
+
+/// One argument: a Tensor, an integer, a float or a bool. An integer becomes an
+/// i32 where the kernel wants one and the value fits, else an i64.
+class Arg {
+public:
+  Arg(const Tensor &tensor) : kind(MLAFIX_ARG_TENSOR), tensor(tensor) {}
+  Arg(bool value) : kind(MLAFIX_ARG_BOOL) { integer = value; }
+  Arg(float value) : kind(MLAFIX_ARG_F32) { real = value; }
+  Arg(double value) : kind(MLAFIX_ARG_F32) { real = static_cast<float>(value); }
+  template <typename T,
+            typename = std::enable_if_t<std::is_integral<T>::value &&
+                                        !std::is_same<T, bool>::value>>
+  Arg(T value) : kind(MLAFIX_ARG_I64) {
+    integer = static_cast<int64_t>(value);
+  }
+
+  /// The C argument for a parameter of kind `wanted`; `storage` keeps the view.
+  mlafix_arg pack(int32_t wanted, mlafix_tensor &storage) const noexcept {
+    mlafix_arg out{};
+    out.struct_size = sizeof(out);
+    out.kind = kind;
+    switch (kind) {
+    case MLAFIX_ARG_TENSOR:
+      storage = tensor.view();
+      out.value.tensor = tensor.isPresent() ? &storage : nullptr;
+      break;
+    case MLAFIX_ARG_F32:
+      out.value.f32 = real;
+      break;
+    case MLAFIX_ARG_BOOL:
+      out.value.boolean = static_cast<uint8_t>(integer);
+      break;
+    default:
+      out.value.i64 = integer;
+      if (wanted == MLAFIX_ARG_I32 &&
+          integer == static_cast<int32_t>(integer)) {
+        out.kind = MLAFIX_ARG_I32;
+        out.value.i32 = static_cast<int32_t>(integer);
+      }
+    }
+    return out;
+  }
+
+private:
+  int32_t kind;
+  Tensor tensor = Tensor::none();
+  int64_t integer = 0;
+  float real = 0;
+};
+
+namespace detail {
+struct UnitDeleter {
+  void operator()(mlafix_unit *unit) const noexcept {
+    mlafix_unit_destroy(unit);
+  }
+};
+struct BoundDeleter {
+  void operator()(mlafix_bound *bound) const noexcept {
+    mlafix_bound_destroy(bound);
+  }
+};
+
+/// The C arguments of one call, on the stack.
+class PackedArgs {
+public:
+  PackedArgs(const mlafix_kernel *kernel, const Arg *args, size_t count)
+      : count(static_cast<uint32_t>(count)) {
+    if (count > MLAFIX_MAX_ARGS)
+      throw Error(MLAFIX_INVALID_ARGUMENT,
+                  "expected at most " + std::to_string(MLAFIX_MAX_ARGS) +
+                      " arguments, got " + std::to_string(count));
+    for (size_t i = 0; i < count; ++i) {
+      mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
+      // Past the end: the launch itself says how many are expected.
+      if (i < mlafix_kernel_num_args(kernel))
+        check(mlafix_kernel_arg_info(kernel, static_cast<uint32_t>(i), &info));
+      values[i] = args[i].pack(info.kind, views[i]);
+    }
+  }
+  const mlafix_arg *data() const noexcept { return values; }
+  uint32_t size() const noexcept { return count; }
+
+private:
+  uint32_t count;
+  mlafix_arg values[MLAFIX_MAX_ARGS];
+  mlafix_tensor views[MLAFIX_MAX_ARGS];
+};
+} // namespace detail
+
+/// A kernel with checked arguments, to launch many times. Keeps its unit alive.
+class Bound {
+public:
+  /// New data pointers, one per argument (those of scalars are ignored).
+  void setPointers(const std::vector<void *> &pointers) {
+    check(mlafix_bound_set_pointers(handle.get(), pointers.data(),
+                                    static_cast<uint32_t>(pointers.size())));
+  }
+  /// `stream`: a CUstream or cudaStream_t; nullptr on the CPU.
+  void launch(void *stream = nullptr, uint32_t flags = 0) const {
+    check(mlafix_bound_launch(handle.get(), stream, flags));
+  }
+  /// Function, packed parameters and geometry, for hand-built graphs.
+  mlafix_launch_info info() const {
+    mlafix_launch_info out = MLAFIX_LAUNCH_INFO_INIT;
+    check(mlafix_bound_launch_info(handle.get(), &out));
+    return out;
+  }
+  mlafix_bound *get() const noexcept { return handle.get(); }
+
+private:
+  friend class Kernel;
+  Bound(std::shared_ptr<mlafix_unit> unit, mlafix_bound *bound)
+      : unit(std::move(unit)), handle(bound) {}
+  std::shared_ptr<mlafix_unit> unit; // destroyed after the handle
+  std::unique_ptr<mlafix_bound, detail::BoundDeleter> handle;
+};
+
+/// One kernel of a unit; keeps the unit alive.
+class Kernel {
+public:
+  const char *name() const noexcept { return mlafix_kernel_name(handle); }
+  const char *bindings() const noexcept {
+    return mlafix_kernel_bindings(handle);
+  }
+  uint32_t numArgs() const noexcept { return mlafix_kernel_num_args(handle); }
+  mlafix_arg_info arg(uint32_t index) const {
+    mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
+    check(mlafix_kernel_arg_info(handle, index, &info));
+    return info;
+  }
+  /// Which code runs on `device`; prepares the unit there.
+  mlafix_code_info code(mlafix_device device) const {
+    mlafix_code_info info = MLAFIX_CODE_INFO_INIT;
+    check(mlafix_kernel_code_info(handle, device, &info));
+    return info;
+  }
+
+  void launch(std::initializer_list<Arg> args, mlafix_device device = cpu(),
+              void *stream = nullptr, uint32_t flags = 0) const {
+    launch(args.begin(), args.size(), device, stream, flags);
+  }
+  void launch(const std::vector<Arg> &args, mlafix_device device = cpu(),
+              void *stream = nullptr, uint32_t flags = 0) const {
+    launch(args.data(), args.size(), device, stream, flags);
+  }
+  /// Only the checks of launch; throws what launch would.
+  void validate(const std::vector<Arg> &args, mlafix_device device = cpu(),
+                uint32_t flags = 0) const {
+    detail::PackedArgs packed(handle, args.data(), args.size());
+    check(mlafix_validate(handle, packed.data(), packed.size(), device, flags));
+  }
+  Bound bind(const std::vector<Arg> &args, mlafix_device device = cpu(),
+             uint32_t flags = 0) const {
+    detail::PackedArgs packed(handle, args.data(), args.size());
+    mlafix_bound *bound = nullptr;
+    check(mlafix_bind(handle, packed.data(), packed.size(), device, flags,
+                      &bound));
+    return Bound(unit, bound);
+  }
+  const mlafix_kernel *get() const noexcept { return handle; }
+
+private:
+  friend class Unit;
+  Kernel(std::shared_ptr<mlafix_unit> unit, const mlafix_kernel *kernel)
+      : unit(std::move(unit)), handle(kernel) {}
+  void launch(const Arg *args, size_t count, mlafix_device device, void *stream,
+              uint32_t flags) const {
+    detail::PackedArgs packed(handle, args, count);
+    check(mlafix_launch(handle, packed.data(), packed.size(), device, stream,
+                        flags));
+  }
+  std::shared_ptr<mlafix_unit> unit;
+  const mlafix_kernel *handle;
+};
+
+/// A loaded unit.
+class Unit {
+public:
+  static Unit load(const std::string &path,
+                   const mlafix_load_options *options = nullptr) {
+    mlafix_unit *unit = nullptr;
+    check(mlafix_unit_load_file(path.c_str(), options, &unit));
+    return Unit(unit);
+  }
+  /// From memory; the bytes are copied.
+  static Unit load(const void *bytes, size_t size,
+                   const mlafix_load_options *options = nullptr) {
+    mlafix_unit *unit = nullptr;
+    check(mlafix_unit_load_memory(bytes, size, options, &unit));
+    return Unit(unit);
+  }
+
+  /// The kernel of that name; `bindings` ("D=128,T=bf16") choose among several.
+  Kernel kernel(const std::string &name,
+                const std::string &bindings = "") const {
+    const mlafix_kernel *kernel = nullptr;
+    check(mlafix_unit_find_kernel(handle.get(), name.c_str(), bindings.c_str(),
+                                  &kernel));
+    return Kernel(handle, kernel);
+  }
+  std::vector<Kernel> kernels() const {
+    std::vector<Kernel> all;
+    for (uint32_t i = 0; i < mlafix_unit_num_kernels(handle.get()); ++i)
+      all.push_back(Kernel(handle, mlafix_unit_kernel_at(handle.get(), i)));
+    return all;
+  }
+  const char *producer() const noexcept {
+    return mlafix_unit_producer(handle.get());
+  }
+  void prepare(mlafix_device device) const {
+    check(mlafix_unit_prepare(handle.get(), device));
+  }
+  mlafix_unit *get() const noexcept { return handle.get(); }
+
+private:
+  explicit Unit(mlafix_unit *unit) : handle(unit, detail::UnitDeleter()) {}
+  std::shared_ptr<mlafix_unit> handle;
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_RUNTIME_HPP
