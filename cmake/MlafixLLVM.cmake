@@ -8,6 +8,10 @@ find_package(MLIR 22.1 REQUIRED CONFIG
              PATHS /usr/lib/llvm-22 "$ENV{LLVM_PREFIX}" PATH_SUFFIXES lib/cmake/mlir)
 message(STATUS "MLIR ${LLVM_PACKAGE_VERSION} in ${MLIR_DIR}")
 
+# MLIR compares traits by type ids that must be one per process: hidden visibility gives our libraries their own.
+set(CMAKE_CXX_VISIBILITY_PRESET default)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN OFF)
+
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
 include(AddLLVM)

@@ -1,0 +1,290 @@
+//===- Mlafix.cpp - dialect, attributes, types -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Mlafix.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+#include "dialect/MlafixDialect.cpp.inc"
+#include "dialect/MlafixEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/MlafixAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialect/MlafixTypes.cpp.inc"
+
+void MlafixDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialect/MlafixAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialect/MlafixTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/MlafixOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// #mlafix.dim
+//===----------------------------------------------------------------------===//
+
+DimAttr DimAttr::get(MLIRContext *context, StringRef name) {
+  return Base::get(context, StringAttr::get(context, name));
+}
+
+DimAttr DimAttr::get(MLIRContext *context, int64_t size) {
+  return Base::get(context, IntegerAttr::get(IntegerType::get(context, 64), size));
+}
+
+bool DimAttr::isBound() const { return isa<IntegerAttr>(getValue()); }
+
+int64_t DimAttr::getSize() const {
+  auto size = dyn_cast<IntegerAttr>(getValue());
+  return size ? size.getInt() : ShapedType::kDynamic;
+}
+
+StringRef DimAttr::getName() const {
+  auto name = dyn_cast<StringAttr>(getValue());
+  return name ? name.getValue() : StringRef();
+}
+
+std::string DimAttr::str() const {
+  return isBound() ? std::to_string(getSize()) : "\"" + getName().str() + "\"";
+}
+
+LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError, Attribute value) {
+  if (auto size = dyn_cast_if_present<IntegerAttr>(value)) {
+    if (size.getInt() >= 1)
+      return success();
+    return emitError() << "expected a dim of at least 1, got " << size.getInt();
+  }
+  auto name = dyn_cast_if_present<StringAttr>(value);
+  if (!name || name.getValue().empty())
+    return emitError() << "expected a dim's name or size, got "
+                       << (name ? "an empty name" : "another attribute");
+  return success();
+}
+
+/// dim ::= string | integer
+static FailureOr<DimAttr> parseDim(AsmParser &parser) {
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  auto emitError = [&] { return parser.emitError(loc); };
+  int64_t size;
+  OptionalParseResult number = parser.parseOptionalInteger(size);
+  Attribute value;
+  if (number.has_value()) {
+    if (failed(*number))
+      return failure();
+    value = IntegerAttr::get(parser.getBuilder().getI64Type(), size);
+  } else {
+    std::string name;
+    if (failed(parser.parseOptionalString(&name)))
+      return emitError() << "expected a dim: a name in quotes or a size";
+    value = parser.getBuilder().getStringAttr(name);
+  }
+  if (failed(DimAttr::verify(emitError, value)))
+    return failure();
+  if (auto text = dyn_cast<StringAttr>(value))
+    return DimAttr::get(parser.getContext(), text.getValue());
+  return DimAttr::get(parser.getContext(), cast<IntegerAttr>(value).getInt());
+}
+
+Attribute DimAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  FailureOr<DimAttr> dim = parseDim(parser);
+  if (failed(dim) || parser.parseGreater())
+    return {};
+  return *dim;
+}
+
+static void printDim(AsmPrinter &printer, DimAttr dim) {
+  if (dim.isBound())
+    printer << dim.getSize();
+  else
+    printer.printString(dim.getName());
+}
+
+void DimAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printDim(printer, *this);
+  printer << '>';
+}
+
+LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t lanes, int64_t packs,
+                                 int64_t pack, int64_t rows) {
+  if (lanes < 1 || !llvm::isPowerOf2_64(lanes) || lanes > 1024)
+    return emitError() << "expected a power of two of lanes, at most 1024, got " << lanes;
+  if (pack < 1 || !llvm::isPowerOf2_64(pack))
+    return emitError() << "expected a power of two of elements in a pack, got " << pack;
+  if (packs < 1 || rows < 1)
+    return emitError() << "expected at least one pack and one row, got packs = " << packs << ", rows = " << rows;
+  if (lanes * rows > 1024)
+    return emitError() << "expected at most 1024 threads in a block, got lanes * rows = " << lanes * rows;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// !mlafix.state
+//===----------------------------------------------------------------------===//
+
+Type StateType::parse(AsmParser &parser) {
+  if (parser.parseLess())
+    return {};
+  FailureOr<DimAttr> dim = parseDim(parser);
+  if (failed(dim) || parser.parseComma())
+    return {};
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  // `2` is no keyword, so the two bases are parsed in two ways.
+  LogBase base;
+  int64_t number;
+  OptionalParseResult integer = parser.parseOptionalInteger(number);
+  if (integer.has_value()) {
+    if (failed(*integer))
+      return {};
+    if (number != 2) {
+      parser.emitError(loc) << "expected base e or 2, got " << number;
+      return {};
+    }
+    base = LogBase::Two;
+  } else {
+    StringRef keyword;
+    if (failed(parser.parseOptionalKeyword(&keyword)) || keyword != "e") {
+      parser.emitError(loc) << "expected base e or 2" << (keyword.empty() ? "" : ", got ") << keyword;
+      return {};
+    }
+    base = LogBase::E;
+  }
+  if (parser.parseGreater())
+    return {};
+  return StateType::get(parser.getContext(), *dim, base);
+}
+
+void StateType::print(AsmPrinter &printer) const {
+  printer << '<';
+  printDim(printer, getDim());
+  printer << ", " << (getBase() == LogBase::E ? "e" : "2") << '>';
+}
+
+RankedTensorType StateType::getTileType() const { return getRowTileType(getDim(), Float32Type::get(getContext())); }
+
+//===----------------------------------------------------------------------===//
+// Row tiles and dtypes
+//===----------------------------------------------------------------------===//
+
+bool mlafix::isRowTile(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getRank() == 1 && isa_and_nonnull<DimAttr>(tensor.getEncoding()) &&
+         cast<DimAttr>(tensor.getEncoding()).getSize() == tensor.getDimSize(0);
+}
+
+RankedTensorType mlafix::getRowTileType(DimAttr dim, Type elementType) {
+  return RankedTensorType::get({dim.getSize()}, elementType, dim);
+}
+
+DimAttr mlafix::getTileDim(Type tile) { return cast<DimAttr>(cast<RankedTensorType>(tile).getEncoding()); }
+
+BlockArgument mlafix::getKernelArgument(Value memref) {
+  auto argument = dyn_cast<BlockArgument>(memref);
+  if (argument && isa_and_nonnull<KernelOp>(argument.getOwner()->getParentOp()))
+    return argument;
+  return {};
+}
+
+DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
+  BlockArgument argument = getKernelArgument(memref);
+  auto type = dyn_cast<MemRefType>(memref.getType());
+  if (!argument || !type || position >= type.getRank())
+    return {};
+  if (!type.isDynamicDim(position))
+    return DimAttr::get(memref.getContext(), type.getDimSize(position));
+  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  ArrayAttr dims = kernel.getArgDims(argument.getArgNumber());
+  if (!dims || position >= dims.size())
+    return {};
+  StringRef name = cast<StringAttr>(dims[position]).getValue();
+  return name.empty() ? DimAttr() : DimAttr::get(memref.getContext(), name);
+}
+
+namespace {
+struct DTypeRow {
+  StringRef name;
+  int64_t bytes;
+  StringRef mlir;
+};
+constexpr DTypeRow kDTypes[] = {
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR) {NAME, BYTES, MLIR},
+#include "mlafix/DTypes.def"
+};
+
+/// `type` as MLIR spells it.
+std::string spell(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+} // namespace
+
+StringRef mlafix::getDTypeName(Type type) {
+  if (type.isIndex())
+    return "index";
+  std::string text = spell(type);
+  for (const DTypeRow &row : kDTypes)
+    if (row.mlir == text)
+      return row.name;
+  return {};
+}
+
+Type mlafix::getDTypeByName(MLIRContext *context, StringRef name) {
+  for (const DTypeRow &row : kDTypes) {
+    if (row.name != name)
+      continue;
+    Builder b(context);
+    return llvm::StringSwitch<Type>(row.mlir)
+        .Case("bf16", b.getBF16Type())
+        .Case("f16", b.getF16Type())
+        .Case("f32", b.getF32Type())
+        .Case("f8E4M3FN", b.getType<Float8E4M3FNType>())
+        .Case("i1", b.getI1Type())
+        .Case("i8", b.getI8Type())
+        .Case("ui8", IntegerType::get(context, 8, IntegerType::Unsigned))
+        .Case("i32", b.getI32Type())
+        .Case("i64", b.getI64Type())
+        .Default(Type());
+  }
+  return {};
+}
+
+std::string mlafix::listDTypes() {
+  std::string list;
+  for (const DTypeRow &row : kDTypes)
+    list += (list.empty() ? "" : ", ") + row.name.str();
+  return list;
+}
+
+int64_t mlafix::getDTypeBytes(Type type) {
+  StringRef name = getDTypeName(type);
+  for (const DTypeRow &row : kDTypes)
+    if (row.name == name)
+      return row.bytes;
+  return type.isIndex() ? 8 : 0;
+}
+
+Type mlafix::getComputeType(Type type) { return isa<FloatType>(type) ? Float32Type::get(type.getContext()) : type; }

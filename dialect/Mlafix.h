@@ -1,0 +1,78 @@
+//===- Mlafix.h - the mlafix dialect -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_DIALECT_MLAFIX_H
+#define MLAFIX_DIALECT_MLAFIX_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlafix {
+
+/// The base of a log-sum-exp (N8).
+enum class LogBase { E, Two };
+
+/// Whether `type` is a row tile: a rank-1 tensor whose encoding is a DimAttr.
+bool isRowTile(mlir::Type type);
+
+} // namespace mlafix
+
+#include "dialect/MlafixEnums.h.inc"
+
+#include "dialect/MlafixDialect.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialect/MlafixAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialect/MlafixTypes.h.inc"
+
+#define GET_OP_CLASSES
+#include "dialect/MlafixOps.h.inc"
+
+namespace mlafix {
+
+/// Names of the argument attributes of a kernel.
+inline constexpr llvm::StringLiteral kDimsAttr = "mlafix.dims";
+inline constexpr llvm::StringLiteral kDTypeAttr = "mlafix.dtype";
+inline constexpr llvm::StringLiteral kAccessAttr = "mlafix.access";
+inline constexpr llvm::StringLiteral kOptionalAttr = "mlafix.optional";
+inline constexpr llvm::StringLiteral kAtMostAttr = "mlafix.at_most";
+
+/// The row tile of a dim: tensor<size x element, #mlafix.dim<…>>.
+mlir::RankedTensorType getRowTileType(DimAttr dim, mlir::Type elementType);
+/// The dim of a row tile.
+DimAttr getTileDim(mlir::Type tile);
+
+/// The kernel argument that `memref` is, or null.
+mlir::BlockArgument getKernelArgument(mlir::Value memref);
+/// The dim that `memref`, a kernel argument, has at `position`: its name, or its number when static. Null elsewhere.
+DimAttr getArgumentDim(mlir::Value memref, unsigned position);
+
+/// `type` as units spell it ("bf16", "index"), or empty if it is none that the language has.
+llvm::StringRef getDTypeName(mlir::Type type);
+/// The MLIR type of a dtype name, or null.
+mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
+/// All names of the dtype table, separated by ", ".
+std::string listDTypes();
+/// Bytes of an element of `type` in memory.
+int64_t getDTypeBytes(mlir::Type type);
+/// What a value read from memory of `type` is in a body: floats widen to f32 (N7).
+mlir::Type getComputeType(mlir::Type type);
+
+/// The kernel's signature as units carry it (docs/UnitFormat.md: name, bindings, args, aliases).
+mlir::DictionaryAttr getSignature(KernelOp kernel);
+
+} // namespace mlafix
+
+#endif // MLAFIX_DIALECT_MLAFIX_H

@@ -1,0 +1,81 @@
+//===- MlafixAttrs.td - attributes -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ATTRS
+#define MLAFIX_ATTRS
+
+include "dialect/MlafixDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Mlafix_Attr<string name, string attrMnemonic> : AttrDef<Mlafix_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
+  let summary = "a named dim, or the size it was bound to";
+  let description = [{
+    Marks a rank-1 tensor as a row tile, and says which dim runs along it: a name in a generic source, a number once
+    `mlafix-specialize` has bound the name.
+
+    ```mlir
+    tensor<?xf32, #mlafix.dim<"D">>
+    tensor<128xf32, #mlafix.dim<128>>
+    ```
+  }];
+  let parameters = (ins "::mlir::Attribute":$value);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static DimAttr get(::mlir::MLIRContext *context, ::llvm::StringRef name);
+    static DimAttr get(::mlir::MLIRContext *context, int64_t size);
+    /// Whether the dim has been bound to a number.
+    bool isBound() const;
+    /// The number, or ShapedType::kDynamic while unbound.
+    int64_t getSize() const;
+    /// The name; empty once bound.
+    ::llvm::StringRef getName() const;
+    /// `"D"` or `128`, as diagnostics spell it.
+    std::string str() const;
+  }];
+  let skipDefaultBuilders = 1;
+}
+
+def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
+  let summary = "how a row is shared out: written by `mlafix-plan-layout`";
+  let description = [{
+    `pack` consecutive elements are moved by one access; `lanes` threads share a row, and lane `l` holds the elements
+    `[(p * lanes + l) * pack, … + pack)` of it for each of its `packs` packs `p`; a thread block works on `rows` rows.
+
+    ```mlir
+    #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
+    ```
+  }];
+  let parameters = (ins "int64_t":$lanes, "int64_t":$packs, "int64_t":$pack, "int64_t":$rows);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Threads of a block.
+    int64_t getThreads() const { return getLanes() * getRows(); }
+    /// Packs a lane holds of a row tile of `size` elements.
+    int64_t packsFor(int64_t size) const {
+      int64_t step = getLanes() * getPack();
+      return (size + step - 1) / step;
+    }
+  }];
+}
+
+def Mlafix_ReduceKind : I32EnumAttr<"ReduceKind", "how a row is reduced", [
+    I32EnumAttrCase<"add", 0>, I32EnumAttrCase<"max", 1>, I32EnumAttrCase<"min", 2>]> {
+  let cppNamespace = "::mlafix";
+  let genSpecializedAttr = 0;
+}
+def Mlafix_ReduceKindAttr : EnumAttr<Mlafix_Dialect, Mlafix_ReduceKind, "reduce_kind"> {
+  let assemblyFormat = "$value";
+}
+
+#endif // MLAFIX_ATTRS

@@ -1,0 +1,39 @@
+//===- MlafixTypes.td - types -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TYPES
+#define MLAFIX_TYPES
+
+include "dialect/MlafixAttrs.td"
+
+def Mlafix_StateType : TypeDef<Mlafix_Dialect, "State"> {
+  let mnemonic = "state";
+  let summary = "a partial attention state: an element of the monoid";
+  let description = [{
+    The pair of a normalised output row of `D` elements and the log-sum-exp of the scores it was computed from, in base e or
+    base 2 (N8). While being merged it is a triple (running maximum, sum, unnormalised accumulator), all f32 (N7), so a chain of merges
+    normalises once, at the store.
+
+    ```mlir
+    !mlafix.state<"D", e>
+    !mlafix.state<128, 2>
+    ```
+  }];
+  let parameters = (ins "DimAttr":$dim, "LogBase":$base);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// The row tile that the payload is.
+    ::mlir::RankedTensorType getTileType() const;
+  }];
+}
+
+// A rank-1 tensor whose encoding is a #mlafix.dim.
+def Mlafix_RowTile : Type<CPred<"::mlafix::isRowTile($_self)">, "row tile", "::mlir::RankedTensorType">;
+def Mlafix_Scalar : AnyTypeOf<[F32, I1, I<8>, UI8, I32, I64, Index], "scalar">;
+def Mlafix_Value : AnyTypeOf<[Mlafix_RowTile, Mlafix_Scalar], "row tile or scalar">;
+
+#endif // MLAFIX_TYPES
