@@ -19,6 +19,8 @@ include(AddMLIR)
 
 add_library(mlafix_mlir INTERFACE)
 target_include_directories(mlafix_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+# Headers are named from the root: "dialect/Mlafix.h", and the generated "dialect/MlafixOps.h.inc".
+target_include_directories(mlafix_mlir INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR})
 separate_arguments(_mlafix_llvm_definitions NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_definitions(mlafix_mlir INTERFACE ${_mlafix_llvm_definitions})
 # Debian builds LLVM with RTTI and without exceptions.

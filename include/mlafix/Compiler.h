@@ -1,0 +1,97 @@
+//===- Compiler.h - kernels in the DSL to code ------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The compiler as one function. The tools and the Python package call nothing
+// below it. This header needs no LLVM or MLIR header.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_COMPILER_H
+#define MLAFIX_COMPILER_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mlafix {
+
+/// What compile() makes.
+enum class Emit {
+  MLIR,   ///< text: the kernel in the LLVM dialect, as the passes leave it
+  LLVM,   ///< text: LLVM IR, optimised
+  PTX,    ///< text: GPU targets
+  Cubin,  ///< GPU targets; needs an assembler on this machine
+  Object, ///< a relocatable ELF object: CPU targets
+  Unit,   ///< a unit file: any number of kernels, bindings and targets
+};
+
+/// Where PTX is assembled. See lib/Target/Assembler.h for the search.
+enum class AssemblerKind { Any, NvJitLink, Ptxas, None };
+
+/// Values for a kernel's upper-case names: {{"H", "128"}, {"T", "bf16"}}.
+using Bindings = std::vector<std::pair<std::string, std::string>>;
+
+struct CompileOptions {
+  /// The kernel to compile; empty: all that the source holds.
+  std::string kernel;
+  /// Each kernel is compiled once for each of these; none is as one empty one.
+  std::vector<Bindings> specializations;
+  /// Names such as "sm_90" or "x86-64-v3"; "cpu" is every CPU baseline.
+  std::vector<std::string> targets;
+  Emit emit = Emit::Unit;
+  AssemblerKind assembler = AssemblerKind::Any;
+  /// A `ptxas` to prefer to everything else; may be empty.
+  std::string ptxas;
+};
+
+/// What the assembler says a GPU entry point needs.
+struct ResourceUsage {
+  std::string entry;
+  std::string target;
+  unsigned registers = 0;        ///< per thread
+  std::uint64_t localBytes = 0;  ///< per thread: stack frame and spills
+  std::uint64_t sharedBytes = 0; ///< per block, static
+};
+
+/// Time spent in one stage, in milliseconds, over everything compiled.
+struct Timing {
+  std::string stage;
+  double milliseconds = 0;
+};
+
+struct CompileResult {
+  bool ok = false;
+  /// The file that was asked for, if `ok`.
+  std::string output;
+  /// One message a paragraph, `file:line:column: error: …` where a place is
+  /// known. May hold warnings when `ok`; says why when not.
+  std::string diagnostics;
+  std::vector<ResourceUsage> resources;
+  std::vector<Timing> timings;
+};
+
+/// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
+/// `name` stands for it in messages. Every emission but a unit wants exactly
+/// one kernel, at most one choice of bindings, and one target.
+///
+/// Source that is already in the LLVM dialect and carries `mlafix.signature`
+/// (what Emit::MLIR gives) skips the passes; it is for one target and has no
+/// bindings left.
+///
+/// The same arguments give the same bytes. Safe to call from several threads.
+CompileResult compile(std::string_view source, std::string_view name,
+                      const CompileOptions &options);
+
+/// Parses "H=128,D=128,T=bf16". On failure returns false and sets `error`.
+bool parseBindings(std::string_view text, Bindings &bindings,
+                   std::string &error);
+
+} // namespace mlafix
+
+#endif // MLAFIX_COMPILER_H

@@ -1,0 +1,36 @@
+//===- CodeGen.h - a lowered kernel to code ---------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_COMPILER_CODEGEN_H
+#define MLAFIX_LIB_COMPILER_CODEGEN_H
+
+#include "lib/Compiler/Stopwatch.h"
+#include "lib/Target/Targets.h"
+#include "lib/Target/Unit.h"
+#include "mlafix/Compiler.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlafix {
+
+/// The code of one kernel, with one choice of bindings, for one target.
+struct KernelCode {
+  std::string output;           // the file, for every emission but a unit
+  llvm::json::Object signature; // for a unit: the manifest's entry
+  target::UnitCode code;        // for a unit
+  std::vector<ResourceUsage> resources;
+};
+
+/// Generates what `options.emit` asks for from `module`, in the LLVM dialect
+/// (which this consumes). Emits an error and fails where that is impossible.
+llvm::FailureOr<KernelCode> generateKernel(mlir::ModuleOp module,
+                                           const target::TargetSpec &target,
+                                           const CompileOptions &options,
+                                           Stopwatch &stopwatch);
+
+} // namespace mlafix
+
+#endif // MLAFIX_LIB_COMPILER_CODEGEN_H

@@ -1,0 +1,279 @@
+//===- Compiler.cpp - source and targets to a unit ------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlafix/Compiler.h"
+
+#include "lib/Compiler/CodeGen.h"
+#include "lib/Compiler/Dialects.h"
+#include "lib/Compiler/Pipeline.h"
+#include "lib/Target/LLVMIR.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace llvm;
+using namespace mlafix;
+using mlafix::target::TargetSpec;
+
+using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
+
+static StringRef spelling(Emit emit) {
+  switch (emit) {
+  case Emit::MLIR:
+    return "mlir";
+  case Emit::LLVM:
+    return "llvm";
+  case Emit::PTX:
+    return "ptx";
+  case Emit::Cubin:
+    return "cubin";
+  case Emit::Object:
+    return "object";
+  case Emit::Unit:
+    return "unit";
+  }
+  return "";
+}
+
+static StringRef kernelName(mlir::Operation *kernel) {
+  return mlir::SymbolTable::getSymbolName(kernel).getValue();
+}
+
+namespace {
+
+/// One call of compile(): a context, a source, and what is made of it.
+class Compilation {
+public:
+  Compilation(StringRef source, StringRef name, const CompileOptions &options)
+      : options(options), context(dialectRegistry(),
+                                  mlir::MLIRContext::Threading::DISABLED),
+        diagnosticStream(result.diagnostics) {
+    sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(source, name),
+                               SMLoc());
+    // A dump of the whole operation below each message helps no user.
+    context.printOpOnDiagnostic(false);
+  }
+
+  CompileResult run();
+
+private:
+  LogicalResult compileSource();
+  LogicalResult selectTargets();
+  LogicalResult selectKernels();
+  LogicalResult checkSingle();
+  LogicalResult compileKernel(mlir::Operation *kernel,
+                              const Bindings &bindings);
+  LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
+                      const TargetSpec &target);
+  LogicalResult generate(mlir::ModuleOp module, const TargetSpec &target,
+                         std::vector<target::UnitKernel> &kernels);
+
+  /// Reports an error that has no place in the source.
+  LogicalResult fail(const Twine &message) {
+    diagnosticStream << "error: " << message << "\n";
+    return failure();
+  }
+
+  const CompileOptions &options;
+  mlir::MLIRContext context;
+  SourceMgr sources;
+  CompileResult result;
+  raw_string_ostream diagnosticStream;
+  Stopwatch stopwatch;
+
+  OwningModule module;
+  std::vector<const TargetSpec *> targets;
+  std::vector<mlir::Operation *> kernels;
+  std::vector<target::UnitKernel> unitKernels;
+};
+
+} // namespace
+
+LogicalResult Compilation::selectTargets() {
+  if (options.targets.empty())
+    return fail("expected at least one target, got none");
+  Expected<std::vector<const TargetSpec *>> expanded =
+      target::expandTargets(options.targets);
+  if (!expanded)
+    return fail(toString(expanded.takeError()));
+  targets = std::move(*expanded);
+  for (const TargetSpec *target : targets) {
+    bool gpuOnly = options.emit == Emit::PTX || options.emit == Emit::Cubin;
+    if (gpuOnly && !target->isGPU())
+      return fail("expected a GPU target for " + spelling(options.emit) +
+                  ", got '" + target->name + "'");
+    if (options.emit == Emit::Object && target->isGPU())
+      return fail("expected a CPU target for object, got '" + target->name +
+                  "'");
+  }
+  return success();
+}
+
+LogicalResult Compilation::selectKernels() {
+  SmallVector<StringRef> names;
+  for (mlir::Operation &op : *module->getBody()) {
+    if (op.getName().getStringRef() != "mlafix.kernel")
+      continue;
+    names.push_back(kernelName(&op));
+    if (options.kernel.empty() || names.back() == options.kernel)
+      kernels.push_back(&op);
+  }
+  if (!kernels.empty())
+    return success();
+  if (names.empty())
+    return fail("expected a mlafix.kernel in the source, found none");
+  return fail("expected one of the source's kernels (" + join(names, ", ") +
+              "), got '" + options.kernel + "'");
+}
+
+/// Everything but a unit holds the code of one kernel.
+LogicalResult Compilation::checkSingle() {
+  if (options.emit == Emit::Unit)
+    return success();
+  auto check = [&](size_t count, StringRef what, StringRef how) {
+    if (count <= 1)
+      return success();
+    return fail("expected one " + what + " for " + spelling(options.emit) +
+                ", got " + Twine(count) + " (" + how + ")");
+  };
+  if (failed(check(kernels.size(), "kernel", "choose one with --kernel")) ||
+      failed(check(options.specializations.size(), "choice of bindings",
+                   "give --specialize once")) ||
+      failed(check(targets.size(), "target",
+                   "name one; cpu stands for every x86-64 baseline")))
+    return failure();
+  return success();
+}
+
+LogicalResult Compilation::lower(mlir::ModuleOp module,
+                                 const Bindings &bindings,
+                                 const TargetSpec &target) {
+  PipelineOptions pipeline;
+  for (const auto &binding : bindings)
+    pipeline.bindings.push_back(binding);
+  pipeline.target = target.name.str();
+  return stopwatch.time("passes", [&] {
+    mlir::PassManager passes(&context);
+    buildMlafixPipeline(passes, pipeline);
+    return passes.run(module);
+  });
+}
+
+LogicalResult
+Compilation::generate(mlir::ModuleOp module, const TargetSpec &target,
+                      std::vector<target::UnitKernel> &kernels) {
+  if (options.emit == Emit::MLIR) {
+    raw_string_ostream(result.output) << module << "\n";
+    return success();
+  }
+  FailureOr<KernelCode> code =
+      generateKernel(module, target, options, stopwatch);
+  if (failed(code))
+    return failure();
+  append_range(result.resources, std::move(code->resources));
+  if (options.emit != Emit::Unit) {
+    result.output = std::move(code->output);
+    return success();
+  }
+  // The signature is the same for each target: the first one stands for all.
+  if (kernels.empty())
+    kernels.push_back({std::move(code->signature), {}});
+  kernels.front().code.push_back(std::move(code->code));
+  return success();
+}
+
+LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
+                                         const Bindings &bindings) {
+  std::vector<target::UnitKernel> entry;
+  for (const TargetSpec *target : targets) {
+    // The passes see one kernel, and whatever else the source defines.
+    OwningModule isolated = mlir::ModuleOp::create(module->getLoc());
+    for (mlir::Operation &op : *module->getBody())
+      if (&op == kernel || op.getName() != kernel->getName())
+        isolated->push_back(op.clone());
+    if (failed(lower(*isolated, bindings, *target)) ||
+        failed(generate(*isolated, *target, entry)))
+      return failure();
+  }
+  append_range(unitKernels, std::move(entry));
+  return success();
+}
+
+LogicalResult Compilation::compileSource() {
+  if (failed(selectTargets()))
+    return failure();
+  module = stopwatch.time("parse", [&] {
+    return mlir::parseSourceFile<mlir::ModuleOp>(sources,
+                                                 mlir::ParserConfig(&context));
+  });
+  if (!module)
+    return failure();
+
+  if (target::isLowered(*module)) {
+    if (targets.size() != 1 || !options.specializations.empty())
+      return fail("expected one target and no bindings for a source that the "
+                  "passes have lowered, got " +
+                  Twine(targets.size()) + " targets and " +
+                  Twine(options.specializations.size()) + " bindings");
+    if (failed(generate(*module, *targets.front(), unitKernels)))
+      return failure();
+  } else {
+    if (failed(selectKernels()) || failed(checkSingle()))
+      return failure();
+    std::vector<Bindings> specializations = options.specializations;
+    if (specializations.empty())
+      specializations.emplace_back();
+    for (mlir::Operation *kernel : kernels)
+      for (const Bindings &bindings : specializations)
+        if (failed(compileKernel(kernel, bindings)))
+          return failure();
+  }
+
+  if (options.emit == Emit::Unit)
+    result.output = stopwatch.time(
+        "write unit", [&] { return target::writeUnit(unitKernels); });
+  return success();
+}
+
+CompileResult Compilation::run() {
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context,
+                                           diagnosticStream);
+  result.ok = succeeded(compileSource());
+  diagnosticStream.flush();
+  result.timings = stopwatch.timings();
+  if (!result.ok)
+    result.output.clear();
+  return std::move(result);
+}
+
+CompileResult mlafix::compile(std::string_view source, std::string_view name,
+                              const CompileOptions &options) {
+  return Compilation(source, name, options).run();
+}
+
+bool mlafix::parseBindings(std::string_view text, Bindings &bindings,
+                           std::string &error) {
+  SmallVector<StringRef> items;
+  StringRef(text).split(items, ',');
+  for (StringRef item : items) {
+    auto [name, value] = item.trim().split('=');
+    if (name.empty() || value.empty()) {
+      error = ("expected bindings of the form NAME=VALUE,…, got '" +
+               StringRef(text) + "'")
+                  .str();
+      return false;
+    }
+    bindings.push_back({name.trim().str(), value.trim().str()});
+  }
+  return true;
+}

@@ -1,0 +1,180 @@
+//===- Assembler.cpp - finds what assembles PTX ---------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/Assembler.h"
+
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/Program.h"
+
+using namespace llvm;
+using namespace mlafix::target;
+
+char UnsupportedByAssembler::ID;
+
+Assembler::~Assembler() = default;
+
+/// An environment variable's value, or "" where it is unset.
+static std::string environment(const char *name) {
+  return sys::Process::GetEnv(name).value_or("");
+}
+
+/// `root` and `parts` as one path.
+static std::string joined(StringRef root, ArrayRef<StringRef> parts) {
+  SmallString<128> path(root);
+  for (StringRef part : parts)
+    sys::path::append(path, part);
+  return std::string(path);
+}
+
+/// Adds every `<root>/python3.*/<folder>` to `result`, newest Python first.
+static void addPythonFolders(StringRef root, StringRef folder,
+                             std::vector<std::string> &result) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (sys::fs::directory_iterator it(root, error), end; it != end && !error;
+       it.increment(error))
+    if (sys::path::filename(it->path()).starts_with("python3"))
+      found.push_back(joined(it->path(), {folder}));
+  llvm::sort(found, [](const std::string &a, const std::string &b) {
+    return StringRef(a).compare_numeric(b) > 0;
+  });
+  llvm::append_range(result, found);
+}
+
+/// The folders in which PyPI wheels are unpacked, the user's own first. This
+/// mirrors Python's usual sys.path without starting Python.
+static std::vector<std::string> wheelFolders() {
+  std::vector<std::string> folders;
+  SmallVector<StringRef> pythonPath;
+  std::string pythonPathText = environment("PYTHONPATH");
+  StringRef(pythonPathText).split(pythonPath, ':', -1, /*KeepEmpty=*/false);
+  for (StringRef folder : pythonPath)
+    folders.push_back(folder.str());
+  for (const char *variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+    if (std::string root = environment(variable); !root.empty())
+      addPythonFolders(joined(root, {"lib"}), "site-packages", folders);
+  if (std::string home = environment("HOME"); !home.empty())
+    addPythonFolders(joined(home, {".local", "lib"}), "site-packages", folders);
+  for (StringRef root : {"/usr/local/lib", "/usr/lib"}) {
+    addPythonFolders(root, "site-packages", folders);
+    addPythonFolders(root, "dist-packages", folders);
+  }
+  return folders;
+}
+
+/// The CUDA toolkits that the environment or convention names.
+static std::vector<std::string> toolkitFolders() {
+  std::vector<std::string> folders;
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (std::string root = environment(variable); !root.empty())
+      folders.push_back(std::move(root));
+  folders.push_back("/usr/local/cuda");
+  return folders;
+}
+
+static Assembler *findNvJitLink() {
+  static constexpr StringRef sonames[] = {"libnvJitLink.so.13",
+                                          "libnvJitLink.so.12"};
+  std::vector<std::string> candidates;
+  std::vector<std::string> toolkits = toolkitFolders();
+  std::vector<std::string> wheels = wheelFolders();
+  for (StringRef soname : sonames) {
+    for (const std::string &toolkit : toolkits)
+      for (StringRef folder : {"lib64", "lib"})
+        candidates.push_back(joined(toolkit, {folder, soname}));
+    // A bare name makes the loader search, as it does for torch's own.
+    candidates.push_back(soname.str());
+    for (const std::string &wheel : wheels)
+      for (StringRef folder : {"cu13", "nvjitlink"})
+        candidates.push_back(joined(wheel, {"nvidia", folder, "lib", soname}));
+  }
+  for (const std::string &candidate : candidates) {
+    if (StringRef(candidate).contains('/') && !sys::fs::exists(candidate))
+      continue;
+    Expected<Assembler *> assembler = openNvJitLink(candidate);
+    if (assembler)
+      return *assembler;
+    consumeError(assembler.takeError());
+  }
+  return nullptr;
+}
+
+static Assembler *findPtxas() {
+  std::vector<std::string> candidates;
+  for (const std::string &toolkit : toolkitFolders())
+    candidates.push_back(joined(toolkit, {"bin", "ptxas"}));
+  if (ErrorOr<std::string> program = sys::findProgramByName("ptxas"))
+    candidates.push_back(*program);
+  for (const std::string &wheel : wheelFolders())
+    for (StringRef folder : {"cu13", "cuda_nvcc"})
+      candidates.push_back(joined(wheel, {"nvidia", folder, "bin", "ptxas"}));
+  for (const std::string &candidate : candidates) {
+    if (!sys::fs::can_execute(candidate))
+      continue;
+    Expected<Assembler *> assembler = openPtxas(candidate);
+    if (assembler)
+      return *assembler;
+    consumeError(assembler.takeError());
+  }
+  return nullptr;
+}
+
+Expected<std::vector<Assembler *>>
+mlafix::target::findAssemblers(AssemblerKind kind, StringRef ptxasPath) {
+  std::vector<Assembler *> result;
+  auto add = [&](Assembler *assembler) {
+    if (assembler && !is_contained(result, assembler))
+      result.push_back(assembler);
+  };
+  auto addNamed = [&](Expected<Assembler *> assembler, StringRef name,
+                      StringRef what) -> Error {
+    if (assembler) {
+      add(*assembler);
+      return Error::success();
+    }
+    return createStringError("expected " + name + " to name " + what +
+                             ", got: " + toString(assembler.takeError()));
+  };
+  bool ptxas = kind == AssemblerKind::Any || kind == AssemblerKind::Ptxas;
+  bool nvJitLink =
+      kind == AssemblerKind::Any || kind == AssemblerKind::NvJitLink;
+  constexpr StringLiteral program = "a ptxas program";
+  constexpr StringLiteral library = "an nvJitLink library of CUDA 12 or 13";
+
+  if (ptxas && !ptxasPath.empty())
+    if (Error error = addNamed(openPtxas(ptxasPath), "--ptxas", program))
+      return error;
+  if (std::string path = environment("MLAFIX_NVJITLINK");
+      nvJitLink && !path.empty())
+    if (Error error = addNamed(openNvJitLink(path), "MLAFIX_NVJITLINK", library))
+      return error;
+  if (std::string path = environment("MLAFIX_PTXAS"); ptxas && !path.empty())
+    if (Error error = addNamed(openPtxas(path), "MLAFIX_PTXAS", program))
+      return error;
+  // Searching costs a few file look-ups: once a process is enough, and not at
+  // all if something was named.
+  if (!result.empty())
+    return result;
+  if (nvJitLink) {
+    static Assembler *found = findNvJitLink();
+    add(found);
+  }
+  if (ptxas) {
+    static Assembler *found = findPtxas();
+    add(found);
+  }
+  return result;
+}
+
+StringRef mlafix::target::noAssemblerMessage() {
+  return "expected an assembler for PTX, found none: install nvJitLink (the "
+         "CUDA toolkit, or `pip install nvidia-nvjitlink`) or ptxas, and name "
+         "it by CUDA_HOME, MLAFIX_NVJITLINK, MLAFIX_PTXAS or --ptxas";
+}

@@ -1,0 +1,75 @@
+//===- Assembler.h - PTX to cubin -------------------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// mlafix ships no assembler and needs none to build: it uses what it finds,
+// nvJitLink in process (10 ms a kernel) or else a `ptxas` process (30-70 ms).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_TARGET_ASSEMBLER_H
+#define MLAFIX_LIB_TARGET_ASSEMBLER_H
+
+#include "lib/Target/Targets.h"
+#include "mlafix/Compiler.h"
+#include "llvm/ADT/SmallVector.h"
+#include <vector>
+
+namespace mlafix::target {
+
+/// Says that an assembler is older than the chip or the PTX it was given, and
+/// that another one, or the driver, may do better.
+class UnsupportedByAssembler
+    : public llvm::ErrorInfo<UnsupportedByAssembler> {
+public:
+  static char ID;
+  explicit UnsupportedByAssembler(std::string message)
+      : message(std::move(message)) {}
+  void log(llvm::raw_ostream &os) const override { os << message; }
+  std::error_code convertToErrorCode() const override {
+    return llvm::inconvertibleErrorCode();
+  }
+
+private:
+  std::string message;
+};
+
+/// Something that assembles PTX. Lives as long as the process; safe to call
+/// from several threads.
+class Assembler {
+public:
+  virtual ~Assembler();
+  /// Name and version for the manifest: "nvJitLink 13.0", "ptxas 13.0.88".
+  virtual llvm::StringRef name() const = 0;
+  /// Assembles `ptx` for `target`; the error holds the assembler's own words.
+  virtual llvm::Expected<std::string> assemble(llvm::StringRef ptx,
+                                               const TargetSpec &target) = 0;
+};
+
+/// Returns the assemblers of `kind` on this machine, best first; empty if there are none.
+///
+/// What is named comes before what is found: `ptxasPath` (an option), then the
+/// library that the environment variable MLAFIX_NVJITLINK names, then the
+/// program that MLAFIX_PTXAS names, then libnvJitLink below CUDA_HOME, on the
+/// loader's path and in PyPI wheels, then ptxas below CUDA_HOME, on PATH and in
+/// PyPI wheels. Naming something that is no assembler is an error.
+llvm::Expected<std::vector<Assembler *>>
+findAssemblers(AssemblerKind kind, llvm::StringRef ptxasPath);
+
+/// What to tell a user for whom findAssemblers() found nothing.
+llvm::StringRef noAssemblerMessage();
+
+// The two kinds, for findAssemblers().
+
+/// Opens the nvJitLink library at `path` (or of that soname), once a process.
+llvm::Expected<Assembler *> openNvJitLink(llvm::StringRef path);
+
+/// Asks the program `name` (a path, or a name on PATH) for its version, once a process.
+llvm::Expected<Assembler *> openPtxas(llvm::StringRef name);
+
+} // namespace mlafix::target
+
+#endif // MLAFIX_LIB_TARGET_ASSEMBLER_H

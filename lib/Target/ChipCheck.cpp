@@ -1,0 +1,151 @@
+//===- ChipCheck.cpp - what a GPU must have for a kernel ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/ChipCheck.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace llvm;
+using namespace mlafix::target;
+
+namespace {
+/// Names that begin with `prefix` need compute capability `capability` / 10.
+struct Requirement {
+  StringLiteral prefix;
+  unsigned capability;
+};
+} // namespace
+
+// Operations that do not carry MLIR's own trait NVVMRequiresSM, by the PTX
+// manual's "target ISA notes".
+static constexpr Requirement operationRequirements[] = {
+    {"nvvm.griddepcontrol", 90},
+    {"nvvm.convert.f32x2.to.f8x2", 89},
+    {"nvvm.convert.f16x2.to.f8x2", 89},
+    {"nvvm.convert.bf16x2.to.f8x2", 89},
+    {"nvvm.convert.f32x2.to.f6x2", 100},
+    {"nvvm.convert.f32x2.to.f4x2", 100},
+    {"nvvm.convert.f32x2.to.bf16x2", 80},
+    {"nvvm.cp.async.bulk", 90},
+    {"nvvm.cp.async", 80},
+    {"nvvm.elect.sync", 90},
+    {"nvvm.cluster", 90},
+    {"nvvm.stmatrix", 90},
+    {"nvvm.barrier.arrive", 70},
+};
+
+static constexpr Requirement intrinsicRequirements[] = {
+    {"llvm.nvvm.griddepcontrol", 90},
+    {"llvm.nvvm.ff.to.e4m3x2", 89},
+    {"llvm.nvvm.ff.to.e5m2x2", 89},
+    {"llvm.nvvm.f16x2.to.e4m3x2", 89},
+    {"llvm.nvvm.f16x2.to.e5m2x2", 89},
+    {"llvm.nvvm.e4m3x2.to.f16x2", 89},
+    {"llvm.nvvm.e5m2x2.to.f16x2", 89},
+    {"llvm.nvvm.ff2bf16x2", 80},
+    {"llvm.nvvm.f2bf16", 80},
+    {"llvm.nvvm.ex2.approx.ftz.bf16", 90},
+    {"llvm.nvvm.ex2.approx.bf16", 90},
+    {"llvm.nvvm.tanh.approx.bf16", 90},
+    {"llvm.nvvm.fma.rn.bf16", 80},
+    {"llvm.nvvm.fmin.bf16", 80},
+    {"llvm.nvvm.fmax.bf16", 80},
+    {"llvm.nvvm.redux.sync.f", 100},
+    {"llvm.nvvm.redux.sync", 80},
+    {"llvm.nvvm.cp.async.bulk", 90},
+    {"llvm.nvvm.cp.async", 80},
+    {"llvm.nvvm.elect.sync", 90},
+    {"llvm.nvvm.cluster", 90},
+};
+
+// LLVM intrinsics for which the NVPTX code generator has neither an
+// instruction nor a library to call, at any precision.
+static bool isUnselectable(StringRef name) {
+  static const StringSet<> names = {"exp",  "exp10", "log",  "log2", "log10",
+                                    "pow",  "powi",  "tan",  "tanh", "sinh",
+                                    "cosh", "asin",  "acos", "atan", "atan2"};
+  return name.consume_front("llvm.intr.") && names.contains(name);
+}
+
+static unsigned requiredCapability(StringRef name,
+                                   ArrayRef<Requirement> requirements) {
+  for (const Requirement &requirement : requirements)
+    if (name.starts_with(requirement.prefix))
+      return requirement.capability;
+  return 0;
+}
+
+static LogicalResult checkOperation(mlir::Operation *op,
+                                    const TargetSpec &target) {
+  StringRef name = op->getName().getStringRef();
+  StringRef what = name;
+  unsigned required = requiredCapability(name, operationRequirements);
+  if (auto call = dyn_cast<mlir::LLVM::CallIntrinsicOp>(op)) {
+    what = call.getIntrin();
+    required = requiredCapability(what, intrinsicRequirements);
+  }
+  if (auto versioned = dyn_cast<mlir::NVVM::RequiresSMInterface>(op))
+    if (!versioned.getRequiredMinSMVersion().isCompatibleWith(
+            mlir::NVVM::NVVMCheckSMVersion(
+                /*archAccelerated=*/false, static_cast<int>(target.capability))))
+      return op->emitError()
+             << "expected a target that has '" << name << "', got "
+             << target.name;
+  if (required > target.capability)
+    return op->emitError() << "expected sm_" << required << " or later for '"
+                           << what << "', got " << target.name;
+  if (isUnselectable(name))
+    return op->emitError() << "expected operations that PTX has instructions "
+                              "for, got '"
+                           << what << "'";
+  if (auto call = dyn_cast<mlir::LLVM::CallOp>(op)) {
+    std::optional<StringRef> callee = call.getCallee();
+    auto function =
+        callee ? op->getParentOfType<mlir::ModuleOp>()
+                     .lookupSymbol<mlir::LLVM::LLVMFuncOp>(*callee)
+               : mlir::LLVM::LLVMFuncOp();
+    if (!function || function.isExternal())
+      return op->emitError()
+             << "expected every function that a kernel calls to be defined "
+                "beside it, got a call of '"
+             << callee.value_or("a function pointer") << "'";
+  }
+  return success();
+}
+
+LogicalResult mlafix::target::checkChip(mlir::ModuleOp module,
+                                        const TargetSpec &target) {
+  bool failed = false;
+  module.walk([&](mlir::Operation *op) {
+    failed |= llvm::failed(checkOperation(op, target));
+  });
+  return failure(failed);
+}
+
+static bool isWide(mlir::Type type, std::optional<uint64_t> alignment) {
+  auto vector = dyn_cast<mlir::VectorType>(type);
+  if (!vector || alignment.value_or(0) < 32 || vector.isScalable())
+    return false;
+  return vector.getNumElements() * vector.getElementTypeBitWidth() >= 256;
+}
+
+bool mlafix::target::usesWideAccesses(mlir::ModuleOp module) {
+  return module
+      .walk([](mlir::Operation *op) {
+        bool wide = false;
+        if (auto load = dyn_cast<mlir::LLVM::LoadOp>(op))
+          wide = isWide(load.getType(), load.getAlignment());
+        else if (auto store = dyn_cast<mlir::LLVM::StoreOp>(op))
+          wide = isWide(store.getValue().getType(), store.getAlignment());
+        return wide ? mlir::WalkResult::interrupt()
+                    : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}

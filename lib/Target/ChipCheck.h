@@ -1,0 +1,27 @@
+//===- ChipCheck.h - what a GPU must have for a kernel ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_TARGET_CHIPCHECK_H
+#define MLAFIX_LIB_TARGET_CHIPCHECK_H
+
+#include "lib/Target/Targets.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlafix::target {
+
+/// Emits an error at every operation of `module` (LLVM and NVVM dialects) that
+/// `target`, a GPU, or its code generator has no instruction for, and fails if
+/// there was one. LLVM itself would end the process.
+llvm::LogicalResult checkChip(mlir::ModuleOp module, const TargetSpec &target);
+
+/// Whether `module` (LLVM dialect) moves 32 bytes by one load or store. LLVM
+/// silently splits such an access unless told that `.version` is 8.8.
+bool usesWideAccesses(mlir::ModuleOp module);
+
+} // namespace mlafix::target
+
+#endif // MLAFIX_LIB_TARGET_CHIPCHECK_H

@@ -1,0 +1,211 @@
+//===- CpuImage.cpp - an object as position-independent bytes -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// JITLink links the object, but at an address nobody will run it at: since
+// every relocation that remains is relative to the instruction, the bytes are
+// right at any address.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/CpuImage.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ExecutionEngine/JITLink/JITLink.h"
+#include "llvm/ExecutionEngine/JITLink/x86_64.h"
+#include "llvm/ExecutionEngine/Orc/SymbolStringPool.h"
+
+using namespace llvm;
+using namespace llvm::jitlink;
+using namespace mlafix::target;
+
+// Where the link pretends the image lies. Not 0, which JITLink keeps for null.
+static constexpr uint64_t linkAddress = 0x100000;
+// Of the runtime's mapping and of images in a unit.
+static constexpr uint64_t imageAlignment = 64;
+
+namespace {
+
+/// What the parts of one link share; outlives them.
+struct LinkState {
+  ArrayRef<std::string> entries;
+  CpuImage image;
+  Error error = Error::success();
+};
+
+/// Keeps the finished bytes where they are: nothing is mapped or run.
+class InFlight final : public JITLinkMemoryManager::InFlightAlloc {
+public:
+  void abandon(OnAbandonedFunction onAbandoned) override {
+    onAbandoned(Error::success());
+  }
+  void finalize(OnFinalizedFunction onFinalized) override {
+    onFinalized(JITLinkMemoryManager::FinalizedAlloc(
+        orc::ExecutorAddr(linkAddress)));
+  }
+};
+
+/// Lays the sections out one after the other in the image's bytes.
+class ImageMemory final : public JITLinkMemoryManager {
+public:
+  explicit ImageMemory(LinkState &state) : state(state) {}
+
+  void allocate(const JITLinkDylib *, LinkGraph &graph,
+                OnAllocatedFunction onAllocated) override {
+    BasicLayout layout(graph);
+    uint64_t size = 0;
+    for (auto &[group, segment] : layout.segments()) {
+      if (segment.Alignment.value() > imageAlignment)
+        return onAllocated(createStringError(
+            "the CPU code wants an alignment of " +
+            Twine(segment.Alignment.value()) + " bytes, at most " +
+            Twine(imageAlignment) + " can be kept"));
+      size = alignTo(size, segment.Alignment);
+      segment.Addr = orc::ExecutorAddr(linkAddress + size);
+      size += segment.ContentSize;
+    }
+    std::string &bytes = state.image.bytes;
+    bytes.assign(size, '\0');
+    for (auto &[group, segment] : layout.segments())
+      segment.WorkingMem =
+          bytes.data() + (segment.Addr.getValue() - linkAddress);
+    if (Error error = layout.apply())
+      return onAllocated(std::move(error));
+    onAllocated(std::make_unique<InFlight>());
+  }
+
+  void deallocate(std::vector<FinalizedAlloc> allocations,
+                  OnDeallocatedFunction onDeallocated) override {
+    for (FinalizedAlloc &allocation : allocations)
+      allocation.release();
+    onDeallocated(Error::success());
+  }
+
+private:
+  LinkState &state;
+};
+
+class ImageContext final : public JITLinkContext {
+public:
+  explicit ImageContext(LinkState &state)
+      : JITLinkContext(nullptr), state(state), memory(state) {}
+
+  JITLinkMemoryManager &getMemoryManager() override { return memory; }
+
+  void notifyFailed(Error error) override {
+    state.error = joinErrors(std::move(state.error), std::move(error));
+  }
+
+  void lookup(const LookupMap &symbols,
+              std::unique_ptr<JITLinkAsyncLookupContinuation> next) override {
+    if (symbols.empty())
+      return next->run(AsyncLookupResult());
+    std::vector<std::string> names;
+    for (const auto &[symbol, flags] : symbols)
+      names.push_back(("'" + *symbol + "'").str());
+    llvm::sort(names);
+    next->run(createStringError(
+        "expected CPU code without undefined symbols, got " +
+        join(names, ", ")));
+  }
+
+  Error notifyResolved(LinkGraph &graph) override {
+    StringMap<uint64_t> addresses;
+    for (Symbol *symbol : graph.defined_symbols())
+      if (symbol->hasName())
+        addresses[*symbol->getName()] = symbol->getAddress().getValue();
+    for (const std::string &entry : state.entries) {
+      auto found = addresses.find(entry);
+      if (found == addresses.end())
+        return createStringError("the CPU code has no function '" + entry +
+                                 "'");
+      state.image.offsets.push_back(found->second - linkAddress);
+    }
+    return Error::success();
+  }
+
+  void notifyFinalized(JITLinkMemoryManager::FinalizedAlloc alloc) override {
+    alloc.release();
+  }
+
+  LinkGraphPassFunction getMarkLivePass(const Triple &) const override {
+    return [&state = state](LinkGraph &graph) {
+      StringSet<> names;
+      for (const std::string &entry : state.entries)
+        names.insert(entry);
+      for (Symbol *symbol : graph.defined_symbols())
+        symbol->setLive(symbol->hasName() &&
+                        names.contains(*symbol->getName()));
+      return Error::success();
+    };
+  }
+
+  Error modifyPassConfig(LinkGraph &, PassConfiguration &config) override {
+    // After dead code is gone; GOT entries have been made where needed.
+    config.PostPrunePasses.push_back(checkSections);
+    config.PreFixupPasses.push_back(checkRelocations);
+    return Error::success();
+  }
+
+private:
+  static Error checkSections(LinkGraph &graph) {
+    for (Section &section : graph.sections())
+      if (!section.blocks().empty() &&
+          (section.getMemProt() & orc::MemProt::Write) != orc::MemProt::None)
+        return createStringError("expected CPU code without writable data, "
+                                 "got a section '" +
+                                 section.getName() + "'");
+    return Error::success();
+  }
+
+  static Error checkRelocations(LinkGraph &graph) {
+    for (Block *block : graph.blocks())
+      for (const Edge &edge : block->edges())
+        if (edge.isRelocation() && !isRelative(edge.getKind()))
+          return createStringError(
+              "expected relocations relative to the code, got " +
+              Twine(graph.getEdgeKindName(edge.getKind())) + " in section '" +
+              block->getSection().getName() + "'");
+    return Error::success();
+  }
+
+  static bool isRelative(Edge::Kind kind) {
+    switch (kind) {
+    case x86_64::Delta64:
+    case x86_64::Delta32:
+    case x86_64::NegDelta64:
+    case x86_64::NegDelta32:
+    case x86_64::PCRel32:
+    case x86_64::BranchPCRel32:
+      return true;
+    default:
+      return false;
+    }
+  }
+
+  LinkState &state;
+  ImageMemory memory;
+};
+
+} // namespace
+
+Expected<CpuImage>
+mlafix::target::linkCpuImage(StringRef object, ArrayRef<std::string> entries) {
+  auto graph = createLinkGraphFromObject(
+      MemoryBufferRef(object, "kernel.o"),
+      std::make_shared<orc::SymbolStringPool>());
+  if (!graph)
+    return graph.takeError();
+  LinkState state;
+  state.entries = entries;
+  // Nothing here is asynchronous: when this returns, the link is over.
+  jitlink::link(std::move(*graph), std::make_unique<ImageContext>(state));
+  if (state.error)
+    return std::move(state.error);
+  return std::move(state.image);
+}

@@ -1,0 +1,111 @@
+//===- Cubin.cpp - what a cubin says about its kernels --------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The assembler notes a kernel's needs in `.nv.info`, a list of attributes:
+// u8 format, u8 attribute, then a 16-bit value, or, for format 4, a 16-bit size
+// and as many bytes. The ones read here hold a symbol's index and a value, 32
+// bits each. Static shared memory is the size of `.nv.shared.<kernel>`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/Cubin.h"
+
+#include "llvm/Object/ELF.h"
+#include "llvm/Object/ELFTypes.h"
+#include "llvm/Support/Endian.h"
+
+using namespace llvm;
+using namespace llvm::object;
+using namespace mlafix::target;
+
+static constexpr uint8_t sizedFormat = 0x04;
+static constexpr uint8_t frameSizeAttribute = 0x11;
+static constexpr uint8_t registersAttribute = 0x2f;
+
+using File = ELFFile<ELF64LE>;
+
+/// Calls `note(attribute, symbol index, value)` for each pair in `.nv.info`.
+template <typename Note>
+static Error readInfo(ArrayRef<uint8_t> bytes, Note note) {
+  while (!bytes.empty()) {
+    if (bytes.size() < 4)
+      return createStringError("the cubin's .nv.info section is cut off");
+    uint8_t format = bytes[0], attribute = bytes[1];
+    uint16_t size = format == sizedFormat
+                        ? support::endian::read16le(bytes.data() + 2)
+                        : 0;
+    bytes = bytes.drop_front(4);
+    if (size > bytes.size())
+      return createStringError("the cubin's .nv.info section is cut off");
+    if (size == 8)
+      if (Error error = note(attribute, support::endian::read32le(bytes.data()),
+                             support::endian::read32le(bytes.data() + 4)))
+        return error;
+    bytes = bytes.drop_front(size);
+  }
+  return Error::success();
+}
+
+Expected<StringMap<KernelResources>>
+mlafix::target::readResources(StringRef cubin) {
+  Expected<File> file = File::create(cubin);
+  if (!file)
+    return file.takeError();
+  auto sections = file->sections();
+  if (!sections)
+    return sections.takeError();
+
+  StringMap<KernelResources> kernels;
+  const File::Elf_Shdr *symbols = nullptr;
+  for (const File::Elf_Shdr &section : *sections)
+    if (section.sh_type == ELF::SHT_SYMTAB)
+      symbols = &section;
+  if (!symbols)
+    return createStringError("the cubin has no symbol table");
+  auto strings = file->getStringTableForSymtab(*symbols);
+  if (!strings)
+    return strings.takeError();
+
+  auto note = [&](uint8_t attribute, uint32_t index, uint32_t value) -> Error {
+    if (attribute != registersAttribute && attribute != frameSizeAttribute)
+      return Error::success();
+    auto symbol = file->getSymbol(symbols, index);
+    if (!symbol)
+      return symbol.takeError();
+    auto name = (*symbol)->getName(*strings);
+    if (!name)
+      return name.takeError();
+    KernelResources &kernel = kernels[*name];
+    if (attribute == registersAttribute)
+      kernel.registers = value;
+    else
+      kernel.localBytes = value;
+    return Error::success();
+  };
+
+  SmallVector<std::pair<StringRef, uint64_t>> shared;
+  for (const File::Elf_Shdr &section : *sections) {
+    auto name = file->getSectionName(section);
+    if (!name)
+      return name.takeError();
+    StringRef kernel = *name;
+    if (kernel.consume_front(".nv.shared."))
+      shared.push_back({kernel, section.sh_size});
+    if (*name != ".nv.info")
+      continue;
+    auto contents = file->getSectionContents(section);
+    if (!contents)
+      return contents.takeError();
+    if (Error error = readInfo(*contents, note))
+      return error;
+  }
+  // Sections of the driver's own (.nv.shared.reserved.0) name no kernel.
+  for (auto [kernel, bytes] : shared)
+    if (auto found = kernels.find(kernel); found != kernels.end())
+      found->second.sharedBytes = bytes;
+  return kernels;
+}

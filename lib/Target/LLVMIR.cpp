@@ -1,0 +1,179 @@
+//===- LLVMIR.cpp - from the LLVM dialect to optimised LLVM IR ------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/LLVMIR.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+
+using namespace llvm;
+using namespace mlafix::target;
+
+static constexpr StringLiteral signatureName = "mlafix.signature";
+static constexpr StringLiteral variantName = "mlafix.variant";
+
+bool mlafix::target::isLowered(mlir::ModuleOp module) {
+  return module->hasAttr(signatureName);
+}
+
+FailureOr<KernelInfo> mlafix::target::takeKernelInfo(mlir::ModuleOp module) {
+  KernelInfo info;
+  info.signature = module->getAttrOfType<mlir::DictionaryAttr>(signatureName);
+  if (!info.signature)
+    return module.emitError() << "expected the dictionary attribute '"
+                              << signatureName << "' on a lowered module";
+  if (!info.signature.getAs<mlir::StringAttr>("name"))
+    return module.emitError()
+           << "expected a string 'name' in '" << signatureName << "'";
+  module->removeAttr(signatureName);
+  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
+    mlir::Attribute attribute = function->getAttr(variantName);
+    if (!attribute)
+      continue;
+    auto variant = dyn_cast<mlir::DictionaryAttr>(attribute);
+    auto entry =
+        variant ? variant.getAs<mlir::StringAttr>("entry") : mlir::StringAttr();
+    if (!entry || entry.getValue() != function.getSymName())
+      return function.emitError()
+             << "expected '" << variantName << "' to be a dictionary whose "
+             << "'entry' is the function's name, got " << attribute;
+    info.variants.push_back(variant);
+    function->removeAttr(variantName);
+  }
+  if (info.variants.empty())
+    return module.emitError() << "expected at least one function with '"
+                              << variantName << "' in a lowered module";
+  return info;
+}
+
+void mlafix::target::registerTranslations(mlir::DialectRegistry &registry) {
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+  mlir::registerNVVMDialectTranslation(registry);
+}
+
+std::unique_ptr<Module> mlafix::target::translateToLLVMIR(
+    mlir::ModuleOp module, const KernelInfo &info, TargetMachine &machine,
+    LLVMContext &context) {
+  // The layout and triple are the target's, whatever the lowering noted.
+  module->removeAttr(mlir::LLVM::LLVMDialect::getDataLayoutAttrName());
+  module->removeAttr(mlir::LLVM::LLVMDialect::getTargetTripleAttrName());
+  std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(
+      module, context, info.signature.getAs<mlir::StringAttr>("name").getValue());
+  if (!result) {
+    module.emitError() << "the lowered module cannot be written as LLVM IR";
+    return nullptr;
+  }
+  result->setTargetTriple(machine.getTargetTriple());
+  result->setDataLayout(machine.createDataLayout());
+  // Debug info would make the code differ with the place of the source file.
+  StringSet<> entries;
+  for (mlir::DictionaryAttr variant : info.variants)
+    entries.insert(variant.getAs<mlir::StringAttr>("entry").getValue());
+  bool cpu = machine.getTargetTriple().isX86();
+  for (Function &function : *result) {
+    if (function.isDeclaration())
+      continue;
+    if (!entries.contains(function.getName())) {
+      function.setLinkage(GlobalValue::InternalLinkage);
+      continue;
+    }
+    function.setDSOLocal(true);
+  }
+  for (Function &function : *result) {
+    if (function.isIntrinsic())
+      continue;
+    function.setDSOLocal(true);
+    if (!cpu || function.isDeclaration())
+      continue;
+    // No unwind tables: nothing unwinds through a kernel, and .eh_frame would
+    // have to be relocated. The widest registers the baseline has are wanted.
+    function.setDoesNotThrow();
+    function.addFnAttr("target-cpu", machine.getTargetCPU());
+    function.addFnAttr("no-builtins");
+  }
+  return result;
+}
+
+void mlafix::target::optimize(Module &module, TargetMachine &machine) {
+  LoopAnalysisManager loops;
+  FunctionAnalysisManager functions;
+  CGSCCAnalysisManager sccs;
+  ModuleAnalysisManager modules;
+  PipelineTuningOptions tuning;
+  PassBuilder builder(&machine, tuning);
+  TargetLibraryInfoImpl library(module.getTargetTriple());
+  library.disableAllFunctions();
+  functions.registerPass([&] { return TargetLibraryAnalysis(library); });
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3)
+      .run(module, modules);
+}
+
+namespace {
+/// Collects the code generator's errors; drops its remarks and warnings.
+struct ErrorCollector final : DiagnosticHandler {
+  explicit ErrorCollector(std::string &errors) : errors(errors) {}
+  bool handleDiagnostics(const DiagnosticInfo &info) override {
+    if (info.getSeverity() != DS_Error)
+      return true;
+    raw_string_ostream stream(errors);
+    if (!errors.empty())
+      stream << "; ";
+    DiagnosticPrinterRawOStream printer(stream);
+    info.print(printer);
+    return true;
+  }
+  std::string &errors;
+};
+} // namespace
+
+Expected<std::string> mlafix::target::generateCode(Module &module,
+                                                   TargetMachine &machine,
+                                                   bool assembly) {
+  std::string errors;
+  LLVMContext &context = module.getContext();
+  std::unique_ptr<DiagnosticHandler> previous = context.getDiagnosticHandler();
+  context.setDiagnosticHandler(std::make_unique<ErrorCollector>(errors));
+  SmallString<0> buffer;
+  raw_svector_ostream stream(buffer);
+  legacy::PassManager passes;
+  TargetLibraryInfoImpl library(module.getTargetTriple());
+  library.disableAllFunctions();
+  passes.add(new TargetLibraryInfoWrapperPass(library));
+  bool impossible = machine.addPassesToEmitFile(
+      passes, stream, nullptr,
+      assembly ? CodeGenFileType::AssemblyFile : CodeGenFileType::ObjectFile);
+  if (!impossible)
+    passes.run(module);
+  context.setDiagnosticHandler(std::move(previous));
+  if (impossible)
+    return createStringError("LLVM cannot write " +
+                             Twine(assembly ? "assembly" : "an object") +
+                             " for " + machine.getTargetCPU());
+  if (!errors.empty())
+    return createStringError("LLVM's code generator for " +
+                             machine.getTargetCPU() + " says: " + errors);
+  return std::string(buffer);
+}

@@ -1,0 +1,63 @@
+//===- LLVMIR.h - from the LLVM dialect to optimised LLVM IR ----*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_TARGET_LLVMIR_H
+#define MLAFIX_LIB_TARGET_LLVMIR_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/Module.h"
+#include <memory>
+#include <string>
+
+namespace llvm {
+class TargetMachine;
+} // namespace llvm
+
+namespace mlafix::target {
+
+/// What the pipeline says about a lowered kernel beside its code.
+struct KernelInfo {
+  /// The kernel's entry in the manifest, less "code".
+  mlir::DictionaryAttr signature;
+  /// The entries of "variants", less what only code generation knows.
+  llvm::SmallVector<mlir::DictionaryAttr> variants;
+};
+
+/// Whether `module` has been through the pipeline (carries `mlafix.signature`).
+bool isLowered(mlir::ModuleOp module);
+
+/// Takes `mlafix.signature` and every `mlafix.variant` off `module`. Emits an
+/// error and fails where they are missing or have the wrong form.
+llvm::FailureOr<KernelInfo> takeKernelInfo(mlir::ModuleOp module);
+
+/// Makes the translations of the dialects that a lowered kernel is written in
+/// known to `registry`.
+void registerTranslations(mlir::DialectRegistry &registry);
+
+/// Translates `module` to LLVM IR for `machine`. Only the entries of `info`
+/// stay visible; everything else becomes internal. Emits an error and returns
+/// null on failure.
+std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module,
+                                                const KernelInfo &info,
+                                                llvm::TargetMachine &machine,
+                                                llvm::LLVMContext &context);
+
+/// Runs LLVM's O3 over `module`. No function is taken for one of the C
+/// library, and none is made into a call to it.
+void optimize(llvm::Module &module, llvm::TargetMachine &machine);
+
+/// Runs `machine`'s code generator. What it reports as an error (and would
+/// otherwise print) is returned as one.
+llvm::Expected<std::string> generateCode(llvm::Module &module,
+                                         llvm::TargetMachine &machine,
+                                         bool assembly);
+
+} // namespace mlafix::target
+
+#endif // MLAFIX_LIB_TARGET_LLVMIR_H

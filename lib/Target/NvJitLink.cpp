@@ -1,0 +1,163 @@
+//===- NvJitLink.cpp - PTX to cubin in process ----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The library exports each function under a name that carries the version of
+// the header a caller was built with (`__nvJitLinkCreate_13_0`); a library has
+// those of its own and of earlier minor versions. The declarations are ours.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/Assembler.h"
+
+#include "llvm/ADT/Twine.h"
+#include <cstdint>
+#include <dlfcn.h>
+#include <map>
+#include <memory>
+#include <mutex>
+
+using namespace llvm;
+using namespace mlafix::target;
+
+namespace {
+
+enum : int {
+  statusSuccess = 0,
+  statusOutdatedLibrary = 14,
+  statusUnrecognizedArch = 16,
+  statusUnsupportedArch = 17,
+};
+constexpr int inputPtx = 2;
+using LinkHandle = struct Link *;
+
+/// The functions in use: member, name without version, parameters.
+#define MLAFIX_NVJITLINK_FUNCTIONS(X)                                          \
+  X(create, "Create", LinkHandle *, uint32_t, const char *const *)             \
+  X(destroy, "Destroy", LinkHandle *)                                          \
+  X(addData, "AddData", LinkHandle, int, const void *, size_t, const char *)   \
+  X(complete, "Complete", LinkHandle)                                          \
+  X(cubinSize, "GetLinkedCubinSize", LinkHandle, size_t *)                     \
+  X(cubin, "GetLinkedCubin", LinkHandle, void *)                               \
+  X(errorLogSize, "GetErrorLogSize", LinkHandle, size_t *)                     \
+  X(errorLog, "GetErrorLog", LinkHandle, char *)
+
+struct Functions {
+#define X(member, name, ...) int (*member)(__VA_ARGS__) = nullptr;
+  MLAFIX_NVJITLINK_FUNCTIONS(X)
+#undef X
+};
+
+class NvJitLink final : public Assembler {
+public:
+  NvJitLink(Functions functions, std::string description)
+      : functions(functions), description(std::move(description)) {}
+
+  StringRef name() const override { return description; }
+
+  Expected<std::string> assemble(StringRef ptx,
+                                 const TargetSpec &target) override {
+    std::string arch = ("-arch=" + target.name).str();
+    const char *options[] = {arch.c_str()};
+    LinkHandle link = nullptr;
+    if (int status = functions.create(&link, 1, options))
+      return failure(status, link);
+    // The size counts the terminating zero, which the parser wants.
+    std::string text = ptx.str();
+    int status = functions.addData(link, inputPtx, text.c_str(),
+                                   text.size() + 1, "kernel.ptx");
+    if (status == statusSuccess)
+      status = functions.complete(link);
+    size_t size = 0;
+    if (status == statusSuccess)
+      status = functions.cubinSize(link, &size);
+    std::string cubin(size, '\0');
+    if (status == statusSuccess)
+      status = functions.cubin(link, cubin.data());
+    if (status != statusSuccess)
+      return failure(status, link);
+    functions.destroy(&link);
+    return cubin;
+  }
+
+private:
+  /// An error with the library's log; ends `link`.
+  Error failure(int status, LinkHandle link) {
+    std::string log;
+    size_t size = 0;
+    if (link && functions.errorLogSize(link, &size) == statusSuccess && size) {
+      log.resize(size);
+      if (functions.errorLog(link, log.data()) != statusSuccess)
+        log.clear();
+    }
+    if (link)
+      functions.destroy(&link);
+    StringRef text = StringRef(log.c_str()).trim();
+    std::string message =
+        (description + " cannot assemble the kernel (status " + Twine(status) +
+         ")" + (text.empty() ? "" : ": ") + text)
+            .str();
+    if (status == statusOutdatedLibrary || status == statusUnrecognizedArch ||
+        status == statusUnsupportedArch ||
+        text.contains("Unsupported .version"))
+      return make_error<UnsupportedByAssembler>(std::move(message));
+    return createStringError(message);
+  }
+
+  Functions functions;
+  std::string description;
+};
+
+/// Fills `functions` with those of one version; false if one is missing.
+bool resolve(void *library, unsigned major, unsigned minor,
+             Functions &functions) {
+#define X(member, name, ...)                                                   \
+  functions.member = reinterpret_cast<decltype(functions.member)>(dlsym(       \
+      library, ("__nvJitLink" name "_" + Twine(major) + "_" + Twine(minor))    \
+                   .str()                                                      \
+                   .c_str()));                                                 \
+  if (!functions.member)                                                       \
+    return false;
+  MLAFIX_NVJITLINK_FUNCTIONS(X)
+#undef X
+  return true;
+}
+
+Expected<std::unique_ptr<Assembler>> open(StringRef path) {
+  // Never closed: the library keeps threads and caches of its own.
+  void *library = dlopen(path.str().c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    return createStringError(dlerror());
+  unsigned major = 0, minor = 0;
+  using Version = int (*)(unsigned *, unsigned *);
+  auto version = reinterpret_cast<Version>(dlsym(library, "nvJitLinkVersion"));
+  if (!version || version(&major, &minor) != statusSuccess)
+    return createStringError("'" + path + "' is no nvJitLink library");
+  Functions functions;
+  for (unsigned compatible = minor + 1; compatible-- > 0;)
+    if (resolve(library, major, compatible, functions))
+      return std::make_unique<NvJitLink>(
+          functions,
+          ("nvJitLink " + Twine(major) + "." + Twine(minor)).str());
+  return createStringError("'" + path + "', nvJitLink " + Twine(major) + "." +
+                           Twine(minor) + ", lacks a function in use");
+}
+
+} // namespace
+
+Expected<Assembler *> mlafix::target::openNvJitLink(StringRef path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<Assembler>> opened;
+  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_ptr<Assembler> &slot = opened[path.str()];
+  if (!slot) {
+    Expected<std::unique_ptr<Assembler>> assembler = open(path);
+    if (!assembler)
+      return assembler.takeError();
+    slot = std::move(*assembler);
+  }
+  return slot.get();
+}

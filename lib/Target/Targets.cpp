@@ -1,0 +1,117 @@
+//===- Targets.cpp - the closed list of targets ---------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/Targets.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
+#include "llvm/TargetParser/Triple.h"
+#include <mutex>
+
+using namespace llvm;
+using namespace mlafix::target;
+
+// The GPUs that PTX of LLVM's and today's assemblers both know, Turing and up.
+static constexpr TargetSpec targets[] = {
+    {TargetSpec::Kind::GPU, "sm_75", 75},
+    {TargetSpec::Kind::GPU, "sm_80", 80},
+    {TargetSpec::Kind::GPU, "sm_86", 86},
+    {TargetSpec::Kind::GPU, "sm_87", 87},
+    {TargetSpec::Kind::GPU, "sm_88", 88},
+    {TargetSpec::Kind::GPU, "sm_89", 89},
+    {TargetSpec::Kind::GPU, "sm_90", 90},
+    {TargetSpec::Kind::GPU, "sm_100", 100},
+    {TargetSpec::Kind::GPU, "sm_103", 103},
+    {TargetSpec::Kind::GPU, "sm_110", 110},
+    {TargetSpec::Kind::GPU, "sm_120", 120},
+    {TargetSpec::Kind::GPU, "sm_121", 121},
+    {TargetSpec::Kind::CPU, "x86-64-v3", 0},
+    {TargetSpec::Kind::CPU, "x86-64", 0},
+};
+
+ArrayRef<TargetSpec> mlafix::target::allTargets() { return targets; }
+
+Expected<const TargetSpec *> mlafix::target::lookupTarget(StringRef name) {
+  for (const TargetSpec &target : targets)
+    if (target.name == name)
+      return &target;
+  auto names = map_range(targets, [](const TargetSpec &t) { return t.name; });
+  return createStringError(
+      "expected a target out of " + join(names.begin(), names.end(), ", ") +
+      " or cpu (every x86-64 baseline), got '" + name + "'");
+}
+
+Expected<std::vector<const TargetSpec *>>
+mlafix::target::expandTargets(ArrayRef<std::string> names) {
+  std::vector<const TargetSpec *> result;
+  for (const std::string &name : names) {
+    if (name == "cpu") {
+      for (const TargetSpec &target : targets)
+        if (!target.isGPU())
+          result.push_back(&target);
+      continue;
+    }
+    Expected<const TargetSpec *> target = lookupTarget(name);
+    if (!target)
+      return target.takeError();
+    result.push_back(*target);
+  }
+  // The table is one array: the order of addresses is the order of the table.
+  llvm::sort(result);
+  result.erase(llvm::unique(result), result.end());
+  return result;
+}
+
+static void initializeBackEnds() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+  });
+}
+
+Expected<std::unique_ptr<TargetMachine>>
+mlafix::target::createTargetMachine(const TargetSpec &target, bool widePtx) {
+  initializeBackEnds();
+  Triple triple(target.isGPU() ? "nvptx64-nvidia-cuda"
+                               : "x86_64-unknown-linux-gnu");
+  std::string error;
+  const llvm::Target *backEnd = TargetRegistry::lookupTarget(triple, error);
+  if (!backEnd)
+    return createStringError("LLVM was built without a code generator for " +
+                             triple.str() + ": " + error);
+  TargetOptions options;
+  // The lowering says where a multiply-add is fused; LLVM adds none, or the
+  // bits of a row would depend on the target's cost model.
+  options.AllowFPOpFusion = FPOpFusion::Strict;
+  // LLVM picks the lowest `.version` that knows the chip. Accesses of 32 bytes
+  // came with 8.8, which the chips left out here exceed anyway.
+  bool raisesVersion = widePtx && (target.capability == 100 || target.capability == 120);
+  StringRef features = raisesVersion ? "+ptx88" : "";
+  std::optional<Reloc::Model> reloc;
+  std::optional<CodeModel::Model> codeModel;
+  if (!target.isGPU()) {
+    reloc = Reloc::PIC_;
+    codeModel = CodeModel::Small;
+  }
+  std::unique_ptr<TargetMachine> machine(backEnd->createTargetMachine(
+      triple, target.name, features, options, reloc, codeModel,
+      CodeGenOptLevel::Aggressive));
+  if (!machine)
+    return createStringError("LLVM has no code generator for " + target.name);
+  return machine;
+}

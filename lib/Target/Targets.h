@@ -1,0 +1,58 @@
+//===- Targets.h - the closed list of targets -------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// What `--target` accepts: GPU architectures and CPU baselines, by the names
+// under which units list their code (docs/UnitFormat.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_TARGET_TARGETS_H
+#define MLAFIX_LIB_TARGET_TARGETS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+
+namespace llvm {
+class TargetMachine;
+} // namespace llvm
+
+namespace mlafix::target {
+
+/// One target of a compilation.
+struct TargetSpec {
+  enum class Kind { GPU, CPU };
+  Kind kind;
+  /// The name in options and units: "sm_90", "x86-64-v3".
+  llvm::StringRef name;
+  /// Compute capability as 10 * major + minor (90, 103, 121); 0 on CPUs.
+  unsigned capability;
+
+  bool isGPU() const { return kind == Kind::GPU; }
+};
+
+/// Every target, in the order in which units list their code.
+llvm::ArrayRef<TargetSpec> allTargets();
+
+/// Looks `name` up. The error lists the names that exist.
+llvm::Expected<const TargetSpec *> lookupTarget(llvm::StringRef name);
+
+/// Expands `names` (target names, or "cpu" for every CPU baseline) to distinct
+/// targets in the order of allTargets().
+llvm::Expected<std::vector<const TargetSpec *>>
+expandTargets(llvm::ArrayRef<std::string> names);
+
+/// Makes LLVM's code generator for `target`. With `widePtx`, the PTX may use
+/// accesses of 32 bytes (capability 100 and up; raises `.version` to 8.8).
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(const TargetSpec &target, bool widePtx = false);
+
+} // namespace mlafix::target
+
+#endif // MLAFIX_LIB_TARGET_TARGETS_H

@@ -1,0 +1,99 @@
+//===- Unit.cpp - writes unit files ---------------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/Unit.h"
+
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace llvm;
+using namespace mlafix::target;
+
+static constexpr StringLiteral magic = "MLAFIX\r\n";
+static constexpr uint32_t containerVersion = 1;
+static constexpr uint32_t abiVersion = 1;
+static constexpr size_t headerSize = 64;
+static constexpr size_t imageAlignment = 64;
+static constexpr size_t checksumOffset = 32;
+
+/// 64-bit FNV-1a.
+static uint64_t checksum(StringRef bytes) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (unsigned char byte : bytes)
+    hash = (hash ^ byte) * 0x100000001b3u;
+  return hash;
+}
+
+/// The manifest as text, if the first image lies at `offset`.
+static std::string writeManifest(ArrayRef<UnitKernel> kernels,
+                                 uint64_t offset) {
+  json::Array entries;
+  for (const UnitKernel &kernel : kernels) {
+    json::Array codes;
+    for (const UnitCode &code : kernel.code) {
+      json::Array images;
+      for (const UnitImage &image : code.images) {
+        json::Object entry{{"format", image.format},
+                           {"offset", offset},
+                           {"size", image.bytes.size()}};
+        if (!image.assembler.empty())
+          entry["assembler"] = image.assembler;
+        images.push_back(std::move(entry));
+        offset = alignTo(offset + image.bytes.size(), imageAlignment);
+      }
+      codes.push_back(json::Object{{"target", code.target},
+                                   {"images", std::move(images)},
+                                   {"variants", json::Array(code.variants)}});
+    }
+    json::Object entry = kernel.signature;
+    entry["code"] = std::move(codes);
+    entries.push_back(std::move(entry));
+  }
+  json::Value manifest = json::Object{{"producer", "mlafix " MLAFIX_VERSION},
+                                      {"kernels", std::move(entries)}};
+  // Printed with sorted keys: the same manifest is the same bytes.
+  return formatv("{0}", manifest).str();
+}
+
+std::string mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
+  // The offsets are part of the text whose length they follow from: take the
+  // first place for the images that leaves the manifest room. Offsets only grow
+  // with that place, so this ends.
+  uint64_t first = headerSize;
+  std::string manifest;
+  while (true) {
+    manifest = writeManifest(kernels, first);
+    uint64_t needed = alignTo(headerSize + manifest.size(), imageAlignment);
+    if (needed <= first)
+      break;
+    first = needed;
+  }
+  // The last round may have left more room than is needed: an image lies at the
+  // next multiple after the manifest, so the difference becomes white space.
+  uint64_t room = first - headerSize;
+  if (alignTo(manifest.size(), imageAlignment) < room)
+    manifest.append(room - imageAlignment + 1 - manifest.size(), ' ');
+
+  std::string unit(headerSize, '\0');
+  unit += manifest;
+  for (const UnitKernel &kernel : kernels)
+    for (const UnitCode &code : kernel.code)
+      for (const UnitImage &image : code.images) {
+        unit.resize(alignTo(unit.size(), imageAlignment), '\0');
+        unit += image.bytes;
+      }
+
+  std::copy(magic.begin(), magic.end(), unit.begin());
+  char *header = unit.data();
+  support::endian::write32le(header + 8, containerVersion);
+  support::endian::write32le(header + 12, abiVersion);
+  support::endian::write64le(header + 16, unit.size());
+  support::endian::write64le(header + 24, manifest.size());
+  support::endian::write64le(header + checksumOffset, checksum(unit));
+  return unit;
+}

@@ -1,0 +1,160 @@
+//===- Compile.cpp - mlafix-opt as a compiler -----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compile.h"
+
+#include "mlafix/Compiler.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
+
+using namespace llvm;
+using namespace mlafix;
+
+namespace {
+/// The compiler's options. Made only when they are wanted: the pass driver has
+/// some of the same names.
+struct Options {
+  cl::OptionCategory category{"mlafix compiler"};
+  cl::opt<std::string> input{cl::Positional, cl::desc("<kernels.mlir>"),
+                             cl::init("-"), cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::value_desc("file"), cl::init("-"),
+                              cl::desc("Output file; - is the standard output"),
+                              cl::cat(category)};
+  cl::list<std::string> targets{
+      "target", cl::CommaSeparated, cl::value_desc("name,…"),
+      cl::desc("sm_75 … sm_121, x86-64-v3, x86-64, or cpu for both of these"),
+      cl::cat(category)};
+  cl::list<std::string> specializations{
+      "specialize", cl::value_desc("NAME=VALUE,…"),
+      cl::desc("Values for a kernel's upper-case names; may be given again "
+               "(units)"),
+      cl::cat(category)};
+  cl::opt<std::string> kernel{
+      "kernel", cl::value_desc("name"),
+      cl::desc("The kernel to compile (default: every one)"),
+      cl::cat(category)};
+  cl::opt<Emit> emit{
+      "emit", cl::desc("What to write (default: unit):"), cl::init(Emit::Unit),
+      cl::values(
+          clEnumValN(Emit::Unit, "unit", "a unit file for the runtime"),
+          clEnumValN(Emit::PTX, "ptx", "PTX text"),
+          clEnumValN(Emit::Cubin, "cubin", "a cubin; needs an assembler"),
+          clEnumValN(Emit::Object, "object", "an ELF object for x86-64"),
+          clEnumValN(Emit::LLVM, "llvm", "LLVM IR, optimised"),
+          clEnumValN(Emit::MLIR, "mlir", "the LLVM dialect, after all passes")),
+      cl::cat(category)};
+  cl::opt<AssemblerKind> assembler{
+      "assembler", cl::desc("Where PTX is assembled (default: the first found):"),
+      cl::init(AssemblerKind::Any),
+      cl::values(
+          clEnumValN(AssemblerKind::Any, "any", "nvJitLink, else ptxas"),
+          clEnumValN(AssemblerKind::NvJitLink, "nvjitlink", "in process"),
+          clEnumValN(AssemblerKind::Ptxas, "ptxas", "by a ptxas process"),
+          clEnumValN(AssemblerKind::None, "none", "nowhere: PTX only")),
+      cl::cat(category)};
+  cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
+                             cl::desc("A ptxas to prefer to all else"),
+                             cl::cat(category)};
+  cl::opt<bool> timePieces{
+      "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
+      cl::cat(category)};
+  cl::opt<unsigned> repeat{
+      "repeat", cl::init(1), cl::value_desc("count"),
+      cl::desc("Compile so many times; times are the last one's"),
+      cl::cat(category)};
+  cl::opt<bool> resourceUsage{
+      "resource-usage",
+      cl::desc("Print each entry's registers, local and shared memory"),
+      cl::cat(category)};
+};
+} // namespace
+
+static int fail(const Twine &message) {
+  errs() << "error: " << message << "\n";
+  return EXIT_FAILURE;
+}
+
+static void printTimings(const CompileResult &result) {
+  double total = 0;
+  for (const Timing &timing : result.timings) {
+    errs() << format("%9.2f ms  ", timing.milliseconds) << timing.stage << "\n";
+    total += timing.milliseconds;
+  }
+  errs() << format("%9.2f ms  in all\n", total);
+}
+
+static void printResources(const CompileResult &result) {
+  for (const ResourceUsage &usage : result.resources)
+    errs() << usage.entry << " " << usage.target << ": " << usage.registers
+           << " registers, " << usage.localBytes << " bytes local, "
+           << usage.sharedBytes << " bytes shared\n";
+}
+
+/// Writes `text`, so that `path` is the old file or all of the new one.
+static int writeOutput(StringRef path, StringRef text) {
+  bool special = path == "-" || (sys::fs::exists(path) &&
+                                 !sys::fs::is_regular_file(path));
+  if (special) {
+    std::error_code error;
+    raw_fd_ostream stream(path, error);
+    if (!error)
+      stream << text, stream.flush();
+    if (stream.has_error())
+      error = stream.error(), stream.clear_error();
+    return error ? fail("cannot write '" + path + "': " + error.message())
+                 : EXIT_SUCCESS;
+  }
+  Error error = writeToOutput(path, [&](raw_ostream &stream) {
+    stream << text;
+    return Error::success();
+  });
+  if (error)
+    return fail("cannot write '" + path + "': " + toString(std::move(error)));
+  return EXIT_SUCCESS;
+}
+
+int mlafix::compileMain(int argc, char **argv) {
+  static Options options;
+  cl::HideUnrelatedOptions(options.category);
+  cl::ParseCommandLineOptions(
+      argc, argv, "mlafix compiler: kernels in the DSL to code\n");
+
+  CompileOptions compileOptions;
+  compileOptions.kernel = options.kernel;
+  compileOptions.targets = options.targets;
+  compileOptions.emit = options.emit;
+  compileOptions.assembler = options.assembler;
+  compileOptions.ptxas = options.ptxas;
+  for (const std::string &text : options.specializations) {
+    std::string error;
+    if (!parseBindings(text, compileOptions.specializations.emplace_back(),
+                       error))
+      return fail("--specialize: " + error);
+  }
+
+  auto source = MemoryBuffer::getFileOrSTDIN(options.input, /*IsText=*/false);
+  if (!source)
+    return fail("cannot read '" + options.input +
+                "': " + source.getError().message());
+
+  CompileResult result;
+  for (unsigned i = 0, e = std::max(options.repeat.getValue(), 1u); i != e; ++i)
+    result = compile((*source)->getBuffer(), (*source)->getBufferIdentifier(),
+                     compileOptions);
+  errs() << result.diagnostics;
+  if (options.timePieces)
+    printTimings(result);
+  if (!result.ok)
+    return EXIT_FAILURE;
+  if (options.resourceUsage)
+    printResources(result);
+  return writeOutput(options.output, result.output);
+}
