@@ -1,0 +1,213 @@
+//===- BigTest.cpp - tensors whose offsets do not fit in 32 bits ----------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// N13: 270000 x 128 x 128 is an ordinary input. Rows repeat with a prime
+// period, so the first period is held against the f64 reference and every
+// other row, all 8.8 GB of them, against the first period bit for bit (N9).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Harness.h"
+#include "Reference.h"
+#include "TestTensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace conformance;
+
+namespace {
+
+constexpr int64_t H = 128, D = 128;
+constexpr size_t RowBytes = H * D * 2;
+/// Tokens before the contents repeat: a prime, so that no power of two, where
+/// offsets wrap, is a multiple of it.
+constexpr int64_t Period = 1009;
+
+/// Fills \p Rows tokens on the device by doubling what is there.
+void repeatPeriod(char *Data, size_t BytesPerRow, int64_t Rows) {
+  for (int64_t Done = Period; Done < Rows;) {
+    int64_t Count = std::min(Done, Rows - Done);
+    device().copyOnDevice(Data + Done * BytesPerRow, Data, Count * BytesPerRow);
+    Done += Count;
+  }
+}
+
+std::vector<uint16_t> randomPayload(uint64_t Seed) {
+  // One value in 64 Ki per position: reproducible, cheap, all of them finite.
+  std::vector<uint16_t> Values(Period * H * D);
+  Random R(Seed);
+  for (uint16_t &Value : Values) {
+    uint64_t Bits = R.next();
+    // Sign and fraction at random, exponents of 2^-4 to 2^3.
+    Value = uint16_t((Bits & 0x807f) | ((123 + (Bits >> 20) % 8) << 7));
+  }
+  return Values;
+}
+
+/// lse of token t, [n, H], with rows of every edge in it.
+std::vector<float> randomLse(uint64_t Seed) {
+  std::vector<float> Values(Period * H);
+  Random R(Seed);
+  for (float &Value : Values) {
+    uint64_t Choice = R.below(16);
+    Value = Choice == 0   ? -INFINITY
+            : Choice == 1 ? INFINITY
+                          : float(R.uniform(-10, 10));
+  }
+  return Values;
+}
+
+struct BigState {
+  Memory Payload, Lse;
+  std::vector<uint16_t> PayloadPeriod;
+  std::vector<float> LsePeriod;
+
+  BigState(int64_t Rows, uint64_t Seed)
+      : Payload(device(), Rows * RowBytes), Lse(device(), Rows * H * 4),
+        PayloadPeriod(randomPayload(Seed)), LsePeriod(randomLse(Seed + 1)) {
+    device().upload(Payload.data(), PayloadPeriod.data(),
+                    PayloadPeriod.size() * 2);
+    device().upload(Lse.data(), LsePeriod.data(), LsePeriod.size() * 4);
+    repeatPeriod(Payload.data(), RowBytes, Rows);
+    repeatPeriod(Lse.data(), H * 4, Rows);
+  }
+};
+
+/// Compares Rows x BytesPerRow on the device with what \p Expected says each
+/// row holds, chunk by chunk; -1 or the first row that differs.
+int64_t firstWrongRow(const char *Data, size_t BytesPerRow, int64_t Rows,
+                      const std::function<const char *(int64_t)> &Expected) {
+  constexpr int64_t Chunk = 8192;
+  std::vector<char> Host(Chunk * BytesPerRow);
+  for (int64_t Begin = 0; Begin < Rows; Begin += Chunk) {
+    int64_t Count = std::min(Chunk, Rows - Begin);
+    device().download(Host.data(), Data + Begin * BytesPerRow,
+                      Count * BytesPerRow);
+    for (int64_t I = 0; I < Count; ++I)
+      if (std::memcmp(&Host[I * BytesPerRow], Expected(Begin + I), BytesPerRow))
+        return Begin + I;
+  }
+  return -1;
+}
+
+void needsMemory(size_t Bytes, bool &Enough) {
+  Enough = device().freeBytes() > Bytes + (size_t(1) << 30);
+}
+
+mlafix::Tensor payload(const Memory &M, int64_t Rows) {
+  return mlafix::Tensor::contiguous(M.data(), MLAFIX_BF16, {Rows, H, D},
+                                    device().handle());
+}
+
+/// [H, n] as the kernel sees it, [n, H] in memory.
+mlafix::Tensor lse(const Memory &M, int64_t Rows) {
+  return mlafix::Tensor::strided(M.data(), MLAFIX_F32, {H, Rows}, {1, H},
+                                 device().handle());
+}
+
+} // namespace
+
+// vLLM #45500 and its kin: int32 offsets wrap at 131072 x 128 x 128.
+TEST(Big, merge_of_270000_x_128_x_128_in_a_graph) {
+  MLAFIX_NEEDS_CUDA();
+  constexpr int64_t Rows = 270000;
+  bool Enough;
+  needsMemory(3 * Rows * (RowBytes + H * 4), Enough);
+  if (!Enough)
+    GTEST_SKIP() << "needs 27 GB of device memory";
+  BigState Prefix(Rows, 1), Suffix(Rows, 2);
+  Memory Out(device(), Rows * RowBytes), OutLse(device(), Rows * H * 4);
+  mlafix::Kernel Code = kernel("merge_attn_states", H, D, Float::BF16);
+  auto Captured = device().capture([&] {
+    Code.launch({payload(Out, Rows), lse(OutLse, Rows),
+                 payload(Prefix.Payload, Rows), lse(Prefix.Lse, Rows),
+                 payload(Suffix.Payload, Rows), lse(Suffix.Lse, Rows), Rows},
+                device().handle(), device().stream(), LaunchFlags);
+  });
+  device().fill(Out.data(), 0xff, Rows * RowBytes);
+  device().fill(OutLse.data(), 0xff, Rows * H * 4);
+  Captured->replay();
+
+  std::vector<uint16_t> First(Period * H * D);
+  std::vector<float> FirstLse(Period * H);
+  device().download(First.data(), Out.data(), First.size() * 2);
+  device().download(FirstLse.data(), OutLse.data(), FirstLse.size() * 4);
+  // A tenth of the first period against f64.
+  for (int64_t Row = 0; Row < Period * H; Row += 10) {
+    std::vector<uint32_t> P(D), S(D);
+    for (int64_t I = 0; I < D; ++I) {
+      P[I] = Prefix.PayloadPeriod[Row * D + I];
+      S[I] = Suffix.PayloadPeriod[Row * D + I];
+    }
+    ExpectedRow Expected =
+        mergeReference(Float::BF16, D, {P.data(), Prefix.LsePeriod[Row]},
+                       {S.data(), Suffix.LsePeriod[Row]});
+    std::string Why;
+    for (int64_t I = 0; I < D; ++I)
+      ASSERT_TRUE(matches(Float::BF16, Expected.Payload[I], First[Row * D + I],
+                          Why))
+          << "row " << Row << ", element " << I << ": " << Why;
+    uint32_t Bits;
+    std::memcpy(&Bits, &FirstLse[Row], 4);
+    ASSERT_TRUE(matches(Float::F32, Expected.Lse, Bits, Why))
+        << "row " << Row << ", lse: " << Why;
+  }
+  EXPECT_EQ(-1, firstWrongRow(Out.data(), RowBytes, Rows, [&](int64_t T) {
+              return reinterpret_cast<const char *>(&First[T % Period * H * D]);
+            }));
+  EXPECT_EQ(-1, firstWrongRow(OutLse.data(), H * 4, Rows, [&](int64_t T) {
+              return reinterpret_cast<const char *>(&FirstLse[T % Period * H]);
+            }));
+}
+
+// SGLang's kernel makes an illegal access here.
+TEST(Big, fixup_of_140000_x_128_x_128_in_a_graph) {
+  MLAFIX_NEEDS_CUDA();
+  constexpr int64_t Rows = 140000;
+  bool Enough;
+  needsMemory(Rows * (RowBytes + H * 4), Enough);
+  if (!Enough)
+    GTEST_SKIP() << "needs 5 GB of device memory";
+  BigState State(Rows, 3);
+  // One long live segment, and dead ones on both sides of offset 2^31.
+  std::vector<int32_t> Cu = {0, 100, 131000, 131071, 131073, 139000, 140000};
+  std::vector<int32_t> KvLens = {0, 5, 0, 3, 0, 1};
+  Memory DeviceCu(device(), Cu.size() * 4), DeviceLens(device(),
+                                                       KvLens.size() * 4);
+  device().upload(DeviceCu.data(), Cu.data(), Cu.size() * 4);
+  mlafix::Kernel Code = kernel("fixup_zero_kv_rows", H, D, Float::BF16);
+  auto Captured = device().capture([&] {
+    Code.launch({payload(State.Payload, Rows), lse(State.Lse, Rows),
+                 mlafix::Tensor::contiguous(DeviceLens.data(), MLAFIX_I32,
+                                            {int64_t(KvLens.size())},
+                                            device().handle()),
+                 mlafix::Tensor::contiguous(DeviceCu.data(), MLAFIX_I32,
+                                            {int64_t(Cu.size())},
+                                            device().handle())},
+                device().handle(), device().stream(), LaunchFlags);
+  });
+  // Changed between capture and replay.
+  device().upload(DeviceLens.data(), KvLens.data(), KvLens.size() * 4);
+  Captured->replay();
+
+  std::vector<bool> Dead = deadRows(Rows, KvLens, Cu);
+  std::vector<uint16_t> Zero(H * D, 0);
+  std::vector<float> Empty(H, -INFINITY);
+  EXPECT_EQ(-1, firstWrongRow(State.Payload.data(), RowBytes, Rows,
+                              [&](int64_t T) {
+                                return reinterpret_cast<const char *>(
+                                    Dead[T] ? Zero.data()
+                                            : &State.PayloadPeriod[T % Period *
+                                                                   H * D]);
+                              }));
+  EXPECT_EQ(-1, firstWrongRow(State.Lse.data(), H * 4, Rows, [&](int64_t T) {
+              return reinterpret_cast<const char *>(
+                  Dead[T] ? Empty.data() : &State.LsePeriod[T % Period * H]);
+            }));
+}

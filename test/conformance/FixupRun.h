@@ -1,0 +1,56 @@
+//===- FixupRun.h - one checked call of fixup_zero_kv_rows ------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TEST_CONFORMANCE_FIXUPRUN_H
+#define MLAFIX_TEST_CONFORMANCE_FIXUPRUN_H
+
+#include "Harness.h"
+#include "MergeRun.h"
+#include "TestTensor.h"
+
+#include <memory>
+
+namespace conformance {
+
+struct FixupSetup {
+  int64_t N = 0, H = 1, D = 1;
+  Float Type = Float::BF16;
+  bool LseRowsFirst = false; ///< lse lies as [n, H] and not as [H, n].
+  Style How = Style::Contiguous;
+  std::vector<int32_t> KvLens;    ///< B lengths; <= 0 means no keys.
+  std::vector<int32_t> CuSeqlens; ///< B + 1 row offsets, in order or not.
+};
+
+/// Live rows hold values that must survive bit for bit; what must be blanked
+/// holds poison.
+class FixupRun {
+public:
+  FixupRun(Device &On, FixupSetup Setup);
+
+  /// Other segments in the same memory, the rows as at first.
+  void refill(std::vector<int32_t> KvLens, std::vector<int32_t> CuSeqlens);
+  void run(uint32_t Flags = LaunchFlags);
+  void launch(uint32_t Flags = LaunchFlags);
+  void fetch();
+  testing::AssertionResult check() const;
+
+private:
+  uint32_t payloadBits(int64_t T, int64_t H, int64_t I) const;
+  float lseValue(int64_t T, int64_t H) const;
+
+  Device &On;
+  FixupSetup Setup;
+  mlafix::Kernel Code;
+  std::unique_ptr<TestTensor> Out, Lse, KvLens, CuSeqlens;
+};
+
+/// Segment bounds 0, L0, L0 + L1, ...
+std::vector<int32_t> prefixSums(const std::vector<int32_t> &Lengths);
+
+} // namespace conformance
+
+#endif // MLAFIX_TEST_CONFORMANCE_FIXUPRUN_H

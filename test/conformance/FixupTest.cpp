@@ -1,0 +1,173 @@
+//===- FixupTest.cpp - fixup_zero_kv_rows ---------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "FixupRun.h"
+
+#include <climits>
+#include <numeric>
+
+using namespace conformance;
+
+namespace {
+
+using Parameters = std::tuple<HeadShape, Float, bool>;
+
+class FixupTable : public testing::TestWithParam<Parameters> {
+protected:
+  FixupSetup setup() const {
+    FixupSetup S;
+    S.H = std::get<0>(GetParam()).H;
+    S.D = std::get<0>(GetParam()).D;
+    S.Type = std::get<1>(GetParam());
+    S.LseRowsFirst = std::get<2>(GetParam());
+    return S;
+  }
+};
+
+std::string parameterName(const testing::TestParamInfo<Parameters> &Info) {
+  HeadShape Shape = std::get<0>(Info.param);
+  return "H" + std::to_string(Shape.H) + "_D" + std::to_string(Shape.D) + "_" +
+         spelling(std::get<1>(Info.param)) +
+         (std::get<2>(Info.param) ? "_lse_nH" : "_lse_Hn");
+}
+
+/// Decode rows of 16 x 128 bf16 with these segments.
+FixupSetup segments(std::vector<int32_t> KvLens, std::vector<int32_t> Cu,
+                    int64_t N) {
+  FixupSetup S;
+  S.N = N;
+  S.H = 16;
+  S.D = 128;
+  S.Type = Float::BF16;
+  S.KvLens = std::move(KvLens);
+  S.CuSeqlens = std::move(Cu);
+  return S;
+}
+
+testing::AssertionResult fixes(FixupSetup Setup) {
+  for (Style How : {Style::Contiguous, Style::Misaligned}) {
+    Setup.How = How;
+    FixupRun Run(device(), Setup);
+    Run.run();
+    if (testing::AssertionResult Good = Run.check(); !Good)
+      return Good << ", style " << int(How);
+  }
+  return testing::AssertionSuccess();
+}
+
+} // namespace
+
+TEST_P(FixupTable, every_layout_and_mix_of_segments) {
+  std::vector<int32_t> Lengths = {3, 0, 1, 7, 5, 1, 9};
+  std::vector<int32_t> Mixed = {0, 0, 5, -1, 2, 0, INT_MAX};
+  std::vector<int32_t> AllDead(7, 0), NoneDead(7, 1);
+  for (Style How : {Style::Contiguous, Style::Misaligned, Style::Padded,
+                    Style::PaddedOdd, Style::SlicedLse})
+    for (const std::vector<int32_t> &KvLens : {Mixed, AllDead, NoneDead}) {
+      FixupSetup S = setup();
+      S.How = How;
+      S.KvLens = KvLens;
+      S.CuSeqlens = prefixSums(Lengths);
+      // Two rows past the last segment belong to nobody.
+      S.N = S.CuSeqlens.back() + 2;
+      FixupRun Run(device(), S);
+      Run.run();
+      ASSERT_TRUE(Run.check()) << "style " << int(How);
+      // A second time changes nothing.
+      Run.run();
+      ASSERT_TRUE(Run.check()) << "second run, style " << int(How);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FixupTable,
+                         testing::Combine(testing::ValuesIn(headShapes()),
+                                          testing::Values(Float::BF16,
+                                                          Float::F16,
+                                                          Float::F32),
+                                          testing::Bool()),
+                         parameterName);
+
+TEST(Fixup, no_rows_or_no_segments_do_nothing) {
+  EXPECT_TRUE(fixes(segments({}, {0}, 4)));
+  EXPECT_TRUE(fixes(segments({}, {}, 4)));
+  EXPECT_TRUE(fixes(segments({0, 0}, {0, 0, 0}, 0)));
+  EXPECT_TRUE(fixes(segments({}, {}, 0)));
+}
+
+TEST(Fixup, negative_kv_lens_are_empty_too) {
+  EXPECT_TRUE(fixes(segments({-1, INT_MIN, 1, 0}, {0, 2, 4, 6, 8}, 8)));
+}
+
+TEST(Fixup, malformed_cu_seqlens_stay_in_bounds) { // design section 6, trust
+  // Negative, decreasing, past N, huge: such a segment counts for nothing.
+  EXPECT_TRUE(fixes(segments({0, 0, 0}, {-5, 3, 2, 8}, 8)));
+  EXPECT_TRUE(fixes(segments({0, 0, 0}, {0, INT_MAX, INT_MIN, 4}, 8)));
+  EXPECT_TRUE(fixes(segments({0, 0}, {0, 4, 9}, 8)));
+  EXPECT_TRUE(fixes(segments({0, 0}, {8, 4, 8}, 8)));
+  EXPECT_TRUE(fixes(segments({0, 0, 0, 0}, {INT_MIN, INT_MIN, 0, 8, INT_MAX}, 8)));
+  Random R(3);
+  for (int Trial = 0; Trial < 50; ++Trial) {
+    std::vector<int32_t> Lens(37), Cu(38);
+    for (int32_t &Len : Lens)
+      Len = int32_t(R.below(3)) - 1;
+    for (int32_t &Bound : Cu)
+      Bound = R.below(4) ? int32_t(R.below(70)) - 3 : int32_t(R.next());
+    ASSERT_TRUE(fixes(segments(Lens, Cu, 64))) << "trial " << Trial;
+  }
+}
+
+TEST(Fixup, counts_of_segments_and_bounds_that_disagree_stay_in_bounds) {
+  // Fewer and more bounds than segments: only segments with both bounds count.
+  EXPECT_TRUE(fixes(segments({0, 0, 0, 0}, {0, 2, 4}, 8)));
+  EXPECT_TRUE(fixes(segments({0}, {0, 2, 4, 6, 8}, 8)));
+  EXPECT_TRUE(fixes(segments({0, 0}, {}, 8)));
+  EXPECT_TRUE(fixes(segments({0, 0}, {0}, 8)));
+}
+
+TEST(Fixup, one_long_and_many_short_segments) {
+  std::vector<int32_t> Lengths(256, 1), KvLens(256, 0);
+  Lengths[0] = 1000;
+  KvLens[0] = 7; // the long one is live
+  std::vector<int32_t> Cu = prefixSums(Lengths);
+  EXPECT_TRUE(fixes(segments(KvLens, Cu, Cu.back())));
+  KvLens.assign(256, 1);
+  KvLens[0] = 0; // the long one alone is dead
+  EXPECT_TRUE(fixes(segments(KvLens, Cu, Cu.back())));
+}
+
+TEST(Fixup, more_than_4096_segments) {
+  for (int Count : {1023, 4096, 5000}) {
+    std::vector<int32_t> Lengths(Count), KvLens(Count);
+    Random R(Count);
+    for (int I = 0; I < Count; ++I) {
+      Lengths[I] = int32_t(R.below(3));
+      KvLens[I] = int32_t(R.below(2));
+    }
+    std::vector<int32_t> Cu = prefixSums(Lengths);
+    FixupSetup S = segments(KvLens, Cu, Cu.back() + 1);
+    S.H = 1;
+    S.D = 8;
+    ASSERT_TRUE(fixes(S)) << Count << " segments";
+  }
+}
+
+// SGLang #22688: each sequence with kv_len <= 0 gets out := 0 and lse := -inf
+// on its rows; what the attention kernel left there is undefined.
+TEST(Fixup, sglang_22688_sequences_without_kv_become_identities) {
+  std::vector<int32_t> Lengths(64), KvLens(64);
+  Random R(22688);
+  for (int I = 0; I < 64; ++I) {
+    Lengths[I] = 1 + int32_t(R.below(12));
+    KvLens[I] = I % 3 ? int32_t(R.below(4096)) : 0;
+  }
+  std::vector<int32_t> Cu = prefixSums(Lengths);
+  for (bool RowsFirst : {false, true}) {
+    FixupSetup S = segments(KvLens, Cu, Cu.back());
+    S.LseRowsFirst = RowsFirst;
+    ASSERT_TRUE(fixes(S));
+  }
+}

@@ -1,0 +1,75 @@
+//===- Harness.cpp - device, units and specialisations under test ---------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Harness.h"
+
+#include <cstdio>
+#include <map>
+
+using namespace conformance;
+
+Options &conformance::options() {
+  static Options Parsed;
+  return Parsed;
+}
+
+Device &conformance::device() {
+  static std::unique_ptr<Device> Opened = openDevice(options().Device);
+  return *Opened;
+}
+
+std::string conformance::unitPath(const std::string &Kernel) {
+  return options().Units + "/" + Kernel + ".mlafix";
+}
+
+std::string conformance::bindings(int64_t H, int64_t D, Float Type) {
+  return "H=" + std::to_string(H) + ",D=" + std::to_string(D) +
+         ",T=" + spelling(Type);
+}
+
+mlafix::Kernel conformance::kernel(const std::string &Name, int64_t H,
+                                   int64_t D, Float Type) {
+  static std::map<std::string, mlafix::Unit> Loaded;
+  auto Found = Loaded.find(Name);
+  if (Found == Loaded.end())
+    Found = Loaded.emplace(Name, mlafix::Unit::load(unitPath(Name))).first;
+  return Found->second.kernel(Name, bindings(H, D, Type));
+}
+
+const std::vector<HeadShape> &conformance::headShapes() {
+  static const std::vector<HeadShape> Shapes = {
+#define MLAFIX_HEAD_SHAPE(H, D) {H, D},
+#include "HeadShapes.def"
+  };
+  return Shapes;
+}
+
+int main(int Argc, char **Argv) {
+  testing::InitGoogleTest(&Argc, Argv);
+  for (int I = 1; I < Argc; ++I) {
+    std::string Text = Argv[I];
+    if (Text.rfind("--device=", 0) == 0) {
+      options().Device = Text.substr(9);
+    } else if (Text.rfind("--units=", 0) == 0) {
+      options().Units = Text.substr(8);
+    } else {
+      std::fprintf(stderr,
+                   "mlafix-conformance: expected --device=cpu|cuda:N, "
+                   "--units=DIR or --gtest_*, got '%s'\n",
+                   Argv[I]);
+      return 2;
+    }
+  }
+  try {
+    std::printf("device: %s (%s)\n", options().Device.c_str(),
+                device().name().c_str());
+  } catch (const std::exception &Error) {
+    std::fprintf(stderr, "mlafix-conformance: %s\n", Error.what());
+    return 2;
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,413 @@
+//===- MergeRun.cpp - one checked call of merge_attn_states ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "MergeRun.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+
+using namespace conformance;
+
+namespace {
+
+/// Layout of a payload tensor [n, H, D]; \p Operand tells operands apart, so
+/// that no two have the same gaps.
+Layout payloadLayout(const MergeSetup &S, int Operand) {
+  Layout L = Layout::contiguous({S.N, S.H, S.D});
+  int64_t Pack = 16 / int64_t(byteWidth(S.Type));
+  switch (S.How) {
+  case Style::Contiguous:
+  case Style::SlicedLse:
+    break;
+  case Style::Misaligned:
+    L.Offset = 1;
+    break;
+  case Style::Padded: {
+    // Multiples of 16 bytes, so that the aligned variant still serves.
+    int64_t Head = (S.D + Pack - 1) / Pack * Pack + Operand * Pack;
+    L.Strides = {S.H * Head + (Operand + 1) * Pack, Head, 1};
+    break;
+  }
+  case Style::PaddedOdd:
+    L.Strides = {S.H * (S.D + 1 + Operand) + 3, S.D + 1 + Operand, 1};
+    break;
+  }
+  return L;
+}
+
+/// Layout of an lse tensor, logically [H, n] or [n, H] as it lies in memory.
+Layout lseLayout(const MergeSetup &S, int Operand) {
+  int64_t Rows = S.LseRowsFirst ? S.N : S.H, Columns = S.LseRowsFirst ? S.H : S.N;
+  Layout L = Layout::contiguous({Rows, Columns});
+  if (S.How == Style::SlicedLse) {
+    L.Offset = 5 + Operand;
+    L.Strides = {Columns + 11 + Operand, 1};
+  } else if (S.How == Style::Padded || S.How == Style::PaddedOdd) {
+    L.Strides = {2 * Columns + Operand, 2};
+  } else if (S.How == Style::Misaligned) {
+    L.Offset = 1;
+  }
+  return L;
+}
+
+uint32_t nanBits(Float Type) {
+  // Not the poison and not what either processor makes itself.
+  switch (Type) {
+  case Float::BF16:
+    return 0x7fc1;
+  case Float::F16:
+    return 0x7e01;
+  case Float::F32:
+    return 0x7fc00001;
+  }
+  return 0;
+}
+
+/// -0.0, denormals of both signs, infinity, NaN, the largest finite value.
+uint32_t oddBits(Float Type, uint64_t Choice) {
+  uint32_t Sign = Type == Float::F32 ? 0x80000000u : 0x8000u;
+  switch (Choice % 8) {
+  case 0:
+    return Sign;
+  case 1:
+    return 1;
+  case 2:
+    return Sign | 3;
+  case 3:
+    return fromDouble(Type, INFINITY);
+  case 4:
+    return fromDouble(Type, -INFINITY);
+  case 5:
+    return nanBits(Type);
+  case 6:
+    return fromDouble(Type, INFINITY) - 1;
+  default:
+    return fromDouble(Type, 1.5);
+  }
+}
+
+} // namespace
+
+MergeRun::MergeRun(Device &On, const MergeSetup &S)
+    : On(On), Setup(S), Code(conformance::kernel("merge_attn_states", S.H, S.D,
+                                                 S.Type)) {
+  mlafix_dtype Type = dtypeOf(S.Type);
+  auto Payload = [&](int Operand) {
+    return std::make_unique<TestTensor>(On, Type, payloadLayout(S, Operand));
+  };
+  auto Lse = [&](int Operand) {
+    return std::make_unique<TestTensor>(On, MLAFIX_F32, lseLayout(S, Operand));
+  };
+  Prefix = Payload(0);
+  PrefixLse = Lse(0);
+  Suffix = Payload(1);
+  SuffixLse = Lse(1);
+  if (S.Where == MergeSetup::Separate) {
+    Out = Payload(2);
+    if (S.WantLse)
+      OutLse = Lse(2);
+  }
+  if (!Setup.Kind)
+    Setup.Kind = [](int64_t T, int64_t H) {
+      return RowKind(hash(T * 7919 + H) % uint64_t(RowKind::Count));
+    };
+  refill(S.Seed);
+}
+
+void MergeRun::refill(uint64_t Seed) {
+  Setup.Seed = Seed;
+  int64_t Rows = Setup.N * Setup.H;
+  PrefixBits.resize(Rows * Setup.D);
+  SuffixBits.resize(Rows * Setup.D);
+  PrefixLses.resize(Rows);
+  SuffixLses.resize(Rows);
+  for (int64_t T = 0; T < Setup.N; ++T)
+    for (int64_t H = 0; H < Setup.H; ++H)
+      fillRow(T, H);
+  for (TestTensor *Tensor :
+       {Prefix.get(), PrefixLse.get(), Suffix.get(), SuffixLse.get()})
+    Tensor->upload();
+  if (Out) {
+    Out->poison();
+    Out->upload();
+  }
+  if (OutLse) {
+    OutLse->poison();
+    OutLse->upload();
+  }
+}
+
+void MergeRun::fillRow(int64_t T, int64_t H) {
+  int64_t D = Setup.D;
+  Float Type = Setup.Type;
+  RowKind Kind = Setup.Kind(T + Setup.FirstRow, H);
+  Random R(hash(Setup.Seed) ^ hash(((T + Setup.FirstRow) << 16) + H));
+  double Center = R.uniform(-20, 20);
+  double P = Center + R.uniform(-5, 5), S = Center + R.uniform(-5, 5);
+  double Scale = 4;
+  bool Opposite = false; // the suffix is the prefix negated
+  enum Content { Values, AllNaN, AllInf, Odd } InPrefix = Values,
+                                               InSuffix = Values;
+  switch (Kind) {
+  case RowKind::BothLive:
+  case RowKind::Count:
+    break;
+  case RowKind::LargePayload:
+    Scale = Type == Float::F16 ? 30000 : 1e30;
+    break;
+  case RowKind::SmallPayload:
+    Scale = Type == Float::F16 ? 1e-4 : 1e-30;
+    break;
+  case RowKind::Cancelling:
+    P = S;
+    Opposite = true;
+    break;
+  case RowKind::HugeLse:
+    P += Center > 0 ? 1e5 : -1e5;
+    S += Center > 0 ? 1e5 : -1e5;
+    break;
+  case RowKind::PrefixEmptyNaN:
+    P = -INFINITY;
+    InPrefix = AllNaN;
+    break;
+  case RowKind::PrefixEmptyInf:
+    P = -INFINITY;
+    InPrefix = AllInf;
+    break;
+  case RowKind::PrefixEmptyPlus:
+    P = INFINITY;
+    InPrefix = AllNaN;
+    break;
+  case RowKind::SuffixEmptyNaN:
+    S = -INFINITY;
+    InSuffix = AllNaN;
+    break;
+  case RowKind::SuffixEmptyInf:
+    S = -INFINITY;
+    InSuffix = AllInf;
+    break;
+  case RowKind::SuffixEmptyPlus:
+    S = INFINITY;
+    InSuffix = AllNaN;
+    break;
+  case RowKind::CopyOddValues:
+    P = -INFINITY;
+    InPrefix = AllNaN;
+    InSuffix = Odd;
+    break;
+  case RowKind::CopyOddValuesSuffix:
+    S = INFINITY;
+    InSuffix = AllInf;
+    InPrefix = Odd;
+    break;
+  case RowKind::BothEmpty:
+    P = S = -INFINITY;
+    InPrefix = InSuffix = AllNaN;
+    break;
+  case RowKind::BothEmptyPlus:
+    P = INFINITY;
+    S = -INFINITY;
+    InPrefix = Odd;
+    InSuffix = AllInf;
+    break;
+  case RowKind::PrefixUnderflow:
+    P = S - 300;
+    InPrefix = AllNaN;
+    break;
+  case RowKind::SuffixUnderflow:
+    S = P - 1000;
+    InSuffix = AllInf;
+    break;
+  case RowKind::FarApart:
+    P = 3e38;
+    S = -3e38;
+    InSuffix = AllNaN;
+    break;
+  case RowKind::PrefixNaNLse:
+    P = NAN;
+    break;
+  case RowKind::SuffixNaNLse:
+    P = -INFINITY;
+    S = NAN;
+    break;
+  }
+  // What lies past the threshold is not to be read: let it be poison (N5).
+  if (T >= Setup.ContextRows) {
+    P = NAN;
+    InPrefix = AllNaN;
+  }
+  // Narrowing is slow: 256 values a row are plenty.
+  uint32_t Unit[256];
+  for (int I = 0; I < std::min<int64_t>(256, 2 * D); ++I)
+    Unit[I] = fromDouble(Type, R.uniform(-Scale, Scale));
+  int64_t Row = T * Setup.H + H;
+  auto Fill = [&](Content What, double Sign) {
+    switch (What) {
+    case AllNaN:
+      return nanBits(Type);
+    case AllInf:
+      return fromDouble(Type, Sign * INFINITY);
+    case Odd:
+      return oddBits(Type, R.next());
+    case Values:
+      break;
+    }
+    return Unit[R.below(std::min<int64_t>(256, 2 * D))];
+  };
+  for (int64_t I = 0; I < D; ++I) {
+    uint32_t A = Fill(InPrefix, I % 2 ? 1 : -1);
+    uint32_t B = Fill(InSuffix, I % 3 ? 1 : -1);
+    if (Opposite && InPrefix == Values)
+      B = A ^ (Type == Float::F32 ? 0x80000000u : 0x8000u);
+    PrefixBits[Row * D + I] = A;
+    SuffixBits[Row * D + I] = B;
+    Prefix->set({T, H, I}, A);
+    Suffix->set({T, H, I}, B);
+  }
+  PrefixLses[Row] = float(P);
+  SuffixLses[Row] = float(S);
+  setLse(*PrefixLse, T, H, float(P));
+  setLse(*SuffixLse, T, H, float(S));
+}
+
+uint32_t MergeRun::getLse(const TestTensor &From, int64_t T, int64_t H) const {
+  return Setup.LseRowsFirst ? From.get({T, H}) : From.get({H, T});
+}
+
+void MergeRun::setLse(TestTensor &To, int64_t T, int64_t H, float Value) {
+  if (Setup.LseRowsFirst)
+    To.setFloat({T, H}, Value);
+  else
+    To.setFloat({H, T}, Value);
+}
+
+TestTensor &MergeRun::out() const {
+  switch (Setup.Where) {
+  case MergeSetup::OverPrefix:
+    return *Prefix;
+  case MergeSetup::OverSuffix:
+    return *Suffix;
+  case MergeSetup::Separate:
+    break;
+  }
+  return *Out;
+}
+
+TestTensor *MergeRun::outLse() const {
+  if (!Setup.WantLse)
+    return nullptr;
+  switch (Setup.Where) {
+  case MergeSetup::OverPrefix:
+    return PrefixLse.get();
+  case MergeSetup::OverSuffix:
+    return SuffixLse.get();
+  case MergeSetup::Separate:
+    break;
+  }
+  return OutLse.get();
+}
+
+std::vector<mlafix::Arg> MergeRun::arguments() const {
+  // The kernel sees every lse as [H, n]; where it lies as [n, H] it gets a
+  // transposed view.
+  std::vector<int> Order = Setup.LseRowsFirst ? std::vector<int>{1, 0}
+                                              : std::vector<int>{0, 1};
+  TestTensor *Lse = outLse();
+  return {out().view(),
+          Lse ? Lse->view(Order) : mlafix::Tensor::none(),
+          Prefix->view(),
+          PrefixLse->view(Order),
+          Suffix->view(),
+          SuffixLse->view(Order),
+          Setup.ContextRows};
+}
+
+void MergeRun::launch(uint32_t Flags) {
+  Code.launch(arguments(), On.handle(), On.stream(), Flags);
+}
+
+void MergeRun::fetch() {
+  On.synchronize();
+  for (TestTensor *Tensor : {Prefix.get(), PrefixLse.get(), Suffix.get(),
+                             SuffixLse.get(), Out.get(), OutLse.get()})
+    if (Tensor)
+      Tensor->download();
+}
+
+void MergeRun::run(uint32_t Flags) {
+  launch(Flags);
+  fetch();
+}
+
+std::vector<uint32_t> MergeRun::rowBits(int64_t T, int64_t H) const {
+  std::vector<uint32_t> Bits;
+  for (int64_t I = 0; I < Setup.D; ++I)
+    Bits.push_back(out().get({T, H, I}));
+  if (TestTensor *Lse = outLse())
+    Bits.push_back(getLse(*Lse, T, H));
+  return Bits;
+}
+
+testing::AssertionResult MergeRun::check() const {
+  int64_t D = Setup.D;
+  std::string Why;
+  uint32_t Poison = Setup.Type == Float::F32 ? 0xffffffffu : 0xffffu;
+  for (int64_t T = 0; T < Setup.N; ++T)
+    for (int64_t H = 0; H < Setup.H; ++H) {
+      int64_t Row = T * Setup.H + H;
+      Side P{&PrefixBits[Row * D], PrefixLses[Row]};
+      if (T >= Setup.ContextRows)
+        P.Payload = nullptr;
+      ExpectedRow Expected = mergeReference(
+          Setup.Type, D, P, {&SuffixBits[Row * D], SuffixLses[Row]});
+      auto Fail = [&](const std::string &What) {
+        return testing::AssertionFailure()
+               << "row (token " << T << ", head " << H << "), kind "
+               << int(Setup.Kind(T + Setup.FirstRow, H)) << ", prefix lse "
+               << PrefixLses[Row] << ", suffix lse " << SuffixLses[Row]
+               << (T >= Setup.ContextRows ? ", past the threshold" : "")
+               << ": " << What << ": " << Why;
+      };
+      for (int64_t I = 0; I < D; ++I) {
+        uint32_t Bits = out().get({T, H, I});
+        Why = "still holds the poison";
+        if (Bits == Poison)
+          return Fail("out[" + std::to_string(I) + "]");
+        if (!matches(Setup.Type, Expected.Payload[I], Bits, Why))
+          return Fail("out[" + std::to_string(I) + "]");
+      }
+      if (TestTensor *Lse = outLse()) {
+        uint32_t Bits = getLse(*Lse, T, H);
+        Why = "still holds the poison";
+        if (Bits == 0xffffffffu)
+          return Fail("out_lse");
+        if (!matches(Float::F32, Expected.Lse, Bits, Why))
+          return Fail("out_lse");
+      }
+    }
+  struct {
+    const char *Name;
+    TestTensor *Tensor;
+  } All[] = {{"prefix", Prefix.get()},       {"prefix_lse", PrefixLse.get()},
+             {"suffix", Suffix.get()},       {"suffix_lse", SuffixLse.get()},
+             {"out", Out.get()},             {"out_lse", OutLse.get()}};
+  for (auto &Entry : All) {
+    if (!Entry.Tensor)
+      continue;
+    bool Written = Entry.Tensor == &out() || Entry.Tensor == outLse();
+    Why = Written ? Entry.Tensor->guardsIntact() : Entry.Tensor->unchanged();
+    if (!Why.empty())
+      return testing::AssertionFailure()
+             << Entry.Name
+             << (Written ? ": written beside its elements: "
+                         : ": an input was written: ")
+             << Why;
+  }
+  return testing::AssertionSuccess();
+}

@@ -1,0 +1,115 @@
+//===- MergeRun.h - one checked call of merge_attn_states -------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Builds the tensors of one merge in a given layout, fills each row as its
+// kind says, launches, and holds every element of the result, every guard byte
+// and every input byte against the reference.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TEST_CONFORMANCE_MERGERUN_H
+#define MLAFIX_TEST_CONFORMANCE_MERGERUN_H
+
+#include "Harness.h"
+#include "Reference.h"
+#include "TestTensor.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace conformance {
+
+/// What a row's two sides hold.
+enum class RowKind {
+  BothLive,            ///< Ordinary values.
+  LargePayload,        ///< Live, scaled up (f16: to its range).
+  SmallPayload,        ///< Live, scaled down.
+  Cancelling,          ///< Equal weights, opposite payloads.
+  HugeLse,             ///< |lse| about 1e5, a few units apart.
+  PrefixEmptyNaN,      ///< Prefix lse -inf, payload NaN.
+  PrefixEmptyInf,      ///< Prefix lse -inf, payload infinities.
+  PrefixEmptyPlus,     ///< Prefix lse +inf (FlashAttention-2), payload NaN.
+  SuffixEmptyNaN,      ///< The same for the suffix.
+  SuffixEmptyInf,
+  SuffixEmptyPlus,
+  CopyOddValues,       ///< Prefix empty; suffix of -0.0, denormals, Inf, NaN.
+  CopyOddValuesSuffix, ///< The other way round.
+  BothEmpty,           ///< Both -inf, payloads NaN.
+  BothEmptyPlus,       ///< +inf against -inf, payloads garbage.
+  PrefixUnderflow,     ///< Prefix weight is zero in f32, payload NaN.
+  SuffixUnderflow,
+  FarApart,            ///< lse 3e38 against -3e38, dead payload NaN.
+  PrefixNaNLse,        ///< NaN lse in a live row: NaN out (N6).
+  SuffixNaNLse,        ///< The same beside an empty prefix.
+  Count
+};
+
+/// How the tensors lie in memory.
+enum class Style {
+  Contiguous,  ///< Aligned and without gaps.
+  Misaligned,  ///< One element past an aligned address: the tail variant.
+  Padded,      ///< Gaps after heads and rows, each operand its own.
+  PaddedOdd,   ///< Strides that no vector width divides.
+  SlicedLse    ///< The lse tensors are columns [a, b) of larger ones.
+};
+
+struct MergeSetup {
+  int64_t N = 0, H = 1, D = 1;
+  Float Type = Float::BF16;
+  bool LseRowsFirst = false; ///< lse lies as [n, H] and not as [H, n].
+  Style How = Style::Contiguous;
+  int64_t ContextRows = 0; ///< Rows at or past it copy the suffix.
+  bool WantLse = true;     ///< False: the optional out_lse is left out.
+  enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
+  uint64_t Seed = 1;
+  /// What row (t, h) holds; all kinds in turn by default.
+  std::function<RowKind(int64_t, int64_t)> Kind;
+  /// First row's number as the filling sees it: a run of rows [a, b) of a
+  /// larger one holds the same values as there.
+  int64_t FirstRow = 0;
+};
+
+class MergeRun {
+public:
+  MergeRun(Device &On, const MergeSetup &Setup);
+
+  /// New values in the same memory.
+  void refill(uint64_t Seed);
+  /// Launches, waits, and fetches the results.
+  void run(uint32_t Flags = LaunchFlags);
+  /// Only launches: for stream capture.
+  void launch(uint32_t Flags = LaunchFlags);
+  void fetch();
+
+  /// Holds the fetched results against the reference.
+  testing::AssertionResult check() const;
+  /// Bits of out and lse of one row, after fetch().
+  std::vector<uint32_t> rowBits(int64_t T, int64_t H) const;
+
+  /// The arguments of the launch, for calls of another kind.
+  std::vector<mlafix::Arg> arguments() const;
+  const mlafix::Kernel &kernel() const { return Code; }
+
+private:
+  TestTensor &out() const;
+  TestTensor *outLse() const;
+  uint32_t getLse(const TestTensor &From, int64_t T, int64_t H) const;
+  void setLse(TestTensor &To, int64_t T, int64_t H, float Value);
+  void fillRow(int64_t T, int64_t H);
+
+  Device &On;
+  MergeSetup Setup;
+  mlafix::Kernel Code;
+  std::unique_ptr<TestTensor> Prefix, PrefixLse, Suffix, SuffixLse, Out, OutLse;
+  std::vector<uint32_t> PrefixBits, SuffixBits; // [n, H, D] as filled
+  std::vector<float> PrefixLses, SuffixLses;    // [n, H] as filled
+};
+
+} // namespace conformance
+
+#endif // MLAFIX_TEST_CONFORMANCE_MERGERUN_H
