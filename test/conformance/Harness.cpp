@@ -18,7 +18,8 @@ Options &conformance::options() {
 }
 
 Device &conformance::device() {
-  static std::unique_ptr<Device> Opened = openDevice(options().Device);
+  static std::unique_ptr<Device> Opened =
+      support::openDevice(options().Device);
   return *Opened;
 }
 

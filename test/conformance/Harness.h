@@ -8,7 +8,7 @@
 #ifndef MLAFIX_TEST_CONFORMANCE_HARNESS_H
 #define MLAFIX_TEST_CONFORMANCE_HARNESS_H
 
-#include "Device.h"
+#include "examples/support/Device.h"
 #include "Numerics.h"
 
 #include "mlafix/runtime.hpp"
@@ -19,6 +19,10 @@
 #include <vector>
 
 namespace conformance {
+
+using support::Device;
+using support::Graph;
+using support::Memory;
 
 /// What the command line said: --device=, --units=.
 struct Options {

@@ -376,17 +376,19 @@ testing::AssertionResult MergeRun::check() const {
       };
       for (int64_t I = 0; I < D; ++I) {
         uint32_t Bits = out().get({T, H, I});
-        Why = "still holds the poison";
-        if (Bits == Poison)
+        if (Bits == Poison) {
+          Why = "still holds the poison";
           return Fail("out[" + std::to_string(I) + "]");
+        }
         if (!matches(Setup.Type, Expected.Payload[I], Bits, Why))
           return Fail("out[" + std::to_string(I) + "]");
       }
       if (TestTensor *Lse = outLse()) {
         uint32_t Bits = getLse(*Lse, T, H);
-        Why = "still holds the poison";
-        if (Bits == 0xffffffffu)
+        if (Bits == 0xffffffffu) {
+          Why = "still holds the poison";
           return Fail("out_lse");
+        }
         if (!matches(Float::F32, Expected.Lse, Bits, Why))
           return Fail("out_lse");
       }

@@ -95,36 +95,45 @@ ExpectedRow conformance::mergeReference(Float Type, int64_t D, Side Prefix,
   return Row;
 }
 
-bool conformance::matches(Float Type, const Expected &E, uint32_t Bits,
-                          std::string &Why) {
-  std::ostringstream Text;
-  Text.precision(10);
-  bool Good = false;
+namespace {
+
+bool fits(Float Type, const Expected &E, uint32_t Bits) {
   switch (E.How) {
   case Expected::NaN:
-    Good = isNaN(Type, Bits);
-    Text << "expected NaN";
-    break;
+    return isNaN(Type, Bits);
   case Expected::Exact:
-    Good = isNaN(Type, E.Bits) ? isNaN(Type, Bits) : Bits == E.Bits;
-    Text << "expected exactly " << toDouble(Type, E.Bits) << " (bits 0x"
-         << std::hex << E.Bits << std::dec << ")";
-    break;
+    return isNaN(Type, E.Bits) ? isNaN(Type, Bits) : Bits == E.Bits;
   case Expected::Near: {
-    uint32_t Rounded = fromDouble(Type, E.Value);
-    double Error = std::fabs(toDouble(Type, Bits) - E.Value);
+    if (isNaN(Type, Bits))
+      return false;
     // Where terms cancel, f32 accumulation (N7) errs relative to the terms and
     // not to what is left of them; below the normal range, absolutely.
     double Slack = std::max(4e-6 * E.Magnitude, 0x1p-126);
-    Good = !isNaN(Type, Bits) &&
-           (Bits == Rounded || Error <= Slack ||
-            (Type != Float::F32 && ulpDistance(Type, Bits, Rounded) <= 1));
-    Text << "expected about " << E.Value;
-    break;
+    if (std::fabs(toDouble(Type, Bits) - E.Value) <= Slack)
+      return true;
+    uint32_t Rounded = fromDouble(Type, E.Value);
+    return Bits == Rounded ||
+           (Type != Float::F32 && ulpDistance(Type, Bits, Rounded) <= 1);
   }
   }
-  if (Good)
+  return false;
+}
+
+} // namespace
+
+bool conformance::matches(Float Type, const Expected &E, uint32_t Bits,
+                          std::string &Why) {
+  if (fits(Type, E, Bits))
     return true;
+  std::ostringstream Text;
+  Text.precision(10);
+  if (E.How == Expected::NaN)
+    Text << "expected NaN";
+  else if (E.How == Expected::Exact)
+    Text << "expected exactly " << toDouble(Type, E.Bits) << " (bits 0x"
+         << std::hex << E.Bits << std::dec << ")";
+  else
+    Text << "expected about " << E.Value;
   Text << ", got " << toDouble(Type, Bits) << " (bits 0x" << std::hex << Bits
        << ") in " << spelling(Type);
   Why = Text.str();

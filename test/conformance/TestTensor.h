@@ -15,7 +15,7 @@
 #ifndef MLAFIX_TEST_CONFORMANCE_TESTTENSOR_H
 #define MLAFIX_TEST_CONFORMANCE_TESTTENSOR_H
 
-#include "Device.h"
+#include "examples/support/Device.h"
 #include "Numerics.h"
 
 #include "mlafix/runtime.hpp"
@@ -24,6 +24,9 @@
 #include <vector>
 
 namespace conformance {
+
+using support::Device;
+using support::Memory;
 
 /// Sizes and strides (in elements) of a tensor, and how many elements past an
 /// aligned address it begins.

@@ -1,18 +1,19 @@
-//===- Device.h - memory and streams of the device under test ---*- C++ -*-===//
+//===- Device.h - memory and streams of a CPU or a GPU ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// The tests run the same table on the CPU and on a GPU. A Device allocates,
-// copies and, on CUDA, captures graphs; libcuda is opened when first needed,
-// so nothing of CUDA is needed to build.
+// What a host program that runs on the CPU or on a GPU needs beside the
+// runtime; the examples and the conformance tests use it. A Device allocates,
+// copies and, on CUDA, captures graphs; libcuda is opened when first needed, so
+// nothing of CUDA is needed to build.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TEST_CONFORMANCE_DEVICE_H
-#define MLAFIX_TEST_CONFORMANCE_DEVICE_H
+#ifndef MLAFIX_EXAMPLES_SUPPORT_DEVICE_H
+#define MLAFIX_EXAMPLES_SUPPORT_DEVICE_H
 
 #include "mlafix/runtime.h"
 
@@ -21,7 +22,7 @@
 #include <memory>
 #include <string>
 
-namespace conformance {
+namespace support {
 
 /// A captured sequence of launches, to be replayed.
 class Graph {
@@ -85,6 +86,6 @@ private:
   void *Data = nullptr;
 };
 
-} // namespace conformance
+} // namespace support
 
-#endif // MLAFIX_TEST_CONFORMANCE_DEVICE_H
+#endif // MLAFIX_EXAMPLES_SUPPORT_DEVICE_H

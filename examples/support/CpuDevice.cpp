@@ -12,7 +12,7 @@
 #include <new>
 #include <stdexcept>
 
-using namespace conformance;
+using namespace support;
 
 namespace {
 
@@ -53,7 +53,7 @@ public:
 
 } // namespace
 
-std::unique_ptr<Device> conformance::openDevice(const std::string &Name) {
+std::unique_ptr<Device> support::openDevice(const std::string &Name) {
   if (Name == "cpu")
     return std::make_unique<CpuDevice>();
   const std::string Prefix = "cuda:";

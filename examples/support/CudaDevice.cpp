@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Opens libcuda.so.1 at run time with typedefs of its own: building the tests
-// needs no CUDA toolkit. Independent of the runtime's own driver table, which
-// is part of what is tested.
+// Opens libcuda.so.1 at run time with typedefs of its own: building needs no
+// CUDA toolkit. Independent of the runtime's own driver table, which is part of
+// what the tests test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 #include <stdexcept>
 
-using namespace conformance;
+using namespace support;
 
 namespace {
 
@@ -194,6 +194,6 @@ private:
 
 } // namespace
 
-std::unique_ptr<Device> conformance::openCudaDevice(int Ordinal) {
+std::unique_ptr<Device> support::openCudaDevice(int Ordinal) {
   return std::make_unique<CudaDevice>(Ordinal);
 }
