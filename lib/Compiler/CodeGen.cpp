@@ -28,8 +28,8 @@ class Generator {
 public:
   Generator(mlir::ModuleOp module, const TargetSpec &target,
             const CompileOptions &options, Stopwatch &stopwatch)
-      : module(module), target(target), options(options),
-        stopwatch(stopwatch) {}
+      : module(module), target(target), options(options), stopwatch(stopwatch) {
+  }
 
   FailureOr<KernelCode> run();
 
@@ -62,9 +62,8 @@ private:
 } // namespace
 
 LogicalResult Generator::makeLLVMIR() {
-  bool widePtx = target.isGPU() && usesWideAccesses(module);
   Expected<std::unique_ptr<TargetMachine>> made =
-      createTargetMachine(target, widePtx);
+      createTargetMachine(target, requiredPtxVersion(module, target));
   if (!made)
     return fail(made.takeError());
   machine = std::move(*made);
@@ -137,8 +136,8 @@ LogicalResult Generator::assemble(StringRef ptx) {
   if (emits(Emit::Cubin))
     return module.emitError(reason);
   module.emitWarning("the unit holds PTX alone for ")
-      << target.name << ", which the driver assembles when it is loaded: "
-      << reason;
+      << target.name
+      << ", which the driver assembles when it is loaded: " << reason;
   return success();
 }
 
@@ -171,8 +170,8 @@ LogicalResult Generator::makeCpuCode() {
     result.output = std::move(*object);
     return success();
   }
-  Expected<CpuImage> image = stopwatch.time(
-      "link", [&] { return linkCpuImage(*object, entries); });
+  Expected<CpuImage> image =
+      stopwatch.time("link", [&] { return linkCpuImage(*object, entries); });
   if (!image)
     return fail(image.takeError());
   for (auto [variant, offset] : zip_equal(result.code.variants, image->offsets))

@@ -55,8 +55,8 @@ namespace {
 class Compilation {
 public:
   Compilation(StringRef source, StringRef name, const CompileOptions &options)
-      : options(options), context(dialectRegistry(),
-                                  mlir::MLIRContext::Threading::DISABLED),
+      : options(options),
+        context(dialectRegistry(), mlir::MLIRContext::Threading::DISABLED),
         diagnosticStream(result.diagnostics) {
     sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(source, name),
                                SMLoc());
@@ -169,9 +169,9 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   });
 }
 
-LogicalResult
-Compilation::generate(mlir::ModuleOp module, const TargetSpec &target,
-                      std::vector<target::UnitKernel> &kernels) {
+LogicalResult Compilation::generate(mlir::ModuleOp module,
+                                    const TargetSpec &target,
+                                    std::vector<target::UnitKernel> &kernels) {
   if (options.emit == Emit::MLIR) {
     raw_string_ostream(result.output) << module << "\n";
     return success();
@@ -246,8 +246,7 @@ LogicalResult Compilation::compileSource() {
 }
 
 CompileResult Compilation::run() {
-  mlir::SourceMgrDiagnosticHandler handler(sources, &context,
-                                           diagnosticStream);
+  mlir::SourceMgrDiagnosticHandler handler(sources, &context, diagnosticStream);
   result.ok = succeeded(compileSource());
   diagnosticStream.flush();
   result.timings = stopwatch.timings();

@@ -153,7 +153,8 @@ mlafix::target::findAssemblers(AssemblerKind kind, StringRef ptxasPath) {
       return error;
   if (std::string path = environment("MLAFIX_NVJITLINK");
       nvJitLink && !path.empty())
-    if (Error error = addNamed(openNvJitLink(path), "MLAFIX_NVJITLINK", library))
+    if (Error error =
+            addNamed(openNvJitLink(path), "MLAFIX_NVJITLINK", library))
       return error;
   if (std::string path = environment("MLAFIX_PTXAS"); ptxas && !path.empty())
     if (Error error = addNamed(openPtxas(path), "MLAFIX_PTXAS", program))

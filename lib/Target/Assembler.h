@@ -22,8 +22,7 @@ namespace mlafix::target {
 
 /// Says that an assembler is older than the chip or the PTX it was given, and
 /// that another one, or the driver, may do better.
-class UnsupportedByAssembler
-    : public llvm::ErrorInfo<UnsupportedByAssembler> {
+class UnsupportedByAssembler : public llvm::ErrorInfo<UnsupportedByAssembler> {
 public:
   static char ID;
   explicit UnsupportedByAssembler(std::string message)
@@ -49,7 +48,8 @@ public:
                                                const TargetSpec &target) = 0;
 };
 
-/// Returns the assemblers of `kind` on this machine, best first; empty if there are none.
+/// Returns the assemblers of `kind` on this machine, best first; empty if there
+/// are none.
 ///
 /// What is named comes before what is found: `ptxasPath` (an option), then the
 /// library that the environment variable MLAFIX_NVJITLINK names, then the
@@ -67,7 +67,8 @@ llvm::StringRef noAssemblerMessage();
 /// Opens the nvJitLink library at `path` (or of that soname), once a process.
 llvm::Expected<Assembler *> openNvJitLink(llvm::StringRef path);
 
-/// Asks the program `name` (a path, or a name on PATH) for its version, once a process.
+/// Asks the program `name` (a path, or a name on PATH) for its version, once a
+/// process.
 llvm::Expected<Assembler *> openPtxas(llvm::StringRef name);
 
 } // namespace mlafix::target

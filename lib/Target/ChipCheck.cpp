@@ -42,26 +42,16 @@ static constexpr Requirement operationRequirements[] = {
 };
 
 static constexpr Requirement intrinsicRequirements[] = {
-    {"llvm.nvvm.griddepcontrol", 90},
-    {"llvm.nvvm.ff.to.e4m3x2", 89},
-    {"llvm.nvvm.ff.to.e5m2x2", 89},
-    {"llvm.nvvm.f16x2.to.e4m3x2", 89},
-    {"llvm.nvvm.f16x2.to.e5m2x2", 89},
-    {"llvm.nvvm.e4m3x2.to.f16x2", 89},
-    {"llvm.nvvm.e5m2x2.to.f16x2", 89},
-    {"llvm.nvvm.ff2bf16x2", 80},
-    {"llvm.nvvm.f2bf16", 80},
-    {"llvm.nvvm.ex2.approx.ftz.bf16", 90},
-    {"llvm.nvvm.ex2.approx.bf16", 90},
-    {"llvm.nvvm.tanh.approx.bf16", 90},
-    {"llvm.nvvm.fma.rn.bf16", 80},
-    {"llvm.nvvm.fmin.bf16", 80},
-    {"llvm.nvvm.fmax.bf16", 80},
-    {"llvm.nvvm.redux.sync.f", 100},
-    {"llvm.nvvm.redux.sync", 80},
-    {"llvm.nvvm.cp.async.bulk", 90},
-    {"llvm.nvvm.cp.async", 80},
-    {"llvm.nvvm.elect.sync", 90},
+    {"llvm.nvvm.griddepcontrol", 90},  {"llvm.nvvm.ff.to.e4m3x2", 89},
+    {"llvm.nvvm.ff.to.e5m2x2", 89},    {"llvm.nvvm.f16x2.to.e4m3x2", 89},
+    {"llvm.nvvm.f16x2.to.e5m2x2", 89}, {"llvm.nvvm.e4m3x2.to.f16x2", 89},
+    {"llvm.nvvm.e5m2x2.to.f16x2", 89}, {"llvm.nvvm.ff2bf16x2", 80},
+    {"llvm.nvvm.f2bf16", 80},          {"llvm.nvvm.ex2.approx.ftz.bf16", 90},
+    {"llvm.nvvm.ex2.approx.bf16", 90}, {"llvm.nvvm.tanh.approx.bf16", 90},
+    {"llvm.nvvm.fma.rn.bf16", 80},     {"llvm.nvvm.fmin.bf16", 80},
+    {"llvm.nvvm.fmax.bf16", 80},       {"llvm.nvvm.redux.sync.f", 100},
+    {"llvm.nvvm.redux.sync", 80},      {"llvm.nvvm.cp.async.bulk", 90},
+    {"llvm.nvvm.cp.async", 80},        {"llvm.nvvm.elect.sync", 90},
     {"llvm.nvvm.cluster", 90},
 };
 
@@ -94,10 +84,10 @@ static LogicalResult checkOperation(mlir::Operation *op,
   if (auto versioned = dyn_cast<mlir::NVVM::RequiresSMInterface>(op))
     if (!versioned.getRequiredMinSMVersion().isCompatibleWith(
             mlir::NVVM::NVVMCheckSMVersion(
-                /*archAccelerated=*/false, static_cast<int>(target.capability))))
-      return op->emitError()
-             << "expected a target that has '" << name << "', got "
-             << target.name;
+                /*archAccelerated=*/false,
+                static_cast<int>(target.capability))))
+      return op->emitError() << "expected a target that has '" << name
+                             << "', got " << target.name;
   if (required > target.capability)
     return op->emitError() << "expected sm_" << required << " or later for '"
                            << what << "', got " << target.name;
@@ -107,10 +97,9 @@ static LogicalResult checkOperation(mlir::Operation *op,
                            << what << "'";
   if (auto call = dyn_cast<mlir::LLVM::CallOp>(op)) {
     std::optional<StringRef> callee = call.getCallee();
-    auto function =
-        callee ? op->getParentOfType<mlir::ModuleOp>()
-                     .lookupSymbol<mlir::LLVM::LLVMFuncOp>(*callee)
-               : mlir::LLVM::LLVMFuncOp();
+    auto function = callee ? op->getParentOfType<mlir::ModuleOp>()
+                                 .lookupSymbol<mlir::LLVM::LLVMFuncOp>(*callee)
+                           : mlir::LLVM::LLVMFuncOp();
     if (!function || function.isExternal())
       return op->emitError()
              << "expected every function that a kernel calls to be defined "
@@ -129,23 +118,43 @@ LogicalResult mlafix::target::checkChip(mlir::ModuleOp module,
   return failure(failed);
 }
 
-static bool isWide(mlir::Type type, std::optional<uint64_t> alignment) {
-  auto vector = dyn_cast<mlir::VectorType>(type);
-  if (!vector || alignment.value_or(0) < 32 || vector.isScalable())
-    return false;
-  return vector.getNumElements() * vector.getElementTypeBitWidth() >= 256;
+/// Whether 32 bytes move at once.
+static bool isWide(mlir::Operation *op) {
+  mlir::Type type;
+  std::optional<uint64_t> alignment;
+  if (auto load = dyn_cast<mlir::LLVM::LoadOp>(op)) {
+    type = load.getType();
+    alignment = load.getAlignment();
+  } else if (auto store = dyn_cast<mlir::LLVM::StoreOp>(op)) {
+    type = store.getValue().getType();
+    alignment = store.getAlignment();
+  }
+  auto vector = dyn_cast_or_null<mlir::VectorType>(type);
+  return vector && !vector.isScalable() && alignment.value_or(0) >= 32 &&
+         vector.getNumElements() * vector.getElementTypeBitWidth() >= 256;
 }
 
-bool mlafix::target::usesWideAccesses(mlir::ModuleOp module) {
-  return module
-      .walk([](mlir::Operation *op) {
-        bool wide = false;
-        if (auto load = dyn_cast<mlir::LLVM::LoadOp>(op))
-          wide = isWide(load.getType(), load.getAlignment());
-        else if (auto store = dyn_cast<mlir::LLVM::StoreOp>(op))
-          wide = isWide(store.getValue().getType(), store.getAlignment());
-        return wide ? mlir::WalkResult::interrupt()
-                    : mlir::WalkResult::advance();
-      })
-      .wasInterrupted();
+static bool convertsFp8(mlir::Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (auto call = dyn_cast<mlir::LLVM::CallIntrinsicOp>(op))
+    name = call.getIntrin();
+  return name.contains("to.f8x2") || name.contains("e4m3x2") ||
+         name.contains("e5m2x2");
+}
+
+unsigned mlafix::target::requiredPtxVersion(mlir::ModuleOp module,
+                                            const TargetSpec &target) {
+  // LLVM's own choice for the chips left out here is already high enough.
+  bool wideNeedsMore = target.capability == 100 || target.capability == 120;
+  bool fp8NeedsMore = target.capability == 89;
+  if (!wideNeedsMore && !fp8NeedsMore)
+    return 0;
+  bool found = module
+                   .walk([&](mlir::Operation *op) {
+                     return (wideNeedsMore ? isWide(op) : convertsFp8(op))
+                                ? mlir::WalkResult::interrupt()
+                                : mlir::WalkResult::advance();
+                   })
+                   .wasInterrupted();
+  return !found ? 0 : wideNeedsMore ? 88 : 81;
 }

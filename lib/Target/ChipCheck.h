@@ -18,9 +18,10 @@ namespace mlafix::target {
 /// there was one. LLVM itself would end the process.
 llvm::LogicalResult checkChip(mlir::ModuleOp module, const TargetSpec &target);
 
-/// Whether `module` (LLVM dialect) moves 32 bytes by one load or store. LLVM
-/// silently splits such an access unless told that `.version` is 8.8.
-bool usesWideAccesses(mlir::ModuleOp module);
+/// The PTX `.version` (as 10 * major + minor) that `module` (LLVM dialect)
+/// wants beyond the lowest that knows `target`, or 0: 8.1 for fp8 on sm_89, 8.8
+/// for accesses of 32 bytes, which LLVM else splits silently.
+unsigned requiredPtxVersion(mlir::ModuleOp module, const TargetSpec &target);
 
 } // namespace mlafix::target
 

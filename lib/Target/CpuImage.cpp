@@ -45,8 +45,8 @@ public:
     onAbandoned(Error::success());
   }
   void finalize(OnFinalizedFunction onFinalized) override {
-    onFinalized(JITLinkMemoryManager::FinalizedAlloc(
-        orc::ExecutorAddr(linkAddress)));
+    onFinalized(
+        JITLinkMemoryManager::FinalizedAlloc(orc::ExecutorAddr(linkAddress)));
   }
 };
 
@@ -109,9 +109,9 @@ public:
     for (const auto &[symbol, flags] : symbols)
       names.push_back(("'" + *symbol + "'").str());
     llvm::sort(names);
-    next->run(createStringError(
-        "expected CPU code without undefined symbols, got " +
-        join(names, ", ")));
+    next->run(
+        createStringError("expected CPU code without undefined symbols, got " +
+                          join(names, ", ")));
   }
 
   Error notifyResolved(LinkGraph &graph) override {
@@ -194,11 +194,12 @@ private:
 
 } // namespace
 
-Expected<CpuImage>
-mlafix::target::linkCpuImage(StringRef object, ArrayRef<std::string> entries) {
-  auto graph = createLinkGraphFromObject(
-      MemoryBufferRef(object, "kernel.o"),
-      std::make_shared<orc::SymbolStringPool>());
+Expected<CpuImage> mlafix::target::linkCpuImage(StringRef object,
+                                                ArrayRef<std::string> entries) {
+  // Outlives the graph: a failed look-up lets go of its names after it.
+  auto names = std::make_shared<orc::SymbolStringPool>();
+  auto graph =
+      createLinkGraphFromObject(MemoryBufferRef(object, "kernel.o"), names);
   if (!graph)
     return graph.takeError();
   LinkState state;

@@ -23,9 +23,10 @@ struct CpuImage {
   std::vector<uint64_t> offsets; // of the entries, in the order asked for
 };
 
-/// Links `object` (ELF, x86-64) into an image with the entry points `entries`;
-/// what they do not reach is left out. Errors, each naming the culprit: an
-/// undefined symbol, writable data, an absolute address, a missing entry.
+/// Links `object` (ELF, x86-64) into an image with the entry points
+/// `entries`; sections that they do not reach are left out. Errors, each naming
+/// the culprit: an undefined symbol, writable data, an absolute address, a
+/// missing entry.
 llvm::Expected<CpuImage> linkCpuImage(llvm::StringRef object,
                                       llvm::ArrayRef<std::string> entries);
 

@@ -35,9 +35,8 @@ static Error readInfo(ArrayRef<uint8_t> bytes, Note note) {
     if (bytes.size() < 4)
       return createStringError("the cubin's .nv.info section is cut off");
     uint8_t format = bytes[0], attribute = bytes[1];
-    uint16_t size = format == sizedFormat
-                        ? support::endian::read16le(bytes.data() + 2)
-                        : 0;
+    uint16_t size =
+        format == sizedFormat ? support::endian::read16le(bytes.data() + 2) : 0;
     bytes = bytes.drop_front(4);
     if (size > bytes.size())
       return createStringError("the cubin's .nv.info section is cut off");

@@ -69,14 +69,16 @@ void mlafix::target::registerTranslations(mlir::DialectRegistry &registry) {
   mlir::registerNVVMDialectTranslation(registry);
 }
 
-std::unique_ptr<Module> mlafix::target::translateToLLVMIR(
-    mlir::ModuleOp module, const KernelInfo &info, TargetMachine &machine,
-    LLVMContext &context) {
+std::unique_ptr<Module>
+mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
+                                  TargetMachine &machine,
+                                  LLVMContext &context) {
   // The layout and triple are the target's, whatever the lowering noted.
   module->removeAttr(mlir::LLVM::LLVMDialect::getDataLayoutAttrName());
   module->removeAttr(mlir::LLVM::LLVMDialect::getTargetTripleAttrName());
   std::unique_ptr<Module> result = mlir::translateModuleToLLVMIR(
-      module, context, info.signature.getAs<mlir::StringAttr>("name").getValue());
+      module, context,
+      info.signature.getAs<mlir::StringAttr>("name").getValue());
   if (!result) {
     module.emitError() << "the lowered module cannot be written as LLVM IR";
     return nullptr;

@@ -54,9 +54,8 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Runs `machine`'s code generator. What it reports as an error (and would
 /// otherwise print) is returned as one.
-llvm::Expected<std::string> generateCode(llvm::Module &module,
-                                         llvm::TargetMachine &machine,
-                                         bool assembly);
+llvm::Expected<std::string>
+generateCode(llvm::Module &module, llvm::TargetMachine &machine, bool assembly);
 
 } // namespace mlafix::target
 

@@ -140,8 +140,7 @@ Expected<std::unique_ptr<Assembler>> open(StringRef path) {
   for (unsigned compatible = minor + 1; compatible-- > 0;)
     if (resolve(library, major, compatible, functions))
       return std::make_unique<NvJitLink>(
-          functions,
-          ("nvJitLink " + Twine(major) + "." + Twine(minor)).str());
+          functions, ("nvJitLink " + Twine(major) + "." + Twine(minor)).str());
   return createStringError("'" + path + "', nvJitLink " + Twine(major) + "." +
                            Twine(minor) + ", lacks a function in use");
 }

@@ -38,8 +38,8 @@ struct TemporaryFile {
                                         /*RequiresNullTerminator=*/false);
     if (!buffer)
       return createStringError(buffer.getError(),
-                               "cannot read '" + path + "': " +
-                                   buffer.getError().message());
+                               "cannot read '" + path +
+                                   "': " + buffer.getError().message());
     return (*buffer)->getBuffer().str();
   }
 
@@ -66,8 +66,8 @@ Expected<int> run(StringRef program, ArrayRef<StringRef> arguments,
   int status = sys::ExecuteAndWait(program, all, std::nullopt, redirects, 0, 0,
                                    &error, &notStarted);
   if (notStarted || status < 0)
-    return createStringError("cannot run '" + program + "': " +
-                             (error.empty() ? "it crashed" : error));
+    return createStringError("cannot run '" + program +
+                             "': " + (error.empty() ? "it crashed" : error));
   Expected<std::string> text = file->read();
   if (!text)
     return text.takeError();
@@ -146,7 +146,8 @@ Expected<Assembler *> mlafix::target::openPtxas(StringRef name) {
   StringRef version =
       after.take_while([](char c) { return isDigit(c) || c == '.'; });
   if (*status != 0 || version.empty())
-    return createStringError("'" + path + "' is no ptxas: it answers "
+    return createStringError("'" + path +
+                             "' is no ptxas: it answers "
                              "--version with '" +
                              StringRef(log).trim() + "'");
   slot = std::make_unique<Ptxas>(path, ("ptxas " + version).str());

@@ -85,7 +85,8 @@ static void initializeBackEnds() {
 }
 
 Expected<std::unique_ptr<TargetMachine>>
-mlafix::target::createTargetMachine(const TargetSpec &target, bool widePtx) {
+mlafix::target::createTargetMachine(const TargetSpec &target,
+                                    unsigned ptxVersion) {
   initializeBackEnds();
   Triple triple(target.isGPU() ? "nvptx64-nvidia-cuda"
                                : "x86_64-unknown-linux-gnu");
@@ -98,10 +99,8 @@ mlafix::target::createTargetMachine(const TargetSpec &target, bool widePtx) {
   // The lowering says where a multiply-add is fused; LLVM adds none, or the
   // bits of a row would depend on the target's cost model.
   options.AllowFPOpFusion = FPOpFusion::Strict;
-  // LLVM picks the lowest `.version` that knows the chip. Accesses of 32 bytes
-  // came with 8.8, which the chips left out here exceed anyway.
-  bool raisesVersion = widePtx && (target.capability == 100 || target.capability == 120);
-  StringRef features = raisesVersion ? "+ptx88" : "";
+  // LLVM picks the lowest `.version` that knows the chip.
+  std::string features = ptxVersion ? "+ptx" + std::to_string(ptxVersion) : "";
   std::optional<Reloc::Model> reloc;
   std::optional<CodeModel::Model> codeModel;
   if (!target.isGPU()) {

@@ -48,10 +48,11 @@ llvm::Expected<const TargetSpec *> lookupTarget(llvm::StringRef name);
 llvm::Expected<std::vector<const TargetSpec *>>
 expandTargets(llvm::ArrayRef<std::string> names);
 
-/// Makes LLVM's code generator for `target`. With `widePtx`, the PTX may use
-/// accesses of 32 bytes (capability 100 and up; raises `.version` to 8.8).
+/// Makes LLVM's code generator for `target`. PTX gets the `.version`
+/// `ptxVersion` (10 * major + minor), or if that is 0 the lowest that knows the
+/// chip, so that old drivers take it.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
-createTargetMachine(const TargetSpec &target, bool widePtx = false);
+createTargetMachine(const TargetSpec &target, unsigned ptxVersion = 0);
 
 } // namespace mlafix::target
 

@@ -52,7 +52,8 @@ struct Options {
           clEnumValN(Emit::MLIR, "mlir", "the LLVM dialect, after all passes")),
       cl::cat(category)};
   cl::opt<AssemblerKind> assembler{
-      "assembler", cl::desc("Where PTX is assembled (default: the first found):"),
+      "assembler",
+      cl::desc("Where PTX is assembled (default: the first found):"),
       cl::init(AssemblerKind::Any),
       cl::values(
           clEnumValN(AssemblerKind::Any, "any", "nvJitLink, else ptxas"),
@@ -100,8 +101,8 @@ static void printResources(const CompileResult &result) {
 
 /// Writes `text`, so that `path` is the old file or all of the new one.
 static int writeOutput(StringRef path, StringRef text) {
-  bool special = path == "-" || (sys::fs::exists(path) &&
-                                 !sys::fs::is_regular_file(path));
+  bool special =
+      path == "-" || (sys::fs::exists(path) && !sys::fs::is_regular_file(path));
   if (special) {
     std::error_code error;
     raw_fd_ostream stream(path, error);
@@ -124,8 +125,8 @@ static int writeOutput(StringRef path, StringRef text) {
 int mlafix::compileMain(int argc, char **argv) {
   static Options options;
   cl::HideUnrelatedOptions(options.category);
-  cl::ParseCommandLineOptions(
-      argc, argv, "mlafix compiler: kernels in the DSL to code\n");
+  cl::ParseCommandLineOptions(argc, argv,
+                              "mlafix compiler: kernels in the DSL to code\n");
 
   CompileOptions compileOptions;
   compileOptions.kernel = options.kernel;

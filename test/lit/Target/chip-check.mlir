@@ -1,0 +1,62 @@
+// What a chip lacks is an error at the operation; LLVM would end the process.
+
+// RUN: split-file %s %t
+// RUN: not %mlafix-opt %t/dependent.mlir --target=sm_89 --emit=ptx 2>&1 | FileCheck %t/dependent.mlir --check-prefix=DEPENDENT
+// RUN: %mlafix-opt %t/dependent.mlir --target=sm_90 --emit=ptx | FileCheck %t/dependent.mlir --check-prefix=WAIT
+// RUN: not %mlafix-opt %t/fp8.mlir --target=sm_86 --emit=ptx 2>&1 | FileCheck %t/fp8.mlir --check-prefix=FP8
+// RUN: %mlafix-opt %t/fp8.mlir --target=sm_89 --emit=ptx | FileCheck %t/fp8.mlir --check-prefix=CVT
+// RUN: not %mlafix-opt %t/intrinsic.mlir --target=sm_80 --emit=ptx 2>&1 | FileCheck %t/intrinsic.mlir --check-prefix=INTRINSIC
+// RUN: not %mlafix-opt %t/log2.mlir --target=sm_90 --emit=ptx 2>&1 | FileCheck %t/log2.mlir --check-prefix=LOG2
+// RUN: not %mlafix-opt %t/extern.mlir --target=sm_90 --emit=ptx 2>&1 | FileCheck %t/extern.mlir --check-prefix=EXTERN
+
+//--- dependent.mlir
+// WAIT: griddepcontrol.wait
+module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
+  llvm.func @k() attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+    // DEPENDENT: dependent.mlir:[[@LINE+1]]:5: error: expected sm_90 or later for 'nvvm.griddepcontrol', got sm_89
+    nvvm.griddepcontrol wait
+    llvm.return
+  }
+}
+
+//--- fp8.mlir
+// CVT: cvt.rn.satfinite.e4m3x2.f32
+module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+    // FP8: error: expected sm_89 or later for 'nvvm.convert.f32x2.to.f8x2', got sm_86
+    %y = nvvm.convert.f32x2.to.f8x2 %x, %x {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : i16 (f8E4M3FN)
+    llvm.store %y, %p : i16, !llvm.ptr<1>
+    llvm.return
+  }
+}
+
+//--- intrinsic.mlir
+module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: bf16) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+    // INTRINSIC: error: expected sm_90 or later for 'llvm.nvvm.ex2.approx.ftz.bf16', got sm_80
+    %y = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.bf16"(%x) : (bf16) -> bf16
+    llvm.store %y, %p : bf16, !llvm.ptr<1>
+    llvm.return
+  }
+}
+
+//--- log2.mlir
+module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+    // LOG2: error: expected operations that PTX has instructions for, got 'llvm.intr.log2'
+    %y = llvm.intr.log2(%x) : (f32) -> f32
+    llvm.store %y, %p : f32, !llvm.ptr<1>
+    llvm.return
+  }
+}
+
+//--- extern.mlir
+module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
+  llvm.func @__nv_expf(f32) -> f32
+  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+    // EXTERN: error: expected every function that a kernel calls to be defined beside it, got a call of '__nv_expf'
+    %y = llvm.call @__nv_expf(%x) : (f32) -> f32
+    llvm.store %y, %p : f32, !llvm.ptr<1>
+    llvm.return
+  }
+}

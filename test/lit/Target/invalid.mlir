@@ -1,0 +1,42 @@
+// A lowered module whose description does not fit its code.
+
+// RUN: split-file %s %t
+// RUN: not %mlafix-opt %t/none.mlir --target=sm_90 2>&1 | FileCheck %t/none.mlir --check-prefix=NONE
+// RUN: not %mlafix-opt %t/entry.mlir --target=sm_90 2>&1 | FileCheck %t/entry.mlir --check-prefix=ENTRY
+// RUN: not %mlafix-opt %t/name.mlir --target=sm_90 2>&1 | FileCheck %t/name.mlir --check-prefix=NAME
+// RUN: not %mlafix-opt %t/value.mlir --target=sm_90 2>&1 | FileCheck %t/value.mlir --check-prefix=VALUE
+// RUN: not %mlafix-opt %t/dialect.mlir --target=sm_90 2>&1 | FileCheck %t/dialect.mlir --check-prefix=DIALECT
+
+//--- none.mlir
+// NONE: error: expected at least one function with 'mlafix.variant' in a lowered module
+module attributes {mlafix.signature = {name = "k"}} {
+  llvm.func @k() { llvm.return }
+}
+
+//--- entry.mlir
+module attributes {mlafix.signature = {name = "k"}} {
+  // ENTRY: [[@LINE+1]]:3: error: expected 'mlafix.variant' to be a dictionary whose 'entry' is the function's name, got {entry = "j"}
+  llvm.func @k() attributes {mlafix.variant = {entry = "j"}} { llvm.return }
+}
+
+//--- name.mlir
+// NAME: error: expected a string 'name' in 'mlafix.signature'
+module attributes {mlafix.signature = {name = 1}} {
+  llvm.func @k() attributes {mlafix.variant = {entry = "k"}} { llvm.return }
+}
+
+//--- value.mlir
+// VALUE: error: expected an attribute that the manifest has a form for, got 1.000000e+00 : f32
+module attributes {mlafix.signature = {name = "k", x = 1.0 : f32}} {
+  llvm.func @k() attributes {mlafix.variant = {entry = "k"}} { llvm.return }
+}
+
+//--- dialect.mlir
+// DIALECT: error: cannot be converted to LLVM IR
+// DIALECT: error: the lowered module cannot be written as LLVM IR
+module attributes {mlafix.signature = {name = "k"}} {
+  llvm.func @k(%x: i32) attributes {mlafix.variant = {entry = "k"}} {
+    %y = arith.addi %x, %x : i32
+    llvm.return
+  }
+}

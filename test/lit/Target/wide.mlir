@@ -1,0 +1,24 @@
+// Accesses of 32 bytes need PTX 8.8; without them the version stays the lowest that knows the chip.
+
+// RUN: %mlafix-opt %s --target=sm_100 --emit=ptx | FileCheck %s --check-prefix=SM100
+// RUN: %mlafix-opt %s --target=sm_120 --emit=ptx | FileCheck %s --check-prefix=SM100
+// RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=SM90
+// RUN: %mlafix-opt %S/gpu.mlir --target=sm_100 --emit=ptx | FileCheck %s --check-prefix=NARROW
+
+// SM100: .version 8.8
+// SM100: ld.global.v8.b32
+// SM100: st.global.v8.b32
+
+// SM90: .version 7.8
+// SM90: ld.global.v4.b32
+// SM90: ld.global.v4.b32
+
+// NARROW: .version 8.6
+
+module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
+  llvm.func @k(%out: !llvm.ptr<1>, %in: !llvm.ptr<1>) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+    %x = llvm.load %in {alignment = 32 : i64} : !llvm.ptr<1> -> vector<16xbf16>
+    llvm.store %x, %out {alignment = 32 : i64} : vector<16xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+}

@@ -1,0 +1,25 @@
+// Without --emit or --target, the tool is mlir-opt for the dialects in use.
+
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(canonicalize)' | FileCheck %s
+// RUN: %mlafix-opt --help | FileCheck %s --check-prefix=HELP
+// RUN: %mlafix-opt --emit=unit --help | FileCheck %s --check-prefix=COMPILER
+
+// HELP: mlafix pass driver (with --emit or --target: the compiler
+// COMPILER: mlafix compiler: kernels in the DSL to code
+// COMPILER: --specialize=<NAME=VALUE,…>
+
+// CHECK-LABEL: func.func @folds
+// CHECK-NEXT: %[[THREE:.*]] = arith.constant 3 : i32
+// CHECK-NEXT: return %[[THREE]]
+func.func @folds() -> i32 {
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %sum = arith.addi %one, %two : i32
+  return %sum : i32
+}
+
+// -----
+
+// expected-error @+2 {{Dialect `linalg' not found for custom op}}
+// expected-note @below {{Available dialects: arith, builtin, cf, func, gpu, index, llvm, math, memref, mlafix, nvvm, scf, tensor, ub, vector}}
+"builtin.module"() ({ linalg.fill }) : () -> ()

@@ -1,0 +1,45 @@
+# What the .mlir tests may use: see "Substitutions" and "Features" below.
+import os
+import subprocess
+
+import lit.formats
+
+config.name = "mlafix"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = os.path.dirname(__file__)
+
+
+def tool(name):
+    return os.path.join(config.mlafix_tools, name)
+
+
+# Substitutions. FileCheck, not, split-file and llvm-readelf are LLVM's own, found on PATH.
+config.substitutions.append(("%mlafix-opt", tool("mlafix-opt")))
+config.substitutions.append(("%mlafix-run", tool("mlafix-run")))
+config.substitutions.append(("%kernels", os.path.join(config.mlafix_source, "kernels")))
+config.environment["PATH"] = os.pathsep.join([config.llvm_tools, os.environ["PATH"]])
+config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
+for name in ("CUDA_HOME", "CUDA_PATH", "MLAFIX_NVJITLINK", "MLAFIX_PTXAS", "HOME", "VIRTUAL_ENV", "ASAN_OPTIONS",
+             "UBSAN_OPTIONS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+# Features.
+if config.mlafix_sanitize:
+    config.available_features.add("sanitizer")
+if os.path.exists(tool("mlafix-run")):
+    config.available_features.add("mlafix-run")
+
+
+def assembles(kind):
+    """Whether mlafix-opt finds that assembler here: the question its users ask, put to the tool itself."""
+    kernel = os.path.join(config.test_source_root, "Target", "gpu.mlir")
+    command = [tool("mlafix-opt"), kernel, "--target=sm_90", "--emit=cubin", "--assembler=" + kind, "-o", os.devnull]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=config.environment).returncode == 0
+
+
+for kind in ("nvjitlink", "ptxas"):
+    if assembles(kind):
+        config.available_features.update((kind, "assembler"))

@@ -1,0 +1,104 @@
+//===- AssemblerTest.cpp - finding and using assemblers -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/Assembler.h"
+
+#include "gtest/gtest.h"
+#include <thread>
+
+using namespace mlafix;
+using namespace mlafix::target;
+
+static constexpr const char *kernel =
+    ".version 7.8\n.target sm_90\n.address_size 64\n"
+    ".visible .entry k() { ret; }\n";
+
+static const TargetSpec &architecture(const char *name) {
+  return **lookupTarget(name);
+}
+
+class EveryAssembler : public testing::TestWithParam<AssemblerKind> {
+protected:
+  void SetUp() override {
+    auto found = findAssemblers(GetParam(), "");
+    ASSERT_TRUE(bool(found)) << llvm::toString(found.takeError());
+    if (found->empty())
+      GTEST_SKIP() << "not on this machine";
+    assembler = found->front();
+  }
+  Assembler *assembler = nullptr;
+};
+
+TEST_P(EveryAssembler, makes_an_elf_image_the_same_one_each_time) {
+  auto first = assembler->assemble(kernel, architecture("sm_90"));
+  auto second = assembler->assemble(kernel, architecture("sm_90"));
+  ASSERT_TRUE(bool(first)) << llvm::toString(first.takeError());
+  ASSERT_TRUE(bool(second)) << llvm::toString(second.takeError());
+  EXPECT_EQ(first->substr(0, 4), "\177ELF");
+  EXPECT_EQ(first->size(), second->size());
+}
+
+TEST_P(EveryAssembler, gives_its_own_words_on_bad_ptx) {
+  auto cubin = assembler->assemble(
+      ".version 7.8\n.target sm_90\n.visible .entry k() { add; }\n",
+      architecture("sm_90"));
+  ASSERT_FALSE(bool(cubin));
+  llvm::Error error = cubin.takeError();
+  EXPECT_FALSE(error.isA<UnsupportedByAssembler>());
+  std::string message = llvm::toString(std::move(error));
+  EXPECT_NE(message.find(assembler->name().str() + " cannot assemble"),
+            std::string::npos)
+      << message;
+}
+
+TEST_P(EveryAssembler, says_when_the_ptx_is_too_new_for_it) {
+  auto cubin = assembler->assemble(
+      ".version 19.7\n.target sm_90\n.visible .entry k() { ret; }\n",
+      architecture("sm_90"));
+  ASSERT_FALSE(bool(cubin));
+  llvm::Error error = cubin.takeError();
+  EXPECT_TRUE(error.isA<UnsupportedByAssembler>());
+  llvm::consumeError(std::move(error));
+}
+
+TEST_P(EveryAssembler, serves_several_threads) {
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      auto cubin = assembler->assemble(kernel, architecture("sm_90"));
+      if (cubin)
+        ++good;
+      else
+        llvm::consumeError(cubin.takeError());
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(good, 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Assemblers, EveryAssembler,
+                         testing::Values(AssemblerKind::NvJitLink,
+                                         AssemblerKind::Ptxas),
+                         [](const auto &info) {
+                           return info.param == AssemblerKind::Ptxas
+                                      ? "ptxas"
+                                      : "nvjitlink";
+                         });
+
+TEST(Assembler, none_finds_none) {
+  auto found = findAssemblers(AssemblerKind::None, "");
+  ASSERT_TRUE(bool(found));
+  EXPECT_TRUE(found->empty());
+}
+
+TEST(Assembler, a_library_that_is_another_is_refused) {
+  auto assembler = openNvJitLink("libc.so.6");
+  ASSERT_FALSE(bool(assembler));
+  EXPECT_EQ(llvm::toString(assembler.takeError()),
+            "'libc.so.6' is no nvJitLink library");
+}

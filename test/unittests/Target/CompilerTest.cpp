@@ -1,0 +1,89 @@
+//===- CompilerTest.cpp - the compiler's one function ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlafix/Compiler.h"
+
+#include "gtest/gtest.h"
+#include <thread>
+
+using namespace mlafix;
+
+static constexpr const char *source = R"mlir(
+module attributes {mlafix.signature = {name = "nothing"}} {
+  llvm.func @nothing(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "nothing"}} {
+    llvm.return
+  }
+})mlir";
+
+static CompileOptions options(Emit emit, std::vector<std::string> targets) {
+  CompileOptions options;
+  options.emit = emit;
+  options.targets = std::move(targets);
+  return options;
+}
+
+TEST(Compiler, same_arguments_give_the_same_bytes_on_every_thread) {
+  std::vector<std::string> outputs(4);
+  std::vector<std::thread> threads;
+  for (std::string &output : outputs)
+    threads.emplace_back([&output] {
+      for (int i = 0; i < 5; ++i)
+        output =
+            compile(source, "nothing.mlir", options(Emit::Unit, {"x86-64"}))
+                .output;
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_FALSE(outputs[0].empty());
+  for (const std::string &output : outputs)
+    EXPECT_EQ(output, outputs[0]);
+}
+
+TEST(Compiler, says_where_the_source_is_wrong) {
+  CompileResult result = compile("module {\n  oops\n}", "wrong.mlir",
+                                 options(Emit::Unit, {"cpu"}));
+  EXPECT_FALSE(result.ok);
+  EXPECT_TRUE(result.output.empty());
+  EXPECT_EQ(result.diagnostics.find("wrong.mlir:2:3: error: "), 0u)
+      << result.diagnostics;
+}
+
+TEST(Compiler, takes_text_that_ends_without_a_zero) {
+  std::string text = source;
+  text += "garbage";
+  CompileResult result =
+      compile(std::string_view(text).substr(0, text.size() - 7), "nothing.mlir",
+              options(Emit::LLVM, {"x86-64"}));
+  EXPECT_TRUE(result.ok) << result.diagnostics;
+}
+
+TEST(Compiler, reports_the_time_of_each_stage) {
+  CompileResult result =
+      compile(source, "nothing.mlir", options(Emit::Unit, {"x86-64"}));
+  ASSERT_FALSE(result.timings.empty());
+  EXPECT_EQ(result.timings.front().stage, "parse");
+  for (const Timing &timing : result.timings)
+    EXPECT_GE(timing.milliseconds, 0);
+}
+
+TEST(Bindings, parse) {
+  Bindings bindings;
+  std::string error;
+  ASSERT_TRUE(parseBindings("H=128, D=64,T=bf16", bindings, error)) << error;
+  EXPECT_EQ(bindings, (Bindings{{"H", "128"}, {"D", "64"}, {"T", "bf16"}}));
+}
+
+TEST(Bindings, say_what_is_wrong) {
+  for (const char *text : {"", "H", "H=", "=1", "H=1,", "H=1,,D=2"}) {
+    Bindings bindings;
+    std::string error;
+    EXPECT_FALSE(parseBindings(text, bindings, error)) << text;
+    EXPECT_EQ(error, std::string("expected bindings of the form NAME=VALUE,…, "
+                                 "got '") +
+                         text + "'");
+  }
+}

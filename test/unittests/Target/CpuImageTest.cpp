@@ -1,0 +1,104 @@
+//===- CpuImageTest.cpp - linking CPU code, and running it ----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/CpuImage.h"
+
+#include "mlafix/Compiler.h"
+#include "gtest/gtest.h"
+#include <cstring>
+#include <sys/mman.h>
+
+using namespace mlafix;
+using namespace mlafix::target;
+
+/// A module with two entries that call a shared helper and read a table.
+static constexpr const char *source = R"mlir(
+module attributes {mlafix.signature = {name = "two"}} {
+  llvm.mlir.global internal constant @table(dense<[10, 20, 30, 40]> : tensor<4xi64>) : !llvm.array<4 x i64>
+  llvm.func internal @lookup(%i: i64) -> i64 attributes {no_inline} {
+    %table = llvm.mlir.addressof @table : !llvm.ptr
+    %p = llvm.getelementptr %table[%i] : (!llvm.ptr, i64) -> !llvm.ptr, i64
+    %x = llvm.load %p : !llvm.ptr -> i64
+    llvm.return %x : i64
+  }
+  llvm.func @first(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "first"}} {
+    %out = llvm.load %params : !llvm.ptr -> !llvm.ptr
+    %x = llvm.call @lookup(%begin) : (i64) -> i64
+    llvm.store %x, %out : i64, !llvm.ptr
+    llvm.return
+  }
+  llvm.func @second(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "second"}} {
+    %out = llvm.load %params : !llvm.ptr -> !llvm.ptr
+    %x = llvm.call @lookup(%end) : (i64) -> i64
+    %float = llvm.sitofp %x : i64 to f64
+    %half = llvm.mlir.constant(0.5 : f64) : f64
+    %y = llvm.fadd %float, %half : f64
+    llvm.store %y, %out : f64, !llvm.ptr
+    llvm.return
+  }
+})mlir";
+
+static std::string compileObject() {
+  CompileOptions options;
+  options.emit = Emit::Object;
+  options.targets = {"x86-64"};
+  CompileResult result = compile(source, "two.mlir", options);
+  EXPECT_TRUE(result.ok) << result.diagnostics;
+  return result.output;
+}
+
+/// `bytes`, mapped and executable, `shift` bytes into a page.
+class Mapping {
+public:
+  Mapping(const std::string &bytes, size_t shift)
+      : size(bytes.size() + shift), shift(shift) {
+    base = static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    std::memcpy(base + shift, bytes.data(), bytes.size());
+    mprotect(base, size, PROT_READ | PROT_EXEC);
+  }
+  ~Mapping() { munmap(base, size); }
+  auto entry(uint64_t offset) const {
+    return reinterpret_cast<void (*)(const uint64_t *, int64_t, int64_t)>(
+        base + shift + offset);
+  }
+
+private:
+  char *base;
+  size_t size, shift;
+};
+
+TEST(CpuImage, runs_wherever_it_is_mapped) {
+  std::string object = compileObject();
+  llvm::Expected<CpuImage> image = linkCpuImage(object, {"first", "second"});
+  ASSERT_TRUE(bool(image)) << llvm::toString(image.takeError());
+  ASSERT_EQ(image->offsets.size(), 2u);
+  for (size_t shift : {0, 64, 4096, 8192 + 192}) {
+    Mapping mapping(image->bytes, shift);
+    int64_t integer = 0;
+    double number = 0;
+    uint64_t first[] = {reinterpret_cast<uint64_t>(&integer)};
+    uint64_t second[] = {reinterpret_cast<uint64_t>(&number)};
+    mapping.entry(image->offsets[0])(first, 2, 3);
+    mapping.entry(image->offsets[1])(second, 2, 3);
+    EXPECT_EQ(integer, 30);
+    EXPECT_EQ(number, 40.5);
+  }
+}
+
+TEST(CpuImage, names_an_entry_that_is_missing) {
+  llvm::Expected<CpuImage> image = linkCpuImage(compileObject(), {"third"});
+  ASSERT_FALSE(bool(image));
+  EXPECT_EQ(llvm::toString(image.takeError()),
+            "the CPU code has no function 'third'");
+}
+
+TEST(CpuImage, refuses_what_is_no_object) {
+  llvm::Expected<CpuImage> image = linkCpuImage("no object", {"first"});
+  ASSERT_FALSE(bool(image));
+  llvm::consumeError(image.takeError());
+}
