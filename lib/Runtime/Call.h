@@ -1,0 +1,101 @@
+//===- Call.h - One call: its arguments, checked ----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A launch goes through four steps, each in its own file:
+//   checkCall    (Check.cpp)      arguments against the kernel's signature
+//   checkMemory  (DeepCheck.cpp)  pointers against the driver, where asked for
+//   planLaunch   (Plan.cpp)       variant, grid and packed parameters
+//   runPlan      (Launch.cpp)     CUDA or CPU
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_CALL_H
+#define MLAFIX_RUNTIME_CALL_H
+
+#include "Unit.h"
+
+namespace mlafix::runtime {
+
+/// One argument as the kernel sees it. Left uninitialised on purpose: a Call
+/// lives on the stack of every launch.
+struct CallArg {
+  /// Tensors: false if the data pointer is null or there is no tensor.
+  bool present;
+  /// Tensors: false if left out, so that sizes and strides mean nothing.
+  bool hasShape;
+  bool empty; ///< tensors: some size is 0
+  void *data;
+  uint64_t scalar; ///< scalars: as a parameter slot
+  int64_t sizes[MLAFIX_MAX_DIMS];
+  int64_t strides[MLAFIX_MAX_DIMS];
+};
+
+struct Call {
+  const mlafix_kernel *kernel;
+  mlafix_device device;
+  uint32_t flags;
+  CallArg args[MLAFIX_MAX_ARGS];
+
+  const KernelDesc &desc() const { return *kernel->desc; }
+};
+
+/// Fills in `call` and makes every check that needs no driver.
+mlafix_status checkCall(const mlafix_kernel &kernel, const mlafix_arg *args,
+                        uint32_t numArgs, mlafix_device device, uint32_t flags,
+                        Call &call);
+
+/// The checks that depend on data pointers alone; for new pointers of a bound.
+mlafix_status checkPointers(const Call &call);
+
+/// Reads a scalar argument into its slot.
+mlafix_status readScalar(const ArgDesc &desc, const mlafix_arg &arg,
+                         CallArg &out);
+
+/// The bounds of scalars by dims, once all arguments are read.
+mlafix_status checkScalarBounds(const Call &call);
+
+/// Asks the driver about each pointer.
+mlafix_status checkMemory(const Call &call);
+
+/// Bytes from a tensor's lowest to past its highest; 0 if empty or absent.
+struct ByteRange {
+  uint64_t begin, bytes;
+};
+ByteRange byteRange(const ArgDesc &desc, const CallArg &arg);
+
+/// What is to be launched.
+struct Plan {
+  const Variant *variant;
+  uint32_t index; ///< of the variant
+  uint32_t numParams;
+  uint32_t grid;    ///< CUDA: blocks
+  int64_t rows;     ///< 0: nothing
+  int64_t rowBytes; ///< CPU: memory that a row touches, about
+  uint64_t slots[MLAFIX_MAX_PARAMS];
+};
+
+/// Chooses the variant, computes the grid and packs the parameters.
+mlafix_status planLaunch(const Call &call, const TargetCode &code,
+                         int64_t multiprocessors, Plan &plan);
+
+/// Launches on `stream`, or on the CPU.
+mlafix_status runPlan(const PreparedKernel &prepared, const Plan &plan,
+                      mlafix_device device, void *stream, uint32_t flags);
+
+/// Whether the launch may carry the dependent-launch attribute.
+bool isDependent(const Plan &plan, uint32_t flags);
+
+} // namespace mlafix::runtime
+
+struct mlafix_bound {
+  mlafix::runtime::Call call;
+  const mlafix::runtime::PreparedKernel *prepared;
+  mlafix::runtime::Plan plan;
+  void *kernelParams[MLAFIX_MAX_PARAMS]; ///< into plan.slots
+};
+
+#endif // MLAFIX_RUNTIME_CALL_H

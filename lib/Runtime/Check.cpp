@@ -1,0 +1,377 @@
+//===- Check.cpp - Arguments against the signature ------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Call.h"
+#include "Manifest.h"
+#include "Overlap.h"
+#include "Status.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstring>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+constexpr uint32_t knownFlags = MLAFIX_LAUNCH_DEEP_CHECKS |
+                                MLAFIX_LAUNCH_NO_DEPENDENT |
+                                MLAFIX_LAUNCH_ASSUME_DISJOINT;
+
+#define WRONG(DESC, FORMAT, ...)                                               \
+  fail(MLAFIX_INVALID_ARGUMENT, "argument \"%s\": " FORMAT,                    \
+       (DESC).name.c_str(), __VA_ARGS__)
+
+const char *kindName(int32_t kind) {
+  switch (kind) {
+  case MLAFIX_ARG_TENSOR:
+    return "a tensor";
+  case MLAFIX_ARG_I64:
+    return "an i64";
+  case MLAFIX_ARG_I32:
+    return "an i32";
+  case MLAFIX_ARG_F32:
+    return "an f32";
+  case MLAFIX_ARG_BOOL:
+    return "a bool";
+  default:
+    return "an argument of unknown kind";
+  }
+}
+
+const char *dtypeName(int32_t dtype) {
+  const DTypeInfo *info = findDType(dtype);
+  return info ? info->name : "an unknown dtype";
+}
+
+/// ` ("n")`, or nothing for a dim without a name.
+struct DimLabel {
+  DimLabel(const ArgDesc &desc, uint32_t dim) {
+    const std::string &name = desc.dims[dim];
+    if (name.empty())
+      text[0] = '\0';
+    else
+      std::snprintf(text, sizeof(text), " (\"%s\")", name.c_str());
+  }
+  char text[64];
+};
+
+mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
+  for (uint32_t i = 0; i < desc.ndim(); ++i) {
+    if (arg.sizes[i] < 0)
+      return WRONG(desc,
+                   "expected a size of at least 0 in dim %u%s, got %" PRId64, i,
+                   DimLabel(desc, i).text, arg.sizes[i]);
+    if (desc.shape[i] >= 0 && arg.sizes[i] != desc.shape[i])
+      return WRONG(desc, "expected size %" PRId64 " in dim %u%s, got %" PRId64,
+                   desc.shape[i], i, DimLabel(desc, i).text, arg.sizes[i]);
+  }
+  for (uint32_t i = 0; i < desc.ndim(); ++i)
+    // A stride over one element is never taken.
+    if (desc.strides[i] >= 0 && arg.sizes[i] > 1 &&
+        arg.strides[i] != desc.strides[i])
+      return WRONG(desc,
+                   "expected stride %" PRId64 " in dim %u%s, got %" PRId64,
+                   desc.strides[i], i, DimLabel(desc, i).text, arg.strides[i]);
+  return MLAFIX_OK;
+}
+
+/// Row-major strides, with sizes that are known not to be negative.
+bool contiguousStrides(const ArgDesc &desc, CallArg &arg) {
+  int64_t stride = 1;
+  for (uint32_t i = desc.ndim(); i-- > 0;) {
+    arg.strides[i] = stride;
+    if (__builtin_mul_overflow(stride, std::max<int64_t>(arg.sizes[i], 1),
+                               &stride))
+      return false;
+  }
+  return true;
+}
+
+mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
+                         mlafix_device device, CallArg &arg) {
+  arg.present = arg.hasShape = arg.empty = false;
+  arg.data = nullptr;
+  if (!tensor) {
+    if (desc.optional)
+      return MLAFIX_OK;
+    return WRONG(desc, "expected a tensor of dtype %s, got null",
+                 desc.dtypeName.c_str());
+  }
+  if (tensor->struct_size < sizeof(mlafix_tensor))
+    return WRONG(desc, "expected a mlafix_tensor with struct_size %zu, got %u",
+                 sizeof(mlafix_tensor), tensor->struct_size);
+  if (desc.optional && !tensor->data) // left out: its shape means nothing
+    return MLAFIX_OK;
+  if (tensor->dtype != desc.dtype)
+    return WRONG(desc, "expected dtype %s, got %s", desc.dtypeName.c_str(),
+                 dtypeName(tensor->dtype));
+  if (tensor->ndim != desc.ndim())
+    return WRONG(desc, "expected %u dims, got %u", desc.ndim(), tensor->ndim);
+  if (tensor->device.type != device.type ||
+      tensor->device.ordinal != device.ordinal)
+    return WRONG(desc, "expected a tensor on %s, got one on %s",
+                 DeviceName(device).text, DeviceName(tensor->device).text);
+  if (desc.ndim() > 0 && !tensor->sizes)
+    return WRONG(desc, "expected %u sizes, got null", desc.ndim());
+
+  arg.hasShape = true;
+  arg.data = tensor->data;
+  arg.present = tensor->data != nullptr;
+  for (uint32_t i = 0; i < desc.ndim(); ++i) {
+    arg.sizes[i] = tensor->sizes[i];
+    arg.strides[i] = tensor->strides ? tensor->strides[i] : 0;
+    arg.empty |= arg.sizes[i] == 0;
+  }
+  if (!tensor->strides && !contiguousStrides(desc, arg))
+    return WRONG(desc, "expected a tensor that fits 64-bit offsets, got %s",
+                 "sizes whose product does not");
+  return checkShape(desc, arg);
+}
+
+/// Equal names mean equal sizes; the first argument to bind a name decides.
+mlafix_status checkNamedDims(const Call &call, int64_t *values) {
+  const KernelDesc &desc = call.desc();
+  // A kernel may name as many dims as its arguments have.
+  constexpr size_t capacity = MLAFIX_MAX_ARGS * MLAFIX_MAX_DIMS;
+  uint16_t first[capacity];
+  std::fill_n(values, desc.dimNames.size(), int64_t(-1));
+  for (uint32_t a = 0; a < desc.args.size(); ++a) {
+    const ArgDesc &arg = desc.args[a];
+    if (!arg.isTensor() || !call.args[a].hasShape)
+      continue;
+    for (uint32_t i = 0; i < arg.ndim(); ++i) {
+      int32_t id = arg.dimIds[i];
+      if (id < 0)
+        continue;
+      int64_t size = call.args[a].sizes[i];
+      if (values[id] < 0) {
+        values[id] = size;
+        first[id] = static_cast<uint16_t>(a);
+      } else if (values[id] != size) {
+        return WRONG(arg,
+                     "expected size %" PRId64
+                     " in dim %u%s, as in argument \"%s\", got %" PRId64,
+                     values[id], i, DimLabel(arg, i).text,
+                     desc.args[first[id]].name.c_str(), size);
+      }
+    }
+  }
+  return MLAFIX_OK;
+}
+
+mlafix_status checkBounds(const Call &call, const int64_t *dimValues) {
+  const KernelDesc &desc = call.desc();
+  for (size_t i = 0; i < desc.args.size(); ++i) {
+    const ArgDesc &arg = desc.args[i];
+    if (arg.atMostId < 0)
+      continue;
+    auto value = static_cast<int64_t>(call.args[i].scalar);
+    if (arg.kind == MLAFIX_ARG_I32)
+      value = static_cast<int32_t>(value);
+    int64_t most = dimValues[arg.atMostId];
+    if (value < 0 || value > most)
+      return WRONG(arg,
+                   "expected a value from 0 to %" PRId64
+                   ", the size of dim \"%s\", got %" PRId64,
+                   most, arg.atMost.c_str(), value);
+  }
+  return MLAFIX_OK;
+}
+
+//===----------------------------------------------------------------------===//
+// Overlap
+//===----------------------------------------------------------------------===//
+
+bool mayAlias(const KernelDesc &desc, uint32_t a, uint32_t b) {
+  for (const auto &pair : desc.aliases)
+    if ((pair.first == a && pair.second == b) ||
+        (pair.first == b && pair.second == a))
+      return true;
+  return false;
+}
+
+bool sameTensor(const KernelDesc &desc, const Call &call, uint32_t a,
+                uint32_t b) {
+  const ArgDesc &descA = desc.args[a], &descB = desc.args[b];
+  const CallArg &argA = call.args[a], &argB = call.args[b];
+  if (argA.data != argB.data || descA.ndim() != descB.ndim() ||
+      descA.elementBytes != descB.elementBytes)
+    return false;
+  for (uint32_t i = 0; i < descA.ndim(); ++i)
+    if (argA.sizes[i] != argB.sizes[i] ||
+        (argA.sizes[i] > 1 && argA.strides[i] != argB.strides[i]))
+      return false;
+  return true;
+}
+
+mlafix_status checkPair(const Call &call, const ByteLayout *layouts, uint32_t a,
+                        uint32_t b) {
+  const KernelDesc &desc = call.desc();
+  Relation relation = overlap(layouts[a], layouts[b]);
+  if (relation == Relation::Disjoint)
+    return MLAFIX_OK;
+  bool aliased = mayAlias(desc, a, b);
+  if (aliased && sameTensor(desc, call, a, b))
+    return MLAFIX_OK;
+  if (relation == Relation::Unknown) {
+    if (call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)
+      return MLAFIX_OK;
+    return WRONG(desc.args[a],
+                 "expected memory apart from that of argument \"%s\", got "
+                 "interleaved tensors that cannot be told apart by their sizes "
+                 "and strides (MLAFIX_LAUNCH_ASSUME_DISJOINT vouches for them)",
+                 desc.args[b].name.c_str());
+  }
+  return WRONG(desc.args[a],
+               "expected memory apart from that of argument \"%s\"%s, got an "
+               "overlap",
+               desc.args[b].name.c_str(),
+               aliased ? " (or the same pointer, sizes and strides)" : "");
+}
+
+mlafix_status checkOverlaps(const Call &call) {
+  const KernelDesc &desc = call.desc();
+  ByteLayout layouts[MLAFIX_MAX_ARGS];
+  for (uint32_t i = 0; i < desc.args.size(); ++i) {
+    const ArgDesc &arg = desc.args[i];
+    if (!arg.isTensor())
+      continue;
+    const CallArg &given = call.args[i];
+    layouts[i].empty = true;
+    if (!given.present)
+      continue;
+    if (!makeByteLayout(given.data, arg.ndim(), given.sizes, given.strides,
+                        arg.elementBytes, layouts[i]))
+      return WRONG(arg, "expected a tensor that fits the address space, got %s",
+                   "sizes and strides that lead out of it");
+    if (!arg.isWritten())
+      continue;
+    Relation self = selfOverlap(layouts[i]);
+    if (self == Relation::Overlap ||
+        (self == Relation::Unknown &&
+         !(call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
+      return WRONG(arg,
+                   "expected each element of a tensor that is written at an "
+                   "address of its own, got strides that %s",
+                   self == Relation::Overlap ? "let elements overlap"
+                                             : "may let elements overlap");
+  }
+  for (uint32_t a = 0; a < desc.args.size(); ++a) {
+    if (!desc.args[a].isWritten())
+      continue;
+    for (uint32_t b = 0; b < desc.args.size(); ++b) {
+      // A pair of written tensors is looked at once.
+      if (a == b || !desc.args[b].isTensor() ||
+          (b < a && desc.args[b].isWritten()))
+        continue;
+      MLAFIX_TRY(checkPair(call, layouts, a, b));
+    }
+  }
+  return MLAFIX_OK;
+}
+
+} // namespace
+
+mlafix_status mlafix::runtime::readScalar(const ArgDesc &desc,
+                                          const mlafix_arg &arg, CallArg &out) {
+  out.present = out.hasShape = out.empty = false;
+  out.data = nullptr;
+  out.scalar = 0;
+  switch (desc.kind) {
+  case MLAFIX_ARG_I64:
+    out.scalar = static_cast<uint64_t>(arg.value.i64);
+    return MLAFIX_OK;
+  case MLAFIX_ARG_I32:
+    out.scalar = static_cast<uint32_t>(arg.value.i32);
+    return MLAFIX_OK;
+  case MLAFIX_ARG_F32:
+    std::memcpy(&out.scalar, &arg.value.f32, sizeof(float));
+    return MLAFIX_OK;
+  default:
+    if (arg.value.boolean > 1)
+      return WRONG(desc, "expected a bool, which is 0 or 1, got %u",
+                   arg.value.boolean);
+    out.scalar = arg.value.boolean;
+    return MLAFIX_OK;
+  }
+}
+
+mlafix_status mlafix::runtime::checkScalarBounds(const Call &call) {
+  int64_t dimValues[MLAFIX_MAX_ARGS * MLAFIX_MAX_DIMS];
+  MLAFIX_TRY(checkNamedDims(call, dimValues));
+  return checkBounds(call, dimValues);
+}
+
+mlafix_status mlafix::runtime::checkPointers(const Call &call) {
+  const KernelDesc &desc = call.desc();
+  for (uint32_t i = 0; i < desc.args.size(); ++i) {
+    const ArgDesc &arg = desc.args[i];
+    const CallArg &given = call.args[i];
+    if (!arg.isTensor() || !given.hasShape)
+      continue;
+    if (!given.present && !given.empty)
+      return WRONG(arg, "expected a data pointer, got %s",
+                   "null for a tensor that is neither optional nor empty");
+    if (reinterpret_cast<uintptr_t>(given.data) % arg.elementBytes != 0)
+      return WRONG(arg,
+                   "expected a data pointer that is a multiple of %u, the size "
+                   "of a %s, got %p",
+                   arg.elementBytes, arg.dtypeName.c_str(), given.data);
+  }
+  return checkOverlaps(call);
+}
+
+mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
+                                         const mlafix_arg *args,
+                                         uint32_t numArgs, mlafix_device device,
+                                         uint32_t flags, Call &call) {
+  size_t slot = 0;
+  MLAFIX_TRY(deviceSlot(device, slot));
+  if (flags & ~knownFlags)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"flags\": expected flags that this library knows, "
+                "got 0x%x",
+                flags);
+  const KernelDesc &desc = *kernel.desc;
+  if (numArgs != desc.args.size() || (numArgs > 0 && !args))
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "kernel \"%s\": expected %zu arguments, got %u%s",
+                desc.name.c_str(), desc.args.size(), numArgs,
+                args ? "" : " (null)");
+  call.kernel = &kernel;
+  call.device = device;
+  call.flags = flags;
+  const char *next = reinterpret_cast<const char *>(args);
+  uint32_t step = numArgs > 0 ? args->struct_size : 0;
+  for (uint32_t i = 0; i < numArgs; ++i, next += step) {
+    const ArgDesc &arg = desc.args[i];
+    const auto &given = *reinterpret_cast<const mlafix_arg *>(next);
+    if (given.struct_size < sizeof(mlafix_arg) || given.struct_size != step)
+      return WRONG(arg, "expected a mlafix_arg with struct_size %zu, got %u",
+                   std::max<size_t>(sizeof(mlafix_arg), step),
+                   given.struct_size);
+    if (given.kind != arg.kind)
+      return WRONG(arg, "expected %s, got %s", kindName(arg.kind),
+                   kindName(given.kind));
+    if (arg.isTensor())
+      MLAFIX_TRY(readTensor(arg, given.value.tensor, device, call.args[i]));
+    else
+      MLAFIX_TRY(readScalar(arg, given, call.args[i]));
+  }
+  MLAFIX_TRY(checkScalarBounds(call));
+  MLAFIX_TRY(checkPointers(call));
+  return flags & MLAFIX_LAUNCH_DEEP_CHECKS ? checkMemory(call) : MLAFIX_OK;
+}
+
+ByteRange mlafix::runtime::byteRange(const ArgDesc &desc, const CallArg &arg) {
+  ByteLayout layout;
+  if (!arg.present || !makeByteLayout(arg.data, desc.ndim(), arg.sizes,
+                                      arg.strides, desc.elementBytes, layout))
+    return {0, 0};
+  return {layout.base, layout.empty ? 0 : layout.extent};
+}

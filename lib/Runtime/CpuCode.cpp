@@ -1,0 +1,107 @@
+//===- CpuCode.cpp - CPU code: choosing and mapping it --------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Environment.h"
+#include "Status.h"
+#include "Unit.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+/// -1: no x86-64 at all; 0: x86-64; 1: x86-64-v3, with the operating system
+/// saving the wide registers.
+int machineLevel() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+         __builtin_cpu_supports("movbe");
+#else
+  return -1;
+#endif
+}
+
+} // namespace
+
+CodeMapping::~CodeMapping() {
+  if (base)
+    munmap(base, bytes);
+}
+
+mlafix_status CodeMapping::map(const uint8_t *image, size_t size) {
+  auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  size_t whole = (size + page - 1) / page * page;
+  void *memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    return fail(MLAFIX_OUT_OF_MEMORY, "cannot map %zu bytes for CPU code: %s",
+                whole, std::strerror(errno));
+  std::memcpy(memory, image, size);
+  // Never writable and executable at once.
+  if (mprotect(memory, whole, PROT_READ | PROT_EXEC) != 0) {
+    int error = errno;
+    munmap(memory, whole);
+    return fail(MLAFIX_INTERNAL_ERROR,
+                "cannot make CPU code executable (does the system forbid it?): "
+                "%s",
+                std::strerror(error));
+  }
+  base = memory;
+  bytes = whole;
+  return MLAFIX_OK;
+}
+
+mlafix_status mlafix::runtime::chooseCpuCode(const KernelDesc &kernel,
+                                             const TargetCode *&chosen) {
+  int level = machineLevel();
+  if (environment().cpuTarget == "x86-64" && level > 0)
+    level = 0;
+  chosen = nullptr;
+  std::string held;
+  for (const TargetCode &code : kernel.code) {
+    held += (held.empty() ? "" : ", ") + code.target;
+    if (!code.isCpu() || level < (code.needsV3 ? 1 : 0))
+      continue;
+    if (!chosen || code.needsV3)
+      chosen = &code;
+  }
+  if (chosen)
+    return MLAFIX_OK;
+  return fail(MLAFIX_NO_IMAGE, "expected code for this CPU (%s), got %s",
+              level < 0    ? "which is no x86-64"
+              : level == 0 ? "x86-64"
+                           : "x86-64-v3 or x86-64",
+              held.empty() ? "none" : held.c_str());
+}
+
+mlafix_status mlafix::runtime::prepareOnCpu(mlafix_unit &unit,
+                                            const KernelDesc &kernel,
+                                            PreparedKernel &prepared) {
+  MLAFIX_TRY(chooseCpuCode(kernel, prepared.code));
+  const Image &image = prepared.code->images.front();
+  prepared.image = &image;
+  auto inserted = unit.mappings.try_emplace(image.offset);
+  CodeMapping &mapping = inserted.first->second;
+  if (inserted.second) {
+    mlafix_status status =
+        mapping.map(unit.bytes.data() + image.offset, image.size);
+    if (status != MLAFIX_OK) {
+      unit.mappings.erase(inserted.first);
+      return status;
+    }
+  }
+  for (const Variant &variant : prepared.code->variants)
+    prepared.entries.push_back(mapping.at(variant.offset));
+  return MLAFIX_OK;
+}

@@ -1,0 +1,115 @@
+//===- CpuCount.cpp - How many threads the process may use ----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Environment.h"
+#include "ThreadPool.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sched.h>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+int affinityThreads() {
+  // Machines with more processors than cpu_set_t holds need a longer mask.
+  for (int processors = 1024; processors <= 1 << 18; processors *= 4) {
+    cpu_set_t *mask = CPU_ALLOC(processors);
+    if (!mask)
+      break;
+    size_t bytes = CPU_ALLOC_SIZE(processors);
+    CPU_ZERO_S(bytes, mask);
+    int count =
+        sched_getaffinity(0, bytes, mask) == 0 ? CPU_COUNT_S(bytes, mask) : 0;
+    CPU_FREE(mask);
+    if (count > 0)
+      return count;
+  }
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::string readLine(const std::string &path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Threads that `quota` microseconds of each `period` keep busy; 0: no limit.
+int quotaThreads(double quota, double period) {
+  if (quota <= 0 || period <= 0)
+    return 0;
+  return std::max(1, static_cast<int>(quota / period + 0.999));
+}
+
+/// The least quota of a version 2 group and those around it.
+int quotaV2(const std::string &mount, std::string group) {
+  int least = 0;
+  for (;;) {
+    std::istringstream line(readLine(mount + group + "/cpu.max"));
+    std::string quota;
+    double period = 0;
+    if (line >> quota >> period) // "max 100000": no limit
+      if (int threads = quotaThreads(std::atof(quota.c_str()), period))
+        least = least ? std::min(least, threads) : threads;
+    size_t slash = group.rfind('/');
+    if (group.empty() || slash == group.npos)
+      return least;
+    group.resize(slash);
+  }
+}
+
+int quotaV1(const std::string &group) {
+  // Inside a container the group's own path is often not mounted: try both.
+  for (const std::string &path :
+       {"/sys/fs/cgroup/cpu" + group, std::string("/sys/fs/cgroup/cpu")}) {
+    double quota = std::atof(readLine(path + "/cpu.cfs_quota_us").c_str());
+    double period = std::atof(readLine(path + "/cpu.cfs_period_us").c_str());
+    if (int threads = quotaThreads(quota, period))
+      return threads;
+  }
+  return 0;
+}
+
+int cgroupThreads() {
+  int least = 0;
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    // "0::/user.slice" (version 2) or "4:cpu,cpuacct:/docker/..." (version 1)
+    size_t first = line.find(':');
+    size_t second = first == line.npos ? line.npos : line.find(':', first + 1);
+    if (second == line.npos)
+      continue;
+    std::string controllers = line.substr(first + 1, second - first - 1);
+    std::string group = line.substr(second + 1);
+    int threads = 0;
+    if (controllers.empty())
+      threads = quotaV2("/sys/fs/cgroup", group);
+    else if (("," + controllers + ",").find(",cpu,") != line.npos)
+      threads = quotaV1(group);
+    if (threads)
+      least = least ? std::min(least, threads) : threads;
+  }
+  return least;
+}
+
+} // namespace
+
+int mlafix::runtime::usableThreads() {
+  if (environment().numThreads > 0)
+    return environment().numThreads;
+  int threads = affinityThreads();
+  if (int quota = cgroupThreads())
+    threads = std::min(threads, quota);
+  return std::clamp(threads, 1, 1024);
+}

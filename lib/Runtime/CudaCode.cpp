@@ -1,0 +1,346 @@
+//===- CudaCode.cpp - CUDA: contexts, code, launches ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaCode.h"
+
+#include "Status.h"
+#include "Unit.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace mlafix::runtime;
+
+//===----------------------------------------------------------------------===//
+// Contexts
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Primary contexts that this library has retained, one reference per device
+/// for the life of the process: releasing the last one would destroy a context
+/// that graphs and other threads may be using.
+struct RetainedContexts {
+  std::mutex mutex;
+  const CudaDriver *driver = nullptr;
+  std::map<int32_t, CUcontext> contexts;
+};
+
+RetainedContexts &retainedContexts() {
+  static RetainedContexts *instance = new RetainedContexts;
+  return *instance;
+}
+
+mlafix_status retainPrimary(const CudaDriver &driver, int32_t ordinal,
+                            CUcontext &context) {
+  RetainedContexts &retained = retainedContexts();
+  std::lock_guard<std::mutex> lock(retained.mutex);
+  if (retained.driver != &driver) { // tests exchange the driver
+    retained.driver = &driver;
+    retained.contexts.clear();
+  }
+  auto found = retained.contexts.find(ordinal);
+  if (found == retained.contexts.end()) {
+    CUdevice device = 0;
+    MLAFIX_CUDA_TRY(driver, cuDeviceGet, &device, ordinal);
+    MLAFIX_CUDA_TRY(driver, cuDevicePrimaryCtxRetain, &context, device);
+    found = retained.contexts.emplace(ordinal, context).first;
+  }
+  context = found->second;
+  return MLAFIX_OK;
+}
+
+} // namespace
+
+mlafix_status ContextScope::enter(int32_t ordinal) {
+  CUcontext context = nullptr;
+  MLAFIX_CUDA_TRY(driver, cuCtxGetCurrent, &context);
+  if (context) {
+    CUdevice device = 0;
+    MLAFIX_CUDA_TRY(driver, cuCtxGetDevice, &device);
+    CUdevice wanted = 0;
+    MLAFIX_CUDA_TRY(driver, cuDeviceGet, &wanted, ordinal);
+    if (device == wanted)
+      return MLAFIX_OK;
+  }
+  MLAFIX_TRY(retainPrimary(driver, ordinal, context));
+  MLAFIX_CUDA_TRY(driver, cuCtxPushCurrent, context);
+  pushed = true;
+  return MLAFIX_OK;
+}
+
+ContextScope::~ContextScope() {
+  CUcontext popped = nullptr;
+  if (pushed)
+    driver.cuCtxPopCurrent(&popped);
+}
+
+//===----------------------------------------------------------------------===//
+// Choosing and loading an image
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Loading is no stream operation, but it may call ones that a capture in
+/// another mode forbids to the thread.
+class RelaxedCapture {
+public:
+  RelaxedCapture(const CudaDriver &driver) : driver(driver) {
+    active = driver.cuThreadExchangeStreamCaptureMode(&mode) == cuda::success;
+  }
+  ~RelaxedCapture() {
+    if (active)
+      driver.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+
+private:
+  const CudaDriver &driver;
+  int mode = cuda::captureModeRelaxed;
+  bool active;
+};
+
+struct DeviceFacts {
+  CUdevice device = 0;
+  int computeCapability = 0;
+  int multiprocessors = 1;
+};
+
+mlafix_status readDevice(const CudaDriver &driver, int32_t ordinal,
+                         DeviceFacts &facts) {
+  int count = 0;
+  MLAFIX_CUDA_TRY(driver, cuDeviceGetCount, &count);
+  if (ordinal >= count)
+    return fail(MLAFIX_NOT_FOUND,
+                "expected a CUDA device cuda:%d, got a machine with %d of them",
+                ordinal, count);
+  MLAFIX_CUDA_TRY(driver, cuDeviceGet, &facts.device, ordinal);
+  int major = 0, minor = 0;
+  MLAFIX_CUDA_TRY(driver, cuDeviceGetAttribute, &major,
+                  cuda::attributeComputeCapabilityMajor, facts.device);
+  MLAFIX_CUDA_TRY(driver, cuDeviceGetAttribute, &minor,
+                  cuda::attributeComputeCapabilityMinor, facts.device);
+  MLAFIX_CUDA_TRY(driver, cuDeviceGetAttribute, &facts.multiprocessors,
+                  cuda::attributeMultiprocessorCount, facts.device);
+  facts.computeCapability = 10 * major + minor;
+  return MLAFIX_OK;
+}
+
+/// Whether another image may do where the driver refused this one.
+bool isRefusal(CUresult result) {
+  switch (result) {
+  case cuda::errorInvalidImage:
+  case cuda::errorNoBinaryForGpu:
+  case cuda::errorInvalidPtx:
+  case cuda::errorUnsupportedPtxVersion:
+  case cuda::errorJitCompilerNotFound:
+  case cuda::errorJitCompilationDisabled:
+    return true;
+  default:
+    return false;
+  }
+}
+
+const char *formatName(const Image &image) {
+  return image.format == Image::Cubin ? "cubin" : "PTX";
+}
+
+CUresult loadLibrary(const CudaDriver &driver, const mlafix_unit &unit,
+                     const Image &image, CUlibrary &library) {
+  const uint8_t *bytes = unit.bytes.data() + image.offset;
+  // The driver reads PTX up to a NUL, which the file need not have, and wants
+  // cubins aligned, which the file's buffer need not be.
+  std::vector<uint64_t> copy(image.size / sizeof(uint64_t) + 1);
+  std::memcpy(copy.data(), bytes, image.size);
+  return driver.cuLibraryLoadData(&library, copy.data(), nullptr, nullptr, 0,
+                                  nullptr, nullptr, 0);
+}
+
+/// Compares what the manifest says of an entry with what the driver knows.
+mlafix_status checkEntry(const CudaDriver &driver, const DeviceFacts &facts,
+                         const Variant &variant, CUkernel kernel) {
+  int maxThreads = 0;
+  MLAFIX_CUDA_TRY(driver, cuKernelGetAttribute, &maxThreads,
+                  cuda::attributeMaxThreadsPerBlock, kernel, facts.device);
+  if (variant.geometry.threads > maxThreads)
+    return fail(MLAFIX_BAD_UNIT,
+                "entry \"%s\": expected blocks of at most %d threads, as its "
+                "code says, got %lld in the manifest",
+                variant.entry.c_str(), maxThreads,
+                static_cast<long long>(variant.geometry.threads));
+  if (!driver.cuKernelGetParamInfo)
+    return MLAFIX_OK; // a driver before CUDA 12.4
+  size_t offset = 0, size = 0, count = variant.params.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (driver.cuKernelGetParamInfo(kernel, i, &offset, &size) != cuda::success)
+      return fail(MLAFIX_BAD_UNIT,
+                  "entry \"%s\": expected %zu parameters, as in the manifest, "
+                  "got code with %zu",
+                  variant.entry.c_str(), count, i);
+    if (size != variant.params[i].bytes)
+      return fail(MLAFIX_BAD_UNIT,
+                  "entry \"%s\", parameter %zu: expected %u bytes, as in the "
+                  "manifest, got code that takes %zu",
+                  variant.entry.c_str(), i, variant.params[i].bytes, size);
+  }
+  if (driver.cuKernelGetParamInfo(kernel, count, &offset, &size) ==
+      cuda::success)
+    return fail(MLAFIX_BAD_UNIT,
+                "entry \"%s\": expected %zu parameters, as in the manifest, "
+                "got code with more",
+                variant.entry.c_str(), count);
+  return MLAFIX_OK;
+}
+
+/// Fills in the entries. `result` is the driver's, where it was the driver that
+/// failed: it may refuse an image as late as here, since it loads lazily.
+mlafix_status getEntries(const CudaDriver &driver, const DeviceFacts &facts,
+                         CUlibrary library, PreparedKernel &prepared,
+                         CUresult &result) {
+  for (const Variant &variant : prepared.code->variants) {
+    CUkernel kernel = nullptr;
+    result = driver.cuLibraryGetKernel(&kernel, library, variant.entry.c_str());
+    if (result != cuda::success) {
+      cudaError(driver, "cuLibraryGetKernel", result);
+      return prefixError(MLAFIX_BAD_UNIT,
+                         "expected entry \"%s\" in the image, but ",
+                         variant.entry.c_str());
+    }
+    // Lazy loading would otherwise happen at the first launch, where it
+    // allocates and so fails under capture: have it done now.
+    CUfunction function = nullptr;
+    result = driver.cuKernelGetFunction(&function, kernel);
+    if (result != cuda::success)
+      return cudaError(driver, "cuKernelGetFunction", result);
+    if (driver.cuFuncLoad)
+      result = driver.cuFuncLoad(function);
+    if (result != cuda::success)
+      return cudaError(driver, "cuFuncLoad", result);
+    MLAFIX_TRY(checkEntry(driver, facts, variant, kernel));
+    prepared.entries.push_back(kernel);
+  }
+  return MLAFIX_OK;
+}
+
+/// Loads one image, or finds it loaded, and its entries.
+mlafix_status tryImage(const CudaDriver &driver, const DeviceFacts &facts,
+                       mlafix_unit &unit, int32_t ordinal,
+                       PreparedKernel &prepared, CUresult &result) {
+  const Image &image = *prepared.image;
+  std::pair<size_t, uint64_t> key(1 + static_cast<size_t>(ordinal),
+                                  image.offset);
+  auto known = unit.libraries.find(key);
+  CUlibrary library = nullptr;
+  result = cuda::success;
+  if (known != unit.libraries.end())
+    library = known->second;
+  else
+    result = loadLibrary(driver, unit, image, library);
+  if (result != cuda::success)
+    return cudaError(driver, "cuLibraryLoadData", result);
+  prepared.entries.clear();
+  mlafix_status status = getEntries(driver, facts, library, prepared, result);
+  if (known != unit.libraries.end())
+    return status;
+  if (status == MLAFIX_OK)
+    unit.libraries.emplace(key, library);
+  else
+    driver.cuLibraryUnload(library);
+  return status;
+}
+
+} // namespace
+
+std::vector<Candidate> mlafix::runtime::rankImages(const KernelDesc &kernel,
+                                                   int computeCapability) {
+  std::vector<const TargetCode *> targets;
+  for (const TargetCode &code : kernel.code)
+    if (!code.isCpu() && code.computeCapability <= computeCapability)
+      targets.push_back(&code);
+  std::sort(targets.begin(), targets.end(),
+            [](const TargetCode *a, const TargetCode *b) {
+              return a->computeCapability > b->computeCapability;
+            });
+  std::vector<Candidate> candidates;
+  for (const TargetCode *code : targets) {
+    bool sameMajor = code->computeCapability / 10 == computeCapability / 10;
+    for (const Image &image : code->images)
+      if (image.format == Image::Cubin && sameMajor)
+        candidates.push_back({code, &image});
+    for (const Image &image : code->images)
+      if (image.format == Image::Ptx)
+        candidates.push_back({code, &image});
+  }
+  return candidates;
+}
+
+mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
+                                             const KernelDesc &kernel,
+                                             int32_t ordinal,
+                                             PreparedKernel &prepared) {
+  const CudaDriver *found = nullptr;
+  MLAFIX_TRY(getCudaDriver(found));
+  const CudaDriver &driver = *found;
+  DeviceFacts facts;
+  MLAFIX_TRY(readDevice(driver, ordinal, facts));
+  ContextScope context(driver);
+  MLAFIX_TRY(context.enter(ordinal));
+  RelaxedCapture relaxed(driver);
+  prepared.multiprocessors = facts.multiprocessors;
+
+  std::string tried;
+  for (const Candidate &candidate :
+       rankImages(kernel, facts.computeCapability)) {
+    const Image &image = *candidate.image;
+    prepared.code = candidate.code;
+    prepared.image = &image;
+    CUresult result = cuda::success;
+    mlafix_status status =
+        tryImage(driver, facts, unit, ordinal, prepared, result);
+    if (status == MLAFIX_OK || !isRefusal(result))
+      return status;
+    log(MLAFIX_LOG_INFO, "the driver refuses the %s for %s: %s",
+        formatName(image), candidate.code->target.c_str(), mlafix_last_error());
+    tried += std::string(tried.empty() ? "" : "; ") + formatName(image) +
+             " for " + candidate.code->target + ": " + mlafix_last_error();
+  }
+  if (!tried.empty())
+    return fail(MLAFIX_NO_IMAGE,
+                "expected an image that the driver takes on cuda:%d (sm_%d), "
+                "got only refusals: %s",
+                ordinal, facts.computeCapability, tried.c_str());
+  std::string held;
+  for (const TargetCode &code : kernel.code)
+    held += (held.empty() ? "" : ", ") + code.target;
+  return fail(MLAFIX_NO_IMAGE,
+              "expected code that cuda:%d (sm_%d) runs, got code for %s",
+              ordinal, facts.computeCapability,
+              held.empty() ? "no target" : held.c_str());
+}
+
+//===----------------------------------------------------------------------===//
+// Launching
+//===----------------------------------------------------------------------===//
+
+mlafix_status mlafix::runtime::launchOnCuda(const CudaDriver &driver,
+                                            void *function, uint32_t grid,
+                                            uint32_t block, void *stream,
+                                            bool dependent, void **params) {
+  // The driver takes a CUkernel wherever it takes a CUfunction.
+  auto handle = static_cast<CUfunction>(function);
+  auto cuStream = static_cast<CUstream>(stream);
+  if (!dependent) {
+    MLAFIX_CUDA_TRY(driver, cuLaunchKernel, handle, grid, 1, 1, block, 1, 1, 0,
+                    cuStream, params, nullptr);
+    return MLAFIX_OK;
+  }
+  CUlaunchAttribute attribute = {};
+  attribute.id = cuda::attributeProgrammaticStreamSerialization;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config = {grid, 1, 1, block, 1, 1, 0, cuStream, &attribute, 1};
+  MLAFIX_CUDA_TRY(driver, cuLaunchKernelEx, &config, handle, params, nullptr);
+  return MLAFIX_OK;
+}

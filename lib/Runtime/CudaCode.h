@@ -1,0 +1,47 @@
+//===- CudaCode.h - CUDA: contexts, code, launches --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_CUDACODE_H
+#define MLAFIX_RUNTIME_CUDACODE_H
+
+#include "CudaDriver.h"
+#include "UnitModel.h"
+
+namespace mlafix::runtime {
+
+/// While it lives, a context of the device is current: the one that was, or,
+/// where none of that device was, the device's primary context.
+class ContextScope {
+public:
+  ContextScope(const CudaDriver &driver) : driver(driver) {}
+  ContextScope(const ContextScope &) = delete;
+  ContextScope &operator=(const ContextScope &) = delete;
+  ~ContextScope();
+  mlafix_status enter(int32_t ordinal);
+
+private:
+  const CudaDriver &driver;
+  bool pushed = false;
+};
+
+/// The images to try on a device of that compute capability (10 x major +
+/// minor), best first: docs/UnitFormat.md, "Choosing an image".
+struct Candidate {
+  const TargetCode *code;
+  const Image *image;
+};
+std::vector<Candidate> rankImages(const KernelDesc &kernel,
+                                  int computeCapability);
+
+/// Enqueues `function` on `stream` of the current context.
+mlafix_status launchOnCuda(const CudaDriver &driver, void *function,
+                           uint32_t grid, uint32_t block, void *stream,
+                           bool dependent, void **params);
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_CUDACODE_H

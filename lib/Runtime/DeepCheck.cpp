@@ -1,0 +1,111 @@
+//===- DeepCheck.cpp - Pointers against the driver ------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Call.h"
+#include "Status.h"
+
+#include <cinttypes>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+/// What the driver says of an address; all zero for memory it does not know.
+struct PointerFacts {
+  unsigned memoryType = 0;
+  int isManaged = 0;
+  int ordinal = -1;
+  CUdeviceptr rangeStart = 0;
+  size_t rangeSize = 0;
+};
+
+bool queryPointer(const CudaDriver &driver, uint64_t address,
+                  PointerFacts &facts) {
+  int attributes[] = {cuda::pointerMemoryType, cuda::pointerIsManaged,
+                      cuda::pointerDeviceOrdinal, cuda::pointerRangeStart,
+                      cuda::pointerRangeSize};
+  void *values[] = {&facts.memoryType, &facts.isManaged, &facts.ordinal,
+                    &facts.rangeStart, &facts.rangeSize};
+  return driver.cuPointerGetAttributes(5, attributes, values, address) ==
+         cuda::success;
+}
+
+mlafix_status wrong(const ArgDesc &arg, const char *expected, const char *got) {
+  return fail(MLAFIX_INVALID_ARGUMENT, "argument \"%s\": expected %s, got %s",
+              arg.name.c_str(), expected, got);
+}
+
+mlafix_status checkRange(const ArgDesc &arg, const ByteRange &range,
+                         const PointerFacts &facts) {
+  if (facts.rangeSize == 0)
+    return MLAFIX_OK; // the driver knows no range
+  uint64_t before = range.begin - facts.rangeStart;
+  if (range.begin >= facts.rangeStart && before <= facts.rangeSize &&
+      range.bytes <= facts.rangeSize - before)
+    return MLAFIX_OK;
+  return fail(MLAFIX_INVALID_ARGUMENT,
+              "argument \"%s\": expected a tensor within its allocation of %zu "
+              "bytes at 0x%llx, got one of %" PRIu64 " bytes at 0x%" PRIx64,
+              arg.name.c_str(), facts.rangeSize, facts.rangeStart, range.bytes,
+              range.begin);
+}
+
+mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
+                          const ArgDesc &arg, const CallArg &given) {
+  DeviceName device(call.device);
+  ByteRange range = byteRange(arg, given);
+  // Ask for the data pointer, which lies within the tensor whatever the signs
+  // of its strides.
+  PointerFacts facts;
+  auto address = reinterpret_cast<uintptr_t>(given.data);
+  if (!queryPointer(driver, address, facts) || facts.memoryType == 0)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"%s\": expected memory of %s, got %p, which the "
+                "CUDA driver does not know",
+                arg.name.c_str(), device.text, given.data);
+  // Managed and registered host memory serve every device.
+  if (facts.memoryType == cuda::memoryTypeDevice && !facts.isManaged &&
+      facts.ordinal != call.device.ordinal)
+    return wrong(arg, device.text,
+                 DeviceName({MLAFIX_CUDA, facts.ordinal}).text);
+  return checkRange(arg, range, facts);
+}
+
+mlafix_status checkOnCpu(const CudaDriver &driver, const ArgDesc &arg,
+                         const CallArg &given) {
+  PointerFacts facts;
+  auto address = reinterpret_cast<uintptr_t>(given.data);
+  if (!queryPointer(driver, address, facts))
+    return MLAFIX_OK; // not the driver's memory, or the driver is not in use
+  if (facts.memoryType == cuda::memoryTypeDevice && !facts.isManaged)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"%s\": expected memory of the cpu, got %p, which is "
+                "memory of cuda:%d",
+                arg.name.c_str(), given.data, facts.ordinal);
+  return MLAFIX_OK;
+}
+
+} // namespace
+
+mlafix_status mlafix::runtime::checkMemory(const Call &call) {
+  const CudaDriver *driver = nullptr;
+  bool onCuda = call.device.type == MLAFIX_CUDA;
+  if (onCuda)
+    MLAFIX_TRY(getCudaDriver(driver));
+  else if (!(driver = getCudaDriverIfLoaded()))
+    return MLAFIX_OK;
+  const KernelDesc &desc = call.desc();
+  for (uint32_t i = 0; i < desc.args.size(); ++i) {
+    const ArgDesc &arg = desc.args[i];
+    const CallArg &given = call.args[i];
+    if (!arg.isTensor() || !given.present || given.empty)
+      continue;
+    MLAFIX_TRY(onCuda ? checkOnCuda(*driver, call, arg, given)
+                      : checkOnCpu(*driver, arg, given));
+  }
+  return MLAFIX_OK;
+}

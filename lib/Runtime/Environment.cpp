@@ -1,0 +1,54 @@
+//===- Environment.cpp - Every environment variable of the runtime --------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Environment.h"
+
+#include "mlafix/runtime.h"
+
+#include <cstdlib>
+#include <cstring>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+const char *read(const char *name) {
+  const char *value = std::getenv(name);
+  return value ? value : "";
+}
+
+Environment readAll() {
+  Environment result;
+  // Anything that is no number counts as not set: 0.
+  long threads = std::strtol(read("MLAFIX_NUM_THREADS"), nullptr, 10);
+  result.numThreads =
+      threads < 0 ? 0 : (threads > 1024 ? 1024 : static_cast<int>(threads));
+  const char *noDependent = read("MLAFIX_NO_DEPENDENT_LAUNCH");
+  result.noDependentLaunch =
+      *noDependent != '\0' && std::strcmp(noDependent, "0") != 0;
+  result.cpuTarget = read("MLAFIX_CPU_TARGET");
+  const char *level = read("MLAFIX_LOG");
+  if (std::strcmp(level, "debug") == 0)
+    result.logLevel = MLAFIX_LOG_DEBUG;
+  else if (std::strcmp(level, "info") == 0)
+    result.logLevel = MLAFIX_LOG_INFO;
+  else if (std::strcmp(level, "warning") == 0)
+    result.logLevel = MLAFIX_LOG_WARNING;
+  return result;
+}
+
+Environment &storage() {
+  // Never destroyed: pool threads outlive static destructors.
+  static Environment *instance = new Environment(readAll());
+  return *instance;
+}
+
+} // namespace
+
+const Environment &mlafix::runtime::environment() { return storage(); }
+
+void mlafix::runtime::reloadEnvironmentForTesting() { storage() = readAll(); }

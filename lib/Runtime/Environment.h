@@ -1,0 +1,38 @@
+//===- Environment.h - All environment variables ----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+//   MLAFIX_NUM_THREADS           threads for CPU launches, the caller included
+//   MLAFIX_NO_DEPENDENT_LAUNCH   1: never use programmatic dependent launch
+//   MLAFIX_CPU_TARGET            x86-64: run the portable CPU code everywhere
+//   MLAFIX_LOG                   debug, info or warning: log to stderr
+//
+// Read once, at the first use.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_ENVIRONMENT_H
+#define MLAFIX_RUNTIME_ENVIRONMENT_H
+
+#include <string>
+
+namespace mlafix::runtime {
+
+struct Environment {
+  int numThreads = 0; ///< 0: as many as the process may use
+  bool noDependentLaunch = false;
+  std::string cpuTarget; ///< "": the best that the processor has
+  int logLevel = 1000;   ///< the least mlafix_log_level that goes to stderr
+};
+
+const Environment &environment();
+
+/// Reads the variables again. Not while other threads use the runtime.
+void reloadEnvironmentForTesting();
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_ENVIRONMENT_H

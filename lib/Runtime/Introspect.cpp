@@ -1,0 +1,255 @@
+//===- Introspect.cpp - What a unit and its kernels are -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Status.h"
+#include "Unit.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+using Bindings = std::vector<std::pair<std::string, std::string>>;
+
+/// "D=128,T=bf16", spaces allowed around names and values.
+mlafix_status parseBindings(const char *text, Bindings &bindings) {
+  auto trim = [](const std::string &s) {
+    size_t begin = s.find_first_not_of(' ');
+    if (begin == s.npos)
+      return std::string();
+    return s.substr(begin, s.find_last_not_of(' ') - begin + 1);
+  };
+  std::string rest = text ? text : "";
+  if (trim(rest).empty())
+    return MLAFIX_OK;
+  for (size_t begin = 0; begin <= rest.size();) {
+    size_t end = std::min(rest.find(',', begin), rest.size());
+    std::string item = rest.substr(begin, end - begin);
+    size_t equals = item.find('=');
+    std::string name = trim(item.substr(0, equals));
+    std::string value =
+        equals == item.npos ? "" : trim(item.substr(equals + 1));
+    if (name.empty() || value.empty())
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"bindings\": expected NAME=VALUE[,NAME=VALUE...], "
+                  "got \"%s\"",
+                  text);
+    bindings.emplace_back(name, value);
+    begin = end + 1;
+  }
+  return MLAFIX_OK;
+}
+
+bool matches(const KernelDesc &kernel, const Bindings &wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto &binding) {
+    return std::find(kernel.bindings.begin(), kernel.bindings.end(), binding) !=
+           kernel.bindings.end();
+  });
+}
+
+/// "merge[D=128,T=bf16], fixup", of at most a few dozen kernels.
+std::string list(const std::vector<const KernelDesc *> &kernels) {
+  std::string text;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (i == 32)
+      return text + ", and " + std::to_string(kernels.size() - i) + " more";
+    text += (i ? ", " : "") + kernels[i]->name;
+    if (!kernels[i]->bindingsText.empty())
+      text += "[" + kernels[i]->bindingsText + "]";
+  }
+  return text.empty() ? "no kernel" : text;
+}
+
+mlafix_status findKernel(const mlafix_unit &unit, const char *name,
+                         const char *bindings, const mlafix_kernel *&found) {
+  Bindings wanted;
+  MLAFIX_TRY(parseBindings(bindings, wanted));
+  std::vector<const KernelDesc *> all, named, matching;
+  for (const mlafix_kernel &kernel : unit.kernels) {
+    all.push_back(kernel.desc);
+    if (kernel.desc->name != name)
+      continue;
+    named.push_back(kernel.desc);
+    if (!matches(*kernel.desc, wanted))
+      continue;
+    matching.push_back(kernel.desc);
+    found = &kernel;
+  }
+  if (matching.size() == 1)
+    return MLAFIX_OK;
+  found = nullptr;
+  if (named.empty())
+    return fail(MLAFIX_NOT_FOUND,
+                "expected a kernel \"%s\" in the unit, got %s", name,
+                list(all).c_str());
+  if (matching.empty())
+    return fail(MLAFIX_NOT_FOUND,
+                "expected a kernel \"%s\" with bindings \"%s\" in the unit, "
+                "got %s",
+                name, bindings, list(named).c_str());
+  return fail(MLAFIX_INVALID_ARGUMENT,
+              "expected bindings that choose one kernel \"%s\", got \"%s\", "
+              "which leaves %s",
+              name, bindings ? bindings : "", list(matching).c_str());
+}
+
+/// Copies as much of `from` as the caller's struct holds.
+template <typename Info> mlafix_status give(const Info &from, Info *to) {
+  uint32_t size = to->struct_size;
+  if (size < sizeof(uint32_t))
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"info\": expected struct_size to be set, got %u",
+                size);
+  std::memcpy(to, &from, std::min<size_t>(size, sizeof(Info)));
+  to->struct_size = size;
+  return MLAFIX_OK;
+}
+
+mlafix_status noSuch(const char *what, uint32_t index, size_t count) {
+  return fail(MLAFIX_INVALID_ARGUMENT,
+              "argument \"index\": expected one of %zu %s, got %u", count, what,
+              index);
+}
+
+} // namespace
+
+extern "C" const char *mlafix_unit_producer(const mlafix_unit *unit) noexcept {
+  return unit ? unit->desc.producer.c_str() : "";
+}
+
+extern "C" uint32_t mlafix_unit_num_kernels(const mlafix_unit *unit) noexcept {
+  return unit ? static_cast<uint32_t>(unit->kernels.size()) : 0;
+}
+
+extern "C" const mlafix_kernel *mlafix_unit_kernel_at(const mlafix_unit *unit,
+                                                      uint32_t index) noexcept {
+  return unit && index < unit->kernels.size() ? &unit->kernels[index] : nullptr;
+}
+
+extern "C" mlafix_status
+mlafix_unit_find_kernel(const mlafix_unit *unit, const char *name,
+                        const char *bindings,
+                        const mlafix_kernel **kernel) noexcept {
+  return guarded([&] {
+    if (!unit || !name || !kernel)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"%s\": expected a pointer, got null",
+                  !unit   ? "unit"
+                  : !name ? "name"
+                          : "kernel");
+    *kernel = nullptr;
+    return findKernel(*unit, name, bindings, *kernel);
+  });
+}
+
+extern "C" const char *
+mlafix_kernel_name(const mlafix_kernel *kernel) noexcept {
+  return kernel ? kernel->desc->name.c_str() : "";
+}
+
+extern "C" const char *
+mlafix_kernel_bindings(const mlafix_kernel *kernel) noexcept {
+  return kernel ? kernel->desc->bindingsText.c_str() : "";
+}
+
+extern "C" uint32_t
+mlafix_kernel_num_args(const mlafix_kernel *kernel) noexcept {
+  return kernel ? static_cast<uint32_t>(kernel->desc->args.size()) : 0;
+}
+
+extern "C" mlafix_status
+mlafix_kernel_arg_info(const mlafix_kernel *kernel, uint32_t index,
+                       mlafix_arg_info *info) noexcept {
+  return guarded([&] {
+    if (!kernel || !info)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"%s\": expected a pointer, got null",
+                  kernel ? "info" : "kernel");
+    if (index >= kernel->desc->args.size())
+      return noSuch("arguments", index, kernel->desc->args.size());
+    const ArgDesc &arg = kernel->desc->args[index];
+    mlafix_arg_info out = MLAFIX_ARG_INFO_INIT;
+    out.kind = arg.kind;
+    out.name = arg.name.c_str();
+    out.dtype_name = arg.dtypeName.c_str();
+    out.dtype = arg.dtype;
+    out.access = arg.access;
+    out.optional = arg.optional;
+    out.ndim = arg.ndim();
+    out.dims = arg.dimPointers.data();
+    out.shape = arg.shape.data();
+    out.strides = arg.strides.data();
+    out.at_most = arg.atMost.empty() ? nullptr : arg.atMost.c_str();
+    return give(out, info);
+  });
+}
+
+extern "C" uint32_t
+mlafix_kernel_num_aliases(const mlafix_kernel *kernel) noexcept {
+  return kernel ? static_cast<uint32_t>(kernel->desc->aliases.size()) : 0;
+}
+
+extern "C" mlafix_status mlafix_kernel_alias(const mlafix_kernel *kernel,
+                                             uint32_t index, uint32_t *a,
+                                             uint32_t *b) noexcept {
+  return guarded([&] {
+    if (!kernel || !a || !b)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"%s\": expected a pointer, got null",
+                  !kernel ? "kernel"
+                  : !a    ? "a"
+                          : "b");
+    if (index >= kernel->desc->aliases.size())
+      return noSuch("aliases", index, kernel->desc->aliases.size());
+    *a = kernel->desc->aliases[index].first;
+    *b = kernel->desc->aliases[index].second;
+    return MLAFIX_OK;
+  });
+}
+
+extern "C" uint32_t
+mlafix_kernel_num_targets(const mlafix_kernel *kernel) noexcept {
+  return kernel ? static_cast<uint32_t>(kernel->desc->code.size()) : 0;
+}
+
+extern "C" const char *mlafix_kernel_target(const mlafix_kernel *kernel,
+                                            uint32_t index) noexcept {
+  return kernel && index < kernel->desc->code.size()
+             ? kernel->desc->code[index].target.c_str()
+             : nullptr;
+}
+
+extern "C" mlafix_status
+mlafix_kernel_code_info(const mlafix_kernel *kernel, mlafix_device device,
+                        mlafix_code_info *info) noexcept {
+  return guarded([&] {
+    if (!kernel || !info)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"%s\": expected a pointer, got null",
+                  kernel ? "info" : "kernel");
+    const PreparedKernel *prepared = nullptr;
+    MLAFIX_TRY(prepareKernel(*kernel, device, prepared));
+    mlafix_code_info out = MLAFIX_CODE_INFO_INIT;
+    out.num_variants = static_cast<uint32_t>(prepared->code->variants.size());
+    out.target = prepared->code->target.c_str();
+    switch (prepared->image->format) {
+    case Image::Cubin:
+      out.format = "cubin";
+      break;
+    case Image::Ptx:
+      out.format = "ptx";
+      break;
+    case Image::Cpu:
+      out.format = "cpu";
+      break;
+    }
+    out.assembler = prepared->image->assembler.c_str();
+    return give(out, info);
+  });
+}

@@ -1,0 +1,305 @@
+//===- Launch.cpp - Launching, binding, validating ------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Call.h"
+#include "CudaCode.h"
+#include "Status.h"
+#include "ThreadPool.h"
+
+#include <algorithm>
+#include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+using namespace mlafix::runtime;
+
+namespace {
+
+/// A task smaller than this costs more to hand out than to do.
+constexpr int64_t taskBytes = 64 << 10;
+
+/// Compiled code expects round-to-nearest with denormals, whatever the host's
+/// threads are set to.
+class DefaultFloatMode {
+public:
+#if defined(__x86_64__)
+  DefaultFloatMode() : saved(_mm_getcsr()) { _mm_setcsr(0x1f80); }
+  ~DefaultFloatMode() { _mm_setcsr(saved); }
+
+private:
+  unsigned saved;
+#endif
+};
+
+struct CpuTask {
+  CpuEntry entry;
+  const uint64_t *params;
+};
+
+void runCpuTask(void *context, int64_t begin, int64_t end) {
+  auto *task = static_cast<CpuTask *>(context);
+  DefaultFloatMode mode;
+  task->entry(task->params, begin, end);
+}
+
+mlafix_status runOnCpu(const PreparedKernel &prepared, const Plan &plan,
+                       void *stream) {
+  if (stream)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"stream\": expected null for a launch on the cpu, "
+                "got %p",
+                stream);
+  if (plan.rows == 0)
+    return MLAFIX_OK;
+  CpuTask task = {reinterpret_cast<CpuEntry>(prepared.entries[plan.index]),
+                  plan.slots};
+  int64_t grain = std::max<int64_t>(1, taskBytes / plan.rowBytes);
+  parallelFor(plan.rows, grain, runCpuTask, &task);
+  return MLAFIX_OK;
+}
+
+mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
+                        int32_t ordinal, void *stream, uint32_t flags) {
+  if (plan.rows == 0)
+    return MLAFIX_OK;
+  const CudaDriver *driver = nullptr;
+  MLAFIX_TRY(getCudaDriver(driver));
+  ContextScope context(*driver);
+  MLAFIX_TRY(context.enter(ordinal));
+  void *params[MLAFIX_MAX_PARAMS];
+  for (uint32_t i = 0; i < plan.numParams; ++i)
+    params[i] = const_cast<uint64_t *>(&plan.slots[i]);
+  return launchOnCuda(*driver, prepared.entries[plan.index], plan.grid,
+                      static_cast<uint32_t>(plan.variant->geometry.threads),
+                      stream, isDependent(plan, flags), params);
+}
+
+mlafix_status requireKernel(const mlafix_kernel *kernel) {
+  if (kernel)
+    return MLAFIX_OK;
+  return fail(MLAFIX_INVALID_ARGUMENT,
+              "argument \"kernel\": expected a kernel, got null");
+}
+
+mlafix_status requireBound(const mlafix_bound *bound) {
+  if (bound)
+    return MLAFIX_OK;
+  return fail(MLAFIX_INVALID_ARGUMENT,
+              "argument \"bound\": expected a bound kernel, got null");
+}
+
+mlafix_status named(const KernelDesc &kernel, mlafix_status status) {
+  return status == MLAFIX_OK
+             ? status
+             : prefixError(status, "kernel \"%s\": ", kernel.name.c_str());
+}
+
+/// Plans the call for every code it might run: what the grid needs of the
+/// arguments is the same in all of them, but only the plan looks at it.
+mlafix_status validatePlans(const Call &call) {
+  Plan plan;
+  if (call.device.type == MLAFIX_CPU) {
+    const TargetCode *code = nullptr;
+    MLAFIX_TRY(chooseCpuCode(call.desc(), code));
+    return planLaunch(call, *code, 1, plan);
+  }
+  for (const TargetCode &code : call.desc().code)
+    if (!code.isCpu())
+      MLAFIX_TRY(planLaunch(call, code, 1, plan));
+  return MLAFIX_OK;
+}
+
+mlafix_status planBound(mlafix_bound &bound, const Call &call) {
+  Plan plan;
+  MLAFIX_TRY(planLaunch(call, *bound.prepared->code,
+                        bound.prepared->multiprocessors, plan));
+  // Only now may the bound change.
+  bound.call = call;
+  bound.plan = plan;
+  for (uint32_t i = 0; i < plan.numParams; ++i)
+    bound.kernelParams[i] = &bound.plan.slots[i];
+  return MLAFIX_OK;
+}
+
+} // namespace
+
+mlafix_status mlafix::runtime::runPlan(const PreparedKernel &prepared,
+                                       const Plan &plan, mlafix_device device,
+                                       void *stream, uint32_t flags) {
+  return device.type == MLAFIX_CPU
+             ? runOnCpu(prepared, plan, stream)
+             : runOnCuda(prepared, plan, device.ordinal, stream, flags);
+}
+
+extern "C" mlafix_status mlafix_launch(const mlafix_kernel *kernel,
+                                       const mlafix_arg *args,
+                                       uint32_t num_args, mlafix_device device,
+                                       void *stream, uint32_t flags) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(requireKernel(kernel));
+    Call call;
+    Plan plan;
+    MLAFIX_TRY(named(*kernel->desc,
+                     checkCall(*kernel, args, num_args, device, flags, call)));
+    const PreparedKernel *prepared = nullptr;
+    MLAFIX_TRY(prepareKernel(*kernel, device, prepared));
+    MLAFIX_TRY(
+        named(*kernel->desc, planLaunch(call, *prepared->code,
+                                        prepared->multiprocessors, plan)));
+    return named(*kernel->desc,
+                 runPlan(*prepared, plan, device, stream, flags));
+  });
+}
+
+extern "C" mlafix_status mlafix_validate(const mlafix_kernel *kernel,
+                                         const mlafix_arg *args,
+                                         uint32_t num_args,
+                                         mlafix_device device,
+                                         uint32_t flags) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(requireKernel(kernel));
+    Call call;
+    MLAFIX_TRY(named(*kernel->desc,
+                     checkCall(*kernel, args, num_args, device, flags, call)));
+    return named(*kernel->desc, validatePlans(call));
+  });
+}
+
+extern "C" mlafix_status mlafix_bind(const mlafix_kernel *kernel,
+                                     const mlafix_arg *args, uint32_t num_args,
+                                     mlafix_device device, uint32_t flags,
+                                     mlafix_bound **bound) noexcept {
+  return guarded([&] {
+    if (!bound)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"bound\": expected a pointer for the result, got "
+                  "null");
+    *bound = nullptr;
+    MLAFIX_TRY(requireKernel(kernel));
+    Call call;
+    MLAFIX_TRY(named(*kernel->desc,
+                     checkCall(*kernel, args, num_args, device, flags, call)));
+    const PreparedKernel *prepared = nullptr;
+    MLAFIX_TRY(prepareKernel(*kernel, device, prepared));
+    auto fresh = std::make_unique<mlafix_bound>();
+    fresh->prepared = prepared;
+    MLAFIX_TRY(named(*kernel->desc, planBound(*fresh, call)));
+    *bound = fresh.release();
+    return MLAFIX_OK;
+  });
+}
+
+extern "C" void mlafix_bound_destroy(mlafix_bound *bound) noexcept {
+  delete bound;
+}
+
+extern "C" mlafix_status mlafix_bound_set_pointers(mlafix_bound *bound,
+                                                   void *const *pointers,
+                                                   uint32_t num_args) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(requireBound(bound));
+    const KernelDesc &desc = bound->call.desc();
+    if (num_args != desc.args.size() || (num_args > 0 && !pointers))
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "kernel \"%s\": expected %zu pointers, one per argument, got "
+                  "%u%s",
+                  desc.name.c_str(), desc.args.size(), num_args,
+                  pointers ? "" : " (null)");
+    Call call = bound->call;
+    for (uint32_t i = 0; i < num_args; ++i) {
+      if (!desc.args[i].isTensor())
+        continue;
+      CallArg &arg = call.args[i];
+      // An argument left out has no shape that a pointer could go with.
+      if (pointers[i] && !arg.hasShape)
+        return fail(MLAFIX_INVALID_ARGUMENT,
+                    "kernel \"%s\": argument \"%s\": expected null, since it "
+                    "was left out when the kernel was bound, got %p",
+                    desc.name.c_str(), desc.args[i].name.c_str(), pointers[i]);
+      if (!pointers[i] && arg.hasShape && desc.args[i].optional && !arg.empty)
+        return fail(MLAFIX_INVALID_ARGUMENT,
+                    "kernel \"%s\": argument \"%s\": expected a data pointer, "
+                    "since it was given when the kernel was bound, got null",
+                    desc.name.c_str(), desc.args[i].name.c_str());
+      arg.data = pointers[i];
+      arg.present = pointers[i] != nullptr;
+    }
+    MLAFIX_TRY(named(desc, checkPointers(call)));
+    if (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS)
+      MLAFIX_TRY(named(desc, checkMemory(call)));
+    return named(desc, planBound(*bound, call));
+  });
+}
+
+extern "C" mlafix_status
+mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
+                        const mlafix_arg *value) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(requireBound(bound));
+    const KernelDesc &desc = bound->call.desc();
+    if (index >= desc.args.size() || desc.args[index].isTensor())
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "kernel \"%s\": argument \"index\": expected that of a "
+                  "scalar, got %u",
+                  desc.name.c_str(), index);
+    if (!value || value->struct_size < sizeof(mlafix_arg) ||
+        value->kind != desc.args[index].kind)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "kernel \"%s\": argument \"%s\": expected a scalar of dtype "
+                  "%s, got something else",
+                  desc.name.c_str(), desc.args[index].name.c_str(),
+                  desc.args[index].dtypeName.c_str());
+    Call call = bound->call;
+    MLAFIX_TRY(
+        named(desc, readScalar(desc.args[index], *value, call.args[index])));
+    MLAFIX_TRY(named(desc, checkScalarBounds(call)));
+    return named(desc, planBound(*bound, call));
+  });
+}
+
+extern "C" mlafix_status mlafix_bound_launch(const mlafix_bound *bound,
+                                             void *stream,
+                                             uint32_t flags) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(requireBound(bound));
+    return named(bound->call.desc(),
+                 runPlan(*bound->prepared, bound->plan, bound->call.device,
+                         stream, flags | bound->call.flags));
+  });
+}
+
+extern "C" mlafix_status
+mlafix_bound_launch_info(const mlafix_bound *bound,
+                         mlafix_launch_info *info) noexcept {
+  return guarded([&] {
+    MLAFIX_TRY(requireBound(bound));
+    if (!info || info->struct_size < sizeof(uint32_t))
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"info\": expected a mlafix_launch_info with "
+                  "struct_size set, got %s",
+                  info ? "none set" : "null");
+    const Plan &plan = bound->plan;
+    bool onCpu = bound->call.device.type == MLAFIX_CPU;
+    mlafix_launch_info out = MLAFIX_LAUNCH_INFO_INIT;
+    out.num_params = plan.numParams;
+    out.function = bound->prepared->entries[plan.index];
+    out.kernel_params = onCpu ? nullptr : bound->kernelParams;
+    out.slots = plan.slots;
+    out.rows = plan.rows;
+    out.grid_x = plan.grid;
+    out.block_x =
+        onCpu ? 0 : static_cast<uint32_t>(plan.variant->geometry.threads);
+    out.variant = plan.index;
+    out.dependent = isDependent(plan, bound->call.flags);
+    out.entry = plan.variant->entry.c_str();
+    uint32_t size = info->struct_size;
+    std::memcpy(info, &out, std::min<size_t>(size, sizeof(out)));
+    info->struct_size = size;
+    return MLAFIX_OK;
+  });
+}

@@ -1,0 +1,544 @@
+//===- Manifest.cpp - The manifest of a unit, from JSON -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The only file that sees the JSON library. Inside it a mistake is thrown as a
+// ManifestError that carries the path to the offending value; parseManifest
+// catches it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Manifest.h"
+
+#include "Status.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+using namespace mlafix::runtime;
+using nlohmann::json;
+
+namespace {
+
+struct ManifestError {
+  std::string message;
+};
+
+/// A JSON value and the way to it, such as `kernels[0].args[2].dtype`.
+class Value {
+public:
+  Value(const json &value, std::string path)
+      : value(value), path(std::move(path)) {}
+
+  [[noreturn]] void error(const std::string &expected) const {
+    throw ManifestError{path + ": expected " + expected + ", got " +
+                        describe()};
+  }
+
+  bool has(const char *key) const {
+    requireObject();
+    return value.contains(key);
+  }
+
+  Value at(const char *key) const {
+    requireObject();
+    auto found = value.find(key);
+    if (found == value.end())
+      throw ManifestError{path + ": expected a key \"" + key + "\", got none"};
+    return Value(*found, path.empty() ? key : path + "." + key);
+  }
+
+  /// Calls `visit(element)` for each element of an array of at most `most`.
+  template <typename Visit> void each(size_t most, Visit visit) const {
+    if (!value.is_array())
+      error("an array");
+    if (value.size() > most)
+      throw ManifestError{path + ": expected at most " + std::to_string(most) +
+                          " elements, got " + std::to_string(value.size())};
+    for (size_t i = 0; i < value.size(); ++i)
+      visit(Value(value[i], path + "[" + std::to_string(i) + "]"));
+  }
+
+  std::string string() const {
+    if (!value.is_string())
+      error("a string");
+    const std::string &text = value.get_ref<const std::string &>();
+    // Names end up in messages and C strings.
+    bool clean = std::none_of(text.begin(), text.end(), [](char c) {
+      return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    });
+    if (!clean || text.size() > limits::nameBytes)
+      error("a string without control characters of at most " +
+            std::to_string(limits::nameBytes) + " bytes");
+    return text;
+  }
+
+  std::string name() const {
+    std::string text = string();
+    if (text.empty())
+      error("a name");
+    return text;
+  }
+
+  int64_t integer(int64_t least, int64_t most) const {
+    bool fits = value.is_number_integer() &&
+                !(value.is_number_unsigned() &&
+                  value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX));
+    if (!fits || value.get<int64_t>() < least || value.get<int64_t>() > most)
+      error("an integer from " + std::to_string(least) + " to " +
+            std::to_string(most));
+    return value.get<int64_t>();
+  }
+
+  bool boolean() const {
+    if (!value.is_boolean())
+      error("true or false");
+    return value.get<bool>();
+  }
+
+  void requireObject() const {
+    if (!value.is_object())
+      error("an object");
+  }
+
+  const json &raw() const { return value; }
+
+private:
+  std::string describe() const {
+    std::string text =
+        value.dump(-1, ' ', false, json::error_handler_t::replace);
+    return text.size() <= 64 ? text : text.substr(0, 61) + "...";
+  }
+
+  const json &value;
+  std::string path;
+};
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+int32_t dimId(KernelDesc &kernel, const std::string &name) {
+  if (name.empty())
+    return -1;
+  auto &names = kernel.dimNames;
+  auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    found = names.insert(names.end(), name);
+  return static_cast<int32_t>(found - names.begin());
+}
+
+void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg) {
+  arg.kind = MLAFIX_ARG_TENSOR;
+  const DTypeInfo *dtype = findDType(arg.dtypeName);
+  if (!dtype)
+    value.at("dtype").error("a dtype of a tensor that this library knows");
+  arg.dtype = dtype->dtype;
+  arg.elementBytes = dtype->bytes;
+  value.at("dims").each(MLAFIX_MAX_DIMS, [&](const Value &dim) {
+    arg.dims.push_back(dim.string());
+    arg.dimIds.push_back(dimId(kernel, arg.dims.back()));
+  });
+  value.at("shape").each(MLAFIX_MAX_DIMS, [&](const Value &size) {
+    arg.shape.push_back(size.integer(-1, INT64_MAX));
+  });
+  value.at("strides").each(MLAFIX_MAX_DIMS, [&](const Value &stride) {
+    // -1 is "any": no kernel wants a stride that it cannot tell from that.
+    arg.strides.push_back(stride.integer(-1, INT64_MAX));
+  });
+  if (arg.shape.size() != arg.dims.size())
+    value.at("shape").error(std::to_string(arg.dims.size()) +
+                            " sizes, one per dim");
+  if (arg.strides.size() != arg.dims.size())
+    value.at("strides").error(std::to_string(arg.dims.size()) +
+                              " strides, one per dim");
+  std::string access = value.at("access").string();
+  if (access == "read")
+    arg.access = MLAFIX_READ;
+  else if (access == "write")
+    arg.access = MLAFIX_WRITE;
+  else if (access == "update")
+    arg.access = MLAFIX_UPDATE;
+  else
+    value.at("access").error("\"read\", \"write\" or \"update\"");
+  arg.optional = value.has("optional") && value.at("optional").boolean();
+}
+
+void parseScalar(const Value &value, ArgDesc &arg) {
+  if (arg.dtypeName == "index" || arg.dtypeName == "i64")
+    arg.kind = MLAFIX_ARG_I64;
+  else if (arg.dtypeName == "i32")
+    arg.kind = MLAFIX_ARG_I32;
+  else if (arg.dtypeName == "f32")
+    arg.kind = MLAFIX_ARG_F32;
+  else if (arg.dtypeName == "bool")
+    arg.kind = MLAFIX_ARG_BOOL;
+  else
+    value.at("dtype").error("\"index\", \"i64\", \"i32\", \"f32\" or \"bool\"");
+  if (!value.has("at_most"))
+    return;
+  if (arg.kind != MLAFIX_ARG_I64 && arg.kind != MLAFIX_ARG_I32)
+    value.at("at_most").error("no bound on a scalar that is no integer");
+  arg.atMost = value.at("at_most").name();
+}
+
+ArgDesc parseArg(const Value &value, KernelDesc &kernel) {
+  ArgDesc arg;
+  arg.name = value.at("name").name();
+  for (const ArgDesc &other : kernel.args)
+    if (other.name == arg.name)
+      value.at("name").error("a name that no other argument has");
+  arg.dtypeName = value.at("dtype").string();
+  std::string kind = value.at("kind").string();
+  if (kind == "tensor")
+    parseTensor(value, kernel, arg);
+  else if (kind == "scalar")
+    parseScalar(value, arg);
+  else
+    value.at("kind").error("\"tensor\" or \"scalar\" (the unit may come from "
+                           "a newer mlafix)");
+  return arg;
+}
+
+/// A bound must always have a value: some argument that cannot be left out.
+void resolveBounds(const Value &value, KernelDesc &kernel) {
+  for (ArgDesc &arg : kernel.args) {
+    if (arg.atMost.empty())
+      continue;
+    for (const ArgDesc &other : kernel.args)
+      if (!other.optional)
+        for (size_t i = 0; i < other.dims.size(); ++i)
+          if (other.dims[i] == arg.atMost)
+            arg.atMostId = other.dimIds[i];
+    if (arg.atMostId < 0)
+      throw ManifestError{"argument \"" + arg.name +
+                          "\": expected at_most to name a dim of an argument "
+                          "that is not optional, got \"" +
+                          arg.atMost + "\""};
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+uint32_t argIndex(const Value &value, const KernelDesc &kernel) {
+  return static_cast<uint32_t>(
+      value.integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
+}
+
+uint32_t tensorIndex(const Value &value, const KernelDesc &kernel) {
+  uint32_t index = argIndex(value, kernel);
+  if (!kernel.args[index].isTensor())
+    value.error("the index of a tensor");
+  return index;
+}
+
+uint32_t dimIndex(const Value &value, const ArgDesc &arg) {
+  return static_cast<uint32_t>(
+      value.integer(0, static_cast<int64_t>(arg.dims.size()) - 1));
+}
+
+Guard parseGuard(const Value &value, const KernelDesc &kernel) {
+  Guard guard{};
+  std::string kind = value.at("kind").string();
+  if (kind == "align") {
+    guard.kind = Guard::Align;
+    value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
+      guard.args.push_back(tensorIndex(arg, kernel));
+    });
+    guard.value = value.at("bytes").integer(1, 4096);
+    if (guard.value & (guard.value - 1))
+      value.at("bytes").error("a power of two");
+  } else if (kind == "max_rows") {
+    guard.kind = Guard::MaxRows;
+    guard.value = value.at("value").integer(0, INT64_MAX);
+  } else if (kind == "stride") {
+    guard.kind = Guard::Stride;
+    guard.arg = tensorIndex(value.at("arg"), kernel);
+    guard.dim = dimIndex(value.at("dim"), kernel.args[guard.arg]);
+    guard.value = value.at("value").integer(INT64_MIN, INT64_MAX);
+  } else {
+    value.at("kind").error("a guard that this library knows (the unit may "
+                           "come from a newer mlafix)");
+  }
+  return guard;
+}
+
+Param parseParam(const Value &value, const KernelDesc &kernel) {
+  Param param{};
+  std::string kind = value.at("kind").string();
+  param.bytes = 8;
+  if (kind == "scalar") {
+    param.kind = Param::Scalar;
+    param.arg = argIndex(value.at("arg"), kernel);
+    switch (kernel.args[param.arg].kind) {
+    case MLAFIX_ARG_TENSOR:
+      value.at("arg").error("the index of a scalar");
+    case MLAFIX_ARG_I32:
+    case MLAFIX_ARG_F32:
+      param.bytes = 4;
+      break;
+    case MLAFIX_ARG_BOOL:
+      param.bytes = 1;
+      break;
+    default:
+      break;
+    }
+    return param;
+  }
+  if (kind == "pointer")
+    param.kind = Param::Pointer;
+  else if (kind == "size")
+    param.kind = Param::Size;
+  else if (kind == "stride")
+    param.kind = Param::Stride;
+  else
+    value.at("kind").error("a parameter that this library knows (the unit may "
+                           "come from a newer mlafix)");
+  param.arg = tensorIndex(value.at("arg"), kernel);
+  if (param.kind != Param::Pointer)
+    param.dim = dimIndex(value.at("dim"), kernel.args[param.arg]);
+  return param;
+}
+
+Extent parseExtent(const Value &value, const KernelDesc &kernel) {
+  Extent extent{};
+  if (value.has("value")) {
+    extent.kind = Extent::Constant;
+    extent.value = value.at("value").integer(0, INT64_MAX);
+    return extent;
+  }
+  extent.arg = argIndex(value.at("arg"), kernel);
+  const ArgDesc &arg = kernel.args[extent.arg];
+  if (arg.isTensor()) {
+    extent.kind = Extent::TensorSize;
+    extent.dim = dimIndex(value.at("dim"), arg);
+    if (arg.optional)
+      value.error("an extent of an argument that is not optional");
+  } else {
+    extent.kind = Extent::ScalarValue;
+    if (arg.kind != MLAFIX_ARG_I64 && arg.kind != MLAFIX_ARG_I32)
+      value.error("an extent that is an integer");
+  }
+  return extent;
+}
+
+Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
+                       bool isCpu) {
+  Geometry geometry;
+  std::string kind = value.at("kind").string();
+  auto append = [&](const Value &extent) {
+    geometry.extents.push_back(parseExtent(extent, kernel));
+  };
+  if (kind == "rows") {
+    geometry.kind = Geometry::Rows;
+    value.at("extents").each(limits::extents, append);
+  } else if (kind == "ragged") {
+    geometry.kind = Geometry::Ragged;
+    append(value.at("rows"));
+    value.at("inner").each(limits::extents, append);
+  } else {
+    value.at("kind").error("a geometry that this library knows (the unit may "
+                           "come from a newer mlafix)");
+  }
+  // The CPU's grid is cut up by the runtime itself.
+  if (isCpu)
+    return geometry;
+  geometry.rowsPerBlock =
+      value.at("rows_per_block").integer(1, limits::rowsPerBlock);
+  geometry.threads = value.at("threads").integer(1, limits::threads);
+  if (geometry.kind == Geometry::Ragged)
+    geometry.blocksPerSm =
+        value.at("blocks_per_sm").integer(1, limits::blocksPerSm);
+  return geometry;
+}
+
+Variant parseVariant(const Value &value, const KernelDesc &kernel,
+                     const TargetCode &code) {
+  Variant variant;
+  variant.entry = value.at("entry").name();
+  value.at("guards").each(limits::guards, [&](const Value &guard) {
+    variant.guards.push_back(parseGuard(guard, kernel));
+  });
+  value.at("params").each(MLAFIX_MAX_PARAMS, [&](const Value &param) {
+    variant.params.push_back(parseParam(param, kernel));
+  });
+  variant.geometry = parseGeometry(value.at("geometry"), kernel, code.isCpu());
+  if (value.has("dependent_launch"))
+    variant.dependentLaunch = value.at("dependent_launch").boolean();
+  if (code.isCpu()) {
+    variant.offset =
+        static_cast<uint64_t>(value.at("offset").integer(0, INT64_MAX));
+    for (const Image &image : code.images)
+      if (variant.offset >= image.size)
+        value.at("offset").error("an offset within the image of " +
+                                 std::to_string(image.size) + " bytes");
+  }
+  return variant;
+}
+
+Image parseImage(const Value &value, const TargetCode &code) {
+  Image image{};
+  std::string format = value.at("format").string();
+  if (format == "cubin")
+    image.format = Image::Cubin;
+  else if (format == "ptx")
+    image.format = Image::Ptx;
+  else if (format == "cpu")
+    image.format = Image::Cpu;
+  else
+    value.at("format").error("a format that this library knows (the unit may "
+                             "come from a newer mlafix)");
+  if (code.isCpu() != (image.format == Image::Cpu))
+    value.at("format").error(code.isCpu()
+                                 ? "\"cpu\" for " + code.target
+                                 : "\"cubin\" or \"ptx\" for " + code.target);
+  image.offset = static_cast<uint64_t>(
+      value.at("offset").integer(0, static_cast<int64_t>(limits::fileBytes)));
+  image.size = static_cast<uint64_t>(
+      value.at("size").integer(1, static_cast<int64_t>(limits::fileBytes)));
+  if (value.has("assembler"))
+    image.assembler = value.at("assembler").string();
+  return image;
+}
+
+/// "sm_90" -> 90; 0 if it is no such name.
+int parseSm(const std::string &target) {
+  if (target.size() < 5 || target.size() > 6 ||
+      target.compare(0, 3, "sm_") != 0)
+    return 0;
+  int number = 0;
+  for (char c : target.substr(3)) {
+    if (c < '0' || c > '9')
+      return 0;
+    number = number * 10 + (c - '0');
+  }
+  return number;
+}
+
+TargetCode parseCode(const Value &value, const KernelDesc &kernel) {
+  TargetCode code;
+  code.target = value.at("target").name();
+  code.computeCapability = parseSm(code.target);
+  code.needsV3 = code.target == "x86-64-v3";
+  if (code.isCpu() && !code.needsV3 && code.target != "x86-64")
+    value.at("target").error("\"sm_NN\", \"x86-64-v3\" or \"x86-64\" (the unit "
+                             "may come from a newer mlafix)");
+  for (const TargetCode &other : kernel.code)
+    if (other.target == code.target)
+      value.at("target").error("a target that no other entry has");
+  value.at("images").each(limits::images, [&](const Value &image) {
+    code.images.push_back(parseImage(image, code));
+  });
+  if (code.images.empty())
+    value.at("images").error("at least one image");
+  if (code.isCpu() && code.images.size() != 1)
+    value.at("images").error("one image for a CPU target");
+  value.at("variants").each(limits::variants, [&](const Value &variant) {
+    code.variants.push_back(parseVariant(variant, kernel, code));
+  });
+  if (code.variants.empty())
+    value.at("variants").error("at least one variant");
+  return code;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+void parseBindings(const Value &value, KernelDesc &kernel) {
+  value.requireObject();
+  if (value.raw().size() > limits::bindings)
+    value.error("at most " + std::to_string(limits::bindings) + " bindings");
+  // The library keeps keys sorted.
+  for (const auto &item : value.raw().items()) {
+    Value binding = value.at(item.key().c_str());
+    std::string text =
+        item.value().is_number_integer()
+            ? std::to_string(binding.integer(INT64_MIN, INT64_MAX))
+            : binding.name();
+    if (item.key().empty() || item.key().find_first_of("=,") != item.key().npos)
+      value.error("names without '=' and ','");
+    kernel.bindings.emplace_back(item.key(), text);
+    if (!kernel.bindingsText.empty())
+      kernel.bindingsText += ',';
+    kernel.bindingsText += item.key() + "=" + text;
+  }
+}
+
+KernelDesc parseKernel(const Value &value) {
+  KernelDesc kernel;
+  kernel.name = value.at("name").name();
+  if (value.has("bindings"))
+    parseBindings(value.at("bindings"), kernel);
+  value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
+    kernel.args.push_back(parseArg(arg, kernel));
+  });
+  resolveBounds(value, kernel);
+  if (value.has("aliases"))
+    value.at("aliases").each(limits::aliases, [&](const Value &pair) {
+      std::vector<uint32_t> members;
+      pair.each(2, [&](const Value &member) {
+        members.push_back(tensorIndex(member, kernel));
+      });
+      if (members.size() != 2 || members[0] == members[1])
+        pair.error("two different arguments");
+      kernel.aliases.emplace_back(members[0], members[1]);
+    });
+  value.at("code").each(limits::targets, [&](const Value &code) {
+    kernel.code.push_back(parseCode(code, kernel));
+  });
+  return kernel;
+}
+
+json parseJson(const char *text, size_t size) {
+  // The parser itself does not recurse; the cap keeps later walks shallow.
+  auto depthCap = [](int depth, json::parse_event_t, json &) {
+    if (depth > limits::jsonDepth)
+      throw ManifestError{"expected at most " +
+                          std::to_string(limits::jsonDepth) +
+                          " nested levels, got more"};
+    return true;
+  };
+  try {
+    return json::parse(text, text + size, depthCap);
+  } catch (const json::exception &error) {
+    throw ManifestError{std::string("expected JSON, got ") + error.what()};
+  }
+}
+
+} // namespace
+
+mlafix_status mlafix::runtime::parseManifest(const char *text, size_t size,
+                                             UnitDesc &unit) {
+  try {
+    json root = parseJson(text, size);
+    Value value(root, "");
+    std::set<std::string> seen;
+    if (value.has("producer"))
+      unit.producer = value.at("producer").string();
+    value.at("kernels").each(limits::kernels, [&](const Value &kernel) {
+      unit.kernels.push_back(parseKernel(kernel));
+      // A call could not choose between two of the same.
+      const KernelDesc &last = unit.kernels.back();
+      if (!seen.insert(last.name + " " + last.bindingsText).second)
+        kernel.at("name").error("another name, or other bindings, than each "
+                                "kernel before it");
+    });
+  } catch (const ManifestError &error) {
+    return fail(MLAFIX_BAD_UNIT, "the unit's manifest is wrong: %s",
+                error.message.c_str());
+  }
+  // Only now do the strings stay where they are.
+  for (KernelDesc &kernel : unit.kernels)
+    for (ArgDesc &arg : kernel.args)
+      for (const std::string &dim : arg.dims)
+        arg.dimPointers.push_back(dim.c_str());
+  return MLAFIX_OK;
+}

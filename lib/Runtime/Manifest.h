@@ -1,0 +1,33 @@
+//===- Manifest.h - The manifest of a unit, from JSON -----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_MANIFEST_H
+#define MLAFIX_RUNTIME_MANIFEST_H
+
+#include "UnitModel.h"
+
+#include <cstddef>
+
+namespace mlafix::runtime {
+
+/// Reads the manifest's `size` bytes at `text`. Image ranges are checked for
+/// overflow only; Container.cpp compares them with the file.
+/// Error: BAD_UNIT, which says where in the manifest.
+mlafix_status parseManifest(const char *text, size_t size, UnitDesc &unit);
+
+/// The dtype of that name, or null.
+struct DTypeInfo {
+  mlafix_dtype dtype;
+  const char *name;
+  uint32_t bytes;
+};
+const DTypeInfo *findDType(const std::string &name);
+const DTypeInfo *findDType(int32_t dtype);
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_MANIFEST_H

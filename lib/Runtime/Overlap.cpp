@@ -1,0 +1,184 @@
+//===- Overlap.cpp - Do two strided tensors share a byte ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Overlap.h"
+
+#include <algorithm>
+#include <numeric>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+using Dim = ByteLayout::Dim;
+
+/// Bytes from the first to past the last byte of the innermost dims from
+/// `first` on.
+uint64_t hull(const ByteLayout &layout, uint32_t first) {
+  uint64_t bytes = 1;
+  for (uint32_t i = first; i < layout.numDims; ++i)
+    bytes += (layout.dims[i].size - 1) * layout.dims[i].stride;
+  return bytes;
+}
+
+/// No index of a dim reaches into the next index of a dim further out: every
+/// offset then has at most one index tuple, found by dividing from outside in.
+bool isNested(const ByteLayout &layout) {
+  for (uint32_t i = 0; i + 1 < layout.numDims; ++i)
+    if (layout.dims[i].stride < hull(layout, i + 1))
+      return false;
+  return true;
+}
+
+/// Whether the byte at `address` belongs to a nested layout.
+bool contains(const ByteLayout &layout, uint64_t address) {
+  if (address < layout.base)
+    return false;
+  uint64_t rest = address - layout.base;
+  for (uint32_t i = 0; i < layout.numDims; ++i) {
+    const Dim &dim = layout.dims[i];
+    uint64_t index = std::min(rest / dim.stride, dim.size - 1);
+    rest -= index * dim.stride;
+  }
+  return rest == 0;
+}
+
+/// All bytes of a layout cut at `cut` lie, modulo a divisor of the strides
+/// outside the cut, within the hull of the dims inside it.
+bool disjointModulo(const ByteLayout &a, uint32_t cutA, const ByteLayout &b,
+                    uint32_t cutB) {
+  uint64_t modulus = 0;
+  for (uint32_t i = 0; i < cutA; ++i)
+    modulus = std::gcd(modulus, a.dims[i].stride);
+  for (uint32_t i = 0; i < cutB; ++i)
+    modulus = std::gcd(modulus, b.dims[i].stride);
+  if (modulus == 0)
+    return false; // no outer dim at all: the hulls decide
+  uint64_t spanA = hull(a, cutA), spanB = hull(b, cutB);
+  if (spanA > modulus || spanB > modulus)
+    return false;
+  // Distance from a's residue to b's, going up.
+  uint64_t delta = b.base >= a.base
+                       ? (b.base - a.base) % modulus
+                       : (modulus - (a.base - b.base) % modulus) % modulus;
+  return delta >= spanA && delta + spanB <= modulus;
+}
+
+} // namespace
+
+bool mlafix::runtime::makeByteLayout(const void *data, uint32_t ndim,
+                                     const int64_t *sizes,
+                                     const int64_t *strides,
+                                     uint64_t elementBytes,
+                                     ByteLayout &layout) {
+  layout.base = reinterpret_cast<uintptr_t>(data);
+  layout.extent = 0;
+  layout.numDims = 0;
+  layout.empty = layout.repeats = false;
+  for (uint32_t i = 0; i < ndim; ++i)
+    if (sizes[i] == 0)
+      layout.empty = true;
+  if (layout.empty)
+    return true;
+
+  uint64_t above = elementBytes; // bytes from `data` to past the highest
+  uint64_t below = 0;            // bytes from the lowest to `data`
+  for (uint32_t i = 0; i < ndim; ++i) {
+    if (sizes[i] == 1)
+      continue;
+    if (strides[i] == 0) {
+      layout.repeats = true;
+      continue;
+    }
+    bool down = strides[i] < 0;
+    uint64_t stride = down ? uint64_t(0) - static_cast<uint64_t>(strides[i])
+                           : static_cast<uint64_t>(strides[i]);
+    uint64_t size = static_cast<uint64_t>(sizes[i]), reach;
+    if (__builtin_mul_overflow(stride, elementBytes, &stride) ||
+        __builtin_mul_overflow(stride, size - 1, &reach))
+      return false;
+    uint64_t &side = down ? below : above;
+    if (__builtin_add_overflow(side, reach, &side))
+      return false;
+    layout.dims[layout.numDims++] = {size, stride};
+  }
+  uint64_t end;
+  // Offsets are signed 64-bit in the kernels.
+  if (__builtin_add_overflow(above, below, &layout.extent) ||
+      layout.extent > static_cast<uint64_t>(INT64_MAX) || below > layout.base ||
+      __builtin_add_overflow(layout.base, above, &end))
+    return false;
+  layout.base -= below;
+
+  layout.dims[layout.numDims++] = {elementBytes, 1};
+  // At most nine of them; std::sort does not allocate.
+  std::sort(layout.dims, layout.dims + layout.numDims,
+            [](const Dim &a, const Dim &b) { return a.stride > b.stride; });
+  // Collapse from inside out: a dim whose stride is the inner one's whole span
+  // continues it.
+  uint32_t last = layout.numDims - 1;
+  Dim collapsed[9];
+  uint32_t count = 0;
+  Dim inner = layout.dims[last];
+  for (uint32_t i = last; i-- > 0;) {
+    const Dim &outer = layout.dims[i];
+    if (outer.stride == inner.stride * inner.size) {
+      inner.size *= outer.size;
+      continue;
+    }
+    collapsed[count++] = inner;
+    inner = outer;
+  }
+  collapsed[count++] = inner;
+  layout.numDims = 0;
+  // One-byte elements leave a dim of size 1 unless it has been continued.
+  while (count-- > 0)
+    if (collapsed[count].size > 1 || count == 0)
+      layout.dims[layout.numDims++] = collapsed[count];
+  return true;
+}
+
+Relation mlafix::runtime::selfOverlap(const ByteLayout &layout) {
+  if (layout.empty)
+    return Relation::Disjoint;
+  if (layout.repeats)
+    return Relation::Overlap;
+  if (isNested(layout))
+    return Relation::Disjoint;
+  // Steps i of one dim and j of another that lead to the same byte.
+  for (uint32_t a = 0; a < layout.numDims; ++a)
+    for (uint32_t b = a + 1; b < layout.numDims; ++b) {
+      const Dim &outer = layout.dims[a], &inner = layout.dims[b];
+      uint64_t divisor = std::gcd(outer.stride, inner.stride);
+      if (inner.stride / divisor < outer.size &&
+          outer.stride / divisor < inner.size)
+        return Relation::Overlap;
+    }
+  return Relation::Unknown;
+}
+
+Relation mlafix::runtime::overlap(const ByteLayout &a, const ByteLayout &b) {
+  if (a.empty || b.empty)
+    return Relation::Disjoint;
+  // Written so that an end at the top of the address space does not wrap.
+  if (a.base <= b.base ? b.base - a.base >= a.extent
+                       : a.base - b.base >= b.extent)
+    return Relation::Disjoint;
+  if (a.numDims == 1 && b.numDims == 1)
+    return Relation::Overlap; // two intervals that meet
+  if (isNested(a) &&
+      (contains(a, b.base) || contains(a, b.base + b.extent - 1)))
+    return Relation::Overlap;
+  if (isNested(b) &&
+      (contains(b, a.base) || contains(b, a.base + a.extent - 1)))
+    return Relation::Overlap;
+  for (uint32_t cutA = 0; cutA < a.numDims; ++cutA)
+    for (uint32_t cutB = 0; cutB < b.numDims; ++cutB)
+      if (disjointModulo(a, cutA, b, cutB))
+        return Relation::Disjoint;
+  return Relation::Unknown;
+}

@@ -1,0 +1,54 @@
+//===- Overlap.h - Do two strided tensors share a byte ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Decides for the layouts in use without enumerating elements: contiguous dims
+// collapse; two tensors that are slices of one larger buffer are compared
+// modulo the strides they share. What is neither certainly disjoint nor
+// certainly overlapping is Unknown, which a launch refuses unless the caller
+// vouches.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_OVERLAP_H
+#define MLAFIX_RUNTIME_OVERLAP_H
+
+#include <cstdint>
+
+namespace mlafix::runtime {
+
+enum class Relation { Disjoint, Overlap, Unknown };
+
+/// The bytes of a tensor: `numDims` dims in order of falling stride, none of
+/// size 1 or stride 0, strides positive; the last one is the bytes of an
+/// element, or of a contiguous run. Empty if `size` of any dim was 0.
+struct ByteLayout {
+  struct Dim {
+    uint64_t size;
+    uint64_t stride;
+  };
+  uint64_t base = 0;   ///< address of the lowest byte
+  uint64_t extent = 0; ///< bytes from the lowest to past the highest
+  uint32_t numDims = 0;
+  Dim dims[9];
+  bool empty = false;
+  bool repeats = false; ///< a dim of stride 0 (and size > 1) was dropped
+};
+
+/// False if the tensor does not fit the address space (64-bit overflow).
+bool makeByteLayout(const void *data, uint32_t ndim, const int64_t *sizes,
+                    const int64_t *strides, uint64_t elementBytes,
+                    ByteLayout &layout);
+
+/// Whether two elements of one tensor share a byte.
+Relation selfOverlap(const ByteLayout &layout);
+
+/// Whether some byte belongs to both.
+Relation overlap(const ByteLayout &a, const ByteLayout &b);
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_OVERLAP_H

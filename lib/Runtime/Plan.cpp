@@ -1,0 +1,186 @@
+//===- Plan.cpp - Variant, grid and packed parameters ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Call.h"
+#include "Environment.h"
+#include "Status.h"
+
+#include <algorithm>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+/// The rows of a grid: along its first axis of work, and in all.
+struct Rows {
+  int64_t outer = 0; ///< Rows: all of them; Ragged: without the inner extents
+  int64_t total = 0;
+};
+
+mlafix_status extentValue(const Call &call, const Extent &extent,
+                          int64_t &value) {
+  const CallArg &arg = call.args[extent.arg];
+  switch (extent.kind) {
+  case Extent::Constant:
+    value = extent.value;
+    return MLAFIX_OK;
+  case Extent::TensorSize:
+    value = arg.sizes[extent.dim];
+    return MLAFIX_OK;
+  case Extent::ScalarValue:
+    break;
+  }
+  const ArgDesc &desc = call.desc().args[extent.arg];
+  value = desc.kind == MLAFIX_ARG_I32 ? static_cast<int32_t>(arg.scalar)
+                                      : static_cast<int64_t>(arg.scalar);
+  if (value < 0)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"%s\": expected a value of at least 0, since it is "
+                "an extent of the grid, got %lld",
+                desc.name.c_str(), static_cast<long long>(value));
+  return MLAFIX_OK;
+}
+
+mlafix_status countRows(const Call &call, const Geometry &geometry,
+                        Rows &rows) {
+  int64_t extents[limits::extents + 1];
+  bool none = false;
+  size_t count = geometry.extents.size();
+  for (size_t i = 0; i < count; ++i) {
+    MLAFIX_TRY(extentValue(call, geometry.extents[i], extents[i]));
+    none |= extents[i] == 0;
+  }
+  rows = Rows();
+  if (none)
+    return MLAFIX_OK;
+  rows.total = 1;
+  for (size_t i = 0; i < count; ++i)
+    if (__builtin_mul_overflow(rows.total, extents[i], &rows.total))
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "kernel \"%s\": expected a grid of fewer than 2^63 rows, got "
+                  "more",
+                  call.desc().name.c_str());
+  rows.outer = geometry.kind == Geometry::Ragged ? extents[0] : rows.total;
+  return MLAFIX_OK;
+}
+
+bool isAligned(const ArgDesc &desc, const CallArg &arg, uint64_t bytes) {
+  // Bytes is a power of two, so that wrapping products keep their low bits.
+  uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
+  if (!arg.hasShape)
+    return true; // left out: never accessed
+  for (uint32_t i = 0; i + 1 < desc.ndim(); ++i)
+    if (arg.sizes[i] > 1)
+      bits |= static_cast<uint64_t>(arg.strides[i]) * desc.elementBytes;
+  return bits % bytes == 0;
+}
+
+bool holds(const Call &call, const Guard &guard, const Rows &rows) {
+  const KernelDesc &desc = call.desc();
+  switch (guard.kind) {
+  case Guard::Align:
+    return std::all_of(guard.args.begin(), guard.args.end(), [&](uint32_t a) {
+      return isAligned(desc.args[a], call.args[a],
+                       static_cast<uint64_t>(guard.value));
+    });
+  case Guard::MaxRows:
+    return rows.total <= guard.value;
+  case Guard::Stride:
+    break;
+  }
+  const CallArg &arg = call.args[guard.arg];
+  return !arg.hasShape || arg.sizes[guard.dim] <= 1 ||
+         arg.strides[guard.dim] == guard.value;
+}
+
+uint64_t slotValue(const Call &call, const Param &param) {
+  const CallArg &arg = call.args[param.arg];
+  switch (param.kind) {
+  case Param::Pointer:
+    return reinterpret_cast<uintptr_t>(arg.data);
+  case Param::Size:
+    return arg.hasShape ? static_cast<uint64_t>(arg.sizes[param.dim]) : 0;
+  case Param::Stride:
+    return arg.hasShape ? static_cast<uint64_t>(arg.strides[param.dim]) : 0;
+  case Param::Scalar:
+    break;
+  }
+  return arg.scalar;
+}
+
+mlafix_status computeGrid(const Call &call, const Geometry &geometry,
+                          const Rows &rows, int64_t multiprocessors,
+                          uint32_t &grid) {
+  int64_t blocks = (rows.outer - 1) / geometry.rowsPerBlock + 1;
+  if (geometry.kind == Geometry::Ragged)
+    blocks =
+        std::clamp<int64_t>(geometry.blocksPerSm * multiprocessors, 1, blocks);
+  if (blocks > INT32_MAX)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "kernel \"%s\": expected a grid of at most %d blocks, got %lld",
+                call.desc().name.c_str(), INT32_MAX,
+                static_cast<long long>(blocks));
+  grid = static_cast<uint32_t>(blocks);
+  return MLAFIX_OK;
+}
+
+/// About how much memory a row touches: all tensors' elements, shared out.
+int64_t estimateRowBytes(const Call &call, int64_t rows) {
+  const KernelDesc &desc = call.desc();
+  double bytes = 0;
+  for (size_t i = 0; i < desc.args.size(); ++i) {
+    if (!desc.args[i].isTensor() || !call.args[i].present)
+      continue;
+    double elements = desc.args[i].elementBytes;
+    for (uint32_t d = 0; d < desc.args[i].ndim(); ++d)
+      elements *= static_cast<double>(call.args[i].sizes[d]);
+    bytes += elements;
+  }
+  return std::max<int64_t>(1, static_cast<int64_t>(std::min(
+                                  bytes / static_cast<double>(rows), 1e15)));
+}
+
+} // namespace
+
+mlafix_status mlafix::runtime::planLaunch(const Call &call,
+                                          const TargetCode &code,
+                                          int64_t multiprocessors, Plan &plan) {
+  for (uint32_t v = 0; v < code.variants.size(); ++v) {
+    const Variant &variant = code.variants[v];
+    Rows rows;
+    MLAFIX_TRY(countRows(call, variant.geometry, rows));
+    if (!std::all_of(
+            variant.guards.begin(), variant.guards.end(),
+            [&](const Guard &guard) { return holds(call, guard, rows); }))
+      continue;
+    plan.variant = &variant;
+    plan.index = v;
+    plan.rows = rows.outer;
+    plan.grid = 0;
+    plan.rowBytes = 1;
+    if (rows.outer > 0 && code.isCpu())
+      plan.rowBytes = estimateRowBytes(call, rows.outer);
+    else if (rows.outer > 0)
+      MLAFIX_TRY(computeGrid(call, variant.geometry, rows, multiprocessors,
+                             plan.grid));
+    plan.numParams = static_cast<uint32_t>(variant.params.size());
+    for (uint32_t i = 0; i < plan.numParams; ++i)
+      plan.slots[i] = slotValue(call, variant.params[i]);
+    return MLAFIX_OK;
+  }
+  return fail(MLAFIX_INVALID_ARGUMENT,
+              "kernel \"%s\": expected a call that one of the %zu variants for "
+              "%s takes, got one for which the guards of none hold",
+              call.desc().name.c_str(), code.variants.size(),
+              code.target.c_str());
+}
+
+bool mlafix::runtime::isDependent(const Plan &plan, uint32_t flags) {
+  return plan.variant->dependentLaunch &&
+         !(flags & MLAFIX_LAUNCH_NO_DEPENDENT) &&
+         !environment().noDependentLaunch;
+}

@@ -1,0 +1,129 @@
+//===- Prepare.cpp - Making a unit's code ready on a device ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Status.h"
+#include "Unit.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace mlafix::runtime;
+
+DeviceName::DeviceName(mlafix_device device) {
+  if (device.type == MLAFIX_CUDA)
+    std::snprintf(text, sizeof(text), "cuda:%d", device.ordinal);
+  else if (device.type == MLAFIX_CPU)
+    std::snprintf(text, sizeof(text), "cpu");
+  else
+    std::snprintf(text, sizeof(text), "type %d", device.type);
+}
+
+mlafix_status mlafix::runtime::deviceSlot(mlafix_device device, size_t &slot) {
+  if (device.type != MLAFIX_CPU && device.type != MLAFIX_CUDA)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"device\": expected type %d (cpu) or %d (cuda), got "
+                "%d",
+                MLAFIX_CPU, MLAFIX_CUDA, device.type);
+  int32_t most =
+      device.type == MLAFIX_CPU ? 0 : static_cast<int32_t>(numDeviceSlots) - 2;
+  if (device.ordinal < 0 || device.ordinal > most)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"device\": expected an ordinal from 0 to %d, got %d",
+                most, device.ordinal);
+  slot =
+      device.type == MLAFIX_CPU ? 0 : 1 + static_cast<size_t>(device.ordinal);
+  return MLAFIX_OK;
+}
+
+mlafix_status mlafix::runtime::prepareKernel(const mlafix_kernel &kernel,
+                                             mlafix_device device,
+                                             const PreparedKernel *&prepared) {
+  size_t slot = 0;
+  MLAFIX_TRY(deviceSlot(device, slot));
+  prepared = kernel.prepared[slot].load(std::memory_order_acquire);
+  if (prepared)
+    return MLAFIX_OK;
+
+  mlafix_unit &unit = *kernel.unit;
+  std::lock_guard<std::mutex> lock(unit.mutex);
+  // Another thread may have been first.
+  prepared = kernel.prepared[slot].load(std::memory_order_acquire);
+  if (prepared)
+    return MLAFIX_OK;
+  auto fresh = std::make_unique<PreparedKernel>();
+  mlafix_status status =
+      slot == 0 ? prepareOnCpu(unit, *kernel.desc, *fresh)
+                : prepareOnCuda(unit, *kernel.desc, device.ordinal, *fresh);
+  if (status != MLAFIX_OK)
+    return prefixError(status, "kernel \"%s\": ", kernel.desc->name.c_str());
+  log(MLAFIX_LOG_INFO, "kernel \"%s\" [%s] runs code for %s on %s",
+      kernel.desc->name.c_str(), kernel.desc->bindingsText.c_str(),
+      fresh->code->target.c_str(), DeviceName(device).text);
+  unit.preparedOwned.push_back(std::move(fresh));
+  prepared = unit.preparedOwned.back().get();
+  // The kernel is const to callers; its cache of prepared code is not.
+  const_cast<mlafix_kernel &>(kernel).prepared[slot].store(
+      prepared, std::memory_order_release);
+  return MLAFIX_OK;
+}
+
+extern "C" mlafix_status mlafix_unit_prepare(mlafix_unit *unit,
+                                             mlafix_device device) noexcept {
+  return guarded([&] {
+    if (!unit)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"unit\": expected a unit, got null");
+    size_t slot = 0;
+    MLAFIX_TRY(deviceSlot(device, slot));
+    bool any = unit->kernels.empty();
+    mlafix_status noImage = MLAFIX_OK;
+    for (const mlafix_kernel &kernel : unit->kernels) {
+      const PreparedKernel *prepared = nullptr;
+      mlafix_status status = prepareKernel(kernel, device, prepared);
+      if (status == MLAFIX_OK)
+        any = true;
+      else if (status == MLAFIX_NO_IMAGE)
+        noImage = status; // its message stays the thread's last
+      else
+        return status;
+    }
+    return any ? MLAFIX_OK : noImage;
+  });
+}
+
+extern "C" mlafix_status mlafix_unit_unload(mlafix_unit *unit,
+                                            mlafix_device device) noexcept {
+  return guarded([&] {
+    if (!unit)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"unit\": expected a unit, got null");
+    size_t slot = 0;
+    MLAFIX_TRY(deviceSlot(device, slot));
+    std::lock_guard<std::mutex> lock(unit->mutex);
+    for (mlafix_kernel &kernel : unit->kernels) {
+      const PreparedKernel *old = kernel.prepared[slot].exchange(nullptr);
+      auto &owned = unit->preparedOwned;
+      owned.erase(std::remove_if(owned.begin(), owned.end(),
+                                 [&](auto &p) { return p.get() == old; }),
+                  owned.end());
+    }
+    if (slot == 0) {
+      unit->mappings.clear();
+      return MLAFIX_OK;
+    }
+    auto &libraries = unit->libraries;
+    auto library = libraries.lower_bound({slot, 0});
+    while (library != libraries.end() && library->first.first == slot) {
+      const CudaDriver *driver = nullptr;
+      MLAFIX_TRY(getCudaDriver(driver));
+      CUlibrary handle = library->second;
+      library = libraries.erase(library);
+      MLAFIX_CUDA_TRY(*driver, cuLibraryUnload, handle);
+    }
+    return MLAFIX_OK;
+  });
+}

@@ -1,0 +1,162 @@
+//===- Status.cpp - Errors and log of the runtime -------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Status.h"
+
+#include "Environment.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+constexpr size_t messageCapacity = 2048;
+
+struct ThreadErrors {
+  char message[messageCapacity];
+  char *callerBuffer;
+  size_t callerCapacity;
+};
+// Plain data: needs no constructor, so that no thread pays for it up front.
+thread_local ThreadErrors errors;
+
+struct LogSink {
+  // Guards the pair and serialises the calls.
+  std::mutex mutex;
+  mlafix_log_callback callback = nullptr;
+  void *user = nullptr;
+  std::atomic<bool> wanted{false};
+};
+// Never destroyed: threads may log while the process exits.
+LogSink &logSink() {
+  static LogSink *sink = new LogSink;
+  return *sink;
+}
+
+void copyToCaller() {
+  if (!errors.callerBuffer || errors.callerCapacity == 0)
+    return;
+  size_t length =
+      std::min(std::strlen(errors.message), errors.callerCapacity - 1);
+  std::memcpy(errors.callerBuffer, errors.message, length);
+  errors.callerBuffer[length] = '\0';
+}
+
+} // namespace
+
+mlafix_status mlafix::runtime::fail(mlafix_status status, const char *format,
+                                    ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(errors.message, messageCapacity, format, arguments);
+  va_end(arguments);
+  copyToCaller();
+  return status;
+}
+
+mlafix_status mlafix::runtime::prefixError(mlafix_status status,
+                                           const char *format, ...) {
+  char old[messageCapacity];
+  std::memcpy(old, errors.message, messageCapacity);
+  va_list arguments;
+  va_start(arguments, format);
+  int length =
+      std::vsnprintf(errors.message, messageCapacity, format, arguments);
+  va_end(arguments);
+  if (length >= 0 && static_cast<size_t>(length) < messageCapacity - 1) {
+    size_t room = messageCapacity - static_cast<size_t>(length) - 1;
+    size_t rest = std::min(std::strlen(old), room);
+    std::memcpy(errors.message + length, old, rest);
+    errors.message[static_cast<size_t>(length) + rest] = '\0';
+  }
+  copyToCaller();
+  return status;
+}
+
+void mlafix::runtime::log(mlafix_log_level level, const char *format, ...) {
+  LogSink &sink = logSink();
+  bool toStderr = level >= environment().logLevel;
+  if (!toStderr && !sink.wanted.load(std::memory_order_relaxed))
+    return;
+  char message[messageCapacity];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(message, messageCapacity, format, arguments);
+  va_end(arguments);
+  std::lock_guard<std::mutex> lock(sink.mutex);
+  if (sink.callback)
+    sink.callback(sink.user, level, message);
+  else if (toStderr)
+    std::fprintf(stderr, "mlafix: %s\n", message);
+}
+
+//===----------------------------------------------------------------------===//
+// C interface
+//===----------------------------------------------------------------------===//
+
+extern "C" uint32_t mlafix_abi_version(void) noexcept {
+  return MLAFIX_ABI_VERSION;
+}
+
+extern "C" const char *mlafix_version(void) noexcept {
+  return MLAFIX_RUNTIME_VERSION;
+}
+
+extern "C" const char *mlafix_status_name(mlafix_status status) noexcept {
+  switch (status) {
+  case MLAFIX_OK:
+    return "OK";
+  case MLAFIX_INVALID_ARGUMENT:
+    return "INVALID_ARGUMENT";
+  case MLAFIX_NOT_FOUND:
+    return "NOT_FOUND";
+  case MLAFIX_IO_ERROR:
+    return "IO_ERROR";
+  case MLAFIX_BAD_UNIT:
+    return "BAD_UNIT";
+  case MLAFIX_VERSION_MISMATCH:
+    return "VERSION_MISMATCH";
+  case MLAFIX_REFUSED:
+    return "REFUSED";
+  case MLAFIX_NO_DRIVER:
+    return "NO_DRIVER";
+  case MLAFIX_DRIVER_ERROR:
+    return "DRIVER_ERROR";
+  case MLAFIX_NO_IMAGE:
+    return "NO_IMAGE";
+  case MLAFIX_OUT_OF_MEMORY:
+    return "OUT_OF_MEMORY";
+  case MLAFIX_INTERNAL_ERROR:
+    return "INTERNAL_ERROR";
+  }
+  return "?";
+}
+
+extern "C" const char *mlafix_last_error(void) noexcept {
+  return errors.message;
+}
+
+extern "C" void mlafix_set_error_buffer(char *buffer,
+                                        size_t capacity) noexcept {
+  errors.callerBuffer = buffer;
+  errors.callerCapacity = capacity;
+}
+
+extern "C" void mlafix_set_log_callback(mlafix_log_callback callback,
+                                        void *user) noexcept {
+  LogSink &sink = logSink();
+  std::lock_guard<std::mutex> lock(sink.mutex);
+  sink.callback = callback;
+  sink.user = user;
+  sink.wanted.store(callback != nullptr, std::memory_order_relaxed);
+}

@@ -1,0 +1,185 @@
+//===- ThreadPool.cpp - The CPU executor's threads ------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Jobs live on their callers' stacks and are linked into one list; workers take
+// chunks of the first job that has any left. A caller works on its own job,
+// then waits for the workers that are still in it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ThreadPool.h"
+
+#include "Status.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <pthread.h>
+#include <system_error>
+#include <thread>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+struct Job {
+  mlafix_task task;
+  void *context;
+  int64_t count;
+  int64_t chunk;
+  std::atomic<int64_t> next{0};
+  int workers = 0; ///< inside work(); guarded by the pool's mutex
+  Job *following = nullptr;
+
+  bool hasWork() const { return next.load(std::memory_order_relaxed) < count; }
+
+  void work() {
+    // `next` stays far below overflow: each worker adds one chunk too many at
+    // most, and a chunk is a fraction of the count.
+    for (;;) {
+      int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
+      if (begin >= count)
+        return;
+      task(context, begin, std::min(count - begin, chunk) + begin);
+    }
+  }
+};
+
+class Pool {
+public:
+  int size() {
+    std::lock_guard<std::mutex> lock(mutex);
+    start();
+    return workers + 1;
+  }
+
+  void run(Job &job) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      Job **last = &jobs;
+      while (*last)
+        last = &(*last)->following;
+      *last = &job;
+    }
+    wake.notify_all();
+    job.work();
+    std::unique_lock<std::mutex> lock(mutex);
+    Job **link = &jobs;
+    while (*link != &job)
+      link = &(*link)->following;
+    *link = job.following;
+    done.wait(lock, [&] { return job.workers == 0; });
+  }
+
+  void lockForFork() { mutex.lock(); }
+  void unlockAfterFork() { mutex.unlock(); }
+
+private:
+  /// With the mutex held.
+  void start() {
+    if (started)
+      return;
+    started = true;
+    int wanted = usableThreads() - 1;
+    try {
+      for (; workers < wanted; ++workers)
+        std::thread([this] { serve(); }).detach();
+    } catch (const std::system_error &) {
+      log(MLAFIX_LOG_WARNING, "expected %d threads for CPU launches, got %d",
+          wanted + 1, workers + 1);
+    }
+    log(MLAFIX_LOG_DEBUG, "CPU launches use %d threads", workers + 1);
+  }
+
+  void serve() {
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      Job *job = jobs;
+      while (job && !job->hasWork())
+        job = job->following;
+      if (!job) {
+        wake.wait(lock);
+        continue;
+      }
+      ++job->workers;
+      lock.unlock();
+      job->work();
+      lock.lock();
+      if (--job->workers == 0)
+        done.notify_all();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable wake, done;
+  Job *jobs = nullptr;
+  int workers = 0;
+  bool started = false;
+};
+
+// Never destroyed: its threads run until the process ends.
+alignas(Pool) char poolStorage[sizeof(Pool)];
+
+Pool *pool() {
+  static Pool *instance = [] {
+    auto *fresh = new (poolStorage) Pool;
+    // A forked child has none of the threads: it starts with a new pool in the
+    // place of the old.
+    pthread_atfork(
+        [] {
+          std::launder(reinterpret_cast<Pool *>(poolStorage))->lockForFork();
+        },
+        [] {
+          std::launder(reinterpret_cast<Pool *>(poolStorage))
+              ->unlockAfterFork();
+        },
+        [] { new (poolStorage) Pool; });
+    return fresh;
+  }();
+  return instance;
+}
+
+struct Hook {
+  mlafix_parallel_for function;
+  void *user;
+};
+Hook hook = {nullptr, nullptr};
+
+} // namespace
+
+void mlafix::runtime::parallelFor(int64_t count, int64_t grain,
+                                  mlafix_task task, void *context) {
+  if (hook.function) {
+    hook.function(hook.user, count, grain, task, context);
+    return;
+  }
+  if (count <= grain) {
+    task(context, 0, count);
+    return;
+  }
+  Pool *threads = pool();
+  int64_t size = threads->size();
+  if (size == 1) {
+    task(context, 0, count);
+    return;
+  }
+  // A few chunks a thread even out rows of unequal cost.
+  int64_t chunk = std::max(grain, (count - 1) / (4 * size) + 1);
+  Job job;
+  job.task = task;
+  job.context = context;
+  job.count = count;
+  job.chunk = chunk;
+  threads->run(job);
+}
+
+extern "C" void mlafix_set_parallel_for(mlafix_parallel_for parallel_for,
+                                        void *user) noexcept {
+  hook = {parallel_for, user};
+}

@@ -1,0 +1,26 @@
+//===- ThreadPool.h - The CPU executor's threads ----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_THREADPOOL_H
+#define MLAFIX_RUNTIME_THREADPOOL_H
+
+#include "mlafix/runtime.h"
+
+namespace mlafix::runtime {
+
+/// Runs task(context, b, e) over ranges that cover [0, count) exactly once,
+/// with the host's threads (mlafix_set_parallel_for) or the pool's; small
+/// counts on the caller's thread alone. Allocates nothing once the pool has
+/// started.
+void parallelFor(int64_t count, int64_t grain, mlafix_task task, void *context);
+
+/// Threads that the process may use: affinity, cgroup quota, environment.
+int usableThreads();
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_THREADPOOL_H

@@ -1,0 +1,134 @@
+//===- UnitModel.h - What a unit says, as plain structs ---------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// docs/UnitFormat.md in C++. Manifest.cpp fills these in from JSON and checks
+// every index and count, so that the rest of the runtime indexes without
+// asking.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_UNITMODEL_H
+#define MLAFIX_RUNTIME_UNITMODEL_H
+
+#include "mlafix/runtime.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mlafix::runtime {
+
+/// Most of everything that a manifest may hold.
+namespace limits {
+constexpr uint64_t manifestBytes = uint64_t(16) << 20;
+constexpr uint64_t fileBytes = uint64_t(1) << 30;
+constexpr int jsonDepth = 16;
+constexpr size_t kernels = 4096;
+constexpr size_t bindings = 64;
+constexpr size_t aliases = 256;
+constexpr size_t targets = 64;
+constexpr size_t images = 8;
+constexpr size_t variants = 64;
+constexpr size_t guards = 64;
+constexpr size_t extents = MLAFIX_MAX_DIMS;
+constexpr size_t nameBytes = 1024;
+constexpr int64_t threads = 1024;
+constexpr int64_t rowsPerBlock = 1 << 20;
+constexpr int64_t blocksPerSm = 32;
+} // namespace limits
+
+struct ArgDesc {
+  std::string name;
+  int32_t kind = 0;      ///< the mlafix_arg_kind that a call passes
+  std::string dtypeName; ///< as in the manifest
+  int32_t dtype = 0;     ///< tensors
+  uint32_t elementBytes = 0;
+  int32_t access = 0;
+  bool optional = false;
+  std::vector<std::string> dims;
+  std::vector<int32_t> dimIds; ///< into KernelDesc::dimNames; -1: ties nothing
+  std::vector<int64_t> shape, strides; ///< -1: any
+  std::string atMost;                  ///< scalars; "": no bound
+  int32_t atMostId = -1;
+  std::vector<const char *> dimPointers; ///< of `dims`, for the C interface
+
+  bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
+  bool isWritten() const { return isTensor() && access != MLAFIX_READ; }
+  uint32_t ndim() const { return static_cast<uint32_t>(dims.size()); }
+};
+
+struct Guard {
+  enum Kind { Align, MaxRows, Stride } kind;
+  std::vector<uint32_t> args; ///< Align
+  uint32_t arg = 0, dim = 0;  ///< Stride
+  int64_t value = 0;          ///< bytes, rows or the stride
+};
+
+struct Param {
+  enum Kind { Pointer, Size, Stride, Scalar } kind;
+  uint32_t arg = 0, dim = 0;
+  uint32_t bytes = 8; ///< what the GPU entry takes
+};
+
+struct Extent {
+  enum Kind { TensorSize, ScalarValue, Constant } kind;
+  uint32_t arg = 0, dim = 0;
+  int64_t value = 0;
+};
+
+struct Geometry {
+  enum Kind { Rows, Ragged } kind = Rows;
+  std::vector<Extent> extents; ///< Rows: all; Ragged: the rows, then the inner
+  int64_t rowsPerBlock = 1;
+  int64_t threads = 1;
+  int64_t blocksPerSm = 1;
+};
+
+struct Variant {
+  std::string entry;
+  std::vector<Guard> guards;
+  std::vector<Param> params;
+  Geometry geometry;
+  bool dependentLaunch = false;
+  uint64_t offset = 0; ///< CPU: of the entry in the image
+};
+
+struct Image {
+  enum Format { Cubin, Ptx, Cpu } format;
+  uint64_t offset = 0, size = 0; ///< in the file
+  std::string assembler;
+};
+
+struct TargetCode {
+  std::string target;
+  int computeCapability = 0; ///< 10 x major + minor; 0: CPU
+  bool needsV3 = false;      ///< CPU: x86-64-v3
+  std::vector<Image> images;
+  std::vector<Variant> variants;
+
+  bool isCpu() const { return computeCapability == 0; }
+};
+
+struct KernelDesc {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> bindings; ///< sorted
+  std::string bindingsText;                                  ///< "D=128,T=bf16"
+  std::vector<ArgDesc> args;
+  std::vector<std::string> dimNames;
+  std::vector<std::pair<uint32_t, uint32_t>> aliases;
+  std::vector<TargetCode> code;
+};
+
+struct UnitDesc {
+  std::string producer;
+  std::vector<KernelDesc> kernels;
+};
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_UNITMODEL_H
