@@ -16,7 +16,6 @@
 #include "lib/Compiler/Pipeline.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
@@ -45,7 +44,6 @@ int main(int argc, char **argv) {
   if (compiles(ArrayRef(argv, argc).drop_front()))
     return mlafix::compileMain(argc, argv);
 
-  mlir::registerTransformsPasses();
   mlafix::registerMlafixPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv,

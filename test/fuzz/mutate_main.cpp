@@ -1,0 +1,227 @@
+//===- mutate_main.cpp - drives a text fuzzer without libFuzzer -----------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Stands in for libFuzzer's main where the compiler is not Clang:
+//
+//   FUZZER [-runs=N] [-seed=S] [-crash=FILE] FILE...
+//
+// With -runs=0 (the default) each FILE is tried once. Otherwise N inputs are
+// made from them by changing tokens, and tried; the seed makes it repeatable.
+// The input under trial is written to -crash when the process dies.
+//
+//===----------------------------------------------------------------------===//
+
+#include <cctype>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+using Tokens = std::vector<std::string>;
+
+static std::string current;
+static std::string crashPath = "crash-input";
+
+/// Saves the input under trial. Called as the process dies.
+static void saveInput() {
+  if (FILE *file = std::fopen(crashPath.c_str(), "wb")) {
+    std::fwrite(current.data(), 1, current.size(), file);
+    std::fclose(file);
+    std::fprintf(stderr, "input saved to %s\n", crashPath.c_str());
+  }
+}
+
+static void onSignal(int signal) {
+  saveInput();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __sanitizer_set_death_callback(void (*callback)());
+#endif
+
+/// Words, numbers, runs of blanks, and single other characters.
+static Tokens split(const std::string &text) {
+  Tokens tokens;
+  auto isWord = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+  };
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i + 1;
+    if (isWord(text[i]) || text[i] == '%' || text[i] == '!' || text[i] == '#')
+      while (end < text.size() && isWord(text[end]))
+        ++end;
+    else if (std::isspace(static_cast<unsigned char>(text[i])))
+      while (end < text.size() &&
+             std::isspace(static_cast<unsigned char>(text[end])))
+        ++end;
+    tokens.push_back(text.substr(i, end - i));
+    i = end;
+  }
+  return tokens;
+}
+
+namespace {
+class Mutator {
+public:
+  Mutator(std::vector<Tokens> corpus, uint64_t seed)
+      : corpus(std::move(corpus)), random(seed) {
+    for (const Tokens &tokens : this->corpus)
+      dictionary.insert(dictionary.end(), tokens.begin(), tokens.end());
+  }
+
+  std::string next() {
+    Tokens tokens = corpus[below(corpus.size())];
+    for (size_t i = 0, count = 1 + below(4); i != count && !tokens.empty(); ++i)
+      mutate(tokens);
+    std::string text;
+    for (const std::string &token : tokens)
+      text += token;
+    return text;
+  }
+
+private:
+  size_t below(size_t bound) { return random() % bound; }
+
+  /// Number literals at which things go wrong.
+  std::string number() {
+    static const char *const numbers[] = {"0",
+                                          "1",
+                                          "-1",
+                                          "2",
+                                          "3",
+                                          "7",
+                                          "16",
+                                          "33",
+                                          "64",
+                                          "4096",
+                                          "2147483647",
+                                          "2147483648",
+                                          "-2147483648",
+                                          "4294967296",
+                                          "9223372036854775807",
+                                          "18446744073709551616",
+                                          "0xFF800000",
+                                          "1.0e+38",
+                                          "?"};
+    return numbers[below(std::size(numbers))];
+  }
+
+  void mutate(Tokens &tokens) {
+    size_t at = below(tokens.size());
+    size_t length =
+        1 + below(std::min<size_t>(tokens.size() - at, 1 + below(12)));
+    auto begin = tokens.begin() + at, end = begin + length;
+    switch (below(8)) {
+    case 0: // forget something
+      tokens.erase(begin, end);
+      break;
+    case 1: { // say it twice
+      Tokens copy(begin, end);
+      tokens.insert(end, copy.begin(), copy.end());
+      break;
+    }
+    case 2: // say another word
+    case 3:
+      tokens[at] = dictionary[below(dictionary.size())];
+      break;
+    case 4: // swap two words
+      std::swap(tokens[at], tokens[below(tokens.size())]);
+      break;
+    case 5: // another number, here or at the next number
+      while (at + 1 < tokens.size() &&
+             !std::isdigit(static_cast<unsigned char>(tokens[at][0])))
+        ++at;
+      tokens[at] = number();
+      break;
+    case 6: { // a piece of another text
+      const Tokens &other = corpus[below(corpus.size())];
+      size_t from = below(other.size());
+      size_t count = 1 + below(std::min<size_t>(other.size() - from, 24));
+      Tokens piece(other.begin() + from, other.begin() + from + count);
+      tokens.insert(begin, piece.begin(), piece.end());
+      break;
+    }
+    default: // another character
+      if (!tokens[at].empty())
+        tokens[at][below(tokens[at].size())] =
+            static_cast<char>(below(4) ? 32 + below(95) : below(256));
+    }
+  }
+
+  std::vector<Tokens> corpus;
+  Tokens dictionary;
+  std::mt19937_64 random;
+};
+} // namespace
+
+static bool run(std::string input) {
+  current = std::move(input);
+  // A copy of exactly this size, so that reading past its end is seen.
+  std::vector<uint8_t> bytes(current.begin(), current.end());
+  return LLVMFuzzerTestOneInput(bytes.data(), bytes.size()) == 0;
+}
+
+int main(int argc, char **argv) {
+  unsigned long runs = 0, seed = 1;
+  std::vector<std::string> texts;
+  for (int i = 1; i < argc; ++i) {
+    if (!std::strncmp(argv[i], "-runs=", 6)) {
+      runs = std::strtoul(argv[i] + 6, nullptr, 10);
+    } else if (!std::strncmp(argv[i], "-seed=", 6)) {
+      seed = std::strtoul(argv[i] + 6, nullptr, 10);
+    } else if (!std::strncmp(argv[i], "-crash=", 7)) {
+      crashPath = argv[i] + 7;
+    } else {
+      std::ifstream file(argv[i], std::ios::binary);
+      if (!file) {
+        std::fprintf(stderr, "cannot read %s\n", argv[i]);
+        return 2;
+      }
+      texts.emplace_back(std::istreambuf_iterator<char>(file),
+                         std::istreambuf_iterator<char>());
+    }
+  }
+  if (texts.empty()) {
+    std::fprintf(stderr, "expected at least one file, got none\n");
+    return 2;
+  }
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_set_death_callback(saveInput);
+#else
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    std::signal(signal, onSignal);
+#endif
+  std::signal(SIGABRT, onSignal);
+  std::signal(SIGALRM, onSignal);
+
+  std::vector<Tokens> corpus;
+  for (const std::string &text : texts) {
+    alarm(60); // no input may take a minute
+    run(text);
+    corpus.push_back(split(text));
+  }
+  Mutator mutator(std::move(corpus), seed);
+  for (unsigned long i = 1; i <= runs; ++i) {
+    alarm(60);
+    run(mutator.next());
+    if (i % 10000 == 0)
+      std::fprintf(stderr, "%lu inputs\n", i);
+  }
+  std::fprintf(stderr, "%zu files and %lu inputs made from them: no crash\n",
+               texts.size(), runs);
+}

@@ -1,0 +1,38 @@
+//===- opt_input_fuzzer.cpp - any text through the compiler's passes ------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A libFuzzer target: parses its input, verifies it and takes it through the
+// whole pipeline, for a CPU or a GPU. Whatever the text, the compiler answers
+// with the lowered module or with diagnostics.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlafix/Compiler.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+using namespace mlafix;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  std::string_view source(reinterpret_cast<const char *>(data), size);
+  CompileOptions options;
+  options.emit = Emit::MLIR;
+  // The last byte chooses: half of the inputs, and the same half each time.
+  bool gpu = size && data[size - 1] % 2;
+  options.targets = {gpu ? "sm_90" : "x86-64-v3"};
+  // The names that the kernel library uses, odd values for both sizes.
+  options.specializations = {{{"H", "3"}, {"D", "24"}, {"T", "bf16"}}};
+  CompileResult result = compile(source, "fuzz.mlir", options);
+  // A refusal without a reason is a bug too.
+  if (!result.ok && result.diagnostics.find("error: ") == std::string::npos) {
+    std::fprintf(stderr, "refused without an error: '%s'\n",
+                 result.diagnostics.c_str());
+    std::abort();
+  }
+  return 0;
+}
