@@ -1,0 +1,43 @@
+//===- DeviceMemory.h - Memory on the device a kernel runs on ---*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUN_DEVICEMEMORY_H
+#define MLAFIX_RUN_DEVICEMEMORY_H
+
+#include "mlafix/runtime.h"
+
+#include <cstddef>
+#include <string>
+
+namespace mlafix::run {
+
+/// A copy of host bytes on `device`. On the CPU the bytes themselves.
+class DeviceMemory {
+public:
+  /// Uploads `bytes`, which must outlive this. Throws mlafix::Error.
+  DeviceMemory(mlafix_device device, void *bytes, size_t size);
+  DeviceMemory(const DeviceMemory &) = delete;
+  DeviceMemory &operator=(const DeviceMemory &) = delete;
+  ~DeviceMemory();
+
+  void *data() const { return address; }
+  /// Waits for the device and copies back to the host bytes.
+  void download();
+
+private:
+  mlafix_device device;
+  void *host;
+  size_t size;
+  void *address;
+};
+
+/// "sm_90" for CUDA device N; "cpu" for the CPU. Throws mlafix::Error.
+std::string targetOf(mlafix_device device);
+
+} // namespace mlafix::run
+
+#endif // MLAFIX_RUN_DEVICEMEMORY_H

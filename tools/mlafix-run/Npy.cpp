@@ -1,0 +1,174 @@
+//===- Npy.cpp - Arrays in numpy's .npy files -----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Npy.h"
+
+#include "NpyHeader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+using namespace mlafix::run;
+
+namespace {
+
+constexpr char magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
+constexpr size_t maxHeaderBytes = 1 << 20;
+constexpr uint64_t maxDataBytes = uint64_t(1) << 44;
+
+/// Spellings of a dtype, the one that is written first.
+std::vector<std::string> descrs(mlafix_dtype dtype) {
+  switch (dtype) {
+  case MLAFIX_BF16:
+    return {"<V2", "|V2", "V2", "<u2", "bfloat16"};
+  case MLAFIX_F16:
+    return {"<f2"};
+  case MLAFIX_F32:
+    return {"<f4"};
+  case MLAFIX_F8E4M3FN:
+    return {"|V1", "<V1", "V1", "|u1", "<u1", "float8_e4m3fn"};
+  case MLAFIX_I32:
+    return {"<i4"};
+  case MLAFIX_I64:
+    return {"<i8"};
+  case MLAFIX_I8:
+    return {"|i1", "<i1"};
+  case MLAFIX_U8:
+    return {"|u1", "<u1"};
+  case MLAFIX_BOOL:
+    return {"|b1", "<b1"};
+  }
+  return {};
+}
+
+std::string readBytes(std::istream &file, size_t count) {
+  std::string bytes(count, '\0');
+  file.read(&bytes[0], static_cast<std::streamsize>(count));
+  if (static_cast<size_t>(file.gcount()) != count)
+    throw std::runtime_error("expected a header, got a file that ends in it");
+  return bytes;
+}
+
+NpyHeader readHeader(std::istream &file) {
+  std::string start = readBytes(file, 8);
+  if (std::memcmp(start.data(), magic, sizeof(magic)) != 0)
+    throw std::runtime_error("expected an .npy file, got something else");
+  int version = static_cast<unsigned char>(start[6]);
+  if (version < 1 || version > 3)
+    throw std::runtime_error("expected .npy version 1, 2 or 3, got " +
+                             std::to_string(version));
+  std::string length = readBytes(file, version == 1 ? 2 : 4);
+  size_t headerBytes = 0;
+  for (size_t i = 0; i < length.size(); ++i)
+    headerBytes |= static_cast<size_t>(static_cast<unsigned char>(length[i]))
+                   << (8 * i);
+  if (headerBytes > maxHeaderBytes)
+    throw std::runtime_error("expected a header of at most " +
+                             std::to_string(maxHeaderBytes) + " bytes, got " +
+                             std::to_string(headerBytes));
+  return parseNpyHeader(readBytes(file, headerBytes));
+}
+
+uint64_t dataBytes(const std::vector<int64_t> &shape, uint64_t elementBytes) {
+  uint64_t bytes = elementBytes;
+  bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
+  for (int64_t size : shape)
+    if (__builtin_mul_overflow(bytes, empty ? 1 : static_cast<uint64_t>(size),
+                               &bytes) ||
+        bytes > maxDataBytes)
+      throw std::runtime_error("expected an array that fits memory, got a "
+                               "larger shape");
+  return empty ? 0 : bytes;
+}
+
+Array readArray(std::istream &file, mlafix_dtype dtype) {
+  NpyHeader header = readHeader(file);
+  std::vector<std::string> spellings = descrs(dtype);
+  if (std::find(spellings.begin(), spellings.end(), header.descr) ==
+      spellings.end())
+    throw std::runtime_error(
+        std::string("expected dtype ") + mlafix_dtype_name(dtype) +
+        ", which is '" + spellings.front() + "', got '" + header.descr + "'");
+  Array array;
+  array.dtype = dtype;
+  array.sizes = header.shape;
+  array.fortranOrder = header.fortranOrder;
+  uint64_t bytes = dataBytes(header.shape, mlafix_dtype_size(dtype));
+  // Measured first: a header may promise far more than there is.
+  std::streampos begin = file.tellg();
+  file.seekg(0, std::ios::end);
+  auto present = static_cast<uint64_t>(file.tellg() - begin);
+  file.seekg(begin);
+  if (present < bytes)
+    throw std::runtime_error("expected " + std::to_string(bytes) +
+                             " bytes of data, got " + std::to_string(present) +
+                             " (is it truncated?)");
+  array.bytes.resize(bytes);
+  file.read(array.bytes.data(), static_cast<std::streamsize>(bytes));
+  if (static_cast<uint64_t>(file.gcount()) != bytes)
+    throw std::runtime_error("expected " + std::to_string(bytes) +
+                             " bytes of data, got a read error");
+  return array;
+}
+
+} // namespace
+
+int64_t Array::numElements() const {
+  return static_cast<int64_t>(bytes.size() / mlafix_dtype_size(dtype));
+}
+
+std::vector<int64_t> Array::strides() const {
+  std::vector<int64_t> result(sizes.size());
+  int64_t stride = 1;
+  for (size_t k = 0; k < sizes.size(); ++k) {
+    size_t dim = fortranOrder ? k : sizes.size() - 1 - k;
+    result[dim] = stride;
+    stride *= std::max<int64_t>(sizes[dim], 1);
+  }
+  return result;
+}
+
+Array mlafix::run::readNpy(const std::string &path, mlafix_dtype dtype) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw std::runtime_error("cannot open \"" + path +
+                             "\": " + std::strerror(errno));
+  try {
+    return readArray(file, dtype);
+  } catch (const std::runtime_error &error) {
+    throw std::runtime_error("\"" + path + "\": " + error.what());
+  }
+}
+
+void mlafix::run::writeNpy(const std::string &path, const Array &array) {
+  std::string header =
+      "{'descr': '" + descrs(array.dtype).front() +
+      "', 'fortran_order': " + (array.fortranOrder ? "True" : "False") +
+      ", 'shape': (";
+  for (int64_t size : array.sizes)
+    header += std::to_string(size) + ",";
+  header += "), }";
+  // Data starts at a multiple of 64; the header ends with a newline.
+  size_t head = sizeof(magic) + 2 + 2;
+  header.append((64 - (head + header.size() + 1) % 64) % 64, ' ');
+  header += '\n';
+  std::ofstream file(path, std::ios::binary);
+  file.write(magic, sizeof(magic));
+  char rest[4] = {1, 0, static_cast<char>(header.size() & 0xff),
+                  static_cast<char>(header.size() >> 8)};
+  file.write(rest, sizeof(rest));
+  file.write(header.data(), static_cast<std::streamsize>(header.size()));
+  file.write(array.bytes.data(),
+             static_cast<std::streamsize>(array.bytes.size()));
+  file.close();
+  if (!file)
+    throw std::runtime_error("cannot write \"" + path +
+                             "\": " + std::strerror(errno));
+}

@@ -1,0 +1,47 @@
+//===- Npy.h - Arrays in numpy's .npy files ---------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The format is that of numpy.lib.format, versions 1 to 3, little-endian. Types
+// that numpy itself lacks travel as ml_dtypes saves them, as raw bytes:
+//   bf16      '<V2' (read also: '<u2', 'bfloat16')
+//   f8e4m3fn  '|V1' (read also: '|u1', 'float8_e4m3fn')
+// so that after np.load, .view(ml_dtypes.bfloat16) gives the array.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUN_NPY_H
+#define MLAFIX_RUN_NPY_H
+
+#include "mlafix/runtime.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlafix::run {
+
+/// An array in memory: C order, or Fortran order, without gaps.
+struct Array {
+  mlafix_dtype dtype = MLAFIX_F32;
+  std::vector<int64_t> sizes;
+  bool fortranOrder = false;
+  std::vector<char> bytes;
+
+  int64_t numElements() const;
+  std::vector<int64_t> strides() const; ///< in elements
+};
+
+/// Reads `path` as an array of `dtype`. Throws std::runtime_error if the file
+/// cannot be read, is no .npy file, is truncated or has another dtype.
+Array readNpy(const std::string &path, mlafix_dtype dtype);
+
+/// Writes `array`, as version 1. Throws std::runtime_error.
+void writeNpy(const std::string &path, const Array &array);
+
+} // namespace mlafix::run
+
+#endif // MLAFIX_RUN_NPY_H

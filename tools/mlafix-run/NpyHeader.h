@@ -1,0 +1,30 @@
+//===- NpyHeader.h - The header of an .npy file -----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUN_NPYHEADER_H
+#define MLAFIX_RUN_NPYHEADER_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mlafix::run {
+
+/// The dictionary at the head of an .npy file.
+struct NpyHeader {
+  std::string descr; ///< for example "<f4"
+  bool fortranOrder = false;
+  std::vector<int64_t> shape;
+};
+
+/// Parses the text `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4),
+/// }`. Throws std::runtime_error that says what was expected.
+NpyHeader parseNpyHeader(const std::string &text);
+
+} // namespace mlafix::run
+
+#endif // MLAFIX_RUN_NPYHEADER_H

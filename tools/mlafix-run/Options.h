@@ -1,0 +1,39 @@
+//===- Options.h - The command line of mlafix-run ---------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUN_OPTIONS_H
+#define MLAFIX_RUN_OPTIONS_H
+
+#include "mlafix/runtime.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace mlafix::run {
+
+struct Options {
+  std::string file;     ///< a unit, or a .mlir source
+  std::string kernel;   ///< may be empty where the unit holds one
+  std::string bindings; ///< "D=128,T=bf16"
+  mlafix_device device = {MLAFIX_CPU, 0};
+  bool list = false;
+  bool help = false;
+  std::map<std::string, std::string> args; ///< name -> .npy file or value
+  std::map<std::string, std::string> outs; ///< name -> .npy file
+  std::map<std::string, std::vector<int64_t>> shapes;
+};
+
+/// Throws std::runtime_error for anything it does not understand.
+Options parseOptions(int argc, const char *const *argv);
+
+/// What --help prints.
+extern const char *const usage;
+
+} // namespace mlafix::run
+
+#endif // MLAFIX_RUN_OPTIONS_H

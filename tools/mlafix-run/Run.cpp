@@ -1,0 +1,253 @@
+//===- Run.cpp - Running a kernel on arrays -------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Run.h"
+
+#include "DeviceMemory.h"
+#include "Npy.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+
+using namespace mlafix;
+using namespace mlafix::run;
+
+namespace {
+
+[[noreturn]] void wrong(const std::string &argument, const std::string &what) {
+  throw std::runtime_error("argument \"" + argument + "\": " + what);
+}
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text.empty() ? "scalar" : text;
+}
+
+Arg parseScalar(const mlafix_arg_info &info, const std::string &text) {
+  const char *begin = text.c_str();
+  char *end = nullptr;
+  errno = 0;
+  if (info.kind == MLAFIX_ARG_BOOL) {
+    if (text == "true" || text == "1")
+      return Arg(true);
+    if (text == "false" || text == "0")
+      return Arg(false);
+    wrong(info.name, "expected true or false, got \"" + text + "\"");
+  }
+  if (info.kind == MLAFIX_ARG_F32) {
+    float value = std::strtof(begin, &end);
+    if (*end || end == begin)
+      wrong(info.name, "expected a number, got \"" + text + "\"");
+    return Arg(value);
+  }
+  long long value = std::strtoll(begin, &end, 10);
+  if (*end || end == begin || errno == ERANGE ||
+      (info.kind == MLAFIX_ARG_I32 && value != static_cast<int32_t>(value)))
+    wrong(info.name, std::string("expected an integer that fits ") +
+                         info.dtype_name + ", got \"" + text + "\"");
+  return Arg(static_cast<int64_t>(value));
+}
+
+/// The arguments of one run, as arrays and scalars on the host.
+class Arguments {
+public:
+  Arguments(const Kernel &kernel, const Options &options)
+      : kernel(kernel), options(options), arrays(kernel.numArgs()),
+        present(kernel.numArgs(), false) {
+    rejectUnknownNames();
+    readInputs();
+    makeOutputs();
+  }
+
+  void run() {
+    std::vector<std::unique_ptr<DeviceMemory>> memory(arrays.size());
+    std::vector<Arg> values;
+    for (uint32_t i = 0; i < arrays.size(); ++i)
+      values.push_back(makeArg(i, memory[i]));
+    kernel.launch(values, options.device, nullptr, MLAFIX_LAUNCH_DEEP_CHECKS);
+    for (uint32_t i = 0; i < arrays.size(); ++i)
+      if (memory[i] && kernel.arg(i).access != MLAFIX_READ)
+        memory[i]->download();
+  }
+
+  void writeOutputs() const {
+    for (uint32_t i = 0; i < arrays.size(); ++i) {
+      mlafix_arg_info info = kernel.arg(i);
+      auto out = options.outs.find(info.name);
+      if (out != options.outs.end()) {
+        writeNpy(out->second, arrays[i]);
+        std::printf("%s: %s %s -> %s\n", info.name, info.dtype_name,
+                    shapeText(arrays[i].sizes).c_str(), out->second.c_str());
+      } else if (present[i] && info.access != MLAFIX_READ) {
+        std::printf("%s: written but not kept (no --out %s=FILE)\n", info.name,
+                    info.name);
+      }
+    }
+  }
+
+private:
+  void rejectUnknownNames() const {
+    std::map<std::string, int32_t> known; // name -> access; 0: a scalar
+    std::string names;
+    for (uint32_t i = 0; i < kernel.numArgs(); ++i) {
+      known[kernel.arg(i).name] = kernel.arg(i).access;
+      names += std::string(i ? ", " : "") + kernel.arg(i).name;
+    }
+    auto require = [&](const char *option, const std::string &name) {
+      if (!known.count(name))
+        throw std::runtime_error(
+            std::string(option) + ": expected an argument of kernel \"" +
+            kernel.name() + "\" (" + names + "), got \"" + name + "\"");
+    };
+    for (const auto &arg : options.args)
+      require("--arg", arg.first);
+    for (const auto &shape : options.shapes)
+      require("--shape", shape.first);
+    for (const auto &out : options.outs) {
+      require("--out", out.first);
+      if (known[out.first] != MLAFIX_WRITE && known[out.first] != MLAFIX_UPDATE)
+        throw std::runtime_error("--out: expected an argument that the kernel "
+                                 "writes, got \"" +
+                                 out.first + "\"");
+    }
+  }
+
+  void readInputs() {
+    for (uint32_t i = 0; i < arrays.size(); ++i) {
+      mlafix_arg_info info = kernel.arg(i);
+      auto given = options.args.find(info.name);
+      if (info.kind != MLAFIX_ARG_TENSOR || given == options.args.end())
+        continue;
+      arrays[i] = readNpy(given->second, static_cast<mlafix_dtype>(info.dtype));
+      present[i] = true;
+      if (arrays[i].sizes.size() != info.ndim)
+        wrong(info.name, "expected " + std::to_string(info.ndim) +
+                             " dims, got shape " + shapeText(arrays[i].sizes));
+      for (uint32_t d = 0; d < info.ndim; ++d)
+        if (*info.dims[d]) // disagreements are the launch's to report
+          dims.emplace(info.dims[d], arrays[i].sizes[d]);
+    }
+  }
+
+  void makeOutputs() {
+    for (uint32_t i = 0; i < arrays.size(); ++i) {
+      mlafix_arg_info info = kernel.arg(i);
+      if (info.kind != MLAFIX_ARG_TENSOR || present[i])
+        continue;
+      bool wanted = options.outs.count(info.name) != 0;
+      if (info.optional && !wanted)
+        continue;
+      if (info.access == MLAFIX_READ || info.access == MLAFIX_UPDATE)
+        wrong(info.name,
+              std::string("expected --arg ") + info.name +
+                  "=FILE.npy, since the kernel reads it or leaves some of it "
+                  "as it is, got none");
+      Array &array = arrays[i];
+      array.dtype = static_cast<mlafix_dtype>(info.dtype);
+      array.sizes = outputShape(info);
+      uint64_t bytes = mlafix_dtype_size(array.dtype);
+      for (int64_t size : array.sizes)
+        if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size),
+                                   &bytes) ||
+            bytes > (uint64_t(1) << 44))
+          wrong(info.name, "expected an array that fits memory, got shape " +
+                               shapeText(array.sizes));
+      array.bytes.assign(bytes, '\xff');
+      present[i] = true;
+    }
+  }
+
+  std::vector<int64_t> outputShape(const mlafix_arg_info &info) const {
+    auto given = options.shapes.find(info.name);
+    if (given != options.shapes.end()) {
+      if (given->second.size() != info.ndim)
+        wrong(info.name, "expected --shape with " + std::to_string(info.ndim) +
+                             " sizes, got " + shapeText(given->second));
+      return given->second;
+    }
+    std::vector<int64_t> shape;
+    for (uint32_t d = 0; d < info.ndim; ++d) {
+      auto known = dims.find(info.dims[d]);
+      if (info.shape[d] >= 0)
+        shape.push_back(info.shape[d]);
+      else if (*info.dims[d] && known != dims.end())
+        shape.push_back(known->second);
+      else
+        wrong(info.name, std::string("expected --shape ") + info.name +
+                             "=..., since no input gives the size of dim " +
+                             std::to_string(d) + " (\"" + info.dims[d] +
+                             "\"), got none");
+    }
+    return shape;
+  }
+
+  Arg makeArg(uint32_t index, std::unique_ptr<DeviceMemory> &memory) {
+    mlafix_arg_info info = kernel.arg(index);
+    if (info.kind != MLAFIX_ARG_TENSOR) {
+      auto given = options.args.find(info.name);
+      if (given == options.args.end())
+        wrong(info.name,
+              std::string("expected --arg ") + info.name + "=VALUE, got none");
+      return parseScalar(info, given->second);
+    }
+    if (!present[index])
+      return Tensor::none();
+    Array &array = arrays[index];
+    memory = std::make_unique<DeviceMemory>(options.device, array.bytes.data(),
+                                            array.bytes.size());
+    return Tensor::strided(memory->data(), array.dtype, array.sizes,
+                           array.strides(), options.device);
+  }
+
+  const Kernel &kernel;
+  const Options &options;
+  std::vector<Array> arrays; ///< one per argument, unused for scalars
+  std::vector<bool> present;
+  std::map<std::string, int64_t> dims;
+};
+
+Kernel chooseKernel(const Unit &unit, const Options &options) {
+  std::string name = options.kernel;
+  if (name.empty()) {
+    std::vector<Kernel> all = unit.kernels();
+    if (all.empty())
+      throw std::runtime_error("expected a kernel in the unit, got none");
+    name = all.front().name();
+    for (const Kernel &kernel : all)
+      if (kernel.name() != name)
+        throw std::runtime_error(
+            "expected --kernel NAME, since the unit holds several (see "
+            "--list), got none");
+  }
+  return unit.kernel(name, options.bindings);
+}
+
+} // namespace
+
+void mlafix::run::runKernel(const Unit &unit, const Options &options) {
+  Kernel kernel = chooseKernel(unit, options);
+  Arguments arguments(kernel, options);
+  // First, so that the time below is the kernel's and the copies'.
+  mlafix_code_info code = kernel.code(options.device);
+  auto start = std::chrono::steady_clock::now();
+  arguments.run();
+  std::chrono::duration<double, std::milli> time =
+      std::chrono::steady_clock::now() - start;
+  std::printf("%s [%s] on %s: %s code for %s, %.3f ms with copies\n",
+              kernel.name(), kernel.bindings(),
+              options.device.type == MLAFIX_CPU
+                  ? "cpu"
+                  : ("cuda:" + std::to_string(options.device.ordinal)).c_str(),
+              code.format, code.target, time.count());
+  arguments.writeOutputs();
+}

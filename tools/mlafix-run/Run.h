@@ -1,0 +1,26 @@
+//===- Run.h - Running a kernel on arrays -----------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUN_RUN_H
+#define MLAFIX_RUN_RUN_H
+
+#include "Options.h"
+
+#include "mlafix/runtime.hpp"
+
+namespace mlafix::run {
+
+/// Prints the kernels of a unit with their signatures.
+void listKernels(const Unit &unit);
+
+/// Reads the inputs, runs the kernel, writes the outputs. Throws
+/// std::runtime_error.
+void runKernel(const Unit &unit, const Options &options);
+
+} // namespace mlafix::run
+
+#endif // MLAFIX_RUN_RUN_H
