@@ -287,4 +287,11 @@ int64_t mlafix::getDTypeBytes(Type type) {
   return type.isIndex() ? 8 : 0;
 }
 
-Type mlafix::getComputeType(Type type) { return isa<FloatType>(type) ? Float32Type::get(type.getContext()) : type; }
+Type mlafix::getComputeType(Type type) {
+  if (isa<FloatType>(type))
+    return Float32Type::get(type.getContext());
+  // arith knows signless integers only.
+  if (type.isUnsignedInteger())
+    return IntegerType::get(type.getContext(), type.getIntOrFloatBitWidth());
+  return type;
+}

@@ -67,7 +67,7 @@ mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
 std::string listDTypes();
 /// Bytes of an element of `type` in memory.
 int64_t getDTypeBytes(mlir::Type type);
-/// What a value read from memory of `type` is in a body: floats widen to f32 (N7).
+/// What a value read from memory of `type` is in a body: floats widen to f32 (N7), unsigned integers are signless.
 mlir::Type getComputeType(mlir::Type type);
 
 /// The kernel's signature as units carry it (docs/UnitFormat.md: name, bindings, args, aliases).

@@ -103,7 +103,7 @@ def Mlafix_YieldOp : Mlafix_Op<"yield", [
   let description = [{
     ```mlir
     mlafix.kernel @drop(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"},
-                        %cu_seqlens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["B1"], mlafix.access = "read"}) {
+                        %cu_seqlens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
       %c0 = arith.constant 0 : index
       %n = memref.dim %out, %c0 : memref<?xf32, strided<[?], offset: ?>>
       mlafix.ragged_forall (%seg, %row) in (%cu_seqlens, %n) : memref<?xi32, strided<[1], offset: ?>> where {
@@ -158,8 +158,8 @@ def Mlafix_RaggedForallOp : Mlafix_Op<"ragged_forall", [RecursiveMemoryEffects, 
 
     ```mlir
     mlafix.kernel @blank(%lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "H"], mlafix.access = "update"},
-                         %kv_lens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["B"], mlafix.access = "read"},
-                         %cu_seqlens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["B1"], mlafix.access = "read"}) {
+                         %kv_lens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"},
+                         %cu_seqlens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %n = memref.dim %lse, %c0 : memref<?x?xf32, strided<[?, ?], offset: ?>>

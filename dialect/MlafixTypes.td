@@ -33,7 +33,7 @@ def Mlafix_StateType : TypeDef<Mlafix_Dialect, "State"> {
 
 // A rank-1 tensor whose encoding is a #mlafix.dim.
 def Mlafix_RowTile : Type<CPred<"::mlafix::isRowTile($_self)">, "row tile", "::mlir::RankedTensorType">;
-def Mlafix_Scalar : AnyTypeOf<[F32, I1, I<8>, UI8, I32, I64, Index], "scalar">;
+def Mlafix_Scalar : AnyTypeOf<[F32, I1, I8, I32, I64, Index], "scalar">;
 def Mlafix_Value : AnyTypeOf<[Mlafix_RowTile, Mlafix_Scalar], "row tile or scalar">;
 
 #endif // MLAFIX_TYPES

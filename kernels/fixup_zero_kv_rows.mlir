@@ -3,8 +3,8 @@
 //
 //   out        [n, H, D] T    rows of dead sequences are written, no others
 //   lse        [H, n]    f32  likewise
-//   kv_lens    [B]       i32
-//   cu_seqlens [B1]      i32  B + 1 entries: where each sequence's rows begin, and where the last one's end
+//   kv_lens    [b]       i32
+//   cu_seqlens [b1]      i32  b + 1 entries: where each sequence's rows begin, and where the last one's end
 //
 // The cost follows the rows blanked, plus one scan of kv_lens. A sequence counts only if 0 <= start <= end <= n.
 
@@ -15,17 +15,17 @@
 mlafix.kernel @fixup_zero_kv_rows(
     %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
     %lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "update"},
-    %kv_lens: !ints {mlafix.dims = ["B"], mlafix.access = "read"},
-    %cu_seqlens: !ints {mlafix.dims = ["B1"], mlafix.access = "read"}) {
+    %kv_lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},
+    %cu_seqlens: !ints {mlafix.dims = ["b1"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = memref.dim %out, %c0 : !rows
   %H = memref.dim %out, %c1 : !rows
-  %B = memref.dim %kv_lens, %c0 : !ints
+  %num_seqs = memref.dim %kv_lens, %c0 : !ints
   mlafix.ragged_forall (%b, %t, %h) in (%cu_seqlens, %n, %H) : !ints where {
     %alive = arith.constant 1 : i32
     %none = arith.constant 0 : i32
-    %known = arith.cmpi ult, %b, %B : index
+    %known = arith.cmpi ult, %b, %num_seqs : index
     %len = mlafix.load %kv_lens[%b] if %known else %alive : !ints -> i32
     %dead = arith.cmpi sle, %len, %none : i32
     mlafix.yield %dead : i1

@@ -1,0 +1,84 @@
+//===- Pipeline.cpp - the one list of passes -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Compiler/Pipeline.h"
+
+#include "lib/Conversion/Passes.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Pass/PassOptions.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+void mlafix::buildMlafixPipeline(OpPassManager &pm, const PipelineOptions &options) {
+  // The language: bind names, apply the algebra's folds, leave states behind.
+  SpecializePassOptions specialize;
+  for (const auto &[name, value] : options.bindings)
+    specialize.bindings.push_back(name + "=" + value);
+  pm.addPass(createSpecializePass(specialize));
+  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<KernelOp>(createLowerStatesPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+
+  // The machine: variants, layouts, one thread's program.
+  PlanLayoutPassOptions plan;
+  plan.target = options.target;
+  pm.addPass(createPlanLayoutPass(plan));
+  if (isGPU(options.target))
+    pm.addNestedPass<KernelOp>(createHoistLoadsPass());
+  pm.addNestedPass<KernelOp>(createDistributePass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+
+  // LLVM.
+  pm.addPass(isGPU(options.target) ? createMlafixToNVVMPass() : createMlafixToCPUPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createUBToLLVMConversionPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+}
+
+namespace {
+struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
+  ListOption<std::string> bindings{*this, "bindings", llvm::cl::desc("NAME=VALUE, for each compile-time name")};
+  Option<std::string> target{*this, "target", llvm::cl::desc("sm_NN, x86-64-v3 or x86-64")};
+};
+} // namespace
+
+void mlafix::registerMlafixPasses() {
+  registerMlafixTransformsPasses();
+  registerMlafixConversionPasses();
+  registerCanonicalizerPass();
+  registerCSEPass();
+  PassPipelineRegistration<CommandLineOptions>(
+      "mlafix-pipeline", "Compile kernels down to the LLVM dialect",
+      [](OpPassManager &pm, const CommandLineOptions &options) {
+        PipelineOptions pipeline;
+        pipeline.target = options.target;
+        for (const std::string &binding : options.bindings) {
+          auto [name, value] = StringRef(binding).split('=');
+          pipeline.bindings.push_back({name.str(), value.str()});
+        }
+        buildMlafixPipeline(pm, pipeline);
+      });
+}

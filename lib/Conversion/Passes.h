@@ -1,0 +1,42 @@
+//===- Passes.h - passes out of the mlafix dialect -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_CONVERSION_PASSES_H
+#define MLAFIX_CONVERSION_PASSES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir {
+namespace arith {
+class ArithDialect;
+} // namespace arith
+namespace LLVM {
+class LLVMDialect;
+} // namespace LLVM
+namespace math {
+class MathDialect;
+} // namespace math
+namespace NVVM {
+class NVVMDialect;
+} // namespace NVVM
+namespace vector {
+class VectorDialect;
+} // namespace vector
+} // namespace mlir
+
+namespace mlafix {
+
+#define GEN_PASS_DECL
+#include "lib/Conversion/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "lib/Conversion/Passes.h.inc"
+
+} // namespace mlafix
+
+#endif // MLAFIX_CONVERSION_PASSES_H

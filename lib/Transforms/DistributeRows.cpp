@@ -1,0 +1,398 @@
+//===- DistributeRows.cpp - row tiles become packs -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Distribute.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+
+/// What the patterns need to know of the kernel.
+struct RowLayout {
+  const RowContext &context;
+  ArrayAttr guards;
+
+  int64_t pack() const { return context.layout.getPack(); }
+  int64_t packsOf(Type tile) const { return context.layout.packsFor(getTileDim(tile).getSize()); }
+  VectorType packType(Type element) const { return VectorType::get({pack()}, element); }
+
+  /// Where pack `p` of this lane begins in its row, index.
+  Value packStart(OpBuilder &b, Location loc, int64_t p) const {
+    IndexBuilder x(b, loc);
+    int64_t base = p * context.layout.getLanes() * pack();
+    if (!context.lane)
+      return x.constant(base);
+    return x.add(x.mul(context.lane, x.constant(pack())), x.constant(base));
+  }
+
+  /// Whether pack `p` lies within a row of `size` elements; null if it does in every lane.
+  Value packExists(OpBuilder &b, Location loc, int64_t p, int64_t size) const {
+    if ((p + 1) * context.layout.getLanes() * pack() <= size)
+      return {};
+    IndexBuilder x(b, loc);
+    return x.ult(packStart(b, loc, p), x.constant(size));
+  }
+
+  /// The alignment in bytes that an access to a pack of `memref` may assume.
+  int64_t alignmentOf(Value memref) const {
+    int64_t bytes = getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType());
+    return std::max(bytes, getGuardedAlignment(guards, getKernelArgument(memref).getArgNumber()));
+  }
+};
+
+template <typename OpTy>
+struct RowPattern : OpConversionPattern<OpTy> {
+  RowPattern(const TypeConverter &converter, MLIRContext *context, const RowLayout &layout)
+      : OpConversionPattern<OpTy>(converter, context), layout(layout) {}
+  const RowLayout &layout;
+};
+
+/// Conjunction of predicates that may be absent.
+Value both(OpBuilder &b, Location loc, Value p, Value q) {
+  if (!p || !q)
+    return p ? p : q;
+  return arith::AndIOp::create(b, loc, p, q);
+}
+
+/// The op's predicate, and the presence of the argument if that is optional.
+Value accessPredicate(OpBuilder &b, Location loc, Value predicate, Value memref) {
+  BlockArgument argument = getKernelArgument(memref);
+  if (!cast<KernelOp>(argument.getOwner()->getParentOp()).isArgOptional(argument.getArgNumber()))
+    return predicate;
+  return both(b, loc, PresentOp::create(b, loc, memref), predicate);
+}
+
+Value widen(OpBuilder &b, Location loc, Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (!isa<FloatType>(element) || element.isF32())
+    return value;
+  Type f32 = b.getF32Type();
+  auto vector = dyn_cast<VectorType>(value.getType());
+  return arith::ExtFOp::create(b, loc, vector ? Type(VectorType::get(vector.getShape(), f32)) : f32, value);
+}
+
+Value narrow(OpBuilder &b, Location loc, Value value, Type element) {
+  if (getElementTypeOrSelf(value.getType()) == element || !isa<FloatType>(element))
+    return value;
+  auto vector = dyn_cast<VectorType>(value.getType());
+  return arith::TruncFOp::create(b, loc, vector ? Type(VectorType::get(vector.getShape(), element)) : element, value);
+}
+
+/// `read` under a predicate, zero where that is false; without one, `read` itself.
+Value readIf(OpBuilder &b, Location loc, Value predicate, Type type, function_ref<Value(OpBuilder &)> read) {
+  if (!predicate)
+    return read(b);
+  auto guarded = scf::IfOp::create(b, loc, TypeRange{type}, predicate, /*withElseRegion=*/true);
+  OpBuilder then = guarded.getThenBodyBuilder(), otherwise = guarded.getElseBodyBuilder();
+  Value value = read(then);
+  scf::YieldOp::create(then, loc, value);
+  Value zero = arith::ConstantOp::create(otherwise, loc, otherwise.getZeroAttr(type));
+  scf::YieldOp::create(otherwise, loc, zero);
+  return guarded.getResult(0);
+}
+
+void writeIf(OpBuilder &b, Location loc, Value predicate, function_ref<void(OpBuilder &)> write) {
+  if (!predicate)
+    return write(b);
+  auto guarded = scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
+  OpBuilder then = guarded.getThenBodyBuilder();
+  write(then);
+}
+
+struct DistributeLoad : RowPattern<LoadOp> {
+  using RowPattern::RowPattern;
+  LogicalResult matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value source = op.getSource();
+    Type element = cast<MemRefType>(source.getType()).getElementType();
+    Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
+    Value other = op.getOther();
+
+    if (!isRowTile(op.getType())) {
+      Value value = readIf(rewriter, loc, predicate, element, [&](OpBuilder &b) -> Value {
+        return memref::LoadOp::create(b, loc, source, op.getIndices());
+      });
+      value = widen(rewriter, loc, value);
+      if (predicate && other)
+        value = arith::SelectOp::create(rewriter, loc, predicate, value, other);
+      rewriter.replaceOp(op, value);
+      return success();
+    }
+
+    int64_t size = getTileDim(op.getType()).getSize();
+    SmallVector<Value> packs;
+    for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p) {
+      SmallVector<Value> indices(op.getIndices());
+      indices.push_back(layout.packStart(rewriter, loc, p));
+      Value exists = both(rewriter, loc, predicate, layout.packExists(rewriter, loc, p, size));
+      VectorType type = layout.packType(element);
+      Value value = readIf(rewriter, loc, exists, type, [&](OpBuilder &b) -> Value {
+        return vector::LoadOp::create(b, loc, type, source, indices, /*nontemporal=*/false,
+                                      llvm::MaybeAlign(layout.alignmentOf(source)));
+      });
+      packs.push_back(widen(rewriter, loc, value));
+      if (predicate && other) {
+        Value splat = vector::BroadcastOp::create(rewriter, loc, packs.back().getType(), other);
+        packs.back() = arith::SelectOp::create(rewriter, loc, predicate, packs.back(), splat);
+      }
+    }
+    rewriter.replaceOpWithMultiple(op, {packs});
+    return success();
+  }
+};
+
+struct DistributeStore : RowPattern<StoreOp> {
+  using RowPattern::RowPattern;
+  LogicalResult matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value target = op.getTarget();
+    Type element = cast<MemRefType>(target.getType()).getElementType();
+    Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), target);
+
+    if (!isRowTile(op.getValue().getType())) {
+      Value value = narrow(rewriter, loc, adaptor.getValue().front(), element);
+      if (layout.context.lane) {
+        IndexBuilder x(rewriter, loc);
+        Value isFirst = x.compare(arith::CmpIPredicate::eq, layout.context.lane, x.constant(0));
+        predicate = both(rewriter, loc, predicate, isFirst);
+      }
+      writeIf(rewriter, loc, predicate,
+              [&](OpBuilder &b) { memref::StoreOp::create(b, loc, value, target, op.getIndices()); });
+      rewriter.eraseOp(op);
+      return success();
+    }
+
+    int64_t size = getTileDim(op.getValue().getType()).getSize();
+    for (auto [p, pack] : llvm::enumerate(adaptor.getValue())) {
+      Value value = narrow(rewriter, loc, pack, element);
+      SmallVector<Value> indices(op.getIndices());
+      indices.push_back(layout.packStart(rewriter, loc, p));
+      Value exists = both(rewriter, loc, predicate, layout.packExists(rewriter, loc, p, size));
+      writeIf(rewriter, loc, exists, [&](OpBuilder &b) {
+        vector::StoreOp::create(b, loc, value, target, indices, /*nontemporal=*/false,
+                                llvm::MaybeAlign(layout.alignmentOf(target)));
+      });
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct DistributeSplat : RowPattern<SplatOp> {
+  using RowPattern::RowPattern;
+  LogicalResult matchAndRewrite(SplatOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Value scalar = adaptor.getScalar().front();
+    Value pack = vector::BroadcastOp::create(rewriter, op.getLoc(), layout.packType(scalar.getType()), scalar);
+    rewriter.replaceOpWithMultiple(op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
+    return success();
+  }
+};
+
+/// A constant row whose elements are all one value.
+struct DistributeConstant : RowPattern<arith::ConstantOp> {
+  using RowPattern::RowPattern;
+  LogicalResult matchAndRewrite(arith::ConstantOp op, OneToNOpAdaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
+    if (!isRowTile(op.getType()) || !splat)
+      return rewriter.notifyMatchFailure(op, "not a row of one value");
+    auto type = layout.packType(splat.getElementType());
+    Value pack = arith::ConstantOp::create(rewriter, op.getLoc(),
+                                           DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
+    rewriter.replaceOpWithMultiple(op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
+    return success();
+  }
+};
+
+/// Elementwise ops apply to each pack.
+struct DistributeElementwise : ConversionPattern {
+  DistributeElementwise(const TypeConverter &converter, MLIRContext *context, const RowLayout &layout)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1, context), layout(layout) {}
+
+  LogicalResult matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
+                                ConversionPatternRewriter &rewriter) const override {
+    if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1 ||
+        !isRowTile(op->getResult(0).getType()))
+      return rewriter.notifyMatchFailure(op, "not an elementwise op on a row");
+    Type element = getElementTypeOrSelf(op->getResult(0).getType());
+    SmallVector<Value> packs;
+    for (int64_t p = 0, n = layout.packsOf(op->getResult(0).getType()); p < n; ++p) {
+      SmallVector<Value> mine;
+      for (ValueRange values : operands)
+        mine.push_back(values.size() == 1 ? values.front() : values[p]);
+      OperationState state(op->getLoc(), op->getName(), mine, {layout.packType(element)}, op->getAttrs());
+      packs.push_back(rewriter.create(state)->getResult(0));
+    }
+    rewriter.replaceOpWithMultiple(op, {packs});
+    return success();
+  }
+
+  const RowLayout &layout;
+};
+
+/// Reduces along the bits of the element's index, lowest first: within a pack, across lanes, across warps, across packs. The tree
+/// is the same for every layout (N9).
+struct DistributeReduce : RowPattern<ReduceOp> {
+  using RowPattern::RowPattern;
+
+  LogicalResult matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type element = getElementTypeOrSelf(op.getSource().getType());
+    int64_t size = getTileDim(op.getSource().getType()).getSize();
+    Value neutral = arith::ConstantOp::create(rewriter, loc, cast<TypedAttr>(neutralOf(op.getKind(), element)));
+    SmallVector<Value> partials;
+    for (auto [p, pack] : llvm::enumerate(adaptor.getSource())) {
+      SmallVector<Value> elements;
+      for (int64_t i = 0; i < layout.pack(); ++i)
+        elements.push_back(vector::ExtractOp::create(rewriter, loc, pack, i));
+      Value partial = reduceTree(rewriter, loc, op.getKind(), elements);
+      if (Value exists = layout.packExists(rewriter, loc, p, size))
+        partial = arith::SelectOp::create(rewriter, loc, exists, partial, neutral);
+      partials.push_back(partial);
+    }
+    int64_t lanes = layout.context.layout.getLanes();
+    for (Value &partial : partials)
+      for (int64_t distance = 1; distance < std::min<int64_t>(lanes, 32); distance *= 2)
+        partial = combine(rewriter, loc, op.getKind(), partial, shuffleXor(rewriter, loc, partial, distance));
+    if (lanes > 32)
+      reduceAcrossWarps(rewriter, loc, op.getKind(), partials);
+    rewriter.replaceOp(op, reduceTree(rewriter, loc, op.getKind(), partials));
+    return success();
+  }
+
+private:
+  static Attribute neutralOf(ReduceKind kind, Type type) {
+    Builder b(type.getContext());
+    if (isa<FloatType>(type)) {
+      float inf = std::numeric_limits<float>::infinity();
+      return b.getF32FloatAttr(kind == ReduceKind::add ? -0.0f : kind == ReduceKind::max ? -inf : inf);
+    }
+    unsigned width = type.getIntOrFloatBitWidth();
+    APInt value = kind == ReduceKind::add   ? APInt(width, 0)
+                  : kind == ReduceKind::max ? APInt::getSignedMinValue(width)
+                                            : APInt::getSignedMaxValue(width);
+    return b.getIntegerAttr(type, value);
+  }
+
+  static Value combine(OpBuilder &b, Location loc, ReduceKind kind, Value x, Value y) {
+    bool isFloat = isa<FloatType>(x.getType());
+    switch (kind) {
+    case ReduceKind::add:
+      return isFloat ? Value(arith::AddFOp::create(b, loc, x, y)) : Value(arith::AddIOp::create(b, loc, x, y));
+    case ReduceKind::max:
+      return isFloat ? Value(arith::MaximumFOp::create(b, loc, x, y)) : Value(arith::MaxSIOp::create(b, loc, x, y));
+    case ReduceKind::min:
+      return isFloat ? Value(arith::MinimumFOp::create(b, loc, x, y)) : Value(arith::MinSIOp::create(b, loc, x, y));
+    }
+    llvm_unreachable("all kinds are handled");
+  }
+
+  /// Neighbours first; a missing neighbour is neutral.
+  static Value reduceTree(OpBuilder &b, Location loc, ReduceKind kind, SmallVector<Value> values) {
+    while (values.size() > 1) {
+      SmallVector<Value> next;
+      for (size_t i = 0; i < values.size(); i += 2)
+        next.push_back(i + 1 < values.size() ? combine(b, loc, kind, values[i], values[i + 1]) : values[i]);
+      values = std::move(next);
+    }
+    return values.front();
+  }
+
+  Value shuffleXor(OpBuilder &b, Location loc, Value value, int64_t distance) const {
+    IndexBuilder x(b, loc);
+    return NVVM::ShflOp::create(b, loc, value.getType(), layout.context.rowMask, value, x.i32(distance), x.i32(31),
+                                NVVM::ShflKind::bfly, UnitAttr());
+  }
+
+  /// Every warp leaves its partials in shared memory, and every thread reads them all.
+  void reduceAcrossWarps(OpBuilder &b, Location loc, ReduceKind kind, SmallVector<Value> &partials) const {
+    IndexBuilder x(b, loc);
+    int64_t warps = layout.context.layout.getLanes() / 32, packs = partials.size();
+    auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+    auto type = MemRefType::get({warps * packs}, partials.front().getType(), AffineMap(), space);
+    Value shared = memref::AllocaOp::create(b, loc, type);
+    Value warp = x.div(layout.context.lane, x.constant(32));
+    Value isFirst = x.compare(arith::CmpIPredicate::eq, x.rem(layout.context.lane, x.constant(32)), x.constant(0));
+    writeIf(b, loc, isFirst, [&](OpBuilder &then) {
+      IndexBuilder y(then, loc);
+      for (auto [p, partial] : llvm::enumerate(partials))
+        memref::StoreOp::create(then, loc, partial, shared, ValueRange{y.add(y.mul(warp, y.constant(packs)), y.constant(p))});
+    });
+    NVVM::BarrierOp::create(b, loc);
+    for (auto [p, partial] : llvm::enumerate(partials)) {
+      SmallVector<Value> values;
+      for (int64_t w = 0; w < warps; ++w)
+        values.push_back(memref::LoadOp::create(b, loc, shared, ValueRange{x.constant(w * packs + p)}));
+      partial = reduceTree(b, loc, kind, values);
+    }
+    NVVM::BarrierOp::create(b, loc); // a loop may come back to this memory
+  }
+};
+} // namespace
+
+/// What the patterns below cannot do gets an error that says so, rather than a failed conversion.
+static LogicalResult checkRowOps(KernelOp kernel) {
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    auto isTile = [](Type type) { return isRowTile(type); };
+    if (llvm::none_of(op->getOperandTypes(), isTile) && llvm::none_of(op->getResultTypes(), isTile))
+      return WalkResult::advance();
+    if (isa<LoadOp, StoreOp, SplatOp, ReduceOp, scf::ForOp, scf::IfOp, scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
+      return WalkResult::advance();
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      if (isa<SplatElementsAttr>(constant.getValue()))
+        return WalkResult::advance();
+      op->emitError() << "expected a constant row whose elements are all one value, got different elements";
+      return WalkResult::interrupt();
+    }
+    if (OpTrait::hasElementwiseMappableTraits(op))
+      return WalkResult::advance();
+    op->emitError() << "expected an elementwise op, a load, a store, a reduction, a splat or control flow on a row, got '"
+                    << op->getName() << "'";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult mlafix::distributeRows(KernelOp kernel, const RowContext &context) {
+  if (failed(checkRowOps(kernel)))
+    return failure();
+  MLIRContext *ctx = kernel.getContext();
+  RowLayout layout{context, kernel.getGuardsAttr()};
+  TypeConverter converter;
+  converter.addConversion([](Type type) { return type; });
+  converter.addConversion([&](RankedTensorType type, SmallVectorImpl<Type> &results) -> std::optional<LogicalResult> {
+    if (!isRowTile(type))
+      return std::nullopt;
+    results.append(layout.packsOf(type), layout.packType(type.getElementType()));
+    return success();
+  });
+
+  RewritePatternSet patterns(ctx);
+  patterns.add<DistributeLoad, DistributeStore, DistributeSplat, DistributeConstant, DistributeElementwise,
+               DistributeReduce>(converter, ctx, layout);
+  ConversionTarget target(*ctx);
+  target.markUnknownOpDynamicallyLegal([&](Operation *op) { return converter.isLegal(op); });
+  scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns, target);
+  target.addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp>();
+  target.addLegalOp<KernelOp, ReturnOp, PresentOp>();
+  return applyPartialConversion(kernel, target, std::move(patterns));
+}

@@ -1,0 +1,66 @@
+//===- HoistLoads.cpp - loads before arithmetic -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Passes.h"
+
+namespace mlafix {
+#define GEN_PASS_DEF_HOISTLOADSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Moves `op` and what it needs of the ops between `anchor` and itself to right before `anchor`. Answers false, having
+/// moved nothing, if it needs `anchor` or an op that may not move.
+static bool hoist(Operation *op, Operation *anchor) {
+  SmallVector<Operation *> slice;
+  llvm::SmallPtrSet<Operation *, 8> inSlice;
+  SmallVector<Operation *> worklist = {op};
+  while (!worklist.empty()) {
+    Operation *next = worklist.pop_back_val();
+    if (next->getBlock() != anchor->getBlock() || next->isBeforeInBlock(anchor) || !inSlice.insert(next).second)
+      continue;
+    if (next == anchor || (next != op && !isMemoryEffectFree(next)))
+      return false;
+    slice.push_back(next);
+    next->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          worklist.push_back(def);
+    });
+  }
+  llvm::sort(slice, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  for (Operation *moved : slice)
+    moved->moveBefore(anchor);
+  return true;
+}
+
+static void hoistLoads(Block &block) {
+  Operation *anchor = nullptr;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto load = dyn_cast<LoadOp>(op)) {
+      // A load that needs the arithmetic before it stays, and those after it gather behind it.
+      if (anchor && !hoist(load, anchor))
+        anchor = nullptr;
+      continue;
+    }
+    if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0)
+      anchor = nullptr; // a store, or a region that may hold one: loads stay behind it
+    else if (!anchor)
+      anchor = &op;
+  }
+}
+
+namespace {
+class HoistLoadsPass : public mlafix::impl::HoistLoadsPassBase<HoistLoadsPass> {
+public:
+  void runOnOperation() override {
+    getOperation().getBody().walk([](Block *block) { hoistLoads(*block); });
+  }
+};
+} // namespace

@@ -1,0 +1,49 @@
+//===- Passes.h - passes from mlafix to mlafix -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_PASSES_H
+#define MLAFIX_TRANSFORMS_PASSES_H
+
+#include "dialect/Mlafix.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir {
+namespace arith {
+class ArithDialect;
+} // namespace arith
+namespace gpu {
+class GPUDialect;
+} // namespace gpu
+namespace math {
+class MathDialect;
+} // namespace math
+namespace memref {
+class MemRefDialect;
+} // namespace memref
+namespace NVVM {
+class NVVMDialect;
+} // namespace NVVM
+namespace scf {
+class SCFDialect;
+} // namespace scf
+namespace vector {
+class VectorDialect;
+} // namespace vector
+} // namespace mlir
+
+namespace mlafix {
+
+#define GEN_PASS_DECL
+#include "lib/Transforms/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "lib/Transforms/Passes.h.inc"
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_PASSES_H

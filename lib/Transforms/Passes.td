@@ -1,0 +1,66 @@
+//===- Passes.td - passes from mlafix to mlafix -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_PASSES
+#define MLAFIX_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
+  let summary = "bind named dims and dtype variables";
+  let description = [{
+    Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
+    kernel. A name that no kernel has, a name left unbound and a value of the wrong kind are errors.
+
+    `--mlafix-specialize="bindings=H=128,D=128,T=bf16"`
+  }];
+  let options = [ListOption<"bindings", "bindings", "std::string", "NAME=VALUE, for each compile-time name">];
+}
+
+def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
+  let summary = "states become (maximum, sum, accumulator)";
+  let description = [{
+    A state becomes three values: the largest lse m (f32; -inf exactly when the state is empty), the sum s of the weights relative to m (f32),
+    and the unnormalised accumulator (a row tile of f32). `merge` rescales its operands to the common maximum, with weights 2^((m_i - m) log2 b); a dead payload
+    is replaced by -0.0, the neutral element of addition, before it is multiplied (N4, N5), and `store_state` divides once.
+    The formulas are those of the online softmax (Milakov and Gimelshein, 2018).
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
+  let summary = "choose variants and the layout of each";
+  let description = [{
+    Clones every kernel once per variant of the target, fast ones first, and writes on each clone its guards (what the launch must check) and one
+    `#mlafix.layout`. A GPU gets a variant of packs as wide as 16 bytes, guarded by the alignment of the tensors it moves so and by a row
+    count that fits 32-bit indices, and one without such guards. A CPU gets one variant, a lane per row. Also records the target
+    and the kernel's signature on the module.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">];
+}
+
+def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
+  let summary = "issue loads before the arithmetic that could delay them";
+  let description = [{
+    Moves every load of a block, with the address computations it needs, up to the first load, as long as no store lies in between. A row's
+    loads are then all in flight before the first value of any of them is waited for.
+  }];
+}
+
+def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {
+  let summary = "one row's program becomes a thread's program";
+  let description = [{
+    On a GPU, `forall` becomes the arithmetic from thread and block indices to row indices, `ragged_forall` a scan of the predicate and a loop over the
+    selected rows; each row tile becomes one vector per pack of the layout, row reductions become shuffles (and shared memory across warps), scalars are stored by
+    one lane. On a CPU both become loops over the range `[begin, end)` that two new arguments give. Records the launch geometry on the kernel.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect", "::mlir::gpu::GPUDialect"];
+}
+
+#endif // MLAFIX_TRANSFORMS_PASSES

@@ -1,0 +1,178 @@
+//===- PlanLayout.cpp - variants, guards and layouts -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace mlafix {
+#define GEN_PASS_DEF_PLANLAYOUTPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+
+constexpr int64_t kWarp = 32;
+constexpr int64_t kBlock = 128;       // threads of a block of a dense grid
+constexpr int64_t kRaggedBlock = 256; // threads of a block that scans a predicate
+constexpr int64_t kAccessBytes = 16;  // the widest access of a GPU before sm_100
+constexpr int64_t kMaxPacks = 4;      // packs a lane holds before a row is spread over more warps
+constexpr int64_t kCpuPack = 16;      // floats a CPU lane works on at once
+
+/// What a layout depends on.
+struct RowShape {
+  llvm::SmallSetVector<int64_t, 4> sizes;         // of the row tiles
+  llvm::MapVector<int64_t, int64_t> elementBytes; // of the arguments moved as rows, by index
+  bool isRagged = false;
+
+  int64_t widest() const {
+    int64_t bytes = 1;
+    for (auto [index, size] : elementBytes)
+      bytes = std::max(bytes, size);
+    return bytes;
+  }
+};
+
+class PlanLayoutPass : public mlafix::impl::PlanLayoutPassBase<PlanLayoutPass> {
+public:
+  using PlanLayoutPassBase::PlanLayoutPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult plan(KernelOp kernel);
+};
+} // namespace
+
+static FailureOr<RowShape> getRowShape(KernelOp kernel) {
+  RowShape shape;
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    if (isa<RaggedForallOp>(op))
+      shape.isRagged = true;
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
+      if (!isRowTile(type))
+        continue;
+      if (!getTileDim(type).isBound()) {
+        op->emitError() << "expected dim " << getTileDim(type).str()
+                        << " to be bound to a size before layouts are planned, got a name";
+        return WalkResult::interrupt();
+      }
+      shape.sizes.insert(getTileDim(type).getSize());
+    }
+    Value memref;
+    if (auto load = dyn_cast<LoadOp>(op); load && isRowTile(load.getType()))
+      memref = load.getSource();
+    if (auto store = dyn_cast<StoreOp>(op); store && isRowTile(store.getValue().getType()))
+      memref = store.getTarget();
+    if (memref)
+      shape.elementBytes[getKernelArgument(memref).getArgNumber()] =
+          getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType());
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return shape;
+}
+
+/// The largest power of two, at most `limit`, that divides every tile's size: a pack never straddles a row's end.
+static int64_t choosePack(const RowShape &shape, int64_t limit) {
+  int64_t pack = limit;
+  for (int64_t size : shape.sizes)
+    while (size % pack != 0)
+      pack /= 2;
+  return pack;
+}
+
+/// Shares a row of `size` elements out over lanes. A row stays within one warp while that takes at most kMaxPacks packs a lane;
+/// then the split that leaves the fewest lanes idle wins, and of equals the one with the fewest packs. A lane group never moves
+/// less than a 32-byte sector at once.
+static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape, int64_t pack) {
+  int64_t size = shape.sizes.empty() ? 1 : *llvm::max_element(shape.sizes);
+  int64_t needed = llvm::divideCeil(size, pack);
+  int64_t sector = std::max<int64_t>(1, 32 / (pack * shape.widest()));
+  int64_t lanes = 0, packs = 0, slots = 0;
+  for (int64_t p = 1; p <= kMaxPacks; ++p) {
+    int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
+    if (l > kWarp || (p > 1 && l < sector))
+      continue;
+    if (!slots || l * p < slots) {
+      lanes = l;
+      packs = p;
+      slots = l * p;
+    }
+  }
+  if (!slots) { // wider than a warp
+    lanes = std::min<int64_t>(1024, llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
+    packs = llvm::divideCeil(needed, lanes);
+  }
+  int64_t threads = shape.isRagged ? kRaggedBlock : kBlock;
+  int64_t rows = lanes > kWarp ? 1 : threads / lanes;
+  return LayoutAttr::get(context, lanes, packs, pack, rows);
+}
+
+static KernelOp cloneVariant(KernelOp kernel, StringRef suffix, LayoutAttr layout, ArrayRef<Attribute> guards) {
+  OpBuilder b(kernel);
+  auto clone = cast<KernelOp>(b.clone(*kernel));
+  clone.setSymName((kernel.getSymName() + "_" + suffix).str());
+  clone.setLayoutAttr(layout);
+  clone.setGuardsAttr(b.getArrayAttr(guards));
+  return clone;
+}
+
+LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
+  FailureOr<RowShape> shape = getRowShape(kernel);
+  if (failed(shape))
+    return failure();
+  MLIRContext *context = &getContext();
+  if (!isGPU(target)) {
+    int64_t pack = choosePack(*shape, kCpuPack);
+    int64_t size = shape->sizes.empty() ? 1 : *llvm::max_element(shape->sizes);
+    cloneVariant(kernel, "any", LayoutAttr::get(context, 1, llvm::divideCeil(size, pack), pack, 1), {});
+    return success();
+  }
+
+  int64_t pack = choosePack(*shape, kAccessBytes / shape->widest());
+  LayoutAttr layout = chooseLayout(context, *shape, pack);
+  SmallVector<Attribute> guards;
+  llvm::MapVector<int64_t, SmallVector<int64_t>> byAlignment;
+  for (auto [index, bytes] : shape->elementBytes)
+    if (pack > 1)
+      byAlignment[pack * bytes].push_back(index);
+  for (auto &[bytes, args] : byAlignment)
+    guards.push_back(makeAlignGuard(context, args, bytes));
+  // A ragged grid counts its rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
+  if (!shape->isRagged)
+    guards.push_back(makeMaxRowsGuard(context, INT32_MAX / layout.getLanes()));
+  if (!guards.empty())
+    cloneVariant(kernel, "fast", layout, guards);
+  cloneVariant(kernel, "any", chooseLayout(context, *shape, 1), {});
+  return success();
+}
+
+void PlanLayoutPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  if (target.empty()) {
+    module.emitError() << "expected a target to plan layouts for, got none";
+    return signalPassFailure();
+  }
+  module->setAttr(kTargetAttr, StringAttr::get(&getContext(), target));
+  SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
+  for (KernelOp kernel : kernels) {
+    if (kernels.size() == 1)
+      module->setAttr(kSignatureAttr, getSignature(kernel));
+    if (failed(plan(kernel)))
+      return signalPassFailure();
+    kernel.erase();
+  }
+}

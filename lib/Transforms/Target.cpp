@@ -1,0 +1,54 @@
+//===- Target.cpp - what the passes know of a target -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Target.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+
+StringRef mlafix::getTarget(Operation *op) {
+  auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
+  auto target = module ? module->getAttrOfType<StringAttr>(kTargetAttr) : StringAttr();
+  return target ? target.getValue() : StringRef();
+}
+
+DictionaryAttr mlafix::makeAlignGuard(MLIRContext *context, ArrayRef<int64_t> args, int64_t bytes) {
+  Builder b(context);
+  return b.getDictionaryAttr({b.getNamedAttr("kind", b.getStringAttr("align")),
+                              b.getNamedAttr("args", b.getI64ArrayAttr(args)),
+                              b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))});
+}
+
+DictionaryAttr mlafix::makeMaxRowsGuard(MLIRContext *context, int64_t value) {
+  Builder b(context);
+  return b.getDictionaryAttr({b.getNamedAttr("kind", b.getStringAttr("max_rows")),
+                              b.getNamedAttr("value", b.getI64IntegerAttr(value))});
+}
+
+/// The guards of one kind.
+static SmallVector<DictionaryAttr> getGuards(ArrayAttr guards, StringRef kind) {
+  SmallVector<DictionaryAttr> result;
+  if (!guards)
+    return result;
+  for (Attribute attr : guards)
+    if (auto guard = dyn_cast<DictionaryAttr>(attr))
+      if (auto name = guard.getAs<StringAttr>("kind"); name && name.getValue() == kind)
+        result.push_back(guard);
+  return result;
+}
+
+int64_t mlafix::getGuardedAlignment(ArrayAttr guards, int64_t arg) {
+  for (DictionaryAttr guard : getGuards(guards, "align"))
+    for (Attribute index : guard.getAs<ArrayAttr>("args"))
+      if (cast<IntegerAttr>(index).getInt() == arg)
+        return guard.getAs<IntegerAttr>("bytes").getInt();
+  return 0;
+}
+
+bool mlafix::hasRowBound(ArrayAttr guards) { return !getGuards(guards, "max_rows").empty(); }

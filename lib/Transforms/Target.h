@@ -1,0 +1,38 @@
+//===- Target.h - what the passes know of a target -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_TARGET_H
+#define MLAFIX_TRANSFORMS_TARGET_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Operation.h"
+
+namespace mlafix {
+
+/// Name of the module's attribute that holds the target, a string: written by mlafix-plan-layout, read by the passes after it.
+inline constexpr llvm::StringLiteral kTargetAttr = "mlafix.target";
+/// Name of the module's attribute that holds the kernel's signature (see getSignature).
+inline constexpr llvm::StringLiteral kSignatureAttr = "mlafix.signature";
+/// Name of the attribute that describes a variant on its function (docs/UnitFormat.md, `variants`).
+inline constexpr llvm::StringLiteral kVariantAttr = "mlafix.variant";
+
+/// The target of the module that `op` is in; empty before mlafix-plan-layout.
+llvm::StringRef getTarget(mlir::Operation *op);
+/// Whether `target` names a GPU.
+inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
+
+/// Builds the guards of a variant and answers what they promise.
+mlir::DictionaryAttr makeAlignGuard(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> args, int64_t bytes);
+mlir::DictionaryAttr makeMaxRowsGuard(mlir::MLIRContext *context, int64_t value);
+/// The alignment in bytes that the guards promise for the rows of argument `arg`; 0 if none.
+int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
+/// Whether the guards bound the number of rows, so that a row index fits 32 bits.
+bool hasRowBound(mlir::ArrayAttr guards);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_TARGET_H
