@@ -41,11 +41,10 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm, const PipelineOptions &optio
   PlanLayoutPassOptions plan;
   plan.target = options.target;
   pm.addPass(createPlanLayoutPass(plan));
-  if (isGPU(options.target))
-    pm.addNestedPass<KernelOp>(createHoistLoadsPass());
   pm.addNestedPass<KernelOp>(createDistributePass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  pm.addNestedPass<KernelOp>(createHoistLoadsPass());
 
   // LLVM.
   pm.addPass(isGPU(options.target) ? createMlafixToNVVMPass() : createMlafixToCPUPass());

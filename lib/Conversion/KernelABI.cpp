@@ -21,9 +21,11 @@ namespace {
 struct MemoryAccess {
   Value memref;
   ValueRange indices;
-  Value stored;        // null for a load
-  Type type;           // of what is moved
-  unsigned alignment;  // in bytes
+  Value stored;       // null for a load
+  Type type;          // of what is moved
+  unsigned alignment; // in bytes
+  Value mask;         // of a masked load
+  Value passThru;     // where its mask is false
 
   MemRefType getMemRefType() const { return cast<MemRefType>(memref.getType()); }
 };
@@ -34,16 +36,24 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
     return static_cast<unsigned>(getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType()));
   };
   if (auto load = dyn_cast<memref::LoadOp>(op))
-    return MemoryAccess{load.getMemRef(), load.getIndices(), Value(), load.getType(), natural(load.getMemRef())};
+    return MemoryAccess{load.getMemRef(), load.getIndices(), Value(), load.getType(), natural(load.getMemRef()), {}, {}};
   if (auto store = dyn_cast<memref::StoreOp>(op))
     return MemoryAccess{store.getMemRef(), store.getIndices(), store.getValue(), store.getValue().getType(),
-                        natural(store.getMemRef())};
+                        natural(store.getMemRef()), {}, {}};
   if (auto load = dyn_cast<vector::LoadOp>(op))
     return MemoryAccess{load.getBase(), load.getIndices(), Value(), load.getType(),
-                        static_cast<unsigned>(load.getAlignment().value_or(natural(load.getBase())))};
+                        static_cast<unsigned>(load.getAlignment().value_or(natural(load.getBase()))), {}, {}};
   if (auto store = dyn_cast<vector::StoreOp>(op))
     return MemoryAccess{store.getBase(), store.getIndices(), store.getValueToStore(), store.getValueToStore().getType(),
-                        static_cast<unsigned>(store.getAlignment().value_or(natural(store.getBase())))};
+                        static_cast<unsigned>(store.getAlignment().value_or(natural(store.getBase()))), {}, {}};
+  if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
+    return MemoryAccess{load.getBase(),
+                        load.getIndices(),
+                        Value(),
+                        load.getType(),
+                        static_cast<unsigned>(load.getAlignment().value_or(natural(load.getBase()))),
+                        load.getMask(),
+                        load.getPassThru()};
   return std::nullopt;
 }
 
@@ -223,7 +233,18 @@ LogicalResult BodyLowering::lowerAccess(Operation *op, const MemoryAccess &acces
     pointer = LLVM::GEPOp::create(b, loc, base.getType(), getElementTypeOrSelf(memory), base, offset);
 
   if (!access.stored) {
-    Value value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment);
+    Value value;
+    if (access.mask) {
+      // Booleans are bytes in memory.
+      Value none = access.passThru;
+      if (getElementTypeOrSelf(access.type).isInteger(1))
+        none = arith::ExtUIOp::create(b, loc, memory, none);
+      else if (memory != access.type)
+        none = UnrealizedConversionCastOp::create(b, loc, memory, none).getResult(0);
+      value = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, access.mask, none, access.alignment);
+    } else {
+      value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment);
+    }
     if (getElementTypeOrSelf(access.type).isInteger(1)) {
       Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(memory));
       value = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);

@@ -93,14 +93,31 @@ Value narrow(OpBuilder &b, Location loc, Value value, Type element) {
   return arith::TruncFOp::create(b, loc, vector ? Type(VectorType::get(vector.getShape(), element)) : element, value);
 }
 
-/// `read` under a predicate, zero where that is false; without one, `read` itself.
-Value readIf(OpBuilder &b, Location loc, Value predicate, Type type, function_ref<Value(OpBuilder &)> read) {
+/// One element, or one pack, of `source`; zero where the predicate, if there is one, is false.
+///
+/// On a GPU a predicated load is a masked one with a uniform mask: it turns into a branch around the load only after all optimisation, whereas the
+/// arithmetic on its result would be pulled into a branch made here, and wait there for the load while others have yet to be issued.
+Value readMemory(OpBuilder &b, Location loc, const RowLayout &layout, Value predicate, Type type, Value source,
+                 ValueRange indices) {
+  auto vector = dyn_cast<VectorType>(type);
+  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source) : getDTypeBytes(type));
+  auto read = [&](OpBuilder &b) -> Value {
+    if (vector)
+      return vector::LoadOp::create(b, loc, type, source, indices, /*nontemporal=*/false, alignment);
+    return memref::LoadOp::create(b, loc, source, indices);
+  };
   if (!predicate)
     return read(b);
+  if (layout.context.isGPU) {
+    VectorType pack = vector ? vector : VectorType::get({1}, type);
+    Value mask = vector::BroadcastOp::create(b, loc, VectorType::get(pack.getShape(), b.getI1Type()), predicate);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(pack));
+    Value value = vector::MaskedLoadOp::create(b, loc, pack, source, indices, mask, zero, alignment);
+    return vector ? value : vector::ExtractOp::create(b, loc, value, 0);
+  }
   auto guarded = scf::IfOp::create(b, loc, TypeRange{type}, predicate, /*withElseRegion=*/true);
   OpBuilder then = guarded.getThenBodyBuilder(), otherwise = guarded.getElseBodyBuilder();
-  Value value = read(then);
-  scf::YieldOp::create(then, loc, value);
+  scf::YieldOp::create(then, loc, read(then));
   Value zero = arith::ConstantOp::create(otherwise, loc, otherwise.getZeroAttr(type));
   scf::YieldOp::create(otherwise, loc, zero);
   return guarded.getResult(0);
@@ -125,9 +142,7 @@ struct DistributeLoad : RowPattern<LoadOp> {
     Value other = op.getOther();
 
     if (!isRowTile(op.getType())) {
-      Value value = readIf(rewriter, loc, predicate, element, [&](OpBuilder &b) -> Value {
-        return memref::LoadOp::create(b, loc, source, op.getIndices());
-      });
+      Value value = readMemory(rewriter, loc, layout, predicate, element, source, op.getIndices());
       value = widen(rewriter, loc, value);
       if (predicate && other)
         value = arith::SelectOp::create(rewriter, loc, predicate, value, other);
@@ -141,11 +156,7 @@ struct DistributeLoad : RowPattern<LoadOp> {
       SmallVector<Value> indices(op.getIndices());
       indices.push_back(layout.packStart(rewriter, loc, p));
       Value exists = both(rewriter, loc, predicate, layout.packExists(rewriter, loc, p, size));
-      VectorType type = layout.packType(element);
-      Value value = readIf(rewriter, loc, exists, type, [&](OpBuilder &b) -> Value {
-        return vector::LoadOp::create(b, loc, type, source, indices, /*nontemporal=*/false,
-                                      llvm::MaybeAlign(layout.alignmentOf(source)));
-      });
+      Value value = readMemory(rewriter, loc, layout, exists, layout.packType(element), source, indices);
       packs.push_back(widen(rewriter, loc, value));
       if (predicate && other) {
         Value splat = vector::BroadcastOp::create(rewriter, loc, packs.back().getType(), other);

@@ -7,6 +7,9 @@
 
 #include "lib/Transforms/Passes.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
 namespace mlafix {
 #define GEN_PASS_DEF_HOISTLOADSPASS
 #include "lib/Transforms/Passes.h.inc"
@@ -40,18 +43,21 @@ static bool hoist(Operation *op, Operation *anchor) {
   return true;
 }
 
-static void hoistLoads(Block &block) {
+/// Moves the loads with, or those without, a predicate up to the first op that may wait for one.
+static void hoistLoads(Block &block, bool predicated) {
   Operation *anchor = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto load = dyn_cast<LoadOp>(op)) {
+    bool isPredicated = isa<vector::MaskedLoadOp>(op);
+    bool isLoad = isPredicated || isa<vector::LoadOp, memref::LoadOp>(op);
+    if (isLoad && isPredicated == predicated) {
       // A load that needs the arithmetic before it stays, and those after it gather behind it.
-      if (anchor && !hoist(load, anchor))
+      if (anchor && !hoist(&op, anchor))
         anchor = nullptr;
       continue;
     }
-    if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0)
+    if ((!isLoad && !isMemoryEffectFree(&op)) || op.getNumRegions() != 0)
       anchor = nullptr; // a store, or a region that may hold one: loads stay behind it
-    else if (!anchor)
+    else if (!anchor && !(isLoad && predicated))
       anchor = &op;
   }
 }
@@ -60,7 +66,10 @@ namespace {
 class HoistLoadsPass : public mlafix::impl::HoistLoadsPassBase<HoistLoadsPass> {
 public:
   void runOnOperation() override {
-    getOperation().getBody().walk([](Block *block) { hoistLoads(*block); });
+    getOperation().getBody().walk([](Block *block) {
+      hoistLoads(*block, /*predicated=*/false);
+      hoistLoads(*block, /*predicated=*/true);
+    });
   }
 };
 } // namespace

@@ -43,14 +43,6 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
   let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">];
 }
 
-def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
-  let summary = "issue loads before the arithmetic that could delay them";
-  let description = [{
-    Moves every load of a block, with the address computations it needs, up to the first load, as long as no store lies in between. A row's
-    loads are then all in flight before the first value of any of them is waited for.
-  }];
-}
-
 def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {
   let summary = "one row's program becomes a thread's program";
   let description = [{
@@ -61,6 +53,15 @@ def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect", "::mlir::gpu::GPUDialect"];
+}
+
+def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
+  let summary = "issue loads before the arithmetic that could delay them";
+  let description = [{
+    Moves every load of a block, with the address computations it needs, before the first arithmetic, as long as no store lies in between;
+    loads without a predicate go first, since the branch around a predicated one ends what the assembler schedules together. A row's
+    loads are then all in flight before the first value of any of them is waited for.
+  }];
 }
 
 #endif // MLAFIX_TRANSFORMS_PASSES

@@ -54,7 +54,7 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
   Location loc = op->getLoc();
   Value x = op->getOperand(0);
   auto apply = [&](ScalarFn fn) { return applyToElements(b, loc, x, fn); };
-  auto ex2 = [](OpBuilder &b, Location loc, Value v) { return callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.f", v); };
+  auto ex2 = [](OpBuilder &b, Location loc, Value v) { return callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.f32", v); };
   auto lg2 = [](OpBuilder &b, Location loc, Value v) { return callIntrinsic(b, loc, "llvm.nvvm.lg2.approx.f", v); };
   if (isa<math::Exp2Op>(op))
     return apply(ex2);
