@@ -22,7 +22,7 @@ class Mlafix_Op<string mnemonic, list<Trait> traits = []> : Op<Mlafix_Dialect, m
 //===----------------------------------------------------------------------===//
 
 def Mlafix_KernelOp : Mlafix_Op<"kernel", [
-    FunctionOpInterface, IsolatedFromAbove, SingleBlockImplicitTerminator<"ReturnOp">,
+    FunctionOpInterface, IsolatedFromAbove, AutomaticAllocationScope, SingleBlockImplicitTerminator<"ReturnOp">,
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "a kernel: named arguments, one grid, one row in its body";
   let description = [{
