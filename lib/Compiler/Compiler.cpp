@@ -10,6 +10,7 @@
 #include "lib/Compiler/CodeGen.h"
 #include "lib/Compiler/Dialects.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/SourceCheck.h"
 #include "lib/Target/LLVMIR.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -228,7 +229,8 @@ LogicalResult Compilation::compileSource() {
     if (failed(generate(*module, *targets.front(), unitKernels)))
       return failure();
   } else {
-    if (failed(selectKernels()) || failed(checkSingle()))
+    if (failed(checkSource(*module)) || failed(selectKernels()) ||
+        failed(checkSingle()))
       return failure();
     std::vector<Bindings> specializations = options.specializations;
     if (specializations.empty())
@@ -268,6 +270,13 @@ bool mlafix::parseBindings(std::string_view text, Bindings &bindings,
     auto [name, value] = item.trim().split('=');
     if (name.empty() || value.empty()) {
       error = ("expected bindings of the form NAME=VALUE,…, got '" +
+               StringRef(text) + "'")
+                  .str();
+      return false;
+    }
+    if (any_of(bindings,
+               [&](const auto &b) { return b.first == name.trim(); })) {
+      error = ("expected each name once, got '" + name.trim() + "' twice in '" +
                StringRef(text) + "'")
                   .str();
       return false;

@@ -77,6 +77,13 @@ TEST(Bindings, parse) {
   EXPECT_EQ(bindings, (Bindings{{"H", "128"}, {"D", "64"}, {"T", "bf16"}}));
 }
 
+TEST(Bindings, name_one_that_is_there_twice) {
+  Bindings bindings;
+  std::string error;
+  EXPECT_FALSE(parseBindings("H=1,D=2,H=3", bindings, error));
+  EXPECT_EQ(error, "expected each name once, got 'H' twice in 'H=1,D=2,H=3'");
+}
+
 TEST(Bindings, say_what_is_wrong) {
   for (const char *text : {"", "H", "H=", "=1", "H=1,", "H=1,,D=2"}) {
     Bindings bindings;

@@ -1,0 +1,46 @@
+//===- SourceCheck.cpp - what a source may hold ---------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Compiler/SourceCheck.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+
+/// The dialects whose every operation a kernel may use.
+static constexpr StringLiteral dialects[] = {"mlafix", "arith", "math", "scf"};
+
+static LogicalResult checkOperation(mlir::Operation *op) {
+  if (auto dim = dyn_cast<mlir::memref::DimOp>(op)) {
+    std::optional<int64_t> index = dim.getConstantIndex();
+    auto type = dyn_cast<mlir::MemRefType>(dim.getSource().getType());
+    if (!index || !type)
+      return op->emitError("expected a constant index of a ranked memref");
+    if (*index < 0 || *index >= type.getRank())
+      return op->emitError() << "expected a dim from 0 to "
+                             << type.getRank() - 1 << ", got " << *index;
+    return success();
+  }
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (is_contained(dialects, dialect))
+    return success();
+  return op->emitError() << "expected operations of "
+                         << join(ArrayRef(dialects), ", ")
+                         << " or memref.dim in a kernel, got '" << op->getName()
+                         << "'";
+}
+
+LogicalResult mlafix::checkSource(mlir::ModuleOp module) {
+  bool failed = false;
+  module.walk([&](mlir::Operation *op) {
+    if (op != module)
+      failed |= llvm::failed(checkOperation(op));
+  });
+  return failure(failed);
+}

@@ -1,0 +1,16 @@
+// What a kernel may not hold is refused before any pass sees it.
+
+// RUN: not %mlafix-opt %s --target=x86-64 --specialize=T=bf16 2>&1 | FileCheck %s
+
+mlafix.kernel @k(%x: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %c7 = arith.constant 7 : index
+  %n = memref.dim %x, %c0 : memref<?xf32, strided<[?], offset: ?>>
+  // CHECK: source-check.mlir:[[@LINE+1]]:8: error: expected a dim from 0 to 0, got 7
+  %m = memref.dim %x, %c7 : memref<?xf32, strided<[?], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: source-check.mlir:[[@LINE+1]]:10: error: expected operations of mlafix, arith, math, scf or memref.dim in a kernel, got 'memref.load'
+    %v = memref.load %x[%t] : memref<?xf32, strided<[?], offset: ?>>
+    mlafix.store %v, %x[%t] : f32, memref<?xf32, strided<[?], offset: ?>>
+  }
+}
