@@ -26,7 +26,6 @@ namespace {
 /// that graphs and other threads may be using.
 struct RetainedContexts {
   std::mutex mutex;
-  const CudaDriver *driver = nullptr;
   std::map<int32_t, CUcontext> contexts;
 };
 
@@ -39,10 +38,6 @@ mlafix_status retainPrimary(const CudaDriver &driver, int32_t ordinal,
                             CUcontext &context) {
   RetainedContexts &retained = retainedContexts();
   std::lock_guard<std::mutex> lock(retained.mutex);
-  if (retained.driver != &driver) { // tests exchange the driver
-    retained.driver = &driver;
-    retained.contexts.clear();
-  }
   auto found = retained.contexts.find(ordinal);
   if (found == retained.contexts.end()) {
     CUdevice device = 0;
@@ -55,6 +50,11 @@ mlafix_status retainPrimary(const CudaDriver &driver, int32_t ordinal,
 }
 
 } // namespace
+
+void mlafix::runtime::forgetContextsForTesting() {
+  std::lock_guard<std::mutex> lock(retainedContexts().mutex);
+  retainedContexts().contexts.clear();
+}
 
 mlafix_status ContextScope::enter(int32_t ordinal) {
   CUcontext context = nullptr;

@@ -28,6 +28,9 @@ private:
   bool pushed = false;
 };
 
+/// The primary contexts retained so far belong to a driver that is gone.
+void forgetContextsForTesting();
+
 /// The images to try on a device of that compute capability (10 x major +
 /// minor), best first: docs/UnitFormat.md, "Choosing an image".
 struct Candidate {

@@ -66,6 +66,7 @@ public:
         present(kernel.numArgs(), false) {
     rejectUnknownNames();
     readInputs();
+    requireInputs();
     makeOutputs();
   }
 
@@ -139,6 +140,19 @@ private:
     }
   }
 
+  void requireInputs() const {
+    for (uint32_t i = 0; i < arrays.size(); ++i) {
+      mlafix_arg_info info = kernel.arg(i);
+      if (info.kind != MLAFIX_ARG_TENSOR || present[i] ||
+          info.access == MLAFIX_WRITE ||
+          (info.optional && !options.outs.count(info.name)))
+        continue;
+      wrong(info.name, std::string("expected --arg ") + info.name +
+                           "=FILE.npy, since the kernel reads it or leaves "
+                           "some of it as it is, got none");
+    }
+  }
+
   void makeOutputs() {
     for (uint32_t i = 0; i < arrays.size(); ++i) {
       mlafix_arg_info info = kernel.arg(i);
@@ -147,11 +161,6 @@ private:
       bool wanted = options.outs.count(info.name) != 0;
       if (info.optional && !wanted)
         continue;
-      if (info.access == MLAFIX_READ || info.access == MLAFIX_UPDATE)
-        wrong(info.name,
-              std::string("expected --arg ") + info.name +
-                  "=FILE.npy, since the kernel reads it or leaves some of it "
-                  "as it is, got none");
       Array &array = arrays[i];
       array.dtype = static_cast<mlafix_dtype>(info.dtype);
       array.sizes = outputShape(info);

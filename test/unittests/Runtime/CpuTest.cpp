@@ -1,0 +1,331 @@
+//===- CpuTest.cpp - The CPU executor -------------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Environment.h"
+#include "MachineCode.h"
+#include "TestUnit.h"
+#include "ThreadPool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+using namespace mlafix;
+using namespace mlafix::test;
+
+namespace {
+
+class Cpu : public testing::Test {
+protected:
+  void SetUp() override {
+#if !defined(__x86_64__)
+    GTEST_SKIP() << "the machine code is x86-64's";
+#endif
+  }
+  Unit unit = load(cpuOnlyUnit());
+  Kernel kernel = unit.kernel("add_bias");
+};
+
+// Enough for every thread of the pool: 4 floats a row.
+constexpr int64_t manyRows = 200000;
+
+TEST_F(Cpu, computes_every_row_once) {
+  AddBiasCall call(manyRows);
+  call.launch(kernel);
+  EXPECT_TRUE(call.isDone());
+}
+
+TEST_F(Cpu, no_rows_succeed) {
+  AddBiasCall call(0);
+  call.launch(kernel);
+  EXPECT_TRUE(call.isUntouched());
+}
+
+TEST_F(Cpu, in_place_is_legal) {
+  AddBiasCall call(manyRows);
+  call.args[0] = call.args[1];
+  call.launch(kernel);
+  EXPECT_EQ(call.inData[4 * manyRows - 1], float(4 * manyRows - 1) + 0.5f);
+}
+
+TEST_F(Cpu, concurrent_launches_do_not_disturb_each_other) {
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        AddBiasCall call(t % 2 ? 50000 : 7);
+        call.launch(kernel);
+        right += static_cast<bool>(call.isDone());
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(right, 160);
+}
+
+TEST_F(Cpu, a_forked_child_launches_too) {
+  AddBiasCall before(manyRows);
+  before.launch(kernel); // the pool runs
+  for (int i = 0; i < 4; ++i) {
+    pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(30); // a hang must not outlive the test
+      AddBiasCall call(manyRows);
+      call.launch(kernel);
+      _exit(call.isDone() ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  AddBiasCall after(manyRows);
+  after.launch(kernel);
+  EXPECT_TRUE(after.isDone());
+}
+
+TEST_F(Cpu, a_unit_loaded_before_a_fork_works_in_the_child) {
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(30);
+    AddBiasCall call(16);
+    call.launch(kernel);
+    _exit(call.isDone() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST_F(Cpu, a_bound_launches_many_times) {
+  AddBiasCall call(10), other(10);
+  Bound bound = kernel.bind(call.args);
+  bound.launch();
+  EXPECT_TRUE(call.isDone());
+  bound.setPointers({other.out(), other.in(), nullptr, nullptr, nullptr});
+  bound.launch();
+  EXPECT_TRUE(other.isDone());
+}
+
+TEST_F(Cpu, a_bound_exports_a_function_to_call) {
+  AddBiasCall call(10);
+  Bound bound = kernel.bind(call.args);
+  mlafix_launch_info info = bound.info();
+  auto entry = reinterpret_cast<void (*)(const uint64_t *, int64_t, int64_t)>(
+      info.function);
+  EXPECT_EQ(info.kernel_params, nullptr);
+  entry(info.slots, 0, info.rows);
+  EXPECT_TRUE(call.isDone());
+}
+
+TEST_F(Cpu, code_runs_in_the_default_float_mode) {
+#if defined(__x86_64__)
+  UnitWriter writer = cpuOnlyUnit();
+  writer.kernel()["code"][0]["variants"][0]["offset"] = storeModeOffset;
+  Unit modes = load(writer);
+  AddBiasCall call(8);
+  unsigned before = _mm_getcsr();
+  _mm_setcsr(before | 0x8040); // flush to zero, denormals are zero
+  call.launch(modes.kernel("add_bias"));
+  unsigned after = _mm_getcsr();
+  _mm_setcsr(before);
+  EXPECT_EQ(after, before | 0x8040) << "the caller's mode is given back";
+  unsigned seen = 0;
+  memcpy(&seen, call.out(), 4);
+  EXPECT_EQ(seen & 0xffc0u, 0x1f80u);
+#endif
+}
+
+//===----------------------------------------------------------------------===//
+// Targets
+//===----------------------------------------------------------------------===//
+
+UnitWriter bothBaselines() {
+  UnitWriter writer = cpuOnlyUnit();
+  json v3 = writer.kernel()["code"][0];
+  v3["target"] = "x86-64-v3";
+  writer.kernel()["code"].push_back(v3);
+  return writer;
+}
+
+TEST_F(Cpu, the_portable_code_can_be_asked_for) {
+  setenv("MLAFIX_CPU_TARGET", "x86-64", 1);
+  runtime::reloadEnvironmentForTesting();
+  std::string portable =
+      load(bothBaselines()).kernel("add_bias").code(cpu()).target;
+  unsetenv("MLAFIX_CPU_TARGET");
+  runtime::reloadEnvironmentForTesting();
+  EXPECT_EQ(portable, "x86-64");
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2")) {
+    EXPECT_STREQ(load(bothBaselines()).kernel("add_bias").code(cpu()).target,
+                 "x86-64-v3");
+  }
+#endif
+}
+
+TEST_F(Cpu, a_unit_without_cpu_code_says_what_it_has) {
+  UnitWriter writer = addBiasUnit();
+  writer.kernel()["code"].erase(0);
+  for (json &target : writer.kernel()["code"])
+    for (json &image : target["images"])
+      image["image"] = image["image"].get<int>() - 1;
+  writer.images.erase(writer.images.begin());
+  Unit gpuOnly = load(writer);
+  AddBiasCall call(4);
+  expectError(MLAFIX_NO_IMAGE, {"\"add_bias\"", "sm_90, sm_80"},
+              [&] { call.launch(gpuOnly.kernel("add_bias")); });
+  expectError(MLAFIX_NO_IMAGE, {"sm_90"}, [&] { gpuOnly.prepare(cpu()); });
+}
+
+TEST_F(Cpu, unload_and_prepare_again) {
+  unit.prepare(cpu());
+  ASSERT_EQ(mlafix_unit_unload(unit.get(), cpu()), MLAFIX_OK);
+  AddBiasCall call(4);
+  call.launch(kernel);
+  EXPECT_TRUE(call.isDone());
+}
+
+//===----------------------------------------------------------------------===//
+// The pool
+//===----------------------------------------------------------------------===//
+
+/// Counts how often each row was done.
+struct Counts {
+  std::vector<std::atomic<int>> rows;
+  explicit Counts(int64_t count) : rows(count) {}
+  static void task(void *context, int64_t begin, int64_t end) {
+    auto *counts = static_cast<Counts *>(context);
+    for (int64_t i = begin; i < end; ++i)
+      ++counts->rows.at(i);
+  }
+  bool allOnce() const {
+    return std::all_of(rows.begin(), rows.end(),
+                       [](const auto &n) { return n == 1; });
+  }
+};
+
+TEST(ThreadPool, covers_every_row_exactly_once) {
+  for (int64_t count : {1, 2, 3, 7, 63, 64, 65, 1000, 4097})
+    for (int64_t grain : {1, 2, 5, 64, 5000}) {
+      Counts counts(count);
+      runtime::parallelFor(count, grain, Counts::task, &counts);
+      EXPECT_TRUE(counts.allOnce()) << count << " by " << grain;
+    }
+}
+
+TEST(ThreadPool, small_jobs_stay_on_the_callers_thread) {
+  struct Seen {
+    std::thread::id id;
+    int calls = 0;
+  } seen;
+  runtime::parallelFor(
+      64, 64,
+      [](void *context, int64_t, int64_t) {
+        auto *out = static_cast<Seen *>(context);
+        out->id = std::this_thread::get_id();
+        ++out->calls;
+      },
+      &seen);
+  EXPECT_EQ(seen.id, std::this_thread::get_id());
+  EXPECT_EQ(seen.calls, 1);
+}
+
+TEST(ThreadPool, several_threads_take_part) {
+  // In a child, where the pool is new and its size can be chosen.
+  pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(30);
+    setenv("MLAFIX_NUM_THREADS", "3", 1);
+    runtime::reloadEnvironmentForTesting();
+    struct Meeting {
+      std::atomic<int> arrived{0};
+    } meeting;
+    // Each of three rows waits until three threads have come.
+    runtime::parallelFor(
+        3, 1,
+        [](void *context, int64_t begin, int64_t end) {
+          auto &arrived = static_cast<Meeting *>(context)->arrived;
+          arrived += static_cast<int>(end - begin);
+          while (arrived < 3)
+            std::this_thread::yield();
+        },
+        &meeting);
+    _exit(meeting.arrived == 3 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST(ThreadPool, size_follows_the_environment) {
+  setenv("MLAFIX_NUM_THREADS", "5", 1);
+  runtime::reloadEnvironmentForTesting();
+  EXPECT_EQ(runtime::usableThreads(), 5);
+  setenv("MLAFIX_NUM_THREADS", "many", 1);
+  runtime::reloadEnvironmentForTesting();
+  int automatic = runtime::usableThreads();
+  unsetenv("MLAFIX_NUM_THREADS");
+  runtime::reloadEnvironmentForTesting();
+  EXPECT_EQ(automatic, runtime::usableThreads());
+  EXPECT_GE(automatic, 1);
+}
+
+TEST(ThreadPool, the_hosts_own_threads_can_do_the_work) {
+  struct Host {
+    int calls = 0;
+    int64_t count = 0;
+  } host;
+  mlafix_set_parallel_for(
+      [](void *user, int64_t count, int64_t, mlafix_task task, void *context) {
+        auto *out = static_cast<Host *>(user);
+        ++out->calls;
+        out->count = count;
+        for (int64_t i = count; i-- > 0;) // any order
+          task(context, i, i + 1);
+      },
+      &host);
+#if defined(__x86_64__)
+  AddBiasCall call(9);
+  call.launch(load(cpuOnlyUnit()).kernel("add_bias"));
+  mlafix_set_parallel_for(nullptr, nullptr);
+  EXPECT_TRUE(call.isDone());
+  EXPECT_EQ(host.calls, 1);
+  EXPECT_EQ(host.count, 9);
+  call.launch(load(cpuOnlyUnit()).kernel("add_bias"));
+  EXPECT_EQ(host.calls, 1) << "the pool again";
+#endif
+  mlafix_set_parallel_for(nullptr, nullptr);
+}
+
+TEST(Log, goes_to_the_callback_until_it_is_taken_away) {
+  std::vector<std::string> lines;
+  mlafix_set_log_callback(
+      [](void *user, mlafix_log_level, const char *message) {
+        static_cast<std::vector<std::string> *>(user)->push_back(message);
+      },
+      &lines);
+  load(cpuOnlyUnit()).prepare(cpu());
+  mlafix_set_log_callback(nullptr, nullptr);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_NE(lines.back().find("add_bias"), std::string::npos) << lines.back();
+  size_t before = lines.size();
+  load(cpuOnlyUnit()).prepare(cpu());
+  EXPECT_EQ(lines.size(), before);
+}
+
+} // namespace

@@ -1,0 +1,122 @@
+//===- LookupTest.cpp - Finding and describing kernels --------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestUnit.h"
+
+using namespace mlafix;
+using namespace mlafix::test;
+
+namespace {
+
+UnitWriter threeSpecialisations() {
+  UnitWriter writer = cpuOnlyUnit();
+  for (const json &bindings :
+       {json{{"D", 4}, {"T", "bf16"}}, json{{"D", 8}, {"T", "f32"}}}) {
+    json kernel = writer.kernel();
+    kernel["bindings"] = bindings;
+    writer.manifest["kernels"].push_back(kernel);
+  }
+  return writer;
+}
+
+TEST(Lookup, bindings_choose_among_specialisations) {
+  Unit unit = load(threeSpecialisations());
+  EXPECT_STREQ(unit.kernel("add_bias", "D=4,T=f32").bindings(), "D=4,T=f32");
+  EXPECT_STREQ(unit.kernel("add_bias", " T = f32 , D = 4 ").bindings(),
+               "D=4,T=f32");
+  EXPECT_STREQ(unit.kernel("add_bias", "T=bf16").bindings(), "D=4,T=bf16");
+  EXPECT_STREQ(unit.kernel("add_bias", "D=8").bindings(), "D=8,T=f32");
+}
+
+TEST(Lookup, errors_list_what_there_is) {
+  Unit unit = load(threeSpecialisations());
+  expectError(MLAFIX_NOT_FOUND, {"\"merge\"", "add_bias[D=4,T=bf16]"},
+              [&] { unit.kernel("merge"); });
+  expectError(MLAFIX_INVALID_ARGUMENT,
+              {"choose one", "add_bias[D=4,T=f32]", "add_bias[D=4,T=bf16]"},
+              [&] { unit.kernel("add_bias", "D=4"); });
+  expectError(MLAFIX_NOT_FOUND, {"\"D=5\"", "add_bias[D=8,T=f32]"},
+              [&] { unit.kernel("add_bias", "D=5"); });
+}
+
+TEST(Lookup, malformed_bindings_are_errors) {
+  Unit unit = load(threeSpecialisations());
+  for (const char *bindings : {"D", "D=", "=4", "D=4,", ",", "D=4,,T=f32"})
+    expectError(MLAFIX_INVALID_ARGUMENT, {"NAME=VALUE", bindings},
+                [&] { unit.kernel("add_bias", bindings); });
+}
+
+TEST(Lookup, null_pointers_are_errors) {
+  Unit unit = load(cpuOnlyUnit());
+  const mlafix_kernel *kernel = nullptr;
+  EXPECT_EQ(mlafix_unit_find_kernel(nullptr, "a", nullptr, &kernel),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(mlafix_unit_find_kernel(unit.get(), nullptr, nullptr, &kernel),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(mlafix_unit_find_kernel(unit.get(), "a", nullptr, nullptr),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(mlafix_unit_kernel_at(unit.get(), 1), nullptr);
+  EXPECT_EQ(mlafix_unit_num_kernels(nullptr), 0u);
+}
+
+TEST(Introspection, describes_arguments) {
+  Kernel kernel = load(addBiasUnit()).kernel("add_bias");
+  ASSERT_EQ(kernel.numArgs(), 5u);
+  mlafix_arg_info out = kernel.arg(0);
+  EXPECT_STREQ(out.name, "out");
+  EXPECT_EQ(out.kind, MLAFIX_ARG_TENSOR);
+  EXPECT_EQ(out.dtype, MLAFIX_F32);
+  EXPECT_STREQ(out.dtype_name, "f32");
+  EXPECT_EQ(out.access, MLAFIX_WRITE);
+  ASSERT_EQ(out.ndim, 2u);
+  EXPECT_STREQ(out.dims[0], "n");
+  EXPECT_EQ(out.shape[0], -1);
+  EXPECT_EQ(out.shape[1], 4);
+  EXPECT_EQ(out.strides[1], 1);
+  EXPECT_EQ(out.optional, 0);
+  EXPECT_EQ(kernel.arg(2).optional, 1);
+  EXPECT_EQ(kernel.arg(3).kind, MLAFIX_ARG_F32);
+  EXPECT_EQ(kernel.arg(3).at_most, nullptr);
+  EXPECT_EQ(kernel.arg(4).kind, MLAFIX_ARG_I64);
+  EXPECT_STREQ(kernel.arg(4).dtype_name, "index");
+  EXPECT_STREQ(kernel.arg(4).at_most, "n");
+  expectError(MLAFIX_INVALID_ARGUMENT, {"5 arguments", "got 5"},
+              [&] { kernel.arg(5); });
+}
+
+TEST(Introspection, describes_aliases_and_targets) {
+  Kernel kernel = load(addBiasUnit()).kernel("add_bias");
+  ASSERT_EQ(mlafix_kernel_num_aliases(kernel.get()), 1u);
+  uint32_t a = 9, b = 9;
+  ASSERT_EQ(mlafix_kernel_alias(kernel.get(), 0, &a, &b), MLAFIX_OK);
+  EXPECT_EQ(a, 0u);
+  EXPECT_EQ(b, 1u);
+  ASSERT_EQ(mlafix_kernel_num_targets(kernel.get()), 3u);
+  EXPECT_STREQ(mlafix_kernel_target(kernel.get(), 1), "sm_90");
+  EXPECT_EQ(mlafix_kernel_target(kernel.get(), 3), nullptr);
+}
+
+TEST(Introspection, writes_no_more_than_the_caller_has) {
+  Kernel kernel = load(addBiasUnit()).kernel("add_bias");
+  mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
+  info.struct_size = offsetof(mlafix_arg_info, dtype_name);
+  ASSERT_EQ(mlafix_kernel_arg_info(kernel.get(), 0, &info), MLAFIX_OK);
+  EXPECT_STREQ(info.name, "out");
+  EXPECT_EQ(info.dtype_name, nullptr);
+  EXPECT_EQ(info.struct_size, offsetof(mlafix_arg_info, dtype_name));
+}
+
+TEST(Introspection, versions_and_names) {
+  EXPECT_EQ(mlafix_abi_version(), MLAFIX_ABI_VERSION);
+  EXPECT_GT(std::string(mlafix_version()).size(), 0u);
+  EXPECT_STREQ(mlafix_status_name(MLAFIX_BAD_UNIT), "BAD_UNIT");
+  EXPECT_STREQ(mlafix_dtype_name(MLAFIX_F8E4M3FN), "f8e4m3fn");
+  EXPECT_EQ(mlafix_dtype_size(MLAFIX_I64), 8u);
+  EXPECT_EQ(mlafix_dtype_size(static_cast<mlafix_dtype>(99)), 0u);
+}
+
+} // namespace

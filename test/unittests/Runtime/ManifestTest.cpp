@@ -1,0 +1,284 @@
+//===- ManifestTest.cpp - Manifests that say too much ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestUnit.h"
+
+#include <functional>
+
+using namespace mlafix;
+using namespace mlafix::test;
+
+namespace {
+
+/// What is done to add_bias's manifest, and what the error must say.
+struct Spoilt {
+  const char *name;
+  std::function<void(json &kernel)> spoil;
+  std::vector<std::string> words;
+};
+
+json &arg(json &kernel, int i) { return kernel["args"][i]; }
+json &cpuVariant(json &kernel) { return kernel["code"][0]["variants"][0]; }
+json &gpuVariant(json &kernel) { return kernel["code"][1]["variants"][0]; }
+
+const std::vector<Spoilt> spoilt = {
+    {"no_name", [](json &k) { k.erase("name"); }, {"kernels[0]", "\"name\""}},
+    {"empty_name", [](json &k) { k["name"] = ""; }, {"a name"}},
+    {"name_is_a_number", [](json &k) { k["name"] = 3; }, {"a string", "got 3"}},
+    {"control_characters", [](json &k) { k["name"] = "a\nb"; }, {"control"}},
+    {"name_with_nul",
+     [](json &k) { k["name"] = std::string("a\0b", 3); },
+     {"control"}},
+    {"huge_name",
+     [](json &k) { k["name"] = std::string(5000, 'x'); },
+     {"1024 bytes"}},
+    {"unknown_arg_kind",
+     [](json &k) { arg(k, 0)["kind"] = "image"; },
+     {"args[0].kind", "newer", "\"image\""}},
+    {"unknown_dtype",
+     [](json &k) { arg(k, 0)["dtype"] = "f64"; },
+     {"args[0].dtype", "\"f64\""}},
+    {"unknown_scalar",
+     [](json &k) { arg(k, 3)["dtype"] = "f64"; },
+     {"args[3].dtype", "\"f64\""}},
+    {"twice_the_same_argument",
+     [](json &k) { arg(k, 1)["name"] = "out"; },
+     {"args[1].name", "no other argument"}},
+    {"unknown_access",
+     [](json &k) { arg(k, 0)["access"] = "append"; },
+     {"args[0].access", "\"append\""}},
+    {"too_many_dims",
+     [](json &k) { arg(k, 0)["dims"] = std::vector<std::string>(9, "n"); },
+     {"args[0].dims", "at most 8 elements, got 9"}},
+    {"shape_and_dims_differ",
+     [](json &k) { arg(k, 0)["shape"] = json::array({-1}); },
+     {"args[0].shape", "2 sizes"}},
+    {"strides_and_dims_differ",
+     [](json &k) {
+       arg(k, 0)["strides"] = json::array({1, 1, 1});
+     },
+     {"args[0].strides", "2 strides"}},
+    {"negative_size",
+     [](json &k) { arg(k, 0)["shape"][0] = -2; },
+     {"args[0].shape[0]", "got -2"}},
+    {"fractional_size",
+     [](json &k) { arg(k, 0)["shape"][0] = 1.5; },
+     {"args[0].shape[0]", "an integer"}},
+    {"size_past_int64",
+     [](json &k) { arg(k, 0)["shape"][0] = UINT64_MAX; },
+     {"args[0].shape[0]", "an integer"}},
+    {"optional_is_a_number",
+     [](json &k) { arg(k, 0)["optional"] = 1; },
+     {"true or false"}},
+    {"bound_by_an_unknown_dim",
+     [](json &k) { arg(k, 4)["at_most"] = "q"; },
+     {"\"limit\"", "at_most", "\"q\""}},
+    {"bound_by_an_optional_dim",
+     [](json &k) {
+       arg(k, 2)["dims"][0] = "m";
+       arg(k, 4)["at_most"] = "m";
+     },
+     {"\"limit\"", "not optional"}},
+    {"bound_on_a_float",
+     [](json &k) { arg(k, 3)["at_most"] = "n"; },
+     {"args[3].at_most", "no integer"}},
+    {"too_many_arguments",
+     [](json &k) {
+       json scalar = {{"kind", "scalar"}, {"dtype", "i32"}};
+       for (int i = 0; i < 60; ++i) {
+         scalar["name"] = "s" + std::to_string(i);
+         k["args"].push_back(scalar);
+       }
+     },
+     {"args", "at most 64 elements, got 65"}},
+    {"alias_of_a_scalar",
+     [](json &k) {
+       k["aliases"] = {{0, 3}};
+     },
+     {"aliases[0][1]", "tensor"}},
+    {"alias_of_itself",
+     [](json &k) {
+       k["aliases"] = json::array({json::array({1, 1})});
+     },
+     {"aliases[0]", "two different"}},
+    {"alias_out_of_range",
+     [](json &k) {
+       k["aliases"] = json::array({json::array({0, 5})});
+     },
+     {"aliases[0][1]", "0 to 4"}},
+    {"unknown_target",
+     [](json &k) { k["code"][1]["target"] = "gfx942"; },
+     {"code[1].target", "newer", "gfx942"}},
+    {"target_twice",
+     [](json &k) { k["code"][2]["target"] = "sm_90"; },
+     {"code[2].target", "no other entry"}},
+    {"unknown_format",
+     [](json &k) { k["code"][1]["images"][0]["format"] = "fatbin"; },
+     {"images[0].format", "newer", "fatbin"}},
+    {"cubin_for_the_cpu",
+     [](json &k) { k["code"][0]["images"][0]["format"] = "cubin"; },
+     {"\"cpu\" for x86-64"}},
+    {"cpu_code_for_a_gpu",
+     [](json &k) { k["code"][1]["images"][0]["format"] = "cpu"; },
+     {"\"cubin\" or \"ptx\""}},
+    {"no_variant",
+     [](json &k) { k["code"][0]["variants"] = json::array(); },
+     {"at least one variant"}},
+    {"too_many_variants",
+     [](json &k) {
+       k["code"][0]["variants"] =
+           std::vector<json>(65, k["code"][0]["variants"][0]);
+     },
+     {"at most 64"}},
+    {"unknown_guard",
+     [](json &k) { gpuVariant(k)["guards"][0]["kind"] = "moon_phase"; },
+     {"guards[0].kind", "newer", "moon_phase"}},
+    {"alignment_of_three",
+     [](json &k) { gpuVariant(k)["guards"][0]["bytes"] = 3; },
+     {"power of two"}},
+    {"guard_on_a_scalar",
+     [](json &k) { gpuVariant(k)["guards"][0]["args"] = json::array({3}); },
+     {"tensor"}},
+    {"guard_on_a_dim_out_of_range",
+     [](json &k) {
+       gpuVariant(k)["guards"][0] = {
+           {"kind", "stride"}, {"arg", 0}, {"dim", 2}, {"value", 1}};
+     },
+     {"guards[0].dim", "0 to 1"}},
+    {"unknown_parameter",
+     [](json &k) { gpuVariant(k)["params"][0]["kind"] = "stream"; },
+     {"params[0].kind", "newer"}},
+    {"parameter_out_of_range",
+     [](json &k) { gpuVariant(k)["params"][0]["arg"] = 5; },
+     {"params[0].arg", "0 to 4"}},
+    {"negative_parameter",
+     [](json &k) { gpuVariant(k)["params"][0]["arg"] = -1; },
+     {"params[0].arg", "0 to 4"}},
+    {"size_of_a_scalar",
+     [](json &k) { gpuVariant(k)["params"][4]["arg"] = 3; },
+     {"params[4].arg", "tensor"}},
+    {"tensor_as_a_scalar",
+     [](json &k) { gpuVariant(k)["params"][5]["arg"] = 0; },
+     {"params[5].arg", "scalar"}},
+    {"size_of_a_dim_out_of_range",
+     [](json &k) { gpuVariant(k)["params"][4]["dim"] = 7; },
+     {"params[4].dim"}},
+    {"too_many_parameters",
+     [](json &k) {
+       gpuVariant(k)["params"] =
+           std::vector<json>(257, gpuVariant(k)["params"][0]);
+     },
+     {"params", "at most 256"}},
+    {"unknown_geometry",
+     [](json &k) { gpuVariant(k)["geometry"]["kind"] = "torus"; },
+     {"geometry.kind", "newer"}},
+    {"too_many_threads",
+     [](json &k) { gpuVariant(k)["geometry"]["threads"] = 1025; },
+     {"threads", "1 to 1024", "1025"}},
+    {"no_threads",
+     [](json &k) { gpuVariant(k)["geometry"]["threads"] = 0; },
+     {"threads"}},
+    {"no_rows_per_block",
+     [](json &k) { gpuVariant(k)["geometry"]["rows_per_block"] = 0; },
+     {"rows_per_block"}},
+    {"extent_of_a_float",
+     [](json &k) {
+       gpuVariant(k)["geometry"]["extents"] = json::array({{{"arg", 3}}});
+     },
+     {"extents[0]", "integer"}},
+    {"extent_of_an_optional_tensor",
+     [](json &k) {
+       gpuVariant(k)["geometry"]["extents"] =
+           json::array({{{"arg", 2}, {"dim", 0}}});
+     },
+     {"extents[0]", "not optional"}},
+    {"negative_extent",
+     [](json &k) {
+       gpuVariant(k)["geometry"]["extents"] = json::array({{{"value", -1}}});
+     },
+     {"extents[0].value"}},
+    {"blocks_per_sm_too_many",
+     [](json &k) {
+       gpuVariant(k)["geometry"] = {
+           {"kind", "ragged"},       {"rows", {{"value", 4}}},
+           {"inner", json::array()}, {"rows_per_block", 1},
+           {"threads", 32},          {"blocks_per_sm", 1000}};
+     },
+     {"blocks_per_sm"}},
+    {"entry_outside_the_image",
+     [](json &k) { cpuVariant(k)["offset"] = 191; },
+     {"offset", "191 bytes"}},
+    {"bindings_are_a_list",
+     [](json &k) { k["bindings"] = json::array(); },
+     {"bindings", "an object"}},
+    {"binding_is_an_object",
+     [](json &k) { k["bindings"]["D"] = json::object(); },
+     {"bindings.D"}},
+    {"binding_with_an_equals_sign",
+     [](json &k) { k["bindings"]["a=b"] = 1; },
+     {"'='"}},
+    {"image_past_the_cap",
+     [](json &k) {
+       k["code"][0]["images"][0] = {
+           {"format", "cpu"}, {"offset", 0}, {"size", uint64_t(1) << 40}};
+     },
+     {"size"}},
+};
+
+class Manifest : public testing::TestWithParam<Spoilt> {};
+
+TEST_P(Manifest, is_refused) {
+  UnitWriter writer = addBiasUnit();
+  GetParam().spoil(writer.kernel());
+  expectBadUnit(writer, GetParam().words);
+}
+
+INSTANTIATE_TEST_SUITE_P(Spoilt, Manifest, testing::ValuesIn(spoilt),
+                         [](const auto &info) {
+                           return std::string(info.param.name);
+                         });
+
+TEST(ManifestText, must_be_json) {
+  for (const char *text : {"", "{", "[1, 2", "{\"kernels\": [}", "\xff\xfe",
+                           "{\"kernels\": [], \"producer\": \"\xc3\"}"}) {
+    std::vector<uint8_t> bytes = wrapUnit(text, "");
+    expectError(MLAFIX_BAD_UNIT, {"JSON"},
+                [&] { Unit::load(bytes.data(), bytes.size()); });
+  }
+  for (const char *text : {"[]", "null", "{}", "{\"kernels\": 3}"}) {
+    std::vector<uint8_t> bytes = wrapUnit(text, "");
+    expectError(MLAFIX_BAD_UNIT, {"expected"},
+                [&] { Unit::load(bytes.data(), bytes.size()); });
+  }
+}
+
+TEST(ManifestText, deep_nesting_is_refused) {
+  std::string deep(1 << 20, '[');
+  std::vector<uint8_t> bytes = wrapUnit(deep, "");
+  expectError(MLAFIX_BAD_UNIT, {"nested"},
+              [&] { Unit::load(bytes.data(), bytes.size()); });
+}
+
+TEST(ManifestText, too_many_kernels_are_refused) {
+  UnitWriter writer;
+  writer.manifest = {{"kernels", std::vector<json>(4097, json::object())}};
+  expectBadUnit(writer, {"kernels", "at most 4096"});
+}
+
+TEST(ManifestText, the_same_kernel_twice_is_refused) {
+  UnitWriter writer = cpuOnlyUnit();
+  writer.manifest["kernels"].push_back(writer.kernel());
+  expectBadUnit(writer, {"kernels[1].name", "other bindings"});
+}
+
+TEST(ManifestText, unknown_keys_are_ignored) {
+  UnitWriter writer = cpuOnlyUnit();
+  writer.kernel()["colour"] = "blue";
+  EXPECT_NO_THROW(load(writer));
+}
+
+} // namespace

@@ -1,0 +1,152 @@
+//===- PlanTest.cpp - Guards and geometry ---------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeCuda.h"
+#include "TestUnit.h"
+
+using namespace mlafix;
+using namespace mlafix::test;
+
+namespace {
+
+class Plan : public testing::Test {
+protected:
+  FakeCuda fake;
+  UnitWriter writer = addBiasUnit();
+  AddBiasCall call{20, cuda(0)};
+
+  json &variant(int index = 0) {
+    return writer.kernel()["code"][1]["variants"][index];
+  }
+  mlafix_launch_info info() {
+    bound = std::make_unique<Bound>(
+        load(writer).kernel("add_bias").bind(call.args, cuda(0)));
+    return bound->info();
+  }
+  std::unique_ptr<Bound> bound;
+};
+
+json ragged(json rows, int rowsPerBlock, int blocksPerSm) {
+  return {{"kind", "ragged"},
+          {"rows", std::move(rows)},
+          {"inner", json::array({{{"value", 16}}})},
+          {"rows_per_block", rowsPerBlock},
+          {"threads", 64},
+          {"blocks_per_sm", blocksPerSm}};
+}
+
+TEST_F(Plan, extents_multiply) {
+  variant()["geometry"]["extents"] = {
+      {{"arg", 0}, {"dim", 0}}, {{"value", 3}}, {{"arg", 4}}};
+  call.args[4] = 5;
+  EXPECT_EQ(info().rows, 20 * 3 * 5);
+  EXPECT_EQ(info().grid_x, 38u);
+}
+
+TEST_F(Plan, an_extent_of_zero_is_an_empty_grid) {
+  variant()["geometry"]["extents"] = {{{"arg", 0}, {"dim", 0}}, {{"arg", 4}}};
+  call.args[4] = 0;
+  EXPECT_EQ(info().rows, 0);
+  bound->launch();
+  EXPECT_TRUE(fake.launches.empty());
+}
+
+TEST_F(Plan, no_extents_are_one_row) {
+  variant()["geometry"]["extents"] = json::array();
+  EXPECT_EQ(info().rows, 1);
+  EXPECT_EQ(info().grid_x, 1u);
+}
+
+TEST_F(Plan, a_negative_extent_names_its_argument) {
+  writer.kernel()["args"][4].erase("at_most");
+  variant()["geometry"]["extents"] = json::array({{{"arg", 4}}});
+  call.args[4] = -3;
+  expectError(MLAFIX_INVALID_ARGUMENT, {"\"limit\"", "at least 0", "got -3"},
+              [&] { info(); });
+  Kernel kernel = load(writer).kernel("add_bias");
+  expectError(MLAFIX_INVALID_ARGUMENT, {"\"limit\""},
+              [&] { kernel.validate(call.args, cuda(0)); });
+}
+
+TEST_F(Plan, a_grid_too_large_is_an_error) {
+  writer.kernel()["args"][4].erase("at_most");
+  variant()["guards"] = json::array();
+  variant()["geometry"]["extents"] = json::array({{{"arg", 4}}});
+  call.args[4] = int64_t(8) << 31;
+  expectError(MLAFIX_INVALID_ARGUMENT, {"2147483647 blocks"}, [&] { info(); });
+  variant()["geometry"]["extents"] = {{{"arg", 4}}, {{"value", INT64_MAX}}};
+  expectError(MLAFIX_INVALID_ARGUMENT, {"2^63"}, [&] { info(); });
+}
+
+TEST_F(Plan, a_ragged_grid_fills_the_device_and_no_more) {
+  variant()["geometry"] = ragged({{"arg", 0}, {"dim", 0}}, 8, 4);
+  EXPECT_EQ(info().grid_x, 3u) << "few rows: ceil(20 / 8)";
+  EXPECT_EQ(info().rows, 20);
+  EXPECT_EQ(info().block_x, 64u);
+  variant()["geometry"] = ragged({{"value", 1 << 20}}, 8, 4);
+  EXPECT_EQ(info().grid_x, 4u * 132u);
+}
+
+TEST_F(Plan, a_ragged_grid_without_rows_is_empty) {
+  variant()["geometry"] = ragged({{"value", 0}}, 8, 4);
+  EXPECT_EQ(info().rows, 0);
+}
+
+TEST_F(Plan, max_rows_counts_all_extents) {
+  json guard = {{"kind", "max_rows"}, {"value", 20}};
+  variant()["guards"] = json::array({guard});
+  EXPECT_EQ(info().variant, 0u);
+  variant()["guards"][0]["value"] = 19;
+  EXPECT_EQ(info().variant, 1u);
+  variant()["geometry"] = ragged({{"arg", 0}, {"dim", 0}}, 8, 4);
+  variant()["guards"][0]["value"] = 20 * 16 - 1; // inner extent 16
+  EXPECT_EQ(info().variant, 1u);
+  variant()["guards"][0]["value"] = 20 * 16;
+  EXPECT_EQ(info().variant, 0u);
+}
+
+TEST_F(Plan, a_stride_guard_looks_at_dims_of_more_than_one_element) {
+  json guard = {{"kind", "stride"}, {"arg", 1}, {"dim", 0}, {"value", 4}};
+  variant()["guards"] = json::array({guard});
+  EXPECT_EQ(info().variant, 0u);
+  variant()["guards"][0]["value"] = 5;
+  EXPECT_EQ(info().variant, 1u);
+  call = AddBiasCall(1, cuda(0));
+  EXPECT_EQ(info().variant, 0u);
+}
+
+TEST_F(Plan, guards_of_an_argument_left_out_hold) {
+  variant()["guards"] = {
+      {{"kind", "align"}, {"args", json::array({2})}, {"bytes", 16}},
+      {{"kind", "stride"}, {"arg", 2}, {"dim", 0}, {"value", 7}}};
+  EXPECT_EQ(info().variant, 0u);
+}
+
+TEST_F(Plan, no_variant_whose_guards_hold_is_an_error) {
+  json guard = {{"kind", "max_rows"}, {"value", 0}};
+  variant(0)["guards"] = json::array({guard});
+  variant(1)["guards"] = json::array({guard});
+  expectError(MLAFIX_INVALID_ARGUMENT, {"2 variants for sm_90"},
+              [&] { info(); });
+}
+
+TEST_F(Plan, parameters_of_an_argument_left_out_are_zero) {
+  variant()["params"] = {{{"kind", "pointer"}, {"arg", 2}},
+                         {{"kind", "size"}, {"arg", 2}, {"dim", 0}},
+                         {{"kind", "stride"}, {"arg", 2}, {"dim", 0}}};
+  variant(1)["params"] = variant()["params"];
+  fake.paramSizes = {8, 8, 8};
+  mlafix_launch_info out = info();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(out.slots[i], 0u);
+  call.args[2] =
+      Tensor::strided(call.scaleData.data(), MLAFIX_F32, {20}, {1}, cuda(0));
+  out = info();
+  EXPECT_EQ(out.slots[1], 20u);
+}
+
+} // namespace

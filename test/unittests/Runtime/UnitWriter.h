@@ -1,0 +1,54 @@
+//===- UnitWriter.h - Makes units in memory for tests -----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TEST_UNITWRITER_H
+#define MLAFIX_TEST_UNITWRITER_H
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace mlafix::test {
+
+using nlohmann::json;
+
+/// A unit to be changed at will and then written out. Where the manifest says
+/// {"format": F, "image": I}, finish() puts image I's offset and size.
+struct UnitWriter {
+  json manifest;
+  std::vector<std::string> images;
+
+  json &kernel(size_t index = 0) { return manifest["kernels"][index]; }
+  std::vector<uint8_t> finish() const;
+};
+
+/// Wraps a manifest and what follows it in a header with the right checksum.
+std::vector<uint8_t> wrapUnit(const std::string &manifest,
+                              const std::string &tail);
+
+/// Gives changed bytes their right checksum again.
+void fixChecksum(std::vector<uint8_t> &bytes);
+
+/// A unit with one kernel, `add_bias`, of this signature:
+///   0 out    f32 [n, D=4], write       3 bias   f32
+///   1 in     f32 [n, D=4], read        4 limit  index, at most n
+///   2 scale  f32 [n], read, optional
+/// in may be out. It computes out = in + bias. Code: x86-64; sm_90 and sm_80,
+/// each as cubin and PTX, in variants add_bias_aligned (16 bytes) and
+/// add_bias_any.
+UnitWriter addBiasUnit();
+
+/// Only its CPU code.
+UnitWriter cpuOnlyUnit();
+
+/// The least that passes for a cubin, followed by `text`.
+std::string fakeCubin(const std::string &text);
+
+} // namespace mlafix::test
+
+#endif // MLAFIX_TEST_UNITWRITER_H
