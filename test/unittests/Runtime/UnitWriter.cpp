@@ -66,7 +66,8 @@ std::vector<uint8_t> UnitWriter::finish() const {
       for (json &code : kernel["code"])
         for (json &image : code["images"])
           if (image.contains("image")) {
-            size_t index = image["image"];
+            // Wrapped, since fuzzers name images that there are not.
+            size_t index = image["image"].get<size_t>() % images.size();
             image.erase("image");
             image["offset"] = offsets[index];
             image["size"] = images[index].size();
