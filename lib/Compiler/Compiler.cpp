@@ -229,7 +229,7 @@ LogicalResult Compilation::compileSource() {
     if (failed(generate(*module, *targets.front(), unitKernels)))
       return failure();
   } else {
-    if (failed(checkSource(*module)) || failed(selectKernels()) ||
+    if (failed(selectKernels()) || failed(checkSource(*module)) ||
         failed(checkSingle()))
       return failure();
     std::vector<Bindings> specializations = options.specializations;
