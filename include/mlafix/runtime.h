@@ -370,9 +370,10 @@ typedef enum mlafix_launch_flags {
 /** Check the call and, if all is well, launch.
  *
  * CUDA: enqueued on `stream` (a CUstream or cudaStream_t; NULL is the legacy
- * default stream) of the current context; where no context is current, the
- * device's primary context serves for the call. Once the unit is prepared the
- * call allocates nothing, waits for nothing and is legal in stream capture.
+ * default stream) of the current context; where no context is current, or one
+ * of another device, the device's primary context serves for the call. Once the
+ * unit is prepared the call allocates nothing, waits for nothing and is legal in
+ * stream capture.
  * Dependent launch: kernels whose code waits for its predecessor are launched
  * with programmatic stream serialization.
  * CPU: `stream` must be NULL; the call returns when the work is done.
@@ -430,8 +431,9 @@ MLAFIX_API mlafix_status mlafix_bound_launch(const mlafix_bound *bound,
 typedef struct mlafix_launch_info {
   uint32_t struct_size;
   uint32_t num_params;
-  /** CUDA: a CUkernel (cast to CUfunction for cuGraphAddKernelNode). CPU: the
-   * entry point, void (*)(const uint64_t *params, int64_t begin, int64_t end).
+  /** CUDA: a CUkernel: the `kern` member of CUDA_KERNEL_NODE_PARAMS, or cast to
+   * CUfunction for cuLaunchKernel. CPU: the entry point,
+   * void (*)(const uint64_t *params, int64_t begin, int64_t end).
    * Lives until the unit is unloaded (CUDA) or destroyed (CPU). */
   void *function;
   /** CUDA: `num_params` pointers, as kernelParams wants them. NULL on the CPU.
