@@ -4,8 +4,12 @@
 set(MLAFIX_GTEST_SOURCE "" CACHE PATH "Sources of GoogleTest, used where find_package does not find it")
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)
-  find_path(_mlafix_gtest_source CMakeLists.txt
-            PATHS "${MLAFIX_GTEST_SOURCE}" "${GTEST_ROOT}" "$ENV{GTEST_ROOT}" /usr/src/googletest NO_DEFAULT_PATH)
+  set(_mlafix_gtest_source "")
+  foreach(_folder "${MLAFIX_GTEST_SOURCE}" "${GTEST_ROOT}" "$ENV{GTEST_ROOT}" /usr/src/googletest)
+    if(NOT _mlafix_gtest_source AND _folder AND EXISTS ${_folder}/CMakeLists.txt)
+      set(_mlafix_gtest_source ${_folder})
+    endif()
+  endforeach()
   if(NOT _mlafix_gtest_source)
     message(FATAL_ERROR "expected GoogleTest (libgtest-dev), or its sources in -DMLAFIX_GTEST_SOURCE=DIR, got neither; "
                         "-DMLAFIX_BUILD_TESTS=OFF builds without tests")

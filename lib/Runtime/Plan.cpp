@@ -47,7 +47,7 @@ mlafix_status extentValue(const Call &call, const Extent &extent,
 
 mlafix_status countRows(const Call &call, const Geometry &geometry,
                         Rows &rows) {
-  int64_t extents[limits::extents + 1];
+  int64_t extents[limits::extents + 1] = {};
   bool none = false;
   size_t count = geometry.extents.size();
   for (size_t i = 0; i < count; ++i) {
