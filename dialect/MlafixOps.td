@@ -122,11 +122,12 @@ def Mlafix_YieldOp : Mlafix_Op<"yield", [
 }
 
 def Mlafix_ForallOp : Mlafix_Op<"forall", [
-    RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">, HasParent<"KernelOp">]> {
+    SingleBlockImplicitTerminator<"YieldOp">, HasParent<"KernelOp">]> {
   let summary = "the grid: one program per row of a dense index space";
   let description = [{
     Runs its body once for every tuple of indices below the extents, in no order. The extents are dims of arguments, integer
-    arguments or constants, so that the launch geometry is data. Nothing runs when one of them is zero (N12).
+    arguments or constants, so that the launch geometry is data. Nothing runs when one of them is zero (N12). Its effects are unknown to
+    other passes on purpose: a kernel keeps its grid, and its geometry, whatever its body folds to.
 
     ```mlir
     mlafix.kernel @zero(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "m"], mlafix.access = "write"}) {
@@ -147,7 +148,7 @@ def Mlafix_ForallOp : Mlafix_Op<"forall", [
   let hasVerifier = 1;
 }
 
-def Mlafix_RaggedForallOp : Mlafix_Op<"ragged_forall", [RecursiveMemoryEffects, HasParent<"KernelOp">]> {
+def Mlafix_RaggedForallOp : Mlafix_Op<"ragged_forall", [HasParent<"KernelOp">]> {
   let summary = "the grid: the rows of the segments for which a predicate holds";
   let description = [{
     `cu_seqlens` holds the start of each segment and the end of the last: segment `s` is the rows `[cu_seqlens[s], cu_seqlens[s + 1])`. The
@@ -239,7 +240,6 @@ def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative, SameOperandsAndResul
   let assemblyFormat = "$states attr-dict `:` type($result)";
   let hasFolder = 1;
   let hasCanonicalizer = 1;
-  let hasVerifier = 1;
 }
 
 def Mlafix_MaskOp : Mlafix_Op<"mask", [Pure, AllTypesMatch<["state", "result"]>]> {
@@ -294,7 +294,7 @@ def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [AttrSizedOperandSegments]> {
     Arg<Optional<AnyMemRef>, "log-sum-exp", [MemWrite]>:$lse, Variadic<Index>:$lseIndices, Optional<I1>:$predicate);
   let assemblyFormat = [{
     $state (`to` $out^ `[` $outIndices `]`)? (`lse` $lse^ `[` $lseIndices `]`)? (`if` $predicate^)? attr-dict
-    `:` type($state) (`,` type($out)^)? (`,` type($lse)^)?
+    `:` custom<StoreTypes>(type($state), type($out), type($lse), ref($out), ref($lse))
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;

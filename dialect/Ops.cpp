@@ -15,6 +15,31 @@
 using namespace mlir;
 using namespace mlafix;
 
+using OptionalOperand = std::optional<OpAsmParser::UnresolvedOperand>;
+
+/// The types of a state and of the payload and the lse that it is stored to, as far as these are there.
+static ParseResult parseStoreTypes(OpAsmParser &parser, Type &state, Type &outType, Type &lseType,
+                                   const OptionalOperand &out, const OptionalOperand &lse) {
+  StateType stateType;
+  if (parser.parseCustomTypeWithFallback(stateType))
+    return failure();
+  state = stateType;
+  if (out && (parser.parseComma() || parser.parseType(outType)))
+    return failure();
+  if (lse && (parser.parseComma() || parser.parseType(lseType)))
+    return failure();
+  return success();
+}
+
+static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state, Type outType, Type lseType, Value out,
+                            Value lse) {
+  printer.printStrippedAttrOrType(cast<StateType>(state));
+  if (out)
+    printer << ", " << outType;
+  if (lse)
+    printer << ", " << lseType;
+}
+
 #define GET_OP_CLASSES
 #include "dialect/MlafixOps.cpp.inc"
 
@@ -138,12 +163,6 @@ void StoreStateOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIR
 //===----------------------------------------------------------------------===//
 
 static bool isIdentity(Value state) { return state.getDefiningOp<IdentityOp>() != nullptr; }
-
-LogicalResult MergeOp::verify() {
-  if (getStates().empty())
-    return emitOpError() << "expected at least one state, got none";
-  return success();
-}
 
 OpFoldResult MergeOp::fold(FoldAdaptor) {
   return getStates().size() == 1 ? getStates().front() : OpFoldResult();
@@ -287,7 +306,7 @@ LogicalResult PresentOp::verify() {
 
 LogicalResult ReduceOp::verify() {
   Type element = getElementTypeOrSelf(getSource().getType());
-  if (!element.isF32() && !element.isInteger(32) && !element.isInteger(64))
-    return emitOpError() << "expected a row of f32, i32 or i64, got " << element;
+  if (!element.isF32() && !element.isInteger(32))
+    return emitOpError() << "expected a row of f32 or i32, got " << element;
   return success();
 }

@@ -1,0 +1,704 @@
+// Every message of every verifier, and of the parsers.
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, got 'f64'}}
+mlafix.kernel @k(%x: memref<?xf64, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a strided layout, got}}
+mlafix.kernel @k(%x: memref<?xf32, affine_map<(d0) -> (d0 mod 2)>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected no memory space, got 3}}
+mlafix.kernel @k(%x: memref<?xf32, 3> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.access' to be "read", "write" or "update", got none}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{got "modify"}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "modify"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.dims' to name 1 dims, got none}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.dims' to name 1 dims, got 2}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n", "m"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.dims' to hold names, got 1}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = [1], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected dim "n", a lower-case name, to be dynamic, got 8}}
+mlafix.kernel @k(%x: memref<8xf32> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected dim "H" to be the same in all arguments, got ? and 8}}
+mlafix.kernel @k(%x: memref<8x?xf32> {mlafix.dims = ["H", "H"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.dtype' to be an upper-case name, got "t"}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.dtype = "t"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'y': expected dtype "T" to be the same in all arguments, got 'f16' and 'bf16'}}
+mlafix.kernel @k(%x: memref<?xbf16> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.dtype = "T"},
+                 %y: memref<?xf16> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.dtype = "T"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a memref or one of index, i64, i32, f32, i1, got 'f64'}}
+mlafix.kernel @k(%x: f64 ) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.at_most' to name a dim of a tensor argument and bound an integer, got "n"}}
+mlafix.kernel @k(%x: index {mlafix.at_most = "n"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{expected a kernel without results, got 1}}
+mlafix.kernel @k(%x: f32) -> f32 {
+}
+
+// -----
+
+// expected-error @below {{expected a name for each of the 1 arguments, got 0}}
+"mlafix.kernel"() <{arg_names = [], function_type = (f32) -> (), sym_name = "k"}> ({
+^bb0(%x: f32):
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+  mlafix.return
+}) : () -> ()
+
+// -----
+
+// expected-error @below {{argument 'x': expected a name that no other argument has, got it twice}}
+"mlafix.kernel"() <{arg_names = ["x", "x"], function_type = (f32, f32) -> (), sym_name = "k"}> ({
+^bb0(%x: f32, %y: f32):
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+  mlafix.return
+}) : () -> ()
+
+// -----
+
+// expected-error @below {{expected a grid (mlafix.forall or mlafix.ragged_forall) in a kernel, got none}}
+mlafix.kernel @k(%x: f32) {
+}
+
+// -----
+
+mlafix.kernel @k() {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+  // expected-error @below {{expected one grid in a kernel, got a second}}
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  // expected-error @below {{expected only constants, dims and the grid at the top of a kernel, got an op with effects or a region}}
+  %a = memref.alloca() : memref<4xf32>
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%m: index) {
+  %c1 = arith.constant 1 : index
+  // expected-note @below {{computed here}}
+  %two = arith.addi %m, %c1 : index
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument or a constant, got another value}}
+  mlafix.forall (%t) in (%two) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  // expected-error @below {{expected at least one extent, got none}}
+  mlafix.forall () in () {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected 2 indices in the body, got 1}}
+  "mlafix.forall"(%c1, %c1) ({
+  ^bb0(%t: index):
+    mlafix.yield
+  }) : (index, index) -> ()
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected indices of type index, got 'i32'}}
+  "mlafix.forall"(%c1) ({
+  ^bb0(%t: i32):
+    mlafix.yield
+  }) : (index) -> ()
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected a body that yields nothing, got 1 values}}
+  mlafix.forall (%t) in (%c1) {
+    mlafix.yield %t : index
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  // expected-error @below {{expected cu_seqlens to be a kernel argument of rank 1 and type i32, got}}
+  mlafix.ragged_forall (%seg, %row) in (%lse, %n) : memref<?x?xf32, strided<[?, ?], offset: ?>> where {
+    %true = arith.constant true
+    mlafix.yield %true : i1
+  } do {
+
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  // expected-error @below {{expected (%segment, %row, inner indices…) in (%cu_seqlens, %rows, inner extents…), got 1 indices and 2 operands}}
+  mlafix.ragged_forall (%seg) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
+    %true = arith.constant true
+    mlafix.yield %true : i1
+  } do {
+
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  // expected-error @below {{expected a predicate that yields one i1}}
+  mlafix.ragged_forall (%seg, %row) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
+    mlafix.yield
+  } do {
+
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  // expected-error @below {{expected a body that yields nothing}}
+  mlafix.ragged_forall (%seg, %row) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
+    %true = arith.constant true
+    mlafix.yield %true : i1
+  } do {
+    mlafix.yield %row : index
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.ragged_forall (%seg, %row) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
+    // expected-error @below {{expected only scalar reads in the predicate of a ragged grid, got a row}}
+    %v = mlafix.load %x[%seg, %seg] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+    %true = arith.constant true
+    mlafix.yield %true : i1
+  } do {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.ragged_forall (%seg, %row) in (%lens, %n) : memref<?xi32, strided<[?], offset: ?>> where {
+    %zero = arith.constant 0.0 : f32
+    // expected-error @below {{expected only scalar reads in the predicate of a ragged grid, got a write}}
+    mlafix.store %zero, %out[%seg, %seg, %seg] : f32, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+    %true = arith.constant true
+    mlafix.yield %true : i1
+  } do {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected 2 indices for a row of 'x', got 1}}
+    %s = mlafix.load_state %x[%t] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected 2 indices for an element of 'lse', got 1}}
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected a row of 'x' along dim "D", got "E"}}
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"E", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected an lse of f32, got 'bf16'}}
+    %s = mlafix.load_state %x[%t, %h] lse %x[%h, %t, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> !mlafix.state<"D", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.identity : !mlafix.state<"D", e>
+    // expected-error @below {{expected a payload, an lse or both to store to, got neither}}
+    mlafix.store_state %s : !mlafix.state<"D", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.identity : !mlafix.state<"D", e>
+    // expected-error @below {{expected 'x' to be writable to store to it, got access "read"}}
+    mlafix.store_state %s to %x[%t, %h] : !mlafix.state<"D", e>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %counts: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "write"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.identity : !mlafix.state<"b", e>
+    // expected-error @below {{expected a payload of floats, got 'i32'}}
+    mlafix.store_state %s to %counts[] : !mlafix.state<"b", e>, memref<?xi32, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %a = mlafix.identity : !mlafix.state<"D", e>
+    // expected-note @below {{prior use here}}
+    %b = mlafix.identity : !mlafix.state<"D", 2>
+    // expected-error @below {{use of value '%b' expects different type than prior uses: '!mlafix.state<"D", e>' vs '!mlafix.state<"D", 2>'}}
+    %m = mlafix.merge %a, %b : !mlafix.state<"D", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected 1 or more operands, but found 0}}
+    %m = "mlafix.merge"() : () -> !mlafix.state<"D", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.identity : !mlafix.state<"D", e>
+    // expected-error @below {{expected the same dim on both sides, got "D" and "E"}}
+    %r = mlafix.rebase %s : !mlafix.state<"D", e> -> !mlafix.state<"E", 2>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected base e or 2, got 10}}
+    %s = mlafix.identity : !mlafix.state<"D", 10>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected base e or 2, got ten}}
+    %s = mlafix.identity : !mlafix.state<"D", ten>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected a dim of at least 1, got 0}}
+    %s = mlafix.identity : !mlafix.state<0, e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected a dim: a name in quotes or a size}}
+    %s = mlafix.identity : !mlafix.state<D, e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected a dim's name or size, got an empty name}}
+    %s = mlafix.identity : !mlafix.state<"", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected 2 indices for a row of 'x', got 1}}
+    %v = mlafix.load %x[%t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected 'f32' for elements of type 'bf16', got 'i32'}}
+    %v = mlafix.load %x[%t, %h, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> i32
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %zero = arith.constant 0 : i32
+    // expected-error @below {{expected a predicate beside the 'else' value, got none}}
+    %v = mlafix.load %lens[%t] else %zero : memref<?xi32, strided<[?], offset: ?>> -> i32
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected the last dim of 'lens' to have stride 1 (N12), got}}
+    %v = mlafix.load %lens[] : memref<?xi32, strided<[?], offset: ?>> -> tensor<?xi32, #mlafix.dim<"b">>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %m = memref.alloca() : memref<4xf32>
+    // expected-error @below {{expected the source to be an argument of the kernel, got another value}}
+    %v = mlafix.load %m[%t] : memref<4xf32> -> f32
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %zero = arith.constant 0 : i32
+    // expected-error @below {{expected 'f32' for elements of type 'bf16', got 'i32'}}
+    mlafix.store %zero, %out[%t, %h, %h] : i32, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected an argument of the kernel with 'mlafix.optional', got another value}}
+    %p = mlafix.present %x : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %v = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+    %i = arith.cmpf oeq, %v, %v : tensor<?xf32, #mlafix.dim<"D">>
+    // expected-error @below {{expected a row of f32 or i32, got 'i1'}}
+    %r = mlafix.reduce max %i : tensor<?xi1, #mlafix.dim<"D">>
+  }
+}
+
+// -----
+
+// expected-error @below {{expected a power of two of lanes, at most 1024, got 3}}
+#l = #mlafix.layout<lanes = 3, packs = 1, pack = 8, rows = 1>
+
+// -----
+
+// expected-error @below {{expected a power of two of elements in a pack, got 6}}
+#l = #mlafix.layout<lanes = 4, packs = 1, pack = 6, rows = 1>
+
+// -----
+
+// expected-error @below {{expected at least one pack and one row, got packs = 0, rows = 1}}
+#l = #mlafix.layout<lanes = 4, packs = 0, pack = 8, rows = 1>
+
+// -----
+
+// expected-error @below {{expected at most 1024 threads in a block, got lanes * rows = 2048}}
+#l = #mlafix.layout<lanes = 32, packs = 1, pack = 8, rows = 64>
