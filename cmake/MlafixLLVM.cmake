@@ -38,7 +38,7 @@ if(MLAFIX_STATIC_LLVM)
       MLIRMathDialect MLIRMathToLLVM MLIRMathTransforms MLIRMemRefDialect MLIRNVVMDialect MLIRNVVMToLLVM
       MLIRNVVMToLLVMIRTranslation MLIROptLib MLIRPass MLIRReconcileUnrealizedCasts MLIRSCFDialect MLIRSCFToControlFlow
       MLIRSCFTransforms MLIRSideEffectInterfaces MLIRSupport MLIRTensorDialect MLIRTransformUtils MLIRTransforms
-      MLIRTranslateLib MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorTransforms
+      MLIRTranslateLib MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorToLLVMPass MLIRVectorTransforms
       MLIRTargetLLVMIRExport MLIRGPUToNVVMTransforms)
   function(_mlafix_strip_dylibs target seen)
     if(NOT TARGET ${target})
