@@ -348,10 +348,11 @@ TEST_F(CudaCheck, deep_checks_find_a_tensor_past_its_allocation) {
 
 TEST_F(CudaCheck, deep_checks_find_device_memory_given_to_the_cpu) {
   call = AddBiasCall(8);
-  know(call.in(), 4096, 1);
+  size_t size = call.inData.size() * 4;
+  know(call.in(), size, 1);
   expectWrongDeep({"\"in\"", "expected memory of the cpu", "cuda:1"});
   EXPECT_TRUE(call.isUntouched());
-  know(call.in(), 4096, 1, runtime::cuda::memoryTypeDevice, 1); // managed
+  know(call.in(), size, 1, runtime::cuda::memoryTypeDevice, 1); // managed
   call.launch(kernel, nullptr, MLAFIX_LAUNCH_DEEP_CHECKS);
   EXPECT_TRUE(call.isDone());
 }

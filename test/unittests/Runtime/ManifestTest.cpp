@@ -21,6 +21,11 @@ struct Spoilt {
   std::vector<std::string> words;
 };
 
+/// Names it in test reports.
+void PrintTo(const Spoilt &spoilt, std::ostream *stream) {
+  *stream << spoilt.name;
+}
+
 json &arg(json &kernel, int i) { return kernel["args"][i]; }
 json &cpuVariant(json &kernel) { return kernel["code"][0]["variants"][0]; }
 json &gpuVariant(json &kernel) { return kernel["code"][1]["variants"][0]; }
