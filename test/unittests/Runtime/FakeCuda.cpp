@@ -175,6 +175,9 @@ CUresult record(CUfunction function, unsigned grid, unsigned block,
   std::lock_guard<std::mutex> lock(fake().mutex);
   if (fake().launchResult != cuda::success)
     return fake().launchResult;
+  ++fake().numLaunches;
+  if (!fake().keepLaunches)
+    return cuda::success;
   auto &kernel = *reinterpret_cast<FakeCuda::Kernel *>(function);
   FakeCuda::Launch launch;
   launch.entry = kernel.entry;

@@ -58,7 +58,11 @@ public:
   std::set<std::string> missingEntries;
   runtime::CUresult launchResult = runtime::cuda::success;
 
+  /// False: only count launches, and so allocate nothing for them.
+  bool keepLaunches = true;
+
   /// Learnt from the runtime.
+  int numLaunches = 0;
   std::vector<Launch> launches;
   std::vector<std::string> loads;
   int unloads = 0, retains = 0, pushes = 0, pops = 0;
