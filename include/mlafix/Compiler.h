@@ -31,8 +31,14 @@ enum class Emit {
   Unit,   ///< a unit file: any number of kernels, bindings and targets
 };
 
-/// Where PTX is assembled. See lib/Target/Assembler.h for the search.
-enum class AssemblerKind { Any, NvJitLink, Ptxas, None };
+/// Where PTX is assembled; lib/Target/Assembler.h says where each is looked
+/// for.
+enum class AssemblerKind {
+  Any,       ///< ptxas, else nvJitLink
+  NvJitLink, ///< in process: fast, but the code takes more registers
+  Ptxas,     ///< a process of its own: slow, and the better code
+  None,      ///< nowhere: units hold PTX only
+};
 
 /// Values for a kernel's upper-case names: {{"H", "128"}, {"T", "bf16"}}.
 using Bindings = std::vector<std::pair<std::string, std::string>>;

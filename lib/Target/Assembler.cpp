@@ -151,24 +151,24 @@ mlafix::target::findAssemblers(AssemblerKind kind, StringRef ptxasPath) {
   if (ptxas && !ptxasPath.empty())
     if (Error error = addNamed(openPtxas(ptxasPath), "--ptxas", program))
       return error;
+  if (std::string path = environment("MLAFIX_PTXAS"); ptxas && !path.empty())
+    if (Error error = addNamed(openPtxas(path), "MLAFIX_PTXAS", program))
+      return error;
   if (std::string path = environment("MLAFIX_NVJITLINK");
       nvJitLink && !path.empty())
     if (Error error =
             addNamed(openNvJitLink(path), "MLAFIX_NVJITLINK", library))
       return error;
-  if (std::string path = environment("MLAFIX_PTXAS"); ptxas && !path.empty())
-    if (Error error = addNamed(openPtxas(path), "MLAFIX_PTXAS", program))
-      return error;
   // Searching costs a few file look-ups: once a process is enough, and not at
   // all if something was named.
   if (!result.empty())
     return result;
-  if (nvJitLink) {
-    static Assembler *found = findNvJitLink();
-    add(found);
-  }
   if (ptxas) {
     static Assembler *found = findPtxas();
+    add(found);
+  }
+  if (nvJitLink) {
+    static Assembler *found = findNvJitLink();
     add(found);
   }
   return result;

@@ -55,11 +55,12 @@ struct Options {
       "assembler",
       cl::desc("Where PTX is assembled (default: the first found):"),
       cl::init(AssemblerKind::Any),
-      cl::values(
-          clEnumValN(AssemblerKind::Any, "any", "nvJitLink, else ptxas"),
-          clEnumValN(AssemblerKind::NvJitLink, "nvjitlink", "in process"),
-          clEnumValN(AssemblerKind::Ptxas, "ptxas", "by a ptxas process"),
-          clEnumValN(AssemblerKind::None, "none", "nowhere: PTX only")),
+      cl::values(clEnumValN(AssemblerKind::Any, "any", "ptxas, else nvJitLink"),
+                 clEnumValN(AssemblerKind::NvJitLink, "nvjitlink",
+                            "in process: fast, but takes more registers"),
+                 clEnumValN(AssemblerKind::Ptxas, "ptxas",
+                            "by a process: the better code"),
+                 clEnumValN(AssemblerKind::None, "none", "nowhere: PTX only")),
       cl::cat(category)};
   cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
                              cl::desc("A ptxas to prefer to all else"),
