@@ -9,6 +9,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
@@ -16,6 +17,13 @@ StringRef mlafix::getTarget(Operation *op) {
   auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
   auto target = module ? module->getAttrOfType<StringAttr>(kTargetAttr) : StringAttr();
   return target ? target.getValue() : StringRef();
+}
+
+int64_t mlafix::getThreadsPerMultiprocessor(StringRef target) {
+  return llvm::StringSwitch<int64_t>(target)
+      .Case("sm_75", 1024)
+      .Cases({"sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121"}, 1536)
+      .Default(2048);
 }
 
 DictionaryAttr mlafix::makeAlignGuard(MLIRContext *context, ArrayRef<int64_t> args, int64_t bytes) {

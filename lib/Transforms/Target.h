@@ -25,6 +25,9 @@ llvm::StringRef getTarget(mlir::Operation *op);
 /// Whether `target` names a GPU.
 inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 
+/// Threads that a multiprocessor of the GPU `target` holds at once (CUDA programming guide, technical specifications per compute capability).
+int64_t getThreadsPerMultiprocessor(llvm::StringRef target);
+
 /// Builds the guards of a variant and answers what they promise.
 mlir::DictionaryAttr makeAlignGuard(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> args, int64_t bytes);
 mlir::DictionaryAttr makeMaxRowsGuard(mlir::MLIRContext *context, int64_t value);

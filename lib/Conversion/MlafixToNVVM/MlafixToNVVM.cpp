@@ -135,6 +135,12 @@ private:
     function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
     function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                       b.getDenseI32ArrayAttr({static_cast<int32_t>(kernel.getLayoutAttr().getThreads()), 1, 1}));
+    // A kernel that holds one pack of each row is all latency: as many warps as a multiprocessor takes hide it, and assemblers differ in
+    // whether they find the 32 registers a thread that this leaves by themselves.
+    LayoutAttr layout = kernel.getLayoutAttr();
+    if (layout.getPacks() == 1 && layout.getPack() > 1)
+      function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                        b.getI32IntegerAttr(getThreadsPerMultiprocessor(getTarget(kernel)) / layout.getThreads()));
     function->setAttr(kVariantAttr, variant);
     Block *entry = function.addEntryBlock(b);
     if (failed(lowerBody(kernel, function, params, entry->getArguments(), kGlobal)))
