@@ -32,13 +32,18 @@ std::string conformance::bindings(int64_t H, int64_t D, Float Type) {
          ",T=" + spelling(Type);
 }
 
-mlafix::Kernel conformance::kernel(const std::string &Name, int64_t H,
-                                   int64_t D, Float Type) {
+mlafix::Kernel conformance::kernel(const std::string &Name,
+                                   const std::string &Bindings) {
   static std::map<std::string, mlafix::Unit> Loaded;
   auto Found = Loaded.find(Name);
   if (Found == Loaded.end())
     Found = Loaded.emplace(Name, mlafix::Unit::load(unitPath(Name))).first;
-  return Found->second.kernel(Name, bindings(H, D, Type));
+  return Found->second.kernel(Name, Bindings);
+}
+
+mlafix::Kernel conformance::kernel(const std::string &Name, int64_t H,
+                                   int64_t D, Float Type) {
+  return kernel(Name, bindings(H, D, Type));
 }
 
 const std::vector<HeadShape> &conformance::headShapes() {

@@ -39,6 +39,7 @@ std::string unitPath(const std::string &Kernel);
 
 /// The specialisation of a kernel; units are loaded once. Throws mlafix::Error
 /// if the unit holds none such.
+mlafix::Kernel kernel(const std::string &Name, const std::string &Bindings);
 mlafix::Kernel kernel(const std::string &Name, int64_t H, int64_t D,
                       Float Type);
 
