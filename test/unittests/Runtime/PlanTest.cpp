@@ -55,6 +55,23 @@ TEST_F(Plan, an_extent_of_zero_is_an_empty_grid) {
   EXPECT_TRUE(fake.launches.empty());
 }
 
+TEST_F(Plan, whole_blocks_get_no_block_more) {
+  call = AddBiasCall(16, cuda(0));
+  EXPECT_EQ(info().grid_x, 2u);
+}
+
+TEST_F(Plan, an_empty_extent_outweighs_a_huge_one) {
+  variant()["geometry"]["extents"] = {
+      {{"value", INT64_MAX}}, {{"value", 3}}, {{"value", 0}}};
+  EXPECT_EQ(info().rows, 0);
+}
+
+TEST_F(Plan, a_ragged_grid_without_inner_rows_is_empty) {
+  variant()["geometry"] = ragged({{"value", 7}}, 8, 4);
+  variant()["geometry"]["inner"] = json::array({{{"value", 0}}});
+  EXPECT_EQ(info().rows, 0);
+}
+
 TEST_F(Plan, no_extents_are_one_row) {
   variant()["geometry"]["extents"] = json::array();
   EXPECT_EQ(info().rows, 1);
