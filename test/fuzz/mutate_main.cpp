@@ -30,6 +30,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/// A fuzzer may say whether its last input was valid: changes then pile up.
+extern "C" __attribute__((weak)) bool mlafixFuzzAccepted();
+
 using Tokens = std::vector<std::string>;
 
 static std::string current;
@@ -92,6 +95,17 @@ public:
     for (const std::string &token : tokens)
       text += token;
     return text;
+  }
+
+  /// Takes a valid input in, in place of an earlier one once there are many.
+  void keep(const std::string &text) {
+    constexpr size_t most = 2000, longest = 1 << 15;
+    if (text.size() > longest)
+      return;
+    if (corpus.size() < most)
+      corpus.push_back(split(text));
+    else
+      corpus[most / 2 + below(most / 2)] = split(text);
   }
 
 private:
@@ -216,11 +230,16 @@ int main(int argc, char **argv) {
     corpus.push_back(split(text));
   }
   Mutator mutator(std::move(corpus), seed);
+  unsigned long valid = 0;
   for (unsigned long i = 1; i <= runs; ++i) {
     alarm(60);
     run(mutator.next());
+    if (mlafixFuzzAccepted && mlafixFuzzAccepted()) {
+      mutator.keep(current);
+      ++valid;
+    }
     if (i % 10000 == 0)
-      std::fprintf(stderr, "%lu inputs\n", i);
+      std::fprintf(stderr, "%lu inputs, %lu valid\n", i, valid);
   }
   std::fprintf(stderr, "%zu files and %lu inputs made from them: no crash\n",
                texts.size(), runs);

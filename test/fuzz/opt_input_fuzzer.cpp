@@ -18,6 +18,11 @@
 
 using namespace mlafix;
 
+static bool accepted = false;
+
+/// Whether the last input was a kernel: the driver goes on from such ones.
+extern "C" bool mlafixFuzzAccepted() { return accepted; }
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view source(reinterpret_cast<const char *>(data), size);
   CompileOptions options;
@@ -28,6 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   // The names that the kernel library uses, odd values for both sizes.
   options.specializations = {{{"H", "3"}, {"D", "24"}, {"T", "bf16"}}};
   CompileResult result = compile(source, "fuzz.mlir", options);
+  accepted = result.ok;
   // A refusal without a reason is a bug too.
   if (!result.ok && result.diagnostics.find("error: ") == std::string::npos) {
     std::fprintf(stderr, "refused without an error: '%s'\n",
