@@ -7,7 +7,15 @@
 
 #include "lib/Target/CpuImage.h"
 
+#include "lib/Target/LLVMIR.h"
+#include "lib/Target/Targets.h"
 #include "mlafix/Compiler.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IRReader/IRReader.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/Target/TargetOptions.h"
 #include "gtest/gtest.h"
 #include <cstring>
 #include <sys/mman.h>
@@ -95,6 +103,45 @@ TEST(CpuImage, names_an_entry_that_is_missing) {
   ASSERT_FALSE(bool(image));
   EXPECT_EQ(llvm::toString(image.takeError()),
             "the CPU code has no function 'third'");
+}
+
+/// Compiles `ir` for a fixed address, as no code of ours is.
+static std::string compileForFixedAddress(const char *ir) {
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic diagnostic;
+  std::unique_ptr<llvm::Module> module =
+      llvm::parseIR({ir, "fixed.ll"}, diagnostic, context);
+  EXPECT_TRUE(module);
+  // Makes the back end known.
+  llvm::consumeError(createTargetMachine(**lookupTarget("x86-64")).takeError());
+  std::string error;
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  std::unique_ptr<llvm::TargetMachine> machine(
+      llvm::TargetRegistry::lookupTarget(triple, error)
+          ->createTargetMachine(triple, "x86-64", "", {}, llvm::Reloc::Static,
+                                llvm::CodeModel::Small));
+  module->setTargetTriple(triple);
+  module->setDataLayout(machine->createDataLayout());
+  llvm::Expected<std::string> object =
+      generateCode(*module, *machine, /*assembly=*/false);
+  EXPECT_TRUE(bool(object));
+  return *object;
+}
+
+TEST(CpuImage, refuses_an_absolute_address) {
+  std::string object = compileForFixedAddress(R"(
+@table = internal constant [2 x i64] [i64 5, i64 6]
+define void @k(ptr %params, i64 %begin, i64 %end) nounwind {
+  %p = getelementptr i64, ptr @table, i64 %begin
+  %x = load i64, ptr %p
+  store i64 %x, ptr %params
+  ret void
+})");
+  llvm::Expected<CpuImage> image = linkCpuImage(object, {"k"});
+  ASSERT_FALSE(bool(image));
+  std::string message = llvm::toString(image.takeError());
+  EXPECT_EQ(message.find("expected relocations relative to the code, got "), 0u)
+      << message;
 }
 
 TEST(CpuImage, refuses_what_is_no_object) {
