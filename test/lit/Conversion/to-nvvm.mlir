@@ -1,0 +1,39 @@
+// The kernel ABI: a pointer per tensor, and only the sizes and strides that are dynamic and used; no pointer is noalias (N11).
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix-to-nvvm)" | FileCheck %s
+
+!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[1], offset: ?>>
+
+// CHECK-LABEL: llvm.func @k_fast(
+// CHECK-SAME: %[[OUT:[a-z0-9]*]]: !llvm.ptr<1>, %[[N:[a-z0-9]*]]: i64, %[[S:[a-z0-9]*]]: i64, %[[X:[a-z0-9]*]]: !llvm.ptr<1>, %[[XS:[a-z0-9]*]]: i64, %[[L:[a-z0-9]*]]: !llvm.ptr<1>, %[[F:[a-z0-9]*]]: f32, %[[FLAG:[a-z0-9]*]]: i8)
+// CHECK-SAME: mlafix.variant = {dependent_launch = false, entry = "k_fast"
+// CHECK-SAME: params = [{arg = 0 : i64, kind = "pointer"}, {arg = 0 : i64, dim = 0 : i64, kind = "size"}, {arg = 0 : i64, dim = 0 : i64, kind = "stride"}, {arg = 1 : i64, kind = "pointer"}, {arg = 1 : i64, dim = 0 : i64, kind = "stride"}, {arg = 2 : i64, kind = "pointer"}, {arg = 3 : i64, kind = "scalar"}, {arg = 4 : i64, kind = "scalar"}]
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 16 : i32, nvvm.reqntid = array<i32: 128, 1, 1>
+// CHECK-NOT: noalias
+mlafix.kernel @k(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+    %lse: !col {mlafix.dims = ["n"], mlafix.access = "write", mlafix.optional},
+    %factor: f32, %flag: i1, %unused: i32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    // Offsets are products and sums of 64 bits (N13).
+    // CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %[[XS]] : i64
+    // CHECK: %[[OFFSET:.*]] = arith.addi %[[ROW]], %{{.*}} : i64
+    // CHECK: %[[PTR:.*]] = llvm.getelementptr %[[X]][%[[OFFSET]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
+    // CHECK: llvm.load %[[PTR]] {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+    %v = mlafix.load %x[%t] : !rows -> tensor<64xf32, #mlafix.dim<64>>
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"
+    %r = math.rsqrt %factor : f32
+    // CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"
+    %e = math.exp %v : tensor<64xf32, #mlafix.dim<64>>
+    %s = mlafix.splat %r : f32 -> tensor<64xf32, #mlafix.dim<64>>
+    %y = arith.mulf %e, %s : tensor<64xf32, #mlafix.dim<64>>
+    mlafix.store %y, %out[%t] : tensor<64xf32, #mlafix.dim<64>>, !rows
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.lg2.approx.f"
+    %log = math.log %factor : f32
+    // CHECK: llvm.icmp "ne" %[[L]]
+    mlafix.store %log, %lse[%t] if %flag : f32, !col
+  }
+}

@@ -1,0 +1,28 @@
+// What cannot be shared out says so where it stands.
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_80},mlafix.kernel(mlafix-distribute))"
+
+!rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
+mlafix.kernel @constant(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected a constant row whose elements are all one value, got different elements}}
+    %v = arith.constant dense<[0.0, 1.0, 2.0, 3.0]> : tensor<4xf32, #mlafix.dim<4>>
+    mlafix.store %v, %x[%t] : tensor<4xf32, #mlafix.dim<4>>, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
+mlafix.kernel @element(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> tensor<4xf32, #mlafix.dim<4>>
+    // expected-error @below {{expected an elementwise op, a load, a store, a reduction, a splat or control flow on a row, got 'tensor.extract'}}
+    %e = tensor.extract %v[%c0] : tensor<4xf32, #mlafix.dim<4>>
+    %s = mlafix.splat %e : f32 -> tensor<4xf32, #mlafix.dim<4>>
+    mlafix.store %s, %x[%t] : tensor<4xf32, #mlafix.dim<4>>, !rows
+  }
+}

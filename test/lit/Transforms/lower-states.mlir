@@ -1,0 +1,122 @@
+// States become a maximum, a sum and an accumulator; the contract's numbers name what each line is for.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-states),canonicalize,cse)" --split-input-file | FileCheck %s
+
+!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!state = !mlafix.state<"D", e>
+
+// CHECK-LABEL: @merge
+mlafix.kernel @merge(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %out_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+    %lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"}, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  // CHECK-DAG: %[[NEGINF:.*]] = arith.constant 0xFF800000 : f32
+  // CHECK-DAG: %[[INF:.*]] = arith.constant 0x7F800000 : f32
+  // CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+  // CHECK-DAG: %[[NEGZERO:.*]] = arith.constant -0.000000e+00 : f32
+  // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+  // CHECK-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
+  // CHECK-DAG: %[[LN2:.*]] = arith.constant 0.693147182 : f32
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // An excluded row is not read (N5): its lse is -inf, its payload is never looked at.
+    // CHECK: %[[ACC0:.*]] = mlafix.load %x[%[[T:.*]], %[[H:.*]]] if %p : memref<{{.*}}> -> tensor<?xf32
+    // CHECK: %[[RAW0:.*]] = mlafix.load %lse[%[[H]], %[[T]]] if %p else %[[NEGINF]]
+    // +inf means empty too (N2).
+    // CHECK: %[[ISINF:.*]] = arith.cmpf oeq, %[[RAW0]], %[[INF]]
+    // CHECK: %[[M0:.*]] = arith.select %[[ISINF]], %[[NEGINF]], %[[RAW0]]
+    %a = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] if %p : !rows, !lses -> !state
+    // CHECK: %[[ACC1:.*]] = mlafix.load %x[%[[H]], %[[T]]] :
+    // CHECK: %[[M1:.*]] = arith.select
+    %b = mlafix.load_state %x[%h, %t] lse %lse[%t, %h] : !rows, !lses -> !state
+    // NaN stays (N6); with both empty the reference is 0 and every weight 2^-inf (N3).
+    // CHECK: %[[MAX:.*]] = arith.maximumf %[[M0]], %[[M1]]
+    // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[MAX]], %[[NEGINF]]
+    // CHECK: %[[REF:.*]] = arith.select %[[EMPTY]], %[[ZERO]], %[[MAX]]
+    // CHECK: %[[D0:.*]] = arith.subf %[[M0]], %[[REF]]
+    // CHECK: %[[E0:.*]] = arith.mulf %[[D0]], %[[LOG2E]]
+    // CHECK: %[[W0:.*]] = math.exp2 %[[E0]]
+    // A payload of weight zero is replaced before it is multiplied (N5), by what addition ignores (N4).
+    // CHECK: %[[DEAD0:.*]] = arith.cmpf oeq, %[[W0]], %[[ZERO]]
+    // CHECK: %[[P0:.*]] = arith.select %[[DEAD0]], %{{.*}}, %[[ACC0]]
+    // CHECK: arith.mulf %{{.*}}, %[[P0]]
+    // CHECK: %[[W1:.*]] = math.exp2
+    // CHECK: %[[P1:.*]] = arith.select %{{.*}}, %{{.*}}, %[[ACC1]]
+    // CHECK: math.fma %{{.*}}, %[[P1]], %{{.*}} : tensor
+    %m = mlafix.merge %a, %b : !state
+    // One division, at the store; an empty result is +0.0 and -inf (N1).
+    // CHECK: arith.divf %[[ONE]], %{{.*}} fastmath<arcp>
+    // CHECK-NOT: arith.divf
+    // CHECK: %[[ROW:.*]] = arith.select %[[EMPTY]]
+    // CHECK: mlafix.store %[[ROW]], %out[%[[T]], %[[H]]] if %p
+    // CHECK: math.log2
+    // CHECK: math.fma %{{.*}}, %[[LN2]], %[[MAX]]
+    // CHECK: %[[LSE:.*]] = arith.select %[[EMPTY]], %[[NEGINF]]
+    // CHECK: mlafix.store %[[LSE]], %out_lse[%[[H]], %[[T]]] if %p
+    mlafix.store_state %m to %out[%t, %h] lse %out_lse[%h, %t] if %p : !state, !rows, !lses
+  }
+}
+
+// -----
+
+!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!state = !mlafix.state<"D", e>
+
+// A running merge carries three values through scf.for, and divides once.
+// CHECK-LABEL: @running
+mlafix.kernel @running(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+    %lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"}, %k: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    // CHECK: %[[R:.*]]:3 = scf.for {{.*}} iter_args(%[[M:.*]] = %{{.*}}, %[[S:.*]] = %{{.*}}, %[[A:.*]] = %{{.*}}) -> (f32, f32, tensor<?xf32, #mlafix.dim<"D">>)
+    // CHECK-NOT: arith.divf
+    // CHECK: scf.yield %{{.*}}, %{{.*}}, %{{.*}} : f32, f32, tensor
+    %r = scf.for %i = %c0 to %k step %c1 iter_args(%acc = %e) -> (!state) {
+      %s = mlafix.load_state %x[%t, %i] lse %lse[%i, %t] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %s : !state
+      scf.yield %m : !state
+    }
+    // CHECK: arith.divf
+    mlafix.store_state %r to %out[%t, %c0] : !state, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!state = !mlafix.state<"D", e>
+
+// CHECK-LABEL: @select_and_rebase
+mlafix.kernel @select_and_rebase(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %out_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+    %lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"}, %p: i1, %q: i1) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %a = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : !rows, !lses -> !state
+    %b = mlafix.load_state %x[%h, %t] lse %lse[%t, %h] : !rows, !lses -> !state
+    // A select of states is a select of each part (two here: the sums are both one).
+    // CHECK: %[[MAX:.*]] = arith.select %p, %{{.*}}, %{{.*}} : f32
+    // CHECK: arith.select %p, %{{.*}}, %{{.*}} : tensor
+    %s = arith.select %p, %a, %b : !state
+    // A NaN sum does not outlive its state.
+    // CHECK: arith.select %q, %{{.*}}, %{{.*}} : f32
+    // CHECK: %[[MASKED:.*]] = arith.select %q, %[[MAX]]
+    %m = mlafix.mask %s, %q : !state
+    // lse_2 = lse_e * log2(e) (N8)
+    // CHECK: arith.mulf %[[MASKED]], %{{.*}} : f32
+    %r = mlafix.rebase %m : !state -> !mlafix.state<"D", 2>
+    mlafix.store_state %r to %out[%t, %h] lse %out_lse[%h, %t] : !mlafix.state<"D", 2>, !rows, !lses
+  }
+}

@@ -1,0 +1,14 @@
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" 2>&1 | FileCheck %s
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout)" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-distribute))" 2>&1 | FileCheck %s --check-prefix=DISTRIBUTE
+// TARGET: error: expected a target to plan layouts for, got none
+// DISTRIBUTE: error: expected a kernel with a layout, got one that mlafix-plan-layout has not seen
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: [[@LINE+1]]:10: error: expected dim "D" to be bound to a size before layouts are planned, got a name
+    %v = mlafix.load %x[%t] : memref<?x?xf32, strided<[?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+    mlafix.store %v, %x[%t] : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?xf32, strided<[?, 1], offset: ?>>
+  }
+}

@@ -1,0 +1,221 @@
+// One layout per variant, written on the kernel: packs as wide as 16 bytes that divide D, and a variant without guards.
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
+
+// CHECK-LABEL: @d128_bf16_bf16_fast
+// CHECK-SAME: max_rows", value = 134217727 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
+// CHECK-LABEL: @d128_bf16_bf16_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d128_bf16_bf16(
+    %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<128xf32, #mlafix.dim<128>>
+    mlafix.store %v, %out[%t, %h] : tensor<128xf32, #mlafix.dim<128>>, memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d96_bf16_bf16_fast
+// CHECK-SAME: max_rows", value = 536870911 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 3, pack = 8, rows = 32>
+// CHECK-LABEL: @d96_bf16_bf16_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d96_bf16_bf16(
+    %out: memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<96xf32, #mlafix.dim<96>>
+    mlafix.store %v, %out[%t, %h] : tensor<96xf32, #mlafix.dim<96>>, memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d192_f16_f16_fast
+// CHECK-SAME: max_rows", value = 268435455 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 3, pack = 8, rows = 16>
+// CHECK-LABEL: @d192_f16_f16_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d192_f16_f16(
+    %out: memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>> -> tensor<192xf32, #mlafix.dim<192>>
+    mlafix.store %v, %out[%t, %h] : tensor<192xf32, #mlafix.dim<192>>, memref<?x16x192xf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d512_bf16_bf16_fast
+// CHECK-SAME: max_rows", value = 67108863 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 2, pack = 8, rows = 4>
+// CHECK-LABEL: @d512_bf16_bf16_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d512_bf16_bf16(
+    %out: memref<?x16x512xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x512xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x512xbf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x512xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x512xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<512xf32, #mlafix.dim<512>>
+    mlafix.store %v, %out[%t, %h] : tensor<512xf32, #mlafix.dim<512>>, memref<?x16x512xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d576_bf16_bf16_fast
+// CHECK-SAME: max_rows", value = 67108863 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 3, pack = 8, rows = 4>
+// CHECK-LABEL: @d576_bf16_bf16_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d576_bf16_bf16(
+    %out: memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<576xf32, #mlafix.dim<576>>
+    mlafix.store %v, %out[%t, %h] : tensor<576xf32, #mlafix.dim<576>>, memref<?x16x576xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d128_f32_f32_fast
+// CHECK-SAME: max_rows", value = 67108863 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 4>
+// CHECK-LABEL: @d128_f32_f32_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d128_f32_f32(
+    %out: memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>> -> tensor<128xf32, #mlafix.dim<128>>
+    mlafix.store %v, %out[%t, %h] : tensor<128xf32, #mlafix.dim<128>>, memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d128_bf16_f32_fast
+// CHECK-SAME: max_rows", value = 67108863 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 4>
+// CHECK-LABEL: @d128_bf16_f32_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d128_bf16_f32(
+    %out: memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<128xf32, #mlafix.dim<128>>
+    mlafix.store %v, %out[%t, %h] : tensor<128xf32, #mlafix.dim<128>>, memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d3_bf16_bf16_fast
+// CHECK-SAME: max_rows", value = 536870911 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 1, pack = 1, rows = 32>
+// CHECK-LABEL: @d3_bf16_bf16_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d3_bf16_bf16(
+    %out: memref<?x16x3xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x3xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x3xbf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x3xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x3xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<3xf32, #mlafix.dim<3>>
+    mlafix.store %v, %out[%t, %h] : tensor<3xf32, #mlafix.dim<3>>, memref<?x16x3xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d1_f32_f32_fast
+// CHECK-SAME: max_rows", value = 2147483647 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 128>
+// CHECK-LABEL: @d1_f32_f32_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d1_f32_f32(
+    %out: memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>> -> tensor<1xf32, #mlafix.dim<1>>
+    mlafix.store %v, %out[%t, %h] : tensor<1xf32, #mlafix.dim<1>>, memref<?x16x1xf32, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @d7168_bf16_bf16_fast
+// CHECK-SAME: max_rows", value = 4194303 : i64
+// CHECK-SAME: layout = #mlafix.layout<lanes = 512, packs = 2, pack = 8, rows = 1>
+// CHECK-LABEL: @d7168_bf16_bf16_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
+mlafix.kernel @d7168_bf16_bf16(
+    %out: memref<?x16x7168xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x7168xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x7168xbf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x7168xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x7168xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<7168xf32, #mlafix.dim<7168>>
+    mlafix.store %v, %out[%t, %h] : tensor<7168xf32, #mlafix.dim<7168>>, memref<?x16x7168xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+// The guards name the arguments moved in packs, and the module learns its target and the kernel's signature.
+// CHECK: module attributes {
+// CHECK-SAME: mlafix.signature = {aliases = {{\[}}[0, 1]{{\]}}
+// CHECK-SAME: name = "signature"
+// CHECK-SAME: mlafix.target = "sm_90"
+// CHECK: guards = [{args = [0, 1], bytes = 16 : i64, kind = "align"}, {kind = "max_rows", value = 134217727 : i64}]
+mlafix.kernel @signature(
+    %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<128xf32, #mlafix.dim<128>>
+    mlafix.store %v, %out[%t, %h] : tensor<128xf32, #mlafix.dim<128>>, memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}

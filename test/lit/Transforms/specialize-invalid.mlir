@@ -1,0 +1,27 @@
+// What cannot be bound says what could.
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,T=f16,Q=3})" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=T=f16})" 2>&1 | FileCheck %s --check-prefix=NODIM
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8})" 2>&1 | FileCheck %s --check-prefix=NODTYPE
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=f16,T=f16})" 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=0,T=f16})" 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,T=float})" 2>&1 | FileCheck %s --check-prefix=DTYPE
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,T=i32})" 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D})" 2>&1 | FileCheck %s --check-prefix=FORM
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=n=4,D=8,T=f16})" 2>&1 | FileCheck %s --check-prefix=LOWER
+
+// UNKNOWN: error: expected a name of kernel 'k' to bind ('D', 'T'), got 'Q'
+// NODIM: error: expected a size for dim 'D' of kernel 'k', got no binding of it
+// NODTYPE: error: expected a dtype for 'T' of kernel 'k', got no binding of it
+// SIZE: error: expected a positive integer for dim 'D', got 'f16'
+// ZERO: error: expected a positive integer for dim 'D', got '0'
+// DTYPE: error: expected one of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool for dtype 'T', got 'float'
+// KIND: error: expected a dtype that is 'f32' in the body for 'T', got i32
+// FORM: error: expected a binding NAME=VALUE, got 'D'
+// LOWER: error: expected a name of kernel 'k' to bind ('D', 'T'), got 'n'
+
+mlafix.kernel @k(%x: memref<?x?xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.dtype = "T", mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xbf16, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+  }
+}
