@@ -249,7 +249,7 @@ def Mlafix_MaskOp : Mlafix_Op<"mask", [Pure, AllTypesMatch<["state", "result"]>]
     is not read (N5).
 
     ```mlir
-    %live = mlafix.mask %s, %p : !mlafix.state<"D", e>
+    %masked = mlafix.mask %s, %p : !mlafix.state<"D", e>
     ```
   }];
   let arguments = (ins Mlafix_StateType:$state, I1:$predicate);
@@ -265,7 +265,7 @@ def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
     lse_2 = lse_e * log2(e). The payload does not change; empty stays empty.
 
     ```mlir
-    %t = mlafix.rebase %s : !mlafix.state<"D", e> -> !mlafix.state<"D", 2>
+    %r = mlafix.rebase %s : !mlafix.state<"D", e> -> !mlafix.state<"D", 2>
     ```
   }];
   let arguments = (ins Mlafix_StateType:$state);
@@ -315,7 +315,7 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
 
     ```mlir
     %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
-    %len = mlafix.load %lens[%b] if %p else %one : memref<?xi32, strided<[1], offset: ?>> -> i32
+    %len = mlafix.load %lens[%i] if %p else %zero : memref<?xi32, strided<[1], offset: ?>> -> i32
     ```
   }];
   let arguments = (ins

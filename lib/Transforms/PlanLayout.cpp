@@ -10,9 +10,10 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <map>
 
 namespace mlafix {
 #define GEN_PASS_DEF_PLANLAYOUTPASS
@@ -34,7 +35,7 @@ constexpr int64_t kCpuPack = 16;      // floats a CPU lane works on at once
 /// What a layout depends on.
 struct RowShape {
   llvm::SmallSetVector<int64_t, 4> sizes;         // of the row tiles
-  llvm::MapVector<int64_t, int64_t> elementBytes; // of the arguments moved as rows, by index
+  std::map<int64_t, int64_t> elementBytes;        // of the arguments moved as rows, by index
   bool isRagged = false;
 
   int64_t widest() const {
@@ -145,7 +146,7 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
   int64_t pack = choosePack(*shape, kAccessBytes / shape->widest());
   LayoutAttr layout = chooseLayout(context, *shape, pack);
   SmallVector<Attribute> guards;
-  llvm::MapVector<int64_t, SmallVector<int64_t>> byAlignment;
+  std::map<int64_t, SmallVector<int64_t>> byAlignment;
   for (auto [index, bytes] : shape->elementBytes)
     if (pack > 1)
       byAlignment[pack * bytes].push_back(index);

@@ -1,6 +1,7 @@
 # What the .mlir tests may use: see "Substitutions" and "Features" below.
 import os
 import subprocess
+import sys
 
 import lit.formats
 
@@ -18,6 +19,8 @@ def tool(name):
 # Substitutions. FileCheck, not, split-file and llvm-readelf are LLVM's own, found on PATH.
 config.substitutions.append(("%mlafix-opt", tool("mlafix-opt")))
 config.substitutions.append(("%mlafix-run", tool("mlafix-run")))
+config.substitutions.append(("%docs", os.path.join(config.mlafix_source, "docs")))
+config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%kernels", os.path.join(config.mlafix_source, "kernels")))
 config.environment["PATH"] = os.pathsep.join([config.llvm_tools, os.environ["PATH"]])
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"

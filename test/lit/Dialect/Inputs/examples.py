@@ -1,0 +1,52 @@
+"""Prints every ```mlir example of docs/Dialect.md as a module of its own, separated for --split-input-file.
+
+Whole kernels stand as they are; a few ops get a kernel around them whose values have the names that the examples use; a type or an
+attribute becomes an attribute of a module.
+"""
+
+import re
+import sys
+
+AROUND = """
+!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+mlafix.kernel @example(
+    %out: !rows {{mlafix.dims = ["n", "H", "D"], mlafix.access = "write"}},
+    %out_lse: !lses {{mlafix.dims = ["H", "n"], mlafix.access = "write", mlafix.optional}},
+    %x: !rows {{mlafix.dims = ["n", "H", "D"], mlafix.access = "update"}},
+    %lse: !lses {{mlafix.dims = ["H", "n"], mlafix.access = "update"}},
+    %lens: memref<?xi32, strided<[1], offset: ?>> {{mlafix.dims = ["b"], mlafix.access = "read"}},
+    %p: i1, %live: i1, %one: f32, %zero: i32, %i: index) {{
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t, %h) in (%n, %n) {{
+{before}{example}
+  }}
+}}
+"""
+STATES = "".join(f'    %{name} = mlafix.identity : !mlafix.state<"D", e>\n' for name in "abcs")
+ROW = '    %row = mlafix.load %x[%t, %h] : !rows -> tensor<?xf32, #mlafix.dim<"D">>\n'
+
+
+def wrap(example):
+    if "mlafix.kernel" in example:
+        return example
+    if re.match(r"[!#]|tensor", example):
+        return "\n".join(f"module attributes {{test.example = {line}}} {{}}\n// -----" for line in example.splitlines())
+    before = STATES
+    if "= mlafix.load %x" in example:
+        return AROUND.format(before=before, example=example)
+    # What an example defines, its surroundings do not.
+    defined = re.findall(r"^\s*%(\w+) =", example, re.M)
+    before = "\n".join(line for line in before.splitlines() if line.split()[0][1:] not in defined) + "\n"
+    return AROUND.format(before=before + ROW, example=example)
+
+
+text = open(sys.argv[1], encoding="utf-8").read()
+examples = re.findall(r"```mlir\n(.*?)```", text, re.S)
+ops = set(re.findall(r"^### `mlafix\.(\w+)`", text, re.M))
+shown = set(re.findall(r"mlafix\.(\w+)", "\n".join(examples)))
+if ops - shown:
+    sys.exit(f"expected an example of every op, got none of {sorted(ops - shown)}")
+print(f"// {len(ops)} ops, {len(examples)} examples")
+print("\n// -----\n".join(wrap(example.strip("\n")) for example in examples))
