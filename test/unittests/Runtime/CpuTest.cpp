@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 #include <sys/wait.h>
 #include <thread>
@@ -244,32 +246,77 @@ TEST(ThreadPool, small_jobs_stay_on_the_callers_thread) {
   EXPECT_EQ(seen.calls, 1);
 }
 
-TEST(ThreadPool, several_threads_take_part) {
-  // In a child, where the pool is new and its size can be chosen.
+/// Runs `body` in a child, where the pool is new and has `threads` threads, and
+/// expects it to return true.
+template <typename Body> void inFreshPool(const char *threads, Body body) {
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(30);
-    setenv("MLAFIX_NUM_THREADS", "3", 1);
+    alarm(30); // a hang must not outlive the test
+    setenv("MLAFIX_NUM_THREADS", threads, 1);
     runtime::reloadEnvironmentForTesting();
-    struct Meeting {
-      std::atomic<int> arrived{0};
-    } meeting;
-    // Each of three rows waits until three threads have come.
-    runtime::parallelFor(
-        3, 1,
-        [](void *context, int64_t begin, int64_t end) {
-          auto &arrived = static_cast<Meeting *>(context)->arrived;
-          arrived += static_cast<int>(end - begin);
-          while (arrived < 3)
-            std::this_thread::yield();
-        },
-        &meeting);
-    _exit(meeting.arrived == 3 ? 0 : 1);
+    _exit(body() ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+/// Threads of this process.
+long countThreads() {
+  namespace fs = std::filesystem;
+  return std::distance(fs::directory_iterator("/proc/self/task"),
+                       fs::directory_iterator());
+}
+
+TEST(ThreadPool, small_jobs_start_no_thread) {
+  inFreshPool("3", [] {
+    auto nothing = [](void *, int64_t, int64_t) {};
+    long before = countThreads();
+    runtime::parallelFor(64, 64, nothing, nullptr);
+    long small = countThreads();
+    runtime::parallelFor(65, 64, nothing, nullptr);
+    return small == before && countThreads() == before + 2;
+  });
+}
+
+TEST(ThreadPool, several_threads_take_part) {
+  inFreshPool("3", [] {
+    // Each of three rows waits until three threads have come.
+    std::atomic<int> arrived{0};
+    runtime::parallelFor(
+        3, 1,
+        [](void *context, int64_t begin, int64_t end) {
+          auto &arrived = *static_cast<std::atomic<int> *>(context);
+          arrived += static_cast<int>(end - begin);
+          while (arrived < 3)
+            std::this_thread::yield();
+        },
+        &arrived);
+    return arrived == 3;
+  });
+}
+
+TEST(ThreadPool, returns_when_the_slowest_thread_is_done) {
+  inFreshPool("2", [] {
+    struct State {
+      std::thread::id caller = std::this_thread::get_id();
+      std::atomic<int> begun{0}, done{0};
+    } state;
+    runtime::parallelFor(
+        2, 1,
+        [](void *context, int64_t, int64_t) {
+          auto &state = *static_cast<State *>(context);
+          ++state.begun;
+          while (state.begun < 2)
+            std::this_thread::yield();
+          if (std::this_thread::get_id() != state.caller)
+            std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          ++state.done;
+        },
+        &state);
+    return state.done == 2;
+  });
 }
 
 TEST(ThreadPool, size_follows_the_environment) {

@@ -161,12 +161,14 @@ TEST_F(Cuda, is_prepared_once_in_relaxed_capture_mode) {
 }
 
 TEST_F(Cuda, preparing_from_many_threads_loads_once) {
+  fake.loadMilliseconds = 50; // so that all come while the first one loads
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] { unit.prepare(cuda(0)); });
   for (std::thread &thread : threads)
     thread.join();
   EXPECT_EQ(fake.loads.size(), 1u);
+  EXPECT_EQ(fake.kernels.size(), 2u) << "one per variant";
 }
 
 TEST_F(Cuda, code_that_disagrees_with_the_manifest_is_refused) {

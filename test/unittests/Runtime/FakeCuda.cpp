@@ -9,8 +9,10 @@
 
 #include "CudaCode.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 using namespace mlafix::runtime;
 using namespace mlafix::test;
@@ -132,6 +134,8 @@ CUresult fakeLibraryLoadData(CUlibrary *library, const void *data, int *,
   fake().loadedInRelaxedMode &= fake().captureMode == cuda::captureModeRelaxed;
   if (CUresult result = find(fake().refused, image))
     return result;
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(fake().loadMilliseconds));
   fake().libraries.push_back(
       std::make_unique<FakeCuda::Library>(FakeCuda::Library{image}));
   *library = reinterpret_cast<CUlibrary>(fake().libraries.back().get());

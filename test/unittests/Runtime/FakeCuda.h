@@ -58,6 +58,7 @@ public:
   std::set<std::string> missingEntries;
   runtime::CUresult launchResult = runtime::cuda::success;
 
+  int loadMilliseconds = 0; ///< how long loading an image takes
   /// False: only count launches, and so allocate nothing for them.
   bool keepLaunches = true;
 
