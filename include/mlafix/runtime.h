@@ -372,12 +372,11 @@ typedef enum mlafix_launch_flags {
  * CUDA: enqueued on `stream` (a CUstream or cudaStream_t; NULL is the legacy
  * default stream) of the current context; where no context is current, or one
  * of another device, the device's primary context serves for the call. Once the
- * unit is prepared the call allocates nothing, waits for nothing and is legal in
- * stream capture.
- * Dependent launch: kernels whose code waits for its predecessor are launched
- * with programmatic stream serialization.
- * CPU: `stream` must be NULL; the call returns when the work is done.
- * An empty grid (no rows) launches nothing and succeeds.
+ * unit is prepared the call allocates nothing, waits for nothing and is legal
+ * in stream capture. Dependent launch: kernels whose code waits for its
+ * predecessor are launched with programmatic stream serialization. CPU:
+ * `stream` must be NULL; the call returns when the work is done. An empty grid
+ * (no rows) launches nothing and succeeds.
  *
  * Errors: INVALID_ARGUMENT (the message names the argument, what was expected
  * and what was given), those of mlafix_unit_prepare, DRIVER_ERROR. Nothing is
