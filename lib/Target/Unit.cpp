@@ -61,23 +61,17 @@ static std::string writeManifest(ArrayRef<UnitKernel> kernels,
 }
 
 std::string mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
-  // The offsets are part of the text whose length they follow from: take the
-  // first place for the images that leaves the manifest room. Offsets only grow
-  // with that place, so this ends.
-  uint64_t first = headerSize;
+  // The offsets are part of the text whose length they follow from: try the
+  // first place for the images, and go on to where the text then ends. Larger
+  // offsets never make a shorter text, so this climbs to a place that fits
+  // exactly.
+  uint64_t first = 0, next = headerSize;
   std::string manifest;
-  while (true) {
+  while (next != first) {
+    first = next;
     manifest = writeManifest(kernels, first);
-    uint64_t needed = alignTo(headerSize + manifest.size(), imageAlignment);
-    if (needed <= first)
-      break;
-    first = needed;
+    next = alignTo(headerSize + manifest.size(), imageAlignment);
   }
-  // The last round may have left more room than is needed: an image lies at the
-  // next multiple after the manifest, so the difference becomes white space.
-  uint64_t room = first - headerSize;
-  if (alignTo(manifest.size(), imageAlignment) < room)
-    manifest.append(room - imageAlignment + 1 - manifest.size(), ' ');
 
   std::string unit(headerSize, '\0');
   unit += manifest;
