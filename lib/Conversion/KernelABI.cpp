@@ -194,7 +194,7 @@ private:
   ValueRange values;
   unsigned addressSpace;
   OpBuilder b;
-  llvm::DenseMap<Value, Value> sharedPointers;
+  llvm::DenseMap<Value, Value> localPointers;
 };
 } // namespace
 
@@ -217,7 +217,7 @@ LogicalResult BodyLowering::lowerAccess(Operation *op, const MemoryAccess &acces
                            << getDTypeName(element);
 
   BlockArgument argument = getKernelArgument(access.memref);
-  Value base = argument ? find(Param::Pointer, argument.getArgNumber()) : sharedPointers.lookup(access.memref);
+  Value base = argument ? find(Param::Pointer, argument.getArgNumber()) : localPointers.lookup(access.memref);
   Value offset;
   for (auto [dim, index, stride] : llvm::enumerate(access.indices, getStrides(access.getMemRefType()))) {
     Value term = toI64(loc, index);
@@ -263,17 +263,25 @@ LogicalResult BodyLowering::lowerAccess(Operation *op, const MemoryAccess &acces
   return success();
 }
 
-/// Shared memory of a GPU's block becomes a global of the module.
+/// Shared memory of a GPU's block becomes a global of the module, a buffer of a CPU's row a part of the stack.
 void BodyLowering::lowerAlloca(memref::AllocaOp op) {
   constexpr unsigned kShared = 3;
   MemRefType type = op.getType();
+  if (!type.getMemorySpace()) {
+    b.setInsertionPoint(op);
+    Value count = i64Constant(op.getLoc(), type.getNumElements());
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    localPointers[op] = LLVM::AllocaOp::create(b, op.getLoc(), pointer, getMemoryType(type.getElementType()), count,
+                                               /*alignment=*/64);
+    return;
+  }
   b.setInsertionPoint(function);
-  std::string name = (function.getSymName() + "_shared" + std::to_string(sharedPointers.size())).str();
+  std::string name = (function.getSymName() + "_shared" + std::to_string(localPointers.size())).str();
   auto array = LLVM::LLVMArrayType::get(type.getElementType(), type.getNumElements());
   auto global = LLVM::GlobalOp::create(b, op.getLoc(), array, /*isConstant=*/false, LLVM::Linkage::Internal, name,
                                        /*value=*/Attribute(), /*alignment=*/16, kShared);
   b.setInsertionPoint(op);
-  sharedPointers[op] = LLVM::AddressOfOp::create(b, op.getLoc(), global);
+  localPointers[op] = LLVM::AddressOfOp::create(b, op.getLoc(), global);
 }
 
 LogicalResult BodyLowering::lower(Operation *op) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Distribute.h"
+#include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -22,114 +23,12 @@ using namespace mlafix;
 
 namespace {
 
-/// What the patterns need to know of the kernel.
-struct RowLayout {
-  const RowContext &context;
-  ArrayAttr guards;
-
-  int64_t pack() const { return context.layout.getPack(); }
-  int64_t packsOf(Type tile) const { return context.layout.packsFor(getTileDim(tile).getSize()); }
-  VectorType packType(Type element) const { return VectorType::get({pack()}, element); }
-
-  /// Where pack `p` of this lane begins in its row, index.
-  Value packStart(OpBuilder &b, Location loc, int64_t p) const {
-    IndexBuilder x(b, loc);
-    int64_t base = p * context.layout.getLanes() * pack();
-    if (!context.lane)
-      return x.constant(base);
-    return x.add(x.mul(context.lane, x.constant(pack())), x.constant(base));
-  }
-
-  /// Whether pack `p` lies within a row of `size` elements; null if it does in every lane.
-  Value packExists(OpBuilder &b, Location loc, int64_t p, int64_t size) const {
-    if ((p + 1) * context.layout.getLanes() * pack() <= size)
-      return {};
-    IndexBuilder x(b, loc);
-    return x.ult(packStart(b, loc, p), x.constant(size));
-  }
-
-  /// The alignment in bytes that an access to a pack of `memref` may assume.
-  int64_t alignmentOf(Value memref) const {
-    int64_t bytes = getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType());
-    return std::max(bytes, getGuardedAlignment(guards, getKernelArgument(memref).getArgNumber()));
-  }
-};
-
 template <typename OpTy>
 struct RowPattern : OpConversionPattern<OpTy> {
   RowPattern(const TypeConverter &converter, MLIRContext *context, const RowLayout &layout)
       : OpConversionPattern<OpTy>(converter, context), layout(layout) {}
   const RowLayout &layout;
 };
-
-/// Conjunction of predicates that may be absent.
-Value both(OpBuilder &b, Location loc, Value p, Value q) {
-  if (!p || !q)
-    return p ? p : q;
-  return arith::AndIOp::create(b, loc, p, q);
-}
-
-/// The op's predicate, and the presence of the argument if that is optional.
-Value accessPredicate(OpBuilder &b, Location loc, Value predicate, Value memref) {
-  BlockArgument argument = getKernelArgument(memref);
-  if (!cast<KernelOp>(argument.getOwner()->getParentOp()).isArgOptional(argument.getArgNumber()))
-    return predicate;
-  return both(b, loc, PresentOp::create(b, loc, memref), predicate);
-}
-
-Value widen(OpBuilder &b, Location loc, Value value) {
-  Type element = getElementTypeOrSelf(value.getType());
-  if (!isa<FloatType>(element) || element.isF32())
-    return value;
-  Type f32 = b.getF32Type();
-  auto vector = dyn_cast<VectorType>(value.getType());
-  return arith::ExtFOp::create(b, loc, vector ? Type(VectorType::get(vector.getShape(), f32)) : f32, value);
-}
-
-Value narrow(OpBuilder &b, Location loc, Value value, Type element) {
-  if (getElementTypeOrSelf(value.getType()) == element || !isa<FloatType>(element))
-    return value;
-  auto vector = dyn_cast<VectorType>(value.getType());
-  return arith::TruncFOp::create(b, loc, vector ? Type(VectorType::get(vector.getShape(), element)) : element, value);
-}
-
-/// One element, or one pack, of `source`; zero where the predicate, if there is one, is false.
-///
-/// On a GPU a predicated load is a masked one with a uniform mask: it turns into a branch around the load only after all optimisation, whereas the
-/// arithmetic on its result would be pulled into a branch made here, and wait there for the load while others have yet to be issued.
-Value readMemory(OpBuilder &b, Location loc, const RowLayout &layout, Value predicate, Type type, Value source,
-                 ValueRange indices) {
-  auto vector = dyn_cast<VectorType>(type);
-  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source) : getDTypeBytes(type));
-  auto read = [&](OpBuilder &b) -> Value {
-    if (vector)
-      return vector::LoadOp::create(b, loc, type, source, indices, /*nontemporal=*/false, alignment);
-    return memref::LoadOp::create(b, loc, source, indices);
-  };
-  if (!predicate)
-    return read(b);
-  if (layout.context.isGPU) {
-    VectorType pack = vector ? vector : VectorType::get({1}, type);
-    Value mask = vector::BroadcastOp::create(b, loc, VectorType::get(pack.getShape(), b.getI1Type()), predicate);
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(pack));
-    Value value = vector::MaskedLoadOp::create(b, loc, pack, source, indices, mask, zero, alignment);
-    return vector ? value : vector::ExtractOp::create(b, loc, value, 0);
-  }
-  auto guarded = scf::IfOp::create(b, loc, TypeRange{type}, predicate, /*withElseRegion=*/true);
-  OpBuilder then = guarded.getThenBodyBuilder(), otherwise = guarded.getElseBodyBuilder();
-  scf::YieldOp::create(then, loc, read(then));
-  Value zero = arith::ConstantOp::create(otherwise, loc, otherwise.getZeroAttr(type));
-  scf::YieldOp::create(otherwise, loc, zero);
-  return guarded.getResult(0);
-}
-
-void writeIf(OpBuilder &b, Location loc, Value predicate, function_ref<void(OpBuilder &)> write) {
-  if (!predicate)
-    return write(b);
-  auto guarded = scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
-  OpBuilder then = guarded.getThenBodyBuilder();
-  write(then);
-}
 
 struct DistributeLoad : RowPattern<LoadOp> {
   using RowPattern::RowPattern;
@@ -222,12 +121,9 @@ struct DistributeConstant : RowPattern<arith::ConstantOp> {
   using RowPattern::RowPattern;
   LogicalResult matchAndRewrite(arith::ConstantOp op, OneToNOpAdaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    auto splat = dyn_cast<SplatElementsAttr>(op.getValue());
-    if (!isRowTile(op.getType()) || !splat)
+    Value pack = splatPack(rewriter, layout, op);
+    if (!pack)
       return rewriter.notifyMatchFailure(op, "not a row of one value");
-    auto type = layout.packType(splat.getElementType());
-    Value pack = arith::ConstantOp::create(rewriter, op.getLoc(),
-                                           DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
     rewriter.replaceOpWithMultiple(op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
     return success();
   }
@@ -243,14 +139,12 @@ struct DistributeElementwise : ConversionPattern {
     if (!OpTrait::hasElementwiseMappableTraits(op) || op->getNumResults() != 1 ||
         !isRowTile(op->getResult(0).getType()))
       return rewriter.notifyMatchFailure(op, "not an elementwise op on a row");
-    Type element = getElementTypeOrSelf(op->getResult(0).getType());
     SmallVector<Value> packs;
     for (int64_t p = 0, n = layout.packsOf(op->getResult(0).getType()); p < n; ++p) {
       SmallVector<Value> mine;
       for (ValueRange values : operands)
         mine.push_back(values.size() == 1 ? values.front() : values[p]);
-      OperationState state(op->getLoc(), op->getName(), mine, {layout.packType(element)}, op->getAttrs());
-      packs.push_back(rewriter.create(state)->getResult(0));
+      packs.push_back(applyToPack(rewriter, layout, op, mine));
     }
     rewriter.replaceOpWithMultiple(op, {packs});
     return success();
@@ -302,30 +196,6 @@ private:
                   : kind == ReduceKind::max ? APInt::getSignedMinValue(width)
                                             : APInt::getSignedMaxValue(width);
     return b.getIntegerAttr(type, value);
-  }
-
-  static Value combine(OpBuilder &b, Location loc, ReduceKind kind, Value x, Value y) {
-    bool isFloat = isa<FloatType>(x.getType());
-    switch (kind) {
-    case ReduceKind::add:
-      return isFloat ? Value(arith::AddFOp::create(b, loc, x, y)) : Value(arith::AddIOp::create(b, loc, x, y));
-    case ReduceKind::max:
-      return isFloat ? Value(arith::MaximumFOp::create(b, loc, x, y)) : Value(arith::MaxSIOp::create(b, loc, x, y));
-    case ReduceKind::min:
-      return isFloat ? Value(arith::MinimumFOp::create(b, loc, x, y)) : Value(arith::MinSIOp::create(b, loc, x, y));
-    }
-    llvm_unreachable("all kinds are handled");
-  }
-
-  /// Neighbours first; a missing neighbour is neutral.
-  static Value reduceTree(OpBuilder &b, Location loc, ReduceKind kind, SmallVector<Value> values) {
-    while (values.size() > 1) {
-      SmallVector<Value> next;
-      for (size_t i = 0; i < values.size(); i += 2)
-        next.push_back(i + 1 < values.size() ? combine(b, loc, kind, values[i], values[i + 1]) : values[i]);
-      values = std::move(next);
-    }
-    return values.front();
   }
 
   Value shuffleXor(OpBuilder &b, Location loc, Value value, int64_t distance) const {
@@ -386,6 +256,8 @@ static LogicalResult checkRowOps(KernelOp kernel) {
 LogicalResult mlafix::distributeRows(KernelOp kernel, const RowContext &context) {
   if (failed(checkRowOps(kernel)))
     return failure();
+  if (distributeRowsInLoops(kernel, context))
+    return success();
   MLIRContext *ctx = kernel.getContext();
   RowLayout layout{context, kernel.getGuardsAttr()};
   TypeConverter converter;
