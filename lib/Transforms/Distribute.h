@@ -37,8 +37,8 @@ mlir::FailureOr<RowContext> distributeGrid(KernelOp kernel, llvm::StringRef targ
 /// Replaces row tiles by packs, and loads, stores and reductions by a lane's share of them.
 mlir::LogicalResult distributeRows(KernelOp kernel, const RowContext &context);
 
-/// For a CPU and rows of many packs: the same in loops over the packs, if every op on rows is in one block. Answers whether it was done.
-bool distributeRowsInLoops(KernelOp kernel, const RowContext &context);
+/// For a CPU and rows of many packs: the same in loops over the packs, if every op on rows is in one block; else nothing.
+void distributeRowsInLoops(KernelOp kernel, const RowContext &context);
 
 /// Builds index arithmetic at one location.
 class IndexBuilder {

@@ -231,7 +231,7 @@ void LoopDistribution::run() {
       op->erase();
 }
 
-bool mlafix::distributeRowsInLoops(KernelOp kernel, const RowContext &context) {
+void mlafix::distributeRowsInLoops(KernelOp kernel, const RowContext &context) {
   Block *block = nullptr;
   int64_t size = 0;
   bool fits = !context.isGPU;
@@ -252,7 +252,6 @@ bool mlafix::distributeRowsInLoops(KernelOp kernel, const RowContext &context) {
     }
   });
   if (!fits || !block || size / context.layout.getPack() <= kUnrolledPacks)
-    return false;
+    return;
   LoopDistribution(kernel, context, *block, size).run();
-  return true;
 }

@@ -256,8 +256,8 @@ static LogicalResult checkRowOps(KernelOp kernel) {
 LogicalResult mlafix::distributeRows(KernelOp kernel, const RowContext &context) {
   if (failed(checkRowOps(kernel)))
     return failure();
-  if (distributeRowsInLoops(kernel, context))
-    return success();
+  distributeRowsInLoops(kernel, context);
+  // What is left: scalars, and rows that were not walked in loops.
   MLIRContext *ctx = kernel.getContext();
   RowLayout layout{context, kernel.getGuardsAttr()};
   TypeConverter converter;
