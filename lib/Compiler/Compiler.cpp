@@ -213,6 +213,11 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
 LogicalResult Compilation::compileSource() {
   if (failed(selectTargets()))
     return failure();
+  StringRef text =
+      sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
+  if (unsigned depth = nestingDepth(text); depth > maximalNesting)
+    return fail("expected brackets nested at most " + Twine(maximalNesting) +
+                " deep in the source, got " + Twine(depth));
   module = stopwatch.time("parse", [&] {
     return mlir::parseSourceFile<mlir::ModuleOp>(sources,
                                                  mlir::ParserConfig(&context));

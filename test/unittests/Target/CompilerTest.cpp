@@ -52,6 +52,33 @@ TEST(Compiler, says_where_the_source_is_wrong) {
       << result.diagnostics;
 }
 
+TEST(Compiler, survives_deeply_nested_text) {
+  for (std::string bracket : {"[", "(", "{", "<", "tuple<", "module {"}) {
+    std::string text = "module attributes {a = ";
+    for (int i = 0; i != 100000; ++i)
+      text += bracket;
+    CompileResult result =
+        compile(text, "deep.mlir", options(Emit::Unit, {"cpu"}));
+    EXPECT_FALSE(result.ok);
+    EXPECT_EQ(result.diagnostics,
+              "error: expected brackets nested at most 250 deep in the source, "
+              "got 100001\n");
+  }
+}
+
+TEST(Compiler,
+     takes_brackets_in_strings_comments_and_arrows_for_what_they_are) {
+  std::string text = source;
+  for (int i = 0; i != 300; ++i)
+    text += "// ((((\nfunc.func private @f" + std::to_string(i) +
+            "(i32) -> i32 attributes {\"a(\\\"(\"}\n";
+  // Parsed, and then refused for what it says.
+  CompileResult result =
+      compile(text, "wide.mlir", options(Emit::LLVM, {"x86-64"}));
+  EXPECT_EQ(result.diagnostics.find("nested"), std::string::npos)
+      << result.diagnostics;
+}
+
 TEST(Compiler, takes_text_that_ends_without_a_zero) {
   std::string text = source;
   text += "garbage";
