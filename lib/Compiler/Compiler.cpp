@@ -69,6 +69,7 @@ public:
 
 private:
   LogicalResult compileSource();
+  LogicalResult checkBindings();
   LogicalResult selectTargets();
   LogicalResult selectKernels();
   LogicalResult checkSingle();
@@ -99,6 +100,23 @@ private:
 };
 
 } // namespace
+
+/// Code grows with the sizes it is made for; beyond this, compiling would not
+/// end. Names and dtypes are the specialize pass's business.
+LogicalResult Compilation::checkBindings() {
+  constexpr uint64_t largest = 65536;
+  for (const Bindings &bindings : options.specializations)
+    for (const auto &[name, value] : bindings) {
+      StringRef digits = value;
+      uint64_t size;
+      if (digits.empty() || digits.find_if_not(isDigit) != StringRef::npos)
+        continue;
+      if (digits.getAsInteger(10, size) || size > largest)
+        return fail("expected a size of at most " + Twine(largest) + " for '" +
+                    name + "', got " + digits);
+    }
+  return success();
+}
 
 LogicalResult Compilation::selectTargets() {
   if (options.targets.empty())
@@ -211,7 +229,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
 }
 
 LogicalResult Compilation::compileSource() {
-  if (failed(selectTargets()))
+  if (failed(checkBindings()) || failed(selectTargets()))
     return failure();
   StringRef text =
       sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
