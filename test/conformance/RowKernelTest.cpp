@@ -1,4 +1,4 @@
-//===- RowKernelTest.cpp - row kernels that have nothing to do with states ===//
+//===- RowKernelTest.cpp - row kernels beyond states ----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -46,6 +46,13 @@ uint32_t input(Float Type, int64_t Row, int64_t I) {
 uint32_t weight(Float Type, int64_t I) {
   Random R(hash(I) + 7);
   return fromDouble(Type, R.uniform(0.5, 2));
+}
+
+std::vector<int64_t> rowDims() {
+  return {
+#define MLAFIX_ROW_DIM(D) D,
+#include "RowDims.def"
+  };
 }
 
 constexpr float Epsilon = 1e-5f, Scale = 0.7f;
@@ -124,6 +131,11 @@ RowRun runRows(const std::string &Name, Float Type, int64_t D, int64_t First,
 using Parameters = std::tuple<const char *, int64_t, Float>;
 class RowKernel : public testing::TestWithParam<Parameters> {};
 
+const std::vector<int64_t> Dims = {
+#define MLAFIX_ROW_DIM(D) D,
+#include "RowDims.def"
+};
+
 } // namespace
 
 TEST_P(RowKernel, agrees_with_f64_and_repeats_in_any_layout) {
@@ -144,10 +156,7 @@ TEST_P(RowKernel, agrees_with_f64_and_repeats_in_any_layout) {
 INSTANTIATE_TEST_SUITE_P(
     All, RowKernel,
     testing::Combine(testing::Values("rmsnorm", "softmax"),
-                     testing::ValuesIn(std::vector<int64_t>{
-#define MLAFIX_ROW_DIM(D) D,
-#include "RowDims.def"
-                     }),
+                     testing::ValuesIn(Dims),
                      testing::Values(Float::BF16, Float::F16, Float::F32)),
     [](const testing::TestParamInfo<Parameters> &Info) {
       return std::string(std::get<0>(Info.param)) + "_D" +
