@@ -48,13 +48,6 @@ uint32_t weight(Float Type, int64_t I) {
   return fromDouble(Type, R.uniform(0.5, 2));
 }
 
-std::vector<int64_t> rowDims() {
-  return {
-#define MLAFIX_ROW_DIM(D) D,
-#include "RowDims.def"
-  };
-}
-
 constexpr float Epsilon = 1e-5f, Scale = 0.7f;
 
 std::vector<double> reference(const std::string &Name, Float Type, int64_t Row,
@@ -131,11 +124,6 @@ RowRun runRows(const std::string &Name, Float Type, int64_t D, int64_t First,
 using Parameters = std::tuple<const char *, int64_t, Float>;
 class RowKernel : public testing::TestWithParam<Parameters> {};
 
-const std::vector<int64_t> Dims = {
-#define MLAFIX_ROW_DIM(D) D,
-#include "RowDims.def"
-};
-
 } // namespace
 
 TEST_P(RowKernel, agrees_with_f64_and_repeats_in_any_layout) {
@@ -156,7 +144,7 @@ TEST_P(RowKernel, agrees_with_f64_and_repeats_in_any_layout) {
 INSTANTIATE_TEST_SUITE_P(
     All, RowKernel,
     testing::Combine(testing::Values("rmsnorm", "softmax"),
-                     testing::ValuesIn(Dims),
+                     testing::ValuesIn(rowDims()),
                      testing::Values(Float::BF16, Float::F16, Float::F32)),
     [](const testing::TestParamInfo<Parameters> &Info) {
       return std::string(std::get<0>(Info.param)) + "_D" +
