@@ -48,6 +48,13 @@ uint32_t weight(Float Type, int64_t I) {
   return fromDouble(Type, R.uniform(0.5, 2));
 }
 
+std::vector<int64_t> rowDims() {
+  return {
+#define MLAFIX_ROW_DIM(D) D,
+#include "RowDims.def"
+  };
+}
+
 constexpr float Epsilon = 1e-5f, Scale = 0.7f;
 
 std::vector<double> reference(const std::string &Name, Float Type, int64_t Row,
