@@ -119,9 +119,9 @@ void prefill::forAll(const std::string &What, int64_t Count,
       Work(I);
       Clock::time_point Now = Clock::now();
       if (Reports && Now - Start > std::chrono::seconds(2) &&
-          Now - Last > std::chrono::milliseconds(200)) {
-        std::fprintf(stderr, "\r%s: %3d%%", What.c_str(),
-                     int(100 * I / Count));
+          Now - Last > std::chrono::seconds(1)) {
+        std::fprintf(stderr, "%s%s %d%%", Shown ? "," : What.c_str(),
+                     Shown ? "" : ":", int(100 * I / Count));
         Shown = true;
         Last = Now;
       }
@@ -134,5 +134,5 @@ void prefill::forAll(const std::string &What, int64_t Count,
   for (std::thread &Other : Others)
     Other.join();
   if (Shown)
-    std::fprintf(stderr, "\r%s: done\n", What.c_str());
+    std::fprintf(stderr, ", done\n");
 }
