@@ -330,7 +330,13 @@ int run(const Options &Opts) {
     std::printf("%-26s %8lld %10lld %10.1f\n", S.What.c_str(),
                 static_cast<long long>(S.Rows), static_cast<long long>(S.Dead),
                 S.Microseconds);
-  std::printf("\ndevice      %s (%s)\n", Name.c_str(), On->name().c_str());
+  mlafix_code_info Code =
+      mlafix::Unit::load(Opts.Units + "/merge_attn_states.mlafix")
+          .kernel("merge_attn_states", "H=16,D=128,T=bf16")
+          .code(On->handle());
+  std::string Model = On->isCuda() ? " (" + On->name() + ")" : "";
+  std::printf("\ndevice      %s%s, %s code for %s\n", Name.c_str(),
+              Model.c_str(), Code.format, Code.target);
   std::printf("max error   %.2f ulp of bf16, bound %.0f (a row of k pieces: k "
               "ulp); lse %.1e\n",
               E.Ulp, E.Bound, E.Lse);
