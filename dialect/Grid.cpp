@@ -15,10 +15,14 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// Parses `(%a, %b) in (%x, %y)`: index arguments and the operands they run over.
-static ParseResult parseHeader(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::Argument> &arguments,
-                               SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands) {
-  if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren) || parser.parseKeyword("in") ||
+/// Parses `(%a, %b) in (%x, %y)`: index arguments and the operands they run
+/// over.
+static ParseResult
+parseHeader(OpAsmParser &parser,
+            SmallVectorImpl<OpAsmParser::Argument> &arguments,
+            SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands) {
+  if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren) ||
+      parser.parseKeyword("in") ||
       parser.parseOperandList(operands, OpAsmParser::Delimiter::Paren))
     return failure();
   for (OpAsmParser::Argument &argument : arguments)
@@ -37,19 +41,22 @@ static LogicalResult verifyExtent(Operation *op, Value extent) {
     if (getKernelArgument(cast.getIn()))
       return success();
   InFlightDiagnostic diag = op->emitOpError()
-                            << "expected every extent to be a dim of an argument, an integer argument or a constant, "
+                            << "expected every extent to be a dim of an "
+                               "argument, an integer argument or a constant, "
                                "got another value";
   diag.attachNote(extent.getLoc()) << "computed here";
   return diag;
 }
 
-static LogicalResult verifyIndices(Operation *op, Block &block, size_t expected, StringRef region) {
+static LogicalResult verifyIndices(Operation *op, Block &block, size_t expected,
+                                   StringRef region) {
   if (block.getNumArguments() != expected)
-    return op->emitOpError() << "expected " << expected << " indices in the " << region << ", got "
-                             << block.getNumArguments();
+    return op->emitOpError() << "expected " << expected << " indices in the "
+                             << region << ", got " << block.getNumArguments();
   for (BlockArgument argument : block.getArguments())
     if (!argument.getType().isIndex())
-      return op->emitOpError() << "expected indices of type index, got " << argument.getType();
+      return op->emitOpError()
+             << "expected indices of type index, got " << argument.getType();
   return success();
 }
 
@@ -61,8 +68,10 @@ ParseResult ForallOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::Argument> arguments;
   SmallVector<OpAsmParser::UnresolvedOperand> extents;
   Region *body = result.addRegion();
-  if (parseHeader(parser, arguments, extents) || parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
-      parser.resolveOperands(extents, parser.getBuilder().getIndexType(), result.operands) ||
+  if (parseHeader(parser, arguments, extents) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+      parser.resolveOperands(extents, parser.getBuilder().getIndexType(),
+                             result.operands) ||
       parser.parseRegion(*body, arguments))
     return failure();
   ensureTerminator(*body, parser.getBuilder(), result.location);
@@ -70,22 +79,27 @@ ParseResult ForallOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void ForallOp::print(OpAsmPrinter &printer) {
-  printer << " (" << getBody().getArguments() << ") in (" << getExtents() << ")";
+  printer << " (" << getBody().getArguments() << ") in (" << getExtents()
+          << ")";
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs());
   printer << ' ';
-  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/false);
 }
 
 LogicalResult ForallOp::verify() {
   if (getExtents().empty())
     return emitOpError() << "expected at least one extent, got none";
-  if (failed(verifyIndices(*this, getBody().front(), getExtents().size(), "body")))
+  if (failed(
+          verifyIndices(*this, getBody().front(), getExtents().size(), "body")))
     return failure();
   for (Value extent : getExtents())
     if (failed(verifyExtent(*this, extent)))
       return failure();
-  if (auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator()); yield && !yield.getValues().empty())
-    return emitOpError() << "expected a body that yields nothing, got " << yield.getValues().size() << " values";
+  if (auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
+      yield && !yield.getValues().empty())
+    return emitOpError() << "expected a body that yields nothing, got "
+                         << yield.getValues().size() << " values";
   return success();
 }
 
@@ -98,23 +112,30 @@ ParseResult RaggedForallOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   Type cuSeqlens;
   llvm::SMLoc loc = parser.getCurrentLocation();
-  if (parseHeader(parser, arguments, operands) || parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+  if (parseHeader(parser, arguments, operands) ||
+      parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
       parser.parseColonType(cuSeqlens))
     return failure();
   if (operands.size() < 2 || arguments.size() != operands.size())
-    return parser.emitError(loc) << "expected (%segment, %row, inner indices…) in (%cu_seqlens, %rows, inner extents…), got "
-                                 << arguments.size() << " indices and " << operands.size() << " operands";
+    return parser.emitError(loc)
+           << "expected (%segment, %row, inner indices…) in (%cu_seqlens, "
+              "%rows, inner extents…), got "
+           << arguments.size() << " indices and " << operands.size()
+           << " operands";
   Type index = parser.getBuilder().getIndexType();
   if (parser.resolveOperand(operands.front(), cuSeqlens, result.operands) ||
-      parser.resolveOperands(ArrayRef(operands).drop_front(), index, result.operands))
+      parser.resolveOperands(ArrayRef(operands).drop_front(), index,
+                             result.operands))
     return failure();
   Region *predicate = result.addRegion(), *body = result.addRegion();
-  if (parser.parseKeyword("where") || parser.parseRegion(*predicate, ArrayRef(arguments).take_front(1)) ||
+  if (parser.parseKeyword("where") ||
+      parser.parseRegion(*predicate, ArrayRef(arguments).take_front(1)) ||
       parser.parseKeyword("do") || parser.parseRegion(*body, arguments))
     return failure();
   if (body->empty())
     return parser.emitError(loc) << "expected a body, got an empty region";
-  if (body->front().empty() || !body->front().back().hasTrait<OpTrait::IsTerminator>()) {
+  if (body->front().empty() ||
+      !body->front().back().hasTrait<OpTrait::IsTerminator>()) {
     OpBuilder b(parser.getContext());
     b.setInsertionPointToEnd(&body->front());
     YieldOp::create(b, result.location);
@@ -123,25 +144,32 @@ ParseResult RaggedForallOp::parse(OpAsmParser &parser, OperationState &result) {
 }
 
 void RaggedForallOp::print(OpAsmPrinter &printer) {
-  printer << " (" << getBody().getArguments() << ") in (" << getCuSeqlens() << ", " << getRows();
+  printer << " (" << getBody().getArguments() << ") in (" << getCuSeqlens()
+          << ", " << getRows();
   for (Value extent : getInner())
     printer << ", " << extent;
   printer << ")";
   printer.printOptionalAttrDictWithKeyword((*this)->getAttrs());
   printer << " : " << getCuSeqlens().getType() << " where ";
   // The predicate's only argument carries the name of the body's first.
-  printer.shadowRegionArgs(getPredicate(), ValueRange(getBody().getArgument(0)));
+  printer.shadowRegionArgs(getPredicate(),
+                           ValueRange(getBody().getArgument(0)));
   printer.printRegion(getPredicate(), /*printEntryBlockArgs=*/false);
   printer << " do ";
-  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/false);
 }
 
 LogicalResult RaggedForallOp::verify() {
   auto type = cast<MemRefType>(getCuSeqlens().getType());
-  if (!getKernelArgument(getCuSeqlens()) || type.getRank() != 1 || !type.getElementType().isInteger(32))
-    return emitOpError() << "expected cu_seqlens to be a kernel argument of rank 1 and type i32, got " << type;
+  if (!getKernelArgument(getCuSeqlens()) || type.getRank() != 1 ||
+      !type.getElementType().isInteger(32))
+    return emitOpError() << "expected cu_seqlens to be a kernel argument of "
+                            "rank 1 and type i32, got "
+                         << type;
   if (failed(verifyIndices(*this, getPredicate().front(), 1, "predicate")) ||
-      failed(verifyIndices(*this, getBody().front(), 2 + getInner().size(), "body")) ||
+      failed(verifyIndices(*this, getBody().front(), 2 + getInner().size(),
+                           "body")) ||
       failed(verifyExtent(*this, getRows())))
     return failure();
   for (Value extent : getInner())
@@ -152,20 +180,26 @@ LogicalResult RaggedForallOp::verify() {
 
 LogicalResult RaggedForallOp::verifyRegions() {
   auto yield = dyn_cast_if_present<YieldOp>(
-      getPredicate().front().empty() ? nullptr : &getPredicate().front().back());
-  if (!yield || yield.getValues().size() != 1 || !yield.getValues()[0].getType().isInteger(1))
+      getPredicate().front().empty() ? nullptr
+                                     : &getPredicate().front().back());
+  if (!yield || yield.getValues().size() != 1 ||
+      !yield.getValues()[0].getType().isInteger(1))
     return emitOpError() << "expected a predicate that yields one i1";
-  auto bodyYield = dyn_cast_if_present<YieldOp>(getBody().front().empty() ? nullptr : &getBody().front().back());
+  auto bodyYield = dyn_cast_if_present<YieldOp>(
+      getBody().front().empty() ? nullptr : &getBody().front().back());
   if (!bodyYield || !bodyYield.getValues().empty())
     return emitOpError() << "expected a body that yields nothing";
   WalkResult walk = getPredicate().walk([&](Operation *op) {
     auto effects = dyn_cast<MemoryEffectOpInterface>(op);
     bool writes = effects && effects.hasEffect<MemoryEffects::Write>();
-    bool hasTile = llvm::any_of(op->getResultTypes(), [](Type t) { return isRowTile(t) || isa<StateType>(t); });
+    bool hasTile = llvm::any_of(op->getResultTypes(), [](Type t) {
+      return isRowTile(t) || isa<StateType>(t);
+    });
     if (!writes && !hasTile)
       return WalkResult::advance();
-    op->emitOpError() << "expected only scalar reads in the predicate of a ragged grid, got "
-                      << (writes ? "a write" : "a row");
+    op->emitOpError()
+        << "expected only scalar reads in the predicate of a ragged grid, got "
+        << (writes ? "a write" : "a row");
     return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());

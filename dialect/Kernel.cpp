@@ -23,7 +23,8 @@ using namespace mlafix;
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
-  if (parser.parseSymbolName(name, getSymNameAttrName(result.name), result.attributes))
+  if (parser.parseSymbolName(name, getSymNameAttrName(result.name),
+                             result.attributes))
     return failure();
 
   SmallVector<OpAsmParser::Argument> arguments;
@@ -31,26 +32,31 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<DictionaryAttr> resultAttrs;
   bool isVariadic = false;
   llvm::SMLoc loc = parser.getCurrentLocation();
-  if (function_interface_impl::parseFunctionSignatureWithArguments(parser, /*allowVariadic=*/false, arguments,
-                                                                   isVariadic, resultTypes, resultAttrs))
+  if (function_interface_impl::parseFunctionSignatureWithArguments(
+          parser, /*allowVariadic=*/false, arguments, isVariadic, resultTypes,
+          resultAttrs))
     return failure();
   if (!resultTypes.empty())
-    return parser.emitError(loc) << "expected a kernel without results, got " << resultTypes.size();
+    return parser.emitError(loc)
+           << "expected a kernel without results, got " << resultTypes.size();
 
   Builder &b = parser.getBuilder();
   SmallVector<Type> types;
   SmallVector<Attribute> names;
   for (const OpAsmParser::Argument &argument : arguments) {
     if (argument.ssaName.name.empty())
-      return parser.emitError(loc) << "expected a name for every argument of a kernel, got types alone";
+      return parser.emitError(loc) << "expected a name for every argument of a "
+                                      "kernel, got types alone";
     types.push_back(argument.type);
     names.push_back(b.getStringAttr(argument.ssaName.name.drop_front()));
   }
-  result.addAttribute(getFunctionTypeAttrName(result.name), TypeAttr::get(b.getFunctionType(types, {})));
+  result.addAttribute(getFunctionTypeAttrName(result.name),
+                      TypeAttr::get(b.getFunctionType(types, {})));
   result.addAttribute(getArgNamesAttrName(result.name), b.getArrayAttr(names));
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
-  call_interface_impl::addArgAndResultAttrs(b, result, arguments, resultAttrs, getArgAttrsAttrName(result.name),
+  call_interface_impl::addArgAndResultAttrs(b, result, arguments, resultAttrs,
+                                            getArgAttrsAttrName(result.name),
                                             getResAttrsAttrName(result.name));
 
   Region *body = result.addRegion();
@@ -63,16 +69,20 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
 void KernelOp::print(OpAsmPrinter &printer) {
   printer << ' ';
   printer.printSymbolName(getSymName());
-  call_interface_impl::printFunctionSignature(printer, getArgumentTypes(), getArgAttrsAttr(), /*isVariadic=*/false, {},
-                                              {}, &getBody(), /*printEmptyResult=*/false);
-  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
-                                           {getSymNameAttrName(), getFunctionTypeAttrName(), getArgNamesAttrName(),
-                                            getArgAttrsAttrName(), getResAttrsAttrName()});
+  call_interface_impl::printFunctionSignature(
+      printer, getArgumentTypes(), getArgAttrsAttr(), /*isVariadic=*/false, {},
+      {}, &getBody(), /*printEmptyResult=*/false);
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(),
+      {getSymNameAttrName(), getFunctionTypeAttrName(), getArgNamesAttrName(),
+       getArgAttrsAttrName(), getResAttrsAttrName()});
   printer << ' ';
-  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/false);
 }
 
-void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setName) {
+void KernelOp::getAsmBlockArgumentNames(Region &region,
+                                        OpAsmSetValueNameFn setName) {
   for (auto [argument, name] : llvm::zip(region.getArguments(), getArgNames()))
     setName(argument, cast<StringAttr>(name).getValue());
 }
@@ -81,16 +91,22 @@ void KernelOp::getAsmBlockArgumentNames(Region &region, OpAsmSetValueNameFn setN
 // Arguments
 //===----------------------------------------------------------------------===//
 
-StringRef KernelOp::getArgName(unsigned index) { return cast<StringAttr>(getArgNames()[index]).getValue(); }
+StringRef KernelOp::getArgName(unsigned index) {
+  return cast<StringAttr>(getArgNames()[index]).getValue();
+}
 
-ArrayAttr KernelOp::getArgDims(unsigned index) { return getArgAttrOfType<ArrayAttr>(index, kDimsAttr); }
+ArrayAttr KernelOp::getArgDims(unsigned index) {
+  return getArgAttrOfType<ArrayAttr>(index, kDimsAttr);
+}
 
 StringRef KernelOp::getArgAccess(unsigned index) {
   auto access = getArgAttrOfType<StringAttr>(index, kAccessAttr);
   return access ? access.getValue() : StringRef();
 }
 
-bool KernelOp::isArgOptional(unsigned index) { return static_cast<bool>(getArgAttr(index, kOptionalAttr)); }
+bool KernelOp::isArgOptional(unsigned index) {
+  return static_cast<bool>(getArgAttr(index, kOptionalAttr));
+}
 
 Operation *KernelOp::getGrid() {
   for (Operation &op : getBody().front())
@@ -103,14 +119,23 @@ Operation *KernelOp::getGrid() {
 // Verifier
 //===----------------------------------------------------------------------===//
 
-/// Names of dims that start with an upper-case letter are compile-time constants.
-static bool isConstantName(StringRef name) { return !name.empty() && llvm::isUpper(name.front()); }
+/// Names of dims that start with an upper-case letter are compile-time
+/// constants.
+static bool isConstantName(StringRef name) {
+  return !name.empty() && llvm::isUpper(name.front());
+}
 
-static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index, MemRefType type,
-                                          llvm::StringMap<int64_t> &sizes, llvm::StringMap<Type> &dtypes) {
-  auto fail = [&] { return kernel.emitOpError() << "argument '" << kernel.getArgName(index) << "': "; };
+static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index,
+                                          MemRefType type,
+                                          llvm::StringMap<int64_t> &sizes,
+                                          llvm::StringMap<Type> &dtypes) {
+  auto fail = [&] {
+    return kernel.emitOpError()
+           << "argument '" << kernel.getArgName(index) << "': ";
+  };
   if (getDTypeName(type.getElementType()).empty())
-    return fail() << "expected an element type of " << listDTypes() << ", got " << type.getElementType();
+    return fail() << "expected an element type of " << listDTypes() << ", got "
+                  << type.getElementType();
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
@@ -120,44 +145,57 @@ static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index, MemRe
 
   StringRef access = kernel.getArgAccess(index);
   if (access != "read" && access != "write" && access != "update")
-    return fail() << "expected '" << kAccessAttr << "' to be \"read\", \"write\" or \"update\", got "
+    return fail() << "expected '" << kAccessAttr
+                  << "' to be \"read\", \"write\" or \"update\", got "
                   << (access.empty() ? "none" : "\"" + access.str() + "\"");
 
   ArrayAttr dims = kernel.getArgDims(index);
   if (!dims || static_cast<int64_t>(dims.size()) != type.getRank())
-    return fail() << "expected '" << kDimsAttr << "' to name " << type.getRank() << " dims, got "
+    return fail() << "expected '" << kDimsAttr << "' to name " << type.getRank()
+                  << " dims, got "
                   << (dims ? std::to_string(dims.size()) : "none");
   for (auto [position, attr] : llvm::enumerate(dims)) {
     auto name = dyn_cast<StringAttr>(attr);
     if (!name)
-      return fail() << "expected '" << kDimsAttr << "' to hold names, got " << attr;
+      return fail() << "expected '" << kDimsAttr << "' to hold names, got "
+                    << attr;
     if (name.getValue().empty())
       continue;
     int64_t size = type.getDimSize(position);
     if (!ShapedType::isDynamic(size) && !isConstantName(name.getValue()))
-      return fail() << "expected dim " << name << ", a lower-case name, to be dynamic, got " << size;
+      return fail() << "expected dim " << name
+                    << ", a lower-case name, to be dynamic, got " << size;
     auto [it, isNew] = sizes.try_emplace(name.getValue(), size);
     if (!isNew && it->second != size)
-      return fail() << "expected dim " << name << " to be the same in all arguments, got "
-                    << (ShapedType::isDynamic(size) ? "?" : std::to_string(size)) << " and "
-                    << (ShapedType::isDynamic(it->second) ? "?" : std::to_string(it->second));
+      return fail() << "expected dim " << name
+                    << " to be the same in all arguments, got "
+                    << (ShapedType::isDynamic(size) ? "?"
+                                                    : std::to_string(size))
+                    << " and "
+                    << (ShapedType::isDynamic(it->second)
+                            ? "?"
+                            : std::to_string(it->second));
   }
 
   if (Attribute attr = kernel.getArgAttr(index, kDTypeAttr)) {
     auto name = dyn_cast<StringAttr>(attr);
     if (!name || !isConstantName(name.getValue()))
-      return fail() << "expected '" << kDTypeAttr << "' to be an upper-case name, got " << attr;
-    auto [it, isNew] = dtypes.try_emplace(name.getValue(), type.getElementType());
+      return fail() << "expected '" << kDTypeAttr
+                    << "' to be an upper-case name, got " << attr;
+    auto [it, isNew] =
+        dtypes.try_emplace(name.getValue(), type.getElementType());
     if (!isNew && it->second != type.getElementType())
-      return fail() << "expected dtype " << name << " to be the same in all arguments, got " << type.getElementType()
-                    << " and " << it->second;
+      return fail() << "expected dtype " << name
+                    << " to be the same in all arguments, got "
+                    << type.getElementType() << " and " << it->second;
   }
   return success();
 }
 
 LogicalResult KernelOp::verify() {
   if (getArgNames().size() != getNumArguments())
-    return emitOpError() << "expected a name for each of the " << getNumArguments() << " arguments, got "
+    return emitOpError() << "expected a name for each of the "
+                         << getNumArguments() << " arguments, got "
                          << getArgNames().size();
   llvm::StringMap<int64_t> sizes;
   llvm::StringMap<Type> dtypes;
@@ -168,24 +206,48 @@ LogicalResult KernelOp::verify() {
 
   llvm::StringSet<> names;
   for (auto [index, type] : llvm::enumerate(getArgumentTypes())) {
-    auto fail = [&, i = index] { return emitOpError() << "argument '" << getArgName(i) << "': "; };
+    auto fail = [&, i = index] {
+      return emitOpError() << "argument '" << getArgName(i) << "': ";
+    };
     if (!names.insert(getArgName(index)).second)
-      return fail() << "expected a name that no other argument has, got it twice";
+      return fail()
+             << "expected a name that no other argument has, got it twice";
     if (isa<MemRefType>(type))
       continue;
-    if (!type.isIndex() && !type.isInteger(64) && !type.isInteger(32) && !type.isInteger(1) && !type.isF32())
-      return fail() << "expected a memref or one of index, i64, i32, f32, i1, got " << type;
+    if (!type.isIndex() && !type.isInteger(64) && !type.isInteger(32) &&
+        !type.isInteger(1) && !type.isF32())
+      return fail()
+             << "expected a memref or one of index, i64, i32, f32, i1, got "
+             << type;
     if (Attribute bound = getArgAttr(index, kAtMostAttr)) {
       auto dim = dyn_cast<StringAttr>(bound);
       if (!dim || !sizes.contains(dim.getValue()) || !type.isIntOrIndex())
-        return fail() << "expected '" << kAtMostAttr << "' to name a dim of a tensor argument and bound an integer, got "
+        return fail() << "expected '" << kAtMostAttr
+                      << "' to name a dim of a tensor argument and bound an "
+                         "integer, got "
                       << bound;
     }
   }
   return success();
 }
 
+/// MLIR's own folds do not survive a dim that the type does not have.
+static LogicalResult verifyDims(KernelOp kernel) {
+  WalkResult walk = kernel.walk([](memref::DimOp dim) {
+    std::optional<int64_t> index = dim.getConstantIndex();
+    auto type = dyn_cast<MemRefType>(dim.getSource().getType());
+    if (!index || !type || (*index >= 0 && *index < type.getRank()))
+      return WalkResult::advance();
+    dim.emitOpError() << "expected a dim below the rank, " << type.getRank()
+                      << ", got " << *index;
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 LogicalResult KernelOp::verifyRegions() {
+  if (failed(verifyDims(*this)))
+    return failure();
   // Once distributed, the body is a thread's program.
   if (getGeometry())
     return success();
@@ -193,15 +255,18 @@ LogicalResult KernelOp::verifyRegions() {
   for (Operation &op : getBody().front().without_terminator()) {
     if (isa<ForallOp, RaggedForallOp>(op)) {
       if (grid)
-        return op.emitOpError() << "expected one grid in a kernel, got a second";
+        return op.emitOpError()
+               << "expected one grid in a kernel, got a second";
       grid = &op;
       continue;
     }
     if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0)
-      return op.emitOpError() << "expected only constants, dims and the grid at the top of a kernel, got an op with "
+      return op.emitOpError() << "expected only constants, dims and the grid "
+                                 "at the top of a kernel, got an op with "
                                  "effects or a region";
   }
   if (!grid)
-    return emitOpError() << "expected a grid (mlafix.forall or mlafix.ragged_forall) in a kernel, got none";
+    return emitOpError() << "expected a grid (mlafix.forall or "
+                            "mlafix.ragged_forall) in a kernel, got none";
   return success();
 }

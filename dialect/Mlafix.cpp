@@ -50,7 +50,8 @@ DimAttr DimAttr::get(MLIRContext *context, StringRef name) {
 }
 
 DimAttr DimAttr::get(MLIRContext *context, int64_t size) {
-  return Base::get(context, IntegerAttr::get(IntegerType::get(context, 64), size));
+  return Base::get(context,
+                   IntegerAttr::get(IntegerType::get(context, 64), size));
 }
 
 bool DimAttr::isBound() const { return isa<IntegerAttr>(getValue()); }
@@ -69,7 +70,8 @@ std::string DimAttr::str() const {
   return isBound() ? std::to_string(getSize()) : "\"" + getName().str() + "\"";
 }
 
-LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError, Attribute value) {
+LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              Attribute value) {
   if (auto size = dyn_cast_if_present<IntegerAttr>(value)) {
     if (size.getInt() >= 1)
       return success();
@@ -128,16 +130,22 @@ void DimAttr::print(AsmPrinter &printer) const {
   printer << '>';
 }
 
-LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t lanes, int64_t packs,
-                                 int64_t pack, int64_t rows) {
+LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t lanes, int64_t packs, int64_t pack,
+                                 int64_t rows) {
   if (lanes < 1 || !llvm::isPowerOf2_64(lanes) || lanes > 1024)
-    return emitError() << "expected a power of two of lanes, at most 1024, got " << lanes;
+    return emitError() << "expected a power of two of lanes, at most 1024, got "
+                       << lanes;
   if (pack < 1 || !llvm::isPowerOf2_64(pack))
-    return emitError() << "expected a power of two of elements in a pack, got " << pack;
+    return emitError() << "expected a power of two of elements in a pack, got "
+                       << pack;
   if (packs < 1 || rows < 1)
-    return emitError() << "expected at least one pack and one row, got packs = " << packs << ", rows = " << rows;
+    return emitError() << "expected at least one pack and one row, got packs = "
+                       << packs << ", rows = " << rows;
   if (lanes * rows > 1024)
-    return emitError() << "expected at most 1024 threads in a block, got lanes * rows = " << lanes * rows;
+    return emitError()
+           << "expected at most 1024 threads in a block, got lanes * rows = "
+           << lanes * rows;
   return success();
 }
 
@@ -167,7 +175,8 @@ Type StateType::parse(AsmParser &parser) {
   } else {
     StringRef keyword;
     if (failed(parser.parseOptionalKeyword(&keyword)) || keyword != "e") {
-      parser.emitError(loc) << "expected base e or 2" << (keyword.empty() ? "" : ", got ") << keyword;
+      parser.emitError(loc) << "expected base e or 2"
+                            << (keyword.empty() ? "" : ", got ") << keyword;
       return {};
     }
     base = LogBase::E;
@@ -183,7 +192,9 @@ void StateType::print(AsmPrinter &printer) const {
   printer << ", " << (getBase() == LogBase::E ? "e" : "2") << '>';
 }
 
-RankedTensorType StateType::getTileType() const { return getRowTileType(getDim(), Float32Type::get(getContext())); }
+RankedTensorType StateType::getTileType() const {
+  return getRowTileType(getDim(), Float32Type::get(getContext()));
+}
 
 //===----------------------------------------------------------------------===//
 // Row tiles and dtypes
@@ -191,7 +202,8 @@ RankedTensorType StateType::getTileType() const { return getRowTileType(getDim()
 
 bool mlafix::isRowTile(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.getRank() == 1 && isa_and_nonnull<DimAttr>(tensor.getEncoding()) &&
+  return tensor && tensor.getRank() == 1 &&
+         isa_and_nonnull<DimAttr>(tensor.getEncoding()) &&
          cast<DimAttr>(tensor.getEncoding()).getSize() == tensor.getDimSize(0);
 }
 
@@ -199,7 +211,9 @@ RankedTensorType mlafix::getRowTileType(DimAttr dim, Type elementType) {
   return RankedTensorType::get({dim.getSize()}, elementType, dim);
 }
 
-DimAttr mlafix::getTileDim(Type tile) { return cast<DimAttr>(cast<RankedTensorType>(tile).getEncoding()); }
+DimAttr mlafix::getTileDim(Type tile) {
+  return cast<DimAttr>(cast<RankedTensorType>(tile).getEncoding());
+}
 
 BlockArgument mlafix::getKernelArgument(Value memref) {
   auto argument = dyn_cast<BlockArgument>(memref);

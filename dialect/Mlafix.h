@@ -56,10 +56,12 @@ DimAttr getTileDim(mlir::Type tile);
 
 /// The kernel argument that `memref` is, or null.
 mlir::BlockArgument getKernelArgument(mlir::Value memref);
-/// The dim that `memref`, a kernel argument, has at `position`: its name, or its number when static. Null elsewhere.
+/// The dim that `memref`, a kernel argument, has at `position`: its name, or
+/// its number when static. Null elsewhere.
 DimAttr getArgumentDim(mlir::Value memref, unsigned position);
 
-/// `type` as units spell it ("bf16", "index"), or empty if it is none that the language has.
+/// `type` as units spell it ("bf16", "index"), or empty if it is none that the
+/// language has.
 llvm::StringRef getDTypeName(mlir::Type type);
 /// The MLIR type of a dtype name, or null.
 mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
@@ -67,10 +69,12 @@ mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
 std::string listDTypes();
 /// Bytes of an element of `type` in memory.
 int64_t getDTypeBytes(mlir::Type type);
-/// What a value read from memory of `type` is in a body: floats widen to f32 (N7), unsigned integers are signless.
+/// What a value read from memory of `type` is in a body: floats widen to f32
+/// (N7), unsigned integers are signless.
 mlir::Type getComputeType(mlir::Type type);
 
-/// The kernel's signature as units carry it (docs/UnitFormat.md: name, bindings, args, aliases).
+/// The kernel's signature as units carry it (docs/UnitFormat.md: name,
+/// bindings, args, aliases).
 mlir::DictionaryAttr getSignature(KernelOp kernel);
 
 } // namespace mlafix

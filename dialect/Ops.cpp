@@ -1,4 +1,5 @@
-//===- Ops.cpp - verifiers and folds of the algebra, rows and scalars -*- C++ -*-===//
+//===- Ops.cpp - verifiers and folds of the algebra, rows and scalars -*- C++
+//-*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -17,9 +18,12 @@ using namespace mlafix;
 
 using OptionalOperand = std::optional<OpAsmParser::UnresolvedOperand>;
 
-/// The types of a state and of the payload and the lse that it is stored to, as far as these are there.
-static ParseResult parseStoreTypes(OpAsmParser &parser, Type &state, Type &outType, Type &lseType,
-                                   const OptionalOperand &out, const OptionalOperand &lse) {
+/// The types of a state and of the payload and the lse that it is stored to, as
+/// far as these are there.
+static ParseResult parseStoreTypes(OpAsmParser &parser, Type &state,
+                                   Type &outType, Type &lseType,
+                                   const OptionalOperand &out,
+                                   const OptionalOperand &lse) {
   StateType stateType;
   if (parser.parseCustomTypeWithFallback(stateType))
     return failure();
@@ -31,8 +35,8 @@ static ParseResult parseStoreTypes(OpAsmParser &parser, Type &state, Type &outTy
   return success();
 }
 
-static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state, Type outType, Type lseType, Value out,
-                            Value lse) {
+static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state,
+                            Type outType, Type lseType, Value out, Value lse) {
   printer.printStrippedAttrOrType(cast<StateType>(state));
   if (out)
     printer << ", " << outType;
@@ -47,46 +51,56 @@ static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state, Type
 // What memory accesses have in common
 //===----------------------------------------------------------------------===//
 
-/// Checks that `memref[indices]` is a row of `dim` (or, without a dim, an element) of a kernel argument, and that the
-/// argument's access allows it.
-static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices, DimAttr dim, bool writes,
-                                  StringRef what) {
+/// Checks that `memref[indices]` is a row of `dim` (or, without a dim, an
+/// element) of a kernel argument, and that the argument's access allows it.
+static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
+                                  DimAttr dim, bool writes, StringRef what) {
   auto type = cast<MemRefType>(memref.getType());
   BlockArgument argument = getKernelArgument(memref);
   if (!argument)
-    return op->emitOpError() << "expected the " << what << " to be an argument of the kernel, got another value";
+    return op->emitOpError()
+           << "expected the " << what
+           << " to be an argument of the kernel, got another value";
   auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
   StringRef name = kernel.getArgName(argument.getArgNumber());
   StringRef access = kernel.getArgAccess(argument.getArgNumber());
   if (writes && access == "read")
-    return op->emitOpError() << "expected '" << name << "' to be writable to store to it, got access \"read\"";
+    return op->emitOpError()
+           << "expected '" << name
+           << "' to be writable to store to it, got access \"read\"";
 
   int64_t expected = type.getRank() - (dim ? 1 : 0);
   if (static_cast<int64_t>(indices) != expected)
-    return op->emitOpError() << "expected " << expected << " indices for " << (dim ? "a row" : "an element") << " of '"
+    return op->emitOpError() << "expected " << expected << " indices for "
+                             << (dim ? "a row" : "an element") << " of '"
                              << name << "', got " << indices;
   if (!dim)
     return success();
   DimAttr last = getArgumentDim(memref, type.getRank() - 1);
   if (last != dim)
-    return op->emitOpError() << "expected a row of '" << name << "' along dim " << (last ? last.str() : "without a name")
-                             << ", got " << dim.str();
+    return op->emitOpError()
+           << "expected a row of '" << name << "' along dim "
+           << (last ? last.str() : "without a name") << ", got " << dim.str();
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
-    return op->emitOpError() << "expected the last dim of '" << name << "' to have stride 1 (N12), got " << type;
+    return op->emitOpError() << "expected the last dim of '" << name
+                             << "' to have stride 1 (N12), got " << type;
   return success();
 }
 
 /// Checks payload and lse of a state in memory.
-static LogicalResult verifyStateAccess(Operation *op, StateType state, Value out, size_t outIndices, Value lse,
+static LogicalResult verifyStateAccess(Operation *op, StateType state,
+                                       Value out, size_t outIndices, Value lse,
                                        size_t lseIndices, bool writes) {
   if (out) {
-    if (failed(verifyAccess(op, out, outIndices, state.getDim(), writes, "payload")))
+    if (failed(verifyAccess(op, out, outIndices, state.getDim(), writes,
+                            "payload")))
       return failure();
     Type element = cast<MemRefType>(out.getType()).getElementType();
     if (!isa<FloatType>(element))
-      return op->emitOpError() << "expected a payload of floats, got " << element;
+      return op->emitOpError()
+             << "expected a payload of floats, got " << element;
   }
   if (lse) {
     if (failed(verifyAccess(op, lse, lseIndices, DimAttr(), writes, "lse")))
@@ -98,12 +112,17 @@ static LogicalResult verifyStateAccess(Operation *op, StateType state, Value out
   return success();
 }
 
-/// Checks that a value of `valueType` is what an element of `memref` becomes in a body.
-static LogicalResult verifyElement(Operation *op, Value memref, Type valueType) {
+/// Checks that a value of `valueType` is what an element of `memref` becomes in
+/// a body.
+static LogicalResult verifyElement(Operation *op, Value memref,
+                                   Type valueType) {
   Type element = cast<MemRefType>(memref.getType()).getElementType();
-  Type expected = getComputeType(element), got = getElementTypeOrSelf(valueType);
+  Type expected = getComputeType(element),
+       got = getElementTypeOrSelf(valueType);
   if (expected != got)
-    return op->emitOpError() << "expected " << expected << " for elements of type " << element << ", got " << got;
+    return op->emitOpError()
+           << "expected " << expected << " for elements of type " << element
+           << ", got " << got;
   return success();
 }
 
@@ -130,7 +149,8 @@ static LogicalResult eraseIfFalse(OpTy op, PatternRewriter &rewriter) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult LoadStateOp::verify() {
-  return verifyStateAccess(*this, getType(), getOut(), getOutIndices().size(), getLse(), getLseIndices().size(),
+  return verifyStateAccess(*this, getType(), getOut(), getOutIndices().size(),
+                           getLse(), getLseIndices().size(),
                            /*writes=*/false);
 }
 
@@ -141,19 +161,23 @@ static LogicalResult loadOfNothing(LoadStateOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-void LoadStateOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+void LoadStateOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                              MLIRContext *) {
   patterns.add(dropTruePredicate<LoadStateOp>);
   patterns.add(loadOfNothing);
 }
 
 LogicalResult StoreStateOp::verify() {
   if (!getOut() && !getLse())
-    return emitOpError() << "expected a payload, an lse or both to store to, got neither";
-  return verifyStateAccess(*this, getState().getType(), getOut(), getOutIndices().size(), getLse(),
+    return emitOpError()
+           << "expected a payload, an lse or both to store to, got neither";
+  return verifyStateAccess(*this, getState().getType(), getOut(),
+                           getOutIndices().size(), getLse(),
                            getLseIndices().size(), /*writes=*/true);
 }
 
-void StoreStateOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+void StoreStateOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                               MLIRContext *) {
   patterns.add(dropTruePredicate<StoreStateOp>);
   patterns.add(eraseIfFalse<StoreStateOp>);
 }
@@ -162,7 +186,9 @@ void StoreStateOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIR
 // The algebra
 //===----------------------------------------------------------------------===//
 
-static bool isIdentity(Value state) { return state.getDefiningOp<IdentityOp>() != nullptr; }
+static bool isIdentity(Value state) {
+  return state.getDefiningOp<IdentityOp>() != nullptr;
+}
 
 OpFoldResult MergeOp::fold(FoldAdaptor) {
   return getStates().size() == 1 ? getStates().front() : OpFoldResult();
@@ -171,7 +197,8 @@ OpFoldResult MergeOp::fold(FoldAdaptor) {
 /// merge(a, identity) = merge(a).
 static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
   SmallVector<Value> live;
-  llvm::copy_if(op.getStates(), std::back_inserter(live), [](Value state) { return !isIdentity(state); });
+  llvm::copy_if(op.getStates(), std::back_inserter(live),
+                [](Value state) { return !isIdentity(state); });
   if (live.size() == op.getStates().size())
     return rewriter.notifyMatchFailure(op, "no operand is the identity");
   if (live.empty())
@@ -196,7 +223,8 @@ static LogicalResult flattenMerges(MergeOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-void MergeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+void MergeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *) {
   patterns.add(dropIdentities);
   patterns.add(flattenMerges);
 }
@@ -220,29 +248,36 @@ static LogicalResult maskOfMask(MaskOp op, PatternRewriter &rewriter) {
   auto inner = op.getState().getDefiningOp<MaskOp>();
   if (!inner)
     return rewriter.notifyMatchFailure(op, "the state is no mask");
-  Value both = arith::AndIOp::create(rewriter, op.getLoc(), inner.getPredicate(), op.getPredicate());
+  Value both = arith::AndIOp::create(rewriter, op.getLoc(),
+                                     inner.getPredicate(), op.getPredicate());
   rewriter.replaceOpWithNewOp<MaskOp>(op, inner.getState(), both);
   return success();
 }
 
-/// mask(load_state if p, q) = load_state if p and q, if nobody else needs the load and nothing is written in between.
+/// mask(load_state if p, q) = load_state if p and q, if nobody else needs the
+/// load and nothing is written in between.
 static LogicalResult sinkMaskIntoLoad(MaskOp op, PatternRewriter &rewriter) {
   auto load = op.getState().getDefiningOp<LoadStateOp>();
   if (!load || !load->hasOneUse() || load->getBlock() != op->getBlock())
     return rewriter.notifyMatchFailure(op, "the state is no load of its own");
-  for (Operation *next = load->getNextNode(); next != op; next = next->getNextNode())
+  for (Operation *next = load->getNextNode(); next != op;
+       next = next->getNextNode())
     if (!isMemoryEffectFree(next) && !isa<LoadStateOp, LoadOp>(next))
-      return rewriter.notifyMatchFailure(op, "memory may change between the load and the mask");
+      return rewriter.notifyMatchFailure(
+          op, "memory may change between the load and the mask");
   Value predicate = op.getPredicate();
   if (load.getPredicate())
-    predicate = arith::AndIOp::create(rewriter, op.getLoc(), load.getPredicate(), predicate);
-  rewriter.replaceOpWithNewOp<LoadStateOp>(op, op.getType(), load.getOut(), load.getOutIndices(), load.getLse(),
+    predicate = arith::AndIOp::create(rewriter, op.getLoc(),
+                                      load.getPredicate(), predicate);
+  rewriter.replaceOpWithNewOp<LoadStateOp>(op, op.getType(), load.getOut(),
+                                           load.getOutIndices(), load.getLse(),
                                            load.getLseIndices(), predicate);
   rewriter.eraseOp(load);
   return success();
 }
 
-void MaskOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+void MaskOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                         MLIRContext *) {
   patterns.add(maskByFalse);
   patterns.add(maskOfMask);
   patterns.add(sinkMaskIntoLoad);
@@ -250,13 +285,15 @@ void MaskOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContex
 
 LogicalResult RebaseOp::verify() {
   if (getState().getType().getDim() != getType().getDim())
-    return emitOpError() << "expected the same dim on both sides, got " << getState().getType().getDim().str()
-                         << " and " << getType().getDim().str();
+    return emitOpError() << "expected the same dim on both sides, got "
+                         << getState().getType().getDim().str() << " and "
+                         << getType().getDim().str();
   return success();
 }
 
 OpFoldResult RebaseOp::fold(FoldAdaptor) {
-  return getState().getType() == getType() ? OpFoldResult(getState()) : OpFoldResult();
+  return getState().getType() == getType() ? OpFoldResult(getState())
+                                           : OpFoldResult();
 }
 
 //===----------------------------------------------------------------------===//
@@ -265,18 +302,22 @@ OpFoldResult RebaseOp::fold(FoldAdaptor) {
 
 LogicalResult LoadOp::verify() {
   DimAttr dim = isRowTile(getType()) ? getTileDim(getType()) : DimAttr();
-  if (failed(verifyAccess(*this, getSource(), getIndices().size(), dim, /*writes=*/false, "source")) ||
+  if (failed(verifyAccess(*this, getSource(), getIndices().size(), dim,
+                          /*writes=*/false, "source")) ||
       failed(verifyElement(*this, getSource(), getType())))
     return failure();
   if (getOther() && !getPredicate())
-    return emitOpError() << "expected a predicate beside the 'else' value, got none";
+    return emitOpError()
+           << "expected a predicate beside the 'else' value, got none";
   return success();
 }
 
-void LoadOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+void LoadOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                         MLIRContext *) {
   patterns.add(+[](LoadOp op, PatternRewriter &rewriter) -> LogicalResult {
     if (!op.getPredicate() || !matchPattern(op.getPredicate(), m_One()))
-      return rewriter.notifyMatchFailure(op, "no predicate that is always true");
+      return rewriter.notifyMatchFailure(op,
+                                         "no predicate that is always true");
     rewriter.modifyOpInPlace(op, [&] {
       op.getOtherMutable().clear();
       op.getPredicateMutable().clear();
@@ -286,21 +327,27 @@ void LoadOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContex
 }
 
 LogicalResult StoreOp::verify() {
-  DimAttr dim = isRowTile(getValue().getType()) ? getTileDim(getValue().getType()) : DimAttr();
-  if (failed(verifyAccess(*this, getTarget(), getIndices().size(), dim, /*writes=*/true, "target")))
+  DimAttr dim = isRowTile(getValue().getType())
+                    ? getTileDim(getValue().getType())
+                    : DimAttr();
+  if (failed(verifyAccess(*this, getTarget(), getIndices().size(), dim,
+                          /*writes=*/true, "target")))
     return failure();
   return verifyElement(*this, getTarget(), getValue().getType());
 }
 
-void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                          MLIRContext *) {
   patterns.add(dropTruePredicate<StoreOp>);
   patterns.add(eraseIfFalse<StoreOp>);
 }
 
 LogicalResult PresentOp::verify() {
   BlockArgument argument = getKernelArgument(getSource());
-  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp()).isArgOptional(argument.getArgNumber()))
-    return emitOpError() << "expected an argument of the kernel with '" << kOptionalAttr << "', got another value";
+  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
+                        .isArgOptional(argument.getArgNumber()))
+    return emitOpError() << "expected an argument of the kernel with '"
+                         << kOptionalAttr << "', got another value";
   return success();
 }
 

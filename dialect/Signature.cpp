@@ -25,10 +25,12 @@ struct Access {
 /// Every access to each argument, in program order.
 static SmallVector<SmallVector<Access>> collectAccesses(KernelOp kernel) {
   SmallVector<SmallVector<Access>> accesses(kernel.getNumArguments());
-  auto add = [&](Operation *op, Value memref, ValueRange indices, bool isWrite) {
+  auto add = [&](Operation *op, Value memref, ValueRange indices,
+                 bool isWrite) {
     if (memref)
       if (BlockArgument argument = getKernelArgument(memref))
-        accesses[argument.getArgNumber()].push_back({op, llvm::to_vector(indices), isWrite});
+        accesses[argument.getArgNumber()].push_back(
+            {op, llvm::to_vector(indices), isWrite});
   };
   kernel.walk([&](Operation *op) {
     if (auto load = dyn_cast<LoadOp>(op))
@@ -51,15 +53,17 @@ static SmallVector<SmallVector<Access>> collectAccesses(KernelOp kernel) {
 
 /// The innermost loop of the body that holds `op`, or null.
 static Operation *getLoop(Operation *op) {
-  for (Operation *parent = op->getParentOp(); parent && !isa<ForallOp, RaggedForallOp, KernelOp>(parent);
+  for (Operation *parent = op->getParentOp();
+       parent && !isa<ForallOp, RaggedForallOp, KernelOp>(parent);
        parent = parent->getParentOp())
     if (isa<LoopLikeOpInterface>(parent))
       return parent;
   return nullptr;
 }
 
-/// Whether a row may be read through one argument and written through another that is the same tensor (N11): every
-/// access of both has the same indices, and no read follows a write.
+/// Whether a row may be read through one argument and written through another
+/// that is the same tensor (N11): every access of both has the same indices,
+/// and no read follows a write.
 static bool mayAlias(ArrayRef<Access> written, ArrayRef<Access> read) {
   if (written.empty() || read.empty())
     return true;
@@ -69,25 +73,29 @@ static bool mayAlias(ArrayRef<Access> written, ArrayRef<Access> read) {
       return false;
   for (const Access &access : read)
     if (!access.op->getParentOp()->isProperAncestor(first.op) ||
-        !access.op->isBeforeInBlock(access.op->getBlock()->findAncestorOpInBlock(*first.op)))
+        !access.op->isBeforeInBlock(
+            access.op->getBlock()->findAncestorOpInBlock(*first.op)))
       return false;
   return true;
 }
 
-static DictionaryAttr describeTensor(KernelOp kernel, unsigned index, MemRefType type) {
+static DictionaryAttr describeTensor(KernelOp kernel, unsigned index,
+                                     MemRefType type) {
   Builder b(kernel.getContext());
   SmallVector<int64_t> strides;
   int64_t offset;
   (void)type.getStridesAndOffset(strides, offset);
   auto numbers = [&](ArrayRef<int64_t> values) {
-    return b.getArrayAttr(llvm::map_to_vector(values, [&](int64_t value) -> Attribute {
-      return b.getI64IntegerAttr(ShapedType::isDynamic(value) ? -1 : value);
-    }));
+    return b.getArrayAttr(
+        llvm::map_to_vector(values, [&](int64_t value) -> Attribute {
+          return b.getI64IntegerAttr(ShapedType::isDynamic(value) ? -1 : value);
+        }));
   };
   return b.getDictionaryAttr({
       b.getNamedAttr("name", b.getStringAttr(kernel.getArgName(index))),
       b.getNamedAttr("kind", b.getStringAttr("tensor")),
-      b.getNamedAttr("dtype", b.getStringAttr(getDTypeName(type.getElementType()))),
+      b.getNamedAttr("dtype",
+                     b.getStringAttr(getDTypeName(type.getElementType()))),
       b.getNamedAttr("dims", kernel.getArgDims(index)),
       b.getNamedAttr("shape", numbers(type.getShape())),
       b.getNamedAttr("strides", numbers(strides)),
@@ -96,7 +104,8 @@ static DictionaryAttr describeTensor(KernelOp kernel, unsigned index, MemRefType
   });
 }
 
-static DictionaryAttr describeScalar(KernelOp kernel, unsigned index, Type type) {
+static DictionaryAttr describeScalar(KernelOp kernel, unsigned index,
+                                     Type type) {
   Builder b(kernel.getContext());
   SmallVector<NamedAttribute> fields = {
       b.getNamedAttr("name", b.getStringAttr(kernel.getArgName(index))),
@@ -113,7 +122,8 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
   SmallVector<Attribute> args, aliases;
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     auto memref = dyn_cast<MemRefType>(type);
-    args.push_back(memref ? describeTensor(kernel, index, memref) : describeScalar(kernel, index, type));
+    args.push_back(memref ? describeTensor(kernel, index, memref)
+                          : describeScalar(kernel, index, type));
   }
 
   SmallVector<SmallVector<Access>> accesses = collectAccesses(kernel);
@@ -121,14 +131,18 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
     for (unsigned j = 0; j < n; ++j) {
       auto written = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
       auto read = dyn_cast<MemRefType>(kernel.getArgumentTypes()[j]);
-      if (!written || !read || kernel.getArgAccess(i) == "read" || kernel.getArgAccess(j) != "read" ||
-          written.getElementType() != read.getElementType() || kernel.getArgDims(i) != kernel.getArgDims(j) ||
+      if (!written || !read || kernel.getArgAccess(i) == "read" ||
+          kernel.getArgAccess(j) != "read" ||
+          written.getElementType() != read.getElementType() ||
+          kernel.getArgDims(i) != kernel.getArgDims(j) ||
           !mayAlias(accesses[i], accesses[j]))
         continue;
-      aliases.push_back(b.getArrayAttr({b.getI64IntegerAttr(i), b.getI64IntegerAttr(j)}));
+      aliases.push_back(
+          b.getArrayAttr({b.getI64IntegerAttr(i), b.getI64IntegerAttr(j)}));
     }
   }
-  DictionaryAttr bindings = kernel.getBindings().value_or(b.getDictionaryAttr({}));
+  DictionaryAttr bindings =
+      kernel.getBindings().value_or(b.getDictionaryAttr({}));
   return b.getDictionaryAttr({
       b.getNamedAttr("name", kernel.getSymNameAttr()),
       b.getNamedAttr("bindings", bindings),

@@ -26,7 +26,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-void mlafix::buildMlafixPipeline(OpPassManager &pm, const PipelineOptions &options) {
+void mlafix::buildMlafixPipeline(OpPassManager &pm,
+                                 const PipelineOptions &options) {
   // The language: bind names, apply the algebra's folds, leave states behind.
   SpecializePassOptions specialize;
   for (const auto &[name, value] : options.bindings)
@@ -47,7 +48,8 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm, const PipelineOptions &optio
   pm.addNestedPass<KernelOp>(createHoistLoadsPass());
 
   // LLVM.
-  pm.addPass(isGPU(options.target) ? createMlafixToNVVMPass() : createMlafixToCPUPass());
+  pm.addPass(isGPU(options.target) ? createMlafixToNVVMPass()
+                                   : createMlafixToCPUPass());
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertVectorToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
@@ -59,8 +61,11 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm, const PipelineOptions &optio
 
 namespace {
 struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
-  ListOption<std::string> bindings{*this, "bindings", llvm::cl::desc("NAME=VALUE, for each compile-time name")};
-  Option<std::string> target{*this, "target", llvm::cl::desc("sm_NN, x86-64-v3 or x86-64")};
+  ListOption<std::string> bindings{
+      *this, "bindings",
+      llvm::cl::desc("NAME=VALUE, for each compile-time name")};
+  Option<std::string> target{*this, "target",
+                             llvm::cl::desc("sm_NN, x86-64-v3 or x86-64")};
 };
 } // namespace
 

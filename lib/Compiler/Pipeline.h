@@ -17,17 +17,22 @@ namespace mlafix {
 
 /// What a source is compiled for.
 struct PipelineOptions {
-  /// (name, value) of every compile-time dim and dtype variable: {"H", "128"}, {"T", "bf16"}.
+  /// (name, value) of every compile-time dim and dtype variable: {"H", "128"},
+  /// {"T", "bf16"}.
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
   /// "sm_NN", "x86-64-v3" or "x86-64".
   std::string target;
 };
 
-/// Appends every pass from a source in the mlafix dialect to the LLVM dialect. After it, a module that held one kernel holds one llvm.func per
-/// variant, each with a `mlafix.variant` attribute, and has a `mlafix.signature` attribute.
-void buildMlafixPipeline(mlir::OpPassManager &pm, const PipelineOptions &options);
+/// Appends every pass from a source in the mlafix dialect to the LLVM dialect.
+/// After it, a module that held one kernel holds one llvm.func per variant,
+/// each with a `mlafix.variant` attribute, and has a `mlafix.signature`
+/// attribute.
+void buildMlafixPipeline(mlir::OpPassManager &pm,
+                         const PipelineOptions &options);
 
-/// Makes the passes, and the pipeline as `mlafix-pipeline{bindings=… target=…}`, known to the command line.
+/// Makes the passes, and the pipeline as `mlafix-pipeline{bindings=…
+/// target=…}`, known to the command line.
 void registerMlafixPasses();
 
 } // namespace mlafix

@@ -1,4 +1,5 @@
-//===- KernelABI.cpp - a kernel's parameters and memory accesses in LLVM -*- C++ -*-===//
+//===- KernelABI.cpp - a kernel's parameters and memory accesses in LLVM -*- C++
+//-*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -27,31 +28,58 @@ struct MemoryAccess {
   Value mask;         // of a masked load
   Value passThru;     // where its mask is false
 
-  MemRefType getMemRefType() const { return cast<MemRefType>(memref.getType()); }
+  MemRefType getMemRefType() const {
+    return cast<MemRefType>(memref.getType());
+  }
 };
 } // namespace
 
 static std::optional<MemoryAccess> getAccess(Operation *op) {
   auto natural = [](Value memref) {
-    return static_cast<unsigned>(getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType()));
+    return static_cast<unsigned>(
+        getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType()));
   };
   if (auto load = dyn_cast<memref::LoadOp>(op))
-    return MemoryAccess{load.getMemRef(), load.getIndices(), Value(), load.getType(), natural(load.getMemRef()), {}, {}};
+    return MemoryAccess{load.getMemRef(),
+                        load.getIndices(),
+                        Value(),
+                        load.getType(),
+                        natural(load.getMemRef()),
+                        {},
+                        {}};
   if (auto store = dyn_cast<memref::StoreOp>(op))
-    return MemoryAccess{store.getMemRef(), store.getIndices(), store.getValue(), store.getValue().getType(),
-                        natural(store.getMemRef()), {}, {}};
+    return MemoryAccess{store.getMemRef(),
+                        store.getIndices(),
+                        store.getValue(),
+                        store.getValue().getType(),
+                        natural(store.getMemRef()),
+                        {},
+                        {}};
   if (auto load = dyn_cast<vector::LoadOp>(op))
-    return MemoryAccess{load.getBase(), load.getIndices(), Value(), load.getType(),
-                        static_cast<unsigned>(load.getAlignment().value_or(natural(load.getBase()))), {}, {}};
+    return MemoryAccess{load.getBase(),
+                        load.getIndices(),
+                        Value(),
+                        load.getType(),
+                        static_cast<unsigned>(load.getAlignment().value_or(
+                            natural(load.getBase()))),
+                        {},
+                        {}};
   if (auto store = dyn_cast<vector::StoreOp>(op))
-    return MemoryAccess{store.getBase(), store.getIndices(), store.getValueToStore(), store.getValueToStore().getType(),
-                        static_cast<unsigned>(store.getAlignment().value_or(natural(store.getBase()))), {}, {}};
+    return MemoryAccess{store.getBase(),
+                        store.getIndices(),
+                        store.getValueToStore(),
+                        store.getValueToStore().getType(),
+                        static_cast<unsigned>(store.getAlignment().value_or(
+                            natural(store.getBase()))),
+                        {},
+                        {}};
   if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
     return MemoryAccess{load.getBase(),
                         load.getIndices(),
                         Value(),
                         load.getType(),
-                        static_cast<unsigned>(load.getAlignment().value_or(natural(load.getBase()))),
+                        static_cast<unsigned>(load.getAlignment().value_or(
+                            natural(load.getBase()))),
                         load.getMask(),
                         load.getPassThru()};
   return std::nullopt;
@@ -60,7 +88,8 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
 static SmallVector<int64_t> getStrides(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset;
-  (void)type.getStridesAndOffset(strides, offset); // the kernel's verifier has seen to it
+  (void)type.getStridesAndOffset(
+      strides, offset); // the kernel's verifier has seen to it
   return strides;
 }
 
@@ -89,11 +118,13 @@ SmallVector<Param> mlafix::collectParams(KernelOp kernel, unsigned last) {
       return;
     }
     std::optional<MemoryAccess> access = getAccess(op);
-    BlockArgument argument = access ? getKernelArgument(access->memref) : BlockArgument();
+    BlockArgument argument =
+        access ? getKernelArgument(access->memref) : BlockArgument();
     if (!argument)
       return;
     usesPointer[argument.getArgNumber()] = true;
-    for (auto [dim, stride] : llvm::enumerate(getStrides(access->getMemRefType())))
+    for (auto [dim, stride] :
+         llvm::enumerate(getStrides(access->getMemRefType())))
       if (ShapedType::isDynamic(stride))
         usesStride[argument.getArgNumber()][dim] = true;
   });
@@ -117,7 +148,8 @@ SmallVector<Param> mlafix::collectParams(KernelOp kernel, unsigned last) {
   return params;
 }
 
-Type mlafix::getParamType(KernelOp kernel, const Param &param, unsigned addressSpace) {
+Type mlafix::getParamType(KernelOp kernel, const Param &param,
+                          unsigned addressSpace) {
   MLIRContext *context = kernel.getContext();
   switch (param.kind) {
   case Param::Pointer:
@@ -135,14 +167,18 @@ Type mlafix::getParamType(KernelOp kernel, const Param &param, unsigned addressS
   llvm_unreachable("all kinds are handled");
 }
 
-DictionaryAttr mlafix::describeVariant(KernelOp kernel, ArrayRef<Param> params) {
+DictionaryAttr mlafix::describeVariant(KernelOp kernel,
+                                       ArrayRef<Param> params) {
   Builder b(kernel.getContext());
-  auto number = [&](StringRef name, int64_t value) { return b.getNamedAttr(name, b.getI64IntegerAttr(value)); };
+  auto number = [&](StringRef name, int64_t value) {
+    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
+  };
   SmallVector<Attribute> described;
   for (const Param &param : params) {
     constexpr StringLiteral kinds[] = {"pointer", "size", "stride", "scalar"};
-    SmallVector<NamedAttribute> fields = {b.getNamedAttr("kind", b.getStringAttr(kinds[param.kind])),
-                                          number("arg", param.arg)};
+    SmallVector<NamedAttribute> fields = {
+        b.getNamedAttr("kind", b.getStringAttr(kinds[param.kind])),
+        number("arg", param.arg)};
     if (param.kind == Param::Size || param.kind == Param::Stride)
       fields.push_back(number("dim", param.dim));
     described.push_back(b.getDictionaryAttr(fields));
@@ -153,8 +189,11 @@ DictionaryAttr mlafix::describeVariant(KernelOp kernel, ArrayRef<Param> params) 
       b.getNamedAttr("guards", kernel.getGuardsAttr()),
       b.getNamedAttr("params", b.getArrayAttr(described)),
       b.getNamedAttr("geometry", kernel.getGeometryAttr()),
-      b.getNamedAttr("layout", b.getDictionaryAttr({number("lanes", layout.getLanes()), number("packs", layout.getPacks()),
-                                                    number("pack", layout.getPack()), number("rows", layout.getRows())})),
+      b.getNamedAttr("layout",
+                     b.getDictionaryAttr({number("lanes", layout.getLanes()),
+                                          number("packs", layout.getPacks()),
+                                          number("pack", layout.getPack()),
+                                          number("rows", layout.getRows())})),
       b.getNamedAttr("dependent_launch", b.getBoolAttr(false)),
   });
 }
@@ -166,10 +205,10 @@ DictionaryAttr mlafix::describeVariant(KernelOp kernel, ArrayRef<Param> params) 
 namespace {
 class BodyLowering {
 public:
-  BodyLowering(KernelOp kernel, LLVM::LLVMFuncOp function, ArrayRef<Param> params, ValueRange values,
-               unsigned addressSpace)
-      : kernel(kernel), function(function), params(params), values(values), addressSpace(addressSpace),
-        b(kernel.getContext()) {}
+  BodyLowering(KernelOp kernel, LLVM::LLVMFuncOp function,
+               ArrayRef<Param> params, ValueRange values, unsigned addressSpace)
+      : kernel(kernel), function(function), params(params), values(values),
+        addressSpace(addressSpace), b(kernel.getContext()) {}
 
   LogicalResult run();
 
@@ -184,9 +223,15 @@ private:
         return value;
     return {};
   }
-  Value toI64(Location loc, Value index) { return arith::IndexCastOp::create(b, loc, b.getI64Type(), index); }
-  Value toIndex(Location loc, Value i64) { return arith::IndexCastOp::create(b, loc, b.getIndexType(), i64); }
-  Value i64Constant(Location loc, int64_t value) { return arith::ConstantIntOp::create(b, loc, value, 64); }
+  Value toI64(Location loc, Value index) {
+    return arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
+  }
+  Value toIndex(Location loc, Value i64) {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), i64);
+  }
+  Value i64Constant(Location loc, int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, value, 64);
+  }
 
   KernelOp kernel;
   LLVM::LLVMFuncOp function;
@@ -198,7 +243,8 @@ private:
 };
 } // namespace
 
-/// Elements in memory are what LLVM can address: a byte for a boolean, no signs.
+/// Elements in memory are what LLVM can address: a byte for a boolean, no
+/// signs.
 static Type getMemoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (element.isInteger(1) || element.isUnsignedInteger(8))
@@ -208,21 +254,27 @@ static Type getMemoryType(Type type) {
   return element;
 }
 
-LogicalResult BodyLowering::lowerAccess(Operation *op, const MemoryAccess &access) {
+LogicalResult BodyLowering::lowerAccess(Operation *op,
+                                        const MemoryAccess &access) {
   Location loc = op->getLoc();
   b.setInsertionPoint(op);
   Type element = access.getMemRefType().getElementType();
-  if (isa<FloatType>(element) && !element.isF32() && !element.isF16() && !element.isBF16())
-    return op->emitError() << "expected elements of bf16, f16 or f32 to load or store, got "
-                           << getDTypeName(element);
+  if (isa<FloatType>(element) && !element.isF32() && !element.isF16() &&
+      !element.isBF16())
+    return op->emitError()
+           << "expected elements of bf16, f16 or f32 to load or store, got "
+           << getDTypeName(element);
 
   BlockArgument argument = getKernelArgument(access.memref);
-  Value base = argument ? find(Param::Pointer, argument.getArgNumber()) : localPointers.lookup(access.memref);
+  Value base = argument ? find(Param::Pointer, argument.getArgNumber())
+                        : localPointers.lookup(access.memref);
   Value offset;
-  for (auto [dim, index, stride] : llvm::enumerate(access.indices, getStrides(access.getMemRefType()))) {
+  for (auto [dim, index, stride] :
+       llvm::enumerate(access.indices, getStrides(access.getMemRefType()))) {
     Value term = toI64(loc, index);
     if (ShapedType::isDynamic(stride))
-      term = arith::MulIOp::create(b, loc, term, find(Param::Stride, argument.getArgNumber(), dim));
+      term = arith::MulIOp::create(
+          b, loc, term, find(Param::Stride, argument.getArgNumber(), dim));
     else if (stride != 1)
       term = arith::MulIOp::create(b, loc, term, i64Constant(loc, stride));
     offset = offset ? Value(arith::AddIOp::create(b, loc, offset, term)) : term;
@@ -230,7 +282,8 @@ LogicalResult BodyLowering::lowerAccess(Operation *op, const MemoryAccess &acces
   Type memory = getMemoryType(access.type);
   Value pointer = base;
   if (offset)
-    pointer = LLVM::GEPOp::create(b, loc, base.getType(), getElementTypeOrSelf(memory), base, offset);
+    pointer = LLVM::GEPOp::create(b, loc, base.getType(),
+                                  getElementTypeOrSelf(memory), base, offset);
 
   if (!access.stored) {
     Value value;
@@ -240,18 +293,23 @@ LogicalResult BodyLowering::lowerAccess(Operation *op, const MemoryAccess &acces
       if (getElementTypeOrSelf(access.type).isInteger(1))
         none = arith::ExtUIOp::create(b, loc, memory, none);
       else if (memory != access.type)
-        none = UnrealizedConversionCastOp::create(b, loc, memory, none).getResult(0);
-      value = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, access.mask, none, access.alignment);
+        none = UnrealizedConversionCastOp::create(b, loc, memory, none)
+                   .getResult(0);
+      value = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, access.mask,
+                                         none, access.alignment);
     } else {
       value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment);
     }
     if (getElementTypeOrSelf(access.type).isInteger(1)) {
       Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(memory));
-      value = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
+      value =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
     }
     // Unsigned and signless bytes are the same value to the body.
     if (value.getType() != op->getResult(0).getType())
-      value = UnrealizedConversionCastOp::create(b, loc, op->getResult(0).getType(), value).getResult(0);
+      value = UnrealizedConversionCastOp::create(
+                  b, loc, op->getResult(0).getType(), value)
+                  .getResult(0);
     op->getResult(0).replaceAllUsesWith(value);
   } else {
     Value value = access.stored;
@@ -263,7 +321,8 @@ LogicalResult BodyLowering::lowerAccess(Operation *op, const MemoryAccess &acces
   return success();
 }
 
-/// Shared memory of a GPU's block becomes a global of the module, a buffer of a CPU's row a part of the stack.
+/// Shared memory of a GPU's block becomes a global of the module, a buffer of a
+/// CPU's row a part of the stack.
 void BodyLowering::lowerAlloca(memref::AllocaOp op) {
   constexpr unsigned kShared = 3;
   MemRefType type = op.getType();
@@ -271,15 +330,21 @@ void BodyLowering::lowerAlloca(memref::AllocaOp op) {
     b.setInsertionPoint(op);
     Value count = i64Constant(op.getLoc(), type.getNumElements());
     auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-    localPointers[op] = LLVM::AllocaOp::create(b, op.getLoc(), pointer, getMemoryType(type.getElementType()), count,
-                                               /*alignment=*/64);
+    localPointers[op] = LLVM::AllocaOp::create(
+        b, op.getLoc(), pointer, getMemoryType(type.getElementType()), count,
+        /*alignment=*/64);
     return;
   }
   b.setInsertionPoint(function);
-  std::string name = (function.getSymName() + "_shared" + std::to_string(localPointers.size())).str();
-  auto array = LLVM::LLVMArrayType::get(type.getElementType(), type.getNumElements());
-  auto global = LLVM::GlobalOp::create(b, op.getLoc(), array, /*isConstant=*/false, LLVM::Linkage::Internal, name,
-                                       /*value=*/Attribute(), /*alignment=*/16, kShared);
+  std::string name =
+      (function.getSymName() + "_shared" + std::to_string(localPointers.size()))
+          .str();
+  auto array =
+      LLVM::LLVMArrayType::get(type.getElementType(), type.getNumElements());
+  auto global =
+      LLVM::GlobalOp::create(b, op.getLoc(), array, /*isConstant=*/false,
+                             LLVM::Linkage::Internal, name,
+                             /*value=*/Attribute(), /*alignment=*/16, kShared);
   b.setInsertionPoint(op);
   localPointers[op] = LLVM::AddressOfOp::create(b, op.getLoc(), global);
 }
@@ -297,16 +362,19 @@ LogicalResult BodyLowering::lower(Operation *op) {
     BlockArgument argument = getKernelArgument(dim.getSource());
     std::optional<int64_t> index = dim.getConstantIndex();
     if (!argument || !index)
-      return op->emitError() << "expected a dim of a kernel argument at a constant position, got another";
+      return op->emitError() << "expected a dim of a kernel argument at a "
+                                "constant position, got another";
     Value size = find(Param::Size, argument.getArgNumber(), *index);
     dim.getResult().replaceAllUsesWith(toIndex(loc, size));
     op->erase();
     return success();
   }
   if (auto present = dyn_cast<PresentOp>(op)) {
-    Value pointer = find(Param::Pointer, getKernelArgument(present.getSource()).getArgNumber());
+    Value pointer = find(Param::Pointer,
+                         getKernelArgument(present.getSource()).getArgNumber());
     Value null = LLVM::ZeroOp::create(b, loc, pointer.getType());
-    Value given = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, pointer, null);
+    Value given =
+        LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, pointer, null);
     present.getResult().replaceAllUsesWith(given);
     op->erase();
   }
@@ -332,8 +400,9 @@ LogicalResult BodyLowering::run() {
     if (argument.getType().isIndex())
       scalar = toIndex(loc, scalar);
     else if (argument.getType().isInteger(1))
-      scalar = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, scalar,
-                                     arith::ConstantIntOp::create(b, loc, 0, 8));
+      scalar =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, scalar,
+                                arith::ConstantIntOp::create(b, loc, 0, 8));
     argument.replaceAllUsesWith(scalar);
   }
   Block &body = kernel.getBody().front();
@@ -344,7 +413,8 @@ LogicalResult BodyLowering::run() {
   return success();
 }
 
-LogicalResult mlafix::lowerBody(KernelOp kernel, LLVM::LLVMFuncOp function, ArrayRef<Param> params, ValueRange values,
+LogicalResult mlafix::lowerBody(KernelOp kernel, LLVM::LLVMFuncOp function,
+                                ArrayRef<Param> params, ValueRange values,
                                 unsigned addressSpace) {
   return BodyLowering(kernel, function, params, values, addressSpace).run();
 }

@@ -1,4 +1,5 @@
-//===- Distribute.cpp - one row's program becomes a thread's program -*- C++ -*-===//
+//===- Distribute.cpp - one row's program becomes a thread's program -*- C++
+//-*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -23,7 +24,8 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-SmallVector<Value> IndexBuilder::delinearize(Value linear, ArrayRef<Value> extents) {
+SmallVector<Value> IndexBuilder::delinearize(Value linear,
+                                             ArrayRef<Value> extents) {
   SmallVector<Value> indices(extents.size());
   for (size_t i = extents.size(); i-- > 1;) {
     indices[i] = rem(linear, extents[i]);
@@ -50,36 +52,44 @@ struct Access {
   bool isTile;
   bool isWrite;
 
-  /// Lanes move their own elements of a row, in program order; anything else may meet another lane's access.
+  /// Lanes move their own elements of a row, in program order; anything else
+  /// may meet another lane's access.
   bool conflictsWith(const Access &other) const {
-    return (isWrite || other.isWrite) && element == other.element && !(isTile && other.isTile);
+    return (isWrite || other.isWrite) && element == other.element &&
+           !(isTile && other.isTile);
   }
 };
 } // namespace
 
 static std::optional<Access> getAccess(Operation *op) {
   if (auto load = dyn_cast<LoadOp>(op))
-    return Access{cast<MemRefType>(load.getSource().getType()).getElementType(), isRowTile(load.getType()), false};
+    return Access{cast<MemRefType>(load.getSource().getType()).getElementType(),
+                  isRowTile(load.getType()), false};
   if (auto store = dyn_cast<StoreOp>(op))
-    return Access{cast<MemRefType>(store.getTarget().getType()).getElementType(),
-                  isRowTile(store.getValue().getType()), true};
+    return Access{
+        cast<MemRefType>(store.getTarget().getType()).getElementType(),
+        isRowTile(store.getValue().getType()), true};
   return std::nullopt;
 }
 
-/// Puts a barrier before each access that may touch what another lane of the row has yet to read or write (N11): outputs may be
-/// inputs, so a store of one lane could otherwise overtake another lane's load of the same scalar.
-static void separateAccesses(Block &block, const RowContext &context, SmallVector<Access> &open) {
+/// Puts a barrier before each access that may touch what another lane of the
+/// row has yet to read or write (N11): outputs may be inputs, so a store of one
+/// lane could otherwise overtake another lane's load of the same scalar.
+static void separateAccesses(Block &block, const RowContext &context,
+                             SmallVector<Access> &open) {
   for (Operation &op : block) {
     bool isLoop = isa<LoopLikeOpInterface>(op);
     if (isLoop && !open.empty()) {
-      // An iteration meets the accesses before the loop and those of the iteration before it.
+      // An iteration meets the accesses before the loop and those of the
+      // iteration before it.
       SmallVector<Access> inside;
       op.walk([&](Operation *nested) {
         if (std::optional<Access> access = getAccess(nested))
           inside.push_back(*access);
       });
       bool conflicts = llvm::any_of(inside, [&](const Access &a) {
-        return llvm::any_of(open, [&](const Access &b) { return a.conflictsWith(b); });
+        return llvm::any_of(
+            open, [&](const Access &b) { return a.conflictsWith(b); });
       });
       if (conflicts) {
         OpBuilder b(&op);
@@ -91,7 +101,8 @@ static void separateAccesses(Block &block, const RowContext &context, SmallVecto
       SmallVector<Access> before = open;
       for (Block &nested : region) {
         separateAccesses(nested, context, open);
-        bool writes = llvm::any_of(open, [](const Access &a) { return a.isWrite; });
+        bool writes =
+            llvm::any_of(open, [](const Access &a) { return a.isWrite; });
         if (isLoop && writes) {
           OpBuilder b(nested.getTerminator());
           context.barrier(b, op.getLoc());
@@ -102,7 +113,9 @@ static void separateAccesses(Block &block, const RowContext &context, SmallVecto
     std::optional<Access> access = getAccess(&op);
     if (!access)
       continue;
-    if (llvm::any_of(open, [&](const Access &other) { return access->conflictsWith(other); })) {
+    if (llvm::any_of(open, [&](const Access &other) {
+          return access->conflictsWith(other);
+        })) {
       OpBuilder b(&op);
       context.barrier(b, op.getLoc());
       open.clear();
@@ -118,7 +131,8 @@ public:
     KernelOp kernel = getOperation();
     StringRef target = getTarget(kernel);
     if (target.empty() || !kernel.getLayout()) {
-      kernel.emitError() << "expected a kernel with a layout, got one that mlafix-plan-layout has not seen";
+      kernel.emitError() << "expected a kernel with a layout, got one that "
+                            "mlafix-plan-layout has not seen";
       return signalPassFailure();
     }
     FailureOr<RowContext> context = distributeGrid(kernel, target);

@@ -15,9 +15,11 @@
 using namespace mlir;
 using namespace mlafix;
 
-// On a CPU a long row is walked in loops: one vector per pack would be tens of thousands of instructions. The ops of a row fall into stages
-// with a reduction between two of them: the scalars of a stage come first, then one loop over the packs does all that the stage does to
-// rows. A row that a later stage needs is kept in a buffer on the stack.
+// On a CPU a long row is walked in loops: one vector per pack would be tens of
+// thousands of instructions. The ops of a row fall into stages with a reduction
+// between two of them: the scalars of a stage come first, then one loop over
+// the packs does all that the stage does to rows. A row that a later stage
+// needs is kept in a buffer on the stack.
 
 namespace {
 
@@ -25,7 +27,8 @@ namespace {
 constexpr int64_t kUnrolledPacks = 16;
 
 bool isTileOp(Operation *op) {
-  return llvm::any_of(op->getOperandTypes(), isRowTile) || llvm::any_of(op->getResultTypes(), isRowTile);
+  return llvm::any_of(op->getOperandTypes(), isRowTile) ||
+         llvm::any_of(op->getResultTypes(), isRowTile);
 }
 
 /// Ops that cost nothing to do again in every stage that needs them.
@@ -33,8 +36,10 @@ bool isUniform(Operation *op) { return isa<SplatOp, arith::ConstantOp>(op); }
 
 class LoopDistribution {
 public:
-  LoopDistribution(KernelOp kernel, const RowContext &context, Block &block, int64_t size)
-      : kernel(kernel), layout{context, kernel.getGuardsAttr()}, block(block), size(size) {}
+  LoopDistribution(KernelOp kernel, const RowContext &context, Block &block,
+                   int64_t size)
+      : kernel(kernel), layout{context, kernel.getGuardsAttr()}, block(block),
+        size(size) {}
 
   void run();
 
@@ -62,7 +67,8 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
   SmallVector<Operation *> producers;
   op->walk([&](Operation *nested) {
     for (Value operand : nested->getOperands())
-      if (Operation *def = operand.getDefiningOp(); def && def->getBlock() == &block)
+      if (Operation *def = operand.getDefiningOp();
+          def && def->getBlock() == &block)
         producers.push_back(def);
   });
   return producers;
@@ -70,22 +76,30 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
 
 /// Whether swapping two ops could change what memory holds or what is read.
 static bool isOrdered(Operation *a, Operation *b) {
-  auto writes = [](Operation *op) { return !isMemoryEffectFree(op) && !isa<LoadOp>(op); };
-  return !isMemoryEffectFree(a) && !isMemoryEffectFree(b) && (writes(a) || writes(b));
+  auto writes = [](Operation *op) {
+    return !isMemoryEffectFree(op) && !isa<LoadOp>(op);
+  };
+  return !isMemoryEffectFree(a) && !isMemoryEffectFree(b) &&
+         (writes(a) || writes(b));
 }
 
-/// An op's stage is the first in which all it uses is there: a reduction's result is from the next stage on. Scalars run before the rows
-/// of their stage, so a scalar access that must follow a row's waits for the next stage too.
+/// An op's stage is the first in which all it uses is there: a reduction's
+/// result is from the next stage on. Scalars run before the rows of their
+/// stage, so a scalar access that must follow a row's waits for the next stage
+/// too.
 void LoopDistribution::assignStages() {
   SmallVector<Operation *> accesses;
   for (Operation &op : block.without_terminator()) {
     int64_t stage = 0;
     for (Operation *producer : getProducers(&op, block))
-      stage = std::max(stage, stages[producer] + (isa<ReduceOp>(producer) ? 1 : 0));
+      stage =
+          std::max(stage, stages[producer] + (isa<ReduceOp>(producer) ? 1 : 0));
     if (!isMemoryEffectFree(&op)) {
       for (Operation *earlier : accesses)
         if (isOrdered(earlier, &op))
-          stage = std::max(stage, stages[earlier] + (isTileOp(earlier) && !isTileOp(&op) ? 1 : 0));
+          stage = std::max(stage,
+                           stages[earlier] +
+                               (isTileOp(earlier) && !isTileOp(&op) ? 1 : 0));
       accesses.push_back(&op);
     }
     stages[&op] = stage;
@@ -94,10 +108,12 @@ void LoopDistribution::assignStages() {
 
 Value LoopDistribution::allocBuffer(Type element, int64_t count) {
   OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  return memref::AllocaOp::create(b, kernel.getLoc(), MemRefType::get({count}, element));
+  return memref::AllocaOp::create(b, kernel.getLoc(),
+                                  MemRefType::get({count}, element));
 }
 
-/// The pack of a row that begins at `start`: of this loop, or of an earlier stage's buffer.
+/// The pack of a row that begins at `start`: of this loop, or of an earlier
+/// stage's buffer.
 Value LoopDistribution::getPack(OpBuilder &b, Value tile, Value start) {
   if (Value pack = packs.lookup(tile))
     return pack;
@@ -109,7 +125,8 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile, Value start) {
   else if (auto constant = tile.getDefiningOp<arith::ConstantOp>())
     pack = splatPack(b, layout, constant);
   else
-    pack = vector::LoadOp::create(b, loc, type, buffers.lookup(tile), ValueRange{start});
+    pack = vector::LoadOp::create(b, loc, type, buffers.lookup(tile),
+                                  ValueRange{start});
   packs[tile] = pack;
   return pack;
 }
@@ -118,25 +135,36 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile, Value start) {
 Value LoopDistribution::buildOp(OpBuilder &b, Operation *op, Value start) {
   Location loc = op->getLoc();
   if (auto load = dyn_cast<LoadOp>(op)) {
-    Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
+    Type element =
+        cast<MemRefType>(load.getSource().getType()).getElementType();
     SmallVector<Value> indices(load.getIndices());
     indices.push_back(start);
-    Value predicate = accessPredicate(b, loc, load.getPredicate(), load.getSource());
-    Value pack = widen(b, loc, readMemory(b, loc, layout, predicate, layout.packType(element), load.getSource(), indices));
+    Value predicate =
+        accessPredicate(b, loc, load.getPredicate(), load.getSource());
+    Value pack =
+        widen(b, loc,
+              readMemory(b, loc, layout, predicate, layout.packType(element),
+                         load.getSource(), indices));
     if (!predicate || !load.getOther())
       return pack;
-    Value other = vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
+    Value other =
+        vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
     return arith::SelectOp::create(b, loc, predicate, pack, other);
   }
   if (auto store = dyn_cast<StoreOp>(op)) {
-    Type element = cast<MemRefType>(store.getTarget().getType()).getElementType();
+    Type element =
+        cast<MemRefType>(store.getTarget().getType()).getElementType();
     Value value = narrow(b, loc, getPack(b, store.getValue(), start), element);
     SmallVector<Value> indices(store.getIndices());
     indices.push_back(start);
-    writeIf(b, loc, accessPredicate(b, loc, store.getPredicate(), store.getTarget()), [&](OpBuilder &then) {
-      vector::StoreOp::create(then, loc, value, store.getTarget(), indices, /*nontemporal=*/false,
-                              llvm::MaybeAlign(layout.alignmentOf(store.getTarget())));
-    });
+    writeIf(b, loc,
+            accessPredicate(b, loc, store.getPredicate(), store.getTarget()),
+            [&](OpBuilder &then) {
+              vector::StoreOp::create(
+                  then, loc, value, store.getTarget(), indices,
+                  /*nontemporal=*/false,
+                  llvm::MaybeAlign(layout.alignmentOf(store.getTarget())));
+            });
     return {};
   }
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
@@ -145,34 +173,43 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op, Value start) {
     for (int64_t i = 0; i < layout.pack(); ++i)
       elements.push_back(vector::ExtractOp::create(b, loc, pack, i));
     Value partial = reduceTree(b, loc, reduce.getKind(), elements);
-    Value position = arith::DivUIOp::create(b, loc, start, arith::ConstantIndexOp::create(b, loc, layout.pack()));
-    memref::StoreOp::create(b, loc, partial, partials[reduce], ValueRange{position});
+    Value position = arith::DivUIOp::create(
+        b, loc, start, arith::ConstantIndexOp::create(b, loc, layout.pack()));
+    memref::StoreOp::create(b, loc, partial, partials[reduce],
+                            ValueRange{position});
     return {};
   }
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
-    operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, start) : operand);
+    operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, start)
+                                                    : operand);
   return applyToPack(b, layout, op, operands);
 }
 
-/// Neighbours meet until one is left; an odd one out moves on (the tree of reduceTree, in place).
+/// Neighbours meet until one is left; an odd one out moves on (the tree of
+/// reduceTree, in place).
 Value LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
   Value buffer = partials[op];
   Value zero = x.constant(0), one = x.constant(1), two = x.constant(2);
-  for (int64_t count = size / layout.pack(); count > 1; count = llvm::divideCeil(count, 2)) {
+  for (int64_t count = size / layout.pack(); count > 1;
+       count = llvm::divideCeil(count, 2)) {
     auto loop = scf::ForOp::create(b, loc, zero, x.constant(count / 2), one);
     OpBuilder body(loop.getBody()->getTerminator());
     IndexBuilder y(body, loc);
     Value left = y.mul(loop.getInductionVar(), two);
     Value first = memref::LoadOp::create(body, loc, buffer, ValueRange{left});
-    Value second = memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(left, one)});
+    Value second =
+        memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(left, one)});
     Value met = combine(body, loc, op.getKind(), first, second);
-    memref::StoreOp::create(body, loc, met, buffer, ValueRange{loop.getInductionVar()});
+    memref::StoreOp::create(body, loc, met, buffer,
+                            ValueRange{loop.getInductionVar()});
     if (count % 2) {
-      Value last = memref::LoadOp::create(b, loc, buffer, ValueRange{x.constant(count - 1)});
-      memref::StoreOp::create(b, loc, last, buffer, ValueRange{x.constant(count / 2)});
+      Value last = memref::LoadOp::create(b, loc, buffer,
+                                          ValueRange{x.constant(count - 1)});
+      memref::StoreOp::create(b, loc, last, buffer,
+                              ValueRange{x.constant(count / 2)});
     }
   }
   return memref::LoadOp::create(b, loc, buffer, ValueRange{zero});
@@ -185,7 +222,8 @@ void LoopDistribution::buildLoop(int64_t stage, ArrayRef<Operation *> ops) {
   for (Operation *op : ops)
     if (auto reduce = dyn_cast<ReduceOp>(op))
       partials[reduce] = allocBuffer(reduce.getType(), size / layout.pack());
-  auto loop = scf::ForOp::create(b, loc, x.constant(0), x.constant(size), x.constant(layout.pack()));
+  auto loop = scf::ForOp::create(b, loc, x.constant(0), x.constant(size),
+                                 x.constant(layout.pack()));
   OpBuilder body(loop.getBody()->getTerminator());
   packs.clear();
   for (Operation *op : ops) {
@@ -194,10 +232,13 @@ void LoopDistribution::buildLoop(int64_t stage, ArrayRef<Operation *> ops) {
       continue;
     Value tile = op->getResult(0);
     packs[tile] = pack;
-    bool outlives = llvm::any_of(tile.getUsers(), [&](Operation *user) { return stages.lookup(user) > stage; });
+    bool outlives = llvm::any_of(tile.getUsers(), [&](Operation *user) {
+      return stages.lookup(user) > stage;
+    });
     if (outlives) {
       buffers[tile] = allocBuffer(getElementTypeOrSelf(tile.getType()), size);
-      vector::StoreOp::create(body, loc, pack, buffers[tile], ValueRange{loop.getInductionVar()});
+      vector::StoreOp::create(body, loc, pack, buffers[tile],
+                              ValueRange{loop.getInductionVar()});
     }
   }
   for (Operation *op : ops)
@@ -238,13 +279,15 @@ void mlafix::distributeRowsInLoops(KernelOp kernel, const RowContext &context) {
   kernel.walk([&](Operation *op) {
     if (!isTileOp(op))
       return;
-    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    for (Type type :
+         llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
       if (isRowTile(type)) {
         int64_t mine = getTileDim(type).getSize();
         fits &= !size || size == mine;
         size = mine;
       }
-    // Rows that pass through control flow, and constants outside of the row, keep to the unrolled form.
+    // Rows that pass through control flow, and constants outside of the row,
+    // keep to the unrolled form.
     fits &= op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>();
     if (!isa<arith::ConstantOp>(op)) {
       fits &= !block || block == op->getBlock();

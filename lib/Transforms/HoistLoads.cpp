@@ -18,15 +18,17 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Moves `op` and what it needs of the ops between `anchor` and itself to right before `anchor`. Answers false, having
-/// moved nothing, if it needs `anchor` or an op that may not move.
+/// Moves `op` and what it needs of the ops between `anchor` and itself to right
+/// before `anchor`. Answers false, having moved nothing, if it needs `anchor`
+/// or an op that may not move.
 static bool hoist(Operation *op, Operation *anchor) {
   SmallVector<Operation *> slice;
   llvm::SmallPtrSet<Operation *, 8> inSlice;
   SmallVector<Operation *> worklist = {op};
   while (!worklist.empty()) {
     Operation *next = worklist.pop_back_val();
-    if (next->getBlock() != anchor->getBlock() || next->isBeforeInBlock(anchor) || !inSlice.insert(next).second)
+    if (next->getBlock() != anchor->getBlock() ||
+        next->isBeforeInBlock(anchor) || !inSlice.insert(next).second)
       continue;
     if (next == anchor || (next != op && !isMemoryEffectFree(next)))
       return false;
@@ -37,26 +39,30 @@ static bool hoist(Operation *op, Operation *anchor) {
           worklist.push_back(def);
     });
   }
-  llvm::sort(slice, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::sort(slice,
+             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   for (Operation *moved : slice)
     moved->moveBefore(anchor);
   return true;
 }
 
-/// Moves the loads with, or those without, a predicate up to the first op that may wait for one.
+/// Moves the loads with, or those without, a predicate up to the first op that
+/// may wait for one.
 static void hoistLoads(Block &block, bool predicated) {
   Operation *anchor = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     bool isPredicated = isa<vector::MaskedLoadOp>(op);
     bool isLoad = isPredicated || isa<vector::LoadOp, memref::LoadOp>(op);
     if (isLoad && isPredicated == predicated) {
-      // A load that needs the arithmetic before it stays, and those after it gather behind it.
+      // A load that needs the arithmetic before it stays, and those after it
+      // gather behind it.
       if (anchor && !hoist(&op, anchor))
         anchor = nullptr;
       continue;
     }
     if ((!isLoad && !isMemoryEffectFree(&op)) || op.getNumRegions() != 0)
-      anchor = nullptr; // a store, or a region that may hold one: loads stay behind it
+      anchor = nullptr; // a store, or a region that may hold one: loads stay
+                        // behind it
     else if (!anchor && !(isLoad && predicated))
       anchor = &op;
   }

@@ -1,4 +1,5 @@
-//===- LowerStates.cpp - states become (maximum, sum, accumulator) -*- C++ -*-===//
+//===- LowerStates.cpp - states become (maximum, sum, accumulator) -*- C++
+//-*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -24,11 +25,13 @@ using namespace mlafix;
 
 namespace {
 
-/// A state's three values. Empty exactly when `max` is -inf; `sum` and `acc` then do not matter.
+/// A state's three values. Empty exactly when `max` is -inf; `sum` and `acc`
+/// then do not matter.
 struct Parts {
   Value max, sum, acc;
 
-  explicit Parts(ValueRange values) : max(values[0]), sum(values[1]), acc(values[2]) {}
+  explicit Parts(ValueRange values)
+      : max(values[0]), sum(values[1]), acc(values[2]) {}
   Parts(Value max, Value sum, Value acc) : max(max), sum(sum), acc(acc) {}
   SmallVector<Value> values() const { return {max, sum, acc}; }
 };
@@ -38,15 +41,25 @@ class F32Builder {
 public:
   F32Builder(OpBuilder &b, Location loc) : b(b), loc(loc) {}
 
-  Value constant(float value) { return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value)); }
+  Value constant(float value) {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  }
   Value negInf() { return constant(-std::numeric_limits<float>::infinity()); }
-  Value equal(Value x, Value y) { return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, y); }
-  Value select(Value p, Value x, Value y) { return arith::SelectOp::create(b, loc, p, x, y); }
+  Value equal(Value x, Value y) {
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, y);
+  }
+  Value select(Value p, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, p, x, y);
+  }
   Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value fma(Value x, Value y, Value z) { return math::FmaOp::create(b, loc, x, y, z); }
-  Value max(Value x, Value y) { return arith::MaximumFOp::create(b, loc, x, y); }
+  Value fma(Value x, Value y, Value z) {
+    return math::FmaOp::create(b, loc, x, y, z);
+  }
+  Value max(Value x, Value y) {
+    return arith::MaximumFOp::create(b, loc, x, y);
+  }
   Value splat(Value x, Type tile) { return SplatOp::create(b, loc, tile, x); }
 
 private:
@@ -55,40 +68,54 @@ private:
 };
 
 /// log2(b) for base b: what turns a difference of lse into an exponent of two.
-float exponentScale(LogBase base) { return base == LogBase::E ? llvm::numbers::log2ef : 1.0f; }
+float exponentScale(LogBase base) {
+  return base == LogBase::E ? llvm::numbers::log2ef : 1.0f;
+}
 
 struct LowerLoadState : OpConversionPattern<LoadStateOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(LoadStateOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult
+  matchAndRewrite(LoadStateOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     F32Builder f(rewriter, loc);
     Value none = f.negInf();
-    // No `else` for the payload: an excluded row has lse -inf, and so is never looked at.
-    Value acc = LoadOp::create(rewriter, loc, op.getType().getTileType(), op.getOut(), op.getOutIndices(),
-                               op.getPredicate(), Value());
-    Value lse = LoadOp::create(rewriter, loc, rewriter.getF32Type(), op.getLse(), op.getLseIndices(),
-                               op.getPredicate(), op.getPredicate() ? none : Value());
-    Value isInf = f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
+    // No `else` for the payload: an excluded row has lse -inf, and so is never
+    // looked at.
+    Value acc =
+        LoadOp::create(rewriter, loc, op.getType().getTileType(), op.getOut(),
+                       op.getOutIndices(), op.getPredicate(), Value());
+    Value lse = LoadOp::create(
+        rewriter, loc, rewriter.getF32Type(), op.getLse(), op.getLseIndices(),
+        op.getPredicate(), op.getPredicate() ? none : Value());
+    Value isInf =
+        f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
     Value max = f.select(isInf, none, lse); // N2
-    rewriter.replaceOpWithMultiple(op, {Parts(max, f.constant(1.0f), acc).values()});
+    rewriter.replaceOpWithMultiple(
+        op, {Parts(max, f.constant(1.0f), acc).values()});
     return success();
   }
 };
 
 struct LowerIdentity : OpConversionPattern<IdentityOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(IdentityOp op, OneToNOpAdaptor, ConversionPatternRewriter &rewriter) const override {
+  LogicalResult
+  matchAndRewrite(IdentityOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
     Value zero = f.constant(0.0f);
-    rewriter.replaceOpWithMultiple(op, {Parts(f.negInf(), zero, f.splat(zero, op.getType().getTileType())).values()});
+    rewriter.replaceOpWithMultiple(
+        op, {Parts(f.negInf(), zero, f.splat(zero, op.getType().getTileType()))
+                 .values()});
     return success();
   }
 };
 
 struct LowerMerge : OpConversionPattern<MergeOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(MergeOp op, OneToNOpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
+  LogicalResult
+  matchAndRewrite(MergeOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
     SmallVector<Parts> states;
     for (ValueRange values : adaptor.getStates())
@@ -106,9 +133,11 @@ struct LowerMerge : OpConversionPattern<MergeOp> {
     Value scale = f.constant(exponentScale(op.getType().getBase()));
     Value sum, acc;
     for (const Parts &state : states) {
-      Value weight = math::Exp2Op::create(rewriter, op.getLoc(), f.mul(f.sub(state.max, reference), scale));
+      Value weight = math::Exp2Op::create(
+          rewriter, op.getLoc(), f.mul(f.sub(state.max, reference), scale));
       Value isDead = f.equal(weight, zero);
-      // -0.0 is what leaves every other value as it is, -0.0 included (N4); the payload's own bits are dropped (N5).
+      // -0.0 is what leaves every other value as it is, -0.0 included (N4); the
+      // payload's own bits are dropped (N5).
       Value payload = f.select(isDead, dead, state.acc);
       Value factor = f.splat(weight, tile);
       sum = sum ? f.fma(weight, state.sum, sum) : f.mul(weight, state.sum);
@@ -121,56 +150,71 @@ struct LowerMerge : OpConversionPattern<MergeOp> {
 
 struct LowerMask : OpConversionPattern<MaskOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(MaskOp op, OneToNOpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
+  LogicalResult
+  matchAndRewrite(MaskOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
     Parts state(adaptor.getState());
     Value live = adaptor.getPredicate().front();
     // A sum that is NaN must not outlive its state: 0 * NaN is NaN.
-    rewriter.replaceOpWithMultiple(op, {Parts(f.select(live, state.max, f.negInf()),
-                                              f.select(live, state.sum, f.constant(0.0f)), state.acc)
-                                            .values()});
+    rewriter.replaceOpWithMultiple(
+        op, {Parts(f.select(live, state.max, f.negInf()),
+                   f.select(live, state.sum, f.constant(0.0f)), state.acc)
+                 .values()});
     return success();
   }
 };
 
 struct LowerRebase : OpConversionPattern<RebaseOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(RebaseOp op, OneToNOpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
+  LogicalResult
+  matchAndRewrite(RebaseOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
     Parts state(adaptor.getState());
-    float factor = exponentScale(op.getState().getType().getBase()) == 1.0f ? llvm::numbers::ln2f
-                                                                            : llvm::numbers::log2ef;
-    rewriter.replaceOpWithMultiple(op, {Parts(f.mul(state.max, f.constant(factor)), state.sum, state.acc).values()});
+    float factor = exponentScale(op.getState().getType().getBase()) == 1.0f
+                       ? llvm::numbers::ln2f
+                       : llvm::numbers::log2ef;
+    rewriter.replaceOpWithMultiple(
+        op, {Parts(f.mul(state.max, f.constant(factor)), state.sum, state.acc)
+                 .values()});
     return success();
   }
 };
 
 struct LowerStoreState : OpConversionPattern<StoreStateOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(StoreStateOp op, OneToNOpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
+  LogicalResult
+  matchAndRewrite(StoreStateOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     F32Builder f(rewriter, loc);
     Parts state(adaptor.getState());
     Value isEmpty = f.equal(state.max, f.negInf());
-    // max - max is 0, or NaN if max is: a NaN lse reaches the payload even where nothing was merged (N6).
+    // max - max is 0, or NaN if max is: a NaN lse reaches the payload even
+    // where nothing was merged (N6).
     Value sum = f.add(state.sum, f.sub(state.max, state.max));
     if (op.getOut()) {
       Type tile = op.getState().getType().getTileType();
-      Value inverse = arith::DivFOp::create(rewriter, loc, f.constant(1.0f), sum, arith::FastMathFlags::arcp);
+      Value inverse = arith::DivFOp::create(rewriter, loc, f.constant(1.0f),
+                                            sum, arith::FastMathFlags::arcp);
       Value row = f.mul(state.acc, f.splat(inverse, tile));
-      Value result = f.select(isEmpty, f.splat(f.constant(0.0f), tile), row); // N1, N3
-      StoreOp::create(rewriter, loc, result, op.getOut(), op.getOutIndices(), op.getPredicate());
+      Value result =
+          f.select(isEmpty, f.splat(f.constant(0.0f), tile), row); // N1, N3
+      StoreOp::create(rewriter, loc, result, op.getOut(), op.getOutIndices(),
+                      op.getPredicate());
     }
     if (op.getLse()) {
       Value log = math::Log2Op::create(rewriter, loc, sum);
-      Value scale = f.constant(op.getState().getType().getBase() == LogBase::E ? llvm::numbers::ln2f : 1.0f);
+      Value scale = f.constant(op.getState().getType().getBase() == LogBase::E
+                                   ? llvm::numbers::ln2f
+                                   : 1.0f);
       // A sum of one is a copy: an lse of -0.0 stays one (N4).
-      Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max, f.fma(log, scale, state.max));
+      Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max,
+                           f.fma(log, scale, state.max));
       lse = f.select(isEmpty, f.negInf(), lse);
-      StoreOp::create(rewriter, loc, lse, op.getLse(), op.getLseIndices(), op.getPredicate());
+      StoreOp::create(rewriter, loc, lse, op.getLse(), op.getLseIndices(),
+                      op.getPredicate());
     }
     rewriter.eraseOp(op);
     return success();
@@ -180,41 +224,50 @@ struct LowerStoreState : OpConversionPattern<StoreStateOp> {
 /// Canonicalisation turns `scf.if` into `arith.select`, of states too.
 struct LowerSelect : OpConversionPattern<arith::SelectOp> {
   using OpConversionPattern::OpConversionPattern;
-  LogicalResult matchAndRewrite(arith::SelectOp op, OneToNOpAdaptor adaptor,
-                                ConversionPatternRewriter &rewriter) const override {
+  LogicalResult
+  matchAndRewrite(arith::SelectOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
     if (!isa<StateType>(op.getType()))
       return rewriter.notifyMatchFailure(op, "not a select of states");
     F32Builder f(rewriter, op.getLoc());
     SmallVector<Value> results;
-    for (auto [x, y] : llvm::zip(adaptor.getTrueValue(), adaptor.getFalseValue()))
+    for (auto [x, y] :
+         llvm::zip(adaptor.getTrueValue(), adaptor.getFalseValue()))
       results.push_back(f.select(adaptor.getCondition().front(), x, y));
     rewriter.replaceOpWithMultiple(op, {results});
     return success();
   }
 };
 
-class LowerStatesPass : public mlafix::impl::LowerStatesPassBase<LowerStatesPass> {
+class LowerStatesPass
+    : public mlafix::impl::LowerStatesPassBase<LowerStatesPass> {
 public:
   void runOnOperation() override {
     MLIRContext *context = &getContext();
     TypeConverter converter;
     converter.addConversion([](Type type) { return type; });
-    converter.addConversion([](StateType type, SmallVectorImpl<Type> &results) -> LogicalResult {
-      Type f32 = Float32Type::get(type.getContext());
-      results.append({f32, f32, type.getTileType()});
-      return success();
-    });
+    converter.addConversion(
+        [](StateType type, SmallVectorImpl<Type> &results) -> LogicalResult {
+          Type f32 = Float32Type::get(type.getContext());
+          results.append({f32, f32, type.getTileType()});
+          return success();
+        });
 
     RewritePatternSet patterns(context);
-    patterns.add<LowerLoadState, LowerIdentity, LowerMerge, LowerMask, LowerRebase, LowerStoreState, LowerSelect>(
-        converter, context);
+    patterns.add<LowerLoadState, LowerIdentity, LowerMerge, LowerMask,
+                 LowerRebase, LowerStoreState, LowerSelect>(converter, context);
     ConversionTarget target(*context);
-    target.markUnknownOpDynamicallyLegal([&](Operation *op) { return converter.isLegal(op); });
-    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns, target);
-    target.addIllegalOp<LoadStateOp, StoreStateOp, IdentityOp, MergeOp, MaskOp, RebaseOp>();
-    // The regions of the grid have no states as arguments: only ops need a look.
+    target.markUnknownOpDynamicallyLegal(
+        [&](Operation *op) { return converter.isLegal(op); });
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                         target);
+    target.addIllegalOp<LoadStateOp, StoreStateOp, IdentityOp, MergeOp, MaskOp,
+                        RebaseOp>();
+    // The regions of the grid have no states as arguments: only ops need a
+    // look.
     target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, YieldOp, ReturnOp>();
-    if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
+    if (failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns))))
       signalPassFailure();
   }
 };

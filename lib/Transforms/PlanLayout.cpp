@@ -26,16 +26,19 @@ using namespace mlafix;
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr int64_t kBlock = 128;       // threads of a block of a dense grid
-constexpr int64_t kRaggedBlock = 256; // threads of a block that scans a predicate
-constexpr int64_t kAccessBytes = 16;  // the widest access of a GPU before sm_100
-constexpr int64_t kMaxPacks = 4;      // packs a lane holds before a row is spread over more warps
-constexpr int64_t kCpuPack = 16;      // floats a CPU lane works on at once
+constexpr int64_t kBlock = 128; // threads of a block of a dense grid
+constexpr int64_t kRaggedBlock =
+    256; // threads of a block that scans a predicate
+constexpr int64_t kAccessBytes = 16; // the widest access of a GPU before sm_100
+constexpr int64_t kMaxPacks =
+    4; // packs a lane holds before a row is spread over more warps
+constexpr int64_t kCpuPack = 16; // floats a CPU lane works on at once
 
 /// What a layout depends on.
 struct RowShape {
-  llvm::SmallSetVector<int64_t, 4> sizes;         // of the row tiles
-  std::map<int64_t, int64_t> elementBytes;        // of the arguments moved as rows, by index
+  llvm::SmallSetVector<int64_t, 4> sizes; // of the row tiles
+  std::map<int64_t, int64_t>
+      elementBytes; // of the arguments moved as rows, by index
   bool isRagged = false;
 
   int64_t widest() const {
@@ -61,12 +64,14 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
-    for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
+                                              op->getResultTypes())) {
       if (!isRowTile(type))
         continue;
       if (!getTileDim(type).isBound()) {
-        op->emitError() << "expected dim " << getTileDim(type).str()
-                        << " to be bound to a size before layouts are planned, got a name";
+        op->emitError()
+            << "expected dim " << getTileDim(type).str()
+            << " to be bound to a size before layouts are planned, got a name";
         return WalkResult::interrupt();
       }
       shape.sizes.insert(getTileDim(type).getSize());
@@ -74,7 +79,8 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
     Value memref;
     if (auto load = dyn_cast<LoadOp>(op); load && isRowTile(load.getType()))
       memref = load.getSource();
-    if (auto store = dyn_cast<StoreOp>(op); store && isRowTile(store.getValue().getType()))
+    if (auto store = dyn_cast<StoreOp>(op);
+        store && isRowTile(store.getValue().getType()))
       memref = store.getTarget();
     if (memref)
       shape.elementBytes[getKernelArgument(memref).getArgNumber()] =
@@ -86,7 +92,8 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
   return shape;
 }
 
-/// The largest power of two, at most `limit`, that divides every tile's size: a pack never straddles a row's end.
+/// The largest power of two, at most `limit`, that divides every tile's size: a
+/// pack never straddles a row's end.
 static int64_t choosePack(const RowShape &shape, int64_t limit) {
   int64_t pack = limit;
   for (int64_t size : shape.sizes)
@@ -95,10 +102,12 @@ static int64_t choosePack(const RowShape &shape, int64_t limit) {
   return pack;
 }
 
-/// Shares a row of `size` elements out over lanes. A row stays within one warp while that takes at most kMaxPacks packs a lane;
-/// then the split that leaves the fewest lanes idle wins, and of equals the one with the fewest packs. A lane group never moves
-/// less than a 32-byte sector at once.
-static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape, int64_t pack) {
+/// Shares a row of `size` elements out over lanes. A row stays within one warp
+/// while that takes at most kMaxPacks packs a lane; then the split that leaves
+/// the fewest lanes idle wins, and of equals the one with the fewest packs. A
+/// lane group never moves less than a 32-byte sector at once.
+static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
+                               int64_t pack) {
   int64_t size = shape.sizes.empty() ? 1 : *llvm::max_element(shape.sizes);
   int64_t needed = llvm::divideCeil(size, pack);
   int64_t sector = std::max<int64_t>(1, 32 / (pack * shape.widest()));
@@ -114,7 +123,8 @@ static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape, int6
     }
   }
   if (!slots) { // wider than a warp
-    lanes = std::min<int64_t>(1024, llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
+    lanes = std::min<int64_t>(1024,
+                              llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
     packs = llvm::divideCeil(needed, lanes);
   }
   int64_t threads = shape.isRagged ? kRaggedBlock : kBlock;
@@ -122,7 +132,8 @@ static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape, int6
   return LayoutAttr::get(context, lanes, packs, pack, rows);
 }
 
-static KernelOp cloneVariant(KernelOp kernel, StringRef suffix, LayoutAttr layout, ArrayRef<Attribute> guards) {
+static KernelOp cloneVariant(KernelOp kernel, StringRef suffix,
+                             LayoutAttr layout, ArrayRef<Attribute> guards) {
   OpBuilder b(kernel);
   auto clone = cast<KernelOp>(b.clone(*kernel));
   clone.setSymName((kernel.getSymName() + "_" + suffix).str());
@@ -139,7 +150,9 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
   if (!isGPU(target)) {
     int64_t pack = choosePack(*shape, kCpuPack);
     int64_t size = shape->sizes.empty() ? 1 : *llvm::max_element(shape->sizes);
-    cloneVariant(kernel, "any", LayoutAttr::get(context, 1, llvm::divideCeil(size, pack), pack, 1), {});
+    cloneVariant(
+        kernel, "any",
+        LayoutAttr::get(context, 1, llvm::divideCeil(size, pack), pack, 1), {});
     return success();
   }
 
@@ -152,7 +165,8 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
       byAlignment[pack * bytes].push_back(index);
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(makeAlignGuard(context, args, bytes));
-  // A ragged grid counts its rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
+  // A ragged grid counts its rows in 32 bits (cu_seqlens is i32) and computes
+  // the rest in 64.
   if (!shape->isRagged)
     guards.push_back(makeMaxRowsGuard(context, INT32_MAX / layout.getLanes()));
   if (!guards.empty())

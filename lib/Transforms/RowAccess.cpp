@@ -20,9 +20,11 @@ Value mlafix::both(OpBuilder &b, Location loc, Value p, Value q) {
   return arith::AndIOp::create(b, loc, p, q);
 }
 
-Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate, Value memref) {
+Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
+                              Value memref) {
   BlockArgument argument = getKernelArgument(memref);
-  if (!cast<KernelOp>(argument.getOwner()->getParentOp()).isArgOptional(argument.getArgNumber()))
+  if (!cast<KernelOp>(argument.getOwner()->getParentOp())
+           .isArgOptional(argument.getArgNumber()))
     return predicate;
   return both(b, loc, PresentOp::create(b, loc, memref), predicate);
 }
@@ -33,45 +35,62 @@ Value mlafix::widen(OpBuilder &b, Location loc, Value value) {
     return value;
   Type f32 = b.getF32Type();
   auto vector = dyn_cast<VectorType>(value.getType());
-  return arith::ExtFOp::create(b, loc, vector ? Type(VectorType::get(vector.getShape(), f32)) : f32, value);
+  return arith::ExtFOp::create(
+      b, loc, vector ? Type(VectorType::get(vector.getShape(), f32)) : f32,
+      value);
 }
 
 Value mlafix::narrow(OpBuilder &b, Location loc, Value value, Type element) {
-  if (getElementTypeOrSelf(value.getType()) == element || !isa<FloatType>(element))
+  if (getElementTypeOrSelf(value.getType()) == element ||
+      !isa<FloatType>(element))
     return value;
   auto vector = dyn_cast<VectorType>(value.getType());
-  return arith::TruncFOp::create(b, loc, vector ? Type(VectorType::get(vector.getShape(), element)) : element, value);
+  return arith::TruncFOp::create(
+      b, loc,
+      vector ? Type(VectorType::get(vector.getShape(), element)) : element,
+      value);
 }
 
-// On a GPU a predicated load is a masked one with a uniform mask: it turns into a branch around the load only after all optimisation, whereas the
-// arithmetic on its result would be pulled into a branch made here, and wait there for the load while others have yet to be issued.
-Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout, Value predicate, Type type, Value source,
-                 ValueRange indices) {
+// On a GPU a predicated load is a masked one with a uniform mask: it turns into
+// a branch around the load only after all optimisation, whereas the arithmetic
+// on its result would be pulled into a branch made here, and wait there for the
+// load while others have yet to be issued.
+Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
+                         Value predicate, Type type, Value source,
+                         ValueRange indices) {
   auto vector = dyn_cast<VectorType>(type);
-  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source) : getDTypeBytes(type));
+  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source)
+                                    : getDTypeBytes(type));
   auto read = [&](OpBuilder &b) -> Value {
     if (vector)
-      return vector::LoadOp::create(b, loc, type, source, indices, /*nontemporal=*/false, alignment);
+      return vector::LoadOp::create(b, loc, type, source, indices,
+                                    /*nontemporal=*/false, alignment);
     return memref::LoadOp::create(b, loc, source, indices);
   };
   if (!predicate)
     return read(b);
   if (layout.context.isGPU) {
     VectorType pack = vector ? vector : VectorType::get({1}, type);
-    Value mask = vector::BroadcastOp::create(b, loc, VectorType::get(pack.getShape(), b.getI1Type()), predicate);
+    Value mask = vector::BroadcastOp::create(
+        b, loc, VectorType::get(pack.getShape(), b.getI1Type()), predicate);
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(pack));
-    Value value = vector::MaskedLoadOp::create(b, loc, pack, source, indices, mask, zero, alignment);
+    Value value = vector::MaskedLoadOp::create(b, loc, pack, source, indices,
+                                               mask, zero, alignment);
     return vector ? value : vector::ExtractOp::create(b, loc, value, 0);
   }
-  auto guarded = scf::IfOp::create(b, loc, TypeRange{type}, predicate, /*withElseRegion=*/true);
-  OpBuilder then = guarded.getThenBodyBuilder(), otherwise = guarded.getElseBodyBuilder();
+  auto guarded = scf::IfOp::create(b, loc, TypeRange{type}, predicate,
+                                   /*withElseRegion=*/true);
+  OpBuilder then = guarded.getThenBodyBuilder(),
+            otherwise = guarded.getElseBodyBuilder();
   scf::YieldOp::create(then, loc, read(then));
-  Value zero = arith::ConstantOp::create(otherwise, loc, otherwise.getZeroAttr(type));
+  Value zero =
+      arith::ConstantOp::create(otherwise, loc, otherwise.getZeroAttr(type));
   scf::YieldOp::create(otherwise, loc, zero);
   return guarded.getResult(0);
 }
 
-void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate, function_ref<void(OpBuilder &)> write) {
+void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
+                     function_ref<void(OpBuilder &)> write) {
   if (!predicate)
     return write(b);
   auto guarded = scf::IfOp::create(b, loc, predicate, /*withElseRegion=*/false);
@@ -79,40 +98,51 @@ void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate, function_ref<v
   write(then);
 }
 
-Value mlafix::combine(OpBuilder &b, Location loc, ReduceKind kind, Value x, Value y) {
+Value mlafix::combine(OpBuilder &b, Location loc, ReduceKind kind, Value x,
+                      Value y) {
   bool isFloat = isa<FloatType>(x.getType());
   switch (kind) {
   case ReduceKind::add:
-    return isFloat ? Value(arith::AddFOp::create(b, loc, x, y)) : Value(arith::AddIOp::create(b, loc, x, y));
+    return isFloat ? Value(arith::AddFOp::create(b, loc, x, y))
+                   : Value(arith::AddIOp::create(b, loc, x, y));
   case ReduceKind::max:
-    return isFloat ? Value(arith::MaximumFOp::create(b, loc, x, y)) : Value(arith::MaxSIOp::create(b, loc, x, y));
+    return isFloat ? Value(arith::MaximumFOp::create(b, loc, x, y))
+                   : Value(arith::MaxSIOp::create(b, loc, x, y));
   case ReduceKind::min:
-    return isFloat ? Value(arith::MinimumFOp::create(b, loc, x, y)) : Value(arith::MinSIOp::create(b, loc, x, y));
+    return isFloat ? Value(arith::MinimumFOp::create(b, loc, x, y))
+                   : Value(arith::MinSIOp::create(b, loc, x, y));
   }
   llvm_unreachable("all kinds are handled");
 }
 
-Value mlafix::reduceTree(OpBuilder &b, Location loc, ReduceKind kind, SmallVector<Value> values) {
+Value mlafix::reduceTree(OpBuilder &b, Location loc, ReduceKind kind,
+                         SmallVector<Value> values) {
   while (values.size() > 1) {
     SmallVector<Value> next;
     for (size_t i = 0; i < values.size(); i += 2)
-      next.push_back(i + 1 < values.size() ? combine(b, loc, kind, values[i], values[i + 1]) : values[i]);
+      next.push_back(i + 1 < values.size()
+                         ? combine(b, loc, kind, values[i], values[i + 1])
+                         : values[i]);
     values = std::move(next);
   }
   return values.front();
 }
 
-Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout, arith::ConstantOp constant) {
+Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout,
+                        arith::ConstantOp constant) {
   auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
   if (!isRowTile(constant.getType()) || !splat)
     return {};
   auto type = layout.packType(splat.getElementType());
-  return arith::ConstantOp::create(b, constant.getLoc(),
-                                   DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
+  return arith::ConstantOp::create(
+      b, constant.getLoc(),
+      DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
 }
 
-Value mlafix::applyToPack(OpBuilder &b, const RowLayout &layout, Operation *op, ValueRange operands) {
+Value mlafix::applyToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
+                          ValueRange operands) {
   Type element = getElementTypeOrSelf(op->getResult(0).getType());
-  OperationState state(op->getLoc(), op->getName(), operands, {layout.packType(element)}, op->getAttrs());
+  OperationState state(op->getLoc(), op->getName(), operands,
+                       {layout.packType(element)}, op->getAttrs());
   return b.create(state)->getResult(0);
 }

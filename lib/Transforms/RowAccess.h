@@ -19,11 +19,16 @@ struct RowLayout {
   mlir::ArrayAttr guards;
 
   int64_t pack() const { return context.layout.getPack(); }
-  int64_t packsOf(mlir::Type tile) const { return context.layout.packsFor(getTileDim(tile).getSize()); }
-  mlir::VectorType packType(mlir::Type element) const { return mlir::VectorType::get({pack()}, element); }
+  int64_t packsOf(mlir::Type tile) const {
+    return context.layout.packsFor(getTileDim(tile).getSize());
+  }
+  mlir::VectorType packType(mlir::Type element) const {
+    return mlir::VectorType::get({pack()}, element);
+  }
 
   /// Where pack `p` of this lane begins in its row, index.
-  mlir::Value packStart(mlir::OpBuilder &b, mlir::Location loc, int64_t p) const {
+  mlir::Value packStart(mlir::OpBuilder &b, mlir::Location loc,
+                        int64_t p) const {
     IndexBuilder x(b, loc);
     int64_t base = p * context.layout.getLanes() * pack();
     if (!context.lane)
@@ -31,8 +36,10 @@ struct RowLayout {
     return x.add(x.mul(context.lane, x.constant(pack())), x.constant(base));
   }
 
-  /// Whether pack `p` lies within a row of `size` elements; null if it does in every lane.
-  mlir::Value packExists(mlir::OpBuilder &b, mlir::Location loc, int64_t p, int64_t size) const {
+  /// Whether pack `p` lies within a row of `size` elements; null if it does in
+  /// every lane.
+  mlir::Value packExists(mlir::OpBuilder &b, mlir::Location loc, int64_t p,
+                         int64_t size) const {
     if ((p + 1) * context.layout.getLanes() * pack() <= size)
       return {};
     IndexBuilder x(b, loc);
@@ -41,40 +48,56 @@ struct RowLayout {
 
   /// The alignment in bytes that an access to a pack of `memref` may assume.
   int64_t alignmentOf(mlir::Value memref) const {
-    int64_t bytes = getDTypeBytes(mlir::cast<mlir::MemRefType>(memref.getType()).getElementType());
-    return std::max(bytes, getGuardedAlignment(guards, getKernelArgument(memref).getArgNumber()));
+    int64_t bytes = getDTypeBytes(
+        mlir::cast<mlir::MemRefType>(memref.getType()).getElementType());
+    return std::max(
+        bytes,
+        getGuardedAlignment(guards, getKernelArgument(memref).getArgNumber()));
   }
 };
 
 /// Conjunction of predicates that may be absent.
-mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p, mlir::Value q);
+mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
+                 mlir::Value q);
 
-/// An access's predicate, and the presence of the argument if that is optional; null for always.
-mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate, mlir::Value memref);
+/// An access's predicate, and the presence of the argument if that is optional;
+/// null for always.
+mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
+                            mlir::Value predicate, mlir::Value memref);
 
 /// Floats in memory to f32 and back; anything else as it is (N7).
 mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value);
-mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, mlir::Type element);
+mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
+                   mlir::Type element);
 
-/// One element, or one pack, of `source`, as it is in memory; zero where the predicate, if there is one, is false.
-mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc, const RowLayout &layout, mlir::Value predicate,
-                       mlir::Type type, mlir::Value source, mlir::ValueRange indices);
+/// One element, or one pack, of `source`, as it is in memory; zero where the
+/// predicate, if there is one, is false.
+mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
+                       const RowLayout &layout, mlir::Value predicate,
+                       mlir::Type type, mlir::Value source,
+                       mlir::ValueRange indices);
 
 /// What `write` builds, under the predicate if there is one.
 void writeIf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate,
              llvm::function_ref<void(mlir::OpBuilder &)> write);
 
 /// One step of a reduction.
-mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind, mlir::Value x, mlir::Value y);
+mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
+                    mlir::Value x, mlir::Value y);
 
-/// The reduction of `values` by the tree of `mlafix.reduce`: neighbours first; a missing neighbour is neutral.
-mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind, llvm::SmallVector<mlir::Value> values);
+/// The reduction of `values` by the tree of `mlafix.reduce`: neighbours first;
+/// a missing neighbour is neutral.
+mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
+                       llvm::SmallVector<mlir::Value> values);
 
-/// A constant row whose elements are all one value, as a pack; null if `constant` is no such row.
-mlir::Value splatPack(mlir::OpBuilder &b, const RowLayout &layout, mlir::arith::ConstantOp constant);
+/// A constant row whose elements are all one value, as a pack; null if
+/// `constant` is no such row.
+mlir::Value splatPack(mlir::OpBuilder &b, const RowLayout &layout,
+                      mlir::arith::ConstantOp constant);
 
 /// An elementwise op on row tiles, applied to packs.
-mlir::Value applyToPack(mlir::OpBuilder &b, const RowLayout &layout, mlir::Operation *op, mlir::ValueRange operands);
+mlir::Value applyToPack(mlir::OpBuilder &b, const RowLayout &layout,
+                        mlir::Operation *op, mlir::ValueRange operands);
 
 } // namespace mlafix
 

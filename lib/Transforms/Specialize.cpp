@@ -28,8 +28,9 @@ struct Names {
 
   std::string list() const {
     std::string text;
-    for (StringRef name : llvm::concat<const StringRef>(llvm::to_vector(llvm::make_first_range(dims)),
-                                                        llvm::to_vector(llvm::make_first_range(dtypes))))
+    for (StringRef name : llvm::concat<const StringRef>(
+             llvm::to_vector(llvm::make_first_range(dims)),
+             llvm::to_vector(llvm::make_first_range(dtypes))))
       text += (text.empty() ? "'" : ", '") + name.str() + "'";
     return text.empty() ? "none" : text;
   }
@@ -43,11 +44,13 @@ public:
 private:
   Names collectNames(KernelOp kernel);
   LogicalResult bind(KernelOp kernel, Names &names);
-  LogicalResult bindOne(KernelOp kernel, Names &names, StringRef name, StringRef value);
+  LogicalResult bindOne(KernelOp kernel, Names &names, StringRef name,
+                        StringRef value);
 };
 } // namespace
 
-/// The upper-case dims that are still dynamic and the dtype variables not yet bound.
+/// The upper-case dims that are still dynamic and the dtype variables not yet
+/// bound.
 Names SpecializePass::collectNames(KernelOp kernel) {
   Names names;
   DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
@@ -57,7 +60,8 @@ Names SpecializePass::collectNames(KernelOp kernel) {
       continue;
     for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index))) {
       StringRef name = cast<StringAttr>(attr).getValue();
-      if (!name.empty() && llvm::isUpper(name.front()) && memref.isDynamicDim(position))
+      if (!name.empty() && llvm::isUpper(name.front()) &&
+          memref.isDynamicDim(position))
         names.dims.insert({name, ShapedType::kDynamic});
     }
     if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
@@ -67,60 +71,73 @@ Names SpecializePass::collectNames(KernelOp kernel) {
   return names;
 }
 
-LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names, StringRef name, StringRef value) {
+LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
+                                      StringRef name, StringRef value) {
   if (auto dim = names.dims.find(name); dim != names.dims.end()) {
     int64_t size;
     if (value.getAsInteger(10, size) || size < 1)
-      return kernel.emitError() << "expected a positive integer for dim '" << name << "', got '" << value << "'";
+      return kernel.emitError() << "expected a positive integer for dim '"
+                                << name << "', got '" << value << "'";
     dim->second = size;
     return success();
   }
   if (auto dtype = names.dtypes.find(name); dtype != names.dtypes.end()) {
     Type type = getDTypeByName(&getContext(), value);
     if (!type)
-      return kernel.emitError() << "expected one of " << listDTypes() << " for dtype '" << name << "', got '" << value
-                                << "'";
+      return kernel.emitError()
+             << "expected one of " << listDTypes() << " for dtype '" << name
+             << "', got '" << value << "'";
     dtype->second = type;
     return success();
   }
-  return kernel.emitError() << "expected a name of kernel '" << kernel.getSymName() << "' to bind (" << names.list()
-                            << "), got '" << name << "'";
+  return kernel.emitError()
+         << "expected a name of kernel '" << kernel.getSymName()
+         << "' to bind (" << names.list() << "), got '" << name << "'";
 }
 
 LogicalResult SpecializePass::bind(KernelOp kernel, Names &names) {
   for (const std::string &binding : bindings) {
     auto [name, value] = StringRef(binding).split('=');
     if (name.empty() || value.empty())
-      return kernel.emitError() << "expected a binding NAME=VALUE, got '" << binding << "'";
+      return kernel.emitError()
+             << "expected a binding NAME=VALUE, got '" << binding << "'";
     if (failed(bindOne(kernel, names, name.trim(), value.trim())))
       return failure();
   }
   for (auto [name, size] : names.dims)
     if (ShapedType::isDynamic(size))
-      return kernel.emitError() << "expected a size for dim '" << name << "' of kernel '" << kernel.getSymName()
-                                << "', got no binding of it";
+      return kernel.emitError()
+             << "expected a size for dim '" << name << "' of kernel '"
+             << kernel.getSymName() << "', got no binding of it";
   for (auto [name, type] : names.dtypes)
     if (!type)
-      return kernel.emitError() << "expected a dtype for '" << name << "' of kernel '" << kernel.getSymName()
-                                << "', got no binding of it";
+      return kernel.emitError()
+             << "expected a dtype for '" << name << "' of kernel '"
+             << kernel.getSymName() << "', got no binding of it";
   return success();
 }
 
 /// `memref` with its names replaced.
-static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index, MemRefType memref, const Names &names) {
+static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
+                                        MemRefType memref, const Names &names) {
   SmallVector<int64_t> shape(memref.getShape());
   for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index)))
-    if (auto it = names.dims.find(cast<StringAttr>(attr).getValue()); it != names.dims.end())
+    if (auto it = names.dims.find(cast<StringAttr>(attr).getValue());
+        it != names.dims.end())
       shape[position] = it->second;
   Type element = memref.getElementType();
   if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
-    if (auto it = names.dtypes.find(name.getValue()); it != names.dtypes.end()) {
+    if (auto it = names.dtypes.find(name.getValue());
+        it != names.dtypes.end()) {
       if (getComputeType(it->second) != getComputeType(element))
-        return kernel.emitError() << "expected a dtype that is " << getComputeType(element) << " in the body for '"
-                                  << name.getValue() << "', got " << getDTypeName(it->second);
+        return kernel.emitError()
+               << "expected a dtype that is " << getComputeType(element)
+               << " in the body for '" << name.getValue() << "', got "
+               << getDTypeName(it->second);
       element = it->second;
     }
-  return MemRefType::get(shape, element, memref.getLayout(), memref.getMemorySpace());
+  return MemRefType::get(shape, element, memref.getLayout(),
+                         memref.getMemorySpace());
 }
 
 static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
@@ -140,16 +157,21 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
 
   auto bindDim = [&](DimAttr dim) {
     auto it = names.dims.find(dim.getName());
-    return it == names.dims.end() ? dim : DimAttr::get(dim.getContext(), it->second);
+    return it == names.dims.end() ? dim
+                                  : DimAttr::get(dim.getContext(), it->second);
   };
   AttrTypeReplacer replacer;
-  replacer.addReplacement([&](DimAttr dim) -> std::optional<Attribute> { return bindDim(dim); });
+  replacer.addReplacement(
+      [&](DimAttr dim) -> std::optional<Attribute> { return bindDim(dim); });
   replacer.addReplacement([&](RankedTensorType type) -> std::optional<Type> {
     if (!isRowTile(type))
       return std::nullopt;
     return getRowTileType(bindDim(getTileDim(type)), type.getElementType());
   });
-  kernel->walk([&](Operation *op) { replacer.replaceElementsIn(op, /*replaceAttrs=*/true, false, /*replaceTypes=*/true); });
+  kernel->walk([&](Operation *op) {
+    replacer.replaceElementsIn(op, /*replaceAttrs=*/true, false,
+                               /*replaceTypes=*/true);
+  });
 
   SmallVector<NamedAttribute> bindings;
   if (DictionaryAttr previous = kernel.getBindings().value_or(DictionaryAttr()))
@@ -157,7 +179,8 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
   for (auto [name, size] : names.dims)
     bindings.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(size)));
   for (auto [name, type] : names.dtypes)
-    bindings.push_back(b.getNamedAttr(name, b.getStringAttr(getDTypeName(type))));
+    bindings.push_back(
+        b.getNamedAttr(name, b.getStringAttr(getDTypeName(type))));
   kernel.setBindingsAttr(b.getDictionaryAttr(bindings));
   return success();
 }

@@ -14,29 +14,35 @@
 using namespace mlir;
 
 StringRef mlafix::getTarget(Operation *op) {
-  auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
-  auto target = module ? module->getAttrOfType<StringAttr>(kTargetAttr) : StringAttr();
+  auto module =
+      isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
+  auto target =
+      module ? module->getAttrOfType<StringAttr>(kTargetAttr) : StringAttr();
   return target ? target.getValue() : StringRef();
 }
 
 int64_t mlafix::getThreadsPerMultiprocessor(StringRef target) {
   return llvm::StringSwitch<int64_t>(target)
       .Case("sm_75", 1024)
-      .Cases({"sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121"}, 1536)
+      .Cases({"sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121"},
+             1536)
       .Default(2048);
 }
 
-DictionaryAttr mlafix::makeAlignGuard(MLIRContext *context, ArrayRef<int64_t> args, int64_t bytes) {
+DictionaryAttr mlafix::makeAlignGuard(MLIRContext *context,
+                                      ArrayRef<int64_t> args, int64_t bytes) {
   Builder b(context);
-  return b.getDictionaryAttr({b.getNamedAttr("kind", b.getStringAttr("align")),
-                              b.getNamedAttr("args", b.getI64ArrayAttr(args)),
-                              b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))});
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("kind", b.getStringAttr("align")),
+       b.getNamedAttr("args", b.getI64ArrayAttr(args)),
+       b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))});
 }
 
 DictionaryAttr mlafix::makeMaxRowsGuard(MLIRContext *context, int64_t value) {
   Builder b(context);
-  return b.getDictionaryAttr({b.getNamedAttr("kind", b.getStringAttr("max_rows")),
-                              b.getNamedAttr("value", b.getI64IntegerAttr(value))});
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("kind", b.getStringAttr("max_rows")),
+       b.getNamedAttr("value", b.getI64IntegerAttr(value))});
 }
 
 /// The guards of one kind.
@@ -46,7 +52,8 @@ static SmallVector<DictionaryAttr> getGuards(ArrayAttr guards, StringRef kind) {
     return result;
   for (Attribute attr : guards)
     if (auto guard = dyn_cast<DictionaryAttr>(attr))
-      if (auto name = guard.getAs<StringAttr>("kind"); name && name.getValue() == kind)
+      if (auto name = guard.getAs<StringAttr>("kind");
+          name && name.getValue() == kind)
         result.push_back(guard);
   return result;
 }
@@ -59,4 +66,6 @@ int64_t mlafix::getGuardedAlignment(ArrayAttr guards, int64_t arg) {
   return 0;
 }
 
-bool mlafix::hasRowBound(ArrayAttr guards) { return !getGuards(guards, "max_rows").empty(); }
+bool mlafix::hasRowBound(ArrayAttr guards) {
+  return !getGuards(guards, "max_rows").empty();
+}

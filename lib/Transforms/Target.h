@@ -13,11 +13,14 @@
 
 namespace mlafix {
 
-/// Name of the module's attribute that holds the target, a string: written by mlafix-plan-layout, read by the passes after it.
+/// Name of the module's attribute that holds the target, a string: written by
+/// mlafix-plan-layout, read by the passes after it.
 inline constexpr llvm::StringLiteral kTargetAttr = "mlafix.target";
-/// Name of the module's attribute that holds the kernel's signature (see getSignature).
+/// Name of the module's attribute that holds the kernel's signature (see
+/// getSignature).
 inline constexpr llvm::StringLiteral kSignatureAttr = "mlafix.signature";
-/// Name of the attribute that describes a variant on its function (docs/UnitFormat.md, `variants`).
+/// Name of the attribute that describes a variant on its function
+/// (docs/UnitFormat.md, `variants`).
 inline constexpr llvm::StringLiteral kVariantAttr = "mlafix.variant";
 
 /// The target of the module that `op` is in; empty before mlafix-plan-layout.
@@ -25,15 +28,21 @@ llvm::StringRef getTarget(mlir::Operation *op);
 /// Whether `target` names a GPU.
 inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 
-/// Threads that a multiprocessor of the GPU `target` holds at once (CUDA programming guide, technical specifications per compute capability).
+/// Threads that a multiprocessor of the GPU `target` holds at once (CUDA
+/// programming guide, technical specifications per compute capability).
 int64_t getThreadsPerMultiprocessor(llvm::StringRef target);
 
 /// Builds the guards of a variant and answers what they promise.
-mlir::DictionaryAttr makeAlignGuard(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> args, int64_t bytes);
-mlir::DictionaryAttr makeMaxRowsGuard(mlir::MLIRContext *context, int64_t value);
-/// The alignment in bytes that the guards promise for the rows of argument `arg`; 0 if none.
+mlir::DictionaryAttr makeAlignGuard(mlir::MLIRContext *context,
+                                    llvm::ArrayRef<int64_t> args,
+                                    int64_t bytes);
+mlir::DictionaryAttr makeMaxRowsGuard(mlir::MLIRContext *context,
+                                      int64_t value);
+/// The alignment in bytes that the guards promise for the rows of argument
+/// `arg`; 0 if none.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
-/// Whether the guards bound the number of rows, so that a row index fits 32 bits.
+/// Whether the guards bound the number of rows, so that a row index fits 32
+/// bits.
 bool hasRowBound(mlir::ArrayAttr guards);
 
 } // namespace mlafix

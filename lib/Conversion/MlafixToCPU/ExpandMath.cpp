@@ -19,12 +19,16 @@ using namespace mlir;
 
 namespace {
 
-/// Arithmetic on scalars or vectors of one shape: constants take the shape of what they meet.
+/// Arithmetic on scalars or vectors of one shape: constants take the shape of
+/// what they meet.
 class ShapedBuilder {
 public:
-  ShapedBuilder(OpBuilder &b, Location loc, Type like) : b(b), loc(loc), shape(dyn_cast<VectorType>(like)) {}
+  ShapedBuilder(OpBuilder &b, Location loc, Type like)
+      : b(b), loc(loc), shape(dyn_cast<VectorType>(like)) {}
 
-  Type typeOf(Type element) const { return shape ? Type(VectorType::get(shape.getShape(), element)) : element; }
+  Type typeOf(Type element) const {
+    return shape ? Type(VectorType::get(shape.getShape(), element)) : element;
+  }
   Type f32() const { return typeOf(b.getF32Type()); }
   Type i32() const { return typeOf(b.getI32Type()); }
   Type i16() const { return typeOf(b.getIntegerType(16)); }
@@ -32,25 +36,33 @@ public:
   Value constant(Type element, Attribute value) {
     auto typed = cast<TypedAttr>(value);
     if (shape)
-      typed = DenseElementsAttr::get(VectorType::get(shape.getShape(), element), value);
+      typed = DenseElementsAttr::get(VectorType::get(shape.getShape(), element),
+                                     value);
     return arith::ConstantOp::create(b, loc, typed);
   }
-  Value f(float value) { return constant(b.getF32Type(), b.getF32FloatAttr(value)); }
+  Value f(float value) {
+    return constant(b.getF32Type(), b.getF32FloatAttr(value));
+  }
   Value i(int64_t value) {
-    return constant(b.getI32Type(), b.getIntegerAttr(b.getI32Type(), APInt(32, static_cast<uint32_t>(value))));
+    return constant(b.getI32Type(),
+                    b.getIntegerAttr(b.getI32Type(),
+                                     APInt(32, static_cast<uint32_t>(value))));
   }
   Value bits(Value x) { return arith::BitcastOp::create(b, loc, i32(), x); }
   Value floatOf(Value x) { return arith::BitcastOp::create(b, loc, f32(), x); }
-  Value select(Value p, Value x, Value y) { return arith::SelectOp::create(b, loc, p, x, y); }
+  Value select(Value p, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, p, x, y);
+  }
   Value cmp(arith::CmpFPredicate predicate, Value x, Value y) {
     return arith::CmpFOp::create(b, loc, predicate, x, y);
   }
   Value cmp(arith::CmpIPredicate predicate, Value x, Value y) {
     return arith::CmpIOp::create(b, loc, predicate, x, y);
   }
-  Value fma(Value x, Value y, Value z) { return math::FmaOp::create(b, loc, x, y, z); }
-  template <typename OpTy>
-  Value op(Value x, Value y) {
+  Value fma(Value x, Value y, Value z) {
+    return math::FmaOp::create(b, loc, x, y, z);
+  }
+  template <typename OpTy> Value op(Value x, Value y) {
     return OpTy::create(b, loc, x, y);
   }
 
@@ -63,8 +75,9 @@ private:
 
 using P = arith::CmpFPredicate;
 
-/// 2^x. With n the integer nearest to x and f = x - n in [-1/2, 1/2], 2^f is its Taylor polynomial of degree 7 (relative error
-/// 6e-9 before rounding) and 2^n two factors, so that results below 2^-126 round once. 2^0 is exactly 1.
+/// 2^x. With n the integer nearest to x and f = x - n in [-1/2, 1/2], 2^f is
+/// its Taylor polynomial of degree 7 (relative error 6e-9 before rounding) and
+/// 2^n two factors, so that results below 2^-126 round once. 2^0 is exactly 1.
 Value expandExp2(ShapedBuilder s, Value x) {
   // Beyond these, 2^x is inf or rounds to 0; NaN passes both comparisons.
   x = s.select(s.cmp(P::OGT, x, s.f(129.0f)), s.f(129.0f), x);
@@ -72,8 +85,10 @@ Value expandExp2(ShapedBuilder s, Value x) {
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the sum.
   constexpr float kMagic = 12582912.0f;
   Value shifted = s.op<arith::AddFOp>(x, s.f(kMagic));
-  Value n = s.op<arith::SubIOp>(s.bits(shifted), s.i(llvm::bit_cast<uint32_t>(kMagic)));
-  Value fraction = s.op<arith::SubFOp>(x, s.op<arith::SubFOp>(shifted, s.f(kMagic)));
+  Value n = s.op<arith::SubIOp>(s.bits(shifted),
+                                s.i(llvm::bit_cast<uint32_t>(kMagic)));
+  Value fraction =
+      s.op<arith::SubFOp>(x, s.op<arith::SubFOp>(shifted, s.f(kMagic)));
 
   constexpr int kDegree = 7;
   double coefficients[kDegree + 1] = {1.0};
@@ -85,25 +100,33 @@ Value expandExp2(ShapedBuilder s, Value x) {
 
   Value half = s.op<arith::ShRSIOp>(n, s.i(1));
   auto power = [&](Value exponent) {
-    return s.floatOf(s.op<arith::ShLIOp>(s.op<arith::AddIOp>(exponent, s.i(127)), s.i(23)));
+    return s.floatOf(
+        s.op<arith::ShLIOp>(s.op<arith::AddIOp>(exponent, s.i(127)), s.i(23)));
   };
-  return s.op<arith::MulFOp>(s.op<arith::MulFOp>(p, power(half)), power(s.op<arith::SubIOp>(n, half)));
+  return s.op<arith::MulFOp>(s.op<arith::MulFOp>(p, power(half)),
+                             power(s.op<arith::SubIOp>(n, half)));
 }
 
-/// log2(x). With x = m * 2^e, m in [sqrt(1/2), sqrt(2)) and t = (m - 1) / (m + 1), log(m) = 2 atanh(t), the series up to t^11 (|t| <
-/// 0.172: relative error 5e-9 before rounding). log2(1) is exactly 0.
+/// log2(x). With x = m * 2^e, m in [sqrt(1/2), sqrt(2)) and t = (m - 1) / (m +
+/// 1), log(m) = 2 atanh(t), the series up to t^11 (|t| < 0.172: relative error
+/// 5e-9 before rounding). log2(1) is exactly 0.
 Value expandLog2(ShapedBuilder s, Value x) {
   constexpr float kMinNormal = 1.17549435e-38f;
   Value isTiny = s.cmp(P::OLT, x, s.f(kMinNormal));
-  Value scaled = s.select(isTiny, s.op<arith::MulFOp>(x, s.f(8388608.0f)), x); // 2^23
+  Value scaled =
+      s.select(isTiny, s.op<arith::MulFOp>(x, s.f(8388608.0f)), x); // 2^23
   Value bits = s.bits(scaled);
   constexpr uint32_t kSqrtHalf = 0x3f3504f3;
-  Value e = s.op<arith::ShRSIOp>(s.op<arith::SubIOp>(bits, s.i(kSqrtHalf)), s.i(23));
-  Value m = s.floatOf(s.op<arith::SubIOp>(bits, s.op<arith::ShLIOp>(e, s.i(23))));
+  Value e =
+      s.op<arith::ShRSIOp>(s.op<arith::SubIOp>(bits, s.i(kSqrtHalf)), s.i(23));
+  Value m =
+      s.floatOf(s.op<arith::SubIOp>(bits, s.op<arith::ShLIOp>(e, s.i(23))));
   Value exponent = arith::SIToFPOp::create(s.b, s.loc, s.f32(), e);
-  exponent = s.op<arith::SubFOp>(exponent, s.select(isTiny, s.f(23.0f), s.f(0.0f)));
+  exponent =
+      s.op<arith::SubFOp>(exponent, s.select(isTiny, s.f(23.0f), s.f(0.0f)));
 
-  Value t = s.op<arith::DivFOp>(s.op<arith::SubFOp>(m, s.f(1.0f)), s.op<arith::AddFOp>(m, s.f(1.0f)));
+  Value t = s.op<arith::DivFOp>(s.op<arith::SubFOp>(m, s.f(1.0f)),
+                                s.op<arith::AddFOp>(m, s.f(1.0f)));
   Value square = s.op<arith::MulFOp>(t, t);
   Value p = s.f(static_cast<float>(2.0 / llvm::numbers::ln2 / 11));
   for (int k = 9; k >= 1; k -= 2)
@@ -113,11 +136,13 @@ Value expandLog2(ShapedBuilder s, Value x) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   result = s.select(s.cmp(P::OEQ, x, s.f(kInf)), s.f(kInf), result);
   result = s.select(s.cmp(P::OEQ, x, s.f(0.0f)), s.f(-kInf), result);
-  return s.select(s.cmp(P::ULT, x, s.f(0.0f)), s.f(std::numeric_limits<float>::quiet_NaN()), result);
+  return s.select(s.cmp(P::ULT, x, s.f(0.0f)),
+                  s.f(std::numeric_limits<float>::quiet_NaN()), result);
 }
 
 Value extendBF16(ShapedBuilder s, Value x) {
-  Value bits = arith::ExtUIOp::create(s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
+  Value bits = arith::ExtUIOp::create(
+      s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
   return s.floatOf(s.op<arith::ShLIOp>(bits, s.i(16)));
 }
 
@@ -125,58 +150,83 @@ Value extendBF16(ShapedBuilder s, Value x) {
 Value truncateBF16(ShapedBuilder s, Value x, Type type) {
   Value bits = s.bits(x);
   Value odd = s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(bits, s.i(16)), s.i(1));
-  Value rounded = s.op<arith::AddIOp>(bits, s.op<arith::AddIOp>(odd, s.i(0x7fff)));
+  Value rounded =
+      s.op<arith::AddIOp>(bits, s.op<arith::AddIOp>(odd, s.i(0x7fff)));
   Value quiet = s.op<arith::OrIOp>(bits, s.i(0x400000));
   rounded = s.select(s.cmp(P::UNO, x, x), quiet, rounded);
-  Value upper = arith::TruncIOp::create(s.b, s.loc, s.i16(), s.op<arith::ShRUIOp>(rounded, s.i(16)));
+  Value upper = arith::TruncIOp::create(s.b, s.loc, s.i16(),
+                                        s.op<arith::ShRUIOp>(rounded, s.i(16)));
   return arith::BitcastOp::create(s.b, s.loc, type, upper);
 }
 
-/// The exponent moves by a multiplication by 2^112, which is exact for subnormals too.
+/// The exponent moves by a multiplication by 2^112, which is exact for
+/// subnormals too.
 Value extendF16(ShapedBuilder s, Value x) {
-  Value half = arith::ExtUIOp::create(s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
-  Value sign = s.op<arith::ShLIOp>(s.op<arith::AndIOp>(half, s.i(0x8000)), s.i(16));
+  Value half = arith::ExtUIOp::create(
+      s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
+  Value sign =
+      s.op<arith::ShLIOp>(s.op<arith::AndIOp>(half, s.i(0x8000)), s.i(16));
   Value magnitude = s.op<arith::AndIOp>(half, s.i(0x7fff));
   Value shifted = s.op<arith::ShLIOp>(magnitude, s.i(13));
-  Value finite = s.bits(s.op<arith::MulFOp>(s.floatOf(shifted), s.f(std::ldexp(1.0f, 112))));
+  Value finite = s.bits(
+      s.op<arith::MulFOp>(s.floatOf(shifted), s.f(std::ldexp(1.0f, 112))));
   Value special = s.op<arith::OrIOp>(shifted, s.i(0x7f800000));
   Value isSpecial = s.cmp(arith::CmpIPredicate::uge, magnitude, s.i(0x7c00));
-  return s.floatOf(s.op<arith::OrIOp>(sign, s.select(isSpecial, special, finite)));
+  return s.floatOf(
+      s.op<arith::OrIOp>(sign, s.select(isSpecial, special, finite)));
 }
 
-/// Round to nearest even. Below 2^-14 the result's unit is 2^-24, which is what adding 1/2 rounds to.
+/// Round to nearest even. Below 2^-14 the result's unit is 2^-24, which is what
+/// adding 1/2 rounds to.
 Value truncateF16(ShapedBuilder s, Value x, Type type) {
   using I = arith::CmpIPredicate;
   Value bits = s.bits(x);
-  Value sign = s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(bits, s.i(16)), s.i(0x8000));
+  Value sign =
+      s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(bits, s.i(16)), s.i(0x8000));
   Value magnitude = s.op<arith::AndIOp>(bits, s.i(0x7fffffff));
-  Value odd = s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(magnitude, s.i(13)), s.i(1));
-  Value rounded = s.op<arith::AddIOp>(magnitude, s.op<arith::AddIOp>(odd, s.i(0xfff)));
-  Value normal = s.op<arith::ShRUIOp>(s.op<arith::SubIOp>(rounded, s.i(112 << 23)), s.i(13));
-  Value subnormal = s.op<arith::SubIOp>(s.bits(s.op<arith::AddFOp>(s.floatOf(magnitude), s.f(0.5f))), s.i(0x3f000000));
-  Value result = s.select(s.cmp(I::ult, magnitude, s.i(0x38800000)), subnormal, normal);
-  result = s.select(s.cmp(I::uge, magnitude, s.i(0x477ff000)), s.i(0x7c00), result); // from 65520 on
-  result = s.select(s.cmp(I::ugt, magnitude, s.i(0x7f800000)), s.i(0x7e00), result);
-  Value half = arith::TruncIOp::create(s.b, s.loc, s.i16(), s.op<arith::OrIOp>(sign, result));
+  Value odd =
+      s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(magnitude, s.i(13)), s.i(1));
+  Value rounded =
+      s.op<arith::AddIOp>(magnitude, s.op<arith::AddIOp>(odd, s.i(0xfff)));
+  Value normal = s.op<arith::ShRUIOp>(
+      s.op<arith::SubIOp>(rounded, s.i(112 << 23)), s.i(13));
+  Value subnormal = s.op<arith::SubIOp>(
+      s.bits(s.op<arith::AddFOp>(s.floatOf(magnitude), s.f(0.5f))),
+      s.i(0x3f000000));
+  Value result =
+      s.select(s.cmp(I::ult, magnitude, s.i(0x38800000)), subnormal, normal);
+  result = s.select(s.cmp(I::uge, magnitude, s.i(0x477ff000)), s.i(0x7c00),
+                    result); // from 65520 on
+  result =
+      s.select(s.cmp(I::ugt, magnitude, s.i(0x7f800000)), s.i(0x7e00), result);
+  Value half = arith::TruncIOp::create(s.b, s.loc, s.i16(),
+                                       s.op<arith::OrIOp>(sign, result));
   return arith::BitcastOp::create(s.b, s.loc, type, half);
 }
 
 /// x * y is exact in f64; the sum is then rounded to f64 and to f32.
 Value expandFma(ShapedBuilder s, math::FmaOp op) {
   Type f64 = s.typeOf(s.b.getF64Type());
-  auto wide = [&](Value x) -> Value { return arith::ExtFOp::create(s.b, s.loc, f64, x); };
+  auto wide = [&](Value x) -> Value {
+    return arith::ExtFOp::create(s.b, s.loc, f64, x);
+  };
   Value product = s.op<arith::MulFOp>(wide(op.getA()), wide(op.getB()));
-  return arith::TruncFOp::create(s.b, s.loc, s.f32(), s.op<arith::AddFOp>(product, wide(op.getC())));
+  return arith::TruncFOp::create(s.b, s.loc, s.f32(),
+                                 s.op<arith::AddFOp>(product, wide(op.getC())));
 }
 
-/// floor or ceil below 2^23, where a fraction is possible, through the integers.
+/// floor or ceil below 2^23, where a fraction is possible, through the
+/// integers.
 Value expandRound(ShapedBuilder s, Value x, bool up) {
-  Value whole = arith::SIToFPOp::create(s.b, s.loc, s.f32(), arith::FPToSIOp::create(s.b, s.loc, s.i32(), x));
+  Value whole = arith::SIToFPOp::create(
+      s.b, s.loc, s.f32(), arith::FPToSIOp::create(s.b, s.loc, s.i32(), x));
   Value off = s.cmp(up ? P::OLT : P::OGT, whole, x);
-  Value rounded = s.select(off, s.op<arith::AddFOp>(whole, s.f(up ? 1.0f : -1.0f)), whole);
+  Value rounded =
+      s.select(off, s.op<arith::AddFOp>(whole, s.f(up ? 1.0f : -1.0f)), whole);
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
   Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
-  rounded = s.floatOf(s.op<arith::OrIOp>(s.bits(rounded), sign)); // -0.3 becomes -0
+  rounded =
+      s.floatOf(s.op<arith::OrIOp>(s.bits(rounded), sign)); // -0.3 becomes -0
   return s.select(s.cmp(P::OLT, magnitude, s.f(8388608.0f)), rounded, x);
 }
 
@@ -186,7 +236,8 @@ Value expand(OpBuilder &b, Operation *op, bool isBaseline) {
     return {};
   Value x = op->getOperand(0);
   ShapedBuilder s(b, op->getLoc(), x.getType());
-  Type from = getElementTypeOrSelf(x.getType()), result = op->getResult(0).getType(), to = getElementTypeOrSelf(result);
+  Type from = getElementTypeOrSelf(x.getType()),
+       result = op->getResult(0).getType(), to = getElementTypeOrSelf(result);
   if (isa<arith::ExtFOp>(op) && from.isBF16())
     return extendBF16(s, x);
   if (isa<arith::TruncFOp>(op) && to.isBF16())
@@ -200,7 +251,8 @@ Value expand(OpBuilder &b, Operation *op, bool isBaseline) {
   if (isa<math::LogOp>(op))
     return s.op<arith::MulFOp>(expandLog2(s, x), s.f(llvm::numbers::ln2f));
   if (isa<math::RsqrtOp>(op))
-    return s.op<arith::DivFOp>(s.f(1.0f), math::SqrtOp::create(b, op->getLoc(), x));
+    return s.op<arith::DivFOp>(s.f(1.0f),
+                               math::SqrtOp::create(b, op->getLoc(), x));
   if (!isBaseline)
     return {};
   if (isa<arith::ExtFOp>(op) && from.isF16())
@@ -224,9 +276,12 @@ LogicalResult mlafix::expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
       continue;
     }
     if (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-        !isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp, math::CopySignOp>(op))
-      return op->emitError() << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, absi, floor, ceil or copysign, got '"
-                             << op->getName() << "'";
+        !isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp,
+             math::FloorOp, math::CeilOp, math::CopySignOp>(op))
+      return op->emitError()
+             << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
+                "absi, floor, ceil or copysign, got '"
+             << op->getName() << "'";
   }
   if (!isBaseline)
     return success();
@@ -234,7 +289,8 @@ LogicalResult mlafix::expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
   function.walk([&](math::FmaOp op) { fmas.push_back(op); });
   for (math::FmaOp op : fmas) {
     OpBuilder b(op);
-    op.getResult().replaceAllUsesWith(expandFma(ShapedBuilder(b, op.getLoc(), op.getType()), op));
+    op.getResult().replaceAllUsesWith(
+        expandFma(ShapedBuilder(b, op.getLoc(), op.getType()), op));
     op.erase();
   }
   return success();

@@ -12,9 +12,12 @@
 
 namespace mlafix {
 
-/// Writes out what would otherwise become a call: exp, exp2, log, log2 and rsqrt of f32, and conversions from and to bf16. For the
-/// x86-64 baseline, which has neither F16C nor FMA, also conversions from and to f16, fma, floor and ceil. Any other math is an error at its location.
-llvm::LogicalResult expandMath(mlir::LLVM::LLVMFuncOp function, bool isBaseline);
+/// Writes out what would otherwise become a call: exp, exp2, log, log2 and
+/// rsqrt of f32, and conversions from and to bf16. For the x86-64 baseline,
+/// which has neither F16C nor FMA, also conversions from and to f16, fma, floor
+/// and ceil. Any other math is an error at its location.
+llvm::LogicalResult expandMath(mlir::LLVM::LLVMFuncOp function,
+                               bool isBaseline);
 
 } // namespace mlafix
 

@@ -1,4 +1,5 @@
-//===- MlafixToCPU.cpp - distributed kernels become host functions -*- C++ -*-===//
+//===- MlafixToCPU.cpp - distributed kernels become host functions -*- C++
+//-*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -23,17 +24,21 @@ using namespace mlir;
 using namespace mlafix;
 
 /// A parameter's value from its 8-byte slot.
-static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned index, Type type) {
-  Value slot = LLVM::GEPOp::create(b, loc, slots.getType(), b.getI64Type(), slots,
-                                   ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned index,
+                       Type type) {
+  Value slot =
+      LLVM::GEPOp::create(b, loc, slots.getType(), b.getI64Type(), slots,
+                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
   return LLVM::LoadOp::create(b, loc, type, slot, /*alignment=*/8);
 }
 
 namespace {
-class MlafixToCPUPass : public mlafix::impl::MlafixToCPUPassBase<MlafixToCPUPass> {
+class MlafixToCPUPass
+    : public mlafix::impl::MlafixToCPUPassBase<MlafixToCPUPass> {
 public:
   void runOnOperation() override {
-    for (KernelOp kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
+    for (KernelOp kernel :
+         llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
       if (failed(convert(kernel)))
         return signalPassFailure();
   }
@@ -43,23 +48,30 @@ private:
     constexpr unsigned kRange = 2; // begin and end
     StringRef target = getTarget(kernel);
     if (!kernel.getGeometry() || isGPU(target))
-      return kernel.emitError() << "expected a kernel distributed for a CPU, got one that is not";
+      return kernel.emitError()
+             << "expected a kernel distributed for a CPU, got one that is not";
     SmallVector<Param> params = collectParams(kernel, kRange);
     DictionaryAttr variant = describeVariant(kernel, params);
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
-    Type pointer = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, i64, i64});
+    Type pointer = LLVM::LLVMPointerType::get(b.getContext()),
+         i64 = b.getI64Type();
+    auto type = LLVM::LLVMFunctionType::get(
+        LLVM::LLVMVoidType::get(b.getContext()), {pointer, i64, i64});
     auto function = LLVM::LLVMFuncOp::create(b, loc, kernel.getSymName(), type);
     function->setAttr(kVariantAttr, variant);
     Block *entry = function.addEntryBlock(b);
     b.setInsertionPointToStart(entry);
     SmallVector<Value> values;
     for (auto [index, param] : llvm::enumerate(params))
-      values.push_back(loadParam(b, loc, entry->getArgument(0), index, getParamType(kernel, param, /*addressSpace=*/0)));
+      values.push_back(
+          loadParam(b, loc, entry->getArgument(0), index,
+                    getParamType(kernel, param, /*addressSpace=*/0)));
     for (unsigned i = 0; i < kRange; ++i) {
-      Value bound = arith::IndexCastOp::create(b, loc, b.getIndexType(), entry->getArgument(1 + i));
-      kernel.getArgument(kernel.getNumArguments() - kRange + i).replaceAllUsesWith(bound);
+      Value bound = arith::IndexCastOp::create(b, loc, b.getIndexType(),
+                                               entry->getArgument(1 + i));
+      kernel.getArgument(kernel.getNumArguments() - kRange + i)
+          .replaceAllUsesWith(bound);
     }
     if (failed(lowerBody(kernel, function, params, values, /*addressSpace=*/0)))
       return failure();

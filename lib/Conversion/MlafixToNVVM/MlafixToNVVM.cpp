@@ -1,4 +1,5 @@
-//===- MlafixToNVVM.cpp - distributed kernels become NVVM functions -*- C++ -*-===//
+//===- MlafixToNVVM.cpp - distributed kernels become NVVM functions -*- C++
+//-*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -31,12 +32,16 @@ using namespace mlafix;
 /// A function of one f32, built of the hardware's approximate instructions.
 using ScalarFn = function_ref<Value(OpBuilder &, Location, Value)>;
 
-static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name, Value x) {
-  return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(), b.getStringAttr(name), ValueRange{x}).getResults();
+static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
+                           Value x) {
+  return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(),
+                                       b.getStringAttr(name), ValueRange{x})
+      .getResults();
 }
 
 static Value scale(OpBuilder &b, Location loc, Value x, float factor) {
-  return arith::MulFOp::create(b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor)));
+  return arith::MulFOp::create(
+      b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor)));
 }
 
 /// Applies a scalar function to a scalar or to each element of a vector.
@@ -46,7 +51,8 @@ static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn) {
     return fn(b, loc, x);
   Value result = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
   for (int64_t i = 0; i < vector.getNumElements(); ++i)
-    result = vector::InsertOp::create(b, loc, fn(b, loc, vector::ExtractOp::create(b, loc, x, i)), result, i);
+    result = vector::InsertOp::create(
+        b, loc, fn(b, loc, vector::ExtractOp::create(b, loc, x, i)), result, i);
   return result;
 }
 
@@ -54,8 +60,12 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
   Location loc = op->getLoc();
   Value x = op->getOperand(0);
   auto apply = [&](ScalarFn fn) { return applyToElements(b, loc, x, fn); };
-  auto ex2 = [](OpBuilder &b, Location loc, Value v) { return callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.f32", v); };
-  auto lg2 = [](OpBuilder &b, Location loc, Value v) { return callIntrinsic(b, loc, "llvm.nvvm.lg2.approx.f", v); };
+  auto ex2 = [](OpBuilder &b, Location loc, Value v) {
+    return callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.f32", v);
+  };
+  auto lg2 = [](OpBuilder &b, Location loc, Value v) {
+    return callIntrinsic(b, loc, "llvm.nvvm.lg2.approx.f", v);
+  };
   if (isa<math::Exp2Op>(op))
     return apply(ex2);
   if (isa<math::ExpOp>(op))
@@ -65,7 +75,9 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
   if (isa<math::Log2Op>(op))
     return apply(lg2);
   if (isa<math::LogOp>(op))
-    return apply([&](OpBuilder &b, Location loc, Value v) { return scale(b, loc, lg2(b, loc, v), llvm::numbers::ln2f); });
+    return apply([&](OpBuilder &b, Location loc, Value v) {
+      return scale(b, loc, lg2(b, loc, v), llvm::numbers::ln2f);
+    });
   if (isa<math::RsqrtOp>(op))
     return apply([](OpBuilder &b, Location loc, Value v) {
       return callIntrinsic(b, loc, "llvm.nvvm.rsqrt.approx.f", v);
@@ -76,10 +88,13 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
 /// x / y where a reciprocal is allowed: x * rcp(y).
 static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
   Location loc = op.getLoc();
-  Value inverse = applyToElements(b, loc, op.getRhs(), [](OpBuilder &b, Location loc, Value v) {
-    return callIntrinsic(b, loc, "llvm.nvvm.rcp.approx.ftz.f", v);
-  });
-  return matchPattern(op.getLhs(), m_OneFloat()) ? inverse : arith::MulFOp::create(b, loc, op.getLhs(), inverse);
+  Value inverse = applyToElements(
+      b, loc, op.getRhs(), [](OpBuilder &b, Location loc, Value v) {
+        return callIntrinsic(b, loc, "llvm.nvvm.rcp.approx.ftz.f", v);
+      });
+  return matchPattern(op.getLhs(), m_OneFloat())
+             ? inverse
+             : arith::MulFOp::create(b, loc, op.getLhs(), inverse);
 }
 
 static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
@@ -89,7 +104,8 @@ static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
     OpBuilder b(op);
     Value result;
     if (auto division = dyn_cast<arith::DivFOp>(op);
-        division && arith::bitEnumContainsAll(division.getFastmath(), arith::FastMathFlags::arcp))
+        division && arith::bitEnumContainsAll(division.getFastmath(),
+                                              arith::FastMathFlags::arcp))
       result = lowerDivision(b, division);
     else if (isa_and_nonnull<math::MathDialect>(op->getDialect()))
       result = lowerMath(b, op);
@@ -97,10 +113,12 @@ static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
       op->getResult(0).replaceAllUsesWith(result);
       op->erase();
     } else if (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-               !isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp, math::CeilOp,
-                    math::CopySignOp>(op)) {
-      return op->emitError() << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, absi, floor, ceil or copysign, got '"
-                             << op->getName() << "'";
+               !isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp,
+                    math::FloorOp, math::CeilOp, math::CopySignOp>(op)) {
+      return op->emitError()
+             << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
+                "absi, floor, ceil or copysign, got '"
+             << op->getName() << "'";
     }
   }
   return success();
@@ -111,10 +129,12 @@ static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-class MlafixToNVVMPass : public mlafix::impl::MlafixToNVVMPassBase<MlafixToNVVMPass> {
+class MlafixToNVVMPass
+    : public mlafix::impl::MlafixToNVVMPassBase<MlafixToNVVMPass> {
 public:
   void runOnOperation() override {
-    for (KernelOp kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
+    for (KernelOp kernel :
+         llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
       if (failed(convert(kernel)))
         return signalPassFailure();
   }
@@ -123,27 +143,38 @@ private:
   LogicalResult convert(KernelOp kernel) {
     constexpr unsigned kGlobal = 1;
     if (!kernel.getGeometry() || !isGPU(getTarget(kernel)))
-      return kernel.emitError() << "expected a kernel distributed for a GPU, got one that is not";
+      return kernel.emitError()
+             << "expected a kernel distributed for a GPU, got one that is not";
     SmallVector<Param> params = collectParams(kernel, /*last=*/0);
     SmallVector<Type> types =
-        llvm::map_to_vector(params, [&](const Param &param) { return getParamType(kernel, param, kGlobal); });
+        llvm::map_to_vector(params, [&](const Param &param) {
+          return getParamType(kernel, param, kGlobal);
+        });
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), types);
+    auto type = LLVM::LLVMFunctionType::get(
+        LLVM::LLVMVoidType::get(b.getContext()), types);
     DictionaryAttr variant = describeVariant(kernel, params);
     auto function = LLVM::LLVMFuncOp::create(b, loc, kernel.getSymName(), type);
-    function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
-    function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
-                      b.getDenseI32ArrayAttr({static_cast<int32_t>(kernel.getLayoutAttr().getThreads()), 1, 1}));
-    // A kernel that holds one pack of each row is all latency: as many warps as a multiprocessor takes hide it, and assemblers differ in
-    // whether they find the 32 registers a thread that this leaves by themselves.
+    function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                      b.getUnitAttr());
+    function->setAttr(
+        NVVM::NVVMDialect::getReqntidAttrName(),
+        b.getDenseI32ArrayAttr(
+            {static_cast<int32_t>(kernel.getLayoutAttr().getThreads()), 1, 1}));
+    // A kernel that holds one pack of each row is all latency: as many warps as
+    // a multiprocessor takes hide it, and assemblers differ in whether they
+    // find the 32 registers a thread that this leaves by themselves.
     LayoutAttr layout = kernel.getLayoutAttr();
     if (layout.getPacks() == 1 && layout.getPack() > 1)
-      function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                        b.getI32IntegerAttr(getThreadsPerMultiprocessor(getTarget(kernel)) / layout.getThreads()));
+      function->setAttr(
+          NVVM::NVVMDialect::getMinctasmAttrName(),
+          b.getI32IntegerAttr(getThreadsPerMultiprocessor(getTarget(kernel)) /
+                              layout.getThreads()));
     function->setAttr(kVariantAttr, variant);
     Block *entry = function.addEntryBlock(b);
-    if (failed(lowerBody(kernel, function, params, entry->getArguments(), kGlobal)))
+    if (failed(lowerBody(kernel, function, params, entry->getArguments(),
+                         kGlobal)))
       return failure();
     kernel.erase();
     return lowerMathOps(function);

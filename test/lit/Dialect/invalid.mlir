@@ -702,3 +702,13 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // expected-error @below {{expected at most 1024 threads in a block, got lanes * rows = 2048}}
 #l = #mlafix.layout<lanes = 32, packs = 1, pack = 8, rows = 64>
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected a dim below the rank, 1, got 1}}
+  %n = memref.dim %x, %c1 : memref<?xf32>
+  mlafix.forall (%t) in (%n) {
+  }
+}
