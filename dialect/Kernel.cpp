@@ -231,22 +231,25 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// MLIR's own folds do not survive a dim that the type does not have.
-static LogicalResult verifyDims(KernelOp kernel) {
-  WalkResult walk = kernel.walk([](memref::DimOp dim) {
-    std::optional<int64_t> index = dim.getConstantIndex();
-    auto type = dyn_cast<MemRefType>(dim.getSource().getType());
-    if (!index || !type || (*index >= 0 && *index < type.getRank()))
-      return WalkResult::advance();
-    dim.emitOpError() << "expected a dim below the rank, " << type.getRank()
-                      << ", got " << *index;
-    return WalkResult::interrupt();
-  });
-  return failure(walk.wasInterrupted());
+/// A dim is one that a launch knows. MLIR's own folds do not survive a dim that
+/// the type does not have.
+static LogicalResult verifyDim(memref::DimOp dim) {
+  std::optional<int64_t> index = dim.getConstantIndex();
+  auto type = dyn_cast<MemRefType>(dim.getSource().getType());
+  if (!index || !type || !getKernelArgument(dim.getSource()))
+    return dim.emitOpError() << "expected a constant dim of an argument of the "
+                                "kernel, got another";
+  if (*index < 0 || *index >= type.getRank())
+    return dim.emitOpError() << "expected a dim below the rank, "
+                             << type.getRank() << ", got " << *index;
+  return success();
 }
 
 LogicalResult KernelOp::verifyRegions() {
-  if (failed(verifyDims(*this)))
+  WalkResult walk = this->walk([](memref::DimOp dim) {
+    return WalkResult(verifyDim(dim));
+  });
+  if (walk.wasInterrupted())
     return failure();
   // Once distributed, the body is a thread's program.
   if (getGeometry())

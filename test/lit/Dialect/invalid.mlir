@@ -712,3 +712,12 @@ mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}
   mlafix.forall (%t) in (%n) {
   }
 }
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}, %i: index) {
+  // expected-error @below {{expected a constant dim of an argument of the kernel, got another}}
+  %n = memref.dim %x, %i : memref<?xf32>
+  mlafix.forall (%t) in (%i) {
+  }
+}

@@ -1,0 +1,50 @@
+//===- DistributeGrid.h - what dense and ragged grids share -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_DISTRIBUTEGRID_H
+#define MLAFIX_TRANSFORMS_DISTRIBUTEGRID_H
+
+#include "lib/Transforms/Distribute.h"
+
+namespace mlafix {
+
+/// An extent, or a list of them, as units spell it (docs/UnitFormat.md).
+mlir::DictionaryAttr describeExtent(mlir::Value extent);
+mlir::Attribute describeExtents(mlir::MLIRContext *context,
+                                mlir::ValueRange extents);
+
+/// Records the launch geometry on the kernel.
+void setGeometry(
+    KernelOp kernel,
+    llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Attribute>> fields);
+
+/// Moves the ops of a grid's region, but for its terminator, to the insertion
+/// point, with `indices` for its arguments.
+void inlineRow(mlir::OpBuilder &b, mlir::Block &row, mlir::ValueRange indices);
+
+/// A loop over first, first + step, … below `extent`.
+void buildLoop(mlir::OpBuilder &b, mlir::Location loc, mlir::Value first,
+               mlir::Value extent, mlir::Value step,
+               llvm::function_ref<void(mlir::Value)> body);
+
+/// The names of a thread on a GPU.
+struct Thread {
+  mlir::Value id;    ///< in its block, i32
+  mlir::Value group; ///< of the row that it works on, within the block, i32
+  RowContext context;
+};
+Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
+
+/// The two ragged grids: on a GPU a scan and a loop over the selected rows, on
+/// a CPU a loop over the segments for rows `begin` to `end`.
+RowContext distributeRaggedGPU(KernelOp kernel, RaggedForallOp grid);
+RowContext distributeRaggedCPU(KernelOp kernel, RaggedForallOp grid,
+                               mlir::Value begin, mlir::Value end);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_DISTRIBUTEGRID_H
