@@ -32,13 +32,30 @@ parseHeader(OpAsmParser &parser,
 
 /// A launch must be able to compute an extent without running the kernel.
 static LogicalResult verifyExtent(Operation *op, Value extent) {
-  if (getKernelArgument(extent) || matchPattern(extent, m_Constant()))
+  APInt value;
+  if (matchPattern(extent, m_ConstantInt(&value))) {
+    if (value.isNegative())
+      return op->emitOpError() << "expected extents that are not negative, got "
+                               << value.getSExtValue();
+    return success();
+  }
+  if (getKernelArgument(extent))
     return success();
   if (auto dim = extent.getDefiningOp<memref::DimOp>())
-    if (getKernelArgument(dim.getSource()) && dim.getConstantIndex())
+    if (BlockArgument argument = getKernelArgument(dim.getSource());
+        argument && dim.getConstantIndex()) {
+      auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+      unsigned index = argument.getArgNumber();
+      if (kernel.isArgOptional(index))
+        return op->emitOpError()
+               << "expected extents of tensors that are always given, got a "
+                  "dim "
+                  "of '"
+               << kernel.getArgName(index) << "', which is optional";
       return success();
+    }
   if (auto cast = extent.getDefiningOp<arith::IndexCastOp>())
-    if (getKernelArgument(cast.getIn()))
+    if (getKernelArgument(cast.getIn()) && !cast.getIn().getType().isInteger(1))
       return success();
   InFlightDiagnostic diag = op->emitOpError()
                             << "expected every extent to be a dim of an "
@@ -167,6 +184,11 @@ LogicalResult RaggedForallOp::verify() {
     return emitOpError() << "expected cu_seqlens to be a kernel argument of "
                             "rank 1 and type i32, got "
                          << type;
+  BlockArgument argument = getKernelArgument(getCuSeqlens());
+  if (cast<KernelOp>(argument.getOwner()->getParentOp())
+          .isArgOptional(argument.getArgNumber()))
+    return emitOpError() << "expected cu_seqlens to be always given, got an "
+                            "optional argument";
   if (failed(verifyIndices(*this, getPredicate().front(), 1, "predicate")) ||
       failed(verifyIndices(*this, getBody().front(), 2 + getInner().size(),
                            "body")) ||
@@ -192,9 +214,9 @@ LogicalResult RaggedForallOp::verifyRegions() {
   WalkResult walk = getPredicate().walk([&](Operation *op) {
     auto effects = dyn_cast<MemoryEffectOpInterface>(op);
     bool writes = effects && effects.hasEffect<MemoryEffects::Write>();
-    bool hasTile = llvm::any_of(op->getResultTypes(), [](Type t) {
-      return isRowTile(t) || isa<StateType>(t);
-    });
+    auto isRow = [](Type t) { return isRowTile(t) || isa<StateType>(t); };
+    bool hasTile = llvm::any_of(op->getResultTypes(), isRow) ||
+                   llvm::any_of(op->getOperandTypes(), isRow);
     if (!writes && !hasTile)
       return WalkResult::advance();
     op->emitOpError()

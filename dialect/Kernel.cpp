@@ -11,6 +11,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -133,13 +134,18 @@ static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index,
     return kernel.emitOpError()
            << "argument '" << kernel.getArgName(index) << "': ";
   };
-  if (getDTypeName(type.getElementType()).empty())
+  if (getDTypeName(type.getElementType()).empty() ||
+      type.getElementType().isIndex())
     return fail() << "expected an element type of " << listDTypes() << ", got "
                   << type.getElementType();
   SmallVector<int64_t> strides;
   int64_t offset;
   if (failed(type.getStridesAndOffset(strides, offset)))
     return fail() << "expected a strided layout, got " << type;
+  if (offset != 0 && !ShapedType::isDynamic(offset))
+    return fail() << "expected no offset, or a dynamic one (the host's pointer "
+                     "is to the first element), got "
+                  << offset;
   if (type.getMemorySpace())
     return fail() << "expected no memory space, got " << type.getMemorySpace();
 
@@ -192,6 +198,27 @@ static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index,
   return success();
 }
 
+/// A misspelt attribute would otherwise be one that nobody reads.
+static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
+  StringRef known[] = {kDimsAttr, kDTypeAttr, kAccessAttr, kOptionalAttr,
+                       kAtMostAttr};
+  for (NamedAttribute attr :
+       function_interface_impl::getArgAttrs(kernel, index)) {
+    StringRef name = attr.getName();
+    auto fail = [&] {
+      return kernel.emitOpError()
+             << "argument '" << kernel.getArgName(index) << "': ";
+    };
+    if (name.starts_with("mlafix.") && !llvm::is_contained(known, name))
+      return fail() << "expected one of " << llvm::join(llvm::ArrayRef(known), ", ") << ", got "
+                    << name;
+    if (name == kOptionalAttr && !isa<UnitAttr>(attr.getValue()))
+      return fail() << "expected '" << kOptionalAttr
+                    << "' without a value, got " << attr.getValue();
+  }
+  return success();
+}
+
 LogicalResult KernelOp::verify() {
   if (getArgNames().size() != getNumArguments())
     return emitOpError() << "expected a name for each of the "
@@ -204,11 +231,24 @@ LogicalResult KernelOp::verify() {
       if (failed(verifyTensorArgument(*this, index, memref, sizes, dtypes)))
         return failure();
 
+  llvm::StringSet<> givenDims;
+  for (unsigned index = 0; index < getNumArguments(); ++index)
+    if (ArrayAttr dims = getArgDims(index); dims && !isArgOptional(index))
+      for (StringAttr name : dims.getAsRange<StringAttr>())
+        givenDims.insert(name.getValue());
+  for (const auto &dtype : dtypes)
+    if (sizes.contains(dtype.getKey()))
+      return emitOpError() << "expected different names for dims and dtypes, "
+                              "got '"
+                           << dtype.getKey() << "' for both";
+
   llvm::StringSet<> names;
   for (auto [index, type] : llvm::enumerate(getArgumentTypes())) {
     auto fail = [&, i = index] {
       return emitOpError() << "argument '" << getArgName(i) << "': ";
     };
+    if (failed(verifyArgAttrs(*this, index)))
+      return failure();
     if (!names.insert(getArgName(index)).second)
       return fail()
              << "expected a name that no other argument has, got it twice";
@@ -221,10 +261,10 @@ LogicalResult KernelOp::verify() {
              << type;
     if (Attribute bound = getArgAttr(index, kAtMostAttr)) {
       auto dim = dyn_cast<StringAttr>(bound);
-      if (!dim || !sizes.contains(dim.getValue()) || !type.isIntOrIndex())
+      if (!dim || !givenDims.contains(dim.getValue()) || !type.isIntOrIndex())
         return fail() << "expected '" << kAtMostAttr
-                      << "' to name a dim of a tensor argument and bound an "
-                         "integer, got "
+                      << "' to name a dim of a tensor that is always given and "
+                         "bound an integer, got "
                       << bound;
     }
   }
@@ -246,9 +286,8 @@ static LogicalResult verifyDim(memref::DimOp dim) {
 }
 
 LogicalResult KernelOp::verifyRegions() {
-  WalkResult walk = this->walk([](memref::DimOp dim) {
-    return WalkResult(verifyDim(dim));
-  });
+  WalkResult walk =
+      this->walk([](memref::DimOp dim) { return WalkResult(verifyDim(dim)); });
   if (walk.wasInterrupted())
     return failure();
   // Once distributed, the body is a thread's program.
@@ -263,10 +302,11 @@ LogicalResult KernelOp::verifyRegions() {
       grid = &op;
       continue;
     }
-    if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0)
+    if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0 ||
+        llvm::any_of(op.getOperandTypes(), isRowTile))
       return op.emitOpError() << "expected only constants, dims and the grid "
                                  "at the top of a kernel, got an op with "
-                                 "effects or a region";
+                                 "effects, a region or a row operand";
   }
   if (!grid)
     return emitOpError() << "expected a grid (mlafix.forall or "

@@ -142,6 +142,11 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (packs < 1 || rows < 1)
     return emitError() << "expected at least one pack and one row, got packs = "
                        << packs << ", rows = " << rows;
+  // Lanes of several warps meet at barriers of the whole block.
+  if (lanes > 32 && rows != 1)
+    return emitError() << "expected one row in a block whose rows cross warps, "
+                          "got rows = "
+                       << rows;
   if (lanes * rows > 1024)
     return emitError()
            << "expected at most 1024 threads in a block, got lanes * rows = "

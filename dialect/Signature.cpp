@@ -8,6 +8,7 @@
 #include "dialect/Mlafix.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
 using namespace mlir;
@@ -61,13 +62,38 @@ static Operation *getLoop(Operation *op) {
   return nullptr;
 }
 
+/// The grid indices that name a row: all of a dense grid's, all but the segment
+/// of a ragged one's. An index that is always 0 names nothing.
+static SmallVector<Value> getRowIndices(KernelOp kernel) {
+  SmallVector<Value> indices;
+  auto add = [&](ValueRange arguments, ValueRange extents) {
+    for (auto [argument, extent] : llvm::zip(arguments, extents))
+      if (!matchPattern(extent, m_One()))
+        indices.push_back(argument);
+  };
+  if (auto grid = dyn_cast<ForallOp>(kernel.getGrid())) {
+    add(grid.getBody().getArguments(), grid.getExtents());
+    return indices;
+  }
+  auto grid = cast<RaggedForallOp>(kernel.getGrid());
+  ValueRange arguments = grid.getBody().getArguments();
+  indices.push_back(arguments[1]);
+  add(arguments.drop_front(2), grid.getInner());
+  return indices;
+}
+
 /// Whether a row may be read through one argument and written through another
 /// that is the same tensor (N11): every access of both has the same indices,
-/// and no read follows a write.
-static bool mayAlias(ArrayRef<Access> written, ArrayRef<Access> read) {
+/// these tell every row of the grid from every other, and no read follows a
+/// write.
+static bool mayAlias(KernelOp kernel, ArrayRef<Access> written,
+                     ArrayRef<Access> read) {
   if (written.empty() || read.empty())
     return true;
   const Access &first = written.front();
+  for (Value index : getRowIndices(kernel))
+    if (!llvm::is_contained(first.indices, index))
+      return false;
   for (const Access &access : llvm::concat<const Access>(written, read))
     if (access.indices != first.indices || getLoop(access.op))
       return false;
@@ -135,7 +161,7 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
           kernel.getArgAccess(j) != "read" ||
           written.getElementType() != read.getElementType() ||
           kernel.getArgDims(i) != kernel.getArgDims(j) ||
-          !mayAlias(accesses[i], accesses[j]))
+          !mayAlias(kernel, accesses[i], accesses[j]))
         continue;
       aliases.push_back(
           b.getArrayAttr({b.getI64IntegerAttr(i), b.getI64IntegerAttr(j)}));

@@ -315,6 +315,9 @@ LogicalResult BodyLowering::lowerAccess(Operation *op,
     Value value = access.stored;
     if (getElementTypeOrSelf(access.type).isInteger(1))
       value = arith::ExtUIOp::create(b, loc, memory, value);
+    else if (value.getType() != memory)
+      value = UnrealizedConversionCastOp::create(b, loc, memory, value)
+                  .getResult(0);
     LLVM::StoreOp::create(b, loc, value, pointer, access.alignment);
   }
   op->erase();

@@ -79,33 +79,32 @@ static void separateAccesses(Block &block, const RowContext &context,
                              SmallVector<Access> &open) {
   for (Operation &op : block) {
     bool isLoop = isa<LoopLikeOpInterface>(op);
-    if (isLoop && !open.empty()) {
-      // An iteration meets the accesses before the loop and those of the
-      // iteration before it.
-      SmallVector<Access> inside;
+    SmallVector<Access> inside;
+    if (isLoop)
       op.walk([&](Operation *nested) {
         if (std::optional<Access> access = getAccess(nested))
           inside.push_back(*access);
       });
-      bool conflicts = llvm::any_of(inside, [&](const Access &a) {
+    auto conflicts = [&] {
+      return llvm::any_of(inside, [&](const Access &a) {
         return llvm::any_of(
             open, [&](const Access &b) { return a.conflictsWith(b); });
       });
-      if (conflicts) {
-        OpBuilder b(&op);
-        context.barrier(b, op.getLoc());
-        open.clear();
-      }
+    };
+    if (conflicts()) {
+      OpBuilder b(&op);
+      context.barrier(b, op.getLoc());
+      open.clear();
     }
     for (Region &region : op.getRegions()) {
       SmallVector<Access> before = open;
       for (Block &nested : region) {
         separateAccesses(nested, context, open);
-        bool writes =
-            llvm::any_of(open, [](const Access &a) { return a.isWrite; });
-        if (isLoop && writes) {
+        // What is open at the end of an iteration meets the next one.
+        if (conflicts()) {
           OpBuilder b(nested.getTerminator());
           context.barrier(b, op.getLoc());
+          open.clear();
         }
       }
       open.append(before);
@@ -140,7 +139,7 @@ public:
       return signalPassFailure();
     if (context->isGPU && context->layout.getLanes() > 1) {
       SmallVector<Access> open;
-      separateAccesses(kernel.getBody().front(), *context, open);
+      separateAccesses(*context->row, *context, open);
     }
     if (failed(distributeRows(kernel, *context)))
       return signalPassFailure();

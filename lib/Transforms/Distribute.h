@@ -22,6 +22,8 @@ struct RowContext {
   /// This thread's place among the lanes of its row, index; null when there is
   /// one lane.
   mlir::Value lane;
+  /// The block that holds the row's program.
+  mlir::Block *row = nullptr;
   /// The members of this row in their warp, i32; null when there is one lane.
   mlir::Value rowMask;
 

@@ -145,6 +145,7 @@ static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
         scf::IfOp::create(b, loc, x.ult(row, total), /*withElseRegion=*/false);
     b.setInsertionPoint(guard.thenBlock()->getTerminator());
   }
+  thread.context.row = b.getInsertionBlock();
   inlineRow(b, forall.getBody().front(), indices);
   forall.erase();
   return thread.context;

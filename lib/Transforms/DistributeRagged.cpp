@@ -152,12 +152,11 @@ void RaggedScan::buildRows(Value base, Value total) {
   for (Value extent : grid.getInner())
     inner = x.mul(inner, extent);
   int64_t perRow = layout.getRows();
-  int64_t size = 1;
+  int64_t size = 1; // of the inner indices, as far as that is known; else 0
   for (Value extent : grid.getInner()) {
     APInt value;
-    size = size && matchPattern(extent, m_ConstantInt(&value))
-               ? size * value.getSExtValue()
-               : 0;
+    bool isKnown = size && matchPattern(extent, m_ConstantInt(&value));
+    size = isKnown ? size * std::min<int64_t>(value.getSExtValue(), perRow) : 0;
   }
   if (size)
     perRow = std::min<int64_t>(perRow, llvm::PowerOf2Ceil(size));
@@ -197,6 +196,7 @@ void RaggedScan::buildRows(Value base, Value total) {
             x.add(loadBoundary(segment), x.toIndex(x.sub(number32, before)));
         SmallVector<Value> indices = {segment, row};
         if (grid.getInner().empty()) {
+          thread.context.row = b.getInsertionBlock();
           inlineRow(b, grid.getBody().front(), indices);
           return;
         }
@@ -205,6 +205,7 @@ void RaggedScan::buildRows(Value base, Value total) {
               llvm::append_range(
                   indices,
                   x.delinearize(position, llvm::to_vector(grid.getInner())));
+              thread.context.row = b.getInsertionBlock();
               inlineRow(b, grid.getBody().front(), indices);
             });
       });

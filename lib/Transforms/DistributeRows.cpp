@@ -289,11 +289,18 @@ static LogicalResult checkRowOps(KernelOp kernel) {
                          "value, got different elements";
       return WalkResult::interrupt();
     }
-    if (OpTrait::hasElementwiseMappableTraits(op))
-      return WalkResult::advance();
-    op->emitError() << "expected an elementwise op, a load, a store, a "
-                       "reduction, a splat or control flow on a row, got '"
-                    << op->getName() << "'";
+    if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1) {
+      // An index has no size in memory, and so no place in a pack.
+      if (!getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
+        return WalkResult::advance();
+      op->emitError()
+          << "expected rows of f32, i1, i8, i32 or i64, got a row of index";
+      return WalkResult::interrupt();
+    }
+    op->emitError()
+        << "expected an elementwise op with one result, a load, a store, a "
+           "reduction, a splat or control flow on a row, got '"
+        << op->getName() << "'";
     return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());

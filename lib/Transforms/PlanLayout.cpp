@@ -95,7 +95,7 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
 /// The largest power of two, at most `limit`, that divides every tile's size: a
 /// pack never straddles a row's end.
 static int64_t choosePack(const RowShape &shape, int64_t limit) {
-  int64_t pack = limit;
+  int64_t pack = shape.sizes.empty() ? 1 : limit;
   for (int64_t size : shape.sizes)
     while (size % pack != 0)
       pack /= 2;

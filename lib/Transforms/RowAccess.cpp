@@ -29,26 +29,51 @@ Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
   return both(b, loc, PresentOp::create(b, loc, memref), predicate);
 }
 
+/// `type`, a scalar or a vector, with another element.
+static Type withElement(Type type, Type element) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? Type(VectorType::get(vector.getShape(), element)) : element;
+}
+
+/// Memory knows unsigned integers, arith does not; the bits are the same.
+static Type dropSign(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return element.isUnsignedInteger()
+             ? withElement(type, getComputeType(element))
+             : type;
+}
+
+static Value castSign(OpBuilder &b, Location loc, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
+}
+
+static Value dropSign(OpBuilder &b, Location loc, Value value) {
+  return castSign(b, loc, value, dropSign(value.getType()));
+}
+
 Value mlafix::widen(OpBuilder &b, Location loc, Value value) {
   Type element = getElementTypeOrSelf(value.getType());
   if (!isa<FloatType>(element) || element.isF32())
     return value;
-  Type f32 = b.getF32Type();
-  auto vector = dyn_cast<VectorType>(value.getType());
   return arith::ExtFOp::create(
-      b, loc, vector ? Type(VectorType::get(vector.getShape(), f32)) : f32,
-      value);
+      b, loc, withElement(value.getType(), b.getF32Type()), value);
 }
 
 Value mlafix::narrow(OpBuilder &b, Location loc, Value value, Type element) {
-  if (getElementTypeOrSelf(value.getType()) == element ||
-      !isa<FloatType>(element))
+  Type type = withElement(value.getType(), element);
+  if (type == value.getType())
     return value;
-  auto vector = dyn_cast<VectorType>(value.getType());
-  return arith::TruncFOp::create(
-      b, loc,
-      vector ? Type(VectorType::get(vector.getShape(), element)) : element,
-      value);
+  if (isa<FloatType>(element))
+    return arith::TruncFOp::create(b, loc, type, value);
+  return castSign(b, loc, value, type);
+}
+
+/// Zero of a type in memory.
+static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(dropSign(type)));
+  return castSign(b, loc, zero, type);
 }
 
 // On a GPU a predicated load is a masked one with a uniform mask: it turns into
@@ -62,10 +87,11 @@ Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
   llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source)
                                     : getDTypeBytes(type));
   auto read = [&](OpBuilder &b) -> Value {
-    if (vector)
-      return vector::LoadOp::create(b, loc, type, source, indices,
-                                    /*nontemporal=*/false, alignment);
-    return memref::LoadOp::create(b, loc, source, indices);
+    if (!vector)
+      return dropSign(b, loc, memref::LoadOp::create(b, loc, source, indices));
+    return dropSign(b, loc,
+                    vector::LoadOp::create(b, loc, type, source, indices,
+                                           /*nontemporal=*/false, alignment));
   };
   if (!predicate)
     return read(b);
@@ -73,18 +99,20 @@ Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
     VectorType pack = vector ? vector : VectorType::get({1}, type);
     Value mask = vector::BroadcastOp::create(
         b, loc, VectorType::get(pack.getShape(), b.getI1Type()), predicate);
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(pack));
-    Value value = vector::MaskedLoadOp::create(b, loc, pack, source, indices,
-                                               mask, zero, alignment);
-    return vector ? value : vector::ExtractOp::create(b, loc, value, 0);
+    Value zero = zeroInMemory(b, loc, pack);
+    Value value =
+        dropSign(b, loc,
+                 vector::MaskedLoadOp::create(b, loc, pack, source, indices,
+                                              mask, zero, alignment));
+    return vector ? value : Value(vector::ExtractOp::create(b, loc, value, 0));
   }
-  auto guarded = scf::IfOp::create(b, loc, TypeRange{type}, predicate,
+  Type signless = dropSign(type);
+  auto guarded = scf::IfOp::create(b, loc, TypeRange{signless}, predicate,
                                    /*withElseRegion=*/true);
   OpBuilder then = guarded.getThenBodyBuilder(),
             otherwise = guarded.getElseBodyBuilder();
   scf::YieldOp::create(then, loc, read(then));
-  Value zero =
-      arith::ConstantOp::create(otherwise, loc, otherwise.getZeroAttr(type));
+  Value zero = zeroInMemory(otherwise, loc, signless);
   scf::YieldOp::create(otherwise, loc, zero);
   return guarded.getResult(0);
 }

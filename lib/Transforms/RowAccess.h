@@ -70,8 +70,9 @@ mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value);
 mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                    mlir::Type element);
 
-/// One element, or one pack, of `source`, as it is in memory; zero where the
-/// predicate, if there is one, is false.
+/// One element, or one pack, of `source`, as it is in memory (but for a sign,
+/// which bodies do not know); zero where the predicate, if there is one, is
+/// false.
 mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
                        const RowLayout &layout, mlir::Value predicate,
                        mlir::Type type, mlir::Value source,

@@ -119,7 +119,7 @@ mlafix.kernel @k(%x: f64 ) {
 
 // -----
 
-// expected-error @below {{argument 'x': expected 'mlafix.at_most' to name a dim of a tensor argument and bound an integer, got "n"}}
+// expected-error @below {{argument 'x': expected 'mlafix.at_most' to name a dim of a tensor that is always given and bound an integer, got "n"}}
 mlafix.kernel @k(%x: index {mlafix.at_most = "n"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -177,7 +177,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
     %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
     %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
-  // expected-error @below {{expected only constants, dims and the grid at the top of a kernel, got an op with effects or a region}}
+  // expected-error @below {{expected only constants, dims and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
   %a = memref.alloca() : memref<4xf32>
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -721,3 +721,125 @@ mlafix.kernel @k(%x: memref<?xf32> {mlafix.dims = ["n"], mlafix.access = "read"}
   mlafix.forall (%t) in (%i) {
   }
 }
+
+// -----
+
+// expected-error @below {{argument 'x': expected no offset, or a dynamic one (the host's pointer is to the first element), got 5}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: 5>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, got 'index'}}
+mlafix.kernel @k(%x: memref<?xindex> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{expected different names for dims and dtypes, got 'T' for both}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["T"], mlafix.dtype = "T", mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, got mlafix.at_mots}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %m: index {mlafix.at_mots = "n"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.optional' without a value, got false}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional = false}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'm': expected 'mlafix.at_most' to name a dim of a tensor that is always given and bound an integer, got "n"}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}, %m: index {mlafix.at_most = "n"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k() {
+  %m = arith.constant -1 : index
+  // expected-error @below {{expected extents that are not negative, got -1}}
+  mlafix.forall (%t) in (%m) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%on: i1) {
+  // expected-note @below {{computed here}}
+  %m = arith.index_cast %on : i1 to index
+  // expected-error @below {{expected every extent to be a dim of an argument, an integer argument or a constant, got another value}}
+  mlafix.forall (%t) in (%m) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32, strided<[1], offset: ?>>
+  // expected-error @below {{expected extents of tensors that are always given, got a dim of 'x', which is optional}}
+  mlafix.forall (%t) in (%n) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}, %n: index) {
+  // expected-error @below {{expected cu_seqlens to be always given, got an optional argument}}
+  mlafix.ragged_forall (%seg, %row) in (%x, %n) : memref<?xi32, strided<[1], offset: ?>> where {
+    %true = arith.constant true
+    mlafix.yield %true : i1
+  } do {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%n: index) {
+  %v = arith.constant dense<1.0> : tensor<4xf32, #mlafix.dim<4>>
+  // expected-error @below {{expected only constants, dims and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
+  %s = mlafix.reduce add %v : tensor<4xf32, #mlafix.dim<4>>
+  mlafix.forall (%t) in (%n) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}, %n: index) {
+  %v = arith.constant dense<1.0> : tensor<4xf32, #mlafix.dim<4>>
+  mlafix.ragged_forall (%seg, %row) in (%x, %n) : memref<?xi32, strided<[1], offset: ?>> where {
+    // expected-error @below {{expected only scalar reads in the predicate of a ragged grid, got a row}}
+    %s = mlafix.reduce add %v : tensor<4xf32, #mlafix.dim<4>>
+    %p = arith.cmpf ogt, %s, %s : f32
+    mlafix.yield %p : i1
+  } do {
+  }
+}
+
+// -----
+
+// expected-error @below {{expected one row in a block whose rows cross warps, got rows = 2}}
+#l = #mlafix.layout<lanes = 64, packs = 1, pack = 8, rows = 2>

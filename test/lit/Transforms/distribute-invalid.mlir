@@ -20,9 +20,37 @@ mlafix.kernel @element(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upd
   %n = memref.dim %x, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] : !rows -> tensor<4xf32, #mlafix.dim<4>>
-    // expected-error @below {{expected an elementwise op, a load, a store, a reduction, a splat or control flow on a row, got 'tensor.extract'}}
+    // expected-error @below {{expected an elementwise op with one result, a load, a store, a reduction, a splat or control flow on a row, got 'tensor.extract'}}
     %e = tensor.extract %v[%c0] : tensor<4xf32, #mlafix.dim<4>>
     %s = mlafix.splat %e : f32 -> tensor<4xf32, #mlafix.dim<4>>
     mlafix.store %s, %x[%t] : tensor<4xf32, #mlafix.dim<4>>, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x4xi32, strided<[?, 1], offset: ?>>
+mlafix.kernel @two_results(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> tensor<4xi32, #mlafix.dim<4>>
+    // expected-error @below {{expected an elementwise op with one result, a load, a store, a reduction, a splat or control flow on a row, got 'arith.mulsi_extended'}}
+    %l, %h = arith.mulsi_extended %v, %v : tensor<4xi32, #mlafix.dim<4>>
+    mlafix.store %h, %x[%t] : tensor<4xi32, #mlafix.dim<4>>, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x4xi32, strided<[?, 1], offset: ?>>
+mlafix.kernel @index(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> tensor<4xi32, #mlafix.dim<4>>
+    // expected-error @below {{expected rows of f32, i1, i8, i32 or i64, got a row of index}}
+    %i = arith.index_cast %v : tensor<4xi32, #mlafix.dim<4>> to tensor<4xindex, #mlafix.dim<4>>
+    mlafix.store %v, %x[%t] : tensor<4xi32, #mlafix.dim<4>>, !rows
   }
 }

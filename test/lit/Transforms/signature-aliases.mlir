@@ -1,0 +1,46 @@
+// In place is promised only where every access of a row names that row and no other (N11).
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64})" | FileCheck %s
+!vec = memref<?xf32, strided<[1], offset: ?>>
+
+// CHECK: aliases = {{\[\[}}0, 1]]
+mlafix.kernel @same_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %in: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %in[%t] : !vec -> f32
+    mlafix.store %v, %out[%t] : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[1], offset: ?>>
+// Other rows of the grid read the element that this one overwrites.
+// CHECK: aliases = []
+mlafix.kernel @shared_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %in: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
+                          %h: index) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t, %i) in (%n, %h) {
+    %v = mlafix.load %in[%t] : !vec -> f32
+    %first = arith.cmpi eq, %i, %c0 : index
+    mlafix.store %v, %out[%t] if %first : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[1], offset: ?>>
+// A read after the write would see it.
+// CHECK: aliases = []
+mlafix.kernel @late_read(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %in: !vec {mlafix.dims = ["n"], mlafix.access = "read"},
+                         %more: !vec {mlafix.dims = ["m"], mlafix.access = "write"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %one = arith.constant 1.0 : f32
+    mlafix.store %one, %out[%t] : f32, !vec
+    %v = mlafix.load %in[%t] : !vec -> f32
+    mlafix.store %v, %more[%t] : f32, !vec
+  }
+}
