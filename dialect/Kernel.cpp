@@ -161,6 +161,8 @@ static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index,
                   << " dims, got "
                   << (dims ? std::to_string(dims.size()) : "none");
   for (auto [position, attr] : llvm::enumerate(dims)) {
+    if (type.getDimSize(position) == 0)
+      return fail() << "expected sizes of at least 1, or dynamic ones, got 0";
     auto name = dyn_cast<StringAttr>(attr);
     if (!name)
       return fail() << "expected '" << kDimsAttr << "' to hold names, got "
@@ -210,7 +212,8 @@ static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
              << "argument '" << kernel.getArgName(index) << "': ";
     };
     if (name.starts_with("mlafix.") && !llvm::is_contained(known, name))
-      return fail() << "expected one of " << llvm::join(llvm::ArrayRef(known), ", ") << ", got "
+      return fail() << "expected one of "
+                    << llvm::join(llvm::ArrayRef(known), ", ") << ", got "
                     << name;
     if (name == kOptionalAttr && !isa<UnitAttr>(attr.getValue()))
       return fail() << "expected '" << kOptionalAttr

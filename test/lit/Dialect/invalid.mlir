@@ -843,3 +843,12 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"
 
 // expected-error @below {{expected one row in a block whose rows cross warps, got rows = 2}}
 #l = #mlafix.layout<lanes = 64, packs = 1, pack = 8, rows = 2>
+
+// -----
+
+// expected-error @below {{argument 'x': expected sizes of at least 1, or dynamic ones, got 0}}
+mlafix.kernel @k(%x: memref<0xf32> {mlafix.dims = ["N"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
