@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
@@ -420,4 +421,19 @@ LogicalResult mlafix::lowerBody(KernelOp kernel, LLVM::LLVMFuncOp function,
                                 ArrayRef<Param> params, ValueRange values,
                                 unsigned addressSpace) {
   return BodyLowering(kernel, function, params, values, addressSpace).run();
+}
+
+//===----------------------------------------------------------------------===//
+// Math
+//===----------------------------------------------------------------------===//
+
+LogicalResult mlafix::checkRemainingMath(Operation *op) {
+  if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+      isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
+          math::CeilOp, math::CopySignOp>(op))
+    return success();
+  return op->emitError()
+         << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
+            "absi, floor, ceil or copysign, got '"
+         << op->getName() << "'";
 }

@@ -38,6 +38,10 @@ mlir::LogicalResult lowerBody(KernelOp kernel, mlir::LLVM::LLVMFuncOp function,
                               llvm::ArrayRef<Param> params,
                               mlir::ValueRange values, unsigned addressSpace);
 
+/// Checks an op that a target has not written out itself: of `math`, only what
+/// becomes instructions and never a library call. An error at its location.
+llvm::LogicalResult checkRemainingMath(mlir::Operation *op);
+
 /// The variant's description (docs/UnitFormat.md, `variants`).
 mlir::DictionaryAttr describeVariant(KernelOp kernel,
                                      llvm::ArrayRef<Param> params);

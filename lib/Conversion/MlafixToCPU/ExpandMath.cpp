@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToCPU/ExpandMath.h"
+#include "lib/Conversion/KernelABI.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -275,13 +276,8 @@ LogicalResult mlafix::expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
       op->erase();
       continue;
     }
-    if (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-        !isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp,
-             math::FloorOp, math::CeilOp, math::CopySignOp>(op))
-      return op->emitError()
-             << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
-                "absi, floor, ceil or copysign, got '"
-             << op->getName() << "'";
+    if (failed(checkRemainingMath(op)))
+      return failure();
   }
   if (!isBaseline)
     return success();

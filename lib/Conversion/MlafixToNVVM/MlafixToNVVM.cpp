@@ -112,13 +112,8 @@ static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
     if (result) {
       op->getResult(0).replaceAllUsesWith(result);
       op->erase();
-    } else if (isa_and_nonnull<math::MathDialect>(op->getDialect()) &&
-               !isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp,
-                    math::FloorOp, math::CeilOp, math::CopySignOp>(op)) {
-      return op->emitError()
-             << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
-                "absi, floor, ceil or copysign, got '"
-             << op->getName() << "'";
+    } else if (failed(checkRemainingMath(op))) {
+      return failure();
     }
   }
   return success();
