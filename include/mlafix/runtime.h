@@ -466,6 +466,18 @@ MLAFIX_API mlafix_status mlafix_bound_launch_info(
 MLAFIX_API mlafix_status mlafix_cuda_device_count(int32_t *count)
     MLAFIX_NOEXCEPT;
 
+enum {
+  MLAFIX_MAX_TARGET_NAME = 32 /**< bytes of a target's name, with the NUL */
+};
+
+/** Name of the target that `device` runs best, as the compiler spells it:
+ * "sm_90", "x86-64-v3". Written to `name`, of `capacity` bytes
+ * (MLAFIX_MAX_TARGET_NAME suffice). Initialises the driver for a CUDA device.
+ * Errors: INVALID_ARGUMENT, NO_DRIVER, NOT_FOUND (no such device),
+ * DRIVER_ERROR, NO_IMAGE (a CPU for which there is no target). */
+MLAFIX_API mlafix_status mlafix_device_target(mlafix_device device, char *name,
+                                              size_t capacity) MLAFIX_NOEXCEPT;
+
 /** Work on rows [begin, end). */
 typedef void (*mlafix_task)(void *context, int64_t begin, int64_t end);
 

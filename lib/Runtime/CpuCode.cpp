@@ -32,7 +32,18 @@ int machineLevel() {
 #endif
 }
 
+/// The same, unless the user asks for the portable code.
+int allowedLevel() {
+  int level = machineLevel();
+  return environment().cpuTarget == "x86-64" && level > 0 ? 0 : level;
+}
+
 } // namespace
+
+const char *mlafix::runtime::cpuTargetName() {
+  int level = allowedLevel();
+  return level < 0 ? nullptr : level == 0 ? "x86-64" : "x86-64-v3";
+}
 
 CodeMapping::~CodeMapping() {
   if (base)
@@ -64,9 +75,7 @@ mlafix_status CodeMapping::map(const uint8_t *image, size_t size) {
 
 mlafix_status mlafix::runtime::chooseCpuCode(const KernelDesc &kernel,
                                              const TargetCode *&chosen) {
-  int level = machineLevel();
-  if (environment().cpuTarget == "x86-64" && level > 0)
-    level = 0;
+  int level = allowedLevel();
   chosen = nullptr;
   std::string held;
   for (const TargetCode &code : kernel.code) {

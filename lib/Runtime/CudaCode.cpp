@@ -254,6 +254,16 @@ mlafix_status tryImage(const CudaDriver &driver, const DeviceFacts &facts,
 
 } // namespace
 
+mlafix_status
+mlafix::runtime::readComputeCapability(const CudaDriver &driver,
+                                       int32_t ordinal,
+                                       int &computeCapability) {
+  DeviceFacts facts;
+  MLAFIX_TRY(readDevice(driver, ordinal, facts));
+  computeCapability = facts.computeCapability;
+  return MLAFIX_OK;
+}
+
 std::vector<Candidate> mlafix::runtime::rankImages(const KernelDesc &kernel,
                                                    int computeCapability) {
   std::vector<const TargetCode *> targets;

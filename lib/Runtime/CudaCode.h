@@ -31,6 +31,10 @@ private:
 /// The primary contexts retained so far belong to a driver that is gone.
 void forgetContextsForTesting();
 
+/// 10 x major + minor of a device.
+mlafix_status readComputeCapability(const CudaDriver &driver, int32_t ordinal,
+                                    int &computeCapability);
+
 /// The images to try on a device of that compute capability (10 x major +
 /// minor), best first: docs/UnitFormat.md, "Choosing an image".
 struct Candidate {

@@ -98,6 +98,9 @@ mlafix_status prepareKernel(const mlafix_kernel &kernel, mlafix_device device,
 /// The CPU code of `kernel` that this machine runs, or NO_IMAGE.
 mlafix_status chooseCpuCode(const KernelDesc &kernel, const TargetCode *&code);
 
+/// Name of the best CPU target of this machine, or null if there is none.
+const char *cpuTargetName();
+
 /// Both with the unit's mutex held.
 mlafix_status prepareOnCpu(mlafix_unit &unit, const KernelDesc &kernel,
                            PreparedKernel &prepared);

@@ -47,6 +47,17 @@ TEST_F(Cuda, launches_with_geometry_parameters_and_stream) {
                                    4, biasBits}));
 }
 
+TEST_F(Cuda, names_the_target_of_a_device) {
+  char name[MLAFIX_MAX_TARGET_NAME];
+  ASSERT_EQ(mlafix_device_target(cuda(0), name, sizeof(name)), MLAFIX_OK);
+  EXPECT_STREQ(name, "sm_90");
+  ASSERT_EQ(mlafix_device_target(cpu(), name, sizeof(name)), MLAFIX_OK);
+  EXPECT_EQ(std::string(name).substr(0, 6), "x86-64");
+  EXPECT_EQ(mlafix_device_target(cuda(7), name, sizeof(name)),
+            MLAFIX_NOT_FOUND);
+  EXPECT_EQ(mlafix_device_target(cpu(), name, 3), MLAFIX_INVALID_ARGUMENT);
+}
+
 TEST_F(Cuda, no_rows_launch_nothing_and_succeed) {
   AddBiasCall empty(0, cuda(0));
   empty.launch(kernel);

@@ -1,0 +1,41 @@
+# Finds Python (3.10 or newer, with its headers) and nanobind, and sets MLAFIX_BUILD_PYTHON where the user did not:
+# on where both are there. Which Python: -DPython_EXECUTABLE=…, else the active virtual environment, else the one that
+# scripts/install-deps makes, else the first on the PATH.
+if(NOT DEFINED Python_EXECUTABLE AND NOT DEFINED ENV{VIRTUAL_ENV}
+   AND EXISTS ${PROJECT_SOURCE_DIR}/build/venv/bin/python)
+  set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/build/venv/bin/python CACHE FILEPATH "Python that the package is for")
+endif()
+set(Python_FIND_VIRTUALENV FIRST)
+find_package(Python 3.10 COMPONENTS Interpreter Development.Module QUIET)
+
+set(_mlafix_python_missing "")
+if(MLAFIX_SANITIZE)
+  set(_mlafix_python_missing "an interpreter built with the sanitizers")
+elseif(NOT Python_Interpreter_FOUND)
+  set(_mlafix_python_missing "Python 3.10 or newer")
+elseif(NOT Python_Development.Module_FOUND)
+  set(_mlafix_python_missing "Python's headers for ${Python_EXECUTABLE} (Debian: python3-dev)")
+else()
+  execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+                  OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET
+                  RESULT_VARIABLE _mlafix_nanobind_status)
+  if(_mlafix_nanobind_status)
+    set(_mlafix_python_missing "nanobind in ${Python_EXECUTABLE} (pip install nanobind)")
+  endif()
+endif()
+
+if(_mlafix_python_missing)
+  if(DEFINED MLAFIX_BUILD_PYTHON AND MLAFIX_BUILD_PYTHON)
+    message(FATAL_ERROR "the Python package: expected ${_mlafix_python_missing}, found none; "
+                        "-DMLAFIX_BUILD_PYTHON=OFF builds without it")
+  endif()
+  message(STATUS "Python package: not built, for want of ${_mlafix_python_missing}")
+  set(_mlafix_python_default OFF)
+else()
+  set(_mlafix_python_default ON)
+endif()
+option(MLAFIX_BUILD_PYTHON "Build the Python package (needs Python's headers and nanobind)" ${_mlafix_python_default})
+if(MLAFIX_BUILD_PYTHON)
+  find_package(nanobind CONFIG REQUIRED)
+  message(STATUS "Python package: for ${Python_EXECUTABLE} ${Python_VERSION}, nanobind ${nanobind_VERSION}")
+endif()

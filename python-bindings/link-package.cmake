@@ -1,0 +1,17 @@
+# Links every file and folder of the package's source FROM into TO, and the kernel library as TO/kernels; drops links
+# that lead nowhere. What was built into TO stays.
+file(MAKE_DIRECTORY ${TO})
+file(GLOB _old ${TO}/*)
+foreach(_path IN LISTS _old)
+  if(IS_SYMLINK ${_path})
+    file(REMOVE ${_path})
+  endif()
+endforeach()
+file(GLOB _entries RELATIVE ${FROM} ${FROM}/*)
+list(REMOVE_ITEM _entries __pycache__)
+foreach(_entry IN LISTS _entries)
+  file(CREATE_LINK ${FROM}/${_entry} ${TO}/${_entry} SYMBOLIC)
+endforeach()
+if(EXISTS ${KERNELS})
+  file(CREATE_LINK ${KERNELS} ${TO}/kernels SYMBOLIC)
+endif()

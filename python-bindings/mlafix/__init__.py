@@ -1,0 +1,17 @@
+"""mlafix: a small language and compiler for the kernels around attention.
+
+Everything public is re-exported here; nothing is defined here.
+"""
+
+from ._runtime import Unit, __version__
+from .errors import ArgumentError, CompileError, DriverError, Error, UnitError
+
+__all__ = [
+    "ArgumentError",
+    "CompileError",
+    "DriverError",
+    "Error",
+    "Unit",
+    "UnitError",
+    "__version__",
+]

@@ -1,0 +1,55 @@
+"""Every environment variable that the Python package reads. (The runtime's own are in docs/Runtime.md.)
+
+Each is read when it is needed, so that a test or a program may change it.
+
+=====================  ==========================================================================================
+MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlafix, else ~/.cache/mlafix
+MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
+MLAFIX_PREBUILT        folders (separated by ":") of units compiled ahead, laid out as the cache is; only read
+MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
+MLAFIX_PTXAS           the ptxas that assembles (read by the compiler too)
+=====================  ==========================================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def _flag(name: str, default: bool) -> bool:
+    value = os.environ.get(name, "").strip().lower()
+    if value in ("", "0", "off", "false", "no"):
+        return default if value == "" else False
+    return True
+
+
+def cache_dir() -> Path | None:
+    """Folder of compiled kernels; None if nothing is to be kept on disk, or if there is no home folder."""
+    if not _flag("MLAFIX_CACHE", True):
+        return None
+    named = os.environ.get("MLAFIX_CACHE_DIR")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    if base and os.path.isabs(base):
+        return Path(base) / "mlafix"
+    try:
+        return Path.home() / ".cache" / "mlafix"
+    except RuntimeError:
+        return None
+
+
+def prebuilt_dirs() -> list[Path]:
+    """Folders of units that were compiled ahead, in the order in which to look."""
+    return [Path(folder) for folder in os.environ.get("MLAFIX_PREBUILT", "").split(os.pathsep) if folder]
+
+
+def strict() -> bool:
+    """Whether compiling on first use is forbidden."""
+    return _flag("MLAFIX_STRICT", False)
+
+
+def ptxas() -> str:
+    """The ptxas to use, or "" for whatever the compiler finds."""
+    return os.environ.get("MLAFIX_PTXAS", "")

@@ -1,0 +1,43 @@
+"""The exceptions of the package: one tree under :class:`Error`.
+
+Messages are sentences in the form "expected X, got Y" that name the argument.
+"""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Base of every exception that mlafix raises on purpose; by itself, a fault of the library."""
+
+
+class CompileError(Error):
+    """A kernel that does not compile.
+
+    Args:
+        message: what is wrong, with the offending line and a caret under the place where those are known.
+        file: the source file, or "" if unknown.
+        line: 1-based line in it, or 0 if unknown.
+        column: 1-based column, or 0 if unknown.
+    """
+
+    def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+
+    def __reduce__(self) -> tuple[type[CompileError], tuple[str, str, int, int]]:
+        return type(self), (self.message, self.file, self.line, self.column)
+
+
+class ArgumentError(Error, ValueError):
+    """A call with a wrong argument: its dtype, shape, strides, device, memory, or number. Nothing was launched."""
+
+
+class UnitError(Error):
+    """A unit that is missing, malformed, refused, or has no code for the device."""
+
+
+class DriverError(Error):
+    """No usable CUDA driver or device, or an error that the driver returned."""

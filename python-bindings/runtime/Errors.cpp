@@ -1,0 +1,83 @@
+//===- Errors.cpp - Statuses to Python exceptions -------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Errors.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+namespace {
+
+/// The classes live as long as the interpreter; plain pointers, since module
+/// globals are destroyed after it.
+struct Classes {
+  PyObject *error, *argument, *unit, *driver;
+} classes;
+
+PyObject *classOf(mlafix_status status) {
+  switch (status) {
+  case MLAFIX_INVALID_ARGUMENT:
+    return classes.argument;
+  case MLAFIX_NOT_FOUND:
+  case MLAFIX_IO_ERROR:
+  case MLAFIX_BAD_UNIT:
+  case MLAFIX_VERSION_MISMATCH:
+  case MLAFIX_REFUSED:
+  case MLAFIX_NO_IMAGE:
+    return classes.unit;
+  case MLAFIX_NO_DRIVER:
+  case MLAFIX_DRIVER_ERROR:
+    return classes.driver;
+  case MLAFIX_OUT_OF_MEMORY:
+    return PyExc_MemoryError;
+  default:
+    return classes.error;
+  }
+}
+
+[[noreturn]] void throwFormatted(PyObject *type, const char *format,
+                                 va_list args) {
+  va_list again;
+  va_copy(again, args);
+  int size = std::vsnprintf(nullptr, 0, format, args);
+  std::string text(size > 0 ? static_cast<size_t>(size) : 0, '\0');
+  std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  PyErr_SetString(type, text.c_str());
+  throw nb::python_error();
+}
+
+} // namespace
+
+void mlafix::python::importErrors() {
+  nb::module_ module = nb::module_::import_("mlafix.errors");
+  classes.error = nb::object(module.attr("Error")).release().ptr();
+  classes.argument = nb::object(module.attr("ArgumentError")).release().ptr();
+  classes.unit = nb::object(module.attr("UnitError")).release().ptr();
+  classes.driver = nb::object(module.attr("DriverError")).release().ptr();
+}
+
+void mlafix::python::throwArgumentError(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  throwFormatted(classes.argument, format, args); // never returns
+}
+
+void mlafix::python::throwUnitError(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  throwFormatted(classes.unit, format, args);
+}
+
+void mlafix::python::throwStatus(mlafix_status status) {
+  PyErr_SetString(classOf(status), mlafix_last_error());
+  throw nb::python_error();
+}

@@ -1,0 +1,24 @@
+//===- Module.cpp - The extension module mlafix._runtime ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Loads units and launches kernels on numpy arrays, torch tensors and whatever
+// else speaks DLPack. Needs no LLVM.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Errors.h"
+#include "UnitModule.h"
+
+namespace nb = nanobind;
+
+NB_MODULE(_runtime, module) {
+  module.doc() = "The mlafix runtime: units, tensors, launches.";
+  module.attr("__version__") = mlafix_version();
+  module.attr("ABI_VERSION") = mlafix_abi_version();
+  mlafix::python::importErrors();
+  mlafix::python::bindUnits(module);
+}

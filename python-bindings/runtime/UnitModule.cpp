@@ -1,0 +1,238 @@
+//===- UnitModule.cpp - Units and kernels as Python sees them -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "UnitModule.h"
+#include "Errors.h"
+
+#include <charconv>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+namespace {
+
+Unit loadUnit(nb::object path) {
+  nb::bytes encoded;
+  PyObject *raw = nullptr;
+  if (!PyUnicode_FSConverter(path.ptr(), &raw))
+    throw nb::python_error();
+  encoded = nb::steal<nb::bytes>(raw);
+  mlafix_unit *unit = nullptr;
+  mlafix_status status;
+  {
+    nb::gil_scoped_release released;
+    status = mlafix_unit_load_file(encoded.c_str(), nullptr, &unit);
+  }
+  check(status);
+  return Unit::adopt(unit);
+}
+
+Unit unitFromBytes(nb::bytes bytes) {
+  mlafix_unit *unit = nullptr;
+  check(mlafix_unit_load_memory(bytes.data(), bytes.size(), nullptr, &unit));
+  return Unit::adopt(unit);
+}
+
+KernelInfo findKernel(const Unit &unit, const std::string &name,
+                      nb::object bindings) {
+  const mlafix_kernel *kernel = nullptr;
+  check(mlafix_unit_find_kernel(unit.handle.get(), name.c_str(),
+                                bindingsText(bindings).c_str(), &kernel));
+  return {unit.handle, kernel};
+}
+
+nb::list kernelsOf(const Unit &unit) {
+  nb::list all;
+  for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get()); ++i)
+    all.append(nb::cast(
+        KernelInfo{unit.handle, mlafix_unit_kernel_at(unit.handle.get(), i)}));
+  return all;
+}
+
+/// {"D": "128", "T": "bf16"} of "D=128,T=bf16".
+nb::dict bindingsDict(const KernelInfo &kernel) {
+  nb::dict out;
+  std::string_view rest = mlafix_kernel_bindings(kernel.handle);
+  while (!rest.empty()) {
+    std::string_view one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    size_t equals = one.find('=');
+    out[nb::str(one.data(), equals)] =
+        nb::str(one.data() + equals + 1, one.size() - equals - 1);
+  }
+  return out;
+}
+
+nb::object sizeOrNone(int64_t size) {
+  return size < 0 ? nb::object(nb::none()) : nb::object(nb::int_(size));
+}
+
+nb::dict describeArg(const mlafix_arg_info &info) {
+  static const char *const accesses[] = {"", "read", "write", "update"};
+  nb::dict out;
+  out["name"] = info.name;
+  out["kind"] = info.kind == MLAFIX_ARG_TENSOR ? "tensor" : "scalar";
+  out["dtype"] = info.dtype_name;
+  if (info.kind != MLAFIX_ARG_TENSOR) {
+    if (info.at_most)
+      out["at_most"] = info.at_most;
+    return out;
+  }
+  nb::list dims, shape, strides;
+  for (uint32_t i = 0; i < info.ndim; ++i) {
+    dims.append(info.dims[i]);
+    shape.append(sizeOrNone(info.shape[i]));
+    strides.append(sizeOrNone(info.strides[i]));
+  }
+  out["dims"] = dims;
+  out["shape"] = shape;
+  out["strides"] = strides;
+  out["access"] = accesses[info.access];
+  out["optional"] = info.optional != 0;
+  return out;
+}
+
+nb::list argsOf(const KernelInfo &kernel) {
+  nb::list out;
+  for (uint32_t i = 0; i < mlafix_kernel_num_args(kernel.handle); ++i) {
+    mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
+    check(mlafix_kernel_arg_info(kernel.handle, i, &info));
+    out.append(describeArg(info));
+  }
+  return out;
+}
+
+nb::list targetsOf(const KernelInfo &kernel) {
+  nb::list out;
+  for (uint32_t i = 0; i < mlafix_kernel_num_targets(kernel.handle); ++i)
+    out.append(mlafix_kernel_target(kernel.handle, i));
+  return out;
+}
+
+nb::dict codeOn(const KernelInfo &kernel, std::string_view device) {
+  mlafix_code_info info = MLAFIX_CODE_INFO_INIT;
+  check(mlafix_kernel_code_info(kernel.handle, parseDevice(device), &info));
+  nb::dict out;
+  out["target"] = info.target;
+  out["format"] = info.format;
+  out["assembler"] = info.assembler;
+  out["num_variants"] = info.num_variants;
+  return out;
+}
+
+std::string deviceTarget(std::string_view device) {
+  char name[MLAFIX_MAX_TARGET_NAME];
+  check(mlafix_device_target(parseDevice(device), name, sizeof(name)));
+  return name;
+}
+
+} // namespace
+
+std::string mlafix::python::bindingsText(nb::handle bindings) {
+  if (bindings.is_none())
+    return "";
+  if (!nb::isinstance<nb::dict>(bindings))
+    throwArgumentError("argument \"bindings\": expected a dict such as "
+                       "{\"D\": 128, \"T\": \"bf16\"}, got %s",
+                       Py_TYPE(bindings.ptr())->tp_name);
+  std::string out;
+  for (auto [name, value] : nb::borrow<nb::dict>(bindings)) {
+    if (!out.empty())
+      out += ',';
+    out += nb::str(name).c_str();
+    out += '=';
+    out += nb::str(value).c_str();
+  }
+  return out;
+}
+
+mlafix_device mlafix::python::parseDevice(std::string_view text) {
+  if (text == "cpu")
+    return {MLAFIX_CPU, 0};
+  if (text == "cuda")
+    return {MLAFIX_CUDA, 0};
+  int32_t ordinal = 0;
+  if (text.substr(0, 5) == "cuda:") {
+    auto [end, error] =
+        std::from_chars(text.data() + 5, text.data() + text.size(), ordinal);
+    if (error == std::errc() && end == text.data() + text.size() &&
+        ordinal >= 0)
+      return {MLAFIX_CUDA, ordinal};
+  }
+  throwArgumentError("argument \"device\": expected \"cpu\", \"cuda\" or "
+                     "\"cuda:N\", got \"%.*s\"",
+                     static_cast<int>(text.size()), text.data());
+}
+
+void mlafix::python::bindUnits(nb::module_ &module) {
+  nb::class_<KernelInfo>(module, "KernelInfo", "One kernel of a unit.")
+      .def_prop_ro("name",
+                   [](const KernelInfo &kernel) {
+                     return mlafix_kernel_name(kernel.handle);
+                   })
+      .def_prop_ro("bindings", bindingsDict,
+                   "What it was compiled for: {\"D\": \"128\", ...}.")
+      .def_prop_ro("args", argsOf,
+                   "One dict an argument, as in docs/UnitFormat.md; None for a "
+                   "size or a stride that may be any.")
+      .def_prop_ro("targets", targetsOf)
+      .def("code", codeOn, nb::arg("device"),
+           "Which code runs on the device: target, format, assembler, "
+           "num_variants. Prepares it there.")
+      .def("__repr__", [](const KernelInfo &kernel) {
+        return std::string("<mlafix kernel ") +
+               mlafix_kernel_name(kernel.handle) + " [" +
+               mlafix_kernel_bindings(kernel.handle) + "]>";
+      });
+
+  nb::class_<Unit>(module, "Unit",
+                   "Compiled kernels for several targets, from a .mlafix file. "
+                   "A unit is code: load none that you do not trust.")
+      .def_static("load", loadUnit, nb::arg("path"),
+                  "Load a unit from a file. Touches no CUDA driver. Raises "
+                  "UnitError.")
+      .def_static("from_bytes", unitFromBytes, nb::arg("data"),
+                  "Load a unit from memory. Raises UnitError.")
+      .def_prop_ro("kernels", kernelsOf)
+      .def("kernel", findKernel, nb::arg("name"),
+           nb::arg("bindings") = nb::none(),
+           "The kernel of that name; bindings choose among several. Raises "
+           "UnitError if there is none, ArgumentError if several match.")
+      .def_prop_ro("producer",
+                   [](const Unit &unit) {
+                     return mlafix_unit_producer(unit.handle.get());
+                   })
+      .def(
+          "prepare",
+          [](const Unit &unit, std::string_view device) {
+            mlafix_device wanted = parseDevice(device);
+            mlafix_status status;
+            {
+              nb::gil_scoped_release released;
+              status = mlafix_unit_prepare(unit.handle.get(), wanted);
+            }
+            check(status);
+          },
+          nb::arg("device"),
+          "Load the code on \"cpu\" or \"cuda:N\" now and not at the first "
+          "launch. Raises UnitError, DriverError.")
+      .def("__repr__", [](const Unit &unit) {
+        return "<mlafix unit of " +
+               std::to_string(mlafix_unit_num_kernels(unit.handle.get())) +
+               " kernels>";
+      });
+
+  module.def("device_target", deviceTarget, nb::arg("device"),
+             "Name of the compiler's target for \"cpu\" or \"cuda:N\": "
+             "\"x86-64-v3\", \"sm_90\". Raises DriverError.");
+  module.def("cuda_device_count", [] {
+    int32_t count = 0;
+    return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
+  });
+}

@@ -1,0 +1,45 @@
+//===- UnitModule.h - Units and kernels as Python sees them -----*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_UNITMODULE_H
+#define MLAFIX_PYTHON_UNITMODULE_H
+
+#include "mlafix/runtime.h"
+#include <memory>
+#include <nanobind/nanobind.h>
+#include <string>
+
+namespace mlafix::python {
+
+/// A loaded unit. What it holds is shared, so that a kernel or a bound call
+/// outlives the Python object.
+struct Unit {
+  std::shared_ptr<mlafix_unit> handle;
+
+  static Unit adopt(mlafix_unit *unit) {
+    return {std::shared_ptr<mlafix_unit>(unit, mlafix_unit_destroy)};
+  }
+};
+
+/// One kernel of a unit.
+struct KernelInfo {
+  std::shared_ptr<mlafix_unit> unit;
+  const mlafix_kernel *handle;
+};
+
+/// "D=128,T=bf16" of {"D": 128, "T": "bf16"}; None is no binding. Throws
+/// ArgumentError for anything else.
+std::string bindingsText(nanobind::handle bindings);
+
+/// A device as Python names it: "cpu", "cuda", "cuda:1". Throws ArgumentError.
+mlafix_device parseDevice(std::string_view text);
+
+void bindUnits(nanobind::module_ &module);
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_UNITMODULE_H
