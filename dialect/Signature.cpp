@@ -7,6 +7,7 @@
 
 #include "dialect/Mlafix.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
@@ -82,6 +83,15 @@ static SmallVector<Value> getRowIndices(KernelOp kernel) {
   return indices;
 }
 
+/// Whether `read` may run after `write`, both of one row and in no loop. The
+/// branches of an `scf.if` exclude each other.
+static bool mayFollow(Operation *write, Operation *read) {
+  for (Operation *op = write; op; op = op->getParentOp())
+    if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
+      return other == op ? !isa<scf::IfOp>(op) : op->isBeforeInBlock(other);
+  return true;
+}
+
 /// Whether a row may be read through one argument and written through another
 /// that is the same tensor (N11): every access of both has the same indices,
 /// these tell every row of the grid from every other, and no read follows a
@@ -97,11 +107,10 @@ static bool mayAlias(KernelOp kernel, ArrayRef<Access> written,
   for (const Access &access : llvm::concat<const Access>(written, read))
     if (access.indices != first.indices || getLoop(access.op))
       return false;
-  for (const Access &access : read)
-    if (!access.op->getParentOp()->isProperAncestor(first.op) ||
-        !access.op->isBeforeInBlock(
-            access.op->getBlock()->findAncestorOpInBlock(*first.op)))
-      return false;
+  for (const Access &write : written)
+    for (const Access &access : read)
+      if (mayFollow(write.op, access.op))
+        return false;
   return true;
 }
 

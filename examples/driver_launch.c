@@ -15,13 +15,13 @@
 |*   driver_launch merge.cubin ENTRY ROWS_PER_BLOCK THREADS                   *|
 |*                                                                            *|
 |* The kernel ABI is that of docs/UnitFormat.md: one parameter per element of *|
-|* the variant's `params`, which for this kernel is                           *|
+|* the variant's `params`, which for this kernel's first variant is           *|
 |*                                                                            *|
-|*   out          pointer, size of dim 0 (n), strides of dims 0 and 1         *|
+|*   out          pointer, size of dim 0 (n)                                  *|
 |*   out_lse      pointer (may be null), strides of dims 0 and 1              *|
-|*   prefix       pointer, strides of dims 0 and 1                            *|
+|*   prefix       pointer                                                     *|
 |*   prefix_lse   pointer, strides of dims 0 and 1                            *|
-|*   suffix       pointer, strides of dims 0 and 1                            *|
+|*   suffix       pointer                                                     *|
 |*   suffix_lse   pointer, strides of dims 0 and 1                            *|
 |*   context_rows i64                                                         *|
 |*                                                                            *|
@@ -29,8 +29,8 @@
 |* (token, head) pairs; the grid is ceil(n * H / ROWS_PER_BLOCK) blocks of    *|
 |* THREADS threads. ENTRY, ROWS_PER_BLOCK and THREADS are the variant's in    *|
 |* the manifest of a unit; a host that uses the runtime need not know them.   *|
-|* The variant's guards are this host's to keep: every pointer and every row  *|
-|* stride a multiple of 16 bytes, for the first one.                          *|
+|* The variant's guards are this host's to keep: for the first one, every     *|
+|* pointer a multiple of 16 bytes, and rows that follow each other.           *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -176,17 +176,16 @@ int main(int Argc, char **Argv) {
   CUdeviceptr DPrefixLse = upload(PrefixLse, sizeof(PrefixLse));
   CUdeviceptr DSuffix = upload(Suffix, sizeof(Suffix));
   CUdeviceptr DSuffixLse = upload(SuffixLse, sizeof(SuffixLse));
-  int64_t Rows = N, Token = H * D, OneHead = D; /* out[t][h]: H * D and D */
-  int64_t LseHead = N, LseToken = 1;            /* lse[h][t]: N and 1 */
+  int64_t Rows = N, LseHead = N, LseToken = 1; /* lse[h][t]: N and 1 */
   int64_t Context = ContextRows;
   void *Params[] = {
-      &DOut,       &Rows,    &Token,    &OneHead,  /* out */
-      &DOutLse,    &LseHead, &LseToken,            /* out_lse */
-      &DPrefix,    &Token,   &OneHead,             /* prefix */
-      &DPrefixLse, &LseHead, &LseToken,            /* prefix_lse */
-      &DSuffix,    &Token,   &OneHead,             /* suffix */
-      &DSuffixLse, &LseHead, &LseToken,            /* suffix_lse */
-      &Context};                                   /* context_rows */
+      &DOut,       &Rows,               /* out */
+      &DOutLse,    &LseHead, &LseToken, /* out_lse */
+      &DPrefix,                         /* prefix */
+      &DPrefixLse, &LseHead, &LseToken, /* prefix_lse */
+      &DSuffix,                         /* suffix */
+      &DSuffixLse, &LseHead, &LseToken, /* suffix_lse */
+      &Context};                        /* context_rows */
   Grid = (N * H + RowsPerBlock - 1) / RowsPerBlock;
   CHECK(cuLaunchKernel(Function, Grid, 1, 1, Threads, 1, 1, 0, NULL, Params,
                        NULL));

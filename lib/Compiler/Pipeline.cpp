@@ -34,6 +34,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     specialize.bindings.push_back(name + "=" + value);
   pm.addPass(createSpecializePass(specialize));
   pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<KernelOp>(createSkipCopiesPass());
   pm.addNestedPass<KernelOp>(createLowerStatesPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -86,6 +87,15 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
   return std::nullopt;
 }
 
+/// The argument that an op wants no more of than its pointer; null for others.
+static Value getPointerSource(Operation *op) {
+  if (auto present = dyn_cast<PresentOp>(op))
+    return present.getSource();
+  if (auto extract = dyn_cast<memref::ExtractAlignedPointerAsIndexOp>(op))
+    return extract.getSource();
+  return Value();
+}
+
 static SmallVector<int64_t> getStrides(MemRefType type) {
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -114,8 +124,8 @@ SmallVector<Param> mlafix::collectParams(KernelOp kernel, unsigned last) {
           usesSize[argument.getArgNumber()][*index] = true;
       return;
     }
-    if (auto present = dyn_cast<PresentOp>(op)) {
-      usesPointer[getKernelArgument(present.getSource()).getArgNumber()] = true;
+    if (Value memref = getPointerSource(op)) {
+      usesPointer[getKernelArgument(memref).getArgNumber()] = true;
       return;
     }
     std::optional<MemoryAccess> access = getAccess(op);
@@ -184,6 +194,10 @@ DictionaryAttr mlafix::describeVariant(KernelOp kernel,
       fields.push_back(number("dim", param.dim));
     described.push_back(b.getDictionaryAttr(fields));
   }
+  bool waits =
+      kernel
+          .walk([](NVVM::GriddepcontrolOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
   LayoutAttr layout = kernel.getLayoutAttr();
   return b.getDictionaryAttr({
       b.getNamedAttr("entry", kernel.getSymNameAttr()),
@@ -195,7 +209,7 @@ DictionaryAttr mlafix::describeVariant(KernelOp kernel,
                                           number("packs", layout.getPacks()),
                                           number("pack", layout.getPack()),
                                           number("rows", layout.getRows())})),
-      b.getNamedAttr("dependent_launch", b.getBoolAttr(false)),
+      b.getNamedAttr("dependent_launch", b.getBoolAttr(waits)),
   });
 }
 
@@ -373,13 +387,19 @@ LogicalResult BodyLowering::lower(Operation *op) {
     op->erase();
     return success();
   }
-  if (auto present = dyn_cast<PresentOp>(op)) {
-    Value pointer = find(Param::Pointer,
-                         getKernelArgument(present.getSource()).getArgNumber());
-    Value null = LLVM::ZeroOp::create(b, loc, pointer.getType());
-    Value given =
-        LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, pointer, null);
-    present.getResult().replaceAllUsesWith(given);
+  if (Value memref = getPointerSource(op)) {
+    Value pointer =
+        find(Param::Pointer, getKernelArgument(memref).getArgNumber());
+    Value result;
+    if (isa<PresentOp>(op)) {
+      Value null = LLVM::ZeroOp::create(b, loc, pointer.getType());
+      result =
+          LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, pointer, null);
+    } else {
+      result = toIndex(
+          loc, LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer));
+    }
+    op->getResult(0).replaceAllUsesWith(result);
     op->erase();
   }
   return success();

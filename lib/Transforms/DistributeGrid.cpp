@@ -105,6 +105,14 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   return thread;
 }
 
+void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
+  if (!hasDependentLaunch(getTarget(kernel)))
+    return;
+  NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
+  NVVM::GriddepcontrolOp::create(b, loc,
+                                 NVVM::GridDepActionKind::launch_dependents);
+}
+
 static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
@@ -138,11 +146,16 @@ static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
     for (Value &index : indices)
       index = x.toIndex(index);
 
+  Value isRow;
+  if (layout.getRows() > 1)
+    isRow = x.ult(row, total);
+  // All that needs no memory has been computed: it overlaps the grid before.
+  buildDependency(b, loc, kernel);
+
   // Threads past the last row skip the body rather than leave: they still take
   // part in what a whole block does.
-  if (layout.getRows() > 1) {
-    auto guard =
-        scf::IfOp::create(b, loc, x.ult(row, total), /*withElseRegion=*/false);
+  if (isRow) {
+    auto guard = scf::IfOp::create(b, loc, isRow, /*withElseRegion=*/false);
     b.setInsertionPoint(guard.thenBlock()->getTerminator());
   }
   thread.context.row = b.getInsertionBlock();

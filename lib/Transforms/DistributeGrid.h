@@ -39,6 +39,12 @@ struct Thread {
 };
 Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
 
+/// Where the target can: waits for the grid before this one, then lets the next
+/// one begin. To be executed by every thread, before its first access of memory
+/// and before it may end: a grid that ends without having waited can be
+/// complete before its predecessor is.
+void buildDependency(mlir::OpBuilder &b, mlir::Location loc, KernelOp kernel);
+
 /// The two ragged grids: on a GPU a scan and a loop over the selected rows, on
 /// a CPU a loop over the segments for rows `begin` to `end`.
 RowContext distributeRaggedGPU(KernelOp kernel, RaggedForallOp grid);

@@ -223,6 +223,7 @@ RowContext RaggedScan::build() {
   // An empty cu_seqlens has no segment, not 2^64 - 1.
   Value none = x.compare(arith::CmpIPredicate::slt, segments, x.constant(0));
   segments = x.select(none, x.constant(0), segments);
+  buildDependency(b, loc, kernel);
 
   buildLoop(
       b, loc, x.constant(0), segments, x.constant(threads * kPerThread),

@@ -21,6 +21,17 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let options = [ListOption<"bindings", "bindings", "std::string", "NAME=VALUE, for each compile-time name">];
 }
 
+def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
+  let summary = "leave alone the rows that would be stored as they were";
+  let description = [{
+    `store_state (merge %a, …, %s)` writes `%s` back to where it was read from when the kernel is called in place and the predicates of
+    all other operands are false. Branches on that, known from the predicates and two pairs of pointers, around the loads and the store: such a row's payload
+    is neither read nor written. Its lse is read all the same: a row that holds nothing becomes the identity (N3), one whose lse is NaN becomes NaN (N6).
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
   let summary = "states become (maximum, sum, accumulator)";
   let description = [{
@@ -37,7 +48,7 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
   let description = [{
     Clones every kernel once per variant of the target, fast ones first, and writes on each clone its guards (what the launch must check) and one
     `#mlafix.layout`. A GPU gets a variant of packs as wide as 16 bytes, guarded by the alignment of the tensors it moves so and by a row
-    count that fits 32-bit indices, and one without such guards. A CPU gets one variant, a lane per row. Also records the target
+    count that fits 32-bit indices; before it the same for tensors whose rows follow each other without gaps, which needs no strides; and one without such guards. A CPU gets one variant, a lane per row. Also records the target
     and the kernel's signature on the module.
   }];
   let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">];

@@ -132,6 +132,49 @@ static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
   return LayoutAttr::get(context, lanes, packs, pack, rows);
 }
 
+/// The type of a tensor whose rows follow each other without gaps, where its
+/// sizes say how far apart they then are: all but the outermost are known. Null
+/// if they do not, or if `type` says so already.
+static MemRefType getDenseType(MemRefType type) {
+  SmallVector<int64_t> strides(type.getRank(), 1);
+  for (int64_t dim = type.getRank() - 2; dim >= 0; --dim) {
+    if (type.isDynamicDim(dim + 1))
+      return MemRefType();
+    strides[dim] = strides[dim + 1] * type.getDimSize(dim + 1);
+  }
+  auto dense = MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides),
+      type.getMemorySpace());
+  return dense == type ? MemRefType() : dense;
+}
+
+/// Gives the tensors that `variant` moves as rows their dense types, and adds
+/// the guards that this takes. Answers whether there was one to give.
+static bool makeDense(KernelOp variant, const RowShape &shape) {
+  SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
+  SmallVector<Type> types(variant.getArgumentTypes());
+  bool changed = false;
+  for (auto [index, bytes] : shape.elementBytes) {
+    auto type = cast<MemRefType>(types[index]);
+    MemRefType dense = getDenseType(type);
+    if (!dense)
+      continue;
+    SmallVector<int64_t> given = type.getStridesAndOffset().first,
+                         wanted = dense.getStridesAndOffset().first;
+    for (auto [dim, stride] : llvm::enumerate(given))
+      if (stride != wanted[dim])
+        guards.push_back(
+            makeStrideGuard(variant.getContext(), index, dim, wanted[dim]));
+    types[index] = dense;
+    variant.getArgument(index).setType(dense);
+    changed = true;
+  }
+  variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
+  variant.setType(FunctionType::get(variant.getContext(), types, {}));
+  return changed;
+}
+
 static KernelOp cloneVariant(KernelOp kernel, StringRef suffix,
                              LayoutAttr layout, ArrayRef<Attribute> guards) {
   OpBuilder b(kernel);
@@ -169,8 +212,12 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
   // the rest in 64.
   if (!shape->isRagged)
     guards.push_back(makeMaxRowsGuard(context, INT32_MAX / layout.getLanes()));
-  if (!guards.empty())
+  if (!guards.empty()) {
+    KernelOp dense = cloneVariant(kernel, "dense", layout, guards);
+    if (!makeDense(dense, *shape))
+      dense.erase();
     cloneVariant(kernel, "fast", layout, guards);
+  }
   cloneVariant(kernel, "any", chooseLayout(context, *shape, 1), {});
   return success();
 }

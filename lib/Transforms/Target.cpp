@@ -29,6 +29,12 @@ int64_t mlafix::getThreadsPerMultiprocessor(StringRef target) {
       .Default(2048);
 }
 
+bool mlafix::hasDependentLaunch(StringRef target) {
+  unsigned capability = 0;
+  return target.consume_front("sm_") && !target.getAsInteger(10, capability) &&
+         capability >= 90;
+}
+
 DictionaryAttr mlafix::makeAlignGuard(MLIRContext *context,
                                       ArrayRef<int64_t> args, int64_t bytes) {
   Builder b(context);
@@ -42,6 +48,16 @@ DictionaryAttr mlafix::makeMaxRowsGuard(MLIRContext *context, int64_t value) {
   Builder b(context);
   return b.getDictionaryAttr(
       {b.getNamedAttr("kind", b.getStringAttr("max_rows")),
+       b.getNamedAttr("value", b.getI64IntegerAttr(value))});
+}
+
+DictionaryAttr mlafix::makeStrideGuard(MLIRContext *context, int64_t arg,
+                                       int64_t dim, int64_t value) {
+  Builder b(context);
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("kind", b.getStringAttr("stride")),
+       b.getNamedAttr("arg", b.getI64IntegerAttr(arg)),
+       b.getNamedAttr("dim", b.getI64IntegerAttr(dim)),
        b.getNamedAttr("value", b.getI64IntegerAttr(value))});
 }
 

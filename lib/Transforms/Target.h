@@ -32,12 +32,18 @@ inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 /// programming guide, technical specifications per compute capability).
 int64_t getThreadsPerMultiprocessor(llvm::StringRef target);
 
+/// Whether a grid can wait for its predecessor in code (griddepcontrol, PTX ISA
+/// 7.8: sm_90 and later), so that it may be launched before that one ends.
+bool hasDependentLaunch(llvm::StringRef target);
+
 /// Builds the guards of a variant and answers what they promise.
 mlir::DictionaryAttr makeAlignGuard(mlir::MLIRContext *context,
                                     llvm::ArrayRef<int64_t> args,
                                     int64_t bytes);
 mlir::DictionaryAttr makeMaxRowsGuard(mlir::MLIRContext *context,
                                       int64_t value);
+mlir::DictionaryAttr makeStrideGuard(mlir::MLIRContext *context, int64_t arg,
+                                     int64_t dim, int64_t value);
 /// The alignment in bytes that the guards promise for the rows of argument
 /// `arg`; 0 if none.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);

@@ -1,7 +1,14 @@
 // One layout per variant, written on the kernel: packs as wide as 16 bytes that divide D, and a variant without guards.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
 
+// The same for rows that follow each other without gaps: their strides are known, and guarded.
+// CHECK-LABEL: @d128_bf16_bf16_dense
+// CHECK-SAME: %out: memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>>
+// CHECK-SAME: max_rows", value = 134217727 : i64
+// CHECK-SAME: {arg = 0 : i64, dim = 0 : i64, kind = "stride", value = 2048 : i64}, {arg = 0 : i64, dim = 1 : i64, kind = "stride", value = 128 : i64}, {arg = 1 : i64, dim = 0 : i64, kind = "stride", value = 2048 : i64}, {arg = 1 : i64, dim = 1 : i64, kind = "stride", value = 128 : i64}]
+// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
 // CHECK-LABEL: @d128_bf16_bf16_fast
+// CHECK-SAME: %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
 // CHECK-SAME: max_rows", value = 134217727 : i64
 // CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
 // CHECK-LABEL: @d128_bf16_bf16_any

@@ -1,0 +1,171 @@
+//===- SkipCopies.cpp - leave rows alone that would stay as they were -----===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <limits>
+
+namespace mlafix {
+#define GEN_PASS_DEF_SKIPCOPIESPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// A store of a merge, seen as a store of `copied` where none of `predicates`
+/// holds.
+struct Copy {
+  StoreStateOp store;
+  LoadStateOp copied;
+  SmallVector<Value> predicates; // of the operands merged into it
+  SmallVector<Operation *> only; // what nothing but the store needs
+};
+} // namespace
+
+/// What has to hold for `state` to be other than the identity; null: nothing.
+static Value getPredicate(Value state) {
+  if (auto load = state.getDefiningOp<LoadStateOp>())
+    return load.getPredicate();
+  if (auto mask = state.getDefiningOp<MaskOp>())
+    return mask.getPredicate();
+  return Value();
+}
+
+/// Whether the store, called in place, writes the elements that the load read.
+static bool isSameRow(StoreStateOp store, LoadStateOp load) {
+  return store.getOut() && !store.getPredicate() &&
+         store.getOut() != load.getOut() &&
+         llvm::equal(store.getOutIndices(), load.getOutIndices()) &&
+         getElementTypeOrSelf(store.getOut()) ==
+             getElementTypeOrSelf(load.getOut()) &&
+         (!store.getLse() ||
+          llvm::equal(store.getLseIndices(), load.getLseIndices()));
+}
+
+/// Whether nothing is written from the load to the store.
+static bool isUndisturbed(Operation *load, Operation *store) {
+  if (load->getBlock() != store->getBlock())
+    return false;
+  for (Operation *op = load->getNextNode(); op != store; op = op->getNextNode())
+    if (!isMemoryEffectFree(op) && !isa<LoadStateOp, LoadOp>(op))
+      return false;
+  return true;
+}
+
+static std::optional<Copy> matchCopy(StoreStateOp store) {
+  auto merge = store.getState().getDefiningOp<MergeOp>();
+  if (!merge || !merge->hasOneUse() || merge->getBlock() != store->getBlock())
+    return std::nullopt;
+  Copy copy = {store, {}, {}, {merge}};
+  for (Value state : merge.getStates()) {
+    auto load = state.getDefiningOp<LoadStateOp>();
+    if (load && load->hasOneUse() && isUndisturbed(load, store))
+      copy.only.push_back(load);
+    if (Value predicate = getPredicate(state)) {
+      copy.predicates.push_back(predicate);
+      continue;
+    }
+    if (copy.copied || !load || copy.only.back() != load)
+      return std::nullopt;
+    copy.copied = load;
+  }
+  if (!copy.copied || !isSameRow(store, copy.copied))
+    return std::nullopt;
+  return copy;
+}
+
+/// Whether two arguments are the same tensor: the launch makes sure that those
+/// that begin together are the same throughout (N11).
+static Value buildSame(OpBuilder &b, Location loc, Value x, Value y) {
+  auto pointer = [&](Value memref) -> Value {
+    return memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
+  };
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, pointer(x),
+                               pointer(y));
+}
+
+/// Whether the row changes by more than what its own lse says.
+static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
+  StoreStateOp store = copy.store;
+  LoadStateOp load = copy.copied;
+  Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
+  auto negate = [&](Value x) -> Value {
+    return arith::XOrIOp::create(b, loc, x, yes);
+  };
+  Value inPlace = buildSame(b, loc, store.getOut(), load.getOut());
+  if (Value lse = store.getLse()) {
+    Value kept =
+        arith::OrIOp::create(b, loc, buildSame(b, loc, lse, load.getLse()),
+                             negate(PresentOp::create(b, loc, lse)));
+    inPlace = arith::AndIOp::create(b, loc, inPlace, kept);
+  }
+  Value changes = negate(inPlace);
+  for (Value predicate : copy.predicates)
+    changes = arith::OrIOp::create(b, loc, changes, predicate);
+  return changes;
+}
+
+/// Stores a row in place that only its own lse may change: +inf and -inf make
+/// it the identity, NaN makes it NaN, and all else leaves it alone.
+static void buildUnmerged(OpBuilder &b, Location loc, const Copy &copy) {
+  StoreStateOp store = copy.store;
+  LoadStateOp load = copy.copied;
+  auto constant = [&](float value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  };
+  float inf = std::numeric_limits<float>::infinity();
+  Value lse = LoadOp::create(b, loc, b.getF32Type(), load.getLse(),
+                             load.getLseIndices(), Value(), Value());
+  Value magnitude = math::AbsFOp::create(b, loc, lse);
+  Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                        magnitude, constant(inf));
+  Value isStored = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UEQ,
+                                         magnitude, constant(inf));
+  Value row = SplatOp::create(
+      b, loc, load.getType().getTileType(),
+      arith::SelectOp::create(b, loc, isEmpty, constant(0.0f), lse));
+  StoreOp::create(b, loc, row, store.getOut(), store.getOutIndices(), isStored);
+  if (store.getLse())
+    StoreOp::create(
+        b, loc, arith::SelectOp::create(b, loc, isEmpty, constant(-inf), lse),
+        store.getLse(), store.getLseIndices(), isStored);
+}
+
+namespace {
+class SkipCopiesPass : public mlafix::impl::SkipCopiesPassBase<SkipCopiesPass> {
+public:
+  void runOnOperation() override {
+    SmallVector<Copy> copies;
+    getOperation().walk([&](StoreStateOp store) {
+      if (std::optional<Copy> copy = matchCopy(store))
+        copies.push_back(*copy);
+    });
+    for (Copy &copy : copies) {
+      OpBuilder b(copy.store);
+      Location loc = copy.store.getLoc();
+      auto branch = scf::IfOp::create(b, loc, buildChanges(b, loc, copy),
+                                      /*withElseRegion=*/true);
+      llvm::sort(copy.only, [](Operation *x, Operation *y) {
+        return x->isBeforeInBlock(y);
+      });
+      b.setInsertionPointToStart(branch.elseBlock());
+      buildUnmerged(b, loc, copy);
+      Operation *end = branch.thenBlock()->getTerminator();
+      for (Operation *op : copy.only)
+        op->moveBefore(end);
+      copy.store->moveBefore(end);
+    }
+  }
+};
+} // namespace

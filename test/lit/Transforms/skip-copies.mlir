@@ -1,0 +1,76 @@
+// A merge in place leaves rows alone that only it itself contributes to: a branch on what else contributes and on whether the call is in place.
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-skip-copies,canonicalize))" | FileCheck %s
+
+!rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[1], offset: ?>>
+!state = !mlafix.state<64, e>
+
+// CHECK-LABEL: @threshold
+mlafix.kernel @threshold(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %out_lse: !col {mlafix.dims = ["n"], mlafix.access = "write", mlafix.optional},
+    %a: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %a_lse: !col {mlafix.dims = ["n"], mlafix.access = "read"},
+    %b: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %b_lse: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %limit: index) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    // CHECK: %[[BEFORE:.*]] = arith.cmpi ult
+    // CHECK: %[[OUT:.*]] = arith.cmpi eq
+    // CHECK: %[[GIVEN:.*]] = mlafix.present %out_lse
+    // CHECK: %[[ABSENT:.*]] = arith.xori %[[GIVEN]]
+    // CHECK: %[[LSE:.*]] = arith.cmpi eq
+    // CHECK: %[[KEPT:.*]] = arith.ori %[[LSE]], %[[ABSENT]]
+    // CHECK: %[[IN_PLACE:.*]] = arith.andi %[[OUT]], %[[KEPT]]
+    // CHECK: %[[ELSEWHERE:.*]] = arith.xori %[[IN_PLACE]]
+    // CHECK: %[[CHANGES:.*]] = arith.ori %[[ELSEWHERE]], %[[BEFORE]]
+    // CHECK: scf.if %[[CHANGES]] {
+    // CHECK-NEXT: mlafix.load_state %a{{.*}} if %[[BEFORE]]
+    // CHECK-NEXT: mlafix.load_state %b
+    // CHECK-NEXT: mlafix.merge
+    // CHECK-NEXT: mlafix.store_state
+    // CHECK-NEXT: } else {
+    // Only the lse is read: a dead row becomes the identity, NaN spreads.
+    // CHECK-NOT: mlafix.load %b[
+    // CHECK: mlafix.load %b_lse
+    // CHECK: %[[STORED:.*]] = arith.cmpf ueq
+    // CHECK: mlafix.store %{{.*}}, %out[%{{.*}}] if %[[STORED]]
+    // CHECK: mlafix.store %{{.*}}, %out_lse[%{{.*}}] if %[[STORED]]
+    %before = arith.cmpi ult, %t, %limit : index
+    %x = mlafix.load_state %a[%t] lse %a_lse[%t] if %before : !rows, !col -> !state
+    %y = mlafix.load_state %b[%t] lse %b_lse[%t] : !rows, !col -> !state
+    %m = mlafix.merge %x, %y : !state
+    mlafix.store_state %m to %out[%t] lse %out_lse[%t] : !state, !rows, !col
+  }
+}
+
+// -----
+
+!rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!halves = memref<?x64xf16, strided<[?, 1], offset: ?>>
+!col = memref<?xf32, strided<[1], offset: ?>>
+!state = !mlafix.state<64, e>
+
+// Nothing to skip: both sides always contribute; another dtype is written; another row is written.
+// CHECK-LABEL: @always
+// CHECK-NOT: scf.if
+mlafix.kernel @always(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %other: !halves {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+    %a: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %a_lse: !col {mlafix.dims = ["n"], mlafix.access = "read"},
+    %b: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %b_lse: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %limit: index) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %before = arith.cmpi ult, %t, %limit : index
+    %x = mlafix.load_state %a[%t] lse %a_lse[%t] : !rows, !col -> !state
+    %y = mlafix.load_state %b[%t] lse %b_lse[%t] : !rows, !col -> !state
+    %m = mlafix.merge %x, %y : !state
+    mlafix.store_state %m to %out[%t] : !state, !rows
+    %p = mlafix.load_state %a[%t] lse %a_lse[%t] if %before : !rows, !col -> !state
+    %q = mlafix.load_state %b[%t] lse %b_lse[%t] : !rows, !col -> !state
+    %r = mlafix.merge %p, %q : !state
+    mlafix.store_state %r to %other[%t] : !state, !halves
+    %u = mlafix.load_state %a[%t] lse %a_lse[%t] if %before : !rows, !col -> !state
+    %v = mlafix.load_state %b[%c0] lse %b_lse[%c0] : !rows, !col -> !state
+    %w = mlafix.merge %u, %v : !state
+    mlafix.store_state %w to %out[%t] : !state, !rows
+  }
+}
