@@ -71,8 +71,9 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
                    desc.shape[i], i, DimLabel(desc, i).text, arg.sizes[i]);
   }
   for (uint32_t i = 0; i < desc.ndim(); ++i)
-    // A stride over one element is never taken.
-    if (desc.strides[i] >= 0 && arg.sizes[i] > 1 &&
+    // A stride over one element is never taken, nor is any of an empty tensor
+    // (numpy's are 0 then).
+    if (desc.strides[i] >= 0 && arg.sizes[i] > 1 && !arg.empty &&
         arg.strides[i] != desc.strides[i])
       return WRONG(desc,
                    "expected stride %" PRId64 " in dim %u%s, got %" PRId64,

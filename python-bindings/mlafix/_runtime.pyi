@@ -1,10 +1,17 @@
 """Types of the extension module mlafix._runtime: units, tensors, launches."""
 
 import os
-from typing import Any, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 __version__: str
 ABI_VERSION: int
+
+# Flags of a call; see mlafix_launch_flags in include/mlafix/runtime.h.
+DEEP_CHECKS: int
+NO_DEPENDENT: int
+ASSUME_DISJOINT: int
+IGNORE_GRAD: int
 
 class KernelInfo:
     @property
@@ -28,6 +35,28 @@ class Unit:
     def producer(self) -> str: ...
     def kernel(self, name: str, bindings: Mapping[str, object] | None = None) -> KernelInfo: ...
     def prepare(self, device: str) -> None: ...
+
+class Bound:
+    def __call__(self, stream: object | None = None) -> None: ...
+    def set_pointers(self, args: tuple[object, ...]) -> None: ...
+    @property
+    def launch_info(self) -> dict[str, Any]: ...
+
+class Dispatcher:
+    def __init__(
+        self,
+        name: str,
+        signature: str,
+        resolve: Callable[[dict[str, str], int, int], Unit],
+        views: Mapping[str, Sequence[int]] | None = None,
+        specialize: Sequence[str] | None = None,
+    ) -> None: ...
+    def __call__(self, args: tuple[object, ...], stream: object | None = None, flags: int = 0) -> None: ...
+    def bind(self, args: tuple[object, ...], flags: int = 0) -> Bound: ...
+    def prepare(self, args: tuple[object, ...]) -> KernelInfo: ...
+    @property
+    def num_specializations(self) -> int: ...
+    def clear(self) -> None: ...
 
 def device_target(device: str) -> str: ...
 def cuda_device_count() -> int: ...

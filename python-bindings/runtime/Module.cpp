@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bound.h"
+#include "Dispatcher.h"
 #include "Errors.h"
 #include "UnitModule.h"
 
@@ -21,4 +23,8 @@ NB_MODULE(_runtime, module) {
   module.attr("ABI_VERSION") = mlafix_abi_version();
   mlafix::python::importErrors();
   mlafix::python::bindUnits(module);
+  mlafix::python::bindBound(module);
+  mlafix::python::bindDispatcher(module);
+  // Kernels are module globals, which outlive the interpreter's last sweep.
+  nb::set_leak_warnings(false);
 }

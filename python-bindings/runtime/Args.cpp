@@ -1,0 +1,316 @@
+//===- Args.cpp - The arguments of one call -------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Args.h"
+#include "Errors.h"
+
+#include <climits>
+#include <cstdio>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+namespace {
+
+constexpr int64_t unbound = INT64_MIN;
+
+/// "cpu", "cuda:1".
+struct DeviceText {
+  explicit DeviceText(mlafix_device device) {
+    if (device.type == MLAFIX_CPU)
+      std::snprintf(text, sizeof(text), "cpu");
+    else
+      std::snprintf(text, sizeof(text), "cuda:%d", device.ordinal);
+  }
+  char text[24];
+};
+
+/// Types whose numbers would have to be fetched from a device, or that are
+/// tensors of one element by accident.
+bool isTensorLike(PyObject *object) {
+  return !PyLong_Check(object) && !PyFloat_Check(object) &&
+         PyObject_HasAttrString(object, "__dlpack__") == 1 &&
+         PyObject_HasAttrString(object, "shape") == 1 &&
+         PyObject_HasAttrString(object, "__array_struct__") != 1;
+}
+
+int64_t readInteger(PyObject *object, const ArgPlace &place) {
+  if (PyBool_Check(object) || isTensorLike(object))
+    place.fail("expected an integer, got %s", Py_TYPE(object)->tp_name);
+  nb::object number = nb::steal(PyNumber_Index(object));
+  if (!number.is_valid()) {
+    PyErr_Clear();
+    place.fail("expected an integer, got %s", Py_TYPE(object)->tp_name);
+  }
+  int overflow = 0;
+  long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow)
+    place.fail("expected an integer of 64 bits, got %s",
+               nb::str(number).c_str());
+  return value;
+}
+
+float readFloat(PyObject *object, const ArgPlace &place) {
+  if (PyBool_Check(object) || isTensorLike(object))
+    place.fail("expected a number, got %s", Py_TYPE(object)->tp_name);
+  double value = PyFloat_AsDouble(object);
+  if (value == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    place.fail("expected a number, got %s", Py_TYPE(object)->tp_name);
+  }
+  return static_cast<float>(value);
+}
+
+bool readBool(PyObject *object, const ArgPlace &place) {
+  if (PyBool_Check(object))
+    return object == Py_True;
+  std::string_view type = Py_TYPE(object)->tp_name;
+  if (type != "numpy.bool" && type != "numpy.bool_")
+    place.fail("expected a bool, got %s", Py_TYPE(object)->tp_name);
+  return PyObject_IsTrue(object) == 1;
+}
+
+/// The number in a stream object's attribute or method, or false.
+bool streamHandle(PyObject *object, uintptr_t &handle) {
+  // torch.cuda.Stream
+  nb::object value = nb::steal(PyObject_GetAttrString(object, "cuda_stream"));
+  if (!value.is_valid()) {
+    PyErr_Clear();
+    // cuda.core, cupy, numba: (version, handle)
+    value = nb::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
+    if (!value.is_valid()) {
+      PyErr_Clear();
+      return false;
+    }
+    if (PyCallable_Check(value.ptr()))
+      value = nb::steal(PyObject_CallNoArgs(value.ptr()));
+    if (!value.is_valid())
+      nb::raise_python_error();
+    if (!PySequence_Check(value.ptr()) || PySequence_Size(value.ptr()) != 2)
+      return false;
+    value = value[1];
+  }
+  handle = PyLong_AsSize_t(value.ptr());
+  if (handle == static_cast<size_t>(-1) && PyErr_Occurred()) {
+    PyErr_Clear();
+    return false;
+  }
+  return true;
+}
+
+} // namespace
+
+void mlafix::python::readScalar(PyObject *object, const ArgSpec &spec,
+                                const ArgPlace &place, mlafix_arg &out) {
+  out.struct_size = sizeof(mlafix_arg);
+  out.kind = spec.kind;
+  switch (spec.kind) {
+  case MLAFIX_ARG_I64:
+    out.value.i64 = readInteger(object, place);
+    return;
+  case MLAFIX_ARG_I32: {
+    int64_t value = readInteger(object, place);
+    if (value < INT32_MIN || value > INT32_MAX)
+      place.fail("expected an integer of 32 bits, got %lld",
+                 static_cast<long long>(value));
+    out.value.i32 = static_cast<int32_t>(value);
+    return;
+  }
+  case MLAFIX_ARG_F32:
+    out.value.f32 = readFloat(object, place);
+    return;
+  default:
+    out.value.boolean = readBool(object, place);
+  }
+}
+
+void *mlafix::python::readStream(PyObject *object, const Conversion &conversion,
+                                 mlafix_device device) {
+  if (object == Py_None) {
+    if (device.type != MLAFIX_CUDA)
+      return nullptr;
+    if (conversion.streamApi) {
+      void *stream = nullptr;
+      if (conversion.streamApi->currentStream(dlpack::deviceCuda,
+                                              device.ordinal, &stream) != 0)
+        nb::raise_python_error();
+      return stream;
+    }
+    return conversion.torchStream ? currentTorchStream(device.ordinal)
+                                  : nullptr;
+  }
+  uintptr_t handle = 0;
+  if (PyLong_Check(object) && !PyBool_Check(object)) {
+    handle = PyLong_AsSize_t(object);
+    if (handle != static_cast<size_t>(-1) || !PyErr_Occurred())
+      return reinterpret_cast<void *>(handle);
+    PyErr_Clear();
+  } else if (streamHandle(object, handle)) {
+    return reinterpret_cast<void *>(handle);
+  }
+  throwArgumentError("argument \"stream\": expected None, the integer handle "
+                     "of a CUDA stream, or an object with cuda_stream or "
+                     "__cuda_stream__, got %s",
+                     PyLong_Check(object) ? nb::repr(object).c_str()
+                                          : Py_TYPE(object)->tp_name);
+}
+
+void CallArgs::readView(const ArgSpec &spec, PyObject *object,
+                        const ArgPlace &place, Conversion &conversion,
+                        TensorView &view) {
+  readTensor(object, place, conversion, view);
+  size_t ndim = spec.dims.size();
+  if (view.ndim == 0 && ndim == 1) {
+    // A tensor without dims is one element.
+    view.ndim = 1;
+    view.sizes[0] = view.strides[0] = 1;
+  }
+  if (view.ndim != ndim)
+    place.fail("expected %zu dims, got %u", ndim, view.ndim);
+  if (!spec.view.empty()) {
+    TensorView given = view;
+    for (size_t i = 0; i < ndim; ++i) {
+      view.sizes[i] = given.sizes[spec.view[i]];
+      view.strides[i] = given.strides[spec.view[i]];
+    }
+  }
+  // A byte that is 0 or 1 reads as an unsigned integer.
+  if (view.dtype == MLAFIX_BOOL && spec.dtype == MLAFIX_U8 && !spec.written)
+    view.dtype = MLAFIX_U8;
+  if (spec.dtype != 0 && view.dtype != spec.dtype)
+    place.fail("expected dtype %s, got %s",
+               mlafix_dtype_name(static_cast<mlafix_dtype>(spec.dtype)),
+               mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
+  if (spec.written && view.readOnly)
+    place.fail("expected a tensor that may be written, got a read-only one");
+}
+
+void CallArgs::addTensor(uint32_t index) {
+  TensorView &view = views[index];
+  int64_t elements = 1;
+  for (uint32_t i = 0; i < view.ndim; ++i)
+    elements *= view.sizes[i];
+  bytes += elements * static_cast<int64_t>(mlafix_dtype_size(
+                          static_cast<mlafix_dtype>(view.dtype)));
+  tensors[index] = {sizeof(mlafix_tensor), view.dtype, view.ndim,
+                    view.device,           view.data,  view.sizes,
+                    view.strides};
+  args[index].value.tensor = &tensors[index];
+}
+
+void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
+                        uint32_t index, const ArgPlace &place) {
+  const TensorView &view = views[index];
+  if (!haveDevice) {
+    haveDevice = true;
+    device = view.device;
+    deviceFrom = index;
+  } else if (view.device.type != device.type ||
+             view.device.ordinal != device.ordinal) {
+    place.fail("expected a tensor on %s, as argument \"%s\", got one on %s",
+               DeviceText(device).text, signature.args[deviceFrom].name.c_str(),
+               DeviceText(view.device).text);
+  }
+  if (spec.dtypeKey >= 0) {
+    int64_t &value = key.values[spec.dtypeKey];
+    if (value == unbound) {
+      value = view.dtype;
+      boundBy[spec.dtypeKey] = index;
+    } else if (value != view.dtype) {
+      place.fail("expected dtype %s, as in argument \"%s\", got %s",
+                 mlafix_dtype_name(static_cast<mlafix_dtype>(value)),
+                 signature.args[boundBy[spec.dtypeKey]].name.c_str(),
+                 mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
+    }
+  }
+  for (uint32_t i = 0; i < view.ndim; ++i) {
+    int32_t slot = spec.dimKeys[i];
+    if (slot < 0)
+      continue;
+    int64_t &value = key.values[slot];
+    if (value == unbound) {
+      if (view.sizes[i] < 1)
+        place.fail("expected a size of at least 1 in dim %u (\"%s\"), got %lld",
+                   i, spec.dims[i].c_str(),
+                   static_cast<long long>(view.sizes[i]));
+      value = view.sizes[i];
+      boundBy[slot] = index;
+    } else if (value != view.sizes[i]) {
+      place.fail(
+          "expected size %lld in dim %u (\"%s\"), as in argument \"%s\", "
+          "got %lld",
+          static_cast<long long>(value), i, spec.dims[i].c_str(),
+          signature.args[boundBy[slot]].name.c_str(),
+          static_cast<long long>(view.sizes[i]));
+    }
+  }
+}
+
+void CallArgs::read(const Signature &signature, PyObject *given,
+                    uint32_t flags) {
+  if (!PyTuple_Check(given))
+    throwArgumentError("kernel \"%s\": expected a tuple of arguments, got %s",
+                       signature.name.c_str(), Py_TYPE(given)->tp_name);
+  size_t numGiven = static_cast<size_t>(PyTuple_GET_SIZE(given));
+  count = static_cast<uint32_t>(signature.args.size());
+  if (numGiven > count || numGiven < signature.numRequired)
+    throwArgumentError("kernel \"%s\": expected %s%u arguments, got %zu",
+                       signature.name.c_str(),
+                       signature.numRequired < count ? "at most " : "", count,
+                       numGiven);
+  conversion.ignoreGrad = flags & flagIgnoreGrad;
+  haveDevice = false;
+  device = {MLAFIX_CPU, 0};
+  bytes = 0;
+  size_t numKeys = signature.keys.size();
+  key.count = static_cast<uint32_t>(numKeys + 1);
+  for (size_t i = 0; i < numKeys; ++i)
+    key.values[i] = unbound;
+
+  for (uint32_t i = 0; i < count; ++i) {
+    const ArgSpec &spec = signature.args[i];
+    PyObject *object = i < numGiven ? PyTuple_GET_ITEM(given, i) : Py_None;
+    ArgPlace place{signature.name.c_str(), spec.name.c_str(),
+                   spec.expected.c_str()};
+    if (!spec.isTensor()) {
+      readScalar(object, spec, place, args[i]);
+      continue;
+    }
+    args[i].struct_size = sizeof(mlafix_arg);
+    args[i].kind = MLAFIX_ARG_TENSOR;
+    args[i].value.tensor = nullptr;
+    if (object == Py_None) {
+      if (!spec.optional)
+        place.fail("expected %s, got None", place.expected);
+      continue;
+    }
+    readView(spec, object, place, conversion, views[i]);
+    addTensor(i);
+    bindKeys(signature, spec, i, place);
+  }
+  for (size_t i = 0; i < numKeys; ++i)
+    if (key.values[i] == unbound)
+      throwArgumentError("kernel \"%s\": expected an argument that says what "
+                         "\"%s\" is, got none",
+                         signature.name.c_str(),
+                         signature.keys[i].name.c_str());
+  key.values[numKeys] = (static_cast<int64_t>(device.type) << 32) |
+                        static_cast<uint32_t>(device.ordinal);
+}
+
+nb::dict CallArgs::bindings(const Signature &signature) const {
+  nb::dict out;
+  for (size_t i = 0; i < signature.keys.size(); ++i) {
+    const KeyName &name = signature.keys[i];
+    if (name.isDType)
+      out[name.name.c_str()] =
+          mlafix_dtype_name(static_cast<mlafix_dtype>(key.values[i]));
+    else
+      out[name.name.c_str()] = nb::str(nb::int_(key.values[i]));
+  }
+  return out;
+}

@@ -1,0 +1,65 @@
+//===- Args.h - The arguments of one call -----------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_ARGS_H
+#define MLAFIX_PYTHON_ARGS_H
+
+#include "Signature.h"
+#include "Tensor.h"
+
+namespace mlafix::python {
+
+/// Python's flags beside those of mlafix_launch_flags.
+enum : uint32_t {
+  /// Accept tensors that require grad: the caller is below autograd.
+  flagIgnoreGrad = 1u << 16,
+  runtimeFlags = 0xffff
+};
+
+/// The arguments of one call, read and checked as far as that goes without the
+/// specialised kernel. On the stack; nothing that is not used is initialised.
+struct CallArgs {
+  Conversion conversion;
+  mlafix_device device;
+  Key key;
+  uint32_t count;
+  int64_t bytes; ///< of all tensors, about
+  mlafix_arg args[MLAFIX_MAX_ARGS];
+  mlafix_tensor tensors[MLAFIX_MAX_ARGS];
+  TensorView views[MLAFIX_MAX_ARGS];
+
+  /// One tensor, as `spec` wants it; what depends on other arguments apart.
+  static void readView(const ArgSpec &spec, PyObject *object,
+                       const ArgPlace &place, Conversion &conversion,
+                       TensorView &view);
+  /// Reads the tuple `given`. Throws ArgumentError.
+  void read(const Signature &signature, PyObject *given, uint32_t flags);
+  /// {"D": "128", "T": "bf16"}: what the key binds.
+  nanobind::dict bindings(const Signature &signature) const;
+
+private:
+  void addTensor(uint32_t index);
+  void bindKeys(const Signature &signature, const ArgSpec &spec, uint32_t index,
+                const ArgPlace &place);
+
+  bool haveDevice;
+  uint32_t deviceFrom;       ///< the argument that decided the device
+  uint32_t boundBy[maxKeys]; ///< the argument that decided a key
+};
+
+/// Reads a Python number into `out`. Throws ArgumentError.
+void readScalar(PyObject *object, const ArgSpec &spec, const ArgPlace &place,
+                mlafix_arg &out);
+
+/// The stream that `object` names (None: the current stream of the tensors'
+/// framework). Throws ArgumentError.
+void *readStream(PyObject *object, const Conversion &conversion,
+                 mlafix_device device);
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_ARGS_H

@@ -1,0 +1,192 @@
+//===- Bound.cpp - A call bound once, launched many times -----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bound.h"
+#include "Errors.h"
+
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+namespace {
+
+bool sameShape(const TensorView &a, const TensorView &b) {
+  if (a.ndim != b.ndim)
+    return false;
+  for (uint32_t i = 0; i < a.ndim; ++i)
+    if (a.sizes[i] != b.sizes[i] ||
+        (a.sizes[i] > 1 && a.strides[i] != b.strides[i]))
+      return false;
+  return true;
+}
+
+std::string shapeText(const TensorView &view) {
+  std::string sizes, strides;
+  for (uint32_t i = 0; i < view.ndim; ++i) {
+    sizes += (i ? ", " : "") + std::to_string(view.sizes[i]);
+    strides += (i ? ", " : "") + std::to_string(view.strides[i]);
+  }
+  return "sizes [" + sizes + "] and strides [" + strides + "]";
+}
+
+} // namespace
+
+Bound::Bound(std::shared_ptr<const Signature> signature,
+             std::shared_ptr<mlafix_unit> unit, mlafix_bound *bound,
+             CallArgs &&args, nb::object tensors, uint32_t flags)
+    : tensors(std::move(tensors)), signature(std::move(signature)),
+      unit(std::move(unit)), handle(bound),
+      conversion(std::move(args.conversion)), device(args.device),
+      bytes(args.bytes) {
+  conversion.ignoreGrad = flags & flagIgnoreGrad;
+  for (uint32_t i = 0; i < args.count; ++i) {
+    bool given = args.args[i].kind == MLAFIX_ARG_TENSOR &&
+                 args.args[i].value.tensor != nullptr;
+    present.push_back(given);
+    shapes.push_back(given ? args.views[i] : TensorView{});
+  }
+}
+
+void Bound::launch(nb::handle stream) const {
+  void *where = readStream(stream.ptr(), conversion, device);
+  mlafix_status status;
+  if (device.type == MLAFIX_CPU && bytes >= releaseBytes) {
+    nb::gil_scoped_release released;
+    status = mlafix_bound_launch(handle.get(), where, 0);
+  } else {
+    status = mlafix_bound_launch(handle.get(), where, 0);
+  }
+  check(status);
+}
+
+uint64_t Bound::newPointer(const ArgSpec &spec, nb::handle object,
+                           uint32_t index, const ArgPlace &place,
+                           Conversion &fresh) const {
+  if (object.is_none()) {
+    if (present[index])
+      place.fail("expected %s, as when it was bound, got None", place.expected);
+    return 0;
+  }
+  if (!present[index])
+    place.fail("expected None, as when it was bound, got %s",
+               Py_TYPE(object.ptr())->tp_name);
+  if (PyLong_Check(object.ptr())) {
+    size_t address = PyLong_AsSize_t(object.ptr());
+    if (address == static_cast<size_t>(-1) && PyErr_Occurred()) {
+      PyErr_Clear();
+      place.fail("expected a tensor or an address, got %s",
+                 nb::repr(object).c_str());
+    }
+    return address;
+  }
+  TensorView view;
+  CallArgs::readView(spec, object.ptr(), place, fresh, view);
+  const TensorView &was = shapes[index];
+  if (view.dtype != was.dtype)
+    place.fail("expected dtype %s, as when it was bound, got %s",
+               mlafix_dtype_name(static_cast<mlafix_dtype>(was.dtype)),
+               mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
+  if (!sameShape(view, was))
+    place.fail("expected %s, as when it was bound, got %s",
+               shapeText(was).c_str(), shapeText(view).c_str());
+  if (view.device.type != device.type || view.device.ordinal != device.ordinal)
+    place.fail("expected a tensor on the device of the call that was bound, "
+               "got one on another");
+  return reinterpret_cast<uintptr_t>(view.data);
+}
+
+void Bound::setPointers(nb::handle args) {
+  nb::tuple given(nb::borrow(args));
+  const auto &specs = signature->args;
+  if (given.size() > specs.size() || given.size() < signature->numRequired)
+    throwArgumentError("kernel \"%s\": expected %zu arguments, got %zu",
+                       signature->name.c_str(), specs.size(), given.size());
+  Conversion fresh;
+  fresh.ignoreGrad = conversion.ignoreGrad;
+  void *pointers[MLAFIX_MAX_ARGS];
+  mlafix_arg scalars[MLAFIX_MAX_ARGS];
+  for (uint32_t i = 0; i < specs.size(); ++i) {
+    ArgPlace place{signature->name.c_str(), specs[i].name.c_str(),
+                   specs[i].expected.c_str()};
+    nb::object object = i < given.size() ? nb::object(given[i]) : nb::none();
+    pointers[i] = nullptr;
+    if (specs[i].isTensor())
+      pointers[i] = reinterpret_cast<void *>(
+          newPointer(specs[i], object, i, place, fresh));
+    else
+      readScalar(object.ptr(), specs[i], place, scalars[i]);
+  }
+  // All is read; from here on only the runtime's own checks can fail, and they
+  // leave the bound as it was.
+  check(mlafix_bound_set_pointers(handle.get(), pointers,
+                                  static_cast<uint32_t>(specs.size())));
+  for (uint32_t i = 0; i < specs.size(); ++i)
+    if (!specs[i].isTensor())
+      check(mlafix_bound_set_scalar(handle.get(), i, &scalars[i]));
+  tensors = given;
+  conversion.keepAlive = std::move(fresh.keepAlive);
+}
+
+nb::dict Bound::launchInfo() const {
+  mlafix_launch_info info = MLAFIX_LAUNCH_INFO_INIT;
+  check(mlafix_bound_launch_info(handle.get(), &info));
+  nb::dict out;
+  out["entry"] = info.entry;
+  out["variant"] = info.variant;
+  out["rows"] = info.rows;
+  out["grid"] = info.grid_x;
+  out["block"] = info.block_x;
+  out["dependent"] = info.dependent != 0;
+  out["function"] = reinterpret_cast<uintptr_t>(info.function);
+  out["kernel_params"] = reinterpret_cast<uintptr_t>(info.kernel_params);
+  nb::list slots;
+  for (uint32_t i = 0; i < info.num_params; ++i)
+    slots.append(info.slots[i]);
+  out["slots"] = slots;
+  return out;
+}
+
+namespace {
+
+int traverseBound(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self))
+    Py_VISIT(nb::inst_ptr<Bound>(self)->tensors.ptr());
+  return 0;
+}
+
+int clearBound(PyObject *self) {
+  if (nb::inst_ready(self))
+    nb::inst_ptr<Bound>(self)->tensors = nb::none();
+  return 0;
+}
+
+PyType_Slot boundSlots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverseBound)},
+    {Py_tp_clear, reinterpret_cast<void *>(clearBound)},
+    {0, nullptr}};
+
+} // namespace
+
+void mlafix::python::bindBound(nb::module_ &module) {
+  nb::class_<Bound>(module, "Bound",
+                    "A call whose arguments were checked once, to launch many "
+                    "times. Keeps its tensors alive.",
+                    nb::type_slots(boundSlots))
+      .def("__call__", &Bound::launch, nb::arg("stream").none() = nb::none(),
+           "Launch. `stream`: None (torch's current stream where torch tensors "
+           "were bound, else the legacy default stream), an integer handle, or "
+           "an object with cuda_stream or __cuda_stream__.")
+      .def("set_pointers", &Bound::setPointers, nb::arg("args"),
+           "New tensors, of the same dtypes, sizes, strides and device, or "
+           "their addresses as integers (which must stay valid); new scalars. "
+           "Raises ArgumentError and leaves the call as it was.")
+      .def_prop_ro("launch_info", &Bound::launchInfo,
+                   "What a launch hands to the driver: entry, variant, rows, "
+                   "grid, block, dependent, function, kernel_params, slots.");
+}

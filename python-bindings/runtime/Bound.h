@@ -1,0 +1,63 @@
+//===- Bound.h - A call bound once, launched many times ---------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_BOUND_H
+#define MLAFIX_PYTHON_BOUND_H
+
+#include "Args.h"
+#include "UnitModule.h"
+#include <memory>
+
+namespace mlafix::python {
+
+/// CPU launches of at least this many bytes release the interpreter's lock:
+/// taking it again costs more than a smaller one runs.
+constexpr int64_t releaseBytes = 256 << 10;
+
+struct BoundDeleter {
+  void operator()(mlafix_bound *bound) const { mlafix_bound_destroy(bound); }
+};
+
+/// A kernel with checked arguments. Keeps the tensors, the signature and the
+/// code alive.
+class Bound {
+public:
+  Bound(std::shared_ptr<const Signature> signature,
+        std::shared_ptr<mlafix_unit> unit, mlafix_bound *bound, CallArgs &&args,
+        nanobind::object tensors, uint32_t flags);
+
+  void launch(nanobind::handle stream) const;
+  /// New tensors of the same dtypes, sizes and strides on the same device, or
+  /// their addresses; new scalars.
+  void setPointers(nanobind::handle args);
+  /// What a launch hands to the driver, for hand-built graphs.
+  nanobind::dict launchInfo() const;
+
+  /// For the garbage collector.
+  nanobind::object tensors;
+
+private:
+  uint64_t newPointer(const ArgSpec &spec, nanobind::handle object,
+                      uint32_t index, const ArgPlace &place,
+                      Conversion &fresh) const;
+
+  std::shared_ptr<const Signature> signature;
+  std::shared_ptr<mlafix_unit> unit; // destroyed after the handle
+  std::unique_ptr<mlafix_bound, BoundDeleter> handle;
+  /// What each tensor was, without the pointer; ndim only if it was left out.
+  std::vector<TensorView> shapes;
+  std::vector<bool> present;
+  Conversion conversion;
+  mlafix_device device;
+  int64_t bytes;
+};
+
+void bindBound(nanobind::module_ &module);
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_BOUND_H

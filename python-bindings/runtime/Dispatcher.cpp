@@ -1,0 +1,149 @@
+//===- Dispatcher.cpp - From a Python call to the specialised kernel ------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Dispatcher.h"
+#include "Errors.h"
+
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+Dispatcher::Dispatcher(const std::string &name, nb::str signature,
+                       nb::object resolve, nb::object views,
+                       nb::object specialize)
+    : resolve(std::move(resolve)),
+      signature(std::make_shared<Signature>(
+          Signature::parse(name, signature, views, specialize))) {
+  if (!PyCallable_Check(this->resolve.ptr()))
+    throwArgumentError("argument \"resolve\": expected a function, got %s",
+                       Py_TYPE(this->resolve.ptr())->tp_name);
+}
+
+Dispatcher::Entry Dispatcher::resolveEntry(const CallArgs &call) {
+  nb::dict bindings = call.bindings(*signature);
+  nb::object answer = resolve(bindings, call.device.type, call.device.ordinal);
+  Unit unit;
+  if (!nb::try_cast<Unit>(answer, unit))
+    throwUnitError("kernel \"%s\": expected a Unit from resolve, got %s",
+                   signature->name.c_str(), Py_TYPE(answer.ptr())->tp_name);
+  const mlafix_kernel *kernel = nullptr;
+  check(mlafix_unit_find_kernel(unit.handle.get(), signature->name.c_str(),
+                                bindingsText(bindings).c_str(), &kernel));
+  return {unit.handle, kernel};
+}
+
+Dispatcher::Entry Dispatcher::find(nb::handle args, uint32_t flags,
+                                   CallArgs &call) {
+  call.read(*signature, args.ptr(), flags);
+  auto found = table.find(call.key);
+  if (__builtin_expect(found != table.end(), 1))
+    return found->second;
+  // `resolve` may let other threads in, who may resolve the same.
+  Entry entry = resolveEntry(call);
+  return table.emplace(call.key, std::move(entry)).first->second;
+}
+
+void Dispatcher::launch(nb::handle args, nb::handle stream, uint32_t flags) {
+  CallArgs call;
+  // Producers with __dlpack__ want to know the stream beforehand.
+  if (!stream.is_none())
+    call.conversion.producerStream =
+        readStream(stream.ptr(), call.conversion, {MLAFIX_CUDA, 0});
+  Entry entry = find(args, flags, call);
+  void *where = stream.is_none()
+                    ? readStream(Py_None, call.conversion, call.device)
+                    : call.conversion.producerStream;
+  mlafix_status status;
+  if (call.device.type == MLAFIX_CPU && call.bytes >= releaseBytes) {
+    nb::gil_scoped_release released;
+    status = mlafix_launch(entry.kernel, call.args, call.count, call.device,
+                           where, flags & runtimeFlags);
+  } else {
+    status = mlafix_launch(entry.kernel, call.args, call.count, call.device,
+                           where, flags & runtimeFlags);
+  }
+  check(status);
+}
+
+Bound Dispatcher::bind(nb::handle args, uint32_t flags) {
+  CallArgs call;
+  Entry entry = find(args, flags, call);
+  mlafix_bound *bound = nullptr;
+  check(mlafix_bind(entry.kernel, call.args, call.count, call.device,
+                    flags & runtimeFlags, &bound));
+  return Bound(signature, entry.unit, bound, std::move(call), nb::borrow(args),
+               flags);
+}
+
+KernelInfo Dispatcher::prepare(nb::handle args) {
+  CallArgs call;
+  Entry entry = find(args, 0, call);
+  check(mlafix_unit_prepare(entry.unit.get(), call.device));
+  return {entry.unit, entry.kernel};
+}
+
+void Dispatcher::clear() { table.clear(); }
+
+namespace {
+
+int traverseDispatcher(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self))
+    Py_VISIT(nb::inst_ptr<Dispatcher>(self)->resolve.ptr());
+  return 0;
+}
+
+int clearDispatcher(PyObject *self) {
+  if (nb::inst_ready(self))
+    nb::inst_ptr<Dispatcher>(self)->resolve = nb::none();
+  return 0;
+}
+
+PyType_Slot dispatcherSlots[] = {
+    {Py_tp_traverse, reinterpret_cast<void *>(traverseDispatcher)},
+    {Py_tp_clear, reinterpret_cast<void *>(clearDispatcher)},
+    {0, nullptr}};
+
+} // namespace
+
+void mlafix::python::bindDispatcher(nb::module_ &module) {
+  nb::class_<Dispatcher>(
+      module, "Dispatcher",
+      "A kernel that is specialised by what it is called with.\n\n"
+      "signature: JSON text, as mlafix._compiler.signature gives it.\n"
+      "resolve(bindings, device_type, ordinal) -> Unit: called once for each "
+      "new combination of upper-case dims, dtypes and device.\n"
+      "views: {argument: permutation of its dims}, applied to what is passed.\n"
+      "specialize: lower-case dims to bind as well.",
+      nb::type_slots(dispatcherSlots))
+      .def(nb::init<const std::string &, nb::str, nb::object, nb::object,
+                    nb::object>(),
+           nb::arg("name"), nb::arg("signature"), nb::arg("resolve"),
+           nb::arg("views") = nb::none(), nb::arg("specialize") = nb::none())
+      .def("__call__", &Dispatcher::launch, nb::arg("args"),
+           nb::arg("stream").none() = nb::none(), nb::arg("flags") = 0,
+           "Check the arguments, a tuple, and launch on their device. Tensors: "
+           "numpy arrays, torch tensors, objects with __dlpack__; None leaves "
+           "an optional one out. CUDA: enqueued on `stream` (None: torch's "
+           "current stream where torch tensors are passed, else the legacy "
+           "default stream); nothing waits. CPU: done on return. Raises "
+           "ArgumentError, UnitError, DriverError, and what `resolve` raises; "
+           "then nothing was launched.")
+      .def("bind", &Dispatcher::bind, nb::arg("args"), nb::arg("flags") = 0,
+           "The same checks, once: a Bound to launch many times.")
+      .def("prepare", &Dispatcher::prepare, nb::arg("args"),
+           "Resolve and load what such a call would run, without launching.")
+      .def_prop_ro("num_specializations", &Dispatcher::numSpecializations)
+      .def("clear", &Dispatcher::clear,
+           "Forget what was resolved: the next calls ask again.");
+  module.attr("DEEP_CHECKS") = static_cast<int>(MLAFIX_LAUNCH_DEEP_CHECKS);
+  module.attr("NO_DEPENDENT") = static_cast<int>(MLAFIX_LAUNCH_NO_DEPENDENT);
+  module.attr("ASSUME_DISJOINT") =
+      static_cast<int>(MLAFIX_LAUNCH_ASSUME_DISJOINT);
+  module.attr("IGNORE_GRAD") = static_cast<int>(flagIgnoreGrad);
+}

@@ -1,0 +1,114 @@
+//===- NumpyTensor.cpp - numpy arrays as tensors --------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Errors.h"
+#include "Tensor.h"
+
+#include <cstring>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+namespace {
+
+/// What the capsule in an array's __array_struct__ points to (numpy's "array
+/// interface protocol", version 3).
+struct ArrayInterface {
+  int two;
+  int nd;
+  char typekind;
+  int itemsize;
+  int flags;
+  Py_intptr_t *shape;
+  Py_intptr_t *strides; // in bytes
+  void *data;
+  PyObject *descr;
+};
+
+constexpr int flagNotSwapped = 0x200;
+constexpr int flagWriteable = 0x400;
+
+PyObject *internedArrayStruct() {
+  static PyObject *name = PyUnicode_InternFromString("__array_struct__");
+  return name;
+}
+
+/// The dtype's spelling for messages: "float64", "bfloat16", ">f4".
+std::string dtypeText(PyObject *array) {
+  nb::object dtype = nb::steal(PyObject_GetAttrString(array, "dtype"));
+  if (!dtype.is_valid())
+    nb::raise_python_error();
+  return nb::str(dtype).c_str();
+}
+
+/// numpy has neither bf16 nor fp8: those are of ml_dtypes, which numpy only
+/// knows by name.
+int32_t extensionDType(PyObject *array) {
+  std::string name = dtypeText(array);
+  if (name == "bfloat16")
+    return MLAFIX_BF16;
+  if (name == "float8_e4m3fn")
+    return MLAFIX_F8E4M3FN;
+  return 0;
+}
+
+int32_t dtypeOf(PyObject *array, const ArrayInterface &info) {
+  switch (info.typekind) {
+  case 'f':
+    // Some versions of ml_dtypes give their types this kind.
+    if (info.itemsize == 4)
+      return MLAFIX_F32;
+    if (info.itemsize == 2)
+      return extensionDType(array) == MLAFIX_BF16 ? MLAFIX_BF16 : MLAFIX_F16;
+    return extensionDType(array);
+  case 'i':
+    return info.itemsize == 4   ? MLAFIX_I32
+           : info.itemsize == 8 ? MLAFIX_I64
+           : info.itemsize == 1 ? MLAFIX_I8
+                                : 0;
+  case 'u':
+    return info.itemsize == 1 ? MLAFIX_U8 : 0;
+  case 'b':
+    return MLAFIX_BOOL;
+  case 'V':
+    return extensionDType(array);
+  default:
+    return 0;
+  }
+}
+
+} // namespace
+
+void mlafix::python::readNumpy(PyObject *object, const ArgPlace &place,
+                               TensorView &view) {
+  nb::object capsule =
+      nb::steal(PyObject_GetAttr(object, internedArrayStruct()));
+  if (!capsule.is_valid())
+    nb::raise_python_error();
+  auto *info = static_cast<const ArrayInterface *>(
+      PyCapsule_GetPointer(capsule.ptr(), nullptr));
+  if (!info)
+    nb::raise_python_error();
+  view.dtype = dtypeOf(object, *info);
+  if (view.dtype == 0 || !(info->flags & flagNotSwapped))
+    place.fail("expected %s, got dtype %s", place.expected,
+               dtypeText(object).c_str());
+  if (info->nd > MLAFIX_MAX_DIMS)
+    place.fail("expected at most %d dims, got %d", MLAFIX_MAX_DIMS, info->nd);
+  view.ndim = static_cast<uint32_t>(info->nd);
+  view.device = {MLAFIX_CPU, 0};
+  view.data = info->data;
+  view.readOnly = !(info->flags & flagWriteable);
+  for (uint32_t i = 0; i < view.ndim; ++i) {
+    view.sizes[i] = info->shape[i];
+    view.strides[i] = info->strides[i] / info->itemsize;
+    if (info->strides[i] % info->itemsize != 0 && info->shape[i] > 1)
+      place.fail("expected strides that are multiples of the element's %d "
+                 "bytes, got %lld bytes in dim %u",
+                 info->itemsize, static_cast<long long>(info->strides[i]), i);
+  }
+}

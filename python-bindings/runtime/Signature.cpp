@@ -1,0 +1,187 @@
+//===- Signature.cpp - What a kernel takes, before it is specialised ------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Signature.h"
+#include "Errors.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+namespace {
+
+std::string text(nb::handle dict, const char *key) {
+  nb::object value = nb::borrow<nb::dict>(dict).attr("get")(key, nb::none());
+  return value.is_none() ? "" : nb::str(value).c_str();
+}
+
+int32_t dtypeOf(const std::string &name) {
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR)                           \
+  if (name == NAME)                                                            \
+    return VALUE;
+#include "mlafix/DTypes.def"
+  return 0;
+}
+
+int32_t scalarKind(const std::string &dtype) {
+  if (dtype == "index" || dtype == "i64")
+    return MLAFIX_ARG_I64;
+  if (dtype == "i32")
+    return MLAFIX_ARG_I32;
+  if (dtype == "f32")
+    return MLAFIX_ARG_F32;
+  if (dtype == "bool")
+    return MLAFIX_ARG_BOOL;
+  throwArgumentError("argument \"signature\": expected a scalar of dtype "
+                     "index, i64, i32, f32 or bool, got %s",
+                     dtype.c_str());
+}
+
+/// Reads one signature.
+class Parser {
+public:
+  Parser(Signature &signature, nb::object specialize)
+      : signature(signature), specialize(std::move(specialize)) {}
+
+  void addArg(nb::handle json) {
+    ArgSpec arg;
+    arg.name = text(json, "name");
+    std::string dtype = text(json, "dtype");
+    if (text(json, "kind") == "scalar") {
+      arg.kind = scalarKind(dtype);
+      arg.expected = arg.kind == MLAFIX_ARG_F32    ? "a number"
+                     : arg.kind == MLAFIX_ARG_BOOL ? "a bool"
+                                                   : "an integer";
+    } else {
+      addTensor(json, dtype, arg);
+    }
+    signature.args.push_back(std::move(arg));
+  }
+
+private:
+  void addTensor(nb::handle json, const std::string &dtype, ArgSpec &arg) {
+    arg.kind = MLAFIX_ARG_TENSOR;
+    std::string variable = text(json, "dtype_name");
+    if (!variable.empty())
+      arg.dtypeKey = key(variable, true);
+    else if ((arg.dtype = dtypeOf(dtype)) == 0)
+      throwArgumentError("argument \"signature\": expected a dtype of "
+                         "docs/UnitFormat.md for \"%s\", got \"%s\"",
+                         arg.name.c_str(), dtype.c_str());
+    arg.expected = "a tensor of dtype " + (variable.empty() ? dtype : variable);
+    arg.written = text(json, "access") != "read";
+    arg.optional = text(json, "optional") == "True";
+    for (nb::handle dim : nb::borrow<nb::dict>(json)["dims"]) {
+      std::string name = nb::str(dim).c_str();
+      bool bound = !name.empty() &&
+                   (std::isupper(static_cast<unsigned char>(name.front())) ||
+                    isListed(dim));
+      arg.dimKeys.push_back(bound ? key(name, false) : -1);
+      arg.dims.push_back(std::move(name));
+    }
+    if (arg.dims.size() > MLAFIX_MAX_DIMS)
+      throwArgumentError("argument \"signature\": expected at most %d dims for "
+                         "\"%s\", got %zu",
+                         MLAFIX_MAX_DIMS, arg.name.c_str(), arg.dims.size());
+  }
+
+  bool isListed(nb::handle dim) {
+    return !specialize.is_none() &&
+           PySequence_Contains(specialize.ptr(), dim.ptr()) == 1;
+  }
+
+  int32_t key(const std::string &name, bool isDType) {
+    auto &keys = signature.keys;
+    auto found = std::find_if(keys.begin(), keys.end(), [&](const KeyName &k) {
+      return k.name == name && k.isDType == isDType;
+    });
+    if (found != keys.end())
+      return static_cast<int32_t>(found - keys.begin());
+    if (keys.size() == maxKeys)
+      throwArgumentError("argument \"signature\": expected at most %d names to "
+                         "bind, got more",
+                         maxKeys);
+    keys.push_back({name, isDType});
+    return static_cast<int32_t>(keys.size() - 1);
+  }
+
+  Signature &signature;
+  nb::object specialize;
+};
+
+void applyView(Signature &signature, const std::string &name,
+               nb::handle permutation) {
+  for (ArgSpec &arg : signature.args) {
+    if (arg.name != name)
+      continue;
+    std::vector<bool> seen(arg.dims.size());
+    for (nb::handle dim : permutation) {
+      long index = PyLong_AsLong(dim.ptr());
+      if (index == -1 && PyErr_Occurred())
+        nb::raise_python_error();
+      if (index < 0 || index >= static_cast<long>(seen.size()) || seen[index])
+        break;
+      seen[index] = true;
+      arg.view.push_back(static_cast<uint8_t>(index));
+    }
+    if (arg.view.size() != arg.dims.size() ||
+        nb::len(permutation) != arg.dims.size())
+      throwArgumentError("argument \"views\": expected a permutation of %zu "
+                         "dims for \"%s\", got %s",
+                         arg.dims.size(), name.c_str(),
+                         nb::repr(permutation).c_str());
+    return;
+  }
+  throwArgumentError("argument \"views\": expected the names of arguments, got "
+                     "\"%s\"",
+                     name.c_str());
+}
+
+} // namespace
+
+Signature Signature::parse(const std::string &name, nb::str json,
+                           nb::object views, nb::object specialize) {
+  nb::object parsed = nb::module_::import_("json").attr("loads")(json);
+  if (!nb::isinstance<nb::dict>(parsed) || !nb::borrow<nb::dict>(parsed).contains("args"))
+    throwArgumentError("argument \"signature\": expected a JSON object with "
+                       "\"args\", got another text");
+  Signature signature;
+  signature.name = name;
+  Parser parser(signature, std::move(specialize));
+  for (nb::handle arg : parsed["args"])
+    parser.addArg(arg);
+  if (signature.args.size() > MLAFIX_MAX_ARGS)
+    throwArgumentError("argument \"signature\": expected at most %d arguments, "
+                       "got %zu",
+                       MLAFIX_MAX_ARGS, signature.args.size());
+  for (size_t i = 0; i < signature.args.size(); ++i)
+    if (!signature.args[i].optional)
+      signature.numRequired = i + 1;
+  if (!views.is_none())
+    for (auto [arg, permutation] : nb::cast<nb::dict>(views))
+      applyView(signature, nb::str(arg).c_str(), permutation);
+  return signature;
+}
+
+bool Key::operator==(const Key &other) const {
+  return count == other.count && std::memcmp(values.data(), other.values.data(),
+                                             count * sizeof(int64_t)) == 0;
+}
+
+size_t KeyHash::operator()(const Key &key) const {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (uint32_t i = 0; i < key.count; ++i) {
+    hash ^= static_cast<uint64_t>(key.values[i]);
+    hash *= 0x9e3779b97f4a7c15;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}

@@ -1,0 +1,72 @@
+//===- Signature.h - What a kernel takes, before it is specialised *- C++
+//-*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_SIGNATURE_H
+#define MLAFIX_PYTHON_SIGNATURE_H
+
+#include "mlafix/runtime.h"
+#include <array>
+#include <nanobind/nanobind.h>
+#include <string>
+#include <vector>
+
+namespace mlafix::python {
+
+/// One argument.
+struct ArgSpec {
+  std::string name;
+  int32_t kind;         ///< a mlafix_arg_kind
+  bool written = false; ///< tensors
+  bool optional = false;
+  int32_t dtype = 0;     ///< tensors: a mlafix_dtype, or 0 where a name stands
+  int32_t dtypeKey = -1; ///< tensors: the key that the dtype binds, or -1
+  std::vector<std::string> dims;
+  std::vector<int32_t> dimKeys; ///< a dim's key, or -1
+  /// Tensors: which dim of what is passed becomes dim i; empty: as passed.
+  std::vector<uint8_t> view;
+  std::string expected; ///< "a tensor of dtype T", "an integer", ...
+
+  bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
+};
+
+/// A name that is bound by the arguments: an upper-case dim, or a dtype.
+struct KeyName {
+  std::string name;
+  bool isDType;
+};
+
+enum { maxKeys = 16 };
+
+struct Signature {
+  std::string name; ///< the kernel's
+  std::vector<ArgSpec> args;
+  std::vector<KeyName> keys;
+  size_t numRequired = 0; ///< arguments past these may be left off a call
+
+  /// From the JSON text of a signature. `views` is {argument: permutation} or
+  /// None, `specialize` lists lower-case dims to bind as well. Throws
+  /// ArgumentError.
+  static Signature parse(const std::string &name, nanobind::str json,
+                         nanobind::object views, nanobind::object specialize);
+};
+
+/// The values of a signature's keys in one call, and the device.
+struct Key {
+  std::array<int64_t, maxKeys + 1> values;
+  uint32_t count;
+
+  bool operator==(const Key &other) const;
+};
+
+struct KeyHash {
+  size_t operator()(const Key &key) const;
+};
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_SIGNATURE_H

@@ -1,0 +1,223 @@
+//===- Tensor.cpp - Python objects as tensors -----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tensor.h"
+#include "Errors.h"
+
+#include <cstdio>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+namespace {
+
+enum class Kind { NotATensor, Numpy, Torch, TorchSubclass, Exchange, Producer };
+
+/// How to read the objects of a type.
+struct TypeEntry {
+  PyTypeObject *type; ///< owned, so that its address stays its own
+  Kind kind;
+  const dlpack::ExchangeApi *api;
+};
+
+/// Programs have a few tensor types; those past the last are looked at anew
+/// each time.
+constexpr size_t maxKnownTypes = 32;
+TypeEntry knownTypes[maxKnownTypes];
+size_t numKnownTypes = 0;
+
+bool hasAttr(PyObject *object, const char *name) {
+  return PyObject_HasAttrString(object, name) == 1;
+}
+
+/// The table of C functions on a type, or null.
+const dlpack::ExchangeApi *findExchangeApi(PyTypeObject *type) {
+  auto *holder = reinterpret_cast<PyObject *>(type);
+  nb::object capsule =
+      nb::steal(PyObject_GetAttrString(holder, "__dlpack_c_exchange_api__"));
+  if (!capsule.is_valid()) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api"))
+    return nullptr;
+  auto *api = static_cast<const dlpack::ExchangeApi *>(
+      PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  while (api && api->version.major > dlpack::majorVersion)
+    api = api->previous;
+  return api && api->version.major == dlpack::majorVersion && api->view &&
+                 api->currentStream
+             ? api
+             : nullptr;
+}
+
+/// 0: not of that class, 1: a subclass, 2: that class itself.
+int relation(PyTypeObject *type, const char *module, const char *name) {
+  PyObject *loaded = importedModule(module);
+  if (!loaded)
+    return 0;
+  nb::object wanted = nb::steal(PyObject_GetAttrString(loaded, name));
+  if (!wanted.is_valid()) {
+    PyErr_Clear();
+    return 0;
+  }
+  if (!PyType_Check(wanted.ptr()))
+    return 0;
+  auto *base = reinterpret_cast<PyTypeObject *>(wanted.ptr());
+  return type == base ? 2 : PyType_IsSubtype(type, base) ? 1 : 0;
+}
+
+TypeEntry classify(PyTypeObject *type) {
+  auto *holder = reinterpret_cast<PyObject *>(type);
+  const dlpack::ExchangeApi *api = findExchangeApi(type);
+  if (int torch = relation(type, "torch", "Tensor")) {
+    // Parameters are tensors under another name; other subclasses may redefine
+    // what a tensor is.
+    bool plain = torch == 2 || relation(type, "torch.nn", "Parameter") == 2;
+    return {type, plain ? Kind::Torch : Kind::TorchSubclass,
+            plain ? api : nullptr};
+  }
+  if (relation(type, "numpy", "ndarray") == 2 ||
+      relation(type, "numpy", "memmap") == 2)
+    return {type, Kind::Numpy, nullptr};
+  if (api)
+    return {type, Kind::Exchange, api};
+  if (hasAttr(holder, "__dlpack__") && hasAttr(holder, "__dlpack_device__"))
+    return {type, Kind::Producer, nullptr};
+  return {type, Kind::NotATensor, nullptr};
+}
+
+TypeEntry lookUp(PyTypeObject *type) {
+  for (size_t i = 0; i < numKnownTypes; ++i)
+    if (knownTypes[i].type == type)
+      return knownTypes[i];
+  TypeEntry entry = classify(type);
+  // What is no tensor type now may become one when its module is imported.
+  if (entry.kind != Kind::NotATensor && numKnownTypes < maxKnownTypes) {
+    Py_INCREF(type);
+    knownTypes[numKnownTypes++] = entry;
+  }
+  return entry;
+}
+
+int32_t dtypeOf(dlpack::DataType type) {
+  if (type.lanes != 1)
+    return 0;
+  auto is = [&](uint8_t code, int bits) {
+    return type.code == code && type.bits == bits;
+  };
+  if (is(dlpack::codeBFloat, 16))
+    return MLAFIX_BF16;
+  if (is(dlpack::codeFloat, 16))
+    return MLAFIX_F16;
+  if (is(dlpack::codeFloat, 32))
+    return MLAFIX_F32;
+  if (is(dlpack::codeFloat8E4M3FN, 8))
+    return MLAFIX_F8E4M3FN;
+  if (is(dlpack::codeInt, 32))
+    return MLAFIX_I32;
+  if (is(dlpack::codeInt, 64))
+    return MLAFIX_I64;
+  if (is(dlpack::codeInt, 8))
+    return MLAFIX_I8;
+  if (is(dlpack::codeUInt, 8))
+    return MLAFIX_U8;
+  if (is(dlpack::codeBool, 8))
+    return MLAFIX_BOOL;
+  return 0;
+}
+
+const char *codeName(uint8_t code) {
+  static const char *const names[] = {"int",    "uint",    "float", "handle",
+                                      "bfloat", "complex", "bool"};
+  return code < sizeof(names) / sizeof(*names) ? names[code] : "float of code ";
+}
+
+} // namespace
+
+void ArgPlace::fail(const char *format, ...) const {
+  char text[1024];
+  va_list args;
+  va_start(args, format);
+  std::vsnprintf(text, sizeof(text), format, args);
+  va_end(args);
+  throwArgumentError("kernel \"%s\": argument \"%s\": %s", kernel, name, text);
+}
+
+PyObject *mlafix::python::importedModule(const char *name) {
+  return PyDict_GetItemString(PyImport_GetModuleDict(), name);
+}
+
+void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
+                                const ArgPlace &place, TensorView &view) {
+  view.dtype = dtypeOf(tensor.dtype);
+  if (view.dtype == 0) {
+    if (tensor.dtype.code > dlpack::codeBool)
+      place.fail("expected %s, got a dtype of DLPack code %d, %d bits",
+                 place.expected, tensor.dtype.code, tensor.dtype.bits);
+    place.fail("expected %s, got dtype %s%d", place.expected,
+               codeName(tensor.dtype.code), tensor.dtype.bits);
+  }
+  switch (tensor.device.type) {
+  case dlpack::deviceCpu:
+  case dlpack::deviceCudaHost:
+    view.device = {MLAFIX_CPU, 0};
+    break;
+  case dlpack::deviceCuda:
+  case dlpack::deviceCudaManaged:
+    view.device = {MLAFIX_CUDA, tensor.device.id};
+    break;
+  default:
+    place.fail("expected a tensor on a CPU or CUDA device, got one on a device "
+               "of DLPack type %d",
+               tensor.device.type);
+  }
+  if (tensor.ndim < 0 || tensor.ndim > MLAFIX_MAX_DIMS)
+    place.fail("expected at most %d dims, got %d", MLAFIX_MAX_DIMS,
+               tensor.ndim);
+  view.ndim = static_cast<uint32_t>(tensor.ndim);
+  int64_t contiguous = 1;
+  for (uint32_t i = view.ndim; i-- > 0;) {
+    view.sizes[i] = tensor.shape[i];
+    view.strides[i] = tensor.strides ? tensor.strides[i] : contiguous;
+    if (!tensor.strides)
+      contiguous *= tensor.shape[i];
+  }
+  view.data = tensor.data ? static_cast<char *>(tensor.data) + tensor.byteOffset
+                          : nullptr;
+  view.readOnly = false;
+}
+
+void mlafix::python::readTensor(PyObject *object, const ArgPlace &place,
+                                Conversion &conversion, TensorView &view) {
+  TypeEntry entry = lookUp(Py_TYPE(object));
+  switch (entry.kind) {
+  case Kind::Numpy:
+    return readNumpy(object, place, view);
+  case Kind::Torch:
+  case Kind::TorchSubclass:
+    return readTorch(object, entry.api, place, conversion, view);
+  case Kind::Exchange: {
+    dlpack::Tensor tensor;
+    if (entry.api->view(object, &tensor) != 0) {
+      nb::python_error error;
+      place.fail("expected %s, got %s, which says: %s", place.expected,
+                 Py_TYPE(object)->tp_name, nb::str(error.value()).c_str());
+    }
+    readDLPack(tensor, place, view);
+    if (view.device.type == MLAFIX_CUDA && !conversion.streamApi)
+      conversion.streamApi = entry.api;
+    return;
+  }
+  case Kind::Producer:
+    return readProducer(object, place, conversion, view);
+  case Kind::NotATensor:
+    place.fail("expected %s (a numpy array, a torch tensor, or another object "
+               "with __dlpack__), got %s",
+               place.expected, Py_TYPE(object)->tp_name);
+  }
+}

@@ -1,0 +1,85 @@
+//===- Tensor.h - Python objects as tensors ---------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Three ways from an object to a tensor, by its type: numpy arrays, torch
+// tensors, and whatever else has __dlpack__.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_TENSOR_H
+#define MLAFIX_PYTHON_TENSOR_H
+
+#include "DLPack.h"
+#include "mlafix/runtime.h"
+#include <cstdarg>
+#include <nanobind/nanobind.h>
+#include <string>
+#include <vector>
+
+namespace mlafix::python {
+
+/// A tensor argument as it came. Left uninitialised on purpose: an array of
+/// them lives on the stack of every call.
+struct TensorView {
+  void *data;
+  int32_t dtype; ///< a mlafix_dtype
+  uint32_t ndim;
+  mlafix_device device;
+  bool readOnly;
+  int64_t sizes[MLAFIX_MAX_DIMS];
+  int64_t strides[MLAFIX_MAX_DIMS];
+};
+
+/// Where an argument stands, for messages.
+struct ArgPlace {
+  const char *kernel;
+  const char *name;
+  const char *expected; ///< "a tensor of dtype T", ...
+
+  /// ArgumentError: kernel "k": argument "a": …
+  [[noreturn]] void fail(const char *format, ...) const
+      __attribute__((format(printf, 2, 3)));
+};
+
+/// What the conversions of one call share.
+struct Conversion {
+  /// True: accept tensors that require grad (the caller is below autograd).
+  bool ignoreGrad = false;
+  /// The stream that producers with __dlpack__ order their work before; none:
+  /// the legacy default stream.
+  void *producerStream = nullptr;
+  /// The first framework with a current stream among the CUDA arguments.
+  const dlpack::ExchangeApi *streamApi = nullptr;
+  /// A torch tensor on a CUDA device came, and torch has no exchange API.
+  bool torchStream = false;
+  /// What must live until the launch is made: capsules.
+  std::vector<nanobind::object> keepAlive;
+};
+
+/// Fills in `view`. Throws ArgumentError for anything that is no tensor which
+/// a kernel could take.
+void readTensor(PyObject *object, const ArgPlace &place, Conversion &conversion,
+                TensorView &view);
+
+// What readTensor chooses among; each in a file of its own.
+void readNumpy(PyObject *object, const ArgPlace &place, TensorView &view);
+void readTorch(PyObject *object, const dlpack::ExchangeApi *api,
+               const ArgPlace &place, Conversion &conversion, TensorView &view);
+void readProducer(PyObject *object, const ArgPlace &place,
+                  Conversion &conversion, TensorView &view);
+void readDLPack(const dlpack::Tensor &tensor, const ArgPlace &place,
+                TensorView &view);
+
+/// torch's current stream on a CUDA device, asked of torch itself.
+void *currentTorchStream(int32_t ordinal);
+
+/// The module if it has been imported already, else null; borrowed.
+PyObject *importedModule(const char *name);
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_TENSOR_H

@@ -1,0 +1,188 @@
+//===- TorchTensor.cpp - torch tensors as tensors -------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// By torch's table of C functions where it has one, else by attributes. Both
+// end in the same refusals: a tensor whose memory is not what it stands for
+// (sparse, meta, a lazy negation, a subclass of its own making) is an error,
+// and so is one that autograd would have to follow.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Errors.h"
+#include "Tensor.h"
+
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+namespace {
+
+/// Attribute names, made once.
+struct Names {
+  PyObject *requiresGrad = PyUnicode_InternFromString("requires_grad");
+  PyObject *isNeg = PyUnicode_InternFromString("is_neg");
+};
+const Names &names() {
+  static Names made;
+  return made;
+}
+
+std::string textOf(nb::handle object, const char *attribute) {
+  nb::object value = nb::steal(PyObject_GetAttrString(object.ptr(), attribute));
+  if (!value.is_valid()) {
+    PyErr_Clear();
+    return "unknown";
+  }
+  return nb::str(value).c_str();
+}
+
+bool truth(PyObject *value) {
+  nb::object owned = nb::steal(value);
+  if (!owned.is_valid())
+    nb::raise_python_error();
+  return owned.ptr() == Py_True;
+}
+
+bool gradEnabled() {
+  nb::object torch = nb::borrow(importedModule("torch"));
+  return truth(torch.attr("is_grad_enabled")().release().ptr());
+}
+
+/// A lazily negated view, such as the imaginary part of a conjugate: its memory
+/// holds the other sign. Those are made of complex numbers, so no dim of theirs
+/// that is stepped over has stride 1; that spares most tensors the question.
+bool mayBeNegated(const TensorView &view) {
+  if (view.dtype != MLAFIX_F32 && view.dtype != MLAFIX_F16)
+    return false;
+  for (uint32_t i = 0; i < view.ndim; ++i)
+    if (view.strides[i] == 1 && view.sizes[i] > 1)
+      return false;
+  return true;
+}
+
+void refuseUnusable(PyObject *object, const ArgPlace &place,
+                    const Conversion &conversion, const TensorView &view) {
+  if (!conversion.ignoreGrad &&
+      truth(PyObject_GetAttr(object, names().requiresGrad)) && gradEnabled())
+    place.fail("expected a tensor that autograd does not follow, got one that "
+               "requires grad (detach it, or call under torch.no_grad())");
+  if (mayBeNegated(view) &&
+      truth(PyObject_CallMethodNoArgs(object, names().isNeg)))
+    place.fail("expected a tensor whose memory holds its values, got a lazily "
+               "negated view (call resolve_neg())");
+}
+
+/// Says why torch would not describe the tensor; returns if it gives no reason.
+void explain(PyObject *object, const ArgPlace &place) {
+  std::string layout = textOf(object, "layout");
+  if (layout != "torch.strided")
+    place.fail("expected a strided tensor, got one of layout %s",
+               layout.c_str());
+  std::string device = textOf(object, "device");
+  if (device.compare(0, 3, "cpu") != 0 && device.compare(0, 4, "cuda") != 0)
+    place.fail("expected a tensor on a CPU or CUDA device, got one on %s",
+               device.c_str());
+}
+
+struct DTypeName {
+  const char *name;
+  int32_t dtype;
+};
+constexpr DTypeName dtypeNames[] = {
+    {"bfloat16", MLAFIX_BF16}, {"float16", MLAFIX_F16},
+    {"float32", MLAFIX_F32},   {"float8_e4m3fn", MLAFIX_F8E4M3FN},
+    {"int32", MLAFIX_I32},     {"int64", MLAFIX_I64},
+    {"int8", MLAFIX_I8},       {"uint8", MLAFIX_U8},
+    {"bool", MLAFIX_BOOL},
+};
+
+/// "torch.bfloat16" to MLAFIX_BF16; 0 if there is no such dtype here.
+int32_t dtypeOf(const std::string &text) {
+  for (const DTypeName &entry : dtypeNames)
+    if (text == std::string("torch.") + entry.name)
+      return entry.dtype;
+  return 0;
+}
+
+/// Subclasses that redefine what operations do hold no memory of their own, or
+/// not what they stand for.
+void refuseRedefined(PyObject *object, const ArgPlace &place) {
+  nb::object torch = nb::borrow(importedModule("torch"));
+  nb::object type = nb::borrow(reinterpret_cast<PyObject *>(Py_TYPE(object)));
+  nb::object own = nb::getattr(type, "__torch_dispatch__", nb::none());
+  nb::object plain =
+      nb::getattr(torch.attr("Tensor"), "__torch_dispatch__", nb::none());
+  if (!own.is(plain))
+    place.fail("expected a plain torch tensor, got %s, which redefines torch's "
+               "operations",
+               Py_TYPE(object)->tp_name);
+}
+
+void readByAttributes(PyObject *object, const ArgPlace &place,
+                      TensorView &view) {
+  refuseRedefined(object, place);
+  explain(object, place);
+  nb::handle tensor(object);
+  std::string dtype = textOf(tensor, "dtype");
+  view.dtype = dtypeOf(dtype);
+  if (view.dtype == 0)
+    place.fail("expected %s, got dtype %s", place.expected, dtype.c_str());
+  nb::object device = tensor.attr("device");
+  bool onCpu = nb::cast<std::string>(device.attr("type")) == "cpu";
+  view.device = onCpu ? mlafix_device{MLAFIX_CPU, 0}
+                      : mlafix_device{MLAFIX_CUDA,
+                                      nb::cast<int32_t>(device.attr("index"))};
+  nb::tuple sizes(tensor.attr("shape")), strides(tensor.attr("stride")());
+  if (sizes.size() > MLAFIX_MAX_DIMS)
+    place.fail("expected at most %d dims, got %zu", MLAFIX_MAX_DIMS,
+               sizes.size());
+  view.ndim = static_cast<uint32_t>(sizes.size());
+  for (uint32_t i = 0; i < view.ndim; ++i) {
+    view.sizes[i] = nb::cast<int64_t>(sizes[i]);
+    view.strides[i] = nb::cast<int64_t>(strides[i]);
+  }
+  view.data =
+      reinterpret_cast<void *>(nb::cast<uintptr_t>(tensor.attr("data_ptr")()));
+  view.readOnly = false;
+}
+
+} // namespace
+
+void mlafix::python::readTorch(PyObject *object, const dlpack::ExchangeApi *api,
+                               const ArgPlace &place, Conversion &conversion,
+                               TensorView &view) {
+  if (api) {
+    dlpack::Tensor tensor;
+    if (api->view(object, &tensor) != 0) {
+      // torch's own words hold a C++ stack trace.
+      PyErr_Clear();
+      explain(object, place);
+      place.fail(
+          "expected %s, got a torch tensor of dtype %s that has no plain "
+          "memory of its own",
+          place.expected, textOf(object, "dtype").c_str());
+    }
+    readDLPack(tensor, place, view);
+  } else {
+    readByAttributes(object, place, view);
+  }
+  refuseUnusable(object, place, conversion, view);
+  if (view.device.type != MLAFIX_CUDA)
+    return;
+  if (api && !conversion.streamApi)
+    conversion.streamApi = api;
+  else if (!api)
+    conversion.torchStream = true;
+}
+
+void *mlafix::python::currentTorchStream(int32_t ordinal) {
+  nb::object torch = nb::borrow(importedModule("torch"));
+  nb::object handle =
+      torch.attr("_C").attr("_cuda_getCurrentRawStream")(ordinal);
+  return reinterpret_cast<void *>(nb::cast<uintptr_t>(handle));
+}

@@ -1,0 +1,86 @@
+"""100000 calls, right and wrong, leave nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import mlafix
+from mlafix import _runtime
+
+MakeDispatcher = Callable[..., _runtime.Dispatcher]
+H, D = 4, 64
+CALLS = 100_000
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+def arguments(kind: str) -> tuple:
+    def make(*shape: int) -> object:
+        return torch.ones(shape) if kind == "torch" else np.ones(shape, np.float32)
+
+    return (make(1, H, D), make(H, 1), make(1, H, D), make(H, 1), make(1, H, D), make(H, 1), 1)
+
+
+def assert_leaves_nothing(work: Callable[[], None], calls: int) -> None:
+    for _ in range(calls // 10):  # tables, caches, pools
+        work()
+    gc.collect()
+    before = resident_bytes()
+    tracemalloc.start()
+    try:
+        first = tracemalloc.get_traced_memory()[0]
+        for _ in range(1000):
+            work()
+        gc.collect()
+        traced = tracemalloc.get_traced_memory()[0] - first
+    finally:
+        tracemalloc.stop()
+    before = resident_bytes()
+    for _ in range(calls):
+        work()
+    gc.collect()
+    assert traced < 16 << 10, f"expected no Python memory kept, got {traced} bytes in 1000 calls"
+    grown = resident_bytes() - before
+    assert grown < calls * 8, f"expected less than 8 bytes a call kept, got {grown} in {calls} calls"
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_calls(merge_dispatcher: MakeDispatcher, kind: str) -> None:
+    dispatch, args = merge_dispatcher(), arguments(kind)
+    assert_leaves_nothing(lambda: dispatch(args), CALLS)
+
+
+def test_bound_calls(merge_dispatcher: MakeDispatcher) -> None:
+    bound = merge_dispatcher().bind(arguments("torch"))
+    assert_leaves_nothing(lambda: bound(), CALLS)
+
+
+def test_binding(merge_dispatcher: MakeDispatcher) -> None:
+    dispatch, args = merge_dispatcher(), arguments("torch")
+
+    def bind() -> None:
+        dispatch.bind(args).set_pointers(args)
+
+    assert_leaves_nothing(bind, CALLS)
+
+
+@pytest.mark.parametrize("index, value", [(2, np.ones((1, H, D))), (2, torch.ones(1, H, D, device="meta")), (6, 7)])
+def test_wrong_calls(merge_dispatcher: MakeDispatcher, index: int, value: object) -> None:
+    dispatch, args = merge_dispatcher(), arguments("torch")
+    wrong = (*args[:index], value, *args[index + 1 :])
+
+    def call() -> None:
+        with pytest.raises(mlafix.ArgumentError):
+            dispatch(wrong)
+
+    assert_leaves_nothing(call, CALLS // 10)
