@@ -34,6 +34,10 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     specialize.bindings.push_back(name + "=" + value);
   pm.addPass(createSpecializePass(specialize));
   pm.addPass(createCanonicalizerPass());
+  UnrollLoopsPassOptions unroll;
+  unroll.target = options.target;
+  pm.addNestedPass<KernelOp>(createUnrollLoopsPass(unroll));
+  pm.addPass(createCanonicalizerPass());
   pm.addNestedPass<KernelOp>(createSkipCopiesPass());
   pm.addNestedPass<KernelOp>(createLowerStatesPass());
   pm.addPass(createCanonicalizerPass());

@@ -21,6 +21,16 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let options = [ListOption<"bindings", "bindings", "std::string", "NAME=VALUE, for each compile-time name">];
 }
 
+def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
+  let summary = "unroll the loops over rows, so that several rows are in flight";
+  let description = [{
+    On a GPU, a loop of at most 8 known iterations that reads rows is unrolled altogether, a longer one or one of unknown length four times. The merges of a
+    running state then flatten into one (canonicalise), which needs one common maximum instead of four. A CPU reads ahead by itself.
+  }];
+  let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
   let summary = "leave alone the rows that would be stored as they were";
   let description = [{

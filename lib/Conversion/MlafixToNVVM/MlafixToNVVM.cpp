@@ -123,6 +123,46 @@ static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
 // Functions
 //===----------------------------------------------------------------------===//
 
+/// 32-bit registers that the rows take which a thread has in flight at once:
+/// those that one block loads, and those that a loop carries.
+static int64_t countRowRegisters(KernelOp kernel) {
+  auto registers = [](Type type) -> int64_t {
+    auto vector = dyn_cast<VectorType>(type);
+    return vector ? llvm::divideCeil(vector.getNumElements() *
+                                         vector.getElementTypeBitWidth(),
+                                     32)
+                  : 0;
+  };
+  int64_t most = 0;
+  kernel.getBody().walk([&](Block *block) {
+    int64_t count = 0;
+    for (Type type : block->getArgumentTypes())
+      count += registers(type);
+    for (Operation &op : *block)
+      if (isa<vector::LoadOp, vector::MaskedLoadOp>(op))
+        count += registers(op.getResult(0).getType());
+    most = std::max(most, count);
+  });
+  return most;
+}
+
+/// How many blocks a multiprocessor is to hold at once; 0: as many as there
+/// happen to fit. A kernel that holds one pack of each row is all latency: as
+/// many warps as there are registers for hide it, and assemblers differ in how
+/// few registers they find by themselves.
+static int64_t getResidentBlocks(KernelOp kernel) {
+  constexpr int64_t kRegisters = 65536;   // of a multiprocessor, since sm_60
+  constexpr int64_t kOtherRegisters = 24; // of a thread: addresses, weights
+  LayoutAttr layout = kernel.getLayoutAttr();
+  if (layout.getPacks() != 1 || layout.getPack() == 1)
+    return 0;
+  int64_t perThread =
+      llvm::alignTo(kOtherRegisters + countRowRegisters(kernel), 8);
+  int64_t threads = std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
+                             kRegisters / perThread);
+  return threads / layout.getThreads();
+}
+
 namespace {
 class MlafixToNVVMPass
     : public mlafix::impl::MlafixToNVVMPassBase<MlafixToNVVMPass> {
@@ -157,15 +197,9 @@ private:
         NVVM::NVVMDialect::getReqntidAttrName(),
         b.getDenseI32ArrayAttr(
             {static_cast<int32_t>(kernel.getLayoutAttr().getThreads()), 1, 1}));
-    // A kernel that holds one pack of each row is all latency: as many warps as
-    // a multiprocessor takes hide it, and assemblers differ in whether they
-    // find the 32 registers a thread that this leaves by themselves.
-    LayoutAttr layout = kernel.getLayoutAttr();
-    if (layout.getPacks() == 1 && layout.getPack() > 1)
-      function->setAttr(
-          NVVM::NVVMDialect::getMinctasmAttrName(),
-          b.getI32IntegerAttr(getThreadsPerMultiprocessor(getTarget(kernel)) /
-                              layout.getThreads()));
+    if (int64_t blocks = getResidentBlocks(kernel))
+      function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                        b.getI32IntegerAttr(blocks));
     function->setAttr(kVariantAttr, variant);
     Block *entry = function.addEntryBlock(b);
     if (failed(lowerBody(kernel, function, params, entry->getArguments(),

@@ -1,0 +1,61 @@
+//===- UnrollLoops.cpp - more loads in flight -----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Utils/Utils.h"
+
+namespace mlafix {
+#define GEN_PASS_DEF_UNROLLLOOPSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Whether the loop itself, not one inside it, reads rows.
+static bool readsRows(scf::ForOp loop) {
+  return llvm::any_of(*loop.getBody(), [](Operation &op) {
+    auto load = dyn_cast<LoadOp>(&op);
+    return isa<LoadStateOp>(&op) || (load && isRowTile(load.getType()));
+  });
+}
+
+namespace {
+class UnrollLoopsPass
+    : public mlafix::impl::UnrollLoopsPassBase<UnrollLoopsPass> {
+public:
+  using UnrollLoopsPassBase::UnrollLoopsPassBase;
+
+  void runOnOperation() override {
+    if (!isGPU(target))
+      return;
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      if (readsRows(loop))
+        loops.push_back(loop);
+    });
+    for (scf::ForOp loop : loops) {
+      std::optional<APInt> trips = loop.getStaticTripCount();
+      if (trips && trips->ule(kMaxFull)) {
+        if (failed(loopUnrollFull(loop)))
+          return signalPassFailure();
+      } else if (failed(loopUnrollByFactor(loop, kFactor))) {
+        return signalPassFailure();
+      }
+    }
+  }
+
+private:
+  /// Loops of at most so many rows disappear.
+  static constexpr uint64_t kMaxFull = 8;
+  /// Rows in flight of a longer loop, or of one whose length is not known.
+  static constexpr uint64_t kFactor = 4;
+};
+} // namespace
