@@ -17,6 +17,7 @@
 // CPU: scf.for
 // CPU: mlafix.load_state
 // CPU-NOT: mlafix.load_state
+// CPU-LABEL: @unknown
 mlafix.kernel @short(
     %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
     %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
