@@ -5,6 +5,7 @@ Everything public is re-exported here; nothing is defined here.
 
 from ._runtime import Unit, __version__
 from .errors import ArgumentError, CompileError, DriverError, Error, UnitError
+from ._warmup import warmup
 
 __all__ = [
     "ArgumentError",
@@ -14,4 +15,5 @@ __all__ = [
     "Unit",
     "UnitError",
     "__version__",
+    "warmup",
 ]

@@ -7,7 +7,8 @@ MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlaf
 MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
 MLAFIX_PREBUILT        folders (separated by ":") of units compiled ahead, laid out as the cache is; only read
 MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
-MLAFIX_PTXAS           the ptxas that assembles (read by the compiler too)
+MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and says where it looks otherwise
+MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise
 =====================  ==========================================================================================
 """
 
@@ -48,6 +49,11 @@ def prebuilt_dirs() -> list[Path]:
 def strict() -> bool:
     """Whether compiling on first use is forbidden."""
     return _flag("MLAFIX_STRICT", False)
+
+
+def assemblers() -> tuple[str, str]:
+    """What the user names to assemble with: ptxas, nvJitLink; "" where nothing is named."""
+    return ptxas(), os.environ.get("MLAFIX_NVJITLINK", "")
 
 
 def ptxas() -> str:

@@ -1,0 +1,54 @@
+"""Names of compiled kernels on disk: what decides the code of a variant, as a digest.
+
+Needs nothing but the standard library, so that the build can run it as a program before the package is whole:
+
+    python _keys.py KERNEL SOURCE BINDINGS TARGET     prints the file name, for example merge.0123456789abcdef.mlafix
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping
+
+# Of the way a name is made; a change makes every name anew.
+_FORMAT = 1
+
+
+def _digest(*parts: str) -> str:
+    """16 hexadecimal digits of SHA-256 over the parts, whose bounds count."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        hasher.update(len(data).to_bytes(8, "little"))
+        hasher.update(data)
+    return hasher.hexdigest()[:16]
+
+
+def variant_file(kernel: str, source: str, bindings: Mapping[str, str], target: str) -> str:
+    """File name of a unit that holds one variant of a kernel.
+
+    Args:
+        kernel: its name in the source.
+        source: the text that is compiled.
+        bindings: what it is specialised to: {"D": "128", "T": "bf16"}.
+        target: "sm_90", "x86-64-v3".
+    """
+    bound = [f"{name}={bindings[name]}" for name in sorted(bindings)]
+    return f"{kernel}.{_digest(str(_FORMAT), kernel, source, *bound, target)}.mlafix"
+
+
+def compiler_folder(*facts: str) -> str:
+    """Folder name for all that one compiler makes: its version, its file, its assembler, in any wording."""
+    return _digest(str(_FORMAT), *facts)
+
+
+def _main(kernel: str, source_path: str, bindings: str, target: str) -> None:
+    with open(source_path, encoding="utf-8") as file:
+        source = file.read()
+    bound = dict(item.split("=", 1) for item in bindings.split(",") if item)
+    print(variant_file(kernel, source, bound, target))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

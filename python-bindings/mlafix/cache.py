@@ -1,0 +1,267 @@
+"""Where compiled kernels come from: memory, units compiled ahead, the cache on disk, the compiler. In that order.
+
+A variant is a kernel's source specialised by bindings (``{"H": "128", "D": "128", "T": "bf16"}``) for one target. On
+disk it is one unit file, named by a digest of exactly that; the cache keeps a folder for each compiler, so that another
+version, or another assembler, starts afresh. Files appear by renaming, and one process compiles while the others that
+want the same variant wait for it. A file that does not load is compiled anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import importlib
+import importlib.util
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import _env, _keys, _runtime
+from .errors import CompileError, UnitError
+
+_log = logging.getLogger("mlafix")
+_PACKAGE_UNITS = Path(__file__).parent / "units"
+# Compute capabilities with chips of their own, as the compiler names them; for devices that nothing was compiled for.
+_GPU_TARGETS = (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
+
+_memory: dict[str, _runtime.Unit] = {}
+_locks: dict[str, threading.Lock] = {}
+_guard = threading.Lock()
+
+
+def target_of(device_type: int, ordinal: int = 0) -> str:
+    """The target that a device runs best.
+
+    Args:
+        device_type: DLPack's: 1 for the CPU, 2 for CUDA.
+        ordinal: the CUDA device's.
+
+    Raises:
+        DriverError: no CUDA driver, or no such device.
+    """
+    return _target_of(device_type, ordinal, os.environ.get("MLAFIX_CPU_TARGET"))
+
+
+@functools.lru_cache(maxsize=None)
+def _target_of(device_type: int, ordinal: int, _asked: str | None) -> str:
+    return _runtime.device_target("cpu" if device_type == 1 else f"cuda:{ordinal}")
+
+
+def clear_memory() -> None:
+    """Forget the units held in memory. (Those that kernels have resolved already stay with them.)"""
+    with _guard:
+        _memory.clear()
+
+
+class Variants:
+    """The compiled variants of one kernel.
+
+    Args:
+        kernel: its name in the source.
+        source: the text in MLIR's syntax, or a function that makes it.
+        file: what stands for the source in messages.
+    """
+
+    def __init__(self, kernel: str, source: str | Callable[[], str], file: str = "") -> None:
+        self.kernel = kernel
+        self.file = file or f"<{kernel}>"
+        self._source = source
+
+    @property
+    def source(self) -> str:
+        """The text that is compiled."""
+        if not isinstance(self._source, str):
+            self._source = self._source()
+        return self._source
+
+    def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
+        """What a Dispatcher asks for: the variant for a device. Raises as :meth:`load` does, and DriverError."""
+        return self.load(bindings, target_of(device_type, ordinal))
+
+    def load(self, bindings: Mapping[str, object], target: str) -> _runtime.Unit:
+        """The unit of one variant, compiled if there is none yet.
+
+        Args:
+            bindings: a value for each upper-case name: {"H": 128, "D": 128, "T": "bf16"}.
+            target: "sm_90", "x86-64-v3".
+
+        Raises:
+            CompileError: the kernel does not compile so.
+            UnitError: there is none, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler.
+        """
+        bound = {name: str(value) for name, value in bindings.items()}
+        name = _keys.variant_file(self.kernel, self.source, bound, target)
+        unit = _memory.get(name)
+        if unit is not None:
+            return unit
+        with _guard:
+            lock = _locks.setdefault(name, threading.Lock())
+        with lock:
+            unit = _memory.get(name)
+            if unit is None:
+                unit = _find_prebuilt(name) or self._cached(name, bound, target)
+                _memory[name] = unit
+        return unit
+
+    def _cached(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
+        folder = _compiler_cache()
+        path = folder / name if folder else None
+        unit = _read(path) if path else None
+        if unit is not None:
+            return unit
+        if _env.strict() or _compiler_file() is None:
+            return self._without_compiler(bindings, target)
+        with _only_process(path) as shared:
+            # Another process may have compiled it while this one waited.
+            unit = _read(path) if path and shared else None
+            if unit is not None:
+                return unit
+            data = self._compile(bindings, target)
+            unit = _runtime.Unit.from_bytes(data)
+            if path and shared:
+                _write(path, data)
+            return unit
+
+    def _compile(self, bindings: dict[str, str], target: str) -> bytes:
+        _log.info("compiling %s %s for %s", self.kernel, bindings, target)
+        data = compiler().compile(
+            self.source,
+            self.file,
+            kernel=self.kernel,
+            specializations=[bindings],
+            targets=[target],
+            emit="unit",
+            ptxas=_env.ptxas(),
+        )
+        return bytes(data)
+
+    def _without_compiler(self, bindings: dict[str, str], target: str) -> _runtime.Unit:
+        """What was compiled for an older chip of the kind, or an error that says what there could have been."""
+        for other in _older_targets(target):
+            unit = _find_prebuilt(_keys.variant_file(self.kernel, self.source, bindings, other))
+            if unit is not None:
+                return unit
+        wanted = ", ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
+        reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else "this installation has no compiler"
+        places = [str(folder) for folder in (*_prebuilt_folders(), _compiler_cache()) if folder]
+        raise UnitError(
+            f'kernel "{self.kernel}": expected a compiled variant for {wanted} on {target} in '
+            f"{' or '.join(places) or 'some folder'}, got none, and {reason}"
+        )
+
+
+def compiler() -> Any:
+    """The extension module ``mlafix._compiler``.
+
+    Raises:
+        CompileError: this installation has none, or its libraries are missing.
+    """
+    try:
+        return importlib.import_module("mlafix._compiler")
+    except ImportError as error:
+        raise CompileError(f"expected the compiler (the extension module mlafix._compiler), got: {error}") from error
+
+
+@functools.lru_cache(maxsize=None)
+def _compiler_file() -> str | None:
+    """Path of the compiler's module, found without loading it, which takes longer than loading a unit."""
+    spec = importlib.util.find_spec("mlafix._compiler")
+    return spec.origin if spec else None
+
+
+@functools.lru_cache(maxsize=None)
+def _compiler_facts() -> tuple[str, ...]:
+    """All that may change what the compiler makes of the same source."""
+    path = _compiler_file()
+    facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
+    if path is not None:
+        stat = os.stat(path)
+        facts += [str(stat.st_size), str(stat.st_mtime_ns)]
+    return tuple(facts)
+
+
+@functools.lru_cache(maxsize=None)
+def _assembler(path: str) -> str:
+    return shutil.which("ptxas", path=path) or ""
+
+
+def _compiler_cache() -> Path | None:
+    """The folder on disk for what this compiler makes, or None if nothing is kept."""
+    root = _env.cache_dir()
+    if root is None:
+        return None
+    assembler = (*_env.assemblers(), _assembler(os.environ.get("PATH", "")))
+    return root / _keys.compiler_folder(*_compiler_facts(), *assembler)
+
+
+def _prebuilt_folders() -> list[Path]:
+    return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
+
+
+def _find_prebuilt(name: str) -> _runtime.Unit | None:
+    for folder in _prebuilt_folders():
+        unit = _read(folder / name)
+        if unit is not None:
+            return unit
+    return None
+
+
+def _older_targets(target: str) -> list[str]:
+    """Targets whose code, or PTX, a device of `target` runs too, best first."""
+    if not target.startswith("sm_"):
+        return ["x86-64"] if target == "x86-64-v3" else []
+    capability = int(target[3:])
+    return [f"sm_{older}" for older in reversed(_GPU_TARGETS) if older < capability]
+
+
+def _read(path: Path) -> _runtime.Unit | None:
+    """The unit at `path`, or None if there is none that loads."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        return _runtime.Unit.from_bytes(data)
+    except UnitError as error:
+        _log.warning("%s: not used, and made anew where that is possible: %s", path, error)
+        return None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Put a file there whole, or not at all. A disk that refuses it costs time later, and nothing else."""
+    temporary = ""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
+            temporary = file.name
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError as error:
+        _log.warning("%s: cannot keep a compiled kernel: %s", path, error)
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+
+
+@contextlib.contextmanager
+def _only_process(path: Path | None) -> Iterator[bool]:
+    """Hold the lock that belongs to a file. Yields whether the folder can be used at all."""
+    if path is None:
+        yield False
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = open(path.with_suffix(".lock"), "ab")  # noqa: SIM115 (closed below)
+    except OSError as error:
+        _log.warning("%s: cannot keep compiled kernels: %s", path.parent, error)
+        yield False
+        return
+    with lock:
+        # A file system without locks (OSError): then two processes may compile the same, and both rename it into place.
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield True

@@ -1,0 +1,85 @@
+"""The kernel library: the kernels in the package's `kernels` folder, and what compiles and launches them.
+
+``mlafix.library.merge_attn_states`` is that kernel as a :class:`mlafix.Kernel`; the functions of ``mlafix.ops`` use
+:func:`dispatcher`, which costs less.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from . import _runtime, cache
+from .errors import ArgumentError
+
+_KERNELS = Path(__file__).parent / "kernels"
+_SIGNATURES = Path(__file__).parent / "signatures"
+
+
+@functools.lru_cache(maxsize=None)
+def _files() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(_KERNELS.rglob("*.mlir"))}
+
+
+def names() -> list[str]:
+    """Names of the library's kernels, those of its examples included."""
+    return list(_files())
+
+
+def path(name: str) -> Path:
+    """The file that holds a kernel. Raises ArgumentError for a name that is not in the library."""
+    files = _files()
+    if name not in files:
+        raise ArgumentError(f'argument "name": expected one of {", ".join(files)}, got "{name}"')
+    return files[name]
+
+
+@functools.lru_cache(maxsize=None)
+def source(name: str) -> str:
+    """A kernel's text in MLIR's syntax."""
+    return path(name).read_text(encoding="utf-8")
+
+
+@functools.lru_cache(maxsize=None)
+def signature(name: str) -> str:
+    """A kernel's signature: JSON text with "name", "args" and "names" (what can be bound, and to what by default).
+
+    The build leaves it beside the package, so that launching what is compiled already does not load the compiler.
+    """
+    made = _SIGNATURES / f"{name}.json"
+    if made.is_file():
+        return made.read_text(encoding="utf-8")
+    text: str = cache.compiler().signature(source(name), str(path(name)), kernel=name)
+    return text
+
+
+@functools.lru_cache(maxsize=None)
+def variants(name: str) -> cache.Variants:
+    """The compiled variants of a kernel."""
+    return cache.Variants(name, source(name), str(path(name)))
+
+
+def dispatcher(
+    name: str,
+    *,
+    bindings: Mapping[str, str] | None = None,
+    views: Mapping[str, Sequence[int]] | None = None,
+    specialize: Sequence[str] = (),
+) -> _runtime.Dispatcher:
+    """A dispatcher of a library kernel, with a table of its own.
+
+    Args:
+        name: the kernel's.
+        bindings: names to bind beside those that the arguments bind: {"B": "2"}.
+        views: for an argument, which of the passed dims becomes each dim of the kernel: {"prefix_lse": (1, 0)} passes
+            an [n, H] lse to a kernel that takes [H, n].
+        specialize: lower-case dims to compile for as well.
+    """
+    compiled = variants(name)
+    fixed = dict(bindings or {})
+
+    def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
+        return compiled({**bound, **fixed}, device_type, ordinal)
+
+    return _runtime.Dispatcher(name, signature(name), resolve, views, specialize)

@@ -1,0 +1,52 @@
+"""A compiler for tests of the cache: mlafix-opt, which counts how often it is asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from conftest import build_dir
+
+
+class CountingCompiler:
+    """Stands for mlafix._compiler; every compilation adds a line to `log`."""
+
+    def __init__(self, log: Path, delay: float = 0) -> None:
+        self.log = log
+        self.delay = delay
+
+    @property
+    def count(self) -> int:
+        return len(self.log.read_text().splitlines()) if self.log.exists() else 0
+
+    def compile(self, source: str, name: str, **options: Any) -> bytes:
+        with self.log.open("a") as file:
+            file.write(f"{options['kernel']} {options['specializations']} {options['targets']}\n")
+        time.sleep(self.delay)  # so that those who would compile as well meet it
+        bindings = ",".join(f"{k}={v}" for k, v in options["specializations"][0].items())
+        with tempfile.TemporaryDirectory() as folder:
+            text, unit = Path(folder) / "kernel.mlir", Path(folder) / "unit.mlafix"
+            text.write_text(source)
+            command = [str(build_dir() / "bin" / "mlafix-opt"), str(text), f"--specialize={bindings}"]
+            command += [f"--target={','.join(options['targets'])}", "--emit=unit", "-o", str(unit)]
+            subprocess.run(command, check=True)
+            return unit.read_bytes()
+
+
+def main(log: str, kernel: str) -> None:
+    """One process among several that want the same variant."""
+    from mlafix import cache
+
+    cache.compiler = lambda: CountingCompiler(Path(log), delay=0.3)  # type: ignore[assignment]
+    cache._compiler_file = lambda: "there is one"  # type: ignore[assignment]
+    cache._compiler_facts = lambda: ("version 1",)  # type: ignore[assignment]
+    unit = cache.Variants("merge_attn_states", Path(kernel).read_text()).load({"H": 2, "D": 8, "T": "f32"}, "x86-64-v3")
+    assert unit.kernels[0].name == "merge_attn_states"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,248 @@
+"""The cache of compiled kernels: what is compiled when, what is kept, and what happens to files that are not right."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from compiling import CountingCompiler
+from conftest import KERNELS, build_dir
+
+import mlafix
+from mlafix import _keys, _runtime, cache, library
+
+SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
+BINDINGS = {"H": "2", "D": "8", "T": "f32"}
+TARGET = _runtime.device_target("cpu")
+
+
+@pytest.fixture(autouse=True)
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingCompiler]:
+    if not (build_dir() / "bin" / "mlafix-opt").exists():
+        pytest.skip("needs mlafix-opt, and this build has none")
+    counting = CountingCompiler(tmp_path / "compiled")
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("MLAFIX_PREBUILT", raising=False)
+    monkeypatch.delenv("MLAFIX_STRICT", raising=False)
+    monkeypatch.setattr(cache, "compiler", lambda: counting)
+    monkeypatch.setattr(cache, "_compiler_file", lambda: "there is one")
+    monkeypatch.setattr(cache, "_compiler_facts", lambda: ("version 1",))
+    cache.clear_memory()
+    yield counting
+    cache.clear_memory()
+
+
+def merge() -> cache.Variants:
+    return cache.Variants("merge_attn_states", SOURCE)
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.mlafix"))
+
+
+def test_compiled_once_then_from_memory_then_from_disk(compiler: CountingCompiler, tmp_path: Path) -> None:
+    first = merge().load(BINDINGS, TARGET)
+    assert merge().load({"T": "f32", "D": 8, "H": 2}, TARGET) is first
+    assert compiler.count == 1
+    cache.clear_memory()
+    again = merge().load(BINDINGS, TARGET)
+    assert compiler.count == 1
+    assert again is not first and again.kernels[0].bindings == BINDINGS
+    assert len(files(tmp_path / "cache")) == 1
+    assert not list((tmp_path / "cache").rglob(".new-*"))
+
+
+@pytest.mark.parametrize(
+    "variants, bindings, target",
+    [
+        (cache.Variants("merge_attn_states", SOURCE + "\n// another source"), BINDINGS, TARGET),
+        (merge(), {**BINDINGS, "T": "bf16"}, TARGET),
+        (merge(), BINDINGS, "x86-64"),
+    ],
+)
+def test_another_variant_is_compiled_by_itself(
+    compiler: CountingCompiler, variants: cache.Variants, bindings: dict[str, str], target: str
+) -> None:
+    merge().load(BINDINGS, TARGET)
+    variants.load(bindings, target)
+    assert compiler.count == 2
+
+
+@pytest.mark.parametrize("change", ["compiler", "assembler"])
+def test_another_compiler_starts_afresh(
+    compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    merge().load(BINDINGS, TARGET)
+    cache.clear_memory()
+    if change == "compiler":
+        monkeypatch.setattr(cache, "_compiler_facts", lambda: ("version 2",))
+    else:
+        monkeypatch.setenv("MLAFIX_PTXAS", "/opt/other/ptxas")
+    merge().load(BINDINGS, TARGET)
+    assert compiler.count == 2
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "other"])
+def test_a_corrupt_entry_is_rebuilt(
+    compiler: CountingCompiler, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    merge().load(BINDINGS, TARGET)
+    cache.clear_memory()
+    (path,) = files(tmp_path / "cache")
+    good = path.read_bytes()
+    flipped = bytearray(good)
+    flipped[len(good) // 3] ^= 4
+    path.write_bytes({"truncated": good[:-7], "flipped": bytes(flipped), "empty": b"", "other": b"x" * 999}[damage])
+    unit = merge().load(BINDINGS, TARGET)
+    assert compiler.count == 2
+    assert unit.kernels[0].bindings == BINDINGS
+    assert path.read_bytes() == good
+    assert str(path) in caplog.text
+
+
+def test_nothing_on_disk_where_that_is_asked(
+    compiler: CountingCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLAFIX_CACHE", "0")
+    merge().load(BINDINGS, TARGET)
+    cache.clear_memory()
+    merge().load(BINDINGS, TARGET)
+    assert compiler.count == 2
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_folder_that_cannot_be_used_costs_only_time(
+    compiler: CountingCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    assert merge().load(BINDINGS, TARGET).kernels
+    assert "cannot keep compiled kernels" in caplog.text
+
+
+def test_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from mlafix import _env
+
+    monkeypatch.delenv("MLAFIX_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert _env.cache_dir() == tmp_path / "xdg" / "mlafix"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert _env.cache_dir() == tmp_path / ".cache" / "mlafix"
+
+
+def test_strict_mode_raises_instead_of_compiling(
+    compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge().load(BINDINGS, TARGET)
+    cache.clear_memory()
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    merge().load(BINDINGS, TARGET)  # from disk
+    with pytest.raises(mlafix.UnitError, match="for D=8, H=2, T=bf16 on .*MLAFIX_STRICT forbids"):
+        merge().load({**BINDINGS, "T": "bf16"}, TARGET)
+    assert compiler.count == 1
+
+
+def test_without_a_compiler_only_what_is_there_already(
+    compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    merge().load(BINDINGS, TARGET)
+    (path,) = files(tmp_path / "cache")
+    shipped = tmp_path / "shipped"
+    shipped.mkdir()
+    path.rename(shipped / path.name)
+    cache.clear_memory()
+    monkeypatch.setattr(cache, "_compiler_file", lambda: None)
+    with pytest.raises(mlafix.UnitError, match="this installation has no compiler"):
+        merge().load(BINDINGS, TARGET)
+    monkeypatch.setenv("MLAFIX_PREBUILT", f"{tmp_path / 'absent'}{os.pathsep}{shipped}")
+    assert merge().load(BINDINGS, TARGET).kernels[0].bindings == BINDINGS
+    assert compiler.count == 1
+
+
+def test_prebuilt_code_for_an_older_chip_of_the_kind(
+    compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    data = compiler.compile(
+        SOURCE, "", kernel="merge_attn_states", specializations=[BINDINGS], targets=["x86-64"], emit="unit"
+    )
+    (tmp_path / _keys.variant_file("merge_attn_states", SOURCE, BINDINGS, "x86-64")).write_bytes(data)
+    monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path))
+    monkeypatch.setattr(cache, "_compiler_file", lambda: None)
+    assert merge().load(BINDINGS, "x86-64-v3").kernels[0].targets == ["x86-64"]
+    assert cache._older_targets("sm_90") == ["sm_89", "sm_87", "sm_86", "sm_80", "sm_75"]
+    assert cache._older_targets("x86-64") == []
+
+
+def test_what_the_compiler_says_reaches_the_caller(
+    compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(*_: object, **__: object) -> bytes:
+        raise mlafix.CompileError("expected X, got Y", "k.mlir", 3, 4)
+
+    monkeypatch.setattr(compiler, "compile", refuse)
+    with pytest.raises(mlafix.CompileError) as error:
+        merge().load(BINDINGS, TARGET)
+    assert error.value.line == 3
+    assert not files(tmp_path / "cache")
+
+
+def test_threads_that_want_the_same_wait_for_one(compiler: CountingCompiler) -> None:
+    compiler.delay = 0.2
+    units: list[_runtime.Unit] = []
+    threads = [threading.Thread(target=lambda: units.append(merge().load(BINDINGS, TARGET))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert compiler.count == 1
+    assert len(units) == 8 and all(unit is units[0] for unit in units)
+
+
+def test_processes_that_want_the_same_wait_for_one(tmp_path: Path) -> None:
+    script = Path(__file__).parent / "compiling.py"
+    log = tmp_path / "log"
+    command = [sys.executable, "-W", "error", str(script), str(log), str(KERNELS / "merge_attn_states.mlir")]
+    processes = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait() for process in processes] == [0] * 4
+    assert CountingCompiler(log).count == 1
+    assert len(files(tmp_path / "cache")) == 1
+
+
+def test_library_has_its_kernels() -> None:
+    assert {"merge_attn_states", "fixup_zero_kv_rows", "rmsnorm", "softmax"} <= set(library.names())
+    assert "mlafix.kernel @merge_attn_states" in library.source("merge_attn_states")
+    with pytest.raises(mlafix.ArgumentError, match='argument "name": expected one of .*, got "nothing"'):
+        library.source("nothing")
+
+
+def test_warmup_makes_each_variant_once(compiler: CountingCompiler, capsys: pytest.CaptureFixture[str]) -> None:
+    requests = [("merge_attn_states", {**BINDINGS, "T": dtype}) for dtype in ("f32", "bf16", "f32")]
+    units = mlafix.warmup(requests, "cpu", progress=True)
+    assert [unit.kernels[0].bindings["T"] for unit in units] == ["f32", "bf16", "f32"]
+    assert compiler.count == 2
+    assert "3/3" in capsys.readouterr().err
+    mlafix.warmup(requests, "cpu", progress=False)
+    assert compiler.count == 2
+    assert capsys.readouterr().err == ""
+
+
+def test_warmup_without_tqdm_draws_its_own_bar(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    mlafix.warmup([("merge_attn_states", BINDINGS)], "cpu", progress=True)
+    shown = capsys.readouterr().err
+    assert "mlafix: compiling [------------------------------] 0/1" in shown
+    assert "[##############################] 1/1" in shown and shown.endswith("\n")
+
+
+@pytest.mark.parametrize("request_", ["merge_attn_states", ("merge_attn_states",), (3, {}), ("merge_attn_states", "H=2")])
+def test_warmup_refuses_what_is_no_request(request_: object) -> None:
+    with pytest.raises(mlafix.ArgumentError, match='argument "requests": expected'):
+        mlafix.warmup([request_], "cpu")  # type: ignore[list-item]
