@@ -11,6 +11,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -184,4 +185,29 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
       b.getNamedAttr("args", b.getArrayAttr(args)),
       b.getNamedAttr("aliases", b.getArrayAttr(aliases)),
   });
+}
+
+SmallVector<std::pair<std::string, std::string>>
+mlafix::getBindableNames(KernelOp kernel) {
+  SmallVector<std::pair<std::string, std::string>> names;
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  auto add = [&](StringRef name, StringRef initial) {
+    if ((!bound || !bound.contains(name)) &&
+        llvm::none_of(names, [&](auto &entry) { return entry.first == name; }))
+      names.push_back({name.str(), initial.str()});
+  };
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref)
+      continue;
+    if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
+      add(name.getValue(), "");
+    for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index))) {
+      StringRef name = cast<StringAttr>(attr).getValue();
+      if (!name.empty() && llvm::isUpper(name.front()) &&
+          memref.isDynamicDim(position))
+        add(name, "");
+    }
+  }
+  return names;
 }

@@ -13,6 +13,8 @@
 #ifndef MLAFIX_COMPILER_H
 #define MLAFIX_COMPILER_H
 
+#include "mlafix/Diagnostic.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,14 +23,22 @@
 
 namespace mlafix {
 
-/// What compile() makes.
+/// What compile() makes. The first ones are text after a stage of the passes;
+/// those before the layout need no target, and are generic without bindings.
 enum class Emit {
-  MLIR,   ///< text: the kernel in the LLVM dialect, as the passes leave it
-  LLVM,   ///< text: LLVM IR, optimised
-  PTX,    ///< text: GPU targets
-  Cubin,  ///< GPU targets; needs an assembler on this machine
-  Object, ///< a relocatable ELF object: CPU targets
-  Unit,   ///< a unit file: any number of kernels, bindings and targets
+  Signature,   ///< JSON: what a host must know before it chooses bindings
+  Source,      ///< the kernel as it was read
+  Specialized, ///< names replaced by what they are bound to
+  Canonical,   ///< the algebra's folds applied
+  Lowered,     ///< states become rows and scalars
+  Layout,      ///< one kernel per variant, each with its layout
+  Distributed, ///< a thread's program
+  MLIR,        ///< text: the kernel in the LLVM dialect, as the passes leave it
+  LLVM,        ///< text: LLVM IR, optimised
+  PTX,         ///< text: GPU targets
+  Cubin,       ///< GPU targets; needs an assembler on this machine
+  Object,      ///< a relocatable ELF object: CPU targets
+  Unit,        ///< a unit file: any number of kernels, bindings and targets
 };
 
 /// Where PTX is assembled; lib/Target/Assembler.h says where each is looked
@@ -78,9 +88,17 @@ struct CompileResult {
   /// One message a paragraph, `file:line:column: error: …` where a place is
   /// known. May hold warnings when `ok`; says why when not.
   std::string diagnostics;
+  /// The same, message by message.
+  std::vector<Diagnostic> messages;
   std::vector<ResourceUsage> resources;
   std::vector<Timing> timings;
 };
+
+/// The spelling of `emit` in options: "mlir", "unit".
+std::string_view spelling(Emit emit);
+
+/// Sets `emit` by its spelling; false if it is none.
+bool parseEmit(std::string_view text, Emit &emit);
 
 /// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
 /// `name` stands for it in messages. Every emission but a unit wants exactly
@@ -89,6 +107,11 @@ struct CompileResult {
 /// Source that is already in the LLVM dialect and carries `mlafix.signature`
 /// (what Emit::MLIR gives) skips the passes; it is for one target and has no
 /// bindings left.
+///
+/// Emit::Signature gives {"name", "args", "aliases", "names"}: the arguments as
+/// docs/UnitFormat.md has them, a tensor's with "dtype_name" where its dtype is
+/// a variable; "names" maps each name that can be bound to its default, or to
+/// null where it must be bound.
 ///
 /// The same arguments give the same bytes. Safe to call from several threads.
 CompileResult compile(std::string_view source, std::string_view name,

@@ -7,10 +7,13 @@
 
 #include "mlafix/Compiler.h"
 
+#include "dialect/Mlafix.h"
 #include "lib/Compiler/CodeGen.h"
-#include "lib/Compiler/Dialects.h"
+#include "lib/Compiler/ContextPool.h"
+#include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/SourceCheck.h"
+#include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -28,22 +31,63 @@ using mlafix::target::TargetSpec;
 
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
 
-static StringRef spelling(Emit emit) {
+namespace {
+struct EmitName {
+  Emit emit;
+  StringLiteral name;
+};
+} // namespace
+
+static constexpr EmitName emitNames[] = {
+    {Emit::Signature, "signature"},
+    {Emit::Source, "source"},
+    {Emit::Specialized, "specialized"},
+    {Emit::Canonical, "canonical"},
+    {Emit::Lowered, "lowered"},
+    {Emit::Layout, "layout"},
+    {Emit::Distributed, "distributed"},
+    {Emit::MLIR, "mlir"},
+    {Emit::LLVM, "llvm"},
+    {Emit::PTX, "ptx"},
+    {Emit::Cubin, "cubin"},
+    {Emit::Object, "object"},
+    {Emit::Unit, "unit"},
+};
+
+std::string_view mlafix::spelling(Emit emit) {
+  return find_if(emitNames,
+                 [&](const EmitName &entry) { return entry.emit == emit; })
+      ->name;
+}
+
+bool mlafix::parseEmit(std::string_view text, Emit &emit) {
+  const auto *entry = find_if(emitNames, [&](const EmitName &candidate) {
+    return candidate.name == StringRef(text);
+  });
+  if (entry == std::end(emitNames))
+    return false;
+  emit = entry->emit;
+  return true;
+}
+
+/// Whether `emit` is made before a target matters.
+static bool needsNoTarget(Emit emit) { return emit < Emit::Layout; }
+
+static Stage lastStage(Emit emit) {
   switch (emit) {
-  case Emit::MLIR:
-    return "mlir";
-  case Emit::LLVM:
-    return "llvm";
-  case Emit::PTX:
-    return "ptx";
-  case Emit::Cubin:
-    return "cubin";
-  case Emit::Object:
-    return "object";
-  case Emit::Unit:
-    return "unit";
+  case Emit::Specialized:
+    return Stage::Specialized;
+  case Emit::Canonical:
+    return Stage::Canonical;
+  case Emit::Lowered:
+    return Stage::Lowered;
+  case Emit::Layout:
+    return Stage::Layout;
+  case Emit::Distributed:
+    return Stage::Distributed;
+  default:
+    return Stage::LLVM;
   }
-  return "";
 }
 
 static StringRef kernelName(mlir::Operation *kernel) {
@@ -56,13 +100,9 @@ namespace {
 class Compilation {
 public:
   Compilation(StringRef source, StringRef name, const CompileOptions &options)
-      : options(options),
-        context(dialectRegistry(), mlir::MLIRContext::Threading::DISABLED),
-        diagnosticStream(result.diagnostics) {
+      : options(options), diagnosticStream(result.diagnostics) {
     sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(source, name),
                                SMLoc());
-    // A dump of the whole operation below each message helps no user.
-    context.printOpOnDiagnostic(false);
   }
 
   CompileResult run();
@@ -76,18 +116,21 @@ private:
   LogicalResult compileKernel(mlir::Operation *kernel,
                               const Bindings &bindings);
   LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
-                      const TargetSpec &target);
+                      StringRef target);
+  LogicalResult describe();
   LogicalResult generate(mlir::ModuleOp module, const TargetSpec &target,
                          std::vector<target::UnitKernel> &kernels);
 
   /// Reports an error that has no place in the source.
   LogicalResult fail(const Twine &message) {
     diagnosticStream << "error: " << message << "\n";
+    result.messages.push_back(
+        {Diagnostic::Severity::Error, message.str(), {}, {}});
     return failure();
   }
 
   const CompileOptions &options;
-  mlir::MLIRContext context;
+  ContextLease context;
   SourceMgr sources;
   CompileResult result;
   raw_string_ostream diagnosticStream;
@@ -129,8 +172,9 @@ LogicalResult Compilation::selectTargets() {
   for (const TargetSpec *target : targets) {
     bool gpuOnly = options.emit == Emit::PTX || options.emit == Emit::Cubin;
     if (gpuOnly && !target->isGPU())
-      return fail("expected a GPU target for " + spelling(options.emit) +
-                  ", got '" + target->name + "'");
+      return fail("expected a GPU target for " +
+                  StringRef(spelling(options.emit)) + ", got '" + target->name +
+                  "'");
     if (options.emit == Emit::Object && target->isGPU())
       return fail("expected a CPU target for object, got '" + target->name +
                   "'");
@@ -162,8 +206,9 @@ LogicalResult Compilation::checkSingle() {
   auto check = [&](size_t count, StringRef what, StringRef how) {
     if (count <= 1)
       return success();
-    return fail("expected one " + what + " for " + spelling(options.emit) +
-                ", got " + Twine(count) + " (" + how + ")");
+    return fail("expected one " + what + " for " +
+                StringRef(spelling(options.emit)) + ", got " + Twine(count) +
+                " (" + how + ")");
   };
   if (failed(check(kernels.size(), "kernel", "choose one with --kernel")) ||
       failed(check(options.specializations.size(), "choice of bindings",
@@ -175,14 +220,14 @@ LogicalResult Compilation::checkSingle() {
 }
 
 LogicalResult Compilation::lower(mlir::ModuleOp module,
-                                 const Bindings &bindings,
-                                 const TargetSpec &target) {
+                                 const Bindings &bindings, StringRef target) {
   PipelineOptions pipeline;
   for (const auto &binding : bindings)
     pipeline.bindings.push_back(binding);
-  pipeline.target = target.name.str();
+  pipeline.target = target.str();
+  pipeline.last = lastStage(options.emit);
   return stopwatch.time("passes", [&] {
-    mlir::PassManager passes(&context);
+    mlir::PassManager passes(context.get());
     buildMlafixPipeline(passes, pipeline);
     return passes.run(module);
   });
@@ -191,7 +236,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
 LogicalResult Compilation::generate(mlir::ModuleOp module,
                                     const TargetSpec &target,
                                     std::vector<target::UnitKernel> &kernels) {
-  if (options.emit == Emit::MLIR) {
+  if (options.emit <= Emit::MLIR) {
     raw_string_ostream(result.output) << module << "\n";
     return success();
   }
@@ -211,16 +256,29 @@ LogicalResult Compilation::generate(mlir::ModuleOp module,
   return success();
 }
 
+/// A module of `kernel` and whatever else the source defines, but no other
+/// kernel.
+static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
+  OwningModule isolated = mlir::ModuleOp::create(module->getLoc());
+  for (mlir::Operation &op : *module.getBody())
+    if (&op == kernel || op.getName() != kernel->getName())
+      isolated->push_back(op.clone());
+  return isolated;
+}
+
 LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
                                          const Bindings &bindings) {
+  if (needsNoTarget(options.emit)) {
+    OwningModule isolated = isolate(*module, kernel);
+    if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
+      return failure();
+    raw_string_ostream(result.output) << *isolated << "\n";
+    return success();
+  }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {
-    // The passes see one kernel, and whatever else the source defines.
-    OwningModule isolated = mlir::ModuleOp::create(module->getLoc());
-    for (mlir::Operation &op : *module->getBody())
-      if (&op == kernel || op.getName() != kernel->getName())
-        isolated->push_back(op.clone());
-    if (failed(lower(*isolated, bindings, *target)) ||
+    OwningModule isolated = isolate(*module, kernel);
+    if (failed(lower(*isolated, bindings, target->name)) ||
         failed(generate(*isolated, *target, entry)))
       return failure();
   }
@@ -228,8 +286,30 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   return success();
 }
 
+/// Writes the kernel's signature as JSON.
+LogicalResult Compilation::describe() {
+  auto kernel = cast<KernelOp>(kernels.front());
+  Expected<json::Value> value = target::toJson(getSignature(kernel));
+  if (!value)
+    return fail(toString(value.takeError()));
+  json::Object &signature = *value->getAsObject();
+  signature.erase("bindings");
+  json::Object names;
+  json::Array &args = *signature.getArray("args");
+  for (auto [index, entry] : enumerate(args))
+    if (auto name =
+            kernel.getArgAttrOfType<mlir::StringAttr>(index, kDTypeAttr))
+      (*entry.getAsObject())["dtype_name"] = name.getValue();
+  for (const auto &[name, initial] : getBindableNames(kernel))
+    names[name] = initial.empty() ? json::Value(nullptr) : json::Value(initial);
+  signature["names"] = std::move(names);
+  raw_string_ostream(result.output) << *value << "\n";
+  return success();
+}
+
 LogicalResult Compilation::compileSource() {
-  if (failed(checkBindings()) || failed(selectTargets()))
+  if (failed(checkBindings()) ||
+      (!needsNoTarget(options.emit) && failed(selectTargets())))
     return failure();
   StringRef text =
       sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
@@ -237,13 +317,13 @@ LogicalResult Compilation::compileSource() {
     return fail("expected brackets nested at most " + Twine(maximalNesting) +
                 " deep in the source, got " + Twine(depth));
   module = stopwatch.time("parse", [&] {
-    return mlir::parseSourceFile<mlir::ModuleOp>(sources,
-                                                 mlir::ParserConfig(&context));
+    return mlir::parseSourceFile<mlir::ModuleOp>(
+        sources, mlir::ParserConfig(context.get()));
   });
   if (!module)
     return failure();
 
-  if (target::isLowered(*module)) {
+  if (target::isLowered(*module) && !needsNoTarget(options.emit)) {
     if (targets.size() != 1 || !options.specializations.empty())
       return fail("expected one target and no bindings for a source that the "
                   "passes have lowered, got " +
@@ -255,6 +335,8 @@ LogicalResult Compilation::compileSource() {
     if (failed(selectKernels()) || failed(checkSource(*module)) ||
         failed(checkSingle()))
       return failure();
+    if (options.emit == Emit::Signature)
+      return describe();
     std::vector<Bindings> specializations = options.specializations;
     if (specializations.empty())
       specializations.emplace_back();
@@ -271,7 +353,10 @@ LogicalResult Compilation::compileSource() {
 }
 
 CompileResult Compilation::run() {
-  mlir::SourceMgrDiagnosticHandler handler(sources, &context, diagnosticStream);
+  mlir::SourceMgrDiagnosticHandler handler(sources, context.get(),
+                                           diagnosticStream);
+  DiagnosticCollector collector(context.get(), result.messages,
+                                /*forward=*/true);
   result.ok = succeeded(compileSource());
   diagnosticStream.flush();
   result.timings = stopwatch.timings();

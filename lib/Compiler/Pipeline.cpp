@@ -28,12 +28,19 @@ using namespace mlafix;
 
 void mlafix::buildMlafixPipeline(OpPassManager &pm,
                                  const PipelineOptions &options) {
+  auto isLast = [&](Stage stage) { return options.last <= stage; };
+
   // The language: bind names, apply the algebra's folds, leave states behind.
   SpecializePassOptions specialize;
   for (const auto &[name, value] : options.bindings)
     specialize.bindings.push_back(name + "=" + value);
-  pm.addPass(createSpecializePass(specialize));
+  if (!options.bindings.empty() || options.last >= Stage::Layout)
+    pm.addPass(createSpecializePass(specialize));
+  if (isLast(Stage::Specialized))
+    return;
   pm.addPass(createCanonicalizerPass());
+  if (isLast(Stage::Canonical))
+    return;
   UnrollLoopsPassOptions unroll;
   unroll.target = options.target;
   pm.addNestedPass<KernelOp>(createUnrollLoopsPass(unroll));
@@ -42,15 +49,21 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   pm.addNestedPass<KernelOp>(createLowerStatesPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  if (isLast(Stage::Lowered))
+    return;
 
   // The machine: variants, layouts, one thread's program.
   PlanLayoutPassOptions plan;
   plan.target = options.target;
   pm.addPass(createPlanLayoutPass(plan));
+  if (isLast(Stage::Layout))
+    return;
   pm.addNestedPass<KernelOp>(createDistributePass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addNestedPass<KernelOp>(createHoistLoadsPass());
+  if (isLast(Stage::Distributed))
+    return;
 
   // LLVM.
   pm.addPass(isGPU(options.target) ? createMlafixToNVVMPass()

@@ -15,6 +15,16 @@
 
 namespace mlafix {
 
+/// Where the passes may be left.
+enum class Stage {
+  Specialized,
+  Canonical,
+  Lowered,
+  Layout,
+  Distributed,
+  LLVM,
+};
+
 /// What a source is compiled for.
 struct PipelineOptions {
   /// (name, value) of every compile-time dim and dtype variable: {"H", "128"},
@@ -22,9 +32,13 @@ struct PipelineOptions {
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
   /// "sm_NN", "x86-64-v3" or "x86-64".
   std::string target;
+  /// The last stage to reach.
+  Stage last = Stage::LLVM;
 };
 
-/// Appends every pass from a source in the mlafix dialect to the LLVM dialect.
+/// Appends every pass from a source in the mlafix dialect to the LLVM dialect,
+/// or to the stage that `options` names. Without bindings, a stage before the
+/// layout leaves names unbound.
 /// After it, a module that held one kernel holds one llvm.func per variant,
 /// each with a `mlafix.variant` attribute, and has a `mlafix.signature`
 /// attribute.

@@ -49,7 +49,15 @@ struct Options {
           clEnumValN(Emit::Cubin, "cubin", "a cubin; needs an assembler"),
           clEnumValN(Emit::Object, "object", "an ELF object for x86-64"),
           clEnumValN(Emit::LLVM, "llvm", "LLVM IR, optimised"),
-          clEnumValN(Emit::MLIR, "mlir", "the LLVM dialect, after all passes")),
+          clEnumValN(Emit::MLIR, "mlir", "the LLVM dialect, after all passes"),
+          clEnumValN(Emit::Distributed, "distributed", "a thread's program"),
+          clEnumValN(Emit::Layout, "layout", "variants and their layouts"),
+          clEnumValN(Emit::Lowered, "lowered", "rows and scalars, no states"),
+          clEnumValN(Emit::Canonical, "canonical", "the language, folded"),
+          clEnumValN(Emit::Specialized, "specialized", "names are bound"),
+          clEnumValN(Emit::Source, "source", "the kernel as it was read"),
+          clEnumValN(Emit::Signature, "signature",
+                     "JSON: arguments, names to bind and their defaults")),
       cl::cat(category)};
   cl::opt<AssemblerKind> assembler{
       "assembler",

@@ -1,0 +1,207 @@
+//===- KernelBuilder.h - kernels made by calls ------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// What front ends make kernels with: each call appends to one kernel, and says
+// which place of the front end's source it comes from, so that errors of this
+// builder, of the verifiers and of every later pass point there. The language
+// is docs/Dialect.md's. This header needs no LLVM or MLIR header.
+//
+// A call that is not possible adds to diagnostics() and returns nothing (a
+// Value that is false, an empty list, false); the builder then stays as it was.
+// Not to be used by two threads at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_KERNELBUILDER_H
+#define MLAFIX_KERNELBUILDER_H
+
+#include "mlafix/Diagnostic.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mlafix {
+
+/// What a value is.
+struct ValueType {
+  enum class Kind { None, Scalar, Row, State, Tensor };
+
+  Kind kind = Kind::None;
+  /// Of a scalar, or of the elements of a row: "f32", "i32", "i64", "i8", "u8",
+  /// "bool" or "index". Of a tensor: its dtype in memory.
+  std::string dtype;
+  /// The dim of a row or state.
+  std::string dim;
+  /// The base of a state's lse: "e", "2", or a name to be bound.
+  std::string base;
+  /// The names of a tensor's dims.
+  std::vector<std::string> dims;
+
+  /// "f32", "row of f32 along D", "state along D in base e", as diagnostics
+  /// spell it.
+  std::string str() const;
+};
+
+/// A tensor argument; include/mlafix/DTypes.def lists the dtypes. Its last dim
+/// must have stride 1 if rows of it are read or written, and may have any
+/// stride otherwise.
+struct TensorArgument {
+  std::string name;
+  /// Equal names must agree at launch. Upper case: a compile-time constant.
+  /// Empty: ties nothing.
+  std::vector<std::string> dims;
+  std::string dtype;
+  /// A variable that stands for the dtype; empty: the dtype is fixed.
+  std::string dtypeName;
+  /// "read", "write" (every element is written) or "update".
+  std::string access;
+  bool optional = false;
+};
+
+struct ScalarArgument {
+  std::string name;
+  /// "index", "i64", "i32", "f32" or "bool".
+  std::string dtype;
+  /// The dim that bounds it; may be empty.
+  std::string atMost;
+};
+
+class KernelBuilder {
+public:
+  /// A value of the kernel that is being built, and of no other.
+  class Value {
+  public:
+    explicit operator bool() const { return id != 0; }
+
+  private:
+    friend class KernelBuilder;
+    std::uint32_t id = 0;
+  };
+  using Values = std::vector<Value>;
+
+  KernelBuilder(std::string_view name, const SourceLocation &location);
+  ~KernelBuilder();
+  KernelBuilder(KernelBuilder &&) noexcept;
+  KernelBuilder &operator=(KernelBuilder &&) noexcept;
+
+  ValueType type(Value value) const;
+  const std::vector<Diagnostic> &diagnostics() const;
+
+  /// \name Arguments, before the grid
+  /// @{
+  Value addTensor(const TensorArgument &argument,
+                  const SourceLocation &location);
+  Value addScalar(const ScalarArgument &argument,
+                  const SourceLocation &location);
+  /// The size of dim `position` of a tensor argument: an index.
+  Value dim(Value tensor, unsigned position, const SourceLocation &location);
+  /// @}
+
+  /// \name The grid
+  /// One forall, or one ragged forall, which asks for its predicate first.
+  /// @{
+  Values beginForall(const Values &extents, const SourceLocation &location);
+  /// Returns the segment's index, for the predicate.
+  Value beginRaggedForall(Value cuSeqlens, Value rows, const Values &inner,
+                          const SourceLocation &location);
+  /// Ends the predicate; returns the indices of the body: segment, row, inner.
+  Values beginRaggedBody(Value predicate, const SourceLocation &location);
+  bool endGrid(const SourceLocation &location);
+  /// @}
+
+  /// \name Control flow inside the grid
+  /// @{
+  /// `lower`, `upper` and `step` have one integer type. Returns the loop's
+  /// index and what it carries, as they are inside.
+  Values beginFor(Value lower, Value upper, Value step, const Values &initial,
+                  const SourceLocation &location);
+  /// `next`: what the following turn sees. Fills `results` with what the last
+  /// one left.
+  bool endFor(const Values &next, Values &results,
+              const SourceLocation &location);
+  bool beginIf(Value condition, const SourceLocation &location);
+  bool beginElse(const Values &results, const SourceLocation &location);
+  /// Ends what the last beginIf began; without a beginElse, `values` is empty.
+  bool endIf(const Values &values, Values &results,
+             const SourceLocation &location);
+  /// @}
+
+  /// \name Constants and arithmetic
+  /// Operands are scalars or rows of one element type; a scalar beside a row
+  /// stands for a row of it. `index` is unsigned. Integer division rounds down.
+  /// @{
+  Value constant(double value, const SourceLocation &location); // f32
+  Value constant(std::int64_t value, std::string_view dtype,
+                 const SourceLocation &location);
+  /// neg, abs, not; of f32 alone: exp, exp2, log, log2, sqrt, rsqrt, floor,
+  /// ceil.
+  Value unary(std::string_view op, Value operand,
+              const SourceLocation &location);
+  /// add, sub, mul, min, max; of f32 alone: div, copysign; of integers alone:
+  /// floordiv, mod, shl, shr; of integers and booleans: and, or, xor.
+  Value binary(std::string_view op, Value lhs, Value rhs,
+               const SourceLocation &location);
+  /// a * b + c with one rounding.
+  Value fma(Value a, Value b, Value c, const SourceLocation &location);
+  /// eq, ne, lt, le, gt, ge. NaN is unequal to everything, itself included.
+  Value compare(std::string_view op, Value lhs, Value rhs,
+                const SourceLocation &location);
+  Value select(Value condition, Value ifTrue, Value ifFalse,
+               const SourceLocation &location);
+  /// To "f32", "i32", "i64", "index" or "bool" (is it not zero?).
+  Value convert(Value operand, std::string_view dtype,
+             const SourceLocation &location);
+  Value splat(Value scalar, std::string_view dim,
+              const SourceLocation &location);
+  /// A row to a scalar: add, max or min.
+  Value reduce(std::string_view op, Value row, const SourceLocation &location);
+  /// @}
+
+  /// \name Memory
+  /// One index less than the tensor has dims names a row, else an element. A
+  /// predicate that is no value is true.
+  /// @{
+  Value load(Value tensor, const Values &indices, Value predicate, Value other,
+             const SourceLocation &location);
+  bool store(Value value, Value tensor, const Values &indices, Value predicate,
+             const SourceLocation &location);
+  Value present(Value tensor, const SourceLocation &location);
+  /// @}
+
+  /// \name States
+  /// @{
+  Value identity(std::string_view dim, std::string_view base,
+                 const SourceLocation &location);
+  Value loadState(Value out, const Values &outIndices, Value lse,
+                  const Values &lseIndices, Value predicate,
+                  std::string_view base, const SourceLocation &location);
+  /// `out` or `lse` may be no value.
+  bool storeState(Value state, Value out, const Values &outIndices, Value lse,
+                  const Values &lseIndices, Value predicate,
+                  const SourceLocation &location);
+  Value merge(const Values &states, const SourceLocation &location);
+  Value mask(Value state, Value predicate, const SourceLocation &location);
+  Value rebase(Value state, std::string_view base,
+               const SourceLocation &location);
+  /// @}
+
+  /// Verifies the kernel. Returns its text in MLIR's syntax, with locations;
+  /// empty where it is wrong. Nothing can be added after it.
+  std::string finish();
+
+  struct Impl;
+
+private:
+  std::unique_ptr<Impl> impl;
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_KERNELBUILDER_H

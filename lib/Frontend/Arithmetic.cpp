@@ -1,0 +1,447 @@
+//===- Arithmetic.cpp - constants and arithmetic --------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Frontend/BuilderImpl.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+using Impl = KernelBuilder::Impl;
+using Kind = ValueType::Kind;
+
+/// A constant of a scalar or row type.
+mlir::Value Impl::constantLike(Type type, int64_t value,
+                               const SourceLocation &location) {
+  Type element = getElementTypeOrSelf(type);
+  TypedAttr attribute = element.isF32()
+                            ? TypedAttr(builder.getF32FloatAttr(value))
+                            : TypedAttr(builder.getIntegerAttr(element, value));
+  mlir::Value scalar = make<arith::ConstantOp>(location, attribute);
+  return isRowTile(type) ? make<SplatOp>(location, type, scalar).getResult()
+                         : scalar;
+}
+
+namespace {
+/// The kinds of element that an operation is for.
+enum class Domain { Float, Integer, Bool, Unsigned, Other };
+} // namespace
+
+static Domain domainOf(mlir::Value value, bool isUnsigned) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (isUnsigned)
+    return Domain::Other;
+  if (element.isF32())
+    return Domain::Float;
+  if (element.isInteger(1))
+    return Domain::Bool;
+  if (element.isIndex())
+    return Domain::Unsigned;
+  if (element.isInteger(32) || element.isInteger(64))
+    return Domain::Integer;
+  return Domain::Other;
+}
+
+static bool isArithmetic(const ValueType &type) {
+  return type.kind == Kind::Scalar || type.kind == Kind::Row;
+}
+
+/// Brings two operands to one type: a scalar beside a row stands for a row of
+/// it.
+static bool matchOperands(Impl &impl, std::string_view op,
+                          KernelBuilder::Value lhs, KernelBuilder::Value rhs,
+                          mlir::Value &a, mlir::Value &b,
+                          const SourceLocation &location) {
+  if (!impl.checkOpen(location) ||
+      !impl.checkVisible({lhs, rhs}, "operands", location))
+    return false;
+  ValueType left = impl.type(lhs), right = impl.type(rhs);
+  bool fits = isArithmetic(left) && isArithmetic(right) &&
+              left.dtype == right.dtype &&
+              (left.kind != Kind::Row || right.kind != Kind::Row ||
+               left.dim == right.dim);
+  if (!fits) {
+    impl.fail(location) << "expected scalars or rows of one type for '"
+                        << llvm::StringRef(op) << "', got " << left.str()
+                        << " and " << right.str();
+    return false;
+  }
+  a = impl.get(lhs), b = impl.get(rhs);
+  auto splat = [&](mlir::Value value, Type type) -> mlir::Value {
+    return impl.make<SplatOp>(location, type, value);
+  };
+  if (left.kind == Kind::Row && right.kind == Kind::Scalar)
+    b = splat(b, a.getType());
+  if (left.kind == Kind::Scalar && right.kind == Kind::Row)
+    a = splat(a, b.getType());
+  return a && b;
+}
+
+static KernelBuilder::Value notFor(Impl &impl, std::string_view op,
+                                   KernelBuilder::Value value,
+                                   const SourceLocation &location) {
+  impl.fail(location) << "expected another type for '" << llvm::StringRef(op)
+                      << "', got " << impl.spell(value);
+  return {};
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+KernelBuilder::Value KernelBuilder::constant(double value,
+                                             const SourceLocation &location) {
+  if (impl->finished)
+    return impl->checkOpen(location), Value();
+  return impl->wrap(impl->make<arith::ConstantOp>(
+      location, impl->builder.getF32FloatAttr(static_cast<float>(value))));
+}
+
+KernelBuilder::Value KernelBuilder::constant(std::int64_t value,
+                                             std::string_view dtype,
+                                             const SourceLocation &location) {
+  if (impl->finished)
+    return impl->checkOpen(location), Value();
+  Builder &b = impl->builder;
+  bool isBool = dtype == "bool", isU8 = dtype == "u8";
+  Type type = llvm::StringSwitch<Type>(dtype)
+                  .Case("i32", b.getI32Type())
+                  .Case("i64", b.getI64Type())
+                  .Cases({"i8", "u8"}, b.getI8Type())
+                  .Case("index", b.getIndexType())
+                  .Case("bool", b.getI1Type())
+                  .Default({});
+  if (!type) {
+    impl->fail(location) << "expected i8, u8, i32, i64, index or bool for an "
+                            "integer, got '"
+                         << llvm::StringRef(dtype) << "'";
+    return {};
+  }
+  int64_t width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  bool fits = isBool ? value == 0 || value == 1
+              : isU8 ? value >= 0 && value < 256
+                     : llvm::isIntN(width, value);
+  if (!fits || (type.isIndex() && value < 0)) {
+    impl->fail(location) << "expected an integer that is in the range of "
+                         << llvm::StringRef(dtype) << ", got " << value;
+    return {};
+  }
+  IntegerAttr attribute =
+      isBool
+          ? cast<IntegerAttr>(b.getBoolAttr(value != 0))
+          : IntegerAttr::get(type, isU8 ? static_cast<int8_t>(value) : value);
+  return impl->wrap(
+      impl->make<arith::ConstantOp>(location, TypedAttr(attribute)), isU8);
+}
+
+//===----------------------------------------------------------------------===//
+// Unary
+//===----------------------------------------------------------------------===//
+
+KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
+                                          const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible(operand, "operand", location))
+    return {};
+  mlir::Value x = impl->get(operand);
+  Domain domain = isArithmetic(impl->type(operand))
+                      ? domainOf(x, impl->isUnsigned(operand))
+                      : Domain::Other;
+#define MLAFIX_UNARY(NAME, DOMAIN, OP)                                         \
+  if (op == NAME && domain == Domain::DOMAIN)                                  \
+    return impl->wrap(impl->make<OP>(location, x));
+  MLAFIX_UNARY("neg", Float, arith::NegFOp)
+  MLAFIX_UNARY("abs", Float, math::AbsFOp)
+  MLAFIX_UNARY("abs", Integer, math::AbsIOp)
+  MLAFIX_UNARY("exp", Float, math::ExpOp)
+  MLAFIX_UNARY("exp2", Float, math::Exp2Op)
+  MLAFIX_UNARY("log", Float, math::LogOp)
+  MLAFIX_UNARY("log2", Float, math::Log2Op)
+  MLAFIX_UNARY("sqrt", Float, math::SqrtOp)
+  MLAFIX_UNARY("rsqrt", Float, math::RsqrtOp)
+  MLAFIX_UNARY("floor", Float, math::FloorOp)
+  MLAFIX_UNARY("ceil", Float, math::CeilOp)
+#undef MLAFIX_UNARY
+  if (op == "neg" && domain == Domain::Integer)
+    return impl->wrap(impl->make<arith::SubIOp>(
+        location, impl->constantLike(x.getType(), 0, location), x));
+  if (op == "not" && domain == Domain::Bool)
+    return impl->wrap(impl->make<arith::XOrIOp>(
+        location, x, impl->constantLike(x.getType(), 1, location)));
+  return notFor(*impl, op, operand, location);
+}
+
+//===----------------------------------------------------------------------===//
+// Binary
+//===----------------------------------------------------------------------===//
+
+/// a / b rounded down; `remainder` is then a - b * quotient.
+static mlir::Value floorDivide(Impl &impl, mlir::Value a, mlir::Value b,
+                               bool wantsRemainder,
+                               const SourceLocation &location) {
+  using P = arith::CmpIPredicate;
+  mlir::Value zero = impl.constantLike(a.getType(), 0, location);
+  mlir::Value quotient = impl.make<arith::DivSIOp>(location, a, b);
+  mlir::Value remainder = impl.make<arith::RemSIOp>(location, a, b);
+  // The quotient was rounded up if the remainder is there and has not the
+  // divisor's sign.
+  mlir::Value inexact =
+      impl.make<arith::CmpIOp>(location, P::ne, remainder, zero);
+  mlir::Value signs = impl.make<arith::XOrIOp>(location, remainder, b);
+  mlir::Value differ = impl.make<arith::CmpIOp>(location, P::slt, signs, zero);
+  mlir::Value up = impl.make<arith::AndIOp>(location, inexact, differ);
+  mlir::Value corrected =
+      wantsRemainder
+          ? impl.make<arith::AddIOp>(location, remainder, b).getResult()
+          : impl.make<arith::SubIOp>(
+                    location, quotient,
+                    impl.constantLike(a.getType(), 1, location))
+                .getResult();
+  return impl.make<arith::SelectOp>(location, up, corrected,
+                                    wantsRemainder ? remainder : quotient);
+}
+
+KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
+                                           Value rhs,
+                                           const SourceLocation &location) {
+  mlir::Value a, b;
+  if (!matchOperands(*impl, op, lhs, rhs, a, b, location))
+    return {};
+  Domain domain = domainOf(a, impl->isUnsigned(lhs));
+  auto is = [&](const char *name, Domain expected) {
+    return op == name && domain == expected;
+  };
+  auto isInt = [&](const char *name) {
+    return is(name, Domain::Integer) || is(name, Domain::Unsigned);
+  };
+  auto isBits = [&](const char *name) {
+    return isInt(name) || is(name, Domain::Bool);
+  };
+#define MLAFIX_BINARY(CONDITION, OP)                                           \
+  if (CONDITION)                                                               \
+    return impl->wrap(impl->make<OP>(location, a, b));
+  MLAFIX_BINARY(is("add", Domain::Float), arith::AddFOp)
+  MLAFIX_BINARY(is("sub", Domain::Float), arith::SubFOp)
+  MLAFIX_BINARY(is("mul", Domain::Float), arith::MulFOp)
+  MLAFIX_BINARY(is("div", Domain::Float), arith::DivFOp)
+  MLAFIX_BINARY(is("min", Domain::Float), arith::MinimumFOp)
+  MLAFIX_BINARY(is("max", Domain::Float), arith::MaximumFOp)
+  MLAFIX_BINARY(is("copysign", Domain::Float), math::CopySignOp)
+  MLAFIX_BINARY(isInt("add"), arith::AddIOp)
+  MLAFIX_BINARY(isInt("sub"), arith::SubIOp)
+  MLAFIX_BINARY(isInt("mul"), arith::MulIOp)
+  MLAFIX_BINARY(is("min", Domain::Integer), arith::MinSIOp)
+  MLAFIX_BINARY(is("max", Domain::Integer), arith::MaxSIOp)
+  MLAFIX_BINARY(is("min", Domain::Unsigned), arith::MinUIOp)
+  MLAFIX_BINARY(is("max", Domain::Unsigned), arith::MaxUIOp)
+  MLAFIX_BINARY(is("floordiv", Domain::Unsigned), arith::DivUIOp)
+  MLAFIX_BINARY(is("mod", Domain::Unsigned), arith::RemUIOp)
+  MLAFIX_BINARY(isInt("shl"), arith::ShLIOp)
+  MLAFIX_BINARY(is("shr", Domain::Integer), arith::ShRSIOp)
+  MLAFIX_BINARY(is("shr", Domain::Unsigned), arith::ShRUIOp)
+  MLAFIX_BINARY(isBits("and"), arith::AndIOp)
+  MLAFIX_BINARY(isBits("or"), arith::OrIOp)
+  MLAFIX_BINARY(isBits("xor"), arith::XOrIOp)
+#undef MLAFIX_BINARY
+  if (is("floordiv", Domain::Integer) || is("mod", Domain::Integer))
+    return impl->wrap(floorDivide(*impl, a, b, op == "mod", location));
+  return notFor(*impl, op, lhs, location);
+}
+
+KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
+                                        const SourceLocation &location) {
+  mlir::Value x, y, z, again;
+  if (!matchOperands(*impl, "fma", a, b, x, y, location))
+    return {};
+  Value product = impl->wrap(x);
+  if (!matchOperands(*impl, "fma", product, c, x, z, location))
+    return {};
+  // A row as the third operand makes the first two rows as well.
+  if (!matchOperands(*impl, "fma", b, impl->wrap(x), y, again, location))
+    return {};
+  if (domainOf(x, impl->isUnsigned(a)) != Domain::Float)
+    return notFor(*impl, "fma", a, location);
+  return impl->wrap(impl->make<math::FmaOp>(location, x, y, z));
+}
+
+KernelBuilder::Value KernelBuilder::compare(std::string_view op, Value lhs,
+                                            Value rhs,
+                                            const SourceLocation &location) {
+  mlir::Value a, b;
+  if (!matchOperands(*impl, op, lhs, rhs, a, b, location))
+    return {};
+  using I = arith::CmpIPredicate;
+  using F = arith::CmpFPredicate;
+  struct Entry {
+    const char *name;
+    I isSigned, isUnsigned;
+    F isFloat;
+  };
+  static constexpr Entry table[] = {
+      {"eq", I::eq, I::eq, F::OEQ},   {"ne", I::ne, I::ne, F::UNE},
+      {"lt", I::slt, I::ult, F::OLT}, {"le", I::sle, I::ule, F::OLE},
+      {"gt", I::sgt, I::ugt, F::OGT}, {"ge", I::sge, I::uge, F::OGE},
+  };
+  const Entry *entry =
+      llvm::find_if(table, [&](const Entry &e) { return op == e.name; });
+  if (entry == std::end(table)) {
+    impl->fail(location) << "expected eq, ne, lt, le, gt or ge, got '"
+                         << llvm::StringRef(op) << "'";
+    return {};
+  }
+  Type element = getElementTypeOrSelf(a.getType());
+  if (element.isF32())
+    return impl->wrap(
+        impl->make<arith::CmpFOp>(location, entry->isFloat, a, b));
+  bool isUnsigned =
+      element.isIndex() || element.isInteger(1) || impl->isUnsigned(lhs);
+  return impl->wrap(impl->make<arith::CmpIOp>(
+      location, isUnsigned ? entry->isUnsigned : entry->isSigned, a, b));
+}
+
+KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
+                                           Value ifFalse,
+                                           const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible({condition, ifTrue, ifFalse}, "operands", location))
+    return {};
+  ValueType on = impl->type(condition), yes = impl->type(ifTrue),
+            no = impl->type(ifFalse);
+  if (on.dtype != "bool" || !isArithmetic(on)) {
+    impl->fail(location) << "expected a bool to choose by, got " << on.str();
+    return {};
+  }
+  mlir::Value which = impl->get(condition), a = impl->get(ifTrue),
+              b = impl->get(ifFalse);
+  if (yes.kind == Kind::State && a.getType() == b.getType() &&
+      on.kind == Kind::Scalar)
+    return impl->wrap(impl->make<arith::SelectOp>(location, which, a, b));
+  if (!matchOperands(*impl, "select", ifTrue, ifFalse, a, b, location))
+    return {};
+  if (on.kind == Kind::Row && !isRowTile(a.getType())) {
+    DimAttr dim = getTileDim(which.getType());
+    Type row = getRowTileType(dim, a.getType());
+    a = impl->make<SplatOp>(location, row, a);
+    b = impl->make<SplatOp>(location, row, b);
+  }
+  if (on.kind == Kind::Row &&
+      getTileDim(a.getType()) != getTileDim(which.getType())) {
+    impl->fail(location) << "expected rows along one dim to choose from, got "
+                         << on.str() << " and "
+                         << impl->type(impl->wrap(a)).str();
+    return {};
+  }
+  return impl->wrap(impl->make<arith::SelectOp>(location, which, a, b),
+                    impl->isUnsigned(ifTrue));
+}
+
+//===----------------------------------------------------------------------===//
+// Casts
+//===----------------------------------------------------------------------===//
+
+KernelBuilder::Value KernelBuilder::convert(Value operand,
+                                            std::string_view dtype,
+                                            const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible(operand, "operand", location))
+    return {};
+  ValueType from = impl->type(operand);
+  Builder &builder = impl->builder;
+  Type element = llvm::StringSwitch<Type>(dtype)
+                     .Case("f32", builder.getF32Type())
+                     .Case("i32", builder.getI32Type())
+                     .Case("i64", builder.getI64Type())
+                     .Case("index", builder.getIndexType())
+                     .Case("bool", builder.getI1Type())
+                     .Default({});
+  if (!element || !isArithmetic(from)) {
+    impl->fail(location)
+        << "expected a scalar or a row to convert to f32, i32, i64, index or "
+           "bool, got "
+        << from.str() << " to '" << llvm::StringRef(dtype) << "'";
+    return {};
+  }
+  mlir::Value x = impl->get(operand);
+  if (from.dtype == dtype)
+    return operand;
+  auto typed = [&](Type of) -> Type {
+    return isRowTile(x.getType()) ? getRowTileType(getTileDim(x.getType()), of)
+                                  : of;
+  };
+  Type to = typed(element), source = getElementTypeOrSelf(x.getType());
+  bool widensUnsigned = source.isInteger(1) || impl->isUnsigned(operand);
+  if (element.isInteger(1)) {
+    if (source.isF32())
+      return impl->wrap(impl->make<arith::CmpFOp>(
+          location, arith::CmpFPredicate::UNE, x,
+          impl->constantLike(x.getType(), 0, location)));
+    return impl->wrap(impl->make<arith::CmpIOp>(
+        location, arith::CmpIPredicate::ne, x,
+        impl->constantLike(x.getType(), 0, location)));
+  }
+  if (element.isF32()) {
+    // An index goes through i64, which holds it.
+    if (source.isIndex())
+      x = impl->make<arith::IndexCastUIOp>(location, builder.getI64Type(), x);
+    if (widensUnsigned)
+      return impl->wrap(impl->make<arith::UIToFPOp>(location, to, x));
+    return impl->wrap(impl->make<arith::SIToFPOp>(location, to, x));
+  }
+  if (source.isF32()) {
+    if (!element.isIndex())
+      return impl->wrap(impl->make<arith::FPToSIOp>(location, to, x));
+    x = impl->make<arith::FPToSIOp>(location, builder.getI64Type(), x);
+    return impl->wrap(impl->make<arith::IndexCastOp>(location, to, x));
+  }
+  if (element.isIndex() || source.isIndex()) {
+    if (isRowTile(x.getType()))
+      return notFor(*impl, "index", operand, location);
+    if (widensUnsigned)
+      return impl->wrap(impl->make<arith::IndexCastUIOp>(location, to, x));
+    return impl->wrap(impl->make<arith::IndexCastOp>(location, to, x));
+  }
+  unsigned width = element.getIntOrFloatBitWidth();
+  if (width < source.getIntOrFloatBitWidth())
+    return impl->wrap(impl->make<arith::TruncIOp>(location, to, x));
+  if (widensUnsigned)
+    return impl->wrap(impl->make<arith::ExtUIOp>(location, to, x));
+  return impl->wrap(impl->make<arith::ExtSIOp>(location, to, x));
+}
+
+KernelBuilder::Value KernelBuilder::splat(Value scalar, std::string_view dim,
+                                          const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible(scalar, "scalar", location))
+    return {};
+  ValueType type = impl->type(scalar);
+  if (type.kind != Kind::Scalar || type.dtype == "index" ||
+      type.dtype == "u8" || dim.empty())
+    return notFor(*impl, "splat", scalar, location);
+  mlir::Value value = impl->get(scalar);
+  auto named = DimAttr::get(impl->context.get(), llvm::StringRef(dim));
+  return impl->wrap(impl->make<SplatOp>(
+      location, getRowTileType(named, value.getType()), value));
+}
+
+KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
+                                           const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
+    return {};
+  std::optional<ReduceKind> kind = symbolizeReduceKind(llvm::StringRef(op));
+  if (!kind) {
+    impl->fail(location) << "expected add, max or min to reduce by, got '"
+                         << llvm::StringRef(op) << "'";
+    return {};
+  }
+  mlir::Value value = impl->get(row);
+  if (!isRowTile(value.getType()))
+    return notFor(*impl, op, row, location);
+  return impl->wrap(impl->make<ReduceOp>(
+      location, getElementTypeOrSelf(value.getType()), *kind, value));
+}

@@ -1,0 +1,121 @@
+//===- BuilderImpl.h - the state of a kernel builder ------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_FRONTEND_BUILDERIMPL_H
+#define MLAFIX_LIB_FRONTEND_BUILDERIMPL_H
+
+#include "dialect/Mlafix.h"
+#include "lib/Compiler/ContextPool.h"
+#include "lib/Compiler/Diagnostics.h"
+#include "mlafix/KernelBuilder.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Verifier.h"
+
+namespace mlafix {
+
+struct KernelBuilder::Impl {
+  Impl(std::string_view name, const SourceLocation &location);
+
+  /// A region that is open, or that this builder has left.
+  struct Frame {
+    enum Kind { Top, Grid, Predicate, For, Then, Else } kind;
+    mlir::Operation *op;
+  };
+
+  //===-- Handles -------------------------------------------------------===//
+
+  mlir::Value get(Value value) const {
+    return value.id ? values[value.id - 1].value : mlir::Value();
+  }
+  bool isUnsigned(Value value) const { return values[value.id - 1].isUnsigned; }
+  Value wrap(mlir::Value value, bool isUnsigned = false);
+  Values wrapAll(mlir::ValueRange range);
+  llvm::SmallVector<mlir::Value> getAll(const Values &list) const;
+  ValueType type(Value value) const;
+  std::string spell(Value value) const { return type(value).str(); }
+
+  //===-- Errors --------------------------------------------------------===//
+
+  mlir::InFlightDiagnostic fail(const SourceLocation &location) {
+    return mlir::emitError(at(location));
+  }
+  mlir::Location at(const SourceLocation &location) {
+    return fromSourceLocation(context.get(), location);
+  }
+  /// Whether a body can be added to at all: an error if not.
+  bool checkOpen(const SourceLocation &location, bool inGrid = true);
+  /// Whether `value` exists where the builder is: an error if not.
+  bool checkVisible(Value value, const char *what,
+                    const SourceLocation &location);
+  bool checkVisible(const Values &list, const char *what,
+                    const SourceLocation &location);
+  /// checkVisible, and whether it is a condition.
+  bool checkCondition(Value value, const char *what,
+                      const SourceLocation &location);
+  /// Whether `value` is a tensor argument: an error if not.
+  bool checkTensor(Value value, const char *what,
+                   const SourceLocation &location);
+
+  //===-- Operations ----------------------------------------------------===//
+
+  /// Makes an operation and verifies it, unless it has regions. Null, and
+  /// without it, if it is wrong.
+  template <typename OpTy, typename... Args>
+  OpTy make(const SourceLocation &location, Args &&...args) {
+    OpTy op = OpTy::create(builder, at(location), std::forward<Args>(args)...);
+    if (op->getNumRegions() != 0 || succeeded(mlir::verify(op, false)))
+      return op;
+    op->erase();
+    return {};
+  }
+  mlir::Value constantLike(mlir::Type type, int64_t value,
+                           const SourceLocation &location);
+  /// Ends the innermost region, which must be of one of `kinds`.
+  bool closing(llvm::ArrayRef<Frame::Kind> kinds, const char *what,
+               const SourceLocation &location);
+
+  //===-- Memory --------------------------------------------------------===//
+
+  unsigned rank(Value tensor) const;
+  /// The dim that rows of `tensor` lie along; null, and an error, if it is none
+  /// that has a name.
+  DimAttr rowDim(Value tensor, const SourceLocation &location);
+  /// Notes that rows of `tensor` are moved: its last dim must have stride 1.
+  void useRows(Value tensor);
+  void refreshSignature();
+
+  ContextLease context;
+  std::vector<Diagnostic> diagnostics;
+  DiagnosticCollector collector;
+  mlir::OpBuilder builder;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  KernelOp kernel;
+  bool finished = false;
+
+  struct Handle {
+    mlir::Value value;
+    bool isUnsigned; // MLIR's integers do not say
+  };
+  std::vector<Handle> values;
+  std::vector<Frame> frames;
+  /// Where dims go: before the grid.
+  mlir::Operation *grid = nullptr;
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::Value> dims;
+  llvm::SmallVector<mlir::Attribute> argNames;
+  llvm::SmallVector<mlir::Attribute> argAttrs;
+};
+
+/// The base of an lse by its name; an error if there is none.
+std::optional<LogBase> parseBase(KernelBuilder::Impl &impl,
+                                 std::string_view text,
+                                 const SourceLocation &location);
+
+} // namespace mlafix
+
+#endif // MLAFIX_LIB_FRONTEND_BUILDERIMPL_H

@@ -1,0 +1,259 @@
+//===- Memory.cpp - loads, stores, states ---------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Frontend/BuilderImpl.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+using Impl = KernelBuilder::Impl;
+using Kind = ValueType::Kind;
+
+unsigned Impl::rank(Value tensor) const {
+  return cast<MemRefType>(get(tensor).getType()).getRank();
+}
+
+DimAttr Impl::rowDim(Value tensor, const SourceLocation &location) {
+  unsigned last = rank(tensor);
+  DimAttr dim = last ? getArgumentDim(get(tensor), last - 1) : DimAttr();
+  if (!dim)
+    fail(location)
+        << "expected a tensor whose last dim has a name to take rows "
+           "of, got "
+        << spell(tensor);
+  return dim;
+}
+
+void Impl::useRows(Value tensor) {
+  mlir::Value value = get(tensor);
+  auto type = cast<MemRefType>(value.getType());
+  auto layout = cast<StridedLayoutAttr>(type.getLayout());
+  SmallVector<int64_t> strides(layout.getStrides());
+  if (strides.back() == 1)
+    return;
+  strides.back() = 1;
+  value.setType(MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(context.get(), layout.getOffset(), strides)));
+  refreshSignature();
+}
+
+static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
+                         const SourceLocation &location) {
+  if (!impl.checkVisible(indices, "indices", location))
+    return false;
+  for (KernelBuilder::Value index : indices)
+    if (!impl.get(index).getType().isIndex()) {
+      impl.fail(location) << "expected indices of type index, got "
+                          << impl.spell(index);
+      return false;
+    }
+  return true;
+}
+
+/// What every access needs: a tensor, its indices, and perhaps a predicate.
+static bool checkAccess(Impl &impl, KernelBuilder::Value tensor,
+                        const KernelBuilder::Values &indices,
+                        KernelBuilder::Value predicate, const char *what,
+                        const SourceLocation &location) {
+  return impl.checkOpen(location) && impl.checkTensor(tensor, what, location) &&
+         checkIndices(impl, indices, location) &&
+         (!predicate || impl.checkCondition(predicate, "predicate", location));
+}
+
+//===----------------------------------------------------------------------===//
+// Rows and scalars
+//===----------------------------------------------------------------------===//
+
+KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
+                                         Value predicate, Value other,
+                                         const SourceLocation &location) {
+  if (!checkAccess(*impl, tensor, indices, predicate, "tensor", location) ||
+      (other && !impl->checkVisible(other, "value instead", location)))
+    return {};
+  auto memref = cast<MemRefType>(impl->get(tensor).getType());
+  Type type = getComputeType(memref.getElementType());
+  bool isRow = indices.size() + 1 == impl->rank(tensor);
+  if (isRow) {
+    DimAttr dim = impl->rowDim(tensor, location);
+    if (!dim)
+      return {};
+    type = getRowTileType(dim, type);
+    impl->useRows(tensor);
+  }
+  if (other && impl->get(other).getType() != getElementTypeOrSelf(type)) {
+    impl->fail(location) << "expected "
+                         << getDTypeName(getElementTypeOrSelf(type))
+                         << " for the value instead, got "
+                         << impl->spell(other);
+    return {};
+  }
+  auto load = impl->make<LoadOp>(location, type, impl->get(tensor),
+                                 impl->getAll(indices), impl->get(predicate),
+                                 impl->get(other));
+  return load ? impl->wrap(load, memref.getElementType().isUnsignedInteger())
+              : Value();
+}
+
+bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
+                          Value predicate, const SourceLocation &location) {
+  if (!checkAccess(*impl, tensor, indices, predicate, "tensor", location) ||
+      !impl->checkVisible(value, "value", location))
+    return false;
+  ValueType type = impl->type(value);
+  if (type.kind != Kind::Scalar && type.kind != Kind::Row) {
+    impl->fail(location) << "expected a scalar or a row to store, got "
+                         << type.str();
+    return false;
+  }
+  mlir::Value stored = impl->get(value);
+  bool isRow = indices.size() + 1 == impl->rank(tensor);
+  DimAttr dim = isRow ? impl->rowDim(tensor, location) : DimAttr();
+  if (isRow && !dim)
+    return false;
+  if (isRow && type.kind == Kind::Scalar)
+    stored = impl->make<SplatOp>(location,
+                                 getRowTileType(dim, stored.getType()), stored);
+  if (!stored)
+    return false;
+  if (isRow)
+    impl->useRows(tensor);
+  return static_cast<bool>(
+      impl->make<StoreOp>(location, stored, impl->get(tensor),
+                          impl->getAll(indices), impl->get(predicate)));
+}
+
+KernelBuilder::Value KernelBuilder::present(Value tensor,
+                                            const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkTensor(tensor, "tensor", location))
+    return {};
+  return impl->wrap(impl->make<PresentOp>(location, impl->builder.getI1Type(),
+                                          impl->get(tensor)));
+}
+
+//===----------------------------------------------------------------------===//
+// States
+//===----------------------------------------------------------------------===//
+
+std::optional<LogBase> mlafix::parseBase(Impl &impl, std::string_view text,
+                                         const SourceLocation &location) {
+  if (text == "e")
+    return LogBase::E;
+  if (text == "2")
+    return LogBase::Two;
+  impl.fail(location) << "expected base e or 2, got '" << llvm::StringRef(text)
+                      << "'";
+  return std::nullopt;
+}
+
+static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
+                        const SourceLocation &location) {
+  if (!impl.checkOpen(location) ||
+      !impl.checkVisible(states, "state", location))
+    return false;
+  for (KernelBuilder::Value state : states)
+    if (!isa<StateType>(impl.get(state).getType())) {
+      impl.fail(location) << "expected a state, got " << impl.spell(state);
+      return false;
+    }
+  return true;
+}
+
+KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
+                                             std::string_view base,
+                                             const SourceLocation &location) {
+  if (!impl->checkOpen(location))
+    return {};
+  if (dim.empty()) {
+    impl->fail(location) << "expected the name of a dim for an identity, got "
+                            "none";
+    return {};
+  }
+  std::optional<LogBase> parsed = parseBase(*impl, base, location);
+  if (!parsed)
+    return {};
+  auto type = StateType::get(
+      impl->context.get(),
+      DimAttr::get(impl->context.get(), llvm::StringRef(dim)), *parsed);
+  return impl->wrap(impl->make<IdentityOp>(location, type));
+}
+
+KernelBuilder::Value KernelBuilder::loadState(
+    Value out, const Values &outIndices, Value lse, const Values &lseIndices,
+    Value predicate, std::string_view base, const SourceLocation &location) {
+  if (!checkAccess(*impl, out, outIndices, predicate, "payload", location) ||
+      !checkAccess(*impl, lse, lseIndices, {}, "lse", location))
+    return {};
+  std::optional<LogBase> parsed = parseBase(*impl, base, location);
+  DimAttr dim = parsed ? impl->rowDim(out, location) : DimAttr();
+  if (!dim)
+    return {};
+  impl->useRows(out);
+  auto type = StateType::get(impl->context.get(), dim, *parsed);
+  return impl->wrap(impl->make<LoadStateOp>(
+      location, type, impl->get(out), impl->getAll(outIndices), impl->get(lse),
+      impl->getAll(lseIndices), impl->get(predicate)));
+}
+
+bool KernelBuilder::storeState(Value state, Value out, const Values &outIndices,
+                               Value lse, const Values &lseIndices,
+                               Value predicate,
+                               const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location) ||
+      (out &&
+       !checkAccess(*impl, out, outIndices, predicate, "payload", location)) ||
+      (lse && !checkAccess(*impl, lse, lseIndices, predicate, "lse", location)))
+    return false;
+  if (out)
+    impl->useRows(out);
+  return static_cast<bool>(impl->make<StoreStateOp>(
+      location, impl->get(state), impl->get(out), impl->getAll(outIndices),
+      impl->get(lse), impl->getAll(lseIndices), impl->get(predicate)));
+}
+
+KernelBuilder::Value KernelBuilder::merge(const Values &states,
+                                          const SourceLocation &location) {
+  if (!checkStates(*impl, states, location))
+    return {};
+  if (states.empty()) {
+    impl->fail(location) << "expected at least one state to merge, got none";
+    return {};
+  }
+  for (Value state : states)
+    if (impl->get(state).getType() != impl->get(states.front()).getType()) {
+      impl->fail(location) << "expected states of one dim and base (N8), got "
+                           << impl->spell(states.front()) << " and "
+                           << impl->spell(state);
+      return {};
+    }
+  return impl->wrap(impl->make<MergeOp>(
+      location, impl->get(states.front()).getType(), impl->getAll(states)));
+}
+
+KernelBuilder::Value KernelBuilder::mask(Value state, Value predicate,
+                                         const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location) ||
+      !impl->checkCondition(predicate, "predicate", location))
+    return {};
+  return impl->wrap(
+      impl->make<MaskOp>(location, impl->get(state), impl->get(predicate)));
+}
+
+KernelBuilder::Value KernelBuilder::rebase(Value state, std::string_view base,
+                                           const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location))
+    return {};
+  std::optional<LogBase> parsed = parseBase(*impl, base, location);
+  if (!parsed)
+    return {};
+  auto from = cast<StateType>(impl->get(state).getType());
+  auto to = StateType::get(impl->context.get(), from.getDim(), *parsed);
+  return impl->wrap(impl->make<RebaseOp>(location, to, impl->get(state)));
+}

@@ -1,0 +1,176 @@
+//===- BuilderErrorTest.cpp - what a kernel builder refuses ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlafix/KernelBuilder.h"
+#include "gtest/gtest.h"
+
+using namespace mlafix;
+using Value = KernelBuilder::Value;
+using Values = KernelBuilder::Values;
+
+namespace {
+
+SourceLocation at(unsigned line) { return {"kernel.py", line, 5, line, 12}; }
+
+/// A kernel whose grid is open: x [n, D] and r [n, E] f32 rows, c [n] i32.
+struct BuilderErrors : testing::Test {
+  KernelBuilder b{"wrong", at(1)};
+  Value x, r, c, t;
+
+  BuilderErrors() {
+    x = b.addTensor({"x", {"n", "D"}, "f32", "", "update", false}, at(1));
+    r = b.addTensor({"r", {"n", "E"}, "f32", "", "read", false}, at(1));
+    c = b.addTensor({"c", {"n"}, "i32", "", "read", false}, at(1));
+    t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
+  }
+
+  Value row() { return b.load(x, {t}, {}, {}, at(3)); }
+  Value other() { return b.load(r, {t}, {}, {}, at(3)); }
+  Value count() { return b.load(c, {t}, {}, {}, at(3)); }
+
+  /// Checks that exactly one error was reported, and in which place.
+  void expectError(const std::string &message, unsigned line = 4) {
+    ASSERT_EQ(b.diagnostics().size(), 1u);
+    EXPECT_EQ(b.diagnostics()[0].message, message);
+    EXPECT_EQ(b.diagnostics()[0].location.file, "kernel.py");
+    EXPECT_EQ(b.diagnostics()[0].location.line, line);
+    EXPECT_EQ(b.diagnostics()[0].location.column, 5u);
+    EXPECT_EQ(b.diagnostics()[0].location.endColumn, 12u);
+  }
+};
+
+} // namespace
+
+TEST_F(BuilderErrors, operands_of_two_types) {
+  EXPECT_FALSE(b.binary("add", row(), count(), at(4)));
+  expectError("expected scalars or rows of one type for 'add', got a row of "
+              "f32 along D and i32");
+}
+
+TEST_F(BuilderErrors, rows_along_two_dims) {
+  EXPECT_FALSE(b.binary("mul", row(), other(), at(4)));
+  expectError("expected scalars or rows of one type for 'mul', got a row of "
+              "f32 along D and a row of f32 along E");
+}
+
+TEST_F(BuilderErrors, an_operation_that_the_type_has_not) {
+  EXPECT_FALSE(b.unary("exp", count(), at(4)));
+  expectError("expected another type for 'exp', got i32");
+}
+
+TEST_F(BuilderErrors, an_unknown_operation) {
+  EXPECT_FALSE(b.compare("like", count(), count(), at(4)));
+  expectError("expected eq, ne, lt, le, gt or ge, got 'like'");
+}
+
+TEST_F(BuilderErrors, a_condition_that_is_no_bool) {
+  EXPECT_FALSE(b.beginIf(count(), at(4)));
+  expectError("expected a bool for the condition, got i32");
+}
+
+TEST_F(BuilderErrors, an_index_of_another_type) {
+  EXPECT_FALSE(b.load(x, {count()}, {}, {}, at(4)));
+  expectError("expected indices of type index, got i32");
+}
+
+TEST_F(BuilderErrors, too_few_indices) {
+  EXPECT_FALSE(b.load(x, {}, {}, {}, at(4)));
+  expectError(
+      "'mlafix.load' op expected 2 indices for an element of 'x', got 0");
+}
+
+TEST_F(BuilderErrors, a_store_to_what_is_read) {
+  EXPECT_FALSE(b.store(row(), r, {t}, {}, at(4)));
+  expectError("'mlafix.store' op expected 'r' to be writable to store to it, "
+              "got access \"read\"");
+}
+
+TEST_F(BuilderErrors, states_of_two_bases) {
+  Value a = b.identity("D", "e", at(3)), z = b.identity("D", "2", at(3));
+  EXPECT_FALSE(b.merge({a, z}, at(4)));
+  expectError("expected states of one dim and base (N8), got a state along D "
+              "in base e and a state along D in base 2");
+}
+
+TEST_F(BuilderErrors, a_row_as_a_state) {
+  EXPECT_FALSE(b.mask(row(), {}, at(4)));
+  expectError("expected a state, got a row of f32 along D");
+}
+
+TEST_F(BuilderErrors, a_value_of_a_branch_that_ended) {
+  Value positive = b.compare("gt", count(),
+                             b.constant(std::int64_t(0), "i32", at(3)), at(3));
+  ASSERT_TRUE(b.beginIf(positive, at(3)));
+  Value inner = row();
+  Values results;
+  ASSERT_TRUE(b.endIf({}, results, at(3)));
+  EXPECT_FALSE(b.unary("neg", inner, at(4)));
+  expectError("expected a value of this part of the kernel for the operand, "
+              "got one of a loop, branch or grid that ended");
+}
+
+TEST_F(BuilderErrors, a_loop_that_changes_a_type) {
+  Value zero = b.constant(std::int64_t(0), "i32", at(3));
+  auto inside = b.beginFor(zero, count(), zero, {row()}, at(3));
+  ASSERT_EQ(inside.size(), 2u);
+  Values results;
+  EXPECT_FALSE(b.endFor({zero}, results, at(4)));
+  expectError("expected the same type for the values of a loop as before, got "
+              "i32");
+}
+
+TEST_F(BuilderErrors, regions_that_cross) {
+  Values results;
+  EXPECT_FALSE(b.endFor({}, results, at(4)));
+  expectError("expected a loop to end here, got another region");
+}
+
+TEST_F(BuilderErrors, a_second_grid) {
+  ASSERT_TRUE(b.endGrid(at(3)));
+  EXPECT_TRUE(b.beginForall({b.dim(x, 0, at(4))}, at(4)).empty());
+  expectError("expected one grid in a kernel, got a second");
+}
+
+TEST_F(BuilderErrors, an_argument_inside_the_grid) {
+  EXPECT_FALSE(b.addScalar({"k", "i32", ""}, at(4)));
+  expectError("expected this before the grid, got it inside");
+}
+
+TEST_F(BuilderErrors, a_kernel_that_is_finished_inside_its_grid) {
+  EXPECT_EQ(b.finish(), "");
+  expectError("expected this before the grid, got it inside", 1);
+}
+
+TEST_F(BuilderErrors, anything_after_the_end) {
+  ASSERT_TRUE(b.endGrid(at(3)));
+  ASSERT_NE(b.finish(), "");
+  EXPECT_FALSE(b.addScalar({"k", "i32", ""}, at(4)));
+  expectError("expected nothing after the kernel is finished");
+}
+
+TEST_F(BuilderErrors, an_integer_that_does_not_fit) {
+  EXPECT_FALSE(b.constant(std::int64_t(1) << 40, "i32", at(4)));
+  expectError("expected an integer that is in the range of i32, got "
+              "1099511627776");
+}
+
+TEST_F(BuilderErrors, dtypes_that_are_none) {
+  KernelBuilder fresh("k", at(1));
+  EXPECT_FALSE(fresh.addTensor({"x", {"n"}, "f64", "", "read", false}, at(4)));
+  ASSERT_EQ(fresh.diagnostics().size(), 1u);
+  EXPECT_EQ(
+      fresh.diagnostics()[0].message.find("expected one of bf16, f16, f32"), 0u)
+      << fresh.diagnostics()[0].message;
+}
+
+TEST_F(BuilderErrors, a_kernel_without_a_grid) {
+  KernelBuilder fresh("k", at(1));
+  EXPECT_EQ(fresh.finish(), "");
+  ASSERT_EQ(fresh.diagnostics().size(), 1u);
+  EXPECT_NE(fresh.diagnostics()[0].message.find("expected a grid"),
+            std::string::npos);
+}

@@ -1,0 +1,222 @@
+//===- KernelBuilderTest.cpp - kernels made by calls ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlafix/KernelBuilder.h"
+#include "mlafix/Compiler.h"
+#include "gtest/gtest.h"
+
+using namespace mlafix;
+using Value = KernelBuilder::Value;
+
+namespace {
+
+SourceLocation at(unsigned line) { return {"kernel.py", line, 5, line, 12}; }
+
+std::string messages(const KernelBuilder &b) {
+  std::string text;
+  for (const Diagnostic &diagnostic : b.diagnostics())
+    text += diagnostic.message + "\n";
+  return text;
+}
+
+/// The text of `source` after a stage, without places.
+std::string emit(const std::string &source, Emit stage) {
+  CompileOptions options;
+  options.emit = stage;
+  CompileResult result = compile(source, "kernel", options);
+  EXPECT_TRUE(result.ok) << result.diagnostics;
+  return result.output;
+}
+
+/// The merge with a threshold of kernels/merge_attn_states.mlir.
+std::string buildMerge() {
+  KernelBuilder b("merge", at(1));
+  auto rows = [&](const char *name, const char *access) {
+    return b.addTensor({name, {"n", "H", "D"}, "bf16", "T", access, false},
+                       at(2));
+  };
+  auto lses = [&](const char *name, const char *access, bool optional) {
+    return b.addTensor({name, {"H", "n"}, "f32", "", access, optional}, at(2));
+  };
+  Value out = rows("out", "write"), outLse = lses("out_lse", "write", true);
+  Value prefix = rows("prefix", "read"),
+        prefixLse = lses("prefix_lse", "read", false);
+  Value suffix = rows("suffix", "read"),
+        suffixLse = lses("suffix_lse", "read", false);
+  Value limit = b.addScalar({"context_rows", "index", "n"}, at(2));
+  auto grid =
+      b.beginForall({b.dim(out, 0, at(3)), b.dim(out, 1, at(3))}, at(3));
+  Value t = grid.at(0), h = grid.at(1);
+  Value inContext = b.compare("lt", t, limit, at(4));
+  Value p =
+      b.loadState(prefix, {t, h}, prefixLse, {h, t}, inContext, "e", at(4));
+  Value s = b.loadState(suffix, {t, h}, suffixLse, {h, t}, {}, "e", at(5));
+  EXPECT_TRUE(b.storeState(b.merge({p, s}, at(6)), out, {t, h}, outLse, {h, t},
+                           {}, at(6)));
+  EXPECT_TRUE(b.endGrid(at(3)));
+  std::string text = b.finish();
+  EXPECT_NE(text, "") << messages(b);
+  return text;
+}
+
+/// Calls `body` in a kernel over rows of `x` and `y`, [n, D] f32, and gives its
+/// canonical text.
+template <typename Body> std::string buildRows(Body body) {
+  KernelBuilder b("rows", at(1));
+  Value y = b.addTensor({"y", {"n", "D"}, "f32", "", "write", false}, at(1));
+  Value x = b.addTensor({"x", {"n", "D"}, "f32", "", "read", false}, at(1));
+  Value k = b.addScalar({"k", "i32", ""}, at(1));
+  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
+  body(b, y, x, k, t);
+  EXPECT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  EXPECT_NE(text, "") << messages(b);
+  return emit(text, Emit::Canonical);
+}
+
+} // namespace
+
+TEST(KernelBuilder, makes_the_merge_as_its_text_has_it) {
+  std::string text = emit(buildMerge(), Emit::Canonical);
+  EXPECT_NE(text.find("%0 = arith.cmpi ult, %arg0, %context_rows"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("mlafix.load_state %prefix[%arg0, %arg1] lse "
+                      "%prefix_lse[%arg1, %arg0] if %0"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("mlafix.optional"), std::string::npos) << text;
+  EXPECT_NE(text.find("mlafix.at_most = \"n\""), std::string::npos) << text;
+}
+
+TEST(KernelBuilder, gives_each_operation_its_place) {
+  std::string text = buildMerge();
+  EXPECT_NE(text.find("loc(\"kernel.py\":4:5 to :12)"), std::string::npos)
+      << text;
+}
+
+TEST(KernelBuilder, rows_have_stride_1_and_lses_any) {
+  std::string text = emit(buildMerge(), Emit::Source);
+  EXPECT_NE(
+      text.find("%out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("%out_lse: memref<?x?xf32, strided<[?, ?], offset: ?>>"),
+            std::string::npos)
+      << text;
+}
+
+TEST(KernelBuilder, compiles_for_a_cpu) {
+  CompileOptions options;
+  options.targets = {"x86-64"};
+  options.specializations = {{{"H", "2"}, {"D", "8"}, {"T", "f16"}}};
+  CompileResult result = compile(buildMerge(), "kernel", options);
+  EXPECT_TRUE(result.ok) << result.diagnostics;
+}
+
+TEST(KernelBuilder, a_later_pass_points_at_the_front_ends_source) {
+  CompileOptions options;
+  options.targets = {"x86-64"};
+  options.specializations = {{{"H", "2"}, {"D", "8"}, {"T", "i32"}}};
+  CompileResult result = compile(buildMerge(), "kernel", options);
+  ASSERT_FALSE(result.ok);
+  ASSERT_FALSE(result.messages.empty());
+  EXPECT_EQ(result.messages.front().location.file, "kernel.py");
+  EXPECT_EQ(result.messages.front().location.line, 1u);
+  EXPECT_EQ(result.messages.front().location.endColumn, 12u);
+}
+
+TEST(KernelBuilder, a_scalar_beside_a_row_is_a_row) {
+  std::string text = buildRows([](auto &b, Value y, Value x, Value, Value t) {
+    Value row = b.load(x, {t}, {}, {}, at(3));
+    Value most = b.reduce("max", row, at(4));
+    EXPECT_TRUE(b.store(b.binary("sub", row, most, at(4)), y, {t}, {}, at(5)));
+  });
+  EXPECT_NE(text.find("mlafix.splat"), std::string::npos) << text;
+}
+
+TEST(KernelBuilder, loops_carry_rows) {
+  std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
+    Value row = b.load(x, {t}, {}, {}, at(3));
+    Value zero = b.constant(std::int64_t(0), "i32", at(3));
+    Value one = b.constant(std::int64_t(1), "i32", at(3));
+    auto inside = b.beginFor(zero, k, one, {row}, at(4));
+    KernelBuilder::Values results;
+    EXPECT_TRUE(b.endFor({b.binary("mul", inside.at(1), inside.at(1), at(5))},
+                         results, at(4)));
+    EXPECT_TRUE(b.store(results.at(0), y, {t}, {}, at(6)));
+  });
+  EXPECT_NE(text.find("scf.for"), std::string::npos) << text;
+  EXPECT_NE(text.find("iter_args"), std::string::npos) << text;
+}
+
+TEST(KernelBuilder, branches_yield_values_and_nothing) {
+  std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
+    Value row = b.load(x, {t}, {}, {}, at(3));
+    Value positive =
+        b.compare("gt", k, b.constant(std::int64_t(0), "i32", at(3)), at(3));
+    KernelBuilder::Values results;
+    EXPECT_TRUE(b.beginIf(positive, at(4)));
+    EXPECT_TRUE(b.beginElse({b.unary("exp", row, at(4))}, at(4)));
+    EXPECT_TRUE(b.endIf({row}, results, at(4)));
+    EXPECT_TRUE(b.store(results.at(0), y, {t}, {}, at(5)));
+    EXPECT_TRUE(b.beginIf(positive, at(5)));
+    EXPECT_TRUE(b.store(row, y, {t}, {}, at(5)));
+    EXPECT_TRUE(b.endIf({}, results, at(5)));
+    EXPECT_TRUE(results.empty());
+  });
+  EXPECT_NE(text.find("scf.if %1 -> "), std::string::npos) << text;
+  EXPECT_NE(text.find("scf.if %1 {"), std::string::npos) << text;
+}
+
+TEST(KernelBuilder, a_ragged_grid_asks_its_predicate_first) {
+  KernelBuilder b("fixup", at(1));
+  Value out =
+      b.addTensor({"out", {"n", "D"}, "f32", "", "update", false}, at(1));
+  Value lens = b.addTensor({"lens", {"b"}, "i32", "", "read", false}, at(1));
+  Value cu = b.addTensor({"cu", {"b1"}, "i32", "", "read", false}, at(1));
+  Value segment = b.beginRaggedForall(cu, b.dim(out, 0, at(2)), {}, at(2));
+  Value length = b.load(lens, {segment}, {}, {}, at(2));
+  Value dead =
+      b.compare("le", length, b.constant(std::int64_t(0), "i32", at(2)), at(2));
+  auto indices = b.beginRaggedBody(dead, at(2));
+  ASSERT_EQ(indices.size(), 2u) << messages(b);
+  EXPECT_TRUE(b.store(b.constant(0.0, at(3)), out, {indices[1]}, {}, at(3)));
+  EXPECT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  EXPECT_NE(text.find("mlafix.ragged_forall"), std::string::npos)
+      << messages(b);
+}
+
+TEST(KernelBuilder, says_what_values_are) {
+  KernelBuilder b("types", at(1));
+  Value x = b.addTensor({"x", {"n", "D"}, "bf16", "T", "read", false}, at(1));
+  Value mask = b.addTensor({"mask", {"n"}, "u8", "", "read", false}, at(1));
+  EXPECT_EQ(b.type(x).str(), "a tensor of bf16 (n, D)");
+  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
+  EXPECT_EQ(b.type(t).str(), "index");
+  EXPECT_EQ(b.type(b.load(x, {t}, {}, {}, at(3))).str(),
+            "a row of f32 along D");
+  EXPECT_EQ(b.type(b.load(mask, {t}, {}, {}, at(3))).str(), "u8");
+  EXPECT_EQ(b.type(b.identity("D", "2", at(3))).str(),
+            "a state along D in base 2");
+}
+
+TEST(KernelBuilder, bytes_are_unsigned) {
+  KernelBuilder b("bytes", at(1));
+  Value y = b.addTensor({"y", {"n"}, "i32", "", "write", false}, at(1));
+  Value x = b.addTensor({"x", {"n"}, "u8", "", "read", false}, at(1));
+  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
+  Value byte = b.load(x, {t}, {}, {}, at(3));
+  Value big =
+      b.compare("gt", byte, b.constant(std::int64_t(200), "u8", at(3)), at(3));
+  EXPECT_TRUE(b.store(b.convert(byte, "i32", at(4)), y, {t}, big, at(4)));
+  EXPECT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  EXPECT_NE(text.find("arith.cmpi ugt"), std::string::npos) << text;
+  EXPECT_NE(text.find("arith.extui"), std::string::npos) << text;
+}
