@@ -8,7 +8,9 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
+from devices import Device, all_devices
 
 from mlafix import _runtime
 
@@ -75,3 +77,16 @@ def merge_dispatcher(compile_unit: Callable[..., Path]) -> Callable[..., _runtim
         return _runtime.Dispatcher("merge_attn_states", json.dumps(MERGE), options.pop("resolve", resolve), **options)
 
     return build
+
+
+@pytest.fixture(scope="session", params=all_devices(), ids=lambda device: device.name)
+def device(request: pytest.FixtureRequest) -> Device:
+    """numpy, torch on the CPU and, where there is one, torch on a GPU."""
+    made: Device = request.param
+    return made
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """Random numbers that depend on the test's name alone."""
+    return np.random.default_rng(list(request.node.nodeid.encode()))

@@ -1,0 +1,56 @@
+"""FlashAttention's combine of split-KV partials. Base e."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ops
+from ..ops import Array
+from ..ops._arrays import empty
+from ..ops._wrong import wrong
+
+
+def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None = None, out_dtype: Any = None,
+                       cu_seqlens: Array | None = None, seqused: Array | None = None, varlen_batch_idx: Array | None = None,
+                       return_lse: bool = True) -> tuple[Any, Any]:
+    """Combines split-KV partials (`flash_attn_interface.flash_attn_combine`; `mlafix.ops.combine_split_kv`).
+
+    The first four arguments are FlashAttention 3's, the others FlashAttention 4's additions. Rows are independent, so
+    the lengths of sequences change nothing: with `cu_seqlens` the partials are `[S, T, H, D]`. Differences: with
+    `seqused` the rows past a sequence's end are combined as well, where FlashAttention leaves them as they were; an lse of
+    +inf (FlashAttention 2's empty row) and of -inf (3's) both mean empty (N1, N2), and a row empty in every split is 0, -inf.
+
+    Args:
+        out_partial: `[S, B, L, H, D]` (or `[S, T, H, D]`), f32, bf16, f16. S = 1 is legal.
+        lse_partial: `[S, B, L, H] f32` (or `[S, T, H]`), any strides: usually a transposed view of `[S, B, H, L]`.
+        out: `[B, L, H, D]` (or `[T, H, D]`); filled and returned itself. Allocated if None.
+        out_dtype: of a new `out`; None is the dtype of the partials.
+        cu_seqlens: `[B + 1] i32`; says only that the partials have the second form.
+        seqused: `[B] i32`; not needed, see above.
+        varlen_batch_idx: must be None.
+        return_lse: False: no lse is computed.
+
+    Returns:
+        `(out, lse)`; lse is `[B, L, H] f32` as a transposed view of `[B, H, L]` (or `[T, H]` of `[H, T]`), or None.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    if varlen_batch_idx is not None:
+        raise wrong("varlen_batch_idx", "None, since rows are combined one by one", "an array")
+    dims = len(out_partial.shape)
+    if dims not in (4, 5):
+        raise wrong("out_partial", "5 dims [S, B, L, H, D] or 4 dims [S, T, H, D]", dims)
+    varlen = dims == 4
+    # Dims of one element at no cost: the kernel sees one sequence of T tokens.
+    partial: Any = out_partial[:, None] if varlen else out_partial  # type: ignore[index]
+    partial_lse: Any = lse_partial[:, None] if varlen else lse_partial  # type: ignore[index]
+    given: Any = out if out is None or not varlen else out[None]  # type: ignore[index]
+    lse: Any = None
+    if return_lse:
+        _, batch, length, heads, _ = partial.shape
+        lse = empty(partial, (batch, heads, length), "f32").swapaxes(1, 2)
+    result, lse = ops.combine_split_kv(partial, partial_lse, out=given, out_lse=lse, out_dtype=out_dtype, return_lse=False)
+    if not varlen:
+        return result, lse
+    return (result[0] if out is None else out), (None if lse is None else lse[0])

@@ -1,0 +1,71 @@
+"""SGLang's functions around attention. O is `[N, H, D]`, the lse `[N, H]`, base e; nothing need be contiguous here (N12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import ops
+from ..ops import Array
+
+
+def merge_state_v2(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Array | None = None,
+                   s_merged: Array | None = None) -> tuple[Any, Any]:
+    """Merges two states (`sgl_kernel.merge_state_v2`; `mlafix.ops.merge_attn_states`).
+
+    Difference from SGLang: with both sides empty the row is 0, -inf (N3; there NaN).
+
+    Args:
+        v_a: `[N, H, D]` bf16, f16, f32.
+        s_a: `[N, H] f32`.
+        v_b: `[N, H, D]`.
+        s_b: `[N, H] f32`.
+        v_merged: the output, filled and returned itself; may be an input. Allocated if None.
+        s_merged: the merged lse, likewise.
+
+    Returns:
+        `(v, s)`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    return ops.merge_attn_states(v_a, s_a, v_b, s_b, out=v_merged, out_lse=s_merged, lse_layout="nh")
+
+
+def merge_state(prefix_output: Array, prefix_lse: Array, suffix_output: Array, suffix_lse: Array,
+                output: Array | None = None, output_lse: Array | None = None) -> tuple[Any, Any]:
+    """Merges two states (`sglang.srt.layers.attention.merge_state`): `merge_state_v2` under its other name.
+
+    Args:
+        prefix_output: `[N, H, D]` bf16, f16, f32.
+        prefix_lse: `[N, H] f32`.
+        suffix_output: `[N, H, D]`.
+        suffix_lse: `[N, H] f32`.
+        output: filled and returned itself; may be an input. Allocated if None.
+        output_lse: likewise.
+
+    Returns:
+        `(output, output_lse)`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    return merge_state_v2(prefix_output, prefix_lse, suffix_output, suffix_lse, output, output_lse)
+
+
+def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Array, max_seq_len: int) -> None:
+    """Blanks the rows of sequences without KV, kv_len <= 0 (`mlafix.ops.fixup_zero_kv_rows`).
+
+    Difference from SGLang: the cost follows the rows blanked, not max_seq_len x batch, and `max_seq_len` is not used; f32
+    outputs are legal too.
+
+    Args:
+        out: `[N, H, Dv]` bf16, f16, f32.
+        lse: `[N, H] f32`.
+        kv_lens: `[B] i32`.
+        cum_seq_lens: `[B + 1] i32`.
+        max_seq_len: the most query tokens of one sequence; ignored.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    ops.fixup_zero_kv_rows(out, lse, kv_lens, cum_seq_lens, lse_layout="nh")

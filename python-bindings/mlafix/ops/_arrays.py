@@ -1,0 +1,90 @@
+"""Outputs allocated by the library that the inputs came from; uninitialised, since every kernel writes what is read."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy
+
+from ._wrong import wrong
+
+
+
+def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
+    """A contiguous array of `shape` beside `like`, of its dtype or one that `DTypes` names ("f32", "f8e4m3fn", "bool").
+
+    Raises ArgumentError for an array whose library has no public way to allocate: give the output then.
+    """
+    if isinstance(like, numpy.ndarray):
+        return numpy.empty(shape, like.dtype if dtype is None else numpy_dtype(dtype))
+    if hasattr(type(like), "__torch_function__"):
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=like.dtype if dtype is None else torch_dtype(dtype), device=like.device)
+    if not hasattr(like, "__array_namespace__"):
+        raise wrong("out", f"an array, since {type(like).__qualname__} has no way to allocate one", "None")
+    namespace = like.__array_namespace__()
+    kind = like.dtype if dtype is None else getattr(namespace, _STANDARD[dtype], None)
+    if kind is None:
+        raise wrong("out", f"an array, since {namespace.__name__} has no dtype {_STANDARD[dtype or 'f32']}", "None")
+    return namespace.empty(shape, dtype=kind, device=like.device)
+
+
+_STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "bool": "bool"}
+
+
+def numpy_dtype(name: str) -> numpy.dtype[Any]:
+    """numpy's dtype for one of ours; bf16 and fp8 come from ml_dtypes."""
+    spelling = _STANDARD[name]
+    if name in ("bf16", "f8e4m3fn"):
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, spelling))
+    return numpy.dtype(spelling)
+
+
+def torch_dtype(name: str) -> Any:
+    """torch's dtype for one of ours."""
+    return getattr(sys.modules["torch"], _STANDARD[name])
+
+
+def dtype_name(dtype: Any) -> str:
+    """Our name of what a caller may pass as a dtype: one of ours, a numpy or a torch dtype, or its name."""
+    spelling = dtype if isinstance(dtype, str) else _spelling(dtype)
+    if spelling in _STANDARD:
+        return spelling
+    for name, standard in _STANDARD.items():
+        if spelling == standard:
+            return name
+    raise wrong("out_dtype", f"one of {', '.join(_STANDARD)} or their numpy or torch dtypes", repr(dtype))
+
+
+def _spelling(dtype: Any) -> str:
+    text = str(dtype)
+    if text.startswith("torch."):
+        return text[len("torch."):]
+    try:
+        return numpy.dtype(dtype).name
+    except TypeError:
+        return text
+
+
+def one_element(array: Any, like: Any) -> Any:
+    """A rank-1 array of one f32 from a float, a rank-0 or a rank-1 array; a float becomes one beside `like`."""
+    if isinstance(array, (int, float)) and not isinstance(array, bool):
+        if hasattr(type(like), "__torch_function__"):
+            torch = sys.modules["torch"]
+            return torch.full((1,), float(array), dtype=torch.float32, device=like.device)
+        return numpy.full(1, array, numpy.float32)
+    return array if array.ndim else array.reshape(1)
+
+
+def as_bytes(mask: Any) -> Any:
+    """A bool mask as the u8 that it is in memory; anything else as it is."""
+    if isinstance(mask, numpy.ndarray):
+        return mask.view(numpy.uint8) if mask.dtype == numpy.bool_ else mask
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(type(mask), "__torch_function__") and mask.dtype is torch.bool:
+        return mask.view(torch.uint8)
+    return mask
+

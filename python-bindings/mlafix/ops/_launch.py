@@ -1,0 +1,128 @@
+"""Which way a call goes: straight to the kernel's C++ dispatcher, or through torch's, where torch must see it.
+
+A function of this package turns its arguments into the kernel's, asks `launcher` for a way to start it, and starts it.
+Plain arrays and plain tensors go straight. A tensor that stands for another (fake, functional, a subclass) or a call
+that is being traced goes through `torch.ops.mlafix`, which has a schema, a fake implementation and declared mutations.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, Callable, Dict, Tuple, cast
+
+import numpy
+
+from ._types import Bound, Launch, Operation, P, Q, R
+from ._wrong import wrong
+
+Key = Tuple[str, ...]
+"""Which variant of a kernel's call: the lse's layout and base, then the lower-case dims to compile for as well."""
+
+LAYOUTS = ("hn", "nh")
+BASES = ("e", "2")
+
+
+class Family(Dict[Key, Launch]):
+    """The dispatchers of one kernel, made as they are asked for.
+
+    `native` is the layout of the lse arguments in the kernel's own signature; in the other one `lse_args` are passed
+    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose.
+    """
+
+    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.native = native
+        self.lse_args = lse_args
+        self.based = based
+        FAMILIES[kernel] = self
+
+    def __missing__(self, key: Key) -> Launch:
+        check_key(key)
+        layout, base, *specialize = key
+        bindings = {"B": base} if self.based and base != "e" else {}
+        views = {name: (1, 0) for name in self.lse_args} if layout != self.native else {}
+        from .. import library
+
+        made: Launch = library.dispatcher(self.kernel, bindings=bindings, views=views, specialize=tuple(specialize))
+        return self.setdefault(key, made)
+
+
+FAMILIES: dict[str, Family] = {}
+"""Every kernel that a function of this package launches, by name."""
+
+
+def check_key(key: Key) -> None:
+    """Raises ArgumentError for a layout or a base that there is not."""
+    if key[0] not in LAYOUTS:
+        raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(key[0]))
+    if key[1] not in BASES:
+        raise wrong("base", "'e' or '2'", repr(key[1]))
+
+
+# torch.Tensor and what tells whether torch traces or intercepts calls, once a tensor was seen. torch itself is never
+# imported here: whoever has a tensor has imported it.
+_tensor: type | None = None
+_intercepted: Callable[[], bool] = bool
+
+
+def launcher(family: Family, key: Key, probe: Any) -> Launch:
+    """The way to launch `family` in variant `key`; `probe` is one of the call's arrays and stands for all of them."""
+    kind = type(probe)
+    if kind is numpy.ndarray:
+        return family[key]
+    if kind is _tensor and not _intercepted():
+        return family[key]
+    return _other(family, key, probe)
+
+
+def _other(family: Family, key: Key, probe: Any) -> Launch:
+    """As `launcher`, for what is not common: the first tensor of all, a traced call, a subclass, another library."""
+    if not hasattr(type(probe), "__torch_function__"):
+        return family[key]
+    from .. import torch_ops
+
+    if torch_ops.must_see(probe):
+        check_key(key)
+        return torch_ops.through(family.kernel, key)
+    if _tensor is None:
+        watch_torch()
+    return family[key]
+
+
+def watch_torch() -> None:
+    """From now on `launcher` knows a plain tensor at a glance."""
+    global _tensor, _intercepted
+    from .. import torch_ops
+
+    _intercepted = torch_ops.intercepted
+    _tensor = sys.modules["torch"].Tensor
+
+
+def bindable(
+    prepare: Callable[Q, tuple[Launch, tuple[Any, ...], Any]], **outputs: str
+) -> Callable[[Callable[P, R]], Operation[P, Q, R]]:
+    """Gives a public function its `bind`: `prepare` turns the same arguments into (launch, kernel arguments, result).
+
+    `outputs` are the arrays that a plain call would allocate. A bound call has nobody to return them to, so they must be
+    given, unless the argument that the value names is False: `out_lse="return_lse"`.
+    """
+
+    def decorate(function: Callable[P, R]) -> Operation[P, Q, R]:
+        @functools.wraps(prepare)
+        def bind(*args: Q.args, **kwargs: Q.kwargs) -> Bound:
+            for name, wanted in outputs.items():
+                if kwargs.get(name) is None and kwargs.get(wanted, True):
+                    raise wrong(name, "an array, since a bound call returns none", None)
+            launch, arguments, _ = prepare(*args, **kwargs)
+            return launch.bind(arguments)
+
+        bind.__name__ = "bind"
+        bind.__qualname__ = f"{function.__qualname__}.bind"
+        bind.__doc__ = f"Checks and packs a call of `{function.__name__}`, every output given, to launch it many times."
+        operation = cast("Operation[P, Q, R]", function)
+        operation.bind = bind
+        return operation
+
+    return decorate

@@ -1,0 +1,62 @@
+"""The types that the functions' signatures share."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Generic, Literal, ParamSpec, Protocol, TypeVar, Union
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Array(Protocol):
+    """A `numpy.ndarray` (bf16 and fp8 by way of `ml_dtypes`), a `torch.Tensor`, or whatever else has `__dlpack__`.
+
+    In docstrings `[n, H, D] T` means: n rows of H heads of D elements of a float type T, bf16, f16 or f32. Any strides
+    are legal on every dimension but the last of a payload, which is contiguous (N12).
+    """
+
+    @property
+    def shape(self) -> Any: ...
+
+    @property
+    def dtype(self) -> Any: ...
+
+    def __dlpack__(self, **options: Any) -> Any: ...
+
+
+LseLayout = Literal["hn", "nh"]
+"""How a log-sum-exp is laid out: `"hn"` is `[H, n]` (vLLM), `"nh"` is `[n, H]` (SGLang, FlashInfer)."""
+
+Base = Literal["e", "2"]
+"""The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer)."""
+
+Stream = Union[int, Any, None]
+"""A CUDA stream: its handle as an int, a `torch.cuda.Stream` or another object that has one; None is torch's current
+stream where the arrays are torch's, else the default stream. Nothing is waited for. Ignored on the CPU."""
+
+
+class Bound(Protocol):
+    """A call with its arguments checked and packed: `bound(stream)` launches it again, and `set_pointers` gives it new memory."""
+
+    def __call__(self, stream: Any = None) -> None: ...
+
+    def set_pointers(self, args: Any) -> None: ...
+
+
+class Launch(Protocol):
+    """What starts a kernel on its arguments, in the order of its signature."""
+
+    def __call__(self, args: tuple[Any, ...], stream: Any = None) -> None: ...
+
+    def bind(self, args: tuple[Any, ...]) -> Bound: ...
+
+
+class Operation(Protocol, Generic[P, Q, R_co]):
+    """A public function; `bind` takes the same arguments, less the stream, and returns a `Bound`."""
+
+    bind: Callable[Q, Bound]
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...

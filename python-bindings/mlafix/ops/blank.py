@@ -1,0 +1,176 @@
+"""Rows that hold nothing become the identity, 0 and -inf: without KV, without context, in padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from ._launch import Family, bindable, launcher
+from ._types import Array, Launch, LseLayout, Stream
+from ._wrong import wrong
+
+_FIXUP = Family("fixup_zero_kv_rows", lse_args=("lse",), based=False)
+_MASK_LSE = Family("mask_empty_context_lse", lse_args=("lse",), based=False)
+_MASK = Family("mask_empty_context", lse_args=("lse",), based=False)
+_PAD = Family("fill_pad_rows", lse_args=("lse",), based=False)
+_PAD_DEVICE = Family("fill_pad_rows_device", lse_args=("lse",), based=False)
+
+
+def _fixup(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array, *,
+           lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
+    return launcher(_FIXUP, (lse_layout, "e"), out), (out, lse, kv_lens, cu_seqlens), None
+
+
+@bindable(_fixup)
+def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array, *, lse_layout: LseLayout = "hn",
+                       stream: Stream = None) -> None:
+    """Blanks the rows of sequences that had no keys: attention kernels leave such rows undefined.
+
+        for every b with kv_lens[b] <= 0: out[cu_seqlens[b] : cu_seqlens[b + 1]] = 0, lse of these tokens = -inf (N1)
+
+    The cost follows the rows blanked, plus one scan of `kv_lens`; nothing is synchronised. `chunks_with_zero_kv` tells
+    on the host whether a chunk needs this at all. A sequence counts only if 0 <= start <= end <= n.
+
+    Args:
+        out: `[n, H, D] T`, T of bf16, f16, f32; rows of dead sequences are written, no others.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; likewise.
+        kv_lens: `[B] i32`, on the arrays' device.
+        cu_seqlens: `[B + 1] i32`, likewise.
+        lse_layout: "hn" or "nh".
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, _ = _fixup(out, lse, kv_lens, cu_seqlens, lse_layout=lse_layout)
+    launch(arguments, stream)
+
+
+def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks: int | None = None) -> list[bool]:
+    """Which chunks of a chunked context have a sequence without keys, from lengths that the host has: no sync.
+
+    Only for these chunks is `fixup_zero_kv_rows` worth its launch.
+
+    Args:
+        kv_lens: either `[C, B]`, the keys of each sequence in each chunk; or, with `chunk_size`, `[B]`, the context
+            lengths, of which chunk c holds the keys c * chunk_size … (c + 1) * chunk_size - 1. Integers on the host:
+            a (nested) sequence, a numpy array or a CPU tensor.
+        chunk_size: keys of one sequence per chunk, above 0.
+        num_chunks: with `chunk_size`: how many chunks; None is as many as the longest context fills.
+
+    Returns:
+        One flag a chunk: True if any of its lengths is <= 0. No sequences: all False.
+
+    Raises:
+        ArgumentError: lengths on a device, of a wrong rank or not integers; a chunk size that is not positive.
+    """
+    lens = _host_integers(kv_lens, "kv_lens")
+    if chunk_size is None:
+        if lens.ndim != 2:
+            raise wrong("kv_lens", "2 dims [C, B] without a chunk_size", lens.ndim)
+        return [bool(flag) for flag in (lens <= 0).any(axis=1)]
+    if lens.ndim != 1:
+        raise wrong("kv_lens", "1 dim [B] with a chunk_size", lens.ndim)
+    if chunk_size <= 0:
+        raise wrong("chunk_size", "more than 0", chunk_size)
+    if num_chunks is None:
+        num_chunks = int(-(-lens.max(initial=0) // chunk_size))
+    # The shortest context runs out of keys first.
+    shortest = lens.min(initial=num_chunks * chunk_size)
+    return [bool(shortest <= chunk * chunk_size) for chunk in range(num_chunks)]
+
+
+def _host_integers(values: Any, name: str) -> numpy.ndarray[Any, Any]:
+    device = getattr(values, "device", None)
+    if getattr(device, "type", device) not in (None, "cpu"):
+        raise wrong(name, "lengths on the host, since reading a device waits for it", f"an array on {device}")
+    array = numpy.asarray(values)
+    if array.size == 0:
+        array = array.astype(numpy.int64)
+    if array.dtype.kind not in "iu":
+        raise wrong(name, "integers", array.dtype)
+    return array
+
+
+def _mask_lse(lse: Array, query_start_loc: Array, context_start_loc: Array, *,
+              lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
+    return launcher(_MASK_LSE, (lse_layout, "e"), lse), (lse, query_start_loc, context_start_loc), None
+
+
+@bindable(_mask_lse)
+def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc: Array, *, lse_layout: LseLayout = "hn",
+                           stream: Stream = None) -> None:
+    """Marks the tokens of requests without context as empty: their lse becomes -inf (N1).
+
+        for every b with context_start_loc[b + 1] <= context_start_loc[b]:
+            lse of the tokens query_start_loc[b] … query_start_loc[b + 1] - 1 = -inf
+
+    A later merge then takes nothing from these rows, whatever their payload holds (N5).
+
+    Args:
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
+        query_start_loc: `[B + 1] i32`, on the lse's device.
+        context_start_loc: `[B + 1] i32`, likewise.
+        lse_layout: "hn" or "nh".
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, _ = _mask_lse(lse, query_start_loc, context_start_loc, lse_layout=lse_layout)
+    launch(arguments, stream)
+
+
+def _mask(out: Array, lse: Array, query_start_loc: Array, context_start_loc: Array, *,
+          lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
+    return launcher(_MASK, (lse_layout, "e"), out), (out, lse, query_start_loc, context_start_loc), None
+
+
+@bindable(_mask)
+def mask_empty_context(out: Array, lse: Array, query_start_loc: Array, context_start_loc: Array, *,
+                       lse_layout: LseLayout = "hn", stream: Stream = None) -> None:
+    """As `mask_empty_context_lse`, and the payload of these rows becomes 0.
+
+    Args:
+        out: `[n, H, D] T`, T of bf16, f16, f32; updated.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
+        query_start_loc: `[B + 1] i32`, on the arrays' device.
+        context_start_loc: `[B + 1] i32`, likewise.
+        lse_layout: "hn" or "nh".
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, _ = _mask(out, lse, query_start_loc, context_start_loc, lse_layout=lse_layout)
+    launch(arguments, stream)
+
+
+def _pad(out: Array, live_rows: int | Array, lse: Array | None = None, *,
+         lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
+    family = _PAD if isinstance(live_rows, int) else _PAD_DEVICE
+    return launcher(family, (lse_layout, "e"), out), (out, lse, live_rows), None
+
+
+@bindable(_pad)
+def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, *, lse_layout: LseLayout = "hn",
+                  stream: Stream = None) -> None:
+    """Blanks the rows that only pad a captured graph: out = 0 and lse = -inf from token `live_rows` on (N1).
+
+    With the count on the device a replayed graph follows it. No other row is written: the buffer may come from `empty`
+    and needs no fill of its whole.
+
+    Args:
+        out: `[n, H, D] T`, T of bf16, f16, f32; rows at or past `live_rows` are written, no others.
+        live_rows: how many tokens are live: an int, 0 to n, or `[1] i32` on the arrays' device (a count outside 0 to n
+            is as the nearer of the two).
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.
+        lse_layout: "hn" or "nh".
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, _ = _pad(out, live_rows, lse, lse_layout=lse_layout)
+    launch(arguments, stream)

@@ -1,0 +1,154 @@
+"""Two partial attention states into one: with a threshold, in place, and from softmax statistics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._arrays import as_bytes, empty, one_element
+from ._launch import Family, bindable, launcher
+from ._types import Array, Base, Launch, LseLayout, Stream
+from ._wrong import wrong
+
+_LSES = ("out_lse", "prefix_lse", "suffix_lse")
+_MERGE = Family("merge_attn_states", lse_args=_LSES)
+_MERGE_FP8 = Family("merge_attn_states_fp8", lse_args=_LSES)
+_IN_PLACE = Family("merge_state_in_place", native="nh", lse_args=("s", "s_other"))
+_STATS = Family("merge_attn_stats", based=False)
+
+
+def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
+           out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
+           scale: Array | float | None = None, lse_layout: LseLayout = "hn",
+           base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
+    if context_rows is None:
+        context_rows = prefix.shape[0]
+    if out is None:
+        out = empty(prefix, prefix.shape, None if scale is None else "f8e4m3fn")
+    if out_lse is None and return_lse:
+        out_lse = empty(prefix, prefix_lse.shape, "f32")
+    if scale is None:
+        arguments: tuple[Any, ...] = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows)
+        return launcher(_MERGE, (lse_layout, base), prefix), arguments, (out, out_lse)
+    arguments = (out, out_lse, one_element(scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)
+    return launcher(_MERGE_FP8, (lse_layout, base), prefix), arguments, (out, out_lse)
+
+
+@bindable(_merge, out="", out_lse="return_lse")
+def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
+                      out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
+                      scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
+                      stream: Stream = None) -> tuple[Any, Any]:
+    """Merges two partial attention states per (token, head) row.
+
+        lse = log(exp(prefix_lse) + exp(suffix_lse))
+        out = exp(prefix_lse - lse) * prefix + exp(suffix_lse - lse) * suffix
+
+    An empty side (lse of -inf or +inf: N1, N2) contributes nothing whatever its payload holds (N5); with one side empty
+    the other is copied bit for bit (N4), with both the row becomes 0, -inf (N3). NaN in a live lse shows (N6).
+
+    Args:
+        prefix: `[n, H, D] T`, T of bf16, f16, f32. Rows at or past `context_rows` are not read.
+        prefix_lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides.
+        suffix: `[n, H, D] T`.
+        suffix_lse: as `prefix_lse`.
+        out: `[n, H, D]`, T or f8e4m3fn (then with `scale`); may be `prefix` or `suffix` itself (N11). Allocated if None.
+        out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
+        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        context_rows: a host integer, 0 to n: tokens at or past it copy the suffix. None is n.
+        scale: makes the output fp8 e4m3fn: stored is `value * (1 / scale)`, saturating at +-448, NaN stays NaN (N7). One
+            f32 on the inputs' device, rank 0 or 1; a float is copied there first.
+        lse_layout: the layout of all three lse arrays, "hn" or "nh".
+        base: the base of all three lse arrays, "e" or "2" (N8).
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None where none was asked for.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _merge(
+        prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse,
+        context_rows=context_rows, scale=scale, lse_layout=lse_layout, base=base)
+    launch(arguments, stream)
+    return result
+
+
+def _in_place(v: Array, s: Array, v_other: Array, s_other: Array, mask: Array | None = None, *,
+              lse_layout: LseLayout = "nh", base: Base = "e") -> tuple[Launch, tuple[Any, ...], None]:
+    if mask is not None:
+        mask = as_bytes(mask)
+    return launcher(_IN_PLACE, (lse_layout, base), v), (v, s, v_other, s_other, mask), None
+
+
+@bindable(_in_place)
+def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mask: Array | None = None, *,
+                         lse_layout: LseLayout = "nh", base: Base = "e", stream: Stream = None) -> None:
+    """Merges another state into `v`, `s`, on the tokens that the mask selects.
+
+        v, s = (v, s) (+) (v_other, s_other)    where mask is nonzero; other rows are not touched, nor read
+
+    The merge is that of `merge_attn_states` (N1 to N6).
+
+    Args:
+        v: `[n, H, D] T`, T of bf16, f16, f32; updated.
+        s: `[n, H] f32` (or `[H, n]`, by `lse_layout`); updated.
+        v_other: `[n, H, D] T`.
+        s_other: as `s`.
+        mask: `[n]` bool or u8; nonzero merges the token's rows. None merges all.
+        lse_layout: of `s` and `s_other`: "nh" or "hn".
+        base: of `s` and `s_other`: "e" or "2".
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, _ = _in_place(v, s, v_other, s_other, mask, lse_layout=lse_layout, base=base)
+    launch(arguments, stream)
+
+
+def _stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_stats: Array, softmax_scale: float, *,
+           out: Array | None = None, out_stats: Array | None = None,
+           return_stats: bool = True) -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
+    if not isinstance(softmax_scale, (int, float)):
+        raise wrong("softmax_scale", "a float", type(softmax_scale).__qualname__)
+    if out is None:
+        out = empty(prefix, prefix.shape)
+    if out_stats is None and return_stats:
+        out_stats = empty(prefix, prefix_stats.shape, "f32")
+    arguments = (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale)
+    return launcher(_STATS, ("hn", "e"), prefix), arguments, (out, out_stats)
+
+
+@bindable(_stats, out="", out_stats="return_stats")
+def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_stats: Array, softmax_scale: float, *,
+                     out: Array | None = None, out_stats: Array | None = None, return_stats: bool = True,
+                     stream: Stream = None) -> tuple[Any, Any]:
+    """Merges two states that carry softmax statistics `(max, sum)` in place of an lse, as TensorRT-LLM keeps them.
+
+        lse = softmax_scale * max + log(sum), base e
+
+    and the merge is that of `merge_attn_states`. The max is of the scores before scaling. A row whose sum is 0 or whose
+    max is -inf is empty; both sides empty leaves (-inf, 0) and a payload of 0.
+
+    Args:
+        prefix: `[n, H, D] T`, T of bf16, f16, f32.
+        prefix_stats: `[n, H, 2] f32`: (max, sum).
+        suffix: `[n, H, D] T`.
+        suffix_stats: as `prefix_stats`.
+        softmax_scale: what the scores are multiplied by, above 0.
+        out: `[n, H, D] T`; may be an input itself. Allocated if None.
+        out_stats: as `prefix_stats`; may be an input itself. Allocated if None and `return_stats`.
+        return_stats: False: no merged statistics are computed unless `out_stats` is given.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `(out, out_stats)`: the arrays given, or new ones.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _stats(prefix, prefix_stats, suffix, suffix_stats, softmax_scale, out=out,
+                                       out_stats=out_stats, return_stats=return_stats)
+    launch(arguments, stream)
+    return result

@@ -1,0 +1,202 @@
+"""Many partial attention states into one, in one launch: dense, ragged, from a list of buffers, and split KV."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from ._arrays import dtype_name, empty
+from ._launch import Family, bindable, launcher
+from ._types import Array, Base, Launch, LseLayout, Stream
+from ._wrong import wrong
+
+MAX_LIST = 8
+"""The most states that `merge_states_list` merges in one launch."""
+
+# A count up to this is compiled into the kernel, whose loop over the states then unrolls.
+_BOUND_COUNT = 8
+
+_DENSE = Family("merge_states", native="nh")
+_RAGGED = Family("merge_states_ragged", native="nh")
+_LIST = Family("merge_states_list", native="nh", lse_args=("out_lse", *(f"s{i}" for i in range(MAX_LIST))))
+_SPLIT = Family("combine_split_kv", native="nh")
+
+
+def _dense(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
+           base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
+    shape = v.shape
+    if len(shape) != 4:
+        raise wrong("v", "4 dims [n, K, H, D]", len(shape))
+    n, count, heads, dim = shape
+    if out is None:
+        out = empty(v, (n, heads, dim))
+    if out_lse is None and return_lse:
+        out_lse = empty(v, (n, heads), "f32")
+    key = ("nh", base, "k") if 0 < count <= _BOUND_COUNT else ("nh", base)
+    return launcher(_DENSE, key, v), (out, out_lse, v, s), (out, out_lse)
+
+
+@bindable(_dense, out="", out_lse="return_lse")
+def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
+                 base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+    """Merges K states per row, from one dense array.
+
+        out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
+
+    One read of each input, f32 accumulation in the order of k, one normalisation (N7). States that are empty contribute
+    nothing whatever their payload (N1, N2, N5); K = 0 gives identities (N3).
+
+    Args:
+        v: `[n, K, H, D] T`, T of bf16, f16, f32.
+        s: `[n, K, H] f32`, any strides.
+        out: `[n, H, D] T`. Allocated if None.
+        out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
+        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        base: of `s` and `out_lse`: "e" or "2".
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `(out, out_lse)`: the arrays given, or new ones.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _dense(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base)
+    launch(arguments, stream)
+    return result
+
+
+def _ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
+            return_lse: bool = True, base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
+    n = indptr.shape[0] - 1
+    if n < 0:
+        raise wrong("indptr", "at least 1 entry", "0")
+    if out is None:
+        out = empty(v, (n, *v.shape[1:]))
+    elif out.shape[0] != n:
+        raise wrong("indptr", f"{out.shape[0] + 1} entries for the {out.shape[0]} rows of out", n + 1)
+    if out_lse is None and return_lse:
+        out_lse = empty(v, (n, v.shape[1]), "f32")
+    return launcher(_RAGGED, ("nh", base), v), (out, out_lse, v, s, indptr), (out, out_lse)
+
+
+@bindable(_ragged, out="", out_lse="return_lse")
+def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
+                        return_lse: bool = True, base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+    """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
+
+    The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf. A run counts only if
+    0 <= indptr[i] <= indptr[i + 1] <= nnz, so that no content of `indptr` reads out of bounds.
+
+    Args:
+        v: `[nnz, H, D] T`, T of bf16, f16, f32.
+        s: `[nnz, H] f32`, any strides.
+        indptr: `[n + 1] i32`, on the arrays' device; never read by the host.
+        out: `[n, H, D] T`. Allocated if None.
+        out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
+        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        base: of `s` and `out_lse`: "e" or "2".
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `(out, out_lse)`: the arrays given, or new ones.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _ragged(v, s, indptr, out=out, out_lse=out_lse, return_lse=return_lse, base=base)
+    launch(arguments, stream)
+    return result
+
+
+def _list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
+          return_lse: bool = True, lse_layout: LseLayout = "nh",
+          base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
+    count = len(vs)
+    if not 1 <= count <= MAX_LIST:
+        raise wrong("vs", f"1 to {MAX_LIST} arrays", count)
+    if len(ss) != count:
+        raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
+    first = vs[0]
+    if out is None:
+        out = empty(first, first.shape)
+    if out_lse is None and return_lse:
+        out_lse = empty(first, ss[0].shape, "f32")
+    arguments: list[Any] = [out, out_lse]
+    for v, s in zip(vs, ss):
+        arguments += (v, s)
+    arguments += [None] * (2 * (MAX_LIST - count))
+    return launcher(_LIST, (lse_layout, base), first), tuple(arguments), (out, out_lse)
+
+
+@bindable(_list, out="", out_lse="return_lse")
+def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
+                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
+                      stream: Stream = None) -> tuple[Any, Any]:
+    """Merges 1 to 8 states, each in buffers of its own, in one launch.
+
+    The merge is that of `merge_states`, in the order of the list; nothing is copied together first.
+
+    Args:
+        vs: 1 to 8 arrays `[n, H, D] T`, T of bf16, f16, f32.
+        ss: as many arrays `[n, H] f32` (or `[H, n]`, by `lse_layout`), any strides.
+        out: `[n, H, D] T`; may be one of `vs` itself (N11). Allocated if None.
+        out_lse: as the elements of `ss`; may be one of them itself. Allocated if None and `return_lse`.
+        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        lse_layout: of `ss` and `out_lse`: "nh" or "hn".
+        base: of `ss` and `out_lse`: "e" or "2".
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `(out, out_lse)`: the arrays given, or new ones.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _list(vs, ss, out=out, out_lse=out_lse, return_lse=return_lse, lse_layout=lse_layout, base=base)
+    launch(arguments, stream)
+    return result
+
+
+def _split(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
+           out_dtype: Any = None, return_lse: bool = True,
+           base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
+    shape = partial.shape
+    if len(shape) != 5:
+        raise wrong("partial", "5 dims [S, B, L, H, D]", len(shape))
+    if out is None:
+        out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
+    if out_lse is None and return_lse:
+        out_lse = empty(partial, tuple(shape[1:4]), "f32")
+    return launcher(_SPLIT, ("nh", base), partial), (out, out_lse, partial, partial_lse), (out, out_lse)
+
+
+@bindable(_split, out="", out_lse="return_lse")
+def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
+                     out_dtype: Any = None, return_lse: bool = True, base: Base = "e",
+                     stream: Stream = None) -> tuple[Any, Any]:
+    """Combines the partial results of split-KV attention over the splits.
+
+        out_lse = log(sum_s exp(partial_lse_s));  out = sum_s exp(partial_lse_s - out_lse) * partial_s
+
+    The merge is that of `merge_states`; S = 1 copies, S = 0 gives identities.
+
+    Args:
+        partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
+        partial_lse: `[S, B, L, H] f32`, any strides (a transposed `[S, B, H, L]` among them).
+        out: `[B, L, H, D]`, of any float dtype. Allocated if None.
+        out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
+        out_dtype: of `out` where it is allocated; None is the dtype of `partial`.
+        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        base: of `partial_lse` and `out_lse`: "e" or "2".
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `(out, out_lse)`: the arrays given, or new ones.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _split(
+        partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse, base=base)
+    launch(arguments, stream)
+    return result

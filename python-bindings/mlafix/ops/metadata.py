@@ -1,0 +1,136 @@
+"""Flags and lengths of a padded batch: nothing stale in the entries that only pad a captured graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._arrays import empty
+from ._launch import Family, bindable, launcher
+from ._types import Array, Launch, Stream
+from ._wrong import wrong
+
+_CLEAR = Family("clear_pad_flags", based=False)
+_CLEAR_DEVICE = Family("clear_pad_flags_device", based=False)
+_MARK = Family("mark_prefilling", based=False)
+_MARK_DEVICE = Family("mark_prefilling_device", based=False)
+_LENS = Family("expand_context_lens", based=False)
+_LENS_DEVICE = Family("expand_context_lens_device", based=False)
+_KEY = ("hn", "e")
+
+
+def _clear(flags: Array, live_rows: int | Array) -> tuple[Launch, tuple[Any, ...], None]:
+    family = _CLEAR if isinstance(live_rows, int) else _CLEAR_DEVICE
+    return launcher(family, _KEY, flags), (flags, live_rows), None
+
+
+@bindable(_clear)
+def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
+    """Clears the flags of requests that only pad the batch: `flags[live_rows:] = False`.
+
+    Args:
+        flags: `[n] bool`; entries at or past `live_rows` are written, no others.
+        live_rows: how many requests are live: an int, 0 to n, or `[1] i32` on the flags' device.
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, _ = _clear(flags, live_rows)
+    launch(arguments, stream)
+
+
+def _mark(flags: Array, computed: Array, prompt: Array, live_rows: int | Array) -> tuple[Launch, tuple[Any, ...], None]:
+    family = _MARK if isinstance(live_rows, int) else _MARK_DEVICE
+    return launcher(family, _KEY, flags), (flags, computed, prompt, live_rows), None
+
+
+@bindable(_mark)
+def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
+    """Says of each request whether it still prefills, and of padding that it does not.
+
+        flags[i] = computed[i] < prompt[i] for i < live_rows, else False
+
+    Every flag is written, so that nothing stale survives in the padding.
+
+    Args:
+        flags: `[n] bool`; every entry is written.
+        computed: `[m]` i32 or i64: tokens whose KV is there.
+        prompt: `[m]`, of the same dtype: tokens of the prompt. Flags at or past m are False.
+        live_rows: how many requests are live: an int, 0 to n, or `[1] i32` on the flags' device.
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, _ = _mark(flags, computed, prompt, live_rows)
+    launch(arguments, stream)
+
+
+def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None = None, *, padded: int | None = None,
+                  stream: Stream = None) -> Any:
+    """As `mark_prefilling`, into a new array.
+
+    Args:
+        computed: `[m]` i32 or i64: tokens whose KV is there.
+        prompt: `[m]`, of the same dtype: tokens of the prompt.
+        live_rows: how many requests are live: an int or `[1] i32` on the arrays' device. None is m.
+        padded: the size of the result; None is m.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `[padded] bool`: computed < prompt for the live requests, False for the others.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    size = computed.shape[0]
+    flags = empty(computed, (size if padded is None else padded,), "bool")
+    mark_prefilling(flags, computed, prompt, size if live_rows is None else live_rows, stream=stream)
+    return flags
+
+
+def _lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
+          live_rows: int | Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
+    if len(buffer.shape) != 1:
+        raise wrong("buffer", "1 dim, a flat buffer", len(buffer.shape))
+    if num_decodes < 0:
+        raise wrong("num_decodes", "0 or more", num_decodes)
+    if max_decode_len < 1:
+        raise wrong("max_decode_len", "1 or more", max_decode_len)
+    size = num_decodes * max_decode_len
+    if buffer.shape[0] < size:
+        raise wrong("buffer",
+            f"room for {num_decodes} x {max_decode_len} = {size} lengths", buffer.shape[0])
+    # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
+    out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
+    live = num_decodes if live_rows is None else live_rows
+    family = _LENS if isinstance(live, int) else _LENS_DEVICE
+    return launcher(family, _KEY, buffer), (out, seq_lens, live), out
+
+
+@bindable(_lens)
+def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
+                        live_rows: int | Array | None = None, stream: Stream = None) -> Any:
+    """One context length per (request, token) of a decode batch, contiguous, in a buffer that is there already.
+
+        lens[i, j] = max(seq_lens[i] - max_decode_len + 1 + j, 0) for i < live_rows, else 0
+
+    Nothing is allocated; the result is the front of the buffer, so that a captured graph keeps its address.
+
+    Args:
+        buffer: flat i32, contiguous, of at least num_decodes * max_decode_len entries; no others are written.
+        seq_lens: `[r] i32`: the sequence lengths with the new tokens. Requests at or past r get 0.
+        num_decodes: requests in the batch, padding included.
+        max_decode_len: tokens a request, 1 or more (speculative tokens + 1).
+        live_rows: how many requests are live: an int or `[1] i32` on the buffer's device. None is num_decodes.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `[num_decodes, max_decode_len] i32`, contiguous: a view of `buffer`.
+
+    Raises:
+        ArgumentError: the buffer is too small, or an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, out = _lens(buffer, seq_lens, num_decodes, max_decode_len, live_rows=live_rows)
+    launch(arguments, stream)
+    return out

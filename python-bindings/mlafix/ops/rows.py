@@ -1,0 +1,99 @@
+"""Row kernels beyond attention states: the same language carries them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._arrays import empty, one_element
+from ._launch import Family, bindable, launcher
+from ._types import Array, Launch, Stream
+
+_QUANTIZE = Family("quantize_fp8_static", based=False)
+_RMSNORM = Family("rmsnorm", based=False)
+_SOFTMAX = Family("softmax", based=False)
+_KEY = ("hn", "e")
+
+
+def _quantize(x: Array, scale: Array | float, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
+    if out is None:
+        out = empty(x, x.shape, "f8e4m3fn")
+    return launcher(_QUANTIZE, _KEY, x), (out, x, one_element(scale, x)), out
+
+
+@bindable(_quantize, out="")
+def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = None, stream: Stream = None) -> Any:
+    """Quantises rows to fp8 e4m3fn with one scale: out = fp8(x * (1 / scale)) (N7).
+
+    Rounds to nearest even, saturates at +-448, keeps NaN. 1 / scale is computed in f32.
+
+    Args:
+        x: `[n, D] T`, T of bf16, f16, f32.
+        scale: one f32 on x's device, rank 0 or 1; a float is copied there first.
+        out: `[n, D] f8e4m3fn`. Allocated if None.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _quantize(x, scale, out=out)
+    launch(arguments, stream)
+    return result
+
+
+def _rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *,
+             out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
+    if out is None:
+        out = empty(x, x.shape)
+    return launcher(_RMSNORM, _KEY, x), (out, x, weight, epsilon), out
+
+
+@bindable(_rmsnorm, out="")
+def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None = None, stream: Stream = None) -> Any:
+    """RMSNorm of each row: out = x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019), in f32 (N7).
+
+    Args:
+        x: `[n, D] T`, T of bf16, f16, f32.
+        weight: `[D] T`.
+        epsilon: added to the mean square.
+        out: `[n, D] T`; may be `x` itself (N11). Allocated if None.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _rmsnorm(x, weight, epsilon, out=out)
+    launch(arguments, stream)
+    return result
+
+
+def _softmax(x: Array, scale: float = 1.0, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
+    if out is None:
+        out = empty(x, x.shape)
+    return launcher(_SOFTMAX, _KEY, x), (out, x, scale), out
+
+
+@bindable(_softmax, out="")
+def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: Stream = None) -> Any:
+    """Softmax along each row: out = exp(scale * (x - max x)) / sum exp(scale * (x - max x)), in f32 (N7).
+
+    Args:
+        x: `[n, D] T`, T of bf16, f16, f32.
+        scale: 0 or more.
+        out: `[n, D] T`; may be `x` itself (N11). Allocated if None.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    launch, arguments, result = _softmax(x, scale, out=out)
+    launch(arguments, stream)
+    return result

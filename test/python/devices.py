@@ -1,0 +1,97 @@
+"""Where the operations run, and how arrays get there: numpy, torch on the CPU, torch on a GPU.
+
+Tests make numpy arrays, `put` them on a device with the same strides, and `get` results back as numpy.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from numerics import BF16, E4M3, poison
+
+try:
+    import torch
+except ImportError:  # torch is optional
+    torch = None  # type: ignore[assignment]
+
+
+def has_cuda() -> bool:
+    return torch is not None and torch.cuda.is_available()
+
+
+class Device:
+    """numpy itself."""
+
+    name = "numpy"
+    is_torch = False
+
+    def put(self, array: np.ndarray) -> Any:
+        return array
+
+    def get(self, array: Any) -> np.ndarray:
+        return np.asarray(array)
+
+    def poisoned(self, shape: tuple[int, ...], dtype: np.dtype | str) -> Any:
+        """An output before a run."""
+        return self.put(poison(shape, np.dtype(dtype)))
+
+    def scalar(self, value: int) -> Any:
+        """A count that lives on the device: [1] i32."""
+        return self.put(np.array([value], np.int32))
+
+    def synchronize(self) -> None:
+        """Waits for what was launched, so that a fault shows here."""
+
+
+class TorchDevice(Device):
+    """torch tensors on `where`."""
+
+    is_torch = True
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.name = "torch" if where == "cpu" else where
+
+    def put(self, array: np.ndarray) -> Any:
+        array = np.asarray(array)
+        strides = [s // array.itemsize for s in array.strides]
+        span = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
+        raw = poison((max(span, 0),), array.dtype)
+        if span:
+            np.lib.stride_tricks.as_strided(raw, array.shape, array.strides)[...] = array
+        flat = self._tensor(raw).to(self.where, copy=True)
+        return flat.as_strided(array.shape, strides)
+
+    @staticmethod
+    def _tensor(flat: np.ndarray) -> Any:
+        if flat.dtype == BF16:
+            return torch.from_numpy(flat.view(np.int16)).view(torch.bfloat16)
+        if flat.dtype == E4M3:
+            return torch.from_numpy(flat.view(np.uint8)).view(torch.float8_e4m3fn)
+        if flat.dtype == np.bool_:
+            return torch.from_numpy(flat.view(np.uint8)).view(torch.bool)
+        return torch.from_numpy(flat)
+
+    def get(self, array: Any) -> np.ndarray:
+        array = array.detach().cpu()
+        if array.dtype == torch.bfloat16:
+            return array.view(torch.int16).numpy().view(BF16)
+        if array.dtype == torch.float8_e4m3fn:
+            return array.view(torch.uint8).numpy().view(E4M3)
+        return array.numpy()
+
+    def synchronize(self) -> None:
+        if self.where != "cpu":
+            torch.cuda.synchronize()
+
+
+def all_devices() -> list[Device]:
+    """What this machine has: numpy, then torch's CPU, then its GPU."""
+    devices = [Device()]
+    if torch is not None:
+        devices.append(TorchDevice("cpu"))
+    if has_cuda():
+        devices.append(TorchDevice("cuda"))
+    return devices

@@ -1,0 +1,94 @@
+"""Storage types as the tests see them: rounding from f64, distance in units in the last place, garbage.
+
+Independent of the code under test on purpose. numpy has no bf16 and no fp8: `ml_dtypes` provides the types, but the
+rounding here is our own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+F16 = np.dtype(np.float16)
+F32 = np.dtype(np.float32)
+E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary float: how its bits are shared out, and how it ends."""
+
+    exponent_bits: int
+    fraction_bits: int
+    largest: float  # The largest finite number.
+    saturates: bool  # Whether larger numbers become the largest one instead of infinity (N7).
+
+    @property
+    def smallest_exponent(self) -> int:
+        return 2 - (1 << (self.exponent_bits - 1))
+
+
+FORMATS = {
+    BF16: Format(8, 7, float.fromhex("0x1.fep127"), False),
+    F16: Format(5, 10, 65504.0, False),
+    F32: Format(8, 23, float.fromhex("0x1.fffffep127"), False),
+    E4M3: Format(4, 3, 448.0, True),
+}
+
+
+def round_to(dtype: np.dtype, values: np.ndarray) -> np.ndarray:
+    """The elements of `dtype` nearest to f64 `values`, ties to even, as f64. fp8 saturates at +-448; NaN stays NaN."""
+    fmt = FORMATS[dtype]
+    values = np.asarray(values, np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        _, exponent = np.frexp(values)
+        unit = np.maximum(exponent - 1, fmt.smallest_exponent) - fmt.fraction_bits
+        finite = np.isfinite(values)
+        rounded = np.where(finite, np.ldexp(np.rint(np.ldexp(np.where(finite, values, 0), -unit)), unit), values)
+        top = fmt.largest if fmt.saturates else np.inf
+        return np.where(np.abs(rounded) > fmt.largest, np.copysign(top, rounded), rounded)
+
+
+def ordinals(array: np.ndarray) -> np.ndarray:
+    """Each element's place in the order of its type's numbers; neighbours differ by 1, -0 and +0 are both 0."""
+    bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}").astype(np.int64)
+    sign = 1 << (8 * array.dtype.itemsize - 1)
+    return np.where(bits & sign, -(bits & (sign - 1)), bits)
+
+
+def ulps(got: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """How many numbers of `got`'s type lie between it and the rounded f64 `values`. NaN counts as any number does."""
+    wanted = round_to(got.dtype, values).astype(np.float32).astype(got.dtype)
+    return np.abs(ordinals(got) - ordinals(wanted))
+
+
+def widen(array: np.ndarray) -> np.ndarray:
+    """Exactly the same numbers in f64."""
+    return np.asarray(array).astype(np.float32).astype(np.float64)
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays of one type hold the same bits, NaN payloads and signs of zero included."""
+    view = f"u{a.dtype.itemsize}"
+    return a.dtype == b.dtype and np.array_equal(np.ascontiguousarray(a).view(view), np.ascontiguousarray(b).view(view))
+
+
+def garbage(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """What a buffer from `empty` may hold: NaN, both infinities, denormals, huge and ordinary numbers."""
+    fmt = FORMATS[dtype]
+    denormal = 2.0 ** (fmt.smallest_exponent - fmt.fraction_bits)
+    if fmt.saturates:
+        menu = [np.nan, fmt.largest, -fmt.largest, denormal, -0.0, 1.5]
+    else:
+        menu = [np.nan, -np.nan, np.inf, -np.inf, denormal, -3 * denormal, fmt.largest, -fmt.largest, -0.0, 1.5]
+    picked = np.array(menu, np.float32)[rng.integers(0, len(menu), shape)]
+    return picked.astype(dtype)
+
+
+def poison(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An output before a run: every byte 0xff, which is a NaN in each float type, so that an unwritten element shows."""
+    raw = np.full((*shape, np.dtype(dtype).itemsize), 0xFF, np.uint8)
+    return raw.view(dtype).reshape(shape)

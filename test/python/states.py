@@ -1,0 +1,85 @@
+"""Partial attention states as test data: ordinary rows, edge rows, garbage where nothing may be read; memory layouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from numerics import F32, garbage, poison, same_bits
+
+# What a row's lse can be. A "faint" row has no weight beside an ordinary one.
+ORDINARY, EMPTY, EMPTY_FA2, FAINT, NAN, ZERO = range(6)
+
+
+@dataclass
+class States:
+    """K states of n x H rows: v [K, n, H, D], s [K, n, H] f32."""
+
+    v: np.ndarray
+    s: np.ndarray
+
+
+def make_states(rng: np.random.Generator, k: int, n: int, heads: int, dim: int, dtype: np.dtype, *,
+                kinds: np.ndarray | None = None, faults: bool = True) -> States:
+    """Random states with every kind of edge row in them; `kinds` [K, n, H] says which. No NaN lse without `faults`.
+
+    Rows that contribute nothing (empty ones, and faint ones beside an ordinary one) hold garbage (N5).
+    """
+    shape = (k, n, heads)
+    if kinds is None:
+        weights = [0.5, 0.15, 0.1, 0.12, 0.03 if faults else 0.0, 0.1]
+        kinds = rng.choice(6, shape, p=np.array(weights) / sum(weights))
+    s = rng.normal(0, 3, shape)
+    s = np.select([kinds == EMPTY, kinds == EMPTY_FA2, kinds == FAINT, kinds == NAN, kinds == ZERO],
+                  [-np.inf, np.inf, s - 600, np.nan, 0.0], s).astype(np.float32)
+    v = rng.normal(0, 1, (*shape, dim)).astype(np.float32).astype(dtype)
+    bright = np.isin(kinds, [ORDINARY, ZERO]).any(axis=0)
+    silent = np.isinf(s) | (kinds == FAINT) & bright
+    v = np.where(silent[..., None], garbage(rng, v.shape, dtype), v)
+    return States(v, s)
+
+
+# The ways in which an array can lie in memory, from "contiguous" on.
+LAYOUTS = ("contiguous", "padded", "transposed", "strided")
+
+
+def lay_out(array: np.ndarray, layout: str) -> np.ndarray:
+    """The same elements in a larger buffer, the rest of which is poison. The last dim of 3 and more stays contiguous."""
+    if layout == "contiguous" or array.ndim < 2:
+        return array.copy(order="C")
+    lead, rest = array.shape[:-1], array.shape[-1]
+    if array.ndim == 2:
+        lead, rest = array.shape, 1
+    if layout == "padded":  # A slice of the innermost row dim, as lse[:, a:b] and out[:, h0:h1] are.
+        view = poison((*lead[:-1], lead[-1] + 3, rest), array.dtype)[..., 1 : lead[-1] + 1, :]
+    elif layout == "transposed":  # The row dims the other way round.
+        view = poison((*reversed(lead), rest), array.dtype)
+        view = view.transpose(*reversed(range(len(lead))), len(lead))
+    else:  # Every other row, in a buffer whose rows are longer.
+        view = poison((lead[0] * 2 + 1, *lead[1:], rest + 5), array.dtype)[1::2, ..., :rest]
+    view = view.reshape(array.shape) if array.ndim > 2 else view[..., 0]
+    view[...] = array
+    return view
+
+
+def buffer_of(view: np.ndarray) -> np.ndarray:
+    """The whole buffer that a laid-out array is part of, as bytes."""
+    base = view
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    return base.view(np.uint8).reshape(-1)
+
+
+def untouched_outside(view: np.ndarray, before: np.ndarray) -> bool:
+    """Whether the bytes of a laid-out array's buffer that are not the array's are as they were: `before` is a copy."""
+    after = buffer_of(view)
+    mark = np.zeros(after.size, np.uint8)
+    offset = view.__array_interface__["data"][0] - after.__array_interface__["data"][0]
+    shaped = np.lib.stride_tricks.as_strided(mark[offset:].view(np.uint8), (*view.shape, view.itemsize), (*view.strides, 1))
+    shaped[...] = 1
+    return bool(np.array_equal(after[mark == 0], before[mark == 0]))
+
+
+__all__ = ["EMPTY", "EMPTY_FA2", "FAINT", "F32", "LAYOUTS", "NAN", "ORDINARY", "ZERO", "States", "buffer_of", "lay_out",
+           "make_states", "same_bits", "untouched_outside"]
