@@ -29,7 +29,7 @@ constexpr int64_t kWarp = 32;
 constexpr int64_t kBlock = 128; // threads of a block of a dense grid
 constexpr int64_t kRaggedBlock =
     256; // threads of a block that scans a predicate
-constexpr int64_t kAccessBytes = 16; // the widest access of a GPU before sm_100
+constexpr int64_t kAnyAccessBytes = 16; // the widest access that all GPUs have
 constexpr int64_t kMaxPacks =
     4; // packs a lane holds before a row is spread over more warps
 constexpr int64_t kCpuPack = 16; // floats a CPU lane works on at once
@@ -185,6 +185,28 @@ static KernelOp cloneVariant(KernelOp kernel, StringRef suffix,
   return clone;
 }
 
+/// The variant whose packs are as wide as `accessBytes`, with the guards that
+/// this and 32-bit row numbers take; null if there is nothing to guard.
+static KernelOp cloneAligned(KernelOp kernel, StringRef suffix,
+                             const RowShape &shape, int64_t accessBytes) {
+  MLIRContext *context = kernel.getContext();
+  int64_t pack = choosePack(shape, accessBytes / shape.widest());
+  LayoutAttr layout = chooseLayout(context, shape, pack);
+  SmallVector<Attribute> guards;
+  std::map<int64_t, SmallVector<int64_t>> byAlignment;
+  for (auto [index, bytes] : shape.elementBytes)
+    if (pack > 1)
+      byAlignment[pack * bytes].push_back(index);
+  for (auto &[bytes, args] : byAlignment)
+    guards.push_back(makeAlignGuard(context, args, bytes));
+  // A ragged grid counts its rows in 32 bits (cu_seqlens is i32) and computes
+  // the rest in 64.
+  if (!shape.isRagged)
+    guards.push_back(makeMaxRowsGuard(context, INT32_MAX / layout.getLanes()));
+  return guards.empty() ? KernelOp()
+                        : cloneVariant(kernel, suffix, layout, guards);
+}
+
 LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
   FailureOr<RowShape> shape = getRowShape(kernel);
   if (failed(shape))
@@ -199,25 +221,13 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
     return success();
   }
 
-  int64_t pack = choosePack(*shape, kAccessBytes / shape->widest());
-  LayoutAttr layout = chooseLayout(context, *shape, pack);
-  SmallVector<Attribute> guards;
-  std::map<int64_t, SmallVector<int64_t>> byAlignment;
-  for (auto [index, bytes] : shape->elementBytes)
-    if (pack > 1)
-      byAlignment[pack * bytes].push_back(index);
-  for (auto &[bytes, args] : byAlignment)
-    guards.push_back(makeAlignGuard(context, args, bytes));
-  // A ragged grid counts its rows in 32 bits (cu_seqlens is i32) and computes
-  // the rest in 64.
-  if (!shape->isRagged)
-    guards.push_back(makeMaxRowsGuard(context, INT32_MAX / layout.getLanes()));
-  if (!guards.empty()) {
-    KernelOp dense = cloneVariant(kernel, "dense", layout, guards);
-    if (!makeDense(dense, *shape))
-      dense.erase();
-    cloneVariant(kernel, "fast", layout, guards);
-  }
+  // Rows that follow each other take the widest accesses. Others are often
+  // slices that keep no more than 16 bytes.
+  KernelOp dense =
+      cloneAligned(kernel, "dense", *shape, getAccessBytes(target));
+  if (dense && !makeDense(dense, *shape))
+    dense.erase();
+  cloneAligned(kernel, "fast", *shape, kAnyAccessBytes);
   cloneVariant(kernel, "any", chooseLayout(context, *shape, 1), {});
   return success();
 }

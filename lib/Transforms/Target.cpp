@@ -29,10 +29,20 @@ int64_t mlafix::getThreadsPerMultiprocessor(StringRef target) {
       .Default(2048);
 }
 
-bool mlafix::hasDependentLaunch(StringRef target) {
+/// 90 for "sm_90"; 0 for what is no GPU.
+static unsigned getCapability(StringRef target) {
   unsigned capability = 0;
-  return target.consume_front("sm_") && !target.getAsInteger(10, capability) &&
-         capability >= 90;
+  if (!target.consume_front("sm_") || target.getAsInteger(10, capability))
+    return 0;
+  return capability;
+}
+
+int64_t mlafix::getAccessBytes(StringRef target) {
+  return getCapability(target) >= 100 ? 32 : 16;
+}
+
+bool mlafix::hasDependentLaunch(StringRef target) {
+  return getCapability(target) >= 90;
 }
 
 DictionaryAttr mlafix::makeAlignGuard(MLIRContext *context,

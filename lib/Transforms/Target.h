@@ -32,6 +32,10 @@ inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 /// programming guide, technical specifications per compute capability).
 int64_t getThreadsPerMultiprocessor(llvm::StringRef target);
 
+/// Bytes of the widest load and store of the GPU `target` (PTX ISA 8.8, ld:
+/// vectors of 256 bits need sm_100).
+int64_t getAccessBytes(llvm::StringRef target);
+
 /// Whether a grid can wait for its predecessor in code (griddepcontrol, PTX ISA
 /// 7.8: sm_90 and later), so that it may be launched before that one ends.
 bool hasDependentLaunch(llvm::StringRef target);

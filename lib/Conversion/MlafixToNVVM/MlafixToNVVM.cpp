@@ -152,12 +152,14 @@ static int64_t countRowRegisters(KernelOp kernel) {
 /// few registers they find by themselves.
 static int64_t getResidentBlocks(KernelOp kernel) {
   constexpr int64_t kRegisters = 65536;   // of a multiprocessor, since sm_60
-  constexpr int64_t kOtherRegisters = 24; // of a thread: addresses, weights
+  constexpr int64_t kOtherRegisters = 16; // of a thread: addresses, weights
   LayoutAttr layout = kernel.getLayoutAttr();
   if (layout.getPacks() != 1 || layout.getPack() == 1)
     return 0;
   int64_t perThread =
-      llvm::alignTo(kOtherRegisters + countRowRegisters(kernel), 8);
+      llvm::alignTo(kOtherRegisters + layout.getPack() /* one row in f32 */ +
+                        countRowRegisters(kernel),
+                    8);
   int64_t threads = std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
                              kRegisters / perThread);
   return threads / layout.getThreads();
