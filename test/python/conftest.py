@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from devices import Device, all_devices
 
-from mlafix import _runtime
+from mlafix import _runtime, library
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
@@ -44,27 +43,6 @@ def compile_unit(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path
     return build
 
 
-def tensor(name: str, dims: Sequence[str], dtype: str = "f32", access: str = "read", optional: bool = False) -> dict:
-    """One tensor of a signature; an upper-case dtype is a name to be bound."""
-    fixed = "f32" if dtype.isupper() else dtype
-    arg = {"name": name, "kind": "tensor", "dtype": fixed, "dims": list(dims), "access": access, "optional": optional}
-    return {**arg, "dtype_name": dtype} if dtype.isupper() else arg
-
-
-MERGE = {
-    "name": "merge_attn_states",
-    "args": [
-        tensor("out", "nHD", "T", "write"),
-        tensor("out_lse", "Hn", access="write", optional=True),
-        tensor("prefix", "nHD", "T"),
-        tensor("prefix_lse", "Hn"),
-        tensor("suffix", "nHD", "T"),
-        tensor("suffix_lse", "Hn"),
-        {"name": "context_rows", "kind": "scalar", "dtype": "index", "at_most": "n"},
-    ],
-}
-
-
 @pytest.fixture(scope="session")
 def merge_dispatcher(compile_unit: Callable[..., Path]) -> Callable[..., _runtime.Dispatcher]:
     """merge_dispatcher(views=…) is a dispatcher of merge_attn_states that compiles for the CPU."""
@@ -74,7 +52,7 @@ def merge_dispatcher(compile_unit: Callable[..., Path]) -> Callable[..., _runtim
         return _runtime.Unit.load(compile_unit("merge_attn_states", ",".join(f"{k}={v}" for k, v in bindings.items())))
 
     def build(**options: object) -> _runtime.Dispatcher:
-        return _runtime.Dispatcher("merge_attn_states", json.dumps(MERGE), options.pop("resolve", resolve), **options)
+        return _runtime.Dispatcher("merge_attn_states", library.signature("merge_attn_states"), options.pop("resolve", resolve), **options)
 
     return build
 

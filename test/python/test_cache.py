@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from compiling import CountingCompiler
 from conftest import KERNELS, build_dir
@@ -212,6 +213,26 @@ def test_processes_that_want_the_same_wait_for_one(tmp_path: Path) -> None:
     assert [process.wait() for process in processes] == [0] * 4
     assert CountingCompiler(log).count == 1
     assert len(files(tmp_path / "cache")) == 1
+
+
+def test_the_package_holds_units_compiled_ahead(compiler: CountingCompiler) -> None:
+    bindings = {"H": "128", "D": "128", "T": "bf16"}
+    unit = library.variants("merge_attn_states").load(bindings, "x86-64-v3")
+    assert compiler.count == 0
+    assert unit.kernels[0].bindings == bindings and unit.kernels[0].targets == ["x86-64-v3"]
+
+
+def test_a_dispatcher_of_the_library_compiles_what_it_is_called_with(compiler: CountingCompiler) -> None:
+    n, heads, dim = 3, 2, 8
+    out, lse = np.full((n, heads, dim), np.nan, np.float32), np.full((n, heads), np.nan, np.float32)
+    suffix, suffix_lse = np.ones((n, heads, dim), np.float32), np.zeros((n, heads), np.float32)
+    by_row = {name: (1, 0) for name in ("out_lse", "prefix_lse", "suffix_lse")}
+    dispatch = library.dispatcher("merge_attn_states", views=by_row)
+    dispatch((out, lse, suffix * 3, suffix_lse, suffix, suffix_lse, 2))
+    assert (out == np.array([2, 2, 1])[:, None, None]).all()
+    assert compiler.count == 1
+    library.dispatcher("merge_attn_states")((out, None, out, suffix_lse.T, suffix, suffix_lse.T, 0))
+    assert compiler.count == 1
 
 
 def test_library_has_its_kernels() -> None:
