@@ -29,6 +29,9 @@ using CUlibrary = struct CUlib_st *;
 using CUkernel = struct CUkern_st *;
 using CUfunction = struct CUfunc_st *;
 using CUstream = struct CUstream_st *;
+using CUgraph = struct CUgraph_st *;
+using CUgraphExec = struct CUgraphExec_st *;
+using CUevent = struct CUevent_st *;
 
 namespace cuda {
 // CUresult
@@ -44,6 +47,7 @@ constexpr CUresult errorUnsupportedPtxVersion = 222;
 constexpr CUresult errorJitCompilationDisabled = 223;
 // CUdevice_attribute
 constexpr int attributeMultiprocessorCount = 16;
+constexpr int attributeL2CacheSize = 38;
 constexpr int attributeComputeCapabilityMajor = 75;
 constexpr int attributeComputeCapabilityMinor = 76;
 // CUfunction_attribute

@@ -1,0 +1,134 @@
+//===- Case.h - What is measured --------------------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A case is a set of buffers, what is done with them (by us, by rivals), how
+// many bytes that must move, and how a result is known to be right. Cases are
+// data: nothing here knows of a device.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_BENCH_CASE_H
+#define MLAFIX_BENCH_CASE_H
+
+#include "mlafix/runtime.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace mlafix::bench {
+
+/// What a buffer holds before anything runs.
+enum class Content {
+  Payload, ///< random, magnitude 0.25 to 4, any sign
+  Lse,     ///< random, -3 to 3
+  Values,  ///< the listed values, converted
+  Poison   ///< 0xff bytes: NaN in every float type
+};
+
+/// A row-major tensor without gaps. Every set of a case has its own copy.
+struct Buffer {
+  mlafix_dtype type;
+  std::vector<int64_t> sizes;
+  Content content;
+  std::vector<double> values; ///< Content::Values
+
+  int64_t elements() const;
+  int64_t bytes() const;
+};
+
+/// A tensor argument: part of a buffer. Offset and strides in elements.
+struct View {
+  int buffer = 0;
+  int64_t offset = 0;
+  std::vector<int64_t> sizes, strides;
+
+  View transposed() const;
+  /// The view at `index` of dimension `dim`, which goes away.
+  View at(unsigned dim, int64_t index) const;
+  int64_t index(const std::vector<int64_t> &position) const;
+};
+
+struct Argument {
+  enum Kind { Tensor, None, Integer, Real } kind = None;
+  View view;
+  int64_t integer = 0;
+  float real = 0;
+
+  Argument() = default;
+  Argument(View view) : kind(Tensor), view(std::move(view)) {}
+  Argument(int64_t value) : kind(Integer), integer(value) {}
+  Argument(int value) : kind(Integer), integer(value) {}
+  Argument(float value) : kind(Real), real(value) {}
+};
+
+/// One launch. Of ours: a kernel of a unit. Of a rival: a function of the file
+/// that --rivals names (benchmarks/README.md has the convention).
+struct Launch {
+  std::string function;
+  std::string bindings; ///< "H=128,D=128,T=bf16"; ours only
+  std::vector<Argument> args;
+  /// Rivals: threads in all (blocks of the size that measures best), or, where
+  /// `gridX` is not 0, exactly that grid of blocks of `threads`.
+  int64_t items = 0;
+  uint32_t gridX = 0, gridY = 1, threads = 0;
+};
+
+/// One way to do the case's work.
+struct Contender {
+  std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
+  bool isRival = false;
+  bool isDependent = false; ///< with programmatic dependent launch
+  std::string against;      ///< rivals: the one of ours they are held against
+  std::vector<Launch> launches;
+};
+
+/// Bytes that any implementation must move.
+struct Traffic {
+  int64_t read = 0, written = 0;
+  int64_t total() const { return read + written; }
+};
+
+/// Elements before and after a run, as numbers, for the checks.
+class Outcome {
+public:
+  virtual ~Outcome() = default;
+  virtual double before(int buffer, int64_t index) const = 0;
+  virtual double after(int buffer, int64_t index) const = 0;
+};
+
+/// Empty if the outcome is right, else a sentence that says what is not.
+using Check = std::function<std::string(const Outcome &)>;
+
+struct Case {
+  std::string name; ///< "merge/bf16_h128_d128/n1024"
+  std::vector<Buffer> buffers;
+  std::vector<Contender> contenders; ///< the first one is ours
+  Traffic traffic;
+  /// Held against the stream roof: not where next to nothing moves.
+  bool hasRoof = true;
+  Check check;
+
+  /// Adds a buffer; all of it as a view.
+  View add(mlafix_dtype type, std::vector<int64_t> sizes, Content content,
+           std::vector<double> values = {});
+  int64_t bytesPerSet() const;
+};
+
+/// Every case, in the order of the table.
+std::vector<Case> allCases();
+
+/// The groups (Cases*.cpp).
+void addMergeCases(std::vector<Case> &cases);
+void addManyWayCases(std::vector<Case> &cases);
+void addFixupCases(std::vector<Case> &cases);
+void addPaddingCases(std::vector<Case> &cases);
+
+} // namespace mlafix::bench
+
+#endif // MLAFIX_BENCH_CASE_H

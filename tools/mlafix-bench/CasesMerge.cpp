@@ -1,0 +1,204 @@
+//===- CasesMerge.cpp - Merges of two states ------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Case.h"
+#include "Checks.h"
+
+#include <string>
+
+using namespace mlafix::bench;
+
+namespace {
+
+/// Where the result of a merge goes.
+enum class Place { Separate, OverSuffix };
+
+struct MergeShape {
+  std::string name;
+  mlafix_dtype type;
+  int64_t n, heads, dim;
+  bool isRowsFirst = false; ///< the lse lies as [n, H] and not as [H, n]
+  int64_t contextRows = -1; ///< -1: all
+  Place place = Place::Separate;
+  bool isFp8 = false;     ///< the result is fp8, with a scale
+  int64_t headStride = 0; ///< of the prefix; 0: the dim
+  bool hasRivals = true;
+};
+
+constexpr double fp8Scale = 0.25;
+
+std::string bindings(const MergeShape &shape) {
+  return "H=" + std::to_string(shape.heads) +
+         ",D=" + std::to_string(shape.dim) +
+         ",T=" + mlafix_dtype_name(shape.type);
+}
+
+/// Rivals are compiled for one shape each: "merge_bf16_h128_d128".
+std::string rivalName(const MergeShape &shape) {
+  return std::string(shape.isFp8 ? "merge_fp8_" : "merge_") +
+         mlafix_dtype_name(shape.type) + "_h" + std::to_string(shape.heads) +
+         "_d" + std::to_string(shape.dim) +
+         (shape.isRowsFirst ? "_rows_first" : "");
+}
+
+Case makeMerge(const MergeShape &shape) {
+  Case work;
+  work.name = shape.name;
+  int64_t n = shape.n, heads = shape.heads, dim = shape.dim;
+  int64_t contextRows = shape.contextRows < 0 ? n : shape.contextRows;
+  auto addLse = [&](Content content) {
+    // As the kernel sees it: [H, n].
+    return shape.isRowsFirst
+               ? work.add(MLAFIX_F32, {n, heads}, content).transposed()
+               : work.add(MLAFIX_F32, {heads, n}, content);
+  };
+  int64_t headStride = shape.headStride ? shape.headStride : dim;
+  View prefix = work.add(shape.type, {n, heads, headStride}, Content::Payload);
+  prefix.sizes[2] = dim;
+  View prefixLse = addLse(Content::Lse);
+  View suffix = work.add(shape.type, {n, heads, dim}, Content::Payload);
+  View suffixLse = addLse(Content::Lse);
+  mlafix_dtype outType = shape.isFp8 ? MLAFIX_F8E4M3FN : shape.type;
+  bool isInPlace = shape.place == Place::OverSuffix;
+  View out =
+      isInPlace ? suffix : work.add(outType, {n, heads, dim}, Content::Poison);
+  Argument outLse;
+  if (isInPlace)
+    outLse = suffixLse;
+  else if (!shape.isFp8)
+    outLse = addLse(Content::Poison);
+
+  std::vector<Argument> args = {out, outLse};
+  if (shape.isFp8)
+    args.push_back(work.add(MLAFIX_F32, {1}, Content::Values, {fp8Scale}));
+  for (const View &view : {prefix, prefixLse, suffix, suffixLse})
+    args.push_back(view);
+  args.push_back(contextRows);
+  std::vector<Argument> rivalArgs = args;
+  rivalArgs.back() = n;
+  rivalArgs.push_back(contextRows);
+
+  Launch ours = {shape.isFp8 ? "merge_attn_states_fp8" : "merge_attn_states",
+                 bindings(shape), args};
+  Launch rival = {rivalName(shape), "", rivalArgs};
+  int64_t width = mlafix_dtype_size(shape.type);
+  rival.items = n * heads * dim * width / 16;
+  auto variant = [&](const char *suffixText) {
+    Launch launch = rival;
+    launch.function += suffixText;
+    return std::vector<Launch>{launch};
+  };
+  work.contenders = {{"mlafix", false, false, "", {ours}},
+                     {"mlafix, dependent", false, true, "", {ours}}};
+  if (shape.hasRivals) {
+    work.contenders.push_back({"cuda", true, false, "mlafix", variant("")});
+    work.contenders.push_back({"cuda, dependent", true, true,
+                               "mlafix, dependent", variant("_dependent")});
+    work.contenders.push_back({"cuda, lse first", true, false,
+                               "mlafix, dependent", variant("_lse_first")});
+  }
+
+  int64_t rowBytes = heads * dim * width, lseBytes = heads * 4;
+  // In place, the rows past the threshold stay as they are.
+  work.traffic.read = contextRows * (rowBytes + lseBytes) +
+                      (isInPlace ? contextRows : n) * (rowBytes + lseBytes);
+  work.traffic.written = (isInPlace ? contextRows : n) *
+                         (heads * dim * int64_t(mlafix_dtype_size(outType)) +
+                          (outLse.kind == Argument::Tensor ? lseBytes : 0));
+
+  MergeCheck check;
+  check.type = outType;
+  check.rows = out;
+  if (outLse.kind == Argument::Tensor)
+    check.lse = outLse.view.transposed();
+  check.inputs = {{prefix, prefixLse.transposed()},
+                  {suffix, suffixLse.transposed()}};
+  check.isLive = [contextRows](size_t index, int64_t t) {
+    return index == 1 || t < contextRows;
+  };
+  check.scale = shape.isFp8 ? fp8Scale : 1;
+  work.check = [check](const Outcome &outcome) {
+    return checkMerge(outcome, check);
+  };
+  return work;
+}
+
+/// Tokens that make a merge move at least 128 MB.
+int64_t tokensOfLargeMerge(int64_t heads, int64_t dim, int64_t width) {
+  int64_t bytes = 3 * heads * (dim * width + 4);
+  return (int64_t(128'000'000) / bytes + 64) / 64 * 64;
+}
+
+std::string sized(const std::string &group, int64_t n) {
+  return group + "/n" + std::to_string(n);
+}
+
+std::string shaped(int64_t heads, int64_t dim) {
+  return "h" + std::to_string(heads) + "_d" + std::to_string(dim);
+}
+
+} // namespace
+
+void mlafix::bench::addMergeCases(std::vector<Case> &cases) {
+  auto add = [&](const MergeShape &shape) {
+    cases.push_back(makeMerge(shape));
+  };
+  // DeepSeek-V3 on one GPU.
+  for (int64_t n : {16, 64, 256, 1024, 4096, 8192})
+    add({sized("merge/bf16_h128_d128", n), MLAFIX_BF16, n, 128, 128});
+  // DeepSeek-R1 on eight.
+  for (int64_t n : {256, 512, 613, 1024, 1536})
+    add({sized("merge/r1_tp8_h16_d128", n), MLAFIX_BF16, n, 16, 128});
+  // Any head count, any head dim.
+  for (int64_t heads : {6, 16, 32, 64, 96}) {
+    int64_t n = tokensOfLargeMerge(heads, 128, 2);
+    add({sized("merge/heads_" + shaped(heads, 128), n), MLAFIX_BF16, n, heads,
+         128});
+  }
+  for (int64_t dim : {64, 96, 192, 256, 512}) {
+    int64_t n = tokensOfLargeMerge(16, dim, 2);
+    add({sized("merge/dims_" + shaped(16, dim), n), MLAFIX_BF16, n, 16, dim});
+  }
+  for (int64_t n : {256, 4096}) {
+    MergeShape shape = {sized("merge/lse_rows_first_h128_d128", n), MLAFIX_BF16,
+                        n, 128, 128};
+    shape.isRowsFirst = true;
+    add(shape);
+  }
+  for (mlafix_dtype type : {MLAFIX_F16, MLAFIX_F32}) {
+    int64_t n = 4096;
+    add({sized(std::string("merge/") + mlafix_dtype_name(type) + "_h128_d128",
+               n),
+         type, n, 128, 128});
+  }
+  // Kimi-K3, whole and on sixteen GPUs; Kimi K2.6, whose prefix is a part of
+  // wider heads.
+  add({"merge/kimi_k3_h96_d512/n16384", MLAFIX_BF16, 16384, 96, 512});
+  add({"merge/kimi_k3_tp16_h6_d512/n16384", MLAFIX_BF16, 16384, 6, 512});
+  MergeShape strided = {"merge/kimi_k26_head_stride_192/n4096", MLAFIX_BF16,
+                        4096, 128, 128};
+  strided.headStride = 192;
+  strided.hasRivals = false; // theirs are compiled for rows without gaps
+  add(strided);
+  // Half of the rows past the threshold.
+  for (int64_t n : {1024, 4096, 8192}) {
+    MergeShape shape = {sized("threshold/half_h128_d128", n), MLAFIX_BF16, n,
+                        128, 128};
+    shape.contextRows = n / 2;
+    add(shape);
+    shape.name = sized("threshold/half_in_place_h128_d128", n);
+    shape.place = Place::OverSuffix;
+    add(shape);
+  }
+  for (int64_t heads : {128, 64, 32})
+    for (int64_t n : {1, 64, 1024, 4096}) {
+      MergeShape shape = {sized("merge_fp8/bf16_" + shaped(heads, 128), n),
+                          MLAFIX_BF16, n, heads, 128};
+      shape.isFp8 = true;
+      add(shape);
+    }
+}

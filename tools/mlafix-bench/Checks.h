@@ -1,0 +1,58 @@
+//===- Checks.h - What right results are ------------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// References in f64, written from the numerical contract (N1 to N10), over a
+// sample of rows: the first, the last and some hundreds between. The
+// conformance tests look at every element; here a wrong kernel is to be caught
+// before its time is printed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_BENCH_CHECKS_H
+#define MLAFIX_BENCH_CHECKS_H
+
+#include "Case.h"
+
+#include <optional>
+
+namespace mlafix::bench {
+
+/// Partial states: rows [n, H, D], lse [n, H].
+struct States {
+  View rows, lse;
+};
+
+struct MergeCheck {
+  mlafix_dtype type;       ///< of the result
+  View rows;               ///< the result, [n, H, D]
+  std::optional<View> lse; ///< [n, H]
+  std::vector<States> inputs;
+  /// Whether input `index` counts in the rows of token t; all do if empty.
+  std::function<bool(size_t index, int64_t t)> isLive;
+  double scale = 1; ///< results are divided by it
+};
+/// The merge of the inputs as they were before the run.
+std::string checkMerge(const Outcome &outcome, const MergeCheck &expected);
+
+/// Rows of tokens for which `isBlank` holds are the identity (0, -inf), all
+/// others as they were. `rows` may be empty: only the lse is looked at, and
+/// the other way round.
+struct BlankCheck {
+  std::optional<View> rows; ///< [n, H, D]
+  std::optional<View> lse;  ///< [n, H]
+  std::function<bool(int64_t t)> isBlank;
+};
+std::string checkBlank(const Outcome &outcome, const BlankCheck &expected);
+
+/// Every element of `view` (of one or two dims) is expected(i, j).
+std::string
+checkElements(const Outcome &outcome, const View &view,
+              const std::function<double(int64_t i, int64_t j)> &expected);
+
+} // namespace mlafix::bench
+
+#endif // MLAFIX_BENCH_CHECKS_H

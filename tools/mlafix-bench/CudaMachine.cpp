@@ -1,0 +1,251 @@
+//===- CudaMachine.cpp - A GPU, its graphs and its events -----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+#include "StreamPtx.h"
+
+#include "CudaCode.h"
+#include "Status.h"
+
+#include "mlafix/runtime.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+
+using namespace mlafix::bench;
+using namespace mlafix::runtime;
+
+namespace {
+
+CUdeviceptr address(const void *data) {
+  return reinterpret_cast<uintptr_t>(data);
+}
+
+const CudaDriver &driver() {
+  const CudaDriver *loaded = nullptr;
+  mlafix::check(getCudaDriver(loaded));
+  return *loaded;
+}
+
+/// Throws unless a call of the driver succeeded.
+#define CUDA(FUNCTION, ...)                                                    \
+  do {                                                                         \
+    CUresult mlafixCudaResult = driver().FUNCTION(__VA_ARGS__);                \
+    if (mlafixCudaResult != cuda::success)                                     \
+      mlafix::check(cudaError(driver(), #FUNCTION, mlafixCudaResult));         \
+  } while (false)
+
+class Event {
+public:
+  Event() { CUDA(cuEventCreate, &event, 0); }
+  Event(const Event &) = delete;
+  ~Event() { driver().cuEventDestroy(event); }
+  CUevent get() const { return event; }
+
+private:
+  CUevent event = nullptr;
+};
+
+class CudaReplay : public Replay {
+public:
+  CudaReplay(CUstream stream, const std::function<void()> &launches)
+      : stream(stream) {
+    CUgraph source = nullptr;
+    CUDA(cuStreamBeginCapture, stream, cuda::captureModeRelaxed);
+    try {
+      launches();
+    } catch (...) {
+      driver().cuStreamEndCapture(stream, &source);
+      throw;
+    }
+    CUDA(cuStreamEndCapture, stream, &source);
+    CUresult made =
+        driver().cuGraphInstantiateWithFlags(&executable, source, 0);
+    driver().cuGraphDestroy(source);
+    if (made != cuda::success)
+      mlafix::check(cudaError(driver(), "cuGraphInstantiateWithFlags", made));
+    CUDA(cuGraphUpload, executable, stream);
+  }
+  ~CudaReplay() override { driver().cuGraphExecDestroy(executable); }
+
+  double time() override {
+    CUDA(cuEventRecord, begin.get(), stream);
+    CUDA(cuGraphLaunch, executable, stream);
+    CUDA(cuEventRecord, end.get(), stream);
+    CUDA(cuEventSynchronize, end.get());
+    float milliseconds = 0;
+    CUDA(cuEventElapsedTime, &milliseconds, begin.get(), end.get());
+    return 1e3 * milliseconds;
+  }
+
+private:
+  CUstream stream;
+  CUgraphExec executable = nullptr;
+  Event begin, end;
+};
+
+class CudaMachine : public Machine {
+public:
+  explicit CudaMachine(int ordinal) : ordinal(ordinal), context(driver()) {
+    int count = 0;
+    CUDA(cuDeviceGetCount, &count);
+    if (ordinal >= count)
+      throw std::runtime_error(
+          "--device: expected a CUDA device cuda:" + std::to_string(ordinal) +
+          ", got a machine with " + std::to_string(count) + " of them");
+    mlafix::check(context.enter(ordinal));
+    CUDA(cuDeviceGet, &handle, ordinal);
+    CUDA(cuStreamCreate, &queue, 1); // does not wait for the legacy stream
+    std::string text = streamModule();
+    CUDA(cuLibraryLoadData, &streams, text.c_str(), nullptr, nullptr, 0,
+         nullptr, nullptr, 0);
+    CUDA(cuLibraryGetKernel, &empty, streams, "empty");
+  }
+
+  mlafix_device device() const override { return {MLAFIX_CUDA, ordinal}; }
+  std::string name() const override {
+    char text[256] = "";
+    CUDA(cuDeviceGetName, text, sizeof(text), handle);
+    int version = 0;
+    CUDA(cuDriverGetVersion, &version);
+    return std::string(text) + ", driver for CUDA " +
+           std::to_string(version / 1000) + "." +
+           std::to_string(version % 1000 / 10);
+  }
+  int64_t cacheBytes() const override {
+    int bytes = 0;
+    CUDA(cuDeviceGetAttribute, &bytes, cuda::attributeL2CacheSize, handle);
+    return bytes;
+  }
+  int64_t freeBytes() const override {
+    size_t free = 0, total = 0;
+    CUDA(cuMemGetInfo, &free, &total);
+    return free;
+  }
+
+  void *allocate(int64_t bytes) override {
+    CUdeviceptr data = 0;
+    CUDA(cuMemAlloc, &data, std::max<int64_t>(bytes, 1));
+    return reinterpret_cast<void *>(static_cast<uintptr_t>(data));
+  }
+  void free(void *data) noexcept override {
+    driver().cuStreamSynchronize(queue);
+    driver().cuMemFree(address(data));
+  }
+  void upload(void *to, const void *from, int64_t bytes) override {
+    synchronize();
+    CUDA(cuMemcpyHtoD, address(to), from, bytes);
+    // A copy from pageable memory may return before it has arrived.
+    CUDA(cuCtxSynchronize);
+  }
+  void download(void *to, const void *from, int64_t bytes) override {
+    synchronize();
+    CUDA(cuMemcpyDtoH, to, address(from), bytes);
+  }
+  void copy(void *to, const void *from, int64_t bytes) override {
+    CUDA(cuMemcpyDtoDAsync, address(to), address(from), bytes, queue);
+  }
+  void fill(void *to, unsigned char byte, int64_t bytes) override {
+    synchronize();
+    CUDA(cuMemsetD8, address(to), byte, bytes);
+    CUDA(cuCtxSynchronize);
+  }
+  void *stream() const override { return queue; }
+  void synchronize() override { CUDA(cuStreamSynchronize, queue); }
+  std::unique_ptr<Replay> record(std::function<void()> launches) override {
+    return std::make_unique<CudaReplay>(queue, launches);
+  }
+
+  std::vector<std::string> streamForms(int reads) const override {
+    std::vector<std::string> names;
+    for (StreamForm form : mlafix::bench::streamForms(reads))
+      names.push_back(std::to_string(form.packs) + " x 16 bytes, " +
+                      std::to_string(form.threads) + " threads");
+    return names;
+  }
+  void runStream(const Stream &stream, size_t index) override {
+    StreamForm form = mlafix::bench::streamForms(stream.reads)[index];
+    uint64_t packs = stream.bytes / 16;
+    int64_t perBlock = int64_t(form.packs) * form.threads;
+    RivalCall call = {streamKernel(stream.reads, form.packs),
+                      uint32_t((packs + perBlock - 1) / perBlock),
+                      1,
+                      uint32_t(form.threads),
+                      false,
+                      {address(stream.from), address(stream.to),
+                       uint64_t(stream.bytes), packs}};
+    launchRival(call);
+  }
+  bool hasEmptyLaunch() const override { return true; }
+  void launchEmpty() override { launchRival({empty, 1, 1, 32, false, {}}); }
+
+  void loadRivals(const std::string &path) override {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream bytes;
+    bytes << file.rdbuf();
+    if (!file)
+      throw std::runtime_error("--rivals: expected a file, cannot read \"" +
+                               path + "\"");
+    rivalImage = bytes.str();
+    CUresult result = driver().cuLibraryLoadData(
+        &rivals, rivalImage.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+    if (result == cuda::success)
+      return;
+    cudaError(driver(), "cuLibraryLoadData", result);
+    throw std::runtime_error("--rivals: expected a cubin, fatbin or PTX file "
+                             "for this device, got \"" +
+                             path + "\": " + mlafix_last_error());
+  }
+  void *findRival(const std::string &name) override {
+    CUkernel kernel = nullptr;
+    if (!rivals || driver().cuLibraryGetKernel(&kernel, rivals, name.c_str()))
+      return nullptr;
+    return kernel;
+  }
+  void launchRival(const RivalCall &call) override {
+    void *params[MLAFIX_MAX_PARAMS];
+    for (size_t i = 0; i < call.params.size(); ++i)
+      params[i] = const_cast<uint64_t *>(&call.params[i]);
+    CUlaunchAttribute attribute = {};
+    attribute.id = cuda::attributeProgrammaticStreamSerialization;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config = {call.gridX, call.gridY,
+                             1,          call.threads,
+                             1,          1,
+                             0,          queue,
+                             &attribute, call.isDependent ? 1u : 0u};
+    CUDA(cuLaunchKernelEx, &config, static_cast<CUfunction>(call.function),
+         params, nullptr);
+  }
+
+private:
+  void *streamKernel(int reads, int packs) {
+    CUkernel &kernel = streamKernels[{reads, packs}];
+    if (!kernel)
+      CUDA(cuLibraryGetKernel, &kernel, streams,
+           streamEntry(reads, packs).c_str());
+    return kernel;
+  }
+
+  int ordinal;
+  ContextScope context;
+  CUdevice handle = 0;
+  CUstream queue = nullptr;
+  CUlibrary streams = nullptr, rivals = nullptr;
+  CUkernel empty = nullptr;
+  std::string rivalImage;
+  std::map<std::pair<int, int>, CUkernel> streamKernels;
+};
+
+} // namespace
+
+std::unique_ptr<Machine> mlafix::bench::openCudaMachine(int ordinal) {
+  return std::make_unique<CudaMachine>(ordinal);
+}

@@ -1,0 +1,74 @@
+//===- HostTime.cpp - What a launch costs the host ------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Measure.h"
+
+#include <algorithm>
+#include <chrono>
+
+using namespace mlafix;
+using namespace mlafix::bench;
+
+/// The launch whose cost is measured: its kernel takes less time than any host
+/// takes to launch it, so that the queue never fills up.
+static const char *const hostCase = "merge/bf16_h128_d128/n16";
+
+std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
+                                                   Units &units,
+                                                   const Settings &settings) {
+  // On the CPU a launch is the work itself.
+  if (machine.device().type == MLAFIX_CPU)
+    return {};
+  std::vector<Case> cases = allCases();
+  auto work = std::find_if(cases.begin(), cases.end(),
+                           [](const Case &c) { return c.name == hostCase; });
+  const Launch &launch = work->contenders.front().launches.front();
+  std::string why;
+  auto kernel = units.find(launch.function, launch.bindings, why);
+  if (!kernel)
+    return {};
+  Workload buffers(machine, *work, 1);
+  buffers.initialise(0);
+  machine.synchronize();
+  std::vector<Arg> args = buffers.arguments(launch, 0);
+  detail::PackedArgs packed(kernel->get(), args.data(), args.size());
+  Bound bound = kernel->bind(args, machine.device());
+  mlafix_launch_info info = bound.info();
+  RivalCall driver = {info.function,
+                      info.grid_x,
+                      1,
+                      info.block_x,
+                      info.dependent != 0,
+                      {info.slots, info.slots + info.num_params}};
+
+  auto measure = [&](const char *name, const std::function<void()> &once) {
+    constexpr int batch = 100;
+    std::vector<double> times;
+    for (int round = -5; round < 10 * settings.rounds; ++round) {
+      auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < batch; ++i)
+        once();
+      std::chrono::duration<double, std::micro> spent =
+          std::chrono::steady_clock::now() - begin;
+      machine.synchronize();
+      if (round >= 0)
+        times.push_back(spent.count() / batch);
+    }
+    return HostResult{name, summarize(times)};
+  };
+  return {
+      measure("mlafix_launch, all checks",
+              [&] {
+                check(mlafix_launch(kernel->get(), packed.data(), packed.size(),
+                                    machine.device(), machine.stream(), 0));
+              }),
+      measure("mlafix_bound_launch",
+              [&] {
+                check(mlafix_bound_launch(bound.get(), machine.stream(), 0));
+              }),
+      measure("the driver alone", [&] { machine.launchRival(driver); })};
+}

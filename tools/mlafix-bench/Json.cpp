@@ -1,0 +1,96 @@
+//===- Json.cpp - Results as JSON -----------------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+using namespace mlafix::bench;
+using Json = nlohmann::ordered_json;
+
+/// Four digits after the point are more than any clock here has.
+static double rounded(double value) { return std::round(value * 1e4) / 1e4; }
+
+static Json toJson(const Summary &time) {
+  return {{"p10", rounded(time.low)},
+          {"median", rounded(time.median)},
+          {"p90", rounded(time.high)}};
+}
+
+static Json toJson(const CaseResult &result) {
+  Json json = {
+      {"name", result.name},
+      {"bytes",
+       {{"read", result.traffic.read}, {"written", result.traffic.written}}}};
+  if (!result.leftOut.empty()) {
+    json["left_out"] = result.leftOut;
+    return json;
+  }
+  json["sets"] = result.sets;
+  json["rotated_bytes"] = result.rotated;
+  bool hasRoof = !result.roofMix.empty();
+  if (hasRoof)
+    json["roof"] = {{"mix", result.roofMix},
+                    {"form", result.roofForm},
+                    {"us", toJson(result.roof)},
+                    {"gbps", rounded(result.gigabytesPerSecond(result.roof))}};
+  if (result.emptyMicros > 0)
+    json["empty_launch_us"] = rounded(result.emptyMicros);
+  json["contenders"] = Json::array();
+  for (const ContenderResult &contender : result.contenders) {
+    Json entry = {{"name", contender.name},
+                  {"rival", contender.isRival},
+                  {"dependent", contender.isDependent},
+                  {"launches", contender.launches}};
+    if (!contender.against.empty())
+      entry["against"] = contender.against;
+    if (contender.threads)
+      entry["threads"] = contender.threads;
+    if (!contender.wrong.empty()) {
+      entry["wrong"] = contender.wrong;
+    } else {
+      entry["us"] = toJson(contender.time);
+      if (hasRoof) {
+        entry["gbps"] = rounded(result.gigabytesPerSecond(contender.time));
+        entry["percent_of_roof"] =
+            rounded(result.percentOfRoof(contender.time));
+      }
+    }
+    json["contenders"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+void mlafix::bench::writeJson(const std::string &path, const RunInfo &info,
+                              const std::vector<CaseResult> &cases,
+                              const std::vector<HostResult> &host) {
+  Json json = {{"schema", 1},
+               {"tool", std::string("mlafix-bench ") + mlafix_version()},
+               {"device", info.device},
+               {"machine", info.machine},
+               {"cache_bytes", info.cacheBytes},
+               {"rounds", info.settings.rounds},
+               {"cases", Json::array()},
+               {"host", Json::array()}};
+  for (const CaseResult &result : cases)
+    json["cases"].push_back(toJson(result));
+  for (const HostResult &result : host)
+    json["host"].push_back(
+        {{"name", result.name}, {"us", toJson(result.time)}});
+  std::string whole = path + ".part";
+  std::ofstream file(whole, std::ios::binary);
+  file << json.dump(1) << "\n";
+  file.close();
+  if (!file || std::rename(whole.c_str(), path.c_str()) != 0) {
+    std::remove(whole.c_str());
+    throw std::runtime_error("--json: cannot write \"" + path + "\"");
+  }
+}

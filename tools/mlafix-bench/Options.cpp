@@ -1,0 +1,119 @@
+//===- Options.cpp - The command line of mlafix-bench ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include <stdexcept>
+
+using namespace mlafix::bench;
+
+const char *const mlafix::bench::usage =
+    R"(mlafix-bench [options]   times the kernels against the machine's own stream roof
+
+  --device DEVICE   cpu (default) or cuda:N
+  --units DIR       folder of the compiled kernels, one KERNEL.mlafix each
+                    (default: bench-units beside the folder of mlafix-bench)
+  --case REGEX      only cases whose name holds a match of REGEX
+  --rivals FILE     cubin, fatbin or PTX of rivals to measure in the same run
+                    (benchmarks/rivals.cu is ours, benchmarks/README.md says how
+                    to bring others); cuda:N only
+  --json FILE       write the results (docs/Benchmark.md describes them)
+  --rounds N        replays of each contender that count (default 31)
+  --rotate MIB      memory that the buffers of a case cover at least, so that no
+                    cache holds them (default: three times the last cache)
+  --quick           fewer and shorter replays
+  --list            list the cases and measure nothing
+  --list-units      list the kernels and specialisations that the cases use
+  --help            this text
+
+Exits with 1 where a kernel of ours gave a wrong result or nothing could be
+measured, with 2 where the command line is wrong.
+)";
+
+static int64_t parseNumber(const std::string &option, const std::string &text,
+                           int64_t least, int64_t most) {
+  bool isNumber = !text.empty() && text.size() <= 9 &&
+                  text.find_first_not_of("0123456789") == text.npos;
+  int64_t value = isNumber ? std::stoll(text) : -1;
+  if (value < least || value > most)
+    throw std::runtime_error(option + ": expected a number from " +
+                             std::to_string(least) + " to " +
+                             std::to_string(most) + ", got \"" + text + "\"");
+  return value;
+}
+
+static mlafix_device parseDevice(const std::string &text) {
+  if (text == "cpu")
+    return {MLAFIX_CPU, 0};
+  std::string digits = text.compare(0, 5, "cuda:") == 0 ? text.substr(5) : "";
+  if (digits.empty() || digits.size() > 3 ||
+      digits.find_first_not_of("0123456789") != digits.npos)
+    throw std::runtime_error("--device: expected cpu or cuda:N, got \"" + text +
+                             "\"");
+  return {MLAFIX_CUDA, std::stoi(digits)};
+}
+
+Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
+  Options options;
+  bool hasRounds = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string option = argv[i];
+    bool *flag = option == "--list"         ? &options.list
+                 : option == "--list-units" ? &options.listUnits
+                 : option == "--help"       ? &options.help
+                 : option == "--quick"      ? &options.quick
+                                            : nullptr;
+    if (flag) {
+      *flag = true;
+      continue;
+    }
+    size_t equals = option.find('=');
+    std::string name = option.substr(0, equals);
+    bool isKnown = false;
+    for (const char *known : {"--device", "--units", "--case", "--rivals",
+                              "--json", "--rounds", "--rotate"})
+      isKnown |= name == known;
+    if (!isKnown)
+      throw std::runtime_error("expected an option that --help lists, got \"" +
+                               option + "\"");
+    std::string value;
+    if (equals != option.npos)
+      value = option.substr(equals + 1);
+    else if (i + 1 < argc)
+      value = argv[++i];
+    if (value.empty())
+      throw std::runtime_error(name + ": expected a value, got none");
+    if (name == "--device") {
+      options.device = parseDevice(value);
+    } else if (name == "--units") {
+      options.units = value;
+    } else if (name == "--rivals") {
+      options.rivals = value;
+    } else if (name == "--json") {
+      options.json = value;
+    } else if (name == "--rounds") {
+      options.settings.rounds = int(parseNumber(name, value, 1, 10000));
+      hasRounds = true;
+    } else if (name == "--rotate") {
+      options.rotate = parseNumber(name, value, 1, 1 << 20);
+    } else {
+      try {
+        options.cases = std::regex(value);
+        options.isFiltered = true;
+      } catch (const std::regex_error &) {
+        throw std::runtime_error("--case: expected a regular expression, got "
+                                 "\"" +
+                                 value + "\"");
+      }
+    }
+  }
+  if (options.quick && !hasRounds)
+    options.settings.rounds = 9;
+  options.settings.replayMicros = options.quick ? 300 : 1000;
+  options.settings.hasRivals = !options.rivals.empty();
+  return options;
+}

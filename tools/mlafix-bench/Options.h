@@ -1,0 +1,36 @@
+//===- Options.h - The command line of mlafix-bench -------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_BENCH_OPTIONS_H
+#define MLAFIX_BENCH_OPTIONS_H
+
+#include "Measure.h"
+
+#include <regex>
+
+namespace mlafix::bench {
+
+struct Options {
+  std::string units; ///< folder; empty: bench-units beside the program's folder
+  mlafix_device device = {MLAFIX_CPU, 0};
+  std::regex cases;
+  bool isFiltered = false; ///< --case was given
+  std::string rivals, json;
+  int64_t rotate = -1; ///< MiB; -1: three times the cache
+  Settings settings;
+  bool list = false, listUnits = false, help = false, quick = false;
+};
+
+/// Throws std::runtime_error for anything it does not understand.
+Options parseOptions(int argc, const char *const *argv);
+
+/// What --help prints.
+extern const char *const usage;
+
+} // namespace mlafix::bench
+
+#endif // MLAFIX_BENCH_OPTIONS_H

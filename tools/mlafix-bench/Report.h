@@ -1,0 +1,36 @@
+//===- Report.h - Results as a table and as JSON ----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_BENCH_REPORT_H
+#define MLAFIX_BENCH_REPORT_H
+
+#include "Measure.h"
+
+namespace mlafix::bench {
+
+/// What a run was: the head of the JSON.
+struct RunInfo {
+  std::string device; ///< "cpu" or "cuda:0"
+  std::string machine;
+  int64_t cacheBytes = 0;
+  Settings settings;
+};
+
+/// Prints a case's lines to the standard output as soon as it is done.
+void printTableHead(const RunInfo &info);
+void printCase(const CaseResult &result);
+void printHost(const std::vector<HostResult> &results);
+
+/// Writes FILE so that it is the old one or all of the new. Throws
+/// std::runtime_error where it cannot be written.
+void writeJson(const std::string &path, const RunInfo &info,
+               const std::vector<CaseResult> &cases,
+               const std::vector<HostResult> &host);
+
+} // namespace mlafix::bench
+
+#endif // MLAFIX_BENCH_REPORT_H

@@ -1,0 +1,79 @@
+//===- Table.cpp - Results as a table -------------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+
+#include <cstdio>
+
+using namespace mlafix::bench;
+
+static std::string bytesText(int64_t bytes) {
+  char text[32];
+  if (bytes >= 1'000'000)
+    std::snprintf(text, sizeof(text), "%.1f MB", double(bytes) * 1e-6);
+  else
+    std::snprintf(text, sizeof(text), "%.1f kB", double(bytes) * 1e-3);
+  return text;
+}
+
+static void printTime(const Summary &time) {
+  std::printf("%10.2f  [%.2f - %.2f]", time.median, time.low, time.high);
+}
+
+void mlafix::bench::printTableHead(const RunInfo &info) {
+  std::printf("%s: %s; %d rounds\n"
+              "times are microseconds, median [10th - 90th percentile]; 'x' is "
+              "how many times faster ours is\n",
+              info.device.c_str(), info.machine.c_str(), info.settings.rounds);
+}
+
+void mlafix::bench::printCase(const CaseResult &result) {
+  if (!result.leftOut.empty()) {
+    std::printf("%s: left out: %s\n", result.name.c_str(),
+                result.leftOut.c_str());
+    std::fflush(stdout);
+    return;
+  }
+  std::printf("%s  (%s, %lld sets)\n", result.name.c_str(),
+              bytesText(result.traffic.total()).c_str(),
+              static_cast<long long>(result.sets));
+  bool hasRoof = !result.roofMix.empty();
+  if (hasRoof) {
+    std::printf("  %-20s", ("roof " + result.roofMix).c_str());
+    printTime(result.roof);
+    std::printf("  %.0f GB/s, %s\n", result.gigabytesPerSecond(result.roof),
+                result.roofForm.c_str());
+  }
+  if (result.emptyMicros > 0)
+    std::printf("  %-20s%10.2f\n", "an empty launch", result.emptyMicros);
+  for (const ContenderResult &contender : result.contenders) {
+    std::printf("  %-20s", contender.name.c_str());
+    if (!contender.wrong.empty()) {
+      std::printf("WRONG: %s\n", contender.wrong.c_str());
+      continue;
+    }
+    printTime(contender.time);
+    if (hasRoof)
+      std::printf("  %.0f GB/s, %.1f%% of roof",
+                  result.gigabytesPerSecond(contender.time),
+                  result.percentOfRoof(contender.time));
+    const ContenderResult *ours = result.find(contender.against);
+    if (ours && ours->wrong.empty())
+      std::printf("  x %.3f of %s", contender.time.median / ours->time.median,
+                  ours->name.c_str());
+    std::printf("\n");
+  }
+  std::fflush(stdout);
+}
+
+void mlafix::bench::printHost(const std::vector<HostResult> &results) {
+  for (const HostResult &result : results) {
+    std::printf("host: %-28s", result.name.c_str());
+    printTime(result.time);
+    std::printf("\n");
+  }
+}

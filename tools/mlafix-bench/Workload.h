@@ -1,0 +1,93 @@
+//===- Workload.h - A case in memory, ready to run --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_BENCH_WORKLOAD_H
+#define MLAFIX_BENCH_WORKLOAD_H
+
+#include "Case.h"
+#include "Machine.h"
+
+#include "mlafix/runtime.hpp"
+
+#include <map>
+#include <optional>
+
+namespace mlafix::bench {
+
+/// The compiled kernels: DIR/KERNEL.mlafix, loaded when first wanted.
+class Units {
+public:
+  explicit Units(std::string folder) : folder(std::move(folder)) {}
+  /// Nothing, and the reason in `why`, where the folder holds no such kernel.
+  /// Throws if a unit is there and cannot be used.
+  std::optional<Kernel> find(const std::string &kernel,
+                             const std::string &bindings, std::string &why);
+
+private:
+  std::string folder;
+  std::map<std::string, std::optional<Unit>> loaded;
+};
+
+/// A contender's launches, bound to the buffers of each set.
+class Ready {
+public:
+  void run(Machine &machine, int64_t set) const;
+  /// Whether a launch of ours carries the attribute of dependent launch.
+  bool hasDependentLaunch() const;
+
+private:
+  friend class Workload;
+  struct Step {
+    std::optional<Bound> bound;
+    RivalCall call;
+  };
+  std::vector<std::vector<Step>> steps; ///< by set, then by launch
+  uint32_t flags = 0;
+};
+
+/// The buffers of a case, as many sets of them as it takes to outgrow the
+/// cache.
+class Workload {
+public:
+  /// `rotate`: bytes that all sets together cover at least.
+  Workload(Machine &machine, const Case &work, int64_t rotate);
+
+  int64_t sets() const { return numSets; }
+  int64_t bytes() const { return numSets * perSet; }
+  char *base() const { return arena.base(); }
+
+  /// Puts what the case says into the buffers of a set.
+  void initialise(int64_t set);
+
+  /// Nothing, and the reason in `why`, where a kernel or function is missing.
+  /// `threads`: of a block of rivals that leave it open.
+  std::optional<Ready> prepare(Units &units, const Contender &contender,
+                               uint32_t threads, std::string &why);
+
+  /// What one of our launches is called with.
+  std::vector<Arg> arguments(const Launch &launch, int64_t set) const;
+
+  /// The case's check, on what set 0 holds now.
+  std::string check() const;
+
+private:
+  char *address(const View &view, int64_t set) const;
+  RivalCall rivalCall(void *function, const Launch &launch, bool isDependent,
+                      uint32_t threads, int64_t set) const;
+
+  Machine &machine;
+  const Case &work;
+  int64_t perSet, numSets;
+  std::vector<int64_t> offsets; ///< of each buffer in its set
+  Arena arena;
+  /// Two periods of random elements on the device, by type and content.
+  std::map<std::pair<int, int>, std::unique_ptr<Arena>> patterns;
+};
+
+} // namespace mlafix::bench
+
+#endif // MLAFIX_BENCH_WORKLOAD_H
