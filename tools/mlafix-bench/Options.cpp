@@ -28,6 +28,7 @@ const char *const mlafix::bench::usage =
   --quick           fewer and shorter replays
   --list            list the cases and measure nothing
   --list-units      list the kernels and specialisations that the cases use
+  --stream-ptx      print the stream kernels that make a GPU's roof
   --help            this text
 
 Exits with 1 where a kernel of ours gave a wrong result or nothing could be
@@ -64,6 +65,7 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
     std::string option = argv[i];
     bool *flag = option == "--list"         ? &options.list
                  : option == "--list-units" ? &options.listUnits
+                 : option == "--stream-ptx" ? &options.streamPtx
                  : option == "--help"       ? &options.help
                  : option == "--quick"      ? &options.quick
                                             : nullptr;

@@ -22,7 +22,8 @@ struct Options {
   std::string rivals, json;
   int64_t rotate = -1; ///< MiB; -1: three times the cache
   Settings settings;
-  bool list = false, listUnits = false, help = false, quick = false;
+  bool list = false, listUnits = false, streamPtx = false;
+  bool help = false, quick = false;
 };
 
 /// Throws std::runtime_error for anything it does not understand.

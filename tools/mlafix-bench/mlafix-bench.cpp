@@ -7,6 +7,7 @@
 
 #include "Options.h"
 #include "Report.h"
+#include "StreamPtx.h"
 
 #include <cstdio>
 #include <set>
@@ -104,6 +105,10 @@ int main(int argc, char **argv) {
   }
   if (options.help) {
     std::fputs(usage, stdout);
+    return 0;
+  }
+  if (options.streamPtx) {
+    std::fputs(streamModule().c_str(), stdout);
     return 0;
   }
   std::vector<Case> cases;
