@@ -1,5 +1,6 @@
 # What the .mlir tests may use: see "Substitutions" and "Features" below.
 import os
+import shutil
 import subprocess
 import sys
 
@@ -19,6 +20,8 @@ def tool(name):
 # Substitutions. FileCheck, not, split-file and llvm-readelf are LLVM's own, found on PATH.
 config.substitutions.append(("%mlafix-opt", tool("mlafix-opt")))
 config.substitutions.append(("%mlafix-run", tool("mlafix-run")))
+config.substitutions.append(("%mlafix-bench", tool("mlafix-bench")))
+config.substitutions.append(("%source", config.mlafix_source))
 config.substitutions.append(("%docs", os.path.join(config.mlafix_source, "docs")))
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%kernels", os.path.join(config.mlafix_source, "kernels")))
@@ -32,8 +35,11 @@ for name in ("CUDA_HOME", "CUDA_PATH", "MLAFIX_NVJITLINK", "MLAFIX_PTXAS", "HOME
 # Features.
 if config.mlafix_sanitize:
     config.available_features.add("sanitizer")
-if os.path.exists(tool("mlafix-run")):
-    config.available_features.add("mlafix-run")
+for name in ("mlafix-run", "mlafix-bench"):
+    if os.path.exists(tool(name)):
+        config.available_features.add(name)
+if shutil.which("ptxas"):
+    config.available_features.add("ptxas-on-path")
 
 
 def assembles(kind):
