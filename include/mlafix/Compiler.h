@@ -94,6 +94,9 @@ struct CompileResult {
   std::vector<Timing> timings;
 };
 
+/// "mlafix 0.1.0, LLVM 22.1.8".
+std::string_view compilerVersion();
+
 /// The spelling of `emit` in options: "mlir", "unit".
 std::string_view spelling(Emit emit);
 

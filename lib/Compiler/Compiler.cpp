@@ -22,6 +22,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -68,6 +69,10 @@ bool mlafix::parseEmit(std::string_view text, Emit &emit) {
     return false;
   emit = entry->emit;
   return true;
+}
+
+std::string_view mlafix::compilerVersion() {
+  return "mlafix " MLAFIX_VERSION ", LLVM " LLVM_VERSION_STRING;
 }
 
 /// Whether `emit` is made before a target matters.

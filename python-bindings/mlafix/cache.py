@@ -181,8 +181,10 @@ def _compiler_facts() -> tuple[str, ...]:
     path = _compiler_file()
     facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
     if path is not None:
-        stat = os.stat(path)
-        facts += [str(stat.st_size), str(stat.st_mtime_ns)]
+        # The module is thin: what compiles is the library beside it.
+        for file in (Path(path), *sorted(Path(path).parent.glob("libmlafix_compiler.so*"))):
+            stat = file.stat()
+            facts += [str(stat.st_size), str(stat.st_mtime_ns)]
     return tuple(facts)
 
 

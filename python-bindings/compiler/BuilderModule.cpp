@@ -1,0 +1,346 @@
+//===- BuilderModule.cpp - mlafix.KernelBuilder in Python -----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "BuilderModule.h"
+
+#include "Errors.h"
+#include "mlafix/KernelBuilder.h"
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace mlafix;
+using namespace mlafix::python;
+
+using Value = KernelBuilder::Value;
+using Values = KernelBuilder::Values;
+using Text = std::string_view;
+
+namespace {
+
+[[noreturn]] void throwLast(const KernelBuilder &builder) {
+  throwCompileError(builder.diagnostics(), {}, {});
+}
+
+/// `result`, or the builder's errors as an exception.
+template <typename T> T checked(const KernelBuilder &builder, T result) {
+  if (!static_cast<bool>(result))
+    throwLast(builder);
+  return result;
+}
+
+Values checked(const KernelBuilder &builder, Values result) {
+  if (result.empty())
+    throwLast(builder);
+  return result;
+}
+
+/// None stands for no value.
+Value orNone(const Value *value) { return value ? *value : Value(); }
+
+const char *spell(ValueType::Kind kind) {
+  switch (kind) {
+  case ValueType::Kind::None:
+    return "none";
+  case ValueType::Kind::Scalar:
+    return "scalar";
+  case ValueType::Kind::Row:
+    return "row";
+  case ValueType::Kind::State:
+    return "state";
+  case ValueType::Kind::Tensor:
+    return "tensor";
+  }
+  return "none";
+}
+
+using Builder = KernelBuilder;
+using Loc = SourceLocation;
+
+void bindArguments(nb::class_<Builder> &builder) {
+  builder
+      .def(
+          "add_tensor",
+          [](Builder &b, std::string name, std::vector<std::string> dims,
+             std::string dtype, std::string dtypeName, std::string access,
+             bool optional, const Loc &loc) {
+            return checked(
+                b,
+                b.addTensor({std::move(name), std::move(dims), std::move(dtype),
+                             std::move(dtypeName), std::move(access), optional},
+                            loc));
+          },
+          "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
+          "optional"_a, "location"_a)
+      .def(
+          "add_scalar",
+          [](Builder &b, std::string name, std::string dtype,
+             std::string atMost, const Loc &loc) {
+            return checked(b, b.addScalar({std::move(name), std::move(dtype),
+                                           std::move(atMost)},
+                                          loc));
+          },
+          "name"_a, "dtype"_a, "at_most"_a, "location"_a)
+      .def(
+          "dim",
+          [](Builder &b, Value tensor, unsigned position, const Loc &loc) {
+            return checked(b, b.dim(tensor, position, loc));
+          },
+          "tensor"_a, "position"_a, "location"_a);
+}
+
+void bindControlFlow(nb::class_<Builder> &builder) {
+  builder
+      .def(
+          "begin_forall",
+          [](Builder &b, const Values &extents, const Loc &loc) {
+            return checked(b, b.beginForall(extents, loc));
+          },
+          "extents"_a, "location"_a)
+      .def(
+          "begin_ragged_forall",
+          [](Builder &b, Value cuSeqlens, Value rows, const Values &inner,
+             const Loc &loc) {
+            return checked(b, b.beginRaggedForall(cuSeqlens, rows, inner, loc));
+          },
+          "cu_seqlens"_a, "rows"_a, "inner"_a, "location"_a)
+      .def(
+          "begin_ragged_body",
+          [](Builder &b, Value predicate, const Loc &loc) {
+            return checked(b, b.beginRaggedBody(predicate, loc));
+          },
+          "predicate"_a, "location"_a)
+      .def(
+          "end_grid",
+          [](Builder &b, const Loc &loc) { checked(b, b.endGrid(loc)); },
+          "location"_a)
+      .def(
+          "begin_for",
+          [](Builder &b, Value lower, Value upper, Value step,
+             const Values &initial, const Loc &loc) {
+            return checked(b, b.beginFor(lower, upper, step, initial, loc));
+          },
+          "lower"_a, "upper"_a, "step"_a, "initial"_a, "location"_a)
+      .def(
+          "end_for",
+          [](Builder &b, const Values &next, const Loc &loc) {
+            Values results;
+            checked(b, b.endFor(next, results, loc));
+            return results;
+          },
+          "next"_a, "location"_a)
+      .def(
+          "begin_if",
+          [](Builder &b, Value condition, const Loc &loc) {
+            checked(b, b.beginIf(condition, loc));
+          },
+          "condition"_a, "location"_a)
+      .def(
+          "begin_else",
+          [](Builder &b, const Values &values, const Loc &loc) {
+            checked(b, b.beginElse(values, loc));
+          },
+          "values"_a, "location"_a)
+      .def(
+          "end_if",
+          [](Builder &b, const Values &values, const Loc &loc) {
+            Values results;
+            checked(b, b.endIf(values, results, loc));
+            return results;
+          },
+          "values"_a, "location"_a);
+}
+
+void bindArithmetic(nb::class_<Builder> &builder) {
+  builder
+      .def(
+          "constant_float",
+          [](Builder &b, double value, const Loc &loc) {
+            return checked(b, b.constant(value, loc));
+          },
+          "value"_a, "location"_a)
+      .def(
+          "constant_int",
+          [](Builder &b, std::int64_t value, Text dtype, const Loc &loc) {
+            return checked(b, b.constant(value, dtype, loc));
+          },
+          "value"_a, "dtype"_a, "location"_a)
+      .def(
+          "unary",
+          [](Builder &b, Text op, Value operand, const Loc &loc) {
+            return checked(b, b.unary(op, operand, loc));
+          },
+          "op"_a, "operand"_a, "location"_a)
+      .def(
+          "binary",
+          [](Builder &b, Text op, Value lhs, Value rhs, const Loc &loc) {
+            return checked(b, b.binary(op, lhs, rhs, loc));
+          },
+          "op"_a, "lhs"_a, "rhs"_a, "location"_a)
+      .def(
+          "fma",
+          [](Builder &b, Value x, Value y, Value z, const Loc &loc) {
+            return checked(b, b.fma(x, y, z, loc));
+          },
+          "a"_a, "b"_a, "c"_a, "location"_a)
+      .def(
+          "compare",
+          [](Builder &b, Text op, Value lhs, Value rhs, const Loc &loc) {
+            return checked(b, b.compare(op, lhs, rhs, loc));
+          },
+          "op"_a, "lhs"_a, "rhs"_a, "location"_a)
+      .def(
+          "select",
+          [](Builder &b, Value condition, Value ifTrue, Value ifFalse,
+             const Loc &loc) {
+            return checked(b, b.select(condition, ifTrue, ifFalse, loc));
+          },
+          "condition"_a, "if_true"_a, "if_false"_a, "location"_a)
+      .def(
+          "convert",
+          [](Builder &b, Value operand, Text dtype, const Loc &loc) {
+            return checked(b, b.convert(operand, dtype, loc));
+          },
+          "operand"_a, "dtype"_a, "location"_a)
+      .def(
+          "splat",
+          [](Builder &b, Value scalar, Text dim, const Loc &loc) {
+            return checked(b, b.splat(scalar, dim, loc));
+          },
+          "scalar"_a, "dim"_a, "location"_a)
+      .def(
+          "reduce",
+          [](Builder &b, Text op, Value row, const Loc &loc) {
+            return checked(b, b.reduce(op, row, loc));
+          },
+          "op"_a, "row"_a, "location"_a);
+}
+
+void bindMemory(nb::class_<Builder> &builder) {
+  builder
+      .def(
+          "load",
+          [](Builder &b, Value tensor, const Values &indices,
+             const Value *predicate, const Value *other, const Loc &loc) {
+            return checked(b, b.load(tensor, indices, orNone(predicate),
+                                     orNone(other), loc));
+          },
+          "tensor"_a, "indices"_a, "predicate"_a.none(), "other"_a.none(),
+          "location"_a)
+      .def(
+          "store",
+          [](Builder &b, Value value, Value tensor, const Values &indices,
+             const Value *predicate, const Loc &loc) {
+            checked(b, b.store(value, tensor, indices, orNone(predicate), loc));
+          },
+          "value"_a, "tensor"_a, "indices"_a, "predicate"_a.none(),
+          "location"_a)
+      .def(
+          "present",
+          [](Builder &b, Value tensor, const Loc &loc) {
+            return checked(b, b.present(tensor, loc));
+          },
+          "tensor"_a, "location"_a);
+}
+
+void bindStates(nb::class_<Builder> &builder) {
+  builder
+      .def(
+          "identity",
+          [](Builder &b, Text dim, Text base, const Loc &loc) {
+            return checked(b, b.identity(dim, base, loc));
+          },
+          "dim"_a, "base"_a, "location"_a)
+      .def(
+          "load_state",
+          [](Builder &b, Value out, const Values &outIndices, Value lse,
+             const Values &lseIndices, const Value *predicate, Text base,
+             const Loc &loc) {
+            return checked(b, b.loadState(out, outIndices, lse, lseIndices,
+                                          orNone(predicate), base, loc));
+          },
+          "out"_a, "out_indices"_a, "lse"_a, "lse_indices"_a,
+          "predicate"_a.none(), "base"_a, "location"_a)
+      .def(
+          "store_state",
+          [](Builder &b, Value state, const Value *out,
+             const Values &outIndices, const Value *lse,
+             const Values &lseIndices, const Value *predicate, const Loc &loc) {
+            checked(b, b.storeState(state, orNone(out), outIndices, orNone(lse),
+                                    lseIndices, orNone(predicate), loc));
+          },
+          "state"_a, "out"_a.none(), "out_indices"_a, "lse"_a.none(),
+          "lse_indices"_a, "predicate"_a.none(), "location"_a)
+      .def(
+          "merge",
+          [](Builder &b, const Values &states, const Loc &loc) {
+            return checked(b, b.merge(states, loc));
+          },
+          "states"_a, "location"_a)
+      .def(
+          "mask",
+          [](Builder &b, Value state, Value predicate, const Loc &loc) {
+            return checked(b, b.mask(state, predicate, loc));
+          },
+          "state"_a, "predicate"_a, "location"_a)
+      .def(
+          "rebase",
+          [](Builder &b, Value state, Text base, const Loc &loc) {
+            return checked(b, b.rebase(state, base, loc));
+          },
+          "state"_a, "base"_a, "location"_a);
+}
+
+} // namespace
+
+void mlafix::python::bindBuilder(nb::module_ &module) {
+  nb::class_<SourceLocation>(module, "Location")
+      .def(
+          "__init__",
+          [](SourceLocation *self, std::string file, unsigned line,
+             unsigned column, unsigned endLine, unsigned endColumn) {
+            new (self) SourceLocation{std::move(file), line, column, endLine,
+                                      endColumn};
+          },
+          "file"_a, "line"_a, "column"_a, "end_line"_a, "end_column"_a)
+      .def_ro("file", &SourceLocation::file)
+      .def_ro("line", &SourceLocation::line)
+      .def_ro("column", &SourceLocation::column)
+      .def_ro("end_line", &SourceLocation::endLine)
+      .def_ro("end_column", &SourceLocation::endColumn);
+  nb::class_<Value>(module, "Value");
+  nb::class_<ValueType>(module, "ValueType")
+      .def_prop_ro("kind", [](const ValueType &t) { return spell(t.kind); })
+      .def_ro("dtype", &ValueType::dtype)
+      .def_ro("dim", &ValueType::dim)
+      .def_ro("base", &ValueType::base)
+      .def_ro("dims", &ValueType::dims)
+      .def("__str__", &ValueType::str);
+
+  nb::class_<Builder> builder(module, "KernelBuilder");
+  builder
+      .def(
+          "__init__",
+          [](Builder *self, Text name, const Loc &loc) {
+            new (self) Builder(name, loc);
+          },
+          "name"_a, "location"_a)
+      .def("type", &Builder::type, "value"_a)
+      .def("finish", [](Builder &b) {
+        std::string text = b.finish();
+        if (text.empty())
+          throwLast(b);
+        return text;
+      });
+  bindArguments(builder);
+  bindControlFlow(builder);
+  bindArithmetic(builder);
+  bindMemory(builder);
+  bindStates(builder);
+}

@@ -1,0 +1,27 @@
+//===- Errors.h - Diagnostics to Python exceptions --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_COMPILER_ERRORS_H
+#define MLAFIX_PYTHON_COMPILER_ERRORS_H
+
+#include "mlafix/Diagnostic.h"
+#include <nanobind/nanobind.h>
+
+#include <string_view>
+#include <vector>
+
+namespace mlafix::python {
+
+/// Throws the mlafix.CompileError that says what `messages` say; `source` is
+/// the text of what they call `name`, and may be empty.
+[[noreturn]] void throwCompileError(const std::vector<Diagnostic> &messages,
+                                    std::string_view source,
+                                    std::string_view name);
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_COMPILER_ERRORS_H

@@ -1,0 +1,131 @@
+//===- Module.cpp - The extension module mlafix._compiler -----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Thin: it sees the two headers of the compiler that need no LLVM, and
+// libmlafix_compiler.so, so that it can be built where LLVM is not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BuilderModule.h"
+#include "Errors.h"
+#include "mlafix/Compiler.h"
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <string>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace mlafix;
+using namespace mlafix::python;
+
+using Text = std::string_view;
+
+namespace {
+
+[[noreturn]] void throwUsage(const std::string &message) {
+  Diagnostic diagnostic;
+  diagnostic.message = message;
+  throwCompileError({diagnostic}, {}, {});
+}
+
+/// The bytes of a str or bytes; they live as long as it.
+Text bytesOf(nb::handle source) {
+  Py_ssize_t size = 0;
+  if (PyUnicode_Check(source.ptr())) {
+    const char *data = PyUnicode_AsUTF8AndSize(source.ptr(), &size);
+    if (!data)
+      throw nb::python_error();
+    return {data, static_cast<size_t>(size)};
+  }
+  if (PyBytes_Check(source.ptr()))
+    return {PyBytes_AS_STRING(source.ptr()),
+            static_cast<size_t>(PyBytes_GET_SIZE(source.ptr()))};
+  throw nb::type_error("source: expected str or bytes");
+}
+
+Emit emitOf(Text name) {
+  Emit emit;
+  if (!parseEmit(name, emit))
+    throwUsage("emit: expected unit, ptx, cubin, object, llvm, mlir, "
+               "distributed, layout, lowered, canonical, specialized, source "
+               "or signature, got '" +
+               std::string(name) + "'");
+  return emit;
+}
+
+AssemblerKind assemblerOf(Text name) {
+  if (name == "any")
+    return AssemblerKind::Any;
+  if (name == "nvjitlink")
+    return AssemblerKind::NvJitLink;
+  if (name == "ptxas")
+    return AssemblerKind::Ptxas;
+  if (name == "none")
+    return AssemblerKind::None;
+  throwUsage("assembler: expected any, nvjitlink, ptxas or none, got '" +
+             std::string(name) + "'");
+}
+
+CompileResult run(Text source, const std::string &name,
+                  const CompileOptions &options) {
+  CompileResult result;
+  {
+    nb::gil_scoped_release release;
+    result = compile(source, name, options);
+  }
+  if (!result.ok)
+    throwCompileError(result.messages, source, name);
+  return result;
+}
+
+nb::object
+compileSource(nb::object source, const std::string &name,
+              const std::string &kernel,
+              const std::vector<std::map<std::string, std::string>> &choices,
+              const std::vector<std::string> &targets, Text emit,
+              Text assembler, const std::string &ptxas) {
+  CompileOptions options;
+  options.kernel = kernel;
+  options.targets = targets;
+  options.emit = emitOf(emit);
+  options.assembler = assemblerOf(assembler);
+  options.ptxas = ptxas;
+  for (const auto &choice : choices)
+    options.specializations.emplace_back(choice.begin(), choice.end());
+  std::string output = run(bytesOf(source), name, options).output;
+  bool isText = options.emit != Emit::Unit && options.emit != Emit::Cubin &&
+                options.emit != Emit::Object;
+  return isText ? nb::object(nb::str(output.data(), output.size()))
+                : nb::object(nb::bytes(output.data(), output.size()));
+}
+
+std::string describe(nb::object source, const std::string &name,
+                     const std::string &kernel) {
+  CompileOptions options;
+  options.kernel = kernel;
+  options.emit = Emit::Signature;
+  return run(bytesOf(source), name, options).output;
+}
+
+} // namespace
+
+NB_MODULE(_compiler, module) {
+  module.doc() = "The mlafix compiler: kernels to units.";
+  module.def("compile", &compileSource, "source"_a, "name"_a, nb::kw_only(),
+             "kernel"_a = "",
+             "specializations"_a =
+                 std::vector<std::map<std::string, std::string>>(),
+             "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
+             "assembler"_a = "any", "ptxas"_a = "");
+  module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
+  module.def("version", [] { return std::string(compilerVersion()); });
+  bindBuilder(module);
+}

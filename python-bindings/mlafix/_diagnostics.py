@@ -1,0 +1,66 @@
+"""What the compiler says about a source, as people read it: the place, the line, and a caret under the expression."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .errors import CompileError
+
+
+class Message(NamedTuple):
+    """One message. Lines and columns count from 1, columns in bytes of UTF-8; the end column is one past the last
+    character. Zero: not known."""
+
+    severity: str
+    text: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+
+
+def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name: str = "") -> CompileError:
+    """The exception for what the compiler said.
+
+    Args:
+        messages: the fields of a Message each; the first error gives the exception its place.
+        source: text of what the messages call `name`; other files are read from disk.
+    """
+    parsed = [Message(*fields) for fields in messages]  # type: ignore[arg-type]
+    first = next((m for m in parsed if m.severity == "error"), Message("error", "the compiler gave no reason"))
+    text = "\n".join(render(message, source, name) for message in parsed)
+    return CompileError(text or first.text, first.file, first.line, first.column)
+
+
+def render(message: Message, source: str = "", name: str = "") -> str:
+    """A message with its place and, if the file can be read, the line with the place underlined."""
+    if not message.line:
+        # The first words of an exception's text should not be its own class again.
+        return message.text if message.severity == "error" else f"{message.severity}: {message.text}"
+    head = f"{message.file}:{message.line}:{message.column}: {message.severity}: {message.text}"
+    line = _line(message.file, message.line, source, name)
+    if not line:
+        return head
+    start = _characters(line, message.column)
+    same = message.end_line in (0, message.line)
+    stop = _characters(line, message.end_column) if same and message.end_column else start + 1
+    if not same:
+        stop = len(line)
+    # Tabs stay tabs, so that the caret stands under its character.
+    indent = "".join("\t" if c == "\t" else " " for c in line[:start])
+    return f"{head}\n{line}\n{indent}^{'~' * (stop - start - 1)}"
+
+
+def _line(file: str, number: int, source: str, name: str) -> str:
+    if source and file == name:
+        lines = source.splitlines()
+        return lines[number - 1].rstrip() if number <= len(lines) else ""
+    return linecache.getline(file, number).rstrip()
+
+
+def _characters(line: str, column: int) -> int:
+    """The 0-based position in characters of a 1-based column in bytes."""
+    return len(line.encode()[: max(column - 1, 0)].decode(errors="ignore"))

@@ -1,0 +1,111 @@
+"""The extension module mlafix._compiler: compiling text, and what an error says."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+import mlafix
+
+_compiler = pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+BOUND = {"H": "4", "D": "64", "T": "bf16"}
+
+
+@pytest.fixture(scope="module")
+def source() -> str:
+    return (KERNELS / "merge_attn_states.mlir").read_text()
+
+
+def test_version_names_compiler_and_llvm() -> None:
+    assert _compiler.version().startswith(f"mlafix {mlafix.__version__}, LLVM ")
+
+
+def test_unit_is_bytes_that_load(source: str) -> None:
+    data = _compiler.compile(source, "merge.mlir", specializations=[BOUND], targets=["cpu"])
+    assert isinstance(data, bytes)
+    assert [kernel.bindings for kernel in mlafix.Unit.from_bytes(data).kernels] == [BOUND]
+
+
+def test_source_may_be_bytes(source: str) -> None:
+    text = _compiler.compile(source.encode(), "merge.mlir", emit="canonical")
+    assert text == _compiler.compile(source, "merge.mlir", emit="canonical")
+
+
+@pytest.mark.parametrize(
+    ("emit", "expected"),
+    [
+        ("source", "mlafix.merge"),
+        ("specialized", "memref<?x4x64xbf16"),
+        ("canonical", "mlafix.load_state"),
+        ("lowered", "math.exp2"),
+        ("layout", "#mlafix.layout<"),
+        ("distributed", "vector.load"),
+        ("mlir", "llvm.func"),
+        ("llvm", "define"),
+        ("ptx", ".target sm_90"),
+    ],
+)
+def test_every_stage_is_text(source: str, emit: str, expected: str) -> None:
+    text = _compiler.compile(source, "merge.mlir", specializations=[BOUND], targets=["sm_90"], emit=emit)
+    assert isinstance(text, str)
+    assert expected in text
+
+
+def test_signature_names_what_can_be_bound(source: str) -> None:
+    signature = json.loads(_compiler.signature(source, "merge.mlir"))
+    assert signature["name"] == "merge_attn_states"
+    assert {"H", "D", "T"} <= set(signature["names"])
+    args = {arg["name"]: arg for arg in signature["args"]}
+    assert args["out"]["dtype_name"] == "T"
+    assert "dtype_name" not in args["out_lse"]
+    assert args["context_rows"]["at_most"] == "n"
+
+
+def test_error_has_the_place_and_a_caret(source: str) -> None:
+    with pytest.raises(mlafix.CompileError) as caught:
+        _compiler.compile(source.replace("merge %p", "merge %q"), "merge.mlir", emit="canonical")
+    error = caught.value
+    line = source.splitlines()[error.line - 1]
+    assert (error.file, error.column) == ("merge.mlir", line.index("%p") + 1)
+    assert "mlafix.merge %q" in str(error)
+    assert str(error).splitlines()[-1].index("^") == error.column - 1
+
+
+def test_error_underlines_a_range_of_python() -> None:
+    here = _compiler.Location(__file__, 1, 5, 1, 14)
+    with pytest.raises(mlafix.CompileError) as caught:
+        _compiler.KernelBuilder("k", here).add_tensor("x", ["n"], "f64", "", "read", False, here)
+    assert str(caught.value).splitlines()[-1] == "    ^" + "~" * 8
+    assert (caught.value.file, caught.value.line, caught.value.column) == (__file__, 1, 5)
+
+
+@pytest.mark.parametrize("argument", ["emit", "assembler"])
+def test_unknown_choices_say_what_there_is(source: str, argument: str) -> None:
+    with pytest.raises(mlafix.CompileError, match=f"{argument}: expected .*, got 'nothing'"):
+        _compiler.compile(source, "merge.mlir", **{argument: "nothing"})
+
+
+def test_source_that_is_no_text_is_refused() -> None:
+    with pytest.raises(TypeError, match="source: expected str or bytes"):
+        _compiler.compile(3, "merge.mlir")
+
+
+def test_threads_compile_at_once(source: str) -> None:
+    expected = _compiler.compile(source, "m", specializations=[BOUND], targets=["sm_90"], emit="ptx")
+    results: list[str] = []
+
+    def work() -> None:
+        for _ in range(5):
+            results.append(_compiler.compile(source, "m", specializations=[BOUND], targets=["sm_90"], emit="ptx"))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 20
