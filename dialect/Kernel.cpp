@@ -170,9 +170,6 @@ static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index,
     if (name.getValue().empty())
       continue;
     int64_t size = type.getDimSize(position);
-    if (!ShapedType::isDynamic(size) && !isConstantName(name.getValue()))
-      return fail() << "expected dim " << name
-                    << ", a lower-case name, to be dynamic, got " << size;
     auto [it, isNew] = sizes.try_emplace(name.getValue(), size);
     if (!isNew && it->second != size)
       return fail() << "expected dim " << name
@@ -239,11 +236,6 @@ LogicalResult KernelOp::verify() {
     if (ArrayAttr dims = getArgDims(index); dims && !isArgOptional(index))
       for (StringAttr name : dims.getAsRange<StringAttr>())
         givenDims.insert(name.getValue());
-  for (const auto &dtype : dtypes)
-    if (sizes.contains(dtype.getKey()))
-      return emitOpError() << "expected different names for dims and dtypes, "
-                              "got '"
-                           << dtype.getKey() << "' for both";
 
   llvm::StringSet<> names;
   for (auto [index, type] : llvm::enumerate(getArgumentTypes())) {
@@ -288,7 +280,56 @@ static LogicalResult verifyDim(memref::DimOp dim) {
   return success();
 }
 
+/// A name is a dim, a dtype or a base, and its default one of these.
+static LogicalResult verifyNames(KernelOp kernel) {
+  llvm::StringMap<BindableName::Kind> kinds;
+  for (const BindableName &name : getBindableNames(kernel))
+    if (!kinds.try_emplace(name.name, name.kind).second)
+      return kernel.emitOpError()
+             << "expected different names for dims, dtypes and bases, got '"
+             << name.name << "' for two of them";
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  for (NamedAttribute entry : kernel.getDefaults().value_or(
+           DictionaryAttr::get(kernel.getContext()))) {
+    StringRef name = entry.getName();
+    auto kind = kinds.find(name);
+    if (kind == kinds.end()) {
+      if (bound && bound.contains(name))
+        continue;
+      return kernel.emitOpError()
+             << "expected 'defaults' to hold names of the kernel, got '" << name
+             << "'";
+    }
+    auto text = dyn_cast<StringAttr>(entry.getValue());
+    auto number = dyn_cast<IntegerAttr>(entry.getValue());
+    auto fail = [&](StringRef expected) {
+      return kernel.emitOpError()
+             << "expected " << expected << " as the default of '" << name
+             << "', got " << entry.getValue();
+    };
+    switch (kind->second) {
+    case BindableName::Dim:
+      if (!number || number.getInt() < 1)
+        return fail("a size of at least 1");
+      break;
+    case BindableName::DType:
+      if (!text || !getDTypeByName(kernel.getContext(), text.getValue()))
+        return fail("the name of a dtype");
+      break;
+    case BindableName::Base:
+      if (!text || (text.getValue() != "e" && text.getValue() != "2"))
+        return fail("\"e\" or \"2\"");
+      break;
+    case BindableName::DynamicDim:
+      return fail("no default, the dim being dynamic,");
+    }
+  }
+  return success();
+}
+
 LogicalResult KernelOp::verifyRegions() {
+  if (failed(verifyNames(*this)))
+    return failure();
   WalkResult walk =
       this->walk([](memref::DimOp dim) { return WalkResult(verifyDim(dim)); });
   if (walk.wasInterrupted())

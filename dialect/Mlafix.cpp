@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -155,6 +156,93 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 //===----------------------------------------------------------------------===//
+// #mlafix.base
+//===----------------------------------------------------------------------===//
+
+BaseAttr BaseAttr::get(MLIRContext *context, LogBase base) {
+  return get(context, base == LogBase::E ? "e" : "2");
+}
+
+BaseAttr BaseAttr::get(MLIRContext *context, StringRef value) {
+  return Base::get(context, StringAttr::get(context, value));
+}
+
+std::optional<LogBase> BaseAttr::getBase() const {
+  if (getValue().getValue() == "e")
+    return LogBase::E;
+  if (getValue().getValue() == "2")
+    return LogBase::Two;
+  return std::nullopt;
+}
+
+StringRef BaseAttr::getName() const {
+  return getBase() ? StringRef() : getValue().getValue();
+}
+
+LogicalResult BaseAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               StringAttr value) {
+  StringRef text = value.getValue();
+  if (text == "e" || text == "2" ||
+      (!text.empty() && llvm::isUpper(text.front())))
+    return success();
+  return emitError() << "expected base e, 2 or an upper-case name in quotes, "
+                        "got \""
+                     << text << "\"";
+}
+
+/// base ::= `e` | `2` | string
+static FailureOr<BaseAttr> parseBase(AsmParser &parser) {
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  auto emitError = [&] { return parser.emitError(loc); };
+  std::string text;
+  // `2` is no keyword, so the two bases are parsed in two ways.
+  int64_t number;
+  OptionalParseResult integer = parser.parseOptionalInteger(number);
+  if (integer.has_value()) {
+    if (failed(*integer))
+      return failure();
+    text = std::to_string(number);
+  } else if (failed(parser.parseOptionalString(&text))) {
+    StringRef keyword;
+    if (failed(parser.parseOptionalKeyword(&keyword)) || keyword != "e") {
+      emitError() << "expected base e or 2" << (keyword.empty() ? "" : ", got ")
+                  << keyword;
+      return failure();
+    }
+    text = "e";
+  } else if (text == "e" || text == "2") {
+    emitError() << "expected base " << text << " without quotes";
+    return failure();
+  }
+  auto value = parser.getBuilder().getStringAttr(text);
+  if (failed(BaseAttr::verify(emitError, value)))
+    return failure();
+  return BaseAttr::get(parser.getContext(), text);
+}
+
+Attribute BaseAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  FailureOr<BaseAttr> base = parseBase(parser);
+  if (failed(base) || parser.parseGreater())
+    return {};
+  return *base;
+}
+
+static void printBase(AsmPrinter &printer, BaseAttr base) {
+  if (base.getBase())
+    printer << base.getValue().getValue();
+  else
+    printer.printString(base.getName());
+}
+
+void BaseAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printBase(printer, *this);
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
 // !mlafix.state
 //===----------------------------------------------------------------------===//
 
@@ -164,37 +252,18 @@ Type StateType::parse(AsmParser &parser) {
   FailureOr<DimAttr> dim = parseDim(parser);
   if (failed(dim) || parser.parseComma())
     return {};
-  llvm::SMLoc loc = parser.getCurrentLocation();
-  // `2` is no keyword, so the two bases are parsed in two ways.
-  LogBase base;
-  int64_t number;
-  OptionalParseResult integer = parser.parseOptionalInteger(number);
-  if (integer.has_value()) {
-    if (failed(*integer))
-      return {};
-    if (number != 2) {
-      parser.emitError(loc) << "expected base e or 2, got " << number;
-      return {};
-    }
-    base = LogBase::Two;
-  } else {
-    StringRef keyword;
-    if (failed(parser.parseOptionalKeyword(&keyword)) || keyword != "e") {
-      parser.emitError(loc) << "expected base e or 2"
-                            << (keyword.empty() ? "" : ", got ") << keyword;
-      return {};
-    }
-    base = LogBase::E;
-  }
-  if (parser.parseGreater())
+  FailureOr<BaseAttr> base = parseBase(parser);
+  if (failed(base) || parser.parseGreater())
     return {};
-  return StateType::get(parser.getContext(), *dim, base);
+  return StateType::get(parser.getContext(), *dim, *base);
 }
 
 void StateType::print(AsmPrinter &printer) const {
   printer << '<';
   printDim(printer, getDim());
-  printer << ", " << (getBase() == LogBase::E ? "e" : "2") << '>';
+  printer << ", ";
+  printBase(printer, getBase());
+  printer << '>';
 }
 
 RankedTensorType StateType::getTileType() const {

@@ -73,6 +73,25 @@ int64_t getDTypeBytes(mlir::Type type);
 /// (N7), unsigned integers are signless.
 mlir::Type getComputeType(mlir::Type type);
 
+/// A name that `mlafix-specialize` can bind.
+struct BindableName {
+  enum Kind {
+    Dim,       ///< upper case: must be bound
+    DType,     ///< likewise
+    Base,      ///< of a log-sum-exp; likewise
+    DynamicDim ///< lower case: may be bound, as an optimisation
+  };
+  llvm::StringRef name;
+  Kind kind;
+  /// What it is bound to unless told otherwise, as `--specialize` spells it;
+  /// empty for none.
+  std::string defaultValue;
+};
+
+/// The names of a kernel that are not bound yet: dims in the order of the
+/// arguments, then dtypes, bases and dynamic dims.
+llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
+
 /// The kernel's signature as units carry it (docs/UnitFormat.md: name,
 /// bindings, args, aliases).
 mlir::DictionaryAttr getSignature(KernelOp kernel);

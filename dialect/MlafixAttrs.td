@@ -45,6 +45,29 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
   let skipDefaultBuilders = 1;
 }
 
+def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
+  let summary = "the base of a log-sum-exp: e, 2, or the name that one of them is bound to (N8)";
+  let description = [{
+    ```mlir
+    #mlafix.base<e>
+    #mlafix.base<2>
+    #mlafix.base<"B">
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$value);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static BaseAttr get(::mlir::MLIRContext *context, LogBase base);
+    static BaseAttr get(::mlir::MLIRContext *context, ::llvm::StringRef value);
+    /// The base, or none while it is a name.
+    ::std::optional<LogBase> getBase() const;
+    /// The name; empty once bound.
+    ::llvm::StringRef getName() const;
+  }];
+  let skipDefaultBuilders = 1;
+}
+
 def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let summary = "how a row is shared out: written by `mlafix-plan-layout`";
   let description = [{

@@ -30,8 +30,9 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     constants and dims that the grid needs.
 
     Every memref argument carries
-    - `mlafix.dims`: a name per dim. Equal names must agree at launch. A lower-case name is dynamic, an upper-case one a compile-time
-      constant that `mlafix-specialize` binds; an empty name ties nothing;
+    - `mlafix.dims`: a name per dim. Equal names must agree at launch. An upper-case name is a compile-time constant that
+      `mlafix-specialize` binds; a lower-case one is dynamic unless its type says a size or it is bound to one, as an optimisation; an
+      empty name ties nothing;
     - `mlafix.access`: `"read"`, `"write"` (every element is written) or `"update"` (some elements are);
     - optionally `mlafix.dtype`: a dtype variable. The element type written is what it is until bound;
     - optionally `mlafix.optional`: the tensor may be left out at launch; loads and stores of it then do nothing
@@ -39,6 +40,9 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
 
     A scalar argument (`index`, `i64`, `i32`, `f32`, `i1`) may carry `mlafix.at_most`, the name of a dim that bounds it: the launch
     refuses a value outside `[0, dim]`. The arguments' SSA names are part of the kernel: hosts bind arguments by them.
+
+    `defaults` says what a name (an upper-case dim, a dtype variable, a base of the lse) is bound to where `mlafix-specialize` is not
+    told: `attributes {defaults = {B = "e"}}`, a number for a dim, a string for the others.
 
     ```mlir
     mlafix.kernel @scale(%x: memref<?x?xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.dtype = "T", mlafix.access = "update"},
@@ -57,7 +61,7 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
   let arguments = (ins
     SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, StrArrayAttr:$arg_names,
     OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
-    OptionalAttr<DictionaryAttr>:$bindings, OptionalAttr<Mlafix_LayoutAttr>:$layout,
+    OptionalAttr<DictionaryAttr>:$defaults, OptionalAttr<DictionaryAttr>:$bindings, OptionalAttr<Mlafix_LayoutAttr>:$layout,
     OptionalAttr<ArrayAttr>:$guards, OptionalAttr<DictionaryAttr>:$geometry);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -191,8 +195,8 @@ def Mlafix_RaggedForallOp : Mlafix_Op<"ragged_forall", [HasParent<"KernelOp">]> 
 def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [AttrSizedOperandSegments]> {
   let summary = "reads a state: a payload row and its lse";
   let description = [{
-    Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5). Floats widen to
-    f32 (N7). The base of the lse is the result type's (N8).
+    Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5), and so it is where an
+    optional argument was not given. Floats widen to f32 (N7). The base of the lse is the result type's (N8).
 
     ```mlir
     %s = mlafix.load_state %out[%t, %h] lse %lse[%h, %t] if %live
@@ -209,6 +213,22 @@ def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [AttrSizedOperandSegments]> {
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
+}
+
+def Mlafix_MakeStateOp : Mlafix_Op<"make_state", [Pure]> {
+  let summary = "a state of a payload row and its lse, wherever they come from";
+  let description = [{
+    For states that memory holds in another form than payload and lse. Both infinities mean empty (N2), and then the row may hold anything
+    (N5). The base of the lse is the result type's (N8).
+
+    ```mlir
+    %s = mlafix.make_state %row lse %one : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_RowTile:$row, F32:$lse);
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = "$row `lse` $lse attr-dict `:` type($row) `->` type($result)";
+  let hasVerifier = 1;
 }
 
 def Mlafix_IdentityOp : Mlafix_Op<"identity", [Pure]> {
@@ -278,7 +298,8 @@ def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
 def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [AttrSizedOperandSegments]> {
   let summary = "normalises a state and writes its payload row, its lse, or both";
   let description = [{
-    An empty state writes +0.0 and -inf (N1, N3). Floats narrow to the memref's element type, round to nearest even. Where the
+    An empty state writes +0.0 and -inf (N1, N3). Floats narrow to the memref's element type, round to nearest even; f8E4M3FN saturates
+    at +-448 and keeps NaN (N7). With a scale the payload is multiplied by 1 / scale, which is computed once, in f32. Where the
     predicate is false nothing is written.
 
     ```mlir
@@ -286,14 +307,17 @@ def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [AttrSizedOperandSegments]> {
         : !mlafix.state<"D", e>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>>
     mlafix.store_state %s to %out[%t, %h] : !mlafix.state<"D", e>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
     mlafix.store_state %s lse %lse[%h, %t] : !mlafix.state<"D", e>, memref<?x?xf32, strided<[?, ?], offset: ?>>
+    mlafix.store_state %s to %quantized[%t, %h] scale %scale
+        : !mlafix.state<"D", e>, memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
     ```
   }];
   let arguments = (ins
     Mlafix_StateType:$state,
     Arg<Optional<AnyMemRef>, "payload", [MemWrite]>:$out, Variadic<Index>:$outIndices,
-    Arg<Optional<AnyMemRef>, "log-sum-exp", [MemWrite]>:$lse, Variadic<Index>:$lseIndices, Optional<I1>:$predicate);
+    Arg<Optional<AnyMemRef>, "log-sum-exp", [MemWrite]>:$lse, Variadic<Index>:$lseIndices, Optional<I1>:$predicate,
+    Optional<F32>:$scale);
   let assemblyFormat = [{
-    $state (`to` $out^ `[` $outIndices `]`)? (`lse` $lse^ `[` $lseIndices `]`)? (`if` $predicate^)? attr-dict
+    $state (`to` $out^ `[` $outIndices `]`)? (`scale` $scale^)? (`lse` $lse^ `[` $lseIndices `]`)? (`if` $predicate^)? attr-dict
     `:` custom<StoreTypes>(type($state), type($out), type($lse), ref($out), ref($lse))
   }];
   let hasVerifier = 1;
@@ -309,13 +333,14 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
     OptionalTypesMatchWith<"'else' value has the element type of the result", "result", "other", "::mlir::getElementTypeOrSelf($_self)">]> {
   let summary = "reads a row tile or a scalar";
   let description = [{
-    With one index less than the memref has dims it reads the row along the last dim, else one element. Floats widen to f32,
-    integers and booleans stay as they are. Where the predicate is false nothing is read and the result is the `else`
+    With one index less than the memref has dims it reads the row along the last dim, else one element. Floats widen to f32, integers
+    to the width of the result, by their sign; booleans stay as they are. Where the predicate is false nothing is read and the result is the `else`
     value, zero where there is none.
 
     ```mlir
     %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
     %len = mlafix.load %lens[%i] if %p else %zero : memref<?xi32, strided<[1], offset: ?>> -> i32
+    %wide = mlafix.load %lens[%i] : memref<?xi32, strided<[1], offset: ?>> -> i64
     ```
   }];
   let arguments = (ins
@@ -331,7 +356,8 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
 def Mlafix_StoreOp : Mlafix_Op<"store", [AttrSizedOperandSegments]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
-    The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even. Where the predicate is false nothing is
+    The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448 and keeps
+    NaN (N7). Where the predicate is false nothing is
     written.
 
     ```mlir

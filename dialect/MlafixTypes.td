@@ -15,17 +15,21 @@ def Mlafix_StateType : TypeDef<Mlafix_Dialect, "State"> {
   let summary = "a partial attention state: an element of the monoid";
   let description = [{
     The pair of a normalised output row of `D` elements and the log-sum-exp of the scores it was computed from, in base e or
-    base 2 (N8). While being merged it is a triple (running maximum, sum, unnormalised accumulator), all f32 (N7), so a chain of merges
+    base 2, or in a base with a name, which `mlafix-specialize` binds to one of them (N8). While being merged it is a triple (running maximum, sum, unnormalised accumulator), all f32 (N7), so a chain of merges
     normalises once, at the store.
 
     ```mlir
     !mlafix.state<"D", e>
     !mlafix.state<128, 2>
+    !mlafix.state<"D", "B">
     ```
   }];
-  let parameters = (ins "DimAttr":$dim, "LogBase":$base);
+  let parameters = (ins "DimAttr":$dim, "BaseAttr":$base);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
+    static StateType get(::mlir::MLIRContext *context, DimAttr dim, LogBase base) {
+      return get(context, dim, BaseAttr::get(context, base));
+    }
     /// The row tile that the payload is.
     ::mlir::RankedTensorType getTileType() const;
   }];

@@ -126,6 +126,22 @@ static LogicalResult verifyElement(Operation *op, Value memref,
   return success();
 }
 
+/// Likewise for a load, which may widen integers.
+static LogicalResult verifyLoaded(LoadOp op) {
+  Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
+  Type result = getElementTypeOrSelf(op.getType());
+  bool widens = element.isInteger() && !element.isInteger(1) &&
+                result.isSignlessInteger() && result != element;
+  if (!widens)
+    return verifyElement(op, op.getSource(), op.getType());
+  if (result.getIntOrFloatBitWidth() < element.getIntOrFloatBitWidth())
+    return op.emitOpError()
+           << "expected an integer of at least "
+           << element.getIntOrFloatBitWidth() << " bits for elements of type "
+           << element << ", got " << result;
+  return success();
+}
+
 /// A true predicate is none.
 template <typename OpTy>
 static LogicalResult dropTruePredicate(OpTy op, PatternRewriter &rewriter) {
@@ -171,6 +187,8 @@ LogicalResult StoreStateOp::verify() {
   if (!getOut() && !getLse())
     return emitOpError()
            << "expected a payload, an lse or both to store to, got neither";
+  if (getScale() && !getOut())
+    return emitOpError() << "expected a payload beside the scale, got none";
   return verifyStateAccess(*this, getState().getType(), getOut(),
                            getOutIndices().size(), getLse(),
                            getLseIndices().size(), /*writes=*/true);
@@ -185,6 +203,13 @@ void StoreStateOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 //===----------------------------------------------------------------------===//
 // The algebra
 //===----------------------------------------------------------------------===//
+
+LogicalResult MakeStateOp::verify() {
+  if (getRow().getType() == getType().getTileType())
+    return success();
+  return emitOpError() << "expected a row of " << getType().getTileType()
+                       << " for the state, got " << getRow().getType();
+}
 
 static bool isIdentity(Value state) {
   return state.getDefiningOp<IdentityOp>() != nullptr;
@@ -304,7 +329,7 @@ LogicalResult LoadOp::verify() {
   DimAttr dim = isRowTile(getType()) ? getTileDim(getType()) : DimAttr();
   if (failed(verifyAccess(*this, getSource(), getIndices().size(), dim,
                           /*writes=*/false, "source")) ||
-      failed(verifyElement(*this, getSource(), getType())))
+      failed(verifyLoaded(*this)))
     return failure();
   if (getOther() && !getPredicate())
     return emitOpError()

@@ -179,12 +179,15 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
   }
   DictionaryAttr bindings =
       kernel.getBindings().value_or(b.getDictionaryAttr({}));
-  return b.getDictionaryAttr({
+  SmallVector<NamedAttribute> fields = {
       b.getNamedAttr("name", kernel.getSymNameAttr()),
       b.getNamedAttr("bindings", bindings),
       b.getNamedAttr("args", b.getArrayAttr(args)),
       b.getNamedAttr("aliases", b.getArrayAttr(aliases)),
-  });
+  };
+  if (DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr()))
+    fields.push_back(b.getNamedAttr("defaults", defaults));
+  return b.getDictionaryAttr(fields);
 }
 
 SmallVector<std::pair<std::string, std::string>>

@@ -16,7 +16,7 @@ mlafix.kernel @fixup_zero_kv_rows(
     %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
     %lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "update"},
     %kv_lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},
-    %cu_seqlens: !ints {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+    %cu_seqlens: !ints {mlafix.dims = ["b1"], mlafix.access = "read"}) attributes {defaults = {B = "e"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = memref.dim %out, %c0 : !rows
@@ -30,7 +30,7 @@ mlafix.kernel @fixup_zero_kv_rows(
     %dead = arith.cmpi sle, %len, %none : i32
     mlafix.yield %dead : i1
   } do {
-    %empty = mlafix.identity : !mlafix.state<"D", e>
-    mlafix.store_state %empty to %out[%t, %h] lse %lse[%h, %t] : !mlafix.state<"D", e>, !rows, !lses
+    %empty = mlafix.identity : !mlafix.state<"D", "B">
+    mlafix.store_state %empty to %out[%t, %h] lse %lse[%h, %t] : !mlafix.state<"D", "B">, !rows, !lses
   }
 }

@@ -8,8 +8,9 @@
 //   suffix_lse [H, n]    f32
 //   context_rows         index, 0 … n: rows at or past it copy the suffix
 //
-// The lse is in base e. Its layout is whatever its strides say: an [n, H] tensor is passed as its transposed view. A row whose
-// lse is -inf or +inf holds nothing, whatever its payload is; a row in which both sides hold nothing becomes 0, -inf.
+// The lse is in base e, or in base 2 where B = 2. Its layout is whatever its strides say: an [n, H] tensor is passed as its
+// transposed view. A row whose lse is -inf or +inf holds nothing, whatever its payload is; a row in which both sides hold
+// nothing becomes 0, -inf.
 
 !rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -21,16 +22,16 @@ mlafix.kernel @merge_attn_states(
     %prefix_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"},
     %suffix: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %suffix_lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"},
-    %context_rows: index {mlafix.at_most = "n"}) {
+    %context_rows: index {mlafix.at_most = "n"}) attributes {defaults = {B = "e"}} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %n = memref.dim %out, %c0 : !rows
   %H = memref.dim %out, %c1 : !rows
   mlafix.forall (%t, %h) in (%n, %H) {
     %in_context = arith.cmpi ult, %t, %context_rows : index
-    %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %in_context : !rows, !lses -> !mlafix.state<"D", e>
-    %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !rows, !lses -> !mlafix.state<"D", e>
-    %m = mlafix.merge %p, %s : !mlafix.state<"D", e>
-    mlafix.store_state %m to %out[%t, %h] lse %out_lse[%h, %t] : !mlafix.state<"D", e>, !rows, !lses
+    %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %in_context : !rows, !lses -> !mlafix.state<"D", "B">
+    %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !rows, !lses -> !mlafix.state<"D", "B">
+    %m = mlafix.merge %p, %s : !mlafix.state<"D", "B">
+    mlafix.store_state %m to %out[%t, %h] lse %out_lse[%h, %t] : !mlafix.state<"D", "B">, !rows, !lses
   }
 }

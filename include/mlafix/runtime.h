@@ -269,8 +269,10 @@ mlafix_unit_kernel_at(const mlafix_unit *unit, uint32_t index) MLAFIX_NOEXCEPT;
 
 /** Find a kernel by name and, where several specialisations have that name, by
  * `bindings`: "D=128,T=bf16" (any order, any subset that leaves one; NULL or ""
- * for none). Errors: NOT_FOUND, INVALID_ARGUMENT (malformed bindings, or
- * several match); the message lists what the unit holds. */
+ * for none). Of several that match, the one is meant in which the names left
+ * out are bound to their defaults. Errors: NOT_FOUND, INVALID_ARGUMENT
+ * (malformed bindings, or several match); the message lists what the unit
+ * holds. */
 MLAFIX_API mlafix_status mlafix_unit_find_kernel(
     const mlafix_unit *unit, const char *name, const char *bindings,
     const mlafix_kernel **kernel) MLAFIX_NOEXCEPT;

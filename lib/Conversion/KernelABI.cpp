@@ -262,7 +262,8 @@ private:
 /// signs.
 static Type getMemoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
-  if (element.isInteger(1) || element.isUnsignedInteger(8))
+  if (element.isInteger(1) || element.isUnsignedInteger(8) ||
+      isa<Float8E4M3FNType>(element))
     element = IntegerType::get(type.getContext(), 8);
   if (auto vector = dyn_cast<VectorType>(type))
     return VectorType::get(vector.getShape(), element);
@@ -274,11 +275,10 @@ LogicalResult BodyLowering::lowerAccess(Operation *op,
   Location loc = op->getLoc();
   b.setInsertionPoint(op);
   Type element = access.getMemRefType().getElementType();
-  if (isa<FloatType>(element) && !element.isF32() && !element.isF16() &&
-      !element.isBF16())
+  if (!access.stored && isa<Float8E4M3FNType>(element))
     return op->emitError()
-           << "expected elements of bf16, f16 or f32 to load or store, got "
-           << getDTypeName(element);
+           << "expected elements of bf16, f16 or f32 to load, got "
+           << getDTypeName(element) << ", which can only be stored";
 
   BlockArgument argument = getKernelArgument(access.memref);
   Value base = argument ? find(Param::Pointer, argument.getArgNumber())

@@ -53,6 +53,25 @@ bool matches(const KernelDesc &kernel, const Bindings &wanted) {
   });
 }
 
+/// Whether the names that `wanted` leaves out are bound to their defaults; a
+/// dynamic dim (lower case) that was bound has none.
+bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
+  return std::all_of(
+      kernel.bindings.begin(), kernel.bindings.end(), [&](const auto &binding) {
+        auto named = [&](const Bindings &list) {
+          return std::find_if(list.begin(), list.end(), [&](const auto &other) {
+            return other.first == binding.first;
+          });
+        };
+        if (named(wanted) != wanted.end())
+          return true;
+        auto preset = named(kernel.defaults);
+        if (preset != kernel.defaults.end())
+          return preset->second == binding.second;
+        return binding.first.front() < 'a' || binding.first.front() > 'z';
+      });
+}
+
 /// "merge[D=128,T=bf16], fixup", of at most a few dozen kernels.
 std::string list(const std::vector<const KernelDesc *> &kernels) {
   std::string text;
@@ -82,6 +101,15 @@ mlafix_status findKernel(const mlafix_unit &unit, const char *name,
     found = &kernel;
   }
   if (matching.size() == 1)
+    return MLAFIX_OK;
+  size_t presets = 0;
+  for (const mlafix_kernel &kernel : unit.kernels)
+    if (kernel.desc->name == name && matches(*kernel.desc, wanted) &&
+        isDefault(*kernel.desc, wanted)) {
+      found = &kernel;
+      ++presets;
+    }
+  if (presets == 1)
     return MLAFIX_OK;
   found = nullptr;
   if (named.empty())

@@ -357,7 +357,9 @@ TargetCode parseCode(const Value &value, const KernelDesc &kernel) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-void parseBindings(const Value &value, KernelDesc &kernel) {
+std::vector<std::pair<std::string, std::string>>
+parseBindings(const Value &value) {
+  std::vector<std::pair<std::string, std::string>> bindings;
   value.requireObject();
   if (value.raw().size() > limits::bindings)
     value.error("at most " + std::to_string(limits::bindings) + " bindings");
@@ -370,18 +372,21 @@ void parseBindings(const Value &value, KernelDesc &kernel) {
             : binding.name();
     if (item.key().empty() || item.key().find_first_of("=,") != item.key().npos)
       value.error("names without '=' and ','");
-    kernel.bindings.emplace_back(item.key(), text);
-    if (!kernel.bindingsText.empty())
-      kernel.bindingsText += ',';
-    kernel.bindingsText += item.key() + "=" + text;
+    bindings.emplace_back(item.key(), text);
   }
+  return bindings;
 }
 
 KernelDesc parseKernel(const Value &value) {
   KernelDesc kernel;
   kernel.name = value.at("name").name();
   if (value.has("bindings"))
-    parseBindings(value.at("bindings"), kernel);
+    kernel.bindings = parseBindings(value.at("bindings"));
+  for (const auto &[name, text] : kernel.bindings)
+    kernel.bindingsText +=
+        (kernel.bindingsText.empty() ? "" : ",") + name + "=" + text;
+  if (value.has("defaults"))
+    kernel.defaults = parseBindings(value.at("defaults"));
   value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
     kernel.args.push_back(parseArg(arg, kernel));
   });

@@ -117,7 +117,9 @@ struct TargetCode {
 struct KernelDesc {
   std::string name;
   std::vector<std::pair<std::string, std::string>> bindings; ///< sorted
-  std::string bindingsText;                                  ///< "D=128,T=bf16"
+  /// What a caller who leaves a name out means; sorted.
+  std::vector<std::pair<std::string, std::string>> defaults;
+  std::string bindingsText; ///< "D=128,T=bf16"
   std::vector<ArgDesc> args;
   std::vector<std::string> dimNames;
   std::vector<std::pair<uint32_t, uint32_t>> aliases;

@@ -142,7 +142,7 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op, Value start) {
     Value predicate =
         accessPredicate(b, loc, load.getPredicate(), load.getSource());
     Value pack =
-        widen(b, loc,
+        widen(b, load,
               readMemory(b, loc, layout, predicate, layout.packType(element),
                          load.getSource(), indices));
     if (!predicate || !load.getOther())

@@ -44,7 +44,7 @@ struct DistributeLoad : RowPattern<LoadOp> {
     if (!isRowTile(op.getType())) {
       Value value = readMemory(rewriter, loc, layout, predicate, element,
                                source, op.getIndices());
-      value = widen(rewriter, loc, value);
+      value = widen(rewriter, op, value);
       if (predicate && other)
         value = arith::SelectOp::create(rewriter, loc, predicate, value, other);
       rewriter.replaceOp(op, value);
@@ -60,7 +60,7 @@ struct DistributeLoad : RowPattern<LoadOp> {
                           layout.packExists(rewriter, loc, p, size));
       Value value = readMemory(rewriter, loc, layout, exists,
                                layout.packType(element), source, indices);
-      packs.push_back(widen(rewriter, loc, value));
+      packs.push_back(widen(rewriter, op, value));
       if (predicate && other) {
         Value splat = vector::BroadcastOp::create(
             rewriter, loc, packs.back().getType(), other);

@@ -54,6 +54,7 @@ public:
   Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
+  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
   Value fma(Value x, Value y, Value z) {
     return math::FmaOp::create(b, loc, x, y, z);
   }
@@ -67,9 +68,34 @@ private:
   Location loc;
 };
 
+bool isBaseE(StateType type) { return *type.getBase().getBase() == LogBase::E; }
+
 /// log2(b) for base b: what turns a difference of lse into an exponent of two.
-float exponentScale(LogBase base) {
-  return base == LogBase::E ? llvm::numbers::log2ef : 1.0f;
+float exponentScale(StateType type) {
+  return isBaseE(type) ? llvm::numbers::log2ef : 1.0f;
+}
+
+/// The three values of a state in memory: N2.
+Parts partsOf(F32Builder f, Value lse, Value row) {
+  Value isInf =
+      f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
+  return {f.select(isInf, f.negInf(), lse), f.constant(1.0f), row};
+}
+
+/// Whether both tensors of a state were given and `predicate` holds; null for
+/// always.
+Value statePredicate(OpBuilder &b, LoadStateOp op) {
+  Value all = op.getPredicate();
+  for (Value memref : {op.getOut(), op.getLse()}) {
+    BlockArgument argument = getKernelArgument(memref);
+    if (!cast<KernelOp>(argument.getOwner()->getParentOp())
+             .isArgOptional(argument.getArgNumber()))
+      continue;
+    Value given = PresentOp::create(b, op.getLoc(), memref);
+    all =
+        all ? Value(arith::AndIOp::create(b, op.getLoc(), given, all)) : given;
+  }
+  return all;
 }
 
 struct LowerLoadState : OpConversionPattern<LoadStateOp> {
@@ -79,20 +105,29 @@ struct LowerLoadState : OpConversionPattern<LoadStateOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     F32Builder f(rewriter, loc);
-    Value none = f.negInf();
+    Value predicate = statePredicate(rewriter, op);
     // No `else` for the payload: an excluded row has lse -inf, and so is never
     // looked at.
-    Value acc =
+    Value row =
         LoadOp::create(rewriter, loc, op.getType().getTileType(), op.getOut(),
-                       op.getOutIndices(), op.getPredicate(), Value());
-    Value lse = LoadOp::create(
-        rewriter, loc, rewriter.getF32Type(), op.getLse(), op.getLseIndices(),
-        op.getPredicate(), op.getPredicate() ? none : Value());
-    Value isInf =
-        f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
-    Value max = f.select(isInf, none, lse); // N2
+                       op.getOutIndices(), predicate, Value());
+    Value lse = LoadOp::create(rewriter, loc, rewriter.getF32Type(),
+                               op.getLse(), op.getLseIndices(), predicate,
+                               predicate ? f.negInf() : Value());
+    rewriter.replaceOpWithMultiple(op, {partsOf(f, lse, row).values()});
+    return success();
+  }
+};
+
+struct LowerMakeState : OpConversionPattern<MakeStateOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MakeStateOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    F32Builder f(rewriter, op.getLoc());
     rewriter.replaceOpWithMultiple(
-        op, {Parts(max, f.constant(1.0f), acc).values()});
+        op, {partsOf(f, adaptor.getLse().front(), adaptor.getRow().front())
+                 .values()});
     return success();
   }
 };
@@ -130,7 +165,7 @@ struct LowerMerge : OpConversionPattern<MergeOp> {
 
     Type tile = op.getType().getTileType();
     Value dead = f.splat(f.constant(-0.0f), tile);
-    Value scale = f.constant(exponentScale(op.getType().getBase()));
+    Value scale = f.constant(exponentScale(op.getType()));
     Value sum, acc;
     for (const Parts &state : states) {
       Value weight = math::Exp2Op::create(
@@ -172,9 +207,8 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
                   ConversionPatternRewriter &rewriter) const override {
     F32Builder f(rewriter, op.getLoc());
     Parts state(adaptor.getState());
-    float factor = exponentScale(op.getState().getType().getBase()) == 1.0f
-                       ? llvm::numbers::ln2f
-                       : llvm::numbers::log2ef;
+    float factor =
+        isBaseE(op.getType()) ? llvm::numbers::ln2f : llvm::numbers::log2ef;
     rewriter.replaceOpWithMultiple(
         op, {Parts(f.mul(state.max, f.constant(factor)), state.sum, state.acc)
                  .values()});
@@ -198,6 +232,9 @@ struct LowerStoreState : OpConversionPattern<StoreStateOp> {
       Type tile = op.getState().getType().getTileType();
       Value inverse = arith::DivFOp::create(rewriter, loc, f.constant(1.0f),
                                             sum, arith::FastMathFlags::arcp);
+      // Exact: a copied row (sum 1) is value * (1 / scale) to the bit.
+      if (Value scale = op.getScale())
+        inverse = f.mul(inverse, f.div(f.constant(1.0f), scale));
       Value row = f.mul(state.acc, f.splat(inverse, tile));
       Value result =
           f.select(isEmpty, f.splat(f.constant(0.0f), tile), row); // N1, N3
@@ -206,9 +243,8 @@ struct LowerStoreState : OpConversionPattern<StoreStateOp> {
     }
     if (op.getLse()) {
       Value log = math::Log2Op::create(rewriter, loc, sum);
-      Value scale = f.constant(op.getState().getType().getBase() == LogBase::E
-                                   ? llvm::numbers::ln2f
-                                   : 1.0f);
+      Value scale = f.constant(
+          isBaseE(op.getState().getType()) ? llvm::numbers::ln2f : 1.0f);
       // A sum of one is a copy: an lse of -0.0 stays one (N4).
       Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max,
                            f.fma(log, scale, state.max));
@@ -243,6 +279,13 @@ class LowerStatesPass
     : public mlafix::impl::LowerStatesPassBase<LowerStatesPass> {
 public:
   void runOnOperation() override {
+    for (const BindableName &name : getBindableNames(getOperation()))
+      if (name.kind == BindableName::Base) {
+        getOperation().emitError()
+            << "expected base \"" << name.name
+            << "\" to be bound before states are lowered, got a name";
+        return signalPassFailure();
+      }
     MLIRContext *context = &getContext();
     TypeConverter converter;
     converter.addConversion([](Type type) { return type; });
@@ -254,15 +297,16 @@ public:
         });
 
     RewritePatternSet patterns(context);
-    patterns.add<LowerLoadState, LowerIdentity, LowerMerge, LowerMask,
-                 LowerRebase, LowerStoreState, LowerSelect>(converter, context);
+    patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMerge,
+                 LowerMask, LowerRebase, LowerStoreState, LowerSelect>(
+        converter, context);
     ConversionTarget target(*context);
     target.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
-    target.addIllegalOp<LoadStateOp, StoreStateOp, IdentityOp, MergeOp, MaskOp,
-                        RebaseOp>();
+    target.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
+                        MergeOp, MaskOp, RebaseOp>();
     // The regions of the grid have no states as arguments: only ops need a
     // look.
     target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, YieldOp, ReturnOp>();

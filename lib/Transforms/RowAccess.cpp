@@ -53,12 +53,18 @@ static Value dropSign(OpBuilder &b, Location loc, Value value) {
   return castSign(b, loc, value, dropSign(value.getType()));
 }
 
-Value mlafix::widen(OpBuilder &b, Location loc, Value value) {
-  Type element = getElementTypeOrSelf(value.getType());
-  if (!isa<FloatType>(element) || element.isF32())
+Value mlafix::widen(OpBuilder &b, LoadOp load, Value value) {
+  Location loc = load.getLoc();
+  Type result = getElementTypeOrSelf(load.getType());
+  Type type = withElement(value.getType(), result);
+  if (type == value.getType())
     return value;
-  return arith::ExtFOp::create(
-      b, loc, withElement(value.getType(), b.getF32Type()), value);
+  if (isa<FloatType>(result))
+    return arith::ExtFOp::create(b, loc, type, value);
+  Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
+  if (element.isUnsignedInteger())
+    return arith::ExtUIOp::create(b, loc, type, value);
+  return arith::ExtSIOp::create(b, loc, type, value);
 }
 
 Value mlafix::narrow(OpBuilder &b, Location loc, Value value, Type element) {

@@ -65,8 +65,10 @@ mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
 mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value predicate, mlir::Value memref);
 
-/// Floats in memory to f32 and back; anything else as it is (N7).
-mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value);
+/// What was read by `load` as its result holds it: floats widen to f32 (N7),
+/// integers to the result's width.
+mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value);
+/// f32 to floats in memory (N7); anything else as it is.
 mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                    mlir::Type element);
 

@@ -10,7 +10,6 @@
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringExtras.h"
 
 namespace mlafix {
 #define GEN_PASS_DEF_SPECIALIZEPASS
@@ -21,17 +20,25 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// The compile-time names of a kernel, and what they are bound to.
+/// The names of a kernel, and what those of each kind are bound to.
 struct Names {
-  llvm::MapVector<StringRef, int64_t> dims; // kDynamic: unbound
-  llvm::MapVector<StringRef, Type> dtypes;  // null: unbound
+  SmallVector<BindableName> all;
+  llvm::MapVector<StringRef, int64_t> dims;
+  llvm::MapVector<StringRef, Type> dtypes;
+  llvm::MapVector<StringRef, BaseAttr> bases;
 
+  const BindableName *find(StringRef name) const {
+    const auto *found = llvm::find_if(
+        all, [&](const BindableName &known) { return known.name == name; });
+    return found == all.end() ? nullptr : found;
+  }
+  bool isBound(StringRef name) const {
+    return dims.contains(name) || dtypes.contains(name) || bases.contains(name);
+  }
   std::string list() const {
     std::string text;
-    for (StringRef name : llvm::concat<const StringRef>(
-             llvm::to_vector(llvm::make_first_range(dims)),
-             llvm::to_vector(llvm::make_first_range(dtypes))))
-      text += (text.empty() ? "'" : ", '") + name.str() + "'";
+    for (const BindableName &name : all)
+      text += (text.empty() ? "'" : ", '") + name.name.str() + "'";
     return text.empty() ? "none" : text;
   }
 };
@@ -42,57 +49,46 @@ public:
   void runOnOperation() override;
 
 private:
-  Names collectNames(KernelOp kernel);
   LogicalResult bind(KernelOp kernel, Names &names);
   LogicalResult bindOne(KernelOp kernel, Names &names, StringRef name,
                         StringRef value);
 };
 } // namespace
 
-/// The upper-case dims that are still dynamic and the dtype variables not yet
-/// bound.
-Names SpecializePass::collectNames(KernelOp kernel) {
-  Names names;
-  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
-  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    auto memref = dyn_cast<MemRefType>(type);
-    if (!memref)
-      continue;
-    for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index))) {
-      StringRef name = cast<StringAttr>(attr).getValue();
-      if (!name.empty() && llvm::isUpper(name.front()) &&
-          memref.isDynamicDim(position))
-        names.dims.insert({name, ShapedType::kDynamic});
-    }
-    if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
-      if (!bound || !bound.contains(name.getValue()))
-        names.dtypes.insert({name.getValue(), Type()});
-  }
-  return names;
-}
-
 LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
                                       StringRef name, StringRef value) {
-  if (auto dim = names.dims.find(name); dim != names.dims.end()) {
+  const BindableName *known = names.find(name);
+  if (!known)
+    return kernel.emitError()
+           << "expected a name of kernel '" << kernel.getSymName()
+           << "' to bind (" << names.list() << "), got '" << name << "'";
+  switch (known->kind) {
+  case BindableName::Dim:
+  case BindableName::DynamicDim: {
     int64_t size;
     if (value.getAsInteger(10, size) || size < 1)
       return kernel.emitError() << "expected a positive integer for dim '"
                                 << name << "', got '" << value << "'";
-    dim->second = size;
+    names.dims[known->name] = size;
     return success();
   }
-  if (auto dtype = names.dtypes.find(name); dtype != names.dtypes.end()) {
+  case BindableName::DType: {
     Type type = getDTypeByName(&getContext(), value);
     if (!type)
       return kernel.emitError()
              << "expected one of " << listDTypes() << " for dtype '" << name
              << "', got '" << value << "'";
-    dtype->second = type;
+    names.dtypes[known->name] = type;
     return success();
   }
-  return kernel.emitError()
-         << "expected a name of kernel '" << kernel.getSymName()
-         << "' to bind (" << names.list() << "), got '" << name << "'";
+  case BindableName::Base:
+    if (value != "e" && value != "2")
+      return kernel.emitError() << "expected e or 2 for base '" << name
+                                << "', got '" << value << "'";
+    names.bases[known->name] = BaseAttr::get(&getContext(), value);
+    return success();
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
 LogicalResult SpecializePass::bind(KernelOp kernel, Names &names) {
@@ -104,16 +100,20 @@ LogicalResult SpecializePass::bind(KernelOp kernel, Names &names) {
     if (failed(bindOne(kernel, names, name.trim(), value.trim())))
       return failure();
   }
-  for (auto [name, size] : names.dims)
-    if (ShapedType::isDynamic(size))
+  for (const BindableName &name : names.all) {
+    if (names.isBound(name.name) || name.kind == BindableName::DynamicDim)
+      continue;
+    if (name.defaultValue.empty()) {
+      constexpr StringLiteral kinds[] = {"size for dim", "dtype for",
+                                         "base for"};
       return kernel.emitError()
-             << "expected a size for dim '" << name << "' of kernel '"
-             << kernel.getSymName() << "', got no binding of it";
-  for (auto [name, type] : names.dtypes)
-    if (!type)
-      return kernel.emitError()
-             << "expected a dtype for '" << name << "' of kernel '"
-             << kernel.getSymName() << "', got no binding of it";
+             << "expected a " << kinds[name.kind] << " '" << name.name
+             << "' of kernel '" << kernel.getSymName()
+             << "', got no binding of it";
+    }
+    if (failed(bindOne(kernel, names, name.name, name.defaultValue)))
+      return failure();
+  }
   return success();
 }
 
@@ -129,7 +129,13 @@ static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
   if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
     if (auto it = names.dtypes.find(name.getValue());
         it != names.dtypes.end()) {
-      if (getComputeType(it->second) != getComputeType(element))
+      // A body may read integers of any width as wide ones; whether this one
+      // does, the verifier of its ops says.
+      auto isWhole = [](Type type) {
+        return type.isInteger() && !type.isInteger(1);
+      };
+      if (getComputeType(it->second) != getComputeType(element) &&
+          !(isWhole(it->second) && isWhole(element)))
         return kernel.emitError()
                << "expected a dtype that is " << getComputeType(element)
                << " in the body for '" << name.getValue() << "', got "
@@ -163,6 +169,10 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
   AttrTypeReplacer replacer;
   replacer.addReplacement(
       [&](DimAttr dim) -> std::optional<Attribute> { return bindDim(dim); });
+  replacer.addReplacement([&](BaseAttr base) -> std::optional<Attribute> {
+    auto it = names.bases.find(base.getName());
+    return it == names.bases.end() ? base : it->second;
+  });
   replacer.addReplacement([&](RankedTensorType type) -> std::optional<Type> {
     if (!isRowTile(type))
       return std::nullopt;
@@ -181,13 +191,16 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
   for (auto [name, type] : names.dtypes)
     bindings.push_back(
         b.getNamedAttr(name, b.getStringAttr(getDTypeName(type))));
+  for (auto [name, base] : names.bases)
+    bindings.push_back(b.getNamedAttr(name, base.getValue()));
   kernel.setBindingsAttr(b.getDictionaryAttr(bindings));
   return success();
 }
 
 void SpecializePass::runOnOperation() {
   for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
-    Names names = collectNames(kernel);
+    Names names;
+    names.all = getBindableNames(kernel);
     if (failed(bind(kernel, names)) || failed(replaceNames(kernel, names)))
       return signalPassFailure();
   }

@@ -21,6 +21,12 @@ StringRef mlafix::getTarget(Operation *op) {
   return target ? target.getValue() : StringRef();
 }
 
+bool mlafix::hasFp8Conversion(StringRef target) {
+  unsigned capability = 0;
+  target.consume_front("sm_");
+  return !target.getAsInteger(10, capability) && capability >= 89;
+}
+
 int64_t mlafix::getThreadsPerMultiprocessor(StringRef target) {
   return llvm::StringSwitch<int64_t>(target)
       .Case("sm_75", 1024)

@@ -28,6 +28,10 @@ llvm::StringRef getTarget(mlir::Operation *op);
 /// Whether `target` names a GPU.
 inline bool isGPU(llvm::StringRef target) { return target.starts_with("sm_"); }
 
+/// Whether the GPU `target` has instructions that make fp8 of f32 (sm_89 and
+/// later).
+bool hasFp8Conversion(llvm::StringRef target);
+
 /// Threads that a multiprocessor of the GPU `target` holds at once (CUDA
 /// programming guide, technical specifications per compute capability).
 int64_t getThreadsPerMultiprocessor(llvm::StringRef target);

@@ -7,72 +7,16 @@
 
 #include "lib/Conversion/MlafixToCPU/ExpandMath.h"
 #include "lib/Conversion/KernelABI.h"
+#include "lib/Conversion/ShapedBuilder.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
 
 using namespace mlir;
+using namespace mlafix;
 
 namespace {
-
-/// Arithmetic on scalars or vectors of one shape: constants take the shape of
-/// what they meet.
-class ShapedBuilder {
-public:
-  ShapedBuilder(OpBuilder &b, Location loc, Type like)
-      : b(b), loc(loc), shape(dyn_cast<VectorType>(like)) {}
-
-  Type typeOf(Type element) const {
-    return shape ? Type(VectorType::get(shape.getShape(), element)) : element;
-  }
-  Type f32() const { return typeOf(b.getF32Type()); }
-  Type i32() const { return typeOf(b.getI32Type()); }
-  Type i16() const { return typeOf(b.getIntegerType(16)); }
-
-  Value constant(Type element, Attribute value) {
-    auto typed = cast<TypedAttr>(value);
-    if (shape)
-      typed = DenseElementsAttr::get(VectorType::get(shape.getShape(), element),
-                                     value);
-    return arith::ConstantOp::create(b, loc, typed);
-  }
-  Value f(float value) {
-    return constant(b.getF32Type(), b.getF32FloatAttr(value));
-  }
-  Value i(int64_t value) {
-    return constant(b.getI32Type(),
-                    b.getIntegerAttr(b.getI32Type(),
-                                     APInt(32, static_cast<uint32_t>(value))));
-  }
-  Value bits(Value x) { return arith::BitcastOp::create(b, loc, i32(), x); }
-  Value floatOf(Value x) { return arith::BitcastOp::create(b, loc, f32(), x); }
-  Value select(Value p, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, p, x, y);
-  }
-  Value cmp(arith::CmpFPredicate predicate, Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, predicate, x, y);
-  }
-  Value cmp(arith::CmpIPredicate predicate, Value x, Value y) {
-    return arith::CmpIOp::create(b, loc, predicate, x, y);
-  }
-  Value fma(Value x, Value y, Value z) {
-    return math::FmaOp::create(b, loc, x, y, z);
-  }
-  template <typename OpTy> Value op(Value x, Value y) {
-    return OpTy::create(b, loc, x, y);
-  }
-
-  OpBuilder &b;
-  Location loc;
-
-private:
-  VectorType shape;
-};
 
 using P = arith::CmpFPredicate;
 

@@ -8,6 +8,7 @@
 
 #include "lib/Conversion/KernelABI.h"
 #include "lib/Conversion/MlafixToCPU/ExpandMath.h"
+#include "lib/Conversion/NarrowFp8.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
 
@@ -76,6 +77,8 @@ private:
     if (failed(lowerBody(kernel, function, params, values, /*addressSpace=*/0)))
       return failure();
     kernel.erase();
+    if (failed(narrowFp8(function, /*hasConvert=*/false)))
+      return failure();
     return expandMath(function, /*isBaseline=*/target == "x86-64");
   }
 };

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/KernelABI.h"
+#include "lib/Conversion/NarrowFp8.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
 
@@ -179,7 +180,8 @@ public:
 private:
   LogicalResult convert(KernelOp kernel) {
     constexpr unsigned kGlobal = 1;
-    if (!kernel.getGeometry() || !isGPU(getTarget(kernel)))
+    StringRef target = getTarget(kernel);
+    if (!kernel.getGeometry() || !isGPU(target))
       return kernel.emitError()
              << "expected a kernel distributed for a GPU, got one that is not";
     SmallVector<Param> params = collectParams(kernel, /*last=*/0);
@@ -208,6 +210,8 @@ private:
                          kGlobal)))
       return failure();
     kernel.erase();
+    if (failed(narrowFp8(function, hasFp8Conversion(target))))
+      return failure();
     return lowerMathOps(function);
   }
 };

@@ -18,7 +18,7 @@ mlafix.kernel @fp8(%x: !fp8 {mlafix.dims = ["n"], mlafix.access = "read"}, %y: m
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : !fp8
   mlafix.forall (%t) in (%n) {
-    // expected-error @below {{expected elements of bf16, f16 or f32 to load or store, got f8e4m3fn}}
+    // expected-error @below {{expected elements of bf16, f16 or f32 to load, got f8e4m3fn, which can only be stored}}
     %v = mlafix.load %x[%t] : !fp8 -> f32
     mlafix.store %v, %y[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
   }

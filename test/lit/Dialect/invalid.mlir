@@ -73,15 +73,6 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = [1], 
 
 // -----
 
-// expected-error @below {{argument 'x': expected dim "n", a lower-case name, to be dynamic, got 8}}
-mlafix.kernel @k(%x: memref<8xf32> {mlafix.dims = ["n"], mlafix.access = "read"}) {
-  %c1 = arith.constant 1 : index
-  mlafix.forall (%t) in (%c1) {
-  }
-}
-
-// -----
-
 // expected-error @below {{argument 'x': expected dim "H" to be the same in all arguments, got ? and 8}}
 mlafix.kernel @k(%x: memref<8x?xf32> {mlafix.dims = ["H", "H"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
@@ -505,7 +496,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
-    // expected-error @below {{expected base e or 2, got 10}}
+    // expected-error @below {{expected base e, 2 or an upper-case name in quotes, got "10"}}
     %s = mlafix.identity : !mlafix.state<"D", 10>
   }
 }
@@ -742,7 +733,7 @@ mlafix.kernel @k(%x: memref<?xindex> {mlafix.dims = ["n"], mlafix.access = "read
 
 // -----
 
-// expected-error @below {{expected different names for dims and dtypes, got 'T' for both}}
+// expected-error @below {{expected different names for dims, dtypes and bases, got 'T' for two of them}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["T"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -850,5 +841,168 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"
 mlafix.kernel @k(%x: memref<0xf32> {mlafix.dims = ["N"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected base e, 2 or an upper-case name in quotes, got "b"}}
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", "b">
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected base e without quotes}}
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", "e">
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", "B">
+    // expected-note @below {{prior use here}}
+    %r = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
+    // expected-error @below {{use of value '%r' expects different type}}
+    %m = mlafix.merge %s, %r : !mlafix.state<"D", "B">
+  }
+}
+
+// -----
+
+// expected-error @below {{expected different names for dims, dtypes and bases, got 'H' for two of them}}
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", "H">
+  }
+}
+
+// -----
+
+// expected-error @below {{expected 'defaults' to hold names of the kernel, got 'Q'}}
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {Q = 1}} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+
+  }
+}
+
+// -----
+
+// expected-error @below {{expected a size of at least 1 as the default of 'D', got "x"}}
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {D = "x"}} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+
+  }
+}
+
+// -----
+
+// expected-error @below {{expected the name of a dtype as the default of 'T', got "float"}}
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {T = "float"}} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+
+  }
+}
+
+// -----
+
+// expected-error @below {{expected "e" or "2" as the default of 'B', got "10"}}
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {B = "10"}} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", "B">
+  }
+}
+
+// -----
+
+// expected-error @below {{expected no default, the dim being dynamic, as the default of 'n', got 4}}
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) attributes {defaults = {n = 4}} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %s = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
+    %scale = arith.constant 2.0 : f32
+    // expected-error @below {{expected a payload beside the scale, got none}}
+    mlafix.store_state %s scale %scale lse %lse[%h, %t] : !mlafix.state<"D", e>, memref<?x?xf32, strided<[?, ?], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+    %one = arith.constant 1.0 : f32
+    // expected-error @below {{expected a row of 'tensor<?xf32, #mlafix.dim<"E">>' for the state, got 'tensor<?xf32, #mlafix.dim<"D">>'}}
+    %s = mlafix.make_state %row lse %one : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"E", e>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                 %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+                 %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // expected-error @below {{expected an integer of at least 64 bits for elements of type 'i64', got 'i32'}}
+    %l = mlafix.load %lens[%t] : memref<?xi64, strided<[?], offset: ?>> -> i32
   }
 }

@@ -120,3 +120,43 @@ mlafix.kernel @select_and_rebase(
     mlafix.store_state %r to %out[%t, %h] lse %out_lse[%h, %t] : !mlafix.state<"D", 2>, !rows, !lses
   }
 }
+
+// -----
+
+!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!bytes = memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!state = !mlafix.state<"D", e>
+
+// CHECK-LABEL: @optional_and_scaled
+mlafix.kernel @optional_and_scaled(
+    %out: !bytes {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read", mlafix.optional},
+    %lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read", mlafix.optional}, %scale: f32, %l: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !bytes
+  mlafix.forall (%t, %h) in (%n, %n) {
+    // What was not given is the identity, and needs both tensors.
+    // CHECK: %[[X:.*]] = mlafix.present %x
+    // CHECK: %[[LSE:.*]] = mlafix.present %lse
+    // CHECK: %[[BOTH:.*]] = arith.andi %[[LSE]], %[[X]]
+    // CHECK: %[[ROW:.*]] = mlafix.load %x{{.*}} if %[[BOTH]]
+    // CHECK: mlafix.load %lse{{.*}} if %[[BOTH]] else %{{.*}}
+    %a = mlafix.load_state %x[%t, %h] lse %lse[%h, %t] : !rows, !lses -> !state
+    %row = mlafix.load %x[%t, %h] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
+    // A state made of any row and lse; +inf means empty there too (N2).
+    // CHECK: %[[INF:.*]] = arith.cmpf oeq, %l, %{{.*}}
+    // CHECK: arith.select %[[INF]], %{{.*}}, %l
+    %b = mlafix.make_state %row lse %l : tensor<?xf32, #mlafix.dim<"D">> -> !state
+    %m = mlafix.merge %a, %b : !state
+    // 1 / scale once, exactly; one multiplication an element.
+    // CHECK: %[[INV:.*]] = arith.divf %{{.*}}, %{{.*}} fastmath<arcp>
+    // CHECK: %[[SCALE:.*]] = arith.divf %{{.*}}, %scale : f32
+    // CHECK: %[[FACTOR:.*]] = arith.mulf %[[INV]], %[[SCALE]] : f32
+    // CHECK: %[[TILE:.*]] = mlafix.splat %[[FACTOR]]
+    // CHECK: arith.mulf %{{.*}}, %[[TILE]] : tensor
+    // CHECK-NOT: arith.mulf {{.*}} : tensor
+    // CHECK: mlafix.store %{{.*}}, %out
+    mlafix.store_state %m to %out[%t, %h] scale %scale : !state, !bytes
+  }
+}

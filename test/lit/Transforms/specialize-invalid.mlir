@@ -7,9 +7,9 @@
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,T=float})" 2>&1 | FileCheck %s --check-prefix=DTYPE
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D=8,T=i32})" 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=D})" 2>&1 | FileCheck %s --check-prefix=FORM
-// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=n=4,D=8,T=f16})" 2>&1 | FileCheck %s --check-prefix=LOWER
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=n=0,D=8,T=f16})" 2>&1 | FileCheck %s --check-prefix=LOWER
 
-// UNKNOWN: error: expected a name of kernel 'k' to bind ('D', 'T'), got 'Q'
+// UNKNOWN: error: expected a name of kernel 'k' to bind ('D', 'T', 'n'), got 'Q'
 // NODIM: error: expected a size for dim 'D' of kernel 'k', got no binding of it
 // NODTYPE: error: expected a dtype for 'T' of kernel 'k', got no binding of it
 // SIZE: error: expected a positive integer for dim 'D', got 'f16'
@@ -17,7 +17,7 @@
 // DTYPE: error: expected one of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool for dtype 'T', got 'float'
 // KIND: error: expected a dtype that is 'f32' in the body for 'T', got i32
 // FORM: error: expected a binding NAME=VALUE, got 'D'
-// LOWER: error: expected a name of kernel 'k' to bind ('D', 'T'), got 'n'
+// LOWER: error: expected a positive integer for dim 'n', got '0'
 
 mlafix.kernel @k(%x: memref<?x?xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.dtype = "T", mlafix.access = "update"}) {
   %c0 = arith.constant 0 : index

@@ -32,6 +32,22 @@ TEST(Lookup, bindings_choose_among_specialisations) {
   EXPECT_STREQ(unit.kernel("add_bias", "D=8").bindings(), "D=8,T=f32");
 }
 
+TEST(Lookup, names_left_out_mean_their_defaults) {
+  UnitWriter writer = cpuOnlyUnit();
+  writer.kernel()["bindings"] = {{"D", 4}, {"B", "2"}};
+  writer.kernel()["defaults"] = {{"B", "e"}};
+  for (const json &bindings :
+       {json{{"D", 4}, {"B", "e"}}, json{{"D", 4}, {"B", "e"}, {"k", 8}}}) {
+    json kernel = writer.kernel();
+    kernel["bindings"] = bindings;
+    writer.manifest["kernels"].push_back(kernel);
+  }
+  Unit unit = load(writer);
+  EXPECT_STREQ(unit.kernel("add_bias", "D=4").bindings(), "B=e,D=4");
+  EXPECT_STREQ(unit.kernel("add_bias", "D=4,B=2").bindings(), "B=2,D=4");
+  EXPECT_STREQ(unit.kernel("add_bias", "k=8").bindings(), "B=e,D=4,k=8");
+}
+
 TEST(Lookup, errors_list_what_there_is) {
   Unit unit = load(threeSpecialisations());
   expectError(MLAFIX_NOT_FOUND, {"\"merge\"", "add_bias[D=4,T=bf16]"},

@@ -15,8 +15,9 @@ mlafix.kernel @example(
     %out_lse: !lses {{mlafix.dims = ["H", "n"], mlafix.access = "write", mlafix.optional}},
     %x: !rows {{mlafix.dims = ["n", "H", "D"], mlafix.access = "update"}},
     %lse: !lses {{mlafix.dims = ["H", "n"], mlafix.access = "update"}},
+    %quantized: memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>> {{mlafix.dims = ["n", "H", "D"], mlafix.access = "write"}},
     %lens: memref<?xi32, strided<[1], offset: ?>> {{mlafix.dims = ["b"], mlafix.access = "read"}},
-    %p: i1, %live: i1, %one: f32, %zero: i32, %i: index) {{
+    %p: i1, %live: i1, %one: f32, %scale: f32, %zero: i32, %i: index) {{
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !rows
   mlafix.forall (%t, %h) in (%n, %n) {{

@@ -1,0 +1,64 @@
+//===- Names.cpp - the names of a kernel that can be bound ----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Mlafix.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// The names of the bases of the states in `type`'s stead, if it is one.
+static StringRef getBaseName(Type type) {
+  auto state = dyn_cast<StateType>(type);
+  return state ? state.getBase().getName() : StringRef();
+}
+
+static std::string spellDefault(KernelOp kernel, StringRef name) {
+  DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr());
+  Attribute value = defaults ? defaults.get(name) : Attribute();
+  if (auto number = dyn_cast_if_present<IntegerAttr>(value))
+    return std::to_string(number.getInt());
+  if (auto text = dyn_cast_if_present<StringAttr>(value))
+    return text.str();
+  return "";
+}
+
+SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
+  llvm::MapVector<StringRef, BindableName::Kind> dims, dtypes, bases, dynamic;
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref)
+      continue;
+    for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index))) {
+      StringRef name = cast<StringAttr>(attr).getValue();
+      if (name.empty() || !memref.isDynamicDim(position))
+        continue;
+      if (llvm::isUpper(name.front()))
+        dims.insert({name, BindableName::Dim});
+      else
+        dynamic.insert({name, BindableName::DynamicDim});
+    }
+    if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
+      if (!bound || !bound.contains(name.getValue()))
+        dtypes.insert({name.getValue(), BindableName::DType});
+  }
+  kernel.walk([&](Operation *op) {
+    for (Type type :
+         llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+      if (StringRef name = getBaseName(type); !name.empty())
+        bases.insert({name, BindableName::Base});
+  });
+
+  SmallVector<BindableName> names;
+  for (const auto *kind : {&dims, &dtypes, &bases, &dynamic})
+    for (auto [name, kind] : *kind)
+      names.push_back({name, kind, spellDefault(kernel, name)});
+  return names;
+}

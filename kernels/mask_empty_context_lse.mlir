@@ -1,0 +1,34 @@
+// Marks the rows of requests whose context is empty: for every request b with context_start_loc[b + 1] <= context_start_loc[b],
+// lse = -inf on the rows [query_start_loc[b], query_start_loc[b + 1]).
+//
+//   lse               [H, n] f32  rows of requests without context are written, no others
+//   query_start_loc   [b1]   i32  b + 1 entries: where each request's rows begin, and where the last one's end
+//   context_start_loc [b1]   i32  b + 1 entries: where each request's context begins, and where the last one's ends
+//
+// The cost follows the rows written, plus one scan of context_start_loc. A request counts only if its rows are part of [0, n].
+
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!ints = memref<?xi32, strided<[?], offset: ?>>
+
+mlafix.kernel @mask_empty_context_lse(
+    %lse: !lses {mlafix.dims = ["H", "n"], mlafix.access = "update"},
+    %query_start_loc: !ints {mlafix.dims = ["b1"], mlafix.access = "read"},
+    %context_start_loc: !ints {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %H = memref.dim %lse, %c0 : !lses
+  %n = memref.dim %lse, %c1 : !lses
+  %b1 = memref.dim %context_start_loc, %c0 : !ints
+  mlafix.ragged_forall (%b, %t, %h) in (%query_start_loc, %n, %H) : !ints where {
+    %next = arith.addi %b, %c1 : index
+    %known = arith.cmpi ult, %next, %b1 : index
+    %first = mlafix.load %context_start_loc[%b] if %known : !ints -> i32
+    %last = mlafix.load %context_start_loc[%next] if %known : !ints -> i32
+    %empty = arith.cmpi sle, %last, %first : i32
+    %dead = arith.andi %known, %empty : i1
+    mlafix.yield %dead : i1
+  } do {
+    %none = arith.constant 0xFF800000 : f32
+    mlafix.store %none, %lse[%h, %t] : f32, !lses
+  }
+}

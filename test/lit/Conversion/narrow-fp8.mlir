@@ -1,0 +1,36 @@
+// f32 to fp8 e4m3fn (N7): NVIDIA's instruction where there is one, integer arithmetic elsewhere. The first operand of the
+// instruction is the upper byte.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_80},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=INTEGERS
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64},mlafix.kernel(mlafix-distribute),mlafix-to-cpu,cse)" | FileCheck %s --check-prefix=INTEGERS
+// RUN: %mlafix-opt %s --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
+// RUN: %mlafix-opt %s --target=sm_80 --emit=ptx -o - | FileCheck %s --check-prefix=OLD
+// RUN: %mlafix-opt %s --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
+
+!bytes = memref<?x4xf8E4M3FN, strided<[?, 1], offset: ?>>
+!rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<4xf32, #mlafix.dim<4>>
+
+// CONVERT-LABEL: llvm.func @quantize_fast
+// CONVERT: %[[A:.*]] = vector.extract %[[V:.*]][0]
+// CONVERT: %[[B:.*]] = vector.extract %[[V]][1]
+// CONVERT: nvvm.convert.f32x2.to.f8x2 %[[B]], %[[A]] {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : vector<2xi8>(f8E4M3FN)
+// CONVERT: llvm.store {{.*}} : vector<4xi8>
+// INTEGERS-NOT: nvvm.convert
+// INTEGERS: arith.trunci {{.*}} to vector<{{[14]}}xi8>
+// PTX: cvt.rn.satfinite.e4m3x2.f32
+// PTX: cvt.rn.satfinite.e4m3x2.f32
+// PTX: st.global.v2.b16
+// OLD-NOT: cvt.rn.satfinite.e4m3x2
+// OLD: st.global.b32
+// CPU: store <4 x i8>
+// CPU-NOT: call {{.*}}fp8
+mlafix.kernel @quantize(%out: !bytes {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                        %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    mlafix.store %v, %out[%t] : !tile, !bytes
+  }
+}
