@@ -96,12 +96,6 @@ llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
 /// bindings, args, aliases).
 mlir::DictionaryAttr getSignature(KernelOp kernel);
 
-/// The names that `mlafix-specialize` must bind in `kernel`, or may bind, with
-/// their defaults (empty: it must be bound), in the order of the arguments:
-/// upper-case dims and dtype variables.
-llvm::SmallVector<std::pair<std::string, std::string>>
-getBindableNames(KernelOp kernel);
-
 } // namespace mlafix
 
 #endif // MLAFIX_DIALECT_MLAFIX_H

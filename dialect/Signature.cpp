@@ -189,28 +189,3 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
     fields.push_back(b.getNamedAttr("defaults", defaults));
   return b.getDictionaryAttr(fields);
 }
-
-SmallVector<std::pair<std::string, std::string>>
-mlafix::getBindableNames(KernelOp kernel) {
-  SmallVector<std::pair<std::string, std::string>> names;
-  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
-  auto add = [&](StringRef name, StringRef initial) {
-    if ((!bound || !bound.contains(name)) &&
-        llvm::none_of(names, [&](auto &entry) { return entry.first == name; }))
-      names.push_back({name.str(), initial.str()});
-  };
-  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    auto memref = dyn_cast<MemRefType>(type);
-    if (!memref)
-      continue;
-    if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
-      add(name.getValue(), "");
-    for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index))) {
-      StringRef name = cast<StringAttr>(attr).getValue();
-      if (!name.empty() && llvm::isUpper(name.front()) &&
-          memref.isDynamicDim(position))
-        add(name, "");
-    }
-  }
-  return names;
-}

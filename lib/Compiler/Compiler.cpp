@@ -299,14 +299,19 @@ LogicalResult Compilation::describe() {
     return fail(toString(value.takeError()));
   json::Object &signature = *value->getAsObject();
   signature.erase("bindings");
+  signature.erase("defaults");
   json::Object names;
   json::Array &args = *signature.getArray("args");
   for (auto [index, entry] : enumerate(args))
     if (auto name =
             kernel.getArgAttrOfType<mlir::StringAttr>(index, kDTypeAttr))
       (*entry.getAsObject())["dtype_name"] = name.getValue();
-  for (const auto &[name, initial] : getBindableNames(kernel))
-    names[name] = initial.empty() ? json::Value(nullptr) : json::Value(initial);
+  // Dynamic dims need no binding: who binds one knows its name.
+  for (const BindableName &name : getBindableNames(kernel))
+    if (name.kind != BindableName::DynamicDim)
+      names[name.name] = name.defaultValue.empty()
+                             ? json::Value(nullptr)
+                             : json::Value(name.defaultValue);
   signature["names"] = std::move(names);
   raw_string_ostream(result.output) << *value << "\n";
   return success();

@@ -112,9 +112,8 @@ struct KernelBuilder::Impl {
 };
 
 /// The base of an lse by its name; an error if there is none.
-std::optional<LogBase> parseBase(KernelBuilder::Impl &impl,
-                                 std::string_view text,
-                                 const SourceLocation &location);
+BaseAttr parseBase(KernelBuilder::Impl &impl, std::string_view text,
+                   const SourceLocation &location);
 
 } // namespace mlafix
 

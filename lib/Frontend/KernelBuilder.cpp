@@ -90,7 +90,7 @@ ValueType Impl::type(Value handle) const {
   if (auto state = dyn_cast<StateType>(type)) {
     result.kind = ValueType::Kind::State;
     result.dim = spellDim(state.getDim());
-    result.base = state.getBase() == LogBase::E ? "e" : "2";
+    result.base = state.getBase().getValue().str();
   } else if (auto memref = dyn_cast<MemRefType>(type)) {
     result.kind = ValueType::Kind::Tensor;
     result.dtype = getDTypeName(memref.getElementType()).str();

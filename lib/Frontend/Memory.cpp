@@ -8,6 +8,7 @@
 #include "lib/Frontend/BuilderImpl.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -142,15 +143,14 @@ KernelBuilder::Value KernelBuilder::present(Value tensor,
 // States
 //===----------------------------------------------------------------------===//
 
-std::optional<LogBase> mlafix::parseBase(Impl &impl, std::string_view text,
-                                         const SourceLocation &location) {
-  if (text == "e")
-    return LogBase::E;
-  if (text == "2")
-    return LogBase::Two;
-  impl.fail(location) << "expected base e or 2, got '" << llvm::StringRef(text)
-                      << "'";
-  return std::nullopt;
+BaseAttr mlafix::parseBase(Impl &impl, std::string_view text,
+                           const SourceLocation &location) {
+  if (text == "e" || text == "2" ||
+      (!text.empty() && llvm::isUpper(text.front())))
+    return BaseAttr::get(impl.context.get(), llvm::StringRef(text));
+  impl.fail(location) << "expected base e, 2 or an upper-case name, got '"
+                      << llvm::StringRef(text) << "'";
+  return {};
 }
 
 static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
@@ -176,12 +176,12 @@ KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
                             "none";
     return {};
   }
-  std::optional<LogBase> parsed = parseBase(*impl, base, location);
+  BaseAttr parsed = parseBase(*impl, base, location);
   if (!parsed)
     return {};
   auto type = StateType::get(
       impl->context.get(),
-      DimAttr::get(impl->context.get(), llvm::StringRef(dim)), *parsed);
+      DimAttr::get(impl->context.get(), llvm::StringRef(dim)), parsed);
   return impl->wrap(impl->make<IdentityOp>(location, type));
 }
 
@@ -191,12 +191,12 @@ KernelBuilder::Value KernelBuilder::loadState(
   if (!checkAccess(*impl, out, outIndices, predicate, "payload", location) ||
       !checkAccess(*impl, lse, lseIndices, {}, "lse", location))
     return {};
-  std::optional<LogBase> parsed = parseBase(*impl, base, location);
+  BaseAttr parsed = parseBase(*impl, base, location);
   DimAttr dim = parsed ? impl->rowDim(out, location) : DimAttr();
   if (!dim)
     return {};
   impl->useRows(out);
-  auto type = StateType::get(impl->context.get(), dim, *parsed);
+  auto type = StateType::get(impl->context.get(), dim, parsed);
   return impl->wrap(impl->make<LoadStateOp>(
       location, type, impl->get(out), impl->getAll(outIndices), impl->get(lse),
       impl->getAll(lseIndices), impl->get(predicate)));
@@ -215,7 +215,8 @@ bool KernelBuilder::storeState(Value state, Value out, const Values &outIndices,
     impl->useRows(out);
   return static_cast<bool>(impl->make<StoreStateOp>(
       location, impl->get(state), impl->get(out), impl->getAll(outIndices),
-      impl->get(lse), impl->getAll(lseIndices), impl->get(predicate)));
+      impl->get(lse), impl->getAll(lseIndices), impl->get(predicate),
+      /*scale=*/mlir::Value()));
 }
 
 KernelBuilder::Value KernelBuilder::merge(const Values &states,
@@ -250,10 +251,10 @@ KernelBuilder::Value KernelBuilder::rebase(Value state, std::string_view base,
                                            const SourceLocation &location) {
   if (!checkStates(*impl, {state}, location))
     return {};
-  std::optional<LogBase> parsed = parseBase(*impl, base, location);
+  BaseAttr parsed = parseBase(*impl, base, location);
   if (!parsed)
     return {};
   auto from = cast<StateType>(impl->get(state).getType());
-  auto to = StateType::get(impl->context.get(), from.getDim(), *parsed);
+  auto to = StateType::get(impl->context.get(), from.getDim(), parsed);
   return impl->wrap(impl->make<RebaseOp>(location, to, impl->get(state)));
 }

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -275,17 +276,43 @@ struct LowerSelect : OpConversionPattern<arith::SelectOp> {
   }
 };
 
+/// Lowering depends on the base: one that is still a name takes its default.
+LogicalResult bindBases(KernelOp kernel) {
+  AttrTypeReplacer replacer;
+  NamedAttrList bindings(
+      kernel.getBindings().value_or(DictionaryAttr::get(kernel.getContext())));
+  for (const BindableName &name : getBindableNames(kernel)) {
+    if (name.kind != BindableName::Base)
+      continue;
+    if (name.defaultValue.empty())
+      return kernel.emitError()
+             << "expected base \"" << name.name
+             << "\" to be bound before states are lowered, got a name";
+    auto bound = BaseAttr::get(kernel.getContext(), name.defaultValue);
+    bindings.set(name.name, bound.getValue());
+    replacer.addReplacement(
+        [name = name.name, bound](BaseAttr base) -> std::optional<Attribute> {
+          if (base.getName() == name)
+            return bound;
+          return std::nullopt;
+        });
+  }
+  if (bindings.empty())
+    return success();
+  kernel.setBindingsAttr(bindings.getDictionary(kernel.getContext()));
+  kernel->walk([&](Operation *op) {
+    replacer.replaceElementsIn(op, /*replaceAttrs=*/false,
+                               /*replaceLocs=*/false, /*replaceTypes=*/true);
+  });
+  return success();
+}
+
 class LowerStatesPass
     : public mlafix::impl::LowerStatesPassBase<LowerStatesPass> {
 public:
   void runOnOperation() override {
-    for (const BindableName &name : getBindableNames(getOperation()))
-      if (name.kind == BindableName::Base) {
-        getOperation().emitError()
-            << "expected base \"" << name.name
-            << "\" to be bound before states are lowered, got a name";
-        return signalPassFailure();
-      }
+    if (failed(bindBases(getOperation())))
+      return signalPassFailure();
     MLIRContext *context = &getContext();
     TypeConverter converter;
     converter.addConversion([](Type type) { return type; });
