@@ -22,6 +22,7 @@ from mlafix import _keys, _runtime, cache, library  # noqa: E402
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
+BOUND = {"B": "e", **BINDINGS}  # what the unit then says
 TARGET = _runtime.device_target("cpu")
 
 
@@ -54,7 +55,7 @@ def test_compiled_once_then_from_memory_then_from_disk(compiler: CountingCompile
     cache.clear_memory()
     again = merge().load(BINDINGS, TARGET)
     assert compiler.count == 1
-    assert again is not first and again.kernels[0].bindings == BINDINGS
+    assert again is not first and again.kernels[0].bindings == BOUND
     assert len(files(tmp_path / "cache")) == 1
     assert not list((tmp_path / "cache").rglob(".new-*"))
 
@@ -102,7 +103,7 @@ def test_a_corrupt_entry_is_rebuilt(
     path.write_bytes({"truncated": good[:-7], "flipped": bytes(flipped), "empty": b"", "other": b"x" * 999}[damage])
     unit = merge().load(BINDINGS, TARGET)
     assert compiler.count == 2
-    assert unit.kernels[0].bindings == BINDINGS
+    assert unit.kernels[0].bindings == BOUND
     assert path.read_bytes() == good
     assert str(path) in caplog.text
 
@@ -163,7 +164,7 @@ def test_without_a_compiler_only_what_is_there_already(
     with pytest.raises(mlafix.UnitError, match="this installation has no compiler"):
         merge().load(BINDINGS, TARGET)
     monkeypatch.setenv("MLAFIX_PREBUILT", f"{tmp_path / 'absent'}{os.pathsep}{shipped}")
-    assert merge().load(BINDINGS, TARGET).kernels[0].bindings == BINDINGS
+    assert merge().load(BINDINGS, TARGET).kernels[0].bindings == BOUND
     assert compiler.count == 1
 
 
@@ -220,7 +221,7 @@ def test_the_package_holds_units_compiled_ahead(compiler: CountingCompiler) -> N
     bindings = {"H": "128", "D": "128", "T": "bf16"}
     unit = library.variants("merge_attn_states").load(bindings, "x86-64-v3")
     assert compiler.count == 0
-    assert unit.kernels[0].bindings == bindings and unit.kernels[0].targets == ["x86-64-v3"]
+    assert unit.kernels[0].bindings == {"B": "e", **bindings} and unit.kernels[0].targets == ["x86-64-v3"]
 
 
 def test_a_dispatcher_of_the_library_compiles_what_it_is_called_with(compiler: CountingCompiler) -> None:

@@ -266,7 +266,7 @@ def test_what_is_no_stream(dispatch: _runtime.Dispatcher, stream: object) -> Non
 def test_prepare_launches_nothing(dispatch: _runtime.Dispatcher) -> None:
     out = np.full((N, H, D), np.nan, np.float32)
     kernel = dispatch.prepare((out, None, *inputs("f32"), 3))
-    assert kernel.bindings == {"D": "64", "H": "4", "T": "f32"}
+    assert kernel.bindings == {"B": "e", "D": "64", "H": "4", "T": "f32"}
     assert np.isnan(out).all()
 
 
