@@ -3,6 +3,7 @@
 Everything public is re-exported here; nothing is defined here.
 """
 
+from . import ops
 from ._runtime import Unit, __version__
 from .errors import ArgumentError, CompileError, DriverError, Error, UnitError
 from ._warmup import warmup
@@ -15,5 +16,6 @@ __all__ = [
     "Unit",
     "UnitError",
     "__version__",
+    "ops",
     "warmup",
 ]
