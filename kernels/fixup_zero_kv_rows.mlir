@@ -25,7 +25,7 @@ mlafix.kernel @fixup_zero_kv_rows(
   mlafix.ragged_forall (%b, %t, %h) in (%cu_seqlens, %n, %H) : !ints where {
     %alive = arith.constant 1 : i32
     %none = arith.constant 0 : i32
-    %known = arith.cmpi ult, %b, %num_seqs : index
+    %known = arith.cmpi slt, %b, %num_seqs : index
     %len = mlafix.load %kv_lens[%b] if %known else %alive : !ints -> i32
     %dead = arith.cmpi sle, %len, %none : i32
     mlafix.yield %dead : i1

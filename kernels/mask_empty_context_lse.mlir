@@ -21,7 +21,7 @@ mlafix.kernel @mask_empty_context_lse(
   %b1 = memref.dim %context_start_loc, %c0 : !ints
   mlafix.ragged_forall (%b, %t, %h) in (%query_start_loc, %n, %H) : !ints where {
     %next = arith.addi %b, %c1 : index
-    %known = arith.cmpi ult, %next, %b1 : index
+    %known = arith.cmpi slt, %next, %b1 : index
     %first = mlafix.load %context_start_loc[%b] if %known : !ints -> i32
     %last = mlafix.load %context_start_loc[%next] if %known : !ints -> i32
     %empty = arith.cmpi sle, %last, %first : i32

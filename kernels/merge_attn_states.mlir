@@ -28,7 +28,7 @@ mlafix.kernel @merge_attn_states(
   %n = memref.dim %out, %c0 : !rows
   %H = memref.dim %out, %c1 : !rows
   mlafix.forall (%t, %h) in (%n, %H) {
-    %in_context = arith.cmpi ult, %t, %context_rows : index
+    %in_context = arith.cmpi slt, %t, %context_rows : index
     %p = mlafix.load_state %prefix[%t, %h] lse %prefix_lse[%h, %t] if %in_context : !rows, !lses -> !mlafix.state<"D", "B">
     %s = mlafix.load_state %suffix[%t, %h] lse %suffix_lse[%h, %t] : !rows, !lses -> !mlafix.state<"D", "B">
     %m = mlafix.merge %p, %s : !mlafix.state<"D", "B">

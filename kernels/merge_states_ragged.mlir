@@ -26,15 +26,16 @@ mlafix.kernel @merge_states_ragged(
   %n1 = memref.dim %indptr, %c0 : !ints
   mlafix.forall (%t, %h) in (%n, %H) {
     %next = arith.addi %t, %c1 : index
-    %known = arith.cmpi ult, %next, %n1 : index
+    %known = arith.cmpi slt, %next, %n1 : index
     %first = mlafix.load %indptr[%t] if %known : !ints -> i32
     %last = mlafix.load %indptr[%next] if %known : !ints -> i32
-    // Unsigned, a negative bound is larger than any number of rows.
     %start = arith.index_cast %first : i32 to index
     %end = arith.index_cast %last : i32 to index
-    %ordered = arith.cmpi ule, %start, %end : index
-    %inside = arith.cmpi ule, %end, %nnz : index
-    %sound = arith.andi %ordered, %inside : i1
+    %positive = arith.cmpi sle, %c0, %start : index
+    %ordered = arith.cmpi sle, %start, %end : index
+    %proper = arith.andi %positive, %ordered : i1
+    %inside = arith.cmpi sle, %end, %nnz : index
+    %sound = arith.andi %proper, %inside : i1
     %stop = arith.select %sound, %end, %start : index
     %none = mlafix.identity : !mlafix.state<"D", "B">
     %all = scf.for %i = %start to %stop step %c1 iter_args(%acc = %none) -> (!mlafix.state<"D", "B">) {

@@ -63,6 +63,8 @@ struct TensorArgument {
   /// "read", "write" (every element is written) or "update".
   std::string access;
   bool optional = false;
+  /// The size of each dim that is fixed, 0 for the others; empty: none is.
+  std::vector<std::int64_t> sizes;
 };
 
 struct ScalarArgument {
@@ -100,6 +102,10 @@ public:
                   const SourceLocation &location);
   Value addScalar(const ScalarArgument &argument,
                   const SourceLocation &location);
+  /// What `name` (of a dtype variable, a base or a dim) is bound to where
+  /// nobody says.
+  bool setDefault(std::string_view name, std::string_view value,
+                  const SourceLocation &location);
   /// The size of dim `position` of a tensor argument: an index.
   Value dim(Value tensor, unsigned position, const SourceLocation &location);
   /// @}
@@ -135,7 +141,8 @@ public:
 
   /// \name Constants and arithmetic
   /// Operands are scalars or rows of one element type; a scalar beside a row
-  /// stands for a row of it. `index` is unsigned. Integer division rounds down.
+  /// stands for a row of it. `index` is signed. Integer division rounds down;
+  /// what is divided by 0 stays what it is.
   /// @{
   Value constant(double value, const SourceLocation &location); // f32
   Value constant(std::int64_t value, std::string_view dtype,
@@ -157,7 +164,7 @@ public:
                const SourceLocation &location);
   /// To "f32", "i32", "i64", "index" or "bool" (is it not zero?).
   Value convert(Value operand, std::string_view dtype,
-             const SourceLocation &location);
+                const SourceLocation &location);
   Value splat(Value scalar, std::string_view dim,
               const SourceLocation &location);
   /// A row to a scalar: add, max or min.
@@ -168,23 +175,29 @@ public:
   /// One index less than the tensor has dims names a row, else an element. A
   /// predicate that is no value is true.
   /// @{
+  /// Floats become f32; integers may become wider: `dtype` is "i32", "i64", or
+  /// empty for what is in memory.
   Value load(Value tensor, const Values &indices, Value predicate, Value other,
-             const SourceLocation &location);
+             std::string_view dtype, const SourceLocation &location);
   bool store(Value value, Value tensor, const Values &indices, Value predicate,
              const SourceLocation &location);
   Value present(Value tensor, const SourceLocation &location);
   /// @}
 
   /// \name States
+  /// A base is "e", "2", or an upper-case name to be bound.
   /// @{
   Value identity(std::string_view dim, std::string_view base,
                  const SourceLocation &location);
   Value loadState(Value out, const Values &outIndices, Value lse,
                   const Values &lseIndices, Value predicate,
                   std::string_view base, const SourceLocation &location);
-  /// `out` or `lse` may be no value.
+  /// A state of a row and a scalar, both f32.
+  Value makeState(Value row, Value lse, std::string_view base,
+                  const SourceLocation &location);
+  /// `out`, `lse` and `scale` may be no value.
   bool storeState(Value state, Value out, const Values &outIndices, Value lse,
-                  const Values &lseIndices, Value predicate,
+                  const Values &lseIndices, Value predicate, Value scale,
                   const SourceLocation &location);
   Value merge(const Values &states, const SourceLocation &location);
   Value mask(Value state, Value predicate, const SourceLocation &location);

@@ -30,7 +30,7 @@ mlir::Value Impl::constantLike(Type type, int64_t value,
 
 namespace {
 /// The kinds of element that an operation is for.
-enum class Domain { Float, Integer, Bool, Unsigned, Other };
+enum class Domain { Float, Integer, Bool, Other };
 } // namespace
 
 static Domain domainOf(mlir::Value value, bool isUnsigned) {
@@ -41,9 +41,7 @@ static Domain domainOf(mlir::Value value, bool isUnsigned) {
     return Domain::Float;
   if (element.isInteger(1))
     return Domain::Bool;
-  if (element.isIndex())
-    return Domain::Unsigned;
-  if (element.isInteger(32) || element.isInteger(64))
+  if (element.isIndex() || element.isInteger(32) || element.isInteger(64))
     return Domain::Integer;
   return Domain::Other;
 }
@@ -127,7 +125,7 @@ KernelBuilder::Value KernelBuilder::constant(std::int64_t value,
   bool fits = isBool ? value == 0 || value == 1
               : isU8 ? value >= 0 && value < 256
                      : llvm::isIntN(width, value);
-  if (!fits || (type.isIndex() && value < 0)) {
+  if (!fits) {
     impl->fail(location) << "expected an integer that is in the range of "
                          << llvm::StringRef(dtype) << ", got " << value;
     return {};
@@ -181,30 +179,39 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
 // Binary
 //===----------------------------------------------------------------------===//
 
-/// a / b rounded down; `remainder` is then a - b * quotient.
+/// a / b rounded down, or a - b times that. Total, so that no processor traps:
+/// a / 0 is a, and the smallest integer over -1 wraps around.
 static mlir::Value floorDivide(Impl &impl, mlir::Value a, mlir::Value b,
                                bool wantsRemainder,
                                const SourceLocation &location) {
   using P = arith::CmpIPredicate;
-  mlir::Value zero = impl.constantLike(a.getType(), 0, location);
-  mlir::Value quotient = impl.make<arith::DivSIOp>(location, a, b);
-  mlir::Value remainder = impl.make<arith::RemSIOp>(location, a, b);
-  // The quotient was rounded up if the remainder is there and has not the
-  // divisor's sign.
-  mlir::Value inexact =
-      impl.make<arith::CmpIOp>(location, P::ne, remainder, zero);
-  mlir::Value signs = impl.make<arith::XOrIOp>(location, remainder, b);
-  mlir::Value differ = impl.make<arith::CmpIOp>(location, P::slt, signs, zero);
-  mlir::Value up = impl.make<arith::AndIOp>(location, inexact, differ);
-  mlir::Value corrected =
-      wantsRemainder
-          ? impl.make<arith::AddIOp>(location, remainder, b).getResult()
-          : impl.make<arith::SubIOp>(
-                    location, quotient,
-                    impl.constantLike(a.getType(), 1, location))
-                .getResult();
-  return impl.make<arith::SelectOp>(location, up, corrected,
-                                    wantsRemainder ? remainder : quotient);
+  auto like = [&](int64_t value) {
+    return impl.constantLike(a.getType(), value, location);
+  };
+  auto is = [&](P predicate, mlir::Value x, mlir::Value y) -> mlir::Value {
+    return impl.make<arith::CmpIOp>(location, predicate, x, y);
+  };
+  auto select = [&](mlir::Value p, mlir::Value x,
+                    mlir::Value y) -> mlir::Value {
+    return impl.make<arith::SelectOp>(location, p, x, y);
+  };
+  mlir::Value zero = like(0), one = like(1),
+              isMinusOne = is(P::eq, b, like(-1));
+  mlir::Value odd =
+      impl.make<arith::OrIOp>(location, is(P::eq, b, zero), isMinusOne);
+  mlir::Value divisor = select(odd, one, b);
+  mlir::Value remainder = impl.make<arith::RemSIOp>(location, a, divisor);
+  // Division rounded up if a remainder is there and has not the divisor's sign.
+  mlir::Value signs = impl.make<arith::XOrIOp>(location, remainder, divisor);
+  mlir::Value up = impl.make<arith::AndIOp>(
+      location, is(P::ne, remainder, zero), is(P::slt, signs, zero));
+  if (wantsRemainder)
+    return select(up, impl.make<arith::AddIOp>(location, remainder, divisor),
+                  remainder);
+  mlir::Value quotient = impl.make<arith::DivSIOp>(location, a, divisor);
+  mlir::Value down = impl.make<arith::SubIOp>(location, quotient, one);
+  mlir::Value negated = impl.make<arith::SubIOp>(location, zero, a);
+  return select(isMinusOne, negated, select(up, down, quotient));
 }
 
 KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
@@ -217,9 +224,7 @@ KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
   auto is = [&](const char *name, Domain expected) {
     return op == name && domain == expected;
   };
-  auto isInt = [&](const char *name) {
-    return is(name, Domain::Integer) || is(name, Domain::Unsigned);
-  };
+  auto isInt = [&](const char *name) { return is(name, Domain::Integer); };
   auto isBits = [&](const char *name) {
     return isInt(name) || is(name, Domain::Bool);
   };
@@ -236,15 +241,10 @@ KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
   MLAFIX_BINARY(isInt("add"), arith::AddIOp)
   MLAFIX_BINARY(isInt("sub"), arith::SubIOp)
   MLAFIX_BINARY(isInt("mul"), arith::MulIOp)
-  MLAFIX_BINARY(is("min", Domain::Integer), arith::MinSIOp)
-  MLAFIX_BINARY(is("max", Domain::Integer), arith::MaxSIOp)
-  MLAFIX_BINARY(is("min", Domain::Unsigned), arith::MinUIOp)
-  MLAFIX_BINARY(is("max", Domain::Unsigned), arith::MaxUIOp)
-  MLAFIX_BINARY(is("floordiv", Domain::Unsigned), arith::DivUIOp)
-  MLAFIX_BINARY(is("mod", Domain::Unsigned), arith::RemUIOp)
+  MLAFIX_BINARY(isInt("min"), arith::MinSIOp)
+  MLAFIX_BINARY(isInt("max"), arith::MaxSIOp)
   MLAFIX_BINARY(isInt("shl"), arith::ShLIOp)
-  MLAFIX_BINARY(is("shr", Domain::Integer), arith::ShRSIOp)
-  MLAFIX_BINARY(is("shr", Domain::Unsigned), arith::ShRUIOp)
+  MLAFIX_BINARY(isInt("shr"), arith::ShRSIOp)
   MLAFIX_BINARY(isBits("and"), arith::AndIOp)
   MLAFIX_BINARY(isBits("or"), arith::OrIOp)
   MLAFIX_BINARY(isBits("xor"), arith::XOrIOp)
@@ -299,8 +299,7 @@ KernelBuilder::Value KernelBuilder::compare(std::string_view op, Value lhs,
   if (element.isF32())
     return impl->wrap(
         impl->make<arith::CmpFOp>(location, entry->isFloat, a, b));
-  bool isUnsigned =
-      element.isIndex() || element.isInteger(1) || impl->isUnsigned(lhs);
+  bool isUnsigned = element.isInteger(1) || impl->isUnsigned(lhs);
   return impl->wrap(impl->make<arith::CmpIOp>(
       location, isUnsigned ? entry->isUnsigned : entry->isSigned, a, b));
 }
@@ -388,7 +387,7 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
   if (element.isF32()) {
     // An index goes through i64, which holds it.
     if (source.isIndex())
-      x = impl->make<arith::IndexCastUIOp>(location, builder.getI64Type(), x);
+      x = impl->make<arith::IndexCastOp>(location, builder.getI64Type(), x);
     if (widensUnsigned)
       return impl->wrap(impl->make<arith::UIToFPOp>(location, to, x));
     return impl->wrap(impl->make<arith::SIToFPOp>(location, to, x));

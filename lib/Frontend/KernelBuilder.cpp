@@ -209,10 +209,17 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
     return {};
   }
   Builder b(impl->context.get());
-  SmallVector<int64_t> dynamic(argument.dims.size(), ShapedType::kDynamic);
+  size_t rank = argument.dims.size();
+  SmallVector<int64_t> shape(rank, ShapedType::kDynamic), strides(shape);
+  for (size_t i = 0; i < std::min(rank, argument.sizes.size()); ++i)
+    if (argument.sizes[i] > 0)
+      shape[i] = argument.sizes[i];
+  // The stride of one element does not matter.
+  if (rank && shape.back() == 1)
+    strides.back() = 1;
   auto layout =
-      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, dynamic);
-  auto type = MemRefType::get(dynamic, element, layout);
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, strides);
+  auto type = MemRefType::get(shape, element, layout);
   NamedAttrList attributes;
   attributes.set(
       kDimsAttr,
@@ -264,6 +271,28 @@ KernelBuilder::Value KernelBuilder::addScalar(const ScalarArgument &argument,
   impl->argAttrs.push_back(attributes.getDictionary(b.getContext()));
   impl->refreshSignature();
   return impl->wrap(value);
+}
+
+bool KernelBuilder::setDefault(std::string_view name, std::string_view value,
+                               const SourceLocation &location) {
+  if (impl->finished)
+    return impl->checkOpen(location);
+  Builder b(impl->context.get());
+  NamedAttrList defaults(
+      impl->kernel.getDefaults().value_or(b.getDictionaryAttr({})));
+  auto isDim = [&](unsigned index) {
+    ArrayAttr dims = impl->kernel.getArgDims(index);
+    return dims && llvm::is_contained(dims.getAsValueRange<StringAttr>(),
+                                      llvm::StringRef(name));
+  };
+  Attribute attribute = b.getStringAttr(llvm::StringRef(value));
+  int64_t size;
+  if (llvm::any_of(llvm::seq(impl->kernel.getNumArguments()), isDim) &&
+      !llvm::StringRef(value).getAsInteger(10, size))
+    attribute = b.getI64IntegerAttr(size);
+  defaults.set(llvm::StringRef(name), attribute);
+  impl->kernel.setDefaultsAttr(defaults.getDictionary(b.getContext()));
+  return true;
 }
 
 KernelBuilder::Value KernelBuilder::dim(Value tensor, unsigned position,

@@ -74,12 +74,23 @@ static bool checkAccess(Impl &impl, KernelBuilder::Value tensor,
 
 KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
                                          Value predicate, Value other,
+                                         std::string_view dtype,
                                          const SourceLocation &location) {
   if (!checkAccess(*impl, tensor, indices, predicate, "tensor", location) ||
       (other && !impl->checkVisible(other, "value instead", location)))
     return {};
   auto memref = cast<MemRefType>(impl->get(tensor).getType());
   Type type = getComputeType(memref.getElementType());
+  bool widens = dtype == "i32" || dtype == "i64";
+  if (widens && !type.isInteger(1) && type.isInteger())
+    type = impl->builder.getIntegerType(dtype == "i32" ? 32 : 64);
+  if (!dtype.empty() && getDTypeName(type) != llvm::StringRef(dtype) &&
+      dtype != "u8") {
+    impl->fail(location) << "expected integers to widen, got "
+                         << impl->spell(tensor) << " and "
+                         << llvm::StringRef(dtype);
+    return {};
+  }
   bool isRow = indices.size() + 1 == impl->rank(tensor);
   if (isRow) {
     DimAttr dim = impl->rowDim(tensor, location);
@@ -98,8 +109,9 @@ KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
   auto load = impl->make<LoadOp>(location, type, impl->get(tensor),
                                  impl->getAll(indices), impl->get(predicate),
                                  impl->get(other));
-  return load ? impl->wrap(load, memref.getElementType().isUnsignedInteger())
-              : Value();
+  bool isUnsigned = memref.getElementType().isUnsignedInteger() &&
+                    getElementTypeOrSelf(type).isInteger(8);
+  return load ? impl->wrap(load, isUnsigned) : Value();
 }
 
 bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
@@ -166,6 +178,18 @@ static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
   return true;
 }
 
+/// Whether `value` is one f32: an error if not.
+static bool checkScalar(Impl &impl, KernelBuilder::Value value,
+                        const char *what, const SourceLocation &location) {
+  if (!impl.checkVisible(value, what, location))
+    return false;
+  if (impl.get(value).getType().isF32())
+    return true;
+  impl.fail(location) << "expected f32 for the " << what << ", got "
+                      << impl.spell(value);
+  return false;
+}
+
 KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
                                              std::string_view base,
                                              const SourceLocation &location) {
@@ -202,10 +226,34 @@ KernelBuilder::Value KernelBuilder::loadState(
       impl->getAll(lseIndices), impl->get(predicate)));
 }
 
+KernelBuilder::Value KernelBuilder::makeState(Value row, Value lse,
+                                              std::string_view base,
+                                              const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location) ||
+      !checkScalar(*impl, lse, "lse", location))
+    return {};
+  mlir::Value payload = impl->get(row);
+  if (!isRowTile(payload.getType()) ||
+      !getElementTypeOrSelf(payload.getType()).isF32()) {
+    impl->fail(location) << "expected a row of f32 for a state, got "
+                         << impl->spell(row);
+    return {};
+  }
+  BaseAttr parsed = parseBase(*impl, base, location);
+  if (!parsed)
+    return {};
+  auto type = StateType::get(impl->context.get(), getTileDim(payload.getType()),
+                             parsed);
+  return impl->wrap(
+      impl->make<MakeStateOp>(location, type, payload, impl->get(lse)));
+}
+
 bool KernelBuilder::storeState(Value state, Value out, const Values &outIndices,
                                Value lse, const Values &lseIndices,
-                               Value predicate,
+                               Value predicate, Value scale,
                                const SourceLocation &location) {
+  if (scale && !checkScalar(*impl, scale, "scale", location))
+    return false;
   if (!checkStates(*impl, {state}, location) ||
       (out &&
        !checkAccess(*impl, out, outIndices, predicate, "payload", location)) ||
@@ -216,7 +264,7 @@ bool KernelBuilder::storeState(Value state, Value out, const Values &outIndices,
   return static_cast<bool>(impl->make<StoreStateOp>(
       location, impl->get(state), impl->get(out), impl->getAll(outIndices),
       impl->get(lse), impl->getAll(lseIndices), impl->get(predicate),
-      /*scale=*/mlir::Value()));
+      impl->get(scale)));
 }
 
 KernelBuilder::Value KernelBuilder::merge(const Values &states,

@@ -69,15 +69,21 @@ void bindArguments(nb::class_<Builder> &builder) {
           "add_tensor",
           [](Builder &b, std::string name, std::vector<std::string> dims,
              std::string dtype, std::string dtypeName, std::string access,
-             bool optional, const Loc &loc) {
+             bool optional, std::vector<std::int64_t> sizes, const Loc &loc) {
             return checked(
-                b,
-                b.addTensor({std::move(name), std::move(dims), std::move(dtype),
-                             std::move(dtypeName), std::move(access), optional},
-                            loc));
+                b, b.addTensor({std::move(name), std::move(dims),
+                                std::move(dtype), std::move(dtypeName),
+                                std::move(access), optional, std::move(sizes)},
+                               loc));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
-          "optional"_a, "location"_a)
+          "optional"_a, "sizes"_a, "location"_a)
+      .def(
+          "set_default",
+          [](Builder &b, Text name, Text value, const Loc &loc) {
+            checked(b, b.setDefault(name, value, loc));
+          },
+          "name"_a, "value"_a, "location"_a)
       .def(
           "add_scalar",
           [](Builder &b, std::string name, std::string dtype,
@@ -227,12 +233,13 @@ void bindMemory(nb::class_<Builder> &builder) {
       .def(
           "load",
           [](Builder &b, Value tensor, const Values &indices,
-             const Value *predicate, const Value *other, const Loc &loc) {
+             const Value *predicate, const Value *other, Text dtype,
+             const Loc &loc) {
             return checked(b, b.load(tensor, indices, orNone(predicate),
-                                     orNone(other), loc));
+                                     orNone(other), dtype, loc));
           },
           "tensor"_a, "indices"_a, "predicate"_a.none(), "other"_a.none(),
-          "location"_a)
+          "dtype"_a, "location"_a)
       .def(
           "store",
           [](Builder &b, Value value, Value tensor, const Values &indices,
@@ -271,12 +278,20 @@ void bindStates(nb::class_<Builder> &builder) {
           "store_state",
           [](Builder &b, Value state, const Value *out,
              const Values &outIndices, const Value *lse,
-             const Values &lseIndices, const Value *predicate, const Loc &loc) {
+             const Values &lseIndices, const Value *predicate,
+             const Value *scale, const Loc &loc) {
             checked(b, b.storeState(state, orNone(out), outIndices, orNone(lse),
-                                    lseIndices, orNone(predicate), loc));
+                                    lseIndices, orNone(predicate),
+                                    orNone(scale), loc));
           },
           "state"_a, "out"_a.none(), "out_indices"_a, "lse"_a.none(),
-          "lse_indices"_a, "predicate"_a.none(), "location"_a)
+          "lse_indices"_a, "predicate"_a.none(), "scale"_a.none(), "location"_a)
+      .def(
+          "make_state",
+          [](Builder &b, Value row, Value lse, Text base, const Loc &loc) {
+            return checked(b, b.makeState(row, lse, base, loc));
+          },
+          "row"_a, "lse"_a, "base"_a, "location"_a)
       .def(
           "merge",
           [](Builder &b, const Values &states, const Loc &loc) {

@@ -3,19 +3,27 @@
 Everything public is re-exported here; nothing is defined here.
 """
 
-from . import ops
+from ._kernel import Kernel
 from ._runtime import Unit, __version__
-from .errors import ArgumentError, CompileError, DriverError, Error, UnitError
 from ._warmup import warmup
+from .dsl import Base, DType, In, InOut, Out, inline, kernel
+from .errors import ArgumentError, CompileError, DriverError, Error, UnitError
 
 __all__ = [
     "ArgumentError",
+    "Base",
     "CompileError",
+    "DType",
     "DriverError",
     "Error",
+    "In",
+    "InOut",
+    "Kernel",
+    "Out",
     "Unit",
     "UnitError",
     "__version__",
-    "ops",
+    "inline",
+    "kernel",
     "warmup",
 ]

@@ -22,15 +22,15 @@ struct BuilderErrors : testing::Test {
   Value x, r, c, t;
 
   BuilderErrors() {
-    x = b.addTensor({"x", {"n", "D"}, "f32", "", "update", false}, at(1));
-    r = b.addTensor({"r", {"n", "E"}, "f32", "", "read", false}, at(1));
-    c = b.addTensor({"c", {"n"}, "i32", "", "read", false}, at(1));
+    x = b.addTensor({"x", {"n", "D"}, "f32", "", "update", false, {}}, at(1));
+    r = b.addTensor({"r", {"n", "E"}, "f32", "", "read", false, {}}, at(1));
+    c = b.addTensor({"c", {"n"}, "i32", "", "read", false, {}}, at(1));
     t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
   }
 
-  Value row() { return b.load(x, {t}, {}, {}, at(3)); }
-  Value other() { return b.load(r, {t}, {}, {}, at(3)); }
-  Value count() { return b.load(c, {t}, {}, {}, at(3)); }
+  Value row() { return b.load(x, {t}, {}, {}, "", at(3)); }
+  Value other() { return b.load(r, {t}, {}, {}, "", at(3)); }
+  Value count() { return b.load(c, {t}, {}, {}, "", at(3)); }
 
   /// Checks that exactly one error was reported, and in which place.
   void expectError(const std::string &message, unsigned line = 4) {
@@ -73,12 +73,12 @@ TEST_F(BuilderErrors, a_condition_that_is_no_bool) {
 }
 
 TEST_F(BuilderErrors, an_index_of_another_type) {
-  EXPECT_FALSE(b.load(x, {count()}, {}, {}, at(4)));
+  EXPECT_FALSE(b.load(x, {count()}, {}, {}, "", at(4)));
   expectError("expected indices of type index, got i32");
 }
 
 TEST_F(BuilderErrors, too_few_indices) {
-  EXPECT_FALSE(b.load(x, {}, {}, {}, at(4)));
+  EXPECT_FALSE(b.load(x, {}, {}, {}, "", at(4)));
   expectError(
       "'mlafix.load' op expected 2 indices for an element of 'x', got 0");
 }
@@ -160,7 +160,8 @@ TEST_F(BuilderErrors, an_integer_that_does_not_fit) {
 
 TEST_F(BuilderErrors, dtypes_that_are_none) {
   KernelBuilder fresh("k", at(1));
-  EXPECT_FALSE(fresh.addTensor({"x", {"n"}, "f64", "", "read", false}, at(4)));
+  EXPECT_FALSE(
+      fresh.addTensor({"x", {"n"}, "f64", "", "read", false, {}}, at(4)));
   ASSERT_EQ(fresh.diagnostics().size(), 1u);
   EXPECT_EQ(
       fresh.diagnostics()[0].message.find("expected one of bf16, f16, f32"), 0u)

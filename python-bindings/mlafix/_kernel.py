@@ -1,0 +1,266 @@
+"""Kernels: what a source in the language is to those who look at it, compile it and call it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _env, _runtime, cache
+from .errors import ArgumentError, CompileError
+
+# Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
+# MLIR, for a GPU and for a CPU.
+STAGES = {
+    "source": "source",
+    "specialized": "specialized",
+    "canonical": "canonical",
+    "lowered": "lowered",
+    "layout": "layout",
+    "distributed": "distributed",
+    "nvvm": "mlir",
+    "cpu": "mlir",
+    "llvm": "llvm",
+    "ptx": "ptx",
+}
+_WITHOUT_TARGET = ("source", "specialized", "canonical", "lowered")
+
+Bindings = Mapping[str, object]
+
+
+class Kernel:
+    """A kernel: made by ``@mlafix.kernel``, or read from a file in MLIR's syntax (:meth:`load`).
+
+    Called with its arguments, in order or by name, it is compiled for them if need be, and launched: on the CPU for
+    arrays there, on the current stream for CUDA tensors. Nothing waits. Optional tensors may be None, or left out at the
+    end or by name.
+
+    Args:
+        name: the kernel's name in the source.
+        source: text in MLIR's syntax, or a function that makes it.
+        file: what messages call the source.
+        fixed: names bound already; see :meth:`specialize`.
+    """
+
+    def __init__(
+        self, name: str, source: str | Callable[[], str], file: str = "", fixed: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.file = file or f"<{name}>"
+        self._source = source
+        self._fixed = dict(fixed or {})
+
+    @classmethod
+    def load(cls, path: str | Path, name: str = "") -> Kernel:
+        """The kernel of a file in MLIR's syntax.
+
+        Args:
+            path: the file.
+            name: which of its kernels; may be left out if it holds one.
+
+        Raises:
+            CompileError: the file is no such text, or holds another number of kernels.
+            OSError: it cannot be read.
+        """
+        text = Path(path).read_text(encoding="utf-8")
+        signature = json.loads(cache.compiler().signature(text, str(path), name))
+        return cls(signature["name"], text, str(path))
+
+    def __repr__(self) -> str:
+        return f"<mlafix kernel {self.name}>"
+
+    # -- Looking at it -----------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The kernel in MLIR's syntax, with the places it comes from. Raises CompileError."""
+        return self._source if isinstance(self._source, str) else self._source()
+
+    @functools.cached_property
+    def _signature_text(self) -> str:
+        text: str = cache.compiler().signature(self.source, self.file, self.name)
+        return text
+
+    @functools.cached_property
+    def signature(self) -> dict[str, Any]:
+        """What a host must know: "name", "args" (as docs/UnitFormat.md has them, "dtype_name" where a dtype is a
+        variable) and "names" (each name that can be bound: its default, or None). Raises CompileError."""
+        found: dict[str, Any] = json.loads(self._signature_text)
+        return found
+
+    def _bound(self, bindings: Bindings) -> dict[str, str]:
+        return {**self._fixed, **{name: _text(value) for name, value in bindings.items()}}
+
+    def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
+        bound = self._bound(bindings)
+        return cache.compiler().compile(
+            self.source,
+            self.file,
+            kernel=self.name,
+            specializations=[bound] if bound else [],
+            targets=list(targets),
+            emit=emit,
+            ptxas=_env.ptxas(),
+        )
+
+    def ir(self, stage: str = "canonical", target: str | None = None, **bindings: object) -> str:
+        """The kernel as text after a stage.
+
+        Args:
+            stage: source, specialized, canonical, lowered, layout, distributed, nvvm (or cpu), llvm or ptx. The first
+                four need no target, and are generic if nothing is bound.
+            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            bindings: values of the kernel's names: ``H=128, D=128, T="bf16"``.
+
+        Raises:
+            ArgumentError: no such stage.
+            CompileError: the kernel does not compile so.
+        """
+        if stage not in STAGES:
+            raise ArgumentError(f'argument "stage": expected one of {", ".join(STAGES)}, got {stage!r}')
+        targets = [] if stage in _WITHOUT_TARGET else [target or _default_target()]
+        text: str = self._emit(STAGES[stage], targets, bindings)
+        return text
+
+    def ptx(self, target: str, **bindings: object) -> str:
+        """PTX for a GPU target ("sm_90"). Raises CompileError."""
+        return self.ir("ptx", target, **bindings)
+
+    # -- Compiling it ------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def variants(self) -> cache.Variants:
+        """The compiled variants, in memory and on disk."""
+        return _Variants(self)
+
+    def compile(self, target: str | None = None, **bindings: object) -> _runtime.Unit:
+        """The unit of one variant, from the cache if it is there.
+
+        Args:
+            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            bindings: values of the kernel's names.
+
+        Raises:
+            CompileError: the kernel does not compile so.
+            UnitError: compiling is forbidden, or impossible here.
+        """
+        return self.variants.load(self._bound(bindings), target or _default_target())
+
+    def save(
+        self, path: str | Path, targets: str | Sequence[str], *choices: Mapping[str, object], **bindings: object
+    ) -> None:
+        """Compile ahead: write a unit file, which C and C++ hosts load as well.
+
+        Args:
+            path: the file.
+            targets: one or several of "sm_90", …, "x86-64-v3", "x86-64", "cpu" (both of these).
+            choices: bindings, one dict a variant: ``{"D": 64, "T": "f16"}, {"D": 128, "T": "f16"}``.
+            bindings: values that all variants share.
+
+        Raises:
+            CompileError: the kernel does not compile so.
+            OSError: the file cannot be written.
+        """
+        variants = [self._bound({**bindings, **choice}) for choice in choices or ({},)]
+        data = cache.compiler().compile(
+            self.source,
+            self.file,
+            kernel=self.name,
+            specializations=[variant for variant in variants if variant],
+            targets=[targets] if isinstance(targets, str) else list(targets),
+            ptxas=_env.ptxas(),
+        )
+        Path(path).write_bytes(bytes(data))
+
+    # -- Calling it --------------------------------------------------------------------------------------------------
+
+    def specialize(self, **bindings: object) -> Kernel:
+        """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)`` takes and gives
+        lses in base 2. A lower-case dim may be bound, too, as an optimisation."""
+        return Kernel(self.name, self._source_again, self.file, self._bound(bindings))
+
+    def _source_again(self) -> str:
+        return self.source
+
+    @functools.cached_property
+    def _dispatch(self) -> _runtime.Dispatcher:
+        variants, fixed = self.variants, self._fixed
+
+        def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
+            return variants({**bound, **fixed}, device_type, ordinal)
+
+        return _runtime.Dispatcher(self.name, self._signature_text, resolve)
+
+    @functools.cached_property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(arg["name"] for arg in self.signature["args"])
+
+    def __call__(self, *args: object, stream: object | None = None, **kwargs: object) -> None:
+        """Launch.
+
+        Args:
+            args, kwargs: the kernel's arguments: numpy arrays, torch tensors or other DLPack producers, and numbers.
+            stream: a CUDA stream; by default torch's current one, if torch tensors are given.
+
+        Raises:
+            ArgumentError: an argument is wrong; nothing was launched.
+            CompileError, UnitError, DriverError: there is no code for these arguments.
+        """
+        if kwargs or len(args) != len(self._names):
+            args = self._order(args, kwargs)
+        self._dispatch(args, stream)
+
+    def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
+        """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
+        return self._dispatch.bind(self._order(args, kwargs))
+
+    def _order(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
+        """The arguments in the kernel's order; None for optional ones that are not given."""
+        names = self._names
+        if len(args) > len(names):
+            raise ArgumentError(f"{self.name}: expected {len(names)} arguments, got {len(args)}")
+        given = dict(zip(names, args))
+        for name, value in kwargs.items():
+            if name not in names:
+                raise ArgumentError(f'{self.name}: expected one of {", ".join(names)}, got an argument "{name}"')
+            if name in given:
+                raise ArgumentError(f'{self.name}: expected each argument once, got "{name}" twice')
+            given[name] = value
+        for arg in self.signature["args"]:
+            if arg["name"] not in given:
+                if not arg.get("optional"):
+                    raise ArgumentError(f'{self.name}: expected an argument "{arg["name"]}", got none')
+                given[arg["name"]] = None
+        return tuple(given[name] for name in names)
+
+
+class _Variants(cache.Variants):
+    """Variants whose names do not depend on where in which file the kernel stands, though their errors do."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel.name, self._without_places, kernel.file)
+        self._whole = kernel
+
+    def _without_places(self) -> str:
+        text: str = cache.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
+        return text
+
+    def _compile(self, bindings: dict[str, str], target: str) -> bytes:
+        try:
+            return super()._compile(bindings, target)
+        except CompileError:
+            # Once more, to say where.
+            self._whole.specialize(**bindings)._emit("unit", [target], {})
+            raise
+
+
+def _text(value: object) -> str:
+    """A binding as the compiler spells it: 128, "bf16", or a dtype object of the language."""
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) else str(value)
+
+
+def _default_target() -> str:
+    return _runtime.device_target("cuda:0" if _runtime.cuda_device_count() else "cpu")

@@ -1,0 +1,238 @@
+"""A Python function to a kernel: its arguments, its grid, and the text that comes of it."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _diagnostics
+from ..cache import compiler
+from ..errors import ArgumentError, CompileError
+from . import words
+from .source import Source
+from .statements import Statements
+from .types import Base, DType, ScalarType, TensorType, is_scalar_argument
+from .values import Dyn, Tensor, describe
+
+_TOP = "a docstring, assignments of sizes and constants, and one 'for … in grid(…)' or 'for … in segments(…)'"
+
+
+class Frontend:
+    """Reads one function and drives a KernelBuilder.
+
+    Args:
+        function: what @kernel got.
+    """
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.source = Source(function)
+        node = self.source.node
+        self.builder = compiler().KernelBuilder(self.source.name, self.source.location(node))
+        self.tensors: list[Tensor] = []
+        self.env: dict[str, Any] = {}
+        self.defaults: dict[str, str] = {}
+        self.body = Statements(self.builder, self.source, self.env, self.tensors, self.note_base)
+
+    def run(self) -> str:
+        """The kernel in MLIR's syntax, with places in the Python file. Raises CompileError."""
+        node = self.source.node
+        try:
+            self.arguments(node)
+            self.top(node.body)
+        except RecursionError:
+            self.source.fail(node, "expected expressions that are nested less deeply, got more than Python can walk")
+        for name, value in self.defaults.items():
+            self.builder.set_default(name, value, self.source.location(node))
+        text: str = self.builder.finish()
+        return text
+
+    def note_base(self, base: Base) -> str:
+        return self.note_default(base.name, base.default)
+
+    def note_default(self, name: str, value: Any) -> str:
+        if value is not None:
+            self.defaults[name] = str(value)
+        return name
+
+    # -- Arguments ---------------------------------------------------------------------------------------------------
+
+    def arguments(self, node: ast.FunctionDef) -> None:
+        given = node.args
+        for extra in (given.vararg, given.kwarg):
+            if extra is not None:
+                self.source.fail(extra, f"expected arguments with names, got '{extra.arg}', which stands for several")
+        for default in (*given.defaults, *given.kw_defaults):
+            if default is not None:
+                self.source.fail(default, f"expected arguments without defaults, got {ast.unparse(default)}")
+        if node.returns is not None and not _is_none(node.returns):
+            self.source.fail(node.returns, "expected a kernel that returns nothing, got a type for its result")
+        for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+            self.argument(argument)
+
+    def argument(self, node: ast.arg) -> None:
+        usage = 'In[f32, "n D"], Out[…], InOut[…], or index, i64, i32, f32 or bool_'
+        if node.annotation is None:
+            self.source.fail(node, f"expected a type for '{node.arg}' ({usage}), got none")
+        annotation = self.annotation(node.annotation)
+        location = self.source.location(node)
+        if isinstance(annotation, TensorType):
+            dtype = annotation.dtype
+            variable = dtype.name if isinstance(dtype, DType) else ""
+            if isinstance(dtype, DType):
+                self.note_default(dtype.name, dtype.default)
+            value = self.builder.add_tensor(
+                node.arg,
+                [dim.name for dim in annotation.dims],
+                dtype.example if isinstance(dtype, DType) else dtype.name,
+                variable,
+                annotation.access,
+                annotation.optional,
+                [dim.size or 0 for dim in annotation.dims],
+                location,
+            )
+            tensor = Tensor(node.arg, value, annotation)
+            self.tensors.append(tensor)
+            self.env[node.arg] = tensor
+        elif is_scalar_argument(annotation) and isinstance(annotation, ScalarType):
+            value = self.builder.add_scalar(node.arg, annotation.name, annotation.bound, location)
+            self.env[node.arg] = Dyn(value, self.builder.type(value))
+        else:
+            self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}")
+
+    def annotation(self, node: ast.expr) -> Any:
+        """An annotation's value, whether or not Python kept it as text."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                node = ast.copy_location(ast.parse(node.value.strip(), mode="eval").body, node)
+            except SyntaxError as error:
+                self.source.fail(node, f"expected a type, got text that is none: {error.msg}")
+        names = {}
+        for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
+            try:
+                names[name] = self.source.lookup(name)
+            except KeyError:
+                self.source.fail(node, f"expected names that are defined, got '{name}'")
+        code = compile(ast.fix_missing_locations(ast.Expression(node)), self.source.file, "eval")
+        try:
+            return eval(code, {"__builtins__": {}}, names)  # noqa: S307 (the function's own annotation)
+        except ArgumentError as error:
+            self.source.fail(node, str(error))
+        except Exception as error:  # whatever a user's own expression raises
+            self.source.fail(node, f"expected a type, got {type(error).__name__}: {error}")
+
+    # -- The grid ----------------------------------------------------------------------------------------------------
+
+    def top(self, statements: Sequence[ast.stmt]) -> None:
+        done = False
+        for statement in statements:
+            if done:
+                self.source.fail(statement, "expected nothing after the grid, got another statement")
+            if isinstance(statement, ast.For):
+                self.grid(statement)
+                done = True
+            elif isinstance(statement, (ast.Assign, ast.Expr, ast.Pass)):
+                self.body.run([statement])
+            else:
+                self.source.fail(statement, f"expected {_TOP} in a kernel, got '{_first_word(statement)}'")
+        if not done:
+            self.source.fail(self.source.node, f"expected {_TOP} in a kernel, got no grid")
+
+    def grid(self, node: ast.For) -> None:
+        call = node.iter
+        word = self.body.eval(call.func) if isinstance(call, ast.Call) else None
+        if node.orelse:
+            self.source.fail(node.orelse[0], "expected a grid without else, got one")
+        if not isinstance(call, ast.Call) or word not in (words.grid, words.segments):
+            self.source.fail(call, f"expected {words.grid.usage} or {words.segments.usage}, got {ast.unparse(call)}")
+        if word is words.grid:
+            indices = self.dense(call)
+        else:
+            indices = self.ragged(call)
+        names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
+        if len(names) != len(indices) or not all(isinstance(name, ast.Name) for name in names):
+            self.source.fail(node.target, f"expected {len(indices)} names for the indices, got {ast.unparse(node.target)}")
+        for name, index in zip(names, indices):
+            self.body.assign(name, self.body.wrap(index), name)
+        self.body.run(node.body)
+        self.builder.end_grid(self.source.location(node))
+
+    def extent(self, node: ast.expr) -> Any:
+        value = self.body.eval(node)
+        if isinstance(value, str):
+            return self.body.named_dim(node).value
+        return self.body.index_value(value, node)
+
+    def dense(self, call: ast.Call) -> list[Any]:
+        if call.keywords or not call.args:
+            self.source.fail(call, f"expected {words.grid.usage}, got {'keywords' if call.keywords else 'no extent'}")
+        extents = [self.extent(argument) for argument in call.args]
+        indices: list[Any] = self.builder.begin_forall(extents, self.source.location(call))
+        return indices
+
+    def ragged(self, call: ast.Call) -> list[Any]:
+        usage = words.segments.usage
+        where = None
+        for keyword in call.keywords:
+            if keyword.arg != "where":
+                self.source.fail(keyword.value, f"expected {usage}, got an argument '{keyword.arg}'")
+            where = keyword.value
+        if len(call.args) < 2:
+            self.source.fail(call, f"expected {usage}, got {len(call.args)} arguments")
+        cu_seqlens = self.body.eval(call.args[0])
+        if not isinstance(cu_seqlens, Tensor):
+            self.source.fail(call.args[0], f"expected a tensor for cu_seqlens, got {describe(cu_seqlens)}")
+        rows, *inner = [self.extent(argument) for argument in call.args[1:]]
+        location = self.source.location(call)
+        segment = self.builder.begin_ragged_forall(cu_seqlens.value, rows, inner, location)
+        predicate = self.predicate(where, self.body.wrap(segment), call)
+        indices: list[Any] = self.builder.begin_ragged_body(predicate.value, location)
+        return indices
+
+    def predicate(self, where: ast.expr | None, segment: Dyn, call: ast.Call) -> Dyn:
+        """The value of ``where=lambda s: …``, or of ``where=function`` for an inline function."""
+        if where is None:
+            return self.body.lift(True, call)
+        if not isinstance(where, ast.Lambda):
+            function = self.body.eval(where)
+            if not hasattr(function, "__mlafix_inline__"):
+                self.source.fail(where, f"expected a lambda or an inline function of a segment, got {describe(function)}")
+            result = self.body.inline(function, [segment], {}, call)
+            return self.bool_result(result, where)
+        names = [argument.arg for argument in where.args.args]
+        if len(names) != 1 or where.args.defaults or where.args.vararg or where.args.kwonlyargs or where.args.kwarg:
+            self.source.fail(where, f"expected a lambda of one argument, the segment, got {ast.unparse(where)}")
+        outer = self.body.env
+        self.body.env = {**outer, names[0]: segment}
+        try:
+            return self.bool_result(self.body.eval(where.body), where.body)
+        finally:
+            self.body.env = outer
+
+    def bool_result(self, value: Any, node: ast.AST) -> Dyn:
+        result = self.body.lift(value, node) if isinstance(value, (bool, Dyn)) else value
+        if not isinstance(result, Dyn) or not result.is_bool:
+            self.source.fail(node, f"expected a bool for the predicate, got {describe(value)}")
+        return result
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in (None, "None")
+
+
+def _first_word(node: ast.stmt) -> str:
+    return ast.unparse(node).split(maxsplit=1)[0].rstrip(":")
+
+
+def build(function: types.FunctionType) -> str:
+    """The text of a kernel. Raises CompileError, whose message underlines what is wrong."""
+    frontend = Frontend(function)
+    try:
+        return frontend.run()
+    except CompileError:
+        raise
+    except (UnicodeError, OverflowError) as error:
+        message = f"expected names and numbers that a kernel can hold, got {error}"
+        node = frontend.source.node
+        raise _diagnostics.compile_error([("error", message, *frontend.source.place(node))]) from error

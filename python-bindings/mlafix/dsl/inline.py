@@ -1,0 +1,49 @@
+"""Functions that kernels may call: their statements appear where they are called."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import types
+from typing import Any, NoReturn
+
+from ..errors import ArgumentError
+from .source import Source
+
+
+class Inline:
+    """What @inline makes of a function.
+
+    The function's arguments stand for what it is called with: values, tensors, constants. It may end with a return.
+    """
+
+    __mlafix_inline__ = True
+
+    def __init__(self, function: types.FunctionType) -> None:
+        if not isinstance(function, types.FunctionType):
+            raise ArgumentError(f"@inline: expected a function, got {function!r}")
+        self.function = function
+        self.name = function.__name__
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ArgumentError(f"{self.name}(): expected to be called inside a kernel, got a call outside")
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019 (inline functions live as long as their modules)
+    def source(self) -> Source:
+        return Source(self.function)
+
+    def bind(self, caller: Source, node: ast.Call, arguments: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+        """The function's names for what it is called with. Underlines the call if that does not fit."""
+        try:
+            bound = inspect.signature(self.function).bind(*arguments, **keywords)
+        except TypeError as error:
+            caller.fail(node, f"expected the arguments of '{self.name}', got a call with others: {error}")
+        bound.apply_defaults()
+        return dict(bound.arguments)
+
+
+def inline(function: types.FunctionType) -> Inline:
+    """Mark a function as one that kernels may call."""
+    return Inline(function)

@@ -1,0 +1,174 @@
+"""What a kernel's arguments are declared with: dtypes, dtype variables, tensors, scalars, bases of the lse."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+from ..errors import ArgumentError
+
+# Dtypes that an element in memory can have; those of a scalar argument; and those that a value can be converted to.
+DTYPES = ("bf16", "f16", "f32", "f8e4m3fn", "i32", "i64", "i8", "u8", "bool")
+_SCALARS = ("index", "i64", "i32", "f32", "bool")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclasses.dataclass(frozen=True)
+class ScalarType:
+    """A dtype. As an annotation, a scalar argument (index, i64, i32, f32, bool_); called in a kernel, a conversion.
+
+    Args:
+        name: as units spell it.
+        bound: the dim that a scalar argument of this type may not exceed, or "".
+    """
+
+    name: str
+    bound: str = ""
+
+    def at_most(self, dim: str) -> ScalarType:
+        """This type for an argument that lies between 0 and the size of a dim: ``rows: index.at_most("n")``. A launch
+        with another value raises ArgumentError."""
+        if self.name not in ("index", "i64", "i32") or not _is_name(dim):
+            raise ArgumentError(f'at_most: expected the name of a dim and an integer type, got {self.name} and "{dim}"')
+        return dataclasses.replace(self, bound=dim)
+
+    def __call__(self, value: Any) -> Any:
+        raise ArgumentError(f"{self.name}(): expected to be called inside a kernel, got a call outside")
+
+    def __repr__(self) -> str:
+        return {"bool": "bool_"}.get(self.name, self.name) + (f'.at_most("{self.bound}")' if self.bound else "")
+
+
+bf16 = ScalarType("bf16")
+f16 = ScalarType("f16")
+f32 = ScalarType("f32")
+f8e4m3fn = ScalarType("f8e4m3fn")
+i8 = ScalarType("i8")
+i32 = ScalarType("i32")
+i64 = ScalarType("i64")
+u8 = ScalarType("u8")
+index = ScalarType("index")
+bool_ = ScalarType("bool")
+
+
+@dataclasses.dataclass(frozen=True)
+class DType:
+    """A dtype that is chosen when the kernel is compiled; calls take it from their tensors.
+
+    Args:
+        name: upper case; equal names are one dtype.
+        default: what it is if nobody chooses ("f32", or f32). An integer default makes it a variable of integers, which
+            a body sees as i64; otherwise it stands for floats, which a body sees as f32.
+    """
+
+    name: str
+    default: Any = None
+
+    def __post_init__(self) -> None:
+        if not _is_name(self.name) or not self.name[0].isupper():
+            raise ArgumentError(f'DType: expected a name that begins with an upper-case letter, got "{self.name}"')
+        if isinstance(self.default, ScalarType):
+            object.__setattr__(self, "default", self.default.name)
+        if self.default is not None and self.default not in DTYPES:
+            raise ArgumentError(f"DType {self.name}: expected a default of {', '.join(DTYPES)}, got {self.default!r}")
+
+    @property
+    def example(self) -> str:
+        """A dtype it may stand for."""
+        return self.default or "bf16"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.example in ("i32", "i64", "i8", "u8")
+
+
+@dataclasses.dataclass(frozen=True)
+class Base:
+    """The base of a log-sum-exp that is chosen when the kernel is compiled, as a dtype is.
+
+    Args:
+        name: upper case.
+        default: "e" or 2, if nobody chooses.
+    """
+
+    name: str = "B"
+    default: Any = "e"
+
+    def __post_init__(self) -> None:
+        if not _is_name(self.name) or not self.name[0].isupper():
+            raise ArgumentError(f'Base: expected a name that begins with an upper-case letter, got "{self.name}"')
+        if self.default not in ("e", 2, "2", None):
+            raise ArgumentError(f'Base {self.name}: expected a default of "e" or 2, got {self.default!r}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Dim:
+    """One dim of a tensor: its name ("" ties nothing) and, where it is fixed, its size."""
+
+    name: str
+    size: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorType:
+    """A tensor argument; made by In, Out and InOut."""
+
+    access: str
+    dtype: ScalarType | DType
+    dims: tuple[Dim, ...]
+    optional: bool = False
+
+    def __or__(self, other: None) -> TensorType:
+        """``Out[f32, "H n"] | None``: the tensor may be left out (None) at a call; loads and stores of it then do
+        nothing."""
+        if other is not None:
+            raise ArgumentError(f"expected None beside |, which makes a tensor optional, got {other!r}")
+        return dataclasses.replace(self, optional=True)
+
+
+def _is_name(text: object) -> bool:
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
+
+
+def _parse_dims(text: object) -> tuple[Dim, ...]:
+    if not isinstance(text, str):
+        raise ArgumentError(f'expected the names of the dims in one string, as "n H D", got {text!r}')
+    dims = []
+    for word in text.split():
+        name, equals, size = word.partition("=")
+        if name != "_" and not _is_name(name):
+            raise ArgumentError(f'expected dims as "n H D", with sizes where they are fixed ("two=2"), got "{word}"')
+        if equals and (not size.isdigit() or int(size) < 1):
+            raise ArgumentError(f'expected a size of at least 1 after "{name}=", got "{size}"')
+        dims.append(Dim("" if name == "_" else name, int(size) if equals else None))
+    return tuple(dims)
+
+
+class _Access:
+    """In, Out and InOut: a tensor argument by its dtype and the names of its dims.
+
+    ``In[T, "n H D"]``: T is a dtype or a DType; equal names of dims must agree at a call. A name that begins with an
+    upper-case letter is a compile-time constant, other names are dynamic; ``two=2`` fixes a size, and ``_`` ties nothing.
+    """
+
+    def __init__(self, access: str, meaning: str) -> None:
+        self.access = access
+        self.__doc__ = f"{meaning}\n\n{type(self).__doc__}"
+
+    def __getitem__(self, key: tuple[Any, Any]) -> TensorType:
+        if not isinstance(key, tuple) or len(key) != 2:
+            raise ArgumentError(f'expected a dtype and the dims, as In[f32, "n H D"], got {key!r}')
+        dtype, dims = key
+        if not isinstance(dtype, DType) and not (isinstance(dtype, ScalarType) and dtype.name in DTYPES):
+            raise ArgumentError(f"expected one of {', '.join(DTYPES)} or a DType for the dtype, got {dtype!r}")
+        return TensorType(self.access, dtype, _parse_dims(dims))
+
+
+In = _Access("read", "A tensor that a kernel reads.")
+Out = _Access("write", "A tensor of which a kernel writes every element.")
+InOut = _Access("update", "A tensor that a kernel may read, and of which it writes some elements.")
+
+
+def is_scalar_argument(annotation: object) -> bool:
+    return isinstance(annotation, ScalarType) and annotation.name in _SCALARS

@@ -1,0 +1,93 @@
+"""What names and expressions of a kernel stand for while it is read.
+
+Plain Python objects are compile-time constants; the rest is below.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from typing import Any
+
+from .types import TensorType
+
+
+@dataclasses.dataclass(frozen=True)
+class Dyn:
+    """A value that is known when the kernel runs: a scalar, a row or a state.
+
+    Args:
+        value: the builder's handle.
+        type: the builder's ValueType.
+    """
+
+    value: Any
+    type: Any
+
+    @property
+    def is_bool(self) -> bool:
+        return bool(self.type.kind == "scalar" and self.type.dtype == "bool")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensor:
+    """A tensor argument."""
+
+    name: str
+    value: Any
+    annotation: TensorType
+
+    @property
+    def rank(self) -> int:
+        return len(self.annotation.dims)
+
+    @property
+    def element(self) -> str:
+        """What an element is in a body."""
+        dtype = self.annotation.dtype
+        if hasattr(dtype, "example"):
+            return "i64" if dtype.is_integer else "f32"
+        return "f32" if dtype.name in ("bf16", "f16", "f32", "f8e4m3fn") else dtype.name
+
+    def __str__(self) -> str:
+        return f"the tensor '{self.name}'"
+
+
+@dataclasses.dataclass(frozen=True)
+class Element:
+    """A place in a tensor: a row of it, or an element."""
+
+    tensor: Tensor
+    indices: list[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Gone:
+    """A name that had a value where it no longer reaches: why."""
+
+    reason: str
+
+
+def as_number(value: object) -> bool | int | float | None:
+    """A compile-time number (numpy's too) as Python's own; None for anything else."""
+    if isinstance(value, (bool, int, float)):
+        return value if type(value) in (bool, int, float) else float(value) if isinstance(value, float) else int(value)
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real):
+            return float(value)
+    return None
+
+
+def describe(value: object) -> str:
+    """A value in a message."""
+    if isinstance(value, Dyn):
+        return str(value.type)
+    if isinstance(value, (Tensor, str, type(None))) or as_number(value) is not None:
+        return str(value) if isinstance(value, Tensor) else repr(value)
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the function '{value.__name__}'"
+    return f"{value!r} ({type(value).__name__})"
