@@ -3,6 +3,7 @@
 Everything public is re-exported here; nothing is defined here.
 """
 
+from . import ops
 from ._kernel import Kernel
 from ._runtime import Unit, __version__
 from ._warmup import warmup
@@ -25,5 +26,6 @@ __all__ = [
     "__version__",
     "inline",
     "kernel",
+    "ops",
     "warmup",
 ]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -54,6 +55,24 @@ def signature(name: str) -> str:
     return text
 
 
+_FLOATS = ("bf16", "f16", "f32")
+_INTEGERS = ("i32", "i64")
+
+
+@functools.lru_cache(maxsize=None)
+def _legal_dtypes(name: str) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """For each dtype variable of a kernel: the argument that binds it, and what it can be bound to.
+
+    A variable that stands for a float in the source takes every float that can be loaded (fp8 can only be stored).
+    """
+    legal: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for arg in json.loads(signature(name))["args"]:
+        variable = arg.get("dtype_name")
+        if variable and variable not in legal:
+            legal[variable] = arg["name"], _FLOATS if arg["dtype"] in _FLOATS else _INTEGERS
+    return legal
+
+
 @functools.lru_cache(maxsize=None)
 def variants(name: str) -> cache.Variants:
     """The compiled variants of a kernel."""
@@ -78,8 +97,14 @@ def dispatcher(
     """
     compiled = variants(name)
     fixed = dict(bindings or {})
+    legal = _legal_dtypes(name)
 
     def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
+        for variable, (argument, dtypes) in legal.items():
+            if bound[variable] not in dtypes:
+                raise ArgumentError(
+                    f'kernel "{name}": argument "{argument}": expected dtype {" or ".join(dtypes)}, got {bound[variable]}'
+                )
         return compiled({**bound, **fixed}, device_type, ordinal)
 
     return _runtime.Dispatcher(name, signature(name), resolve, views, specialize)

@@ -7,9 +7,10 @@ from typing import Any
 from .. import ops
 from ..ops import Array
 from ..ops._arrays import empty
-from ..ops._wrong import wrong
+from ..ops._wrong import renames, wrong
 
 
+@renames(partial="out_partial", partial_lse="lse_partial")
 def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None = None, out_dtype: Any = None,
                        cu_seqlens: Array | None = None, seqused: Array | None = None, varlen_batch_idx: Array | None = None,
                        return_lse: bool = True) -> tuple[Any, Any]:

@@ -6,8 +6,10 @@ from typing import Any
 
 from .. import ops
 from ..ops import Array
+from ..ops._wrong import renames
 
 
+@renames(prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
 def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array) -> tuple[Any, Any]:
     """Merges two states, base 2 (`flashinfer.merge_state`; `mlafix.ops.merge_attn_states`).
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from .. import ops
 from ..ops import Array
+from ..ops._wrong import renames
 
 
+@renames(out="v_merged", out_lse="s_merged", prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
 def merge_state_v2(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Array | None = None,
                    s_merged: Array | None = None) -> tuple[Any, Any]:
     """Merges two states (`sgl_kernel.merge_state_v2`; `mlafix.ops.merge_attn_states`).
@@ -31,6 +33,7 @@ def merge_state_v2(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Arr
     return ops.merge_attn_states(v_a, s_a, v_b, s_b, out=v_merged, out_lse=s_merged, lse_layout="nh")
 
 
+@renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output")
 def merge_state(prefix_output: Array, prefix_lse: Array, suffix_output: Array, suffix_lse: Array,
                 output: Array | None = None, output_lse: Array | None = None) -> tuple[Any, Any]:
     """Merges two states (`sglang.srt.layers.attention.merge_state`): `merge_state_v2` under its other name.
@@ -49,9 +52,10 @@ def merge_state(prefix_output: Array, prefix_lse: Array, suffix_output: Array, s
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    return merge_state_v2(prefix_output, prefix_lse, suffix_output, suffix_lse, output, output_lse)
+    return ops.merge_attn_states(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, out_lse=output_lse, lse_layout="nh")
 
 
+@renames(cu_seqlens="cum_seq_lens")
 def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Array, max_seq_len: int) -> None:
     """Blanks the rows of sequences without KV, kv_len <= 0 (`mlafix.ops.fixup_zero_kv_rows`).
 

@@ -10,9 +10,11 @@ from typing import Any
 from .. import ops
 from ..errors import ArgumentError
 from ..ops import Array
-from ..ops._wrong import wrong
+from ..ops._wrong import renames, wrong
 
 
+@renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
+         context_rows="prefill_tokens_with_context", out_scale="output_scale")
 def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, suffix_output: Array, suffix_lse: Array,
                       output_lse: Array | None = None, prefill_tokens_with_context: int | None = None,
                       output_scale: Array | None = None) -> None:
@@ -38,7 +40,7 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
     """
     try:
         ops.merge_attn_states(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, out_lse=output_lse,
-                              return_lse=False, context_rows=prefill_tokens_with_context, scale=output_scale)
+                              return_lse=False, context_rows=prefill_tokens_with_context, out_scale=output_scale)
     except ArgumentError:
         if output_scale is None and "float8" in str(output.dtype):
             raise wrong("output_scale", f"one f32 for an output of {output.dtype}", "None") from None
@@ -59,6 +61,7 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
     ops.mask_empty_context_lse(lse, query_start_loc, context_start_loc)
 
 
+@renames(out="output")
 def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, context_start_loc: Array) -> None:
     """As `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`).
 
@@ -92,6 +95,7 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
     return ops.expand_context_lens(buffer, seq_lens, num_decodes, max_decode_len)
 
 
+@renames(computed="num_computed_tokens", prompt="num_prompt_tokens", live_rows="num_reqs")
 def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs: int, num_reqs_padded: int) -> Any:
     """Which requests still prefill, False in the padding (vLLM #41873; `mlafix.ops.is_prefilling`).
 

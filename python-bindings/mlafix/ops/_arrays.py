@@ -19,8 +19,8 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
     if isinstance(like, numpy.ndarray):
         return numpy.empty(shape, like.dtype if dtype is None else numpy_dtype(dtype))
     if hasattr(type(like), "__torch_function__"):
-        torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=like.dtype if dtype is None else torch_dtype(dtype), device=like.device)
+        # A method of the tensor, so that one that stands for another makes its like.
+        return like.new_empty(shape, dtype=None if dtype is None else torch_dtype(dtype))
     if not hasattr(like, "__array_namespace__"):
         raise wrong("out", f"an array, since {type(like).__qualname__} has no way to allocate one", "None")
     namespace = like.__array_namespace__()
@@ -70,21 +70,17 @@ def _spelling(dtype: Any) -> str:
 
 
 def one_element(array: Any, like: Any) -> Any:
-    """A rank-1 array of one f32 from a float, a rank-0 or a rank-1 array; a float becomes one beside `like`."""
+    """An array of one f32 as it is, and a float as an array of one f32 beside `like`."""
     if isinstance(array, (int, float)) and not isinstance(array, bool):
         if hasattr(type(like), "__torch_function__"):
-            torch = sys.modules["torch"]
-            return torch.full((1,), float(array), dtype=torch.float32, device=like.device)
+            return like.new_full((1,), float(array), dtype=torch_dtype("f32"))
         return numpy.full(1, array, numpy.float32)
-    return array if array.ndim else array.reshape(1)
+    return array
 
 
-def as_bytes(mask: Any) -> Any:
-    """A bool mask as the u8 that it is in memory; anything else as it is."""
-    if isinstance(mask, numpy.ndarray):
-        return mask.view(numpy.uint8) if mask.dtype == numpy.bool_ else mask
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(type(mask), "__torch_function__") and mask.dtype is torch.bool:
-        return mask.view(torch.uint8)
-    return mask
-
+def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:
+    """The shape of an array that an output is made after. Raises ArgumentError unless it has as many dims."""
+    shape = array.shape
+    if len(shape) != len(dims):
+        raise wrong(name, f"{len(dims)} dims [{', '.join(dims)}]", len(shape))
+    return shape

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Tuple, cast
 import numpy
 
 from ._types import Bound, Launch, Operation, P, Q, R
-from ._wrong import wrong
+from ._wrong import renames, wrong
 
 Key = Tuple[str, ...]
 """Which variant of a kernel's call: the lse's layout and base, then the lower-case dims to compile for as well."""
@@ -101,10 +101,11 @@ def watch_torch() -> None:
 
 
 def bindable(
-    prepare: Callable[Q, tuple[Launch, tuple[Any, ...], Any]], **outputs: str
+    prepare: Callable[Q, tuple[Launch, tuple[Any, ...], Any]], names: dict[str, str] | None = None, **outputs: str
 ) -> Callable[[Callable[P, R]], Operation[P, Q, R]]:
     """Gives a public function its `bind`: `prepare` turns the same arguments into (launch, kernel arguments, result).
 
+    `names` are the kernel's arguments that the function calls otherwise, for errors to speak of its own.
     `outputs` are the arrays that a plain call would allocate. A bound call has nobody to return them to, so they must be
     given, unless the argument that the value names is False: `out_lse="return_lse"`.
     """
@@ -118,11 +119,11 @@ def bindable(
             launch, arguments, _ = prepare(*args, **kwargs)
             return launch.bind(arguments)
 
+        operation = cast("Operation[P, Q, R]", renames(**names)(function) if names else function)
+        operation.bind = renames(**names)(bind) if names else bind
         bind.__name__ = "bind"
         bind.__qualname__ = f"{function.__qualname__}.bind"
         bind.__doc__ = f"Checks and packs a call of `{function.__name__}`, every output given, to launch it many times."
-        operation = cast("Operation[P, Q, R]", function)
-        operation.bind = bind
         return operation
 
     return decorate

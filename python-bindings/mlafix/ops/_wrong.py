@@ -1,10 +1,37 @@
-"""One way to say what is wrong with an argument: the runtime's."""
+"""One way to say what is wrong with an argument: the runtime's, in the names of the function that was called."""
 
 from __future__ import annotations
 
+import functools
+import re
+from typing import Callable, TypeVar
+
 from ..errors import ArgumentError
+from ._types import P
+
+R = TypeVar("R")
+_ARGUMENT = re.compile(r'argument "(\w+)"')
 
 
 def wrong(argument: str, expected: str, got: object) -> ArgumentError:
     """The error to raise: which argument, what was expected, what it got."""
     return ArgumentError(f'argument "{argument}": expected {expected}, got {got}')
+
+
+def renames(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """For a function whose arguments have other names than the kernel's: its errors then speak of its own."""
+
+    def own(match: re.Match[str]) -> str:
+        return f'argument "{names.get(match[1], match[1])}"'
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except ArgumentError as error:
+                raise ArgumentError(_ARGUMENT.sub(own, str(error))) from None
+
+        return call
+
+    return decorate

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import as_bytes, empty, one_element
+from ._arrays import empty, one_element, rows_of
 from ._launch import Family, bindable, launcher
 from ._types import Array, Base, Launch, LseLayout, Stream
 from ._wrong import wrong
 
+_ROWS = ("n", "H", "D")
 _LSES = ("out_lse", "prefix_lse", "suffix_lse")
 _MERGE = Family("merge_attn_states", lse_args=_LSES)
 _MERGE_FP8 = Family("merge_attn_states_fp8", lse_args=_LSES)
@@ -18,25 +19,26 @@ _STATS = Family("merge_attn_stats", based=False)
 
 def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
            out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
-           scale: Array | float | None = None, lse_layout: LseLayout = "hn",
+           out_scale: Array | float | None = None, lse_layout: LseLayout = "hn",
            base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
     if context_rows is None:
         context_rows = prefix.shape[0]
     if out is None:
-        out = empty(prefix, prefix.shape, None if scale is None else "f8e4m3fn")
+        out = empty(prefix, rows_of(prefix, "prefix", _ROWS), None if out_scale is None else "f8e4m3fn")
     if out_lse is None and return_lse:
-        out_lse = empty(prefix, prefix_lse.shape, "f32")
-    if scale is None:
+        n, heads, _ = rows_of(prefix, "prefix", _ROWS)
+        out_lse = empty(prefix, (heads, n) if lse_layout == "hn" else (n, heads), "f32")
+    if out_scale is None:
         arguments: tuple[Any, ...] = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows)
         return launcher(_MERGE, (lse_layout, base), prefix), arguments, (out, out_lse)
-    arguments = (out, out_lse, one_element(scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)
+    arguments = (out, out_lse, one_element(out_scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)
     return launcher(_MERGE_FP8, (lse_layout, base), prefix), arguments, (out, out_lse)
 
 
 @bindable(_merge, out="", out_lse="return_lse")
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
-                      scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
+                      out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
                       stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
@@ -51,11 +53,11 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         prefix_lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides.
         suffix: `[n, H, D] T`.
         suffix_lse: as `prefix_lse`.
-        out: `[n, H, D]`, T or f8e4m3fn (then with `scale`); may be `prefix` or `suffix` itself (N11). Allocated if None.
+        out: `[n, H, D]`, T or f8e4m3fn (then with `out_scale`); may be `prefix` or `suffix` itself (N11). Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         context_rows: a host integer, 0 to n: tokens at or past it copy the suffix. None is n.
-        scale: makes the output fp8 e4m3fn: stored is `value * (1 / scale)`, saturating at +-448, NaN stays NaN (N7). One
+        out_scale: makes the output fp8 e4m3fn: stored is `value * (1 / out_scale)`, saturating at +-448, NaN stays NaN (N7). One
             f32 on the inputs' device, rank 0 or 1; a float is copied there first.
         lse_layout: the layout of all three lse arrays, "hn" or "nh".
         base: the base of all three lse arrays, "e" or "2" (N8).
@@ -69,15 +71,13 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     """
     launch, arguments, result = _merge(
         prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse,
-        context_rows=context_rows, scale=scale, lse_layout=lse_layout, base=base)
+        context_rows=context_rows, out_scale=out_scale, lse_layout=lse_layout, base=base)
     launch(arguments, stream)
     return result
 
 
 def _in_place(v: Array, s: Array, v_other: Array, s_other: Array, mask: Array | None = None, *,
               lse_layout: LseLayout = "nh", base: Base = "e") -> tuple[Launch, tuple[Any, ...], None]:
-    if mask is not None:
-        mask = as_bytes(mask)
     return launcher(_IN_PLACE, (lse_layout, base), v), (v, s, v_other, s_other, mask), None
 
 
@@ -113,9 +113,10 @@ def _stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_stats: Arra
     if not isinstance(softmax_scale, (int, float)):
         raise wrong("softmax_scale", "a float", type(softmax_scale).__qualname__)
     if out is None:
-        out = empty(prefix, prefix.shape)
+        out = empty(prefix, rows_of(prefix, "prefix", _ROWS))
     if out_stats is None and return_stats:
-        out_stats = empty(prefix, prefix_stats.shape, "f32")
+        n, heads, _ = rows_of(prefix, "prefix", _ROWS)
+        out_stats = empty(prefix, (n, heads, 2), "f32")
     arguments = (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale)
     return launcher(_STATS, ("hn", "e"), prefix), arguments, (out, out_stats)
 

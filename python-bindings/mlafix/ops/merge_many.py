@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from ._arrays import dtype_name, empty
+from ._arrays import dtype_name, empty, rows_of
 from ._launch import Family, bindable, launcher
 from ._types import Array, Base, Launch, LseLayout, Stream
 from ._wrong import wrong
@@ -18,15 +18,13 @@ _BOUND_COUNT = 8
 _DENSE = Family("merge_states", native="nh")
 _RAGGED = Family("merge_states_ragged", native="nh")
 _LIST = Family("merge_states_list", native="nh", lse_args=("out_lse", *(f"s{i}" for i in range(MAX_LIST))))
+_LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
 _SPLIT = Family("combine_split_kv", native="nh")
 
 
 def _dense(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
            base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    shape = v.shape
-    if len(shape) != 4:
-        raise wrong("v", "4 dims [n, K, H, D]", len(shape))
-    n, count, heads, dim = shape
+    n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     if out is None:
         out = empty(v, (n, heads, dim))
     if out_lse is None and return_lse:
@@ -71,11 +69,11 @@ def _ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_
     if n < 0:
         raise wrong("indptr", "at least 1 entry", "0")
     if out is None:
-        out = empty(v, (n, *v.shape[1:]))
+        out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]))
     elif out.shape[0] != n:
         raise wrong("indptr", f"{out.shape[0] + 1} entries for the {out.shape[0]} rows of out", n + 1)
     if out_lse is None and return_lse:
-        out_lse = empty(v, (n, v.shape[1]), "f32")
+        out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
     return launcher(_RAGGED, ("nh", base), v), (out, out_lse, v, s, indptr), (out, out_lse)
 
 
@@ -118,9 +116,10 @@ def _list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None,
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
     first = vs[0]
     if out is None:
-        out = empty(first, first.shape)
+        out = empty(first, rows_of(first, "vs[0]", ("n", "H", "D")))
     if out_lse is None and return_lse:
-        out_lse = empty(first, ss[0].shape, "f32")
+        n, heads, _ = rows_of(first, "vs[0]", ("n", "H", "D"))
+        out_lse = empty(first, (n, heads) if lse_layout == "nh" else (heads, n), "f32")
     arguments: list[Any] = [out, out_lse]
     for v, s in zip(vs, ss):
         arguments += (v, s)
@@ -128,7 +127,7 @@ def _list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None,
     return launcher(_LIST, (lse_layout, base), first), tuple(arguments), (out, out_lse)
 
 
-@bindable(_list, out="", out_lse="return_lse")
+@bindable(_list, _LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
                       return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
                       stream: Stream = None) -> tuple[Any, Any]:
@@ -160,14 +159,13 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
 def _split(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
            out_dtype: Any = None, return_lse: bool = True,
            base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    shape = partial.shape
-    if len(shape) != 5:
-        raise wrong("partial", "5 dims [S, B, L, H, D]", len(shape))
+    shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     if out is None:
         out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
     if out_lse is None and return_lse:
         out_lse = empty(partial, tuple(shape[1:4]), "f32")
-    return launcher(_SPLIT, ("nh", base), partial), (out, out_lse, partial, partial_lse), (out, out_lse)
+    key = ("nh", base, "s") if 0 < shape[0] <= _BOUND_COUNT else ("nh", base)
+    return launcher(_SPLIT, key, partial), (out, out_lse, partial, partial_lse), (out, out_lse)
 
 
 @bindable(_split, out="", out_lse="return_lse")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import empty, one_element
+from ._arrays import empty, one_element, rows_of
 from ._launch import Family, bindable, launcher
 from ._types import Array, Launch, Stream
 
@@ -16,7 +16,7 @@ _KEY = ("hn", "e")
 
 def _quantize(x: Array, scale: Array | float, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
-        out = empty(x, x.shape, "f8e4m3fn")
+        out = empty(x, rows_of(x, "x", ("n", "D")), "f8e4m3fn")
     return launcher(_QUANTIZE, _KEY, x), (out, x, one_element(scale, x)), out
 
 
@@ -46,11 +46,11 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
 def _rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *,
              out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
-        out = empty(x, x.shape)
+        out = empty(x, rows_of(x, "x", ("n", "D")))
     return launcher(_RMSNORM, _KEY, x), (out, x, weight, epsilon), out
 
 
-@bindable(_rmsnorm, out="")
+@bindable(_rmsnorm, {"y": "out"}, out="")
 def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None = None, stream: Stream = None) -> Any:
     """RMSNorm of each row: out = x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019), in f32 (N7).
 
@@ -74,11 +74,11 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
 
 def _softmax(x: Array, scale: float = 1.0, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
-        out = empty(x, x.shape)
+        out = empty(x, rows_of(x, "x", ("n", "D")))
     return launcher(_SOFTMAX, _KEY, x), (out, x, scale), out
 
 
-@bindable(_softmax, out="")
+@bindable(_softmax, {"y": "out"}, out="")
 def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: Stream = None) -> Any:
     """Softmax along each row: out = exp(scale * (x - max x)) / sum exp(scale * (x - max x)), in f32 (N7).
 

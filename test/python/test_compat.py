@@ -1,0 +1,214 @@
+"""The drop-in modules: the engines' signatures to the letter, and what the engines' callers rely on."""
+
+from __future__ import annotations
+
+import inspect
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import contract
+import mlafix
+from devices import Device
+from mlafix.compat import flash_attn, flashinfer, sglang, vllm
+from numerics import BF16, E4M3, F32, garbage, poison, same_bits
+from states import make_states
+
+SIGNATURES = [
+    (vllm, "merge_attn_states", "(output, prefix_output, prefix_lse, suffix_output, suffix_lse, output_lse=None, "
+                                "prefill_tokens_with_context=None, output_scale=None)"),
+    (vllm, "mask_empty_context_lse", "(lse, query_start_loc, context_start_loc)"),
+    (vllm, "mask_empty_context", "(lse, output, query_start_loc, context_start_loc)"),
+    (sglang, "merge_state_v2", "(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None)"),
+    (sglang, "merge_state", "(prefix_output, prefix_lse, suffix_output, suffix_lse, output=None, output_lse=None)"),
+    (sglang, "fixup_zero_kv_rows", "(out, lse, kv_lens, cum_seq_lens, max_seq_len)"),
+    (flashinfer, "merge_state", "(v_a, s_a, v_b, s_b)"),
+    (flashinfer, "merge_state_in_place", "(v, s, v_other, s_other, mask=None)"),
+    (flashinfer, "merge_states", "(v, s)"),
+    (flashinfer, "variable_length_merge_states", "(v, s, indptr)"),
+    (flash_attn, "flash_attn_combine", "(out_partial, lse_partial, out=None, out_dtype=None, cu_seqlens=None, seqused=None, "
+                                       "varlen_batch_idx=None, return_lse=True)"),
+]
+
+
+@pytest.mark.parametrize("module, name, expected", SIGNATURES, ids=[f"{m.__name__}.{n}" for m, n, _ in SIGNATURES])
+def test_signature_is_the_engines(module: ModuleType, name: str, expected: str) -> None:
+    signature = inspect.signature(getattr(module, name))
+    bare = [p.replace(annotation=inspect.Parameter.empty) for p in signature.parameters.values()]
+    assert str(signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)) == expected
+
+
+def test_vllm_merges_in_place_on_slices_of_a_larger_lse(device: Device, rng: np.random.Generator) -> None:
+    """As vLLM's MLA prefill calls it: output is prefix_output, output_lse is prefix_lse, slices of one buffer, D = 192."""
+    n, heads, dim = 9, 2, 192
+    states = make_states(rng, 2, n, heads, dim, BF16)
+    whole = device.put(garbage(rng, (heads, n + 6), F32))
+    prefix_lse = whole[:, 2 : 2 + n]
+    device.write(prefix_lse, states.s[0].T)
+    before = device.get(whole).copy()
+    prefix, suffix, suffix_lse = device.put(states.v[0].copy()), device.put(states.v[1]), device.put(states.s[1].T.copy())
+    assert vllm.merge_attn_states(prefix, prefix, prefix_lse, suffix, suffix_lse, prefix_lse, 7) is None  # type: ignore[func-returns-value]
+    want, want_lse = contract.merge_attn_states(states.v[0], states.s[0], states.v[1], states.s[1], 7, out_dtype=BF16)
+    want.check(device.get(prefix), "output")
+    after = device.get(whole)
+    want_lse.check(after[:, 2 : 2 + n].T, "output_lse")
+    assert same_bits(after[:, :2], before[:, :2]) and same_bits(after[:, 2 + n :], before[:, 2 + n :])
+
+
+def test_vllm_without_output_lse_computes_none(device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 2, 5, 2, 64, F32)
+    out = device.poisoned((5, 2, 64), F32)
+    vllm.merge_attn_states(out, *(device.put(x) for x in (states.v[0], states.s[0].T.copy(), states.v[1], states.s[1].T.copy())))
+    contract.merge(states.v, states.s)[0].check(device.get(out), "output")
+
+
+@pytest.mark.parametrize("shape", [(), (1,)], ids=str)
+def test_vllm_fp8_output_takes_a_device_scale(shape: tuple[int, ...], device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 2, 5, 2, 64, BF16)
+    arrays = [device.put(x) for x in (states.v[0], states.s[0].T.copy(), states.v[1], states.s[1].T.copy())]
+    out = device.poisoned((5, 2, 64), E4M3)
+    vllm.merge_attn_states(out, *arrays, None, None, device.put(np.full(1, 0.25, np.float32)).reshape(shape))
+    contract.merge(states.v, states.s, out_dtype=E4M3, scale=0.25)[0].check(device.get(out), "output")
+    with pytest.raises(mlafix.ArgumentError, match='argument "output_scale": expected one f32 .*, got None'):
+        vllm.merge_attn_states(out, *arrays)
+
+
+def test_vllm_threshold_past_the_end_is_an_error(device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 2, 5, 2, 64, F32)
+    arrays = [device.put(x) for x in (states.v[0], states.s[0].T.copy(), states.v[1], states.s[1].T.copy())]
+    out = device.poisoned((5, 2, 64), F32)
+    for wrong in (6, -1):
+        with pytest.raises(mlafix.ArgumentError, match=f'argument "prefill_tokens_with_context": expected a value from 0 to 5.*got {wrong}'):
+            vllm.merge_attn_states(out, *arrays, prefill_tokens_with_context=wrong)
+    assert same_bits(device.get(out), poison((5, 2, 64), F32))
+
+
+def test_vllm_masks_and_metadata(device: Device, rng: np.random.Generator) -> None:
+    lse, out = garbage(rng, (2, 6), F32), garbage(rng, (6, 2, 64), BF16)
+    query, context = np.array([0, 2, 6], np.int32), np.array([0, 0, 3], np.int32)
+    on_device = device.put(lse.copy()), device.put(out.copy())
+    vllm.mask_empty_context_lse(on_device[0], device.put(query), device.put(context))
+    got = device.get(on_device[0])
+    assert np.isneginf(got[:, :2]).all() and same_bits(got[:, 2:], lse[:, 2:])
+    vllm.mask_empty_context(*on_device, device.put(query), device.put(context))
+    got = device.get(on_device[1])
+    assert same_bits(got[:2], np.zeros_like(got[:2])) and same_bits(got[2:], out[2:])
+    lens = vllm.expand_context_lens(device.put(np.full(8, -1, np.int32)), device.put(np.array([4, 1, 9], np.int32)), 3, 2)
+    assert device.get(lens).tolist() == [[3, 4], [0, 1], [8, 9]]
+    flags = vllm.is_prefilling(device.put(np.array([1, 7, 0], np.int32)), device.put(np.array([2, 7, 9], np.int32)), 2, 4)
+    assert device.get(flags).tolist() == [True, False, False, False]
+
+
+def test_sglang_fills_and_returns_what_it_is_given(device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 2, 5, 2, 64, BF16)
+    inputs = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1])]
+    want, want_lse = contract.merge(states.v, states.s, out_dtype=BF16)
+    v, s = device.poisoned((5, 2, 64), BF16), device.poisoned((5, 2), F32)
+    for function in (sglang.merge_state_v2, sglang.merge_state):
+        given = function(*inputs, v, s)
+        assert given[0] is v and given[1] is s
+        made = function(*inputs)
+        for out, lse in (given, made):
+            want.check(device.get(out), "v")
+            want_lse.check(device.get(lse), "s")
+
+
+def test_sglang_fixup_treats_negative_lengths_as_zero(device: Device, rng: np.random.Generator) -> None:
+    out, lse = garbage(rng, (6, 2, 64), BF16), garbage(rng, (6, 2), F32)
+    on_device = device.put(out.copy()), device.put(lse.copy())
+    sglang.fixup_zero_kv_rows(*on_device, device.put(np.array([-3, 2, 0], np.int32)), device.put(np.array([0, 2, 5, 6], np.int32)), 3)
+    dead = np.array([True, True, False, False, False, True])
+    expected, expected_lse = contract.blanked(out, lse, dead)
+    expected.check(device.get(on_device[0]), "out")
+    expected_lse.check(device.get(on_device[1]), "lse")
+
+
+def test_flashinfer_is_base_2(device: Device) -> None:
+    ones = np.ones((1, 2, 64), BF16)
+    zeros = np.zeros((1, 2), np.float32)
+    v, s = flashinfer.merge_state(*(device.put(x) for x in (ones, zeros, 3 * ones, zeros)))
+    assert (device.get(v).astype(np.float32) == 2).all() and (device.get(s) == 1).all()  # log2(1 + 1)
+
+
+def test_flashinfer_merges_many_and_none(device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 3, 5, 2, 64, BF16)
+    v, s = np.ascontiguousarray(states.v.swapaxes(0, 1)), np.ascontiguousarray(states.s.swapaxes(0, 1))
+    out, lse = flashinfer.merge_states(device.put(v), device.put(s))
+    want, want_lse = contract.merge(states.v, states.s, base=2.0, out_dtype=BF16)
+    want.check(device.get(out), "V")
+    want_lse.check(device.get(lse), "S")
+    nothing, none = flashinfer.merge_states(device.put(v[:, :0].copy()), device.put(s[:, :0].copy()))
+    assert same_bits(device.get(nothing), np.zeros((5, 2, 64), BF16)) and np.isneginf(device.get(none)).all()
+
+
+def test_flashinfer_variable_lengths(device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 1, 10, 2, 64, BF16)
+    v, s = states.v[0], states.s[0]
+    for indptr in ([0, 3, 3, 7, 10], [0, 10], [4, 2, 11, 10, -1, 0], [0]):
+        segments = np.array(indptr, np.int32)
+        out, lse = flashinfer.variable_length_merge_states(device.put(v), device.put(s), device.put(segments))
+        want, want_lse = contract.merge_ragged(v, s, segments, base=2.0, out_dtype=BF16)
+        want.check(device.get(out), "V")
+        want_lse.check(device.get(lse), "S")
+
+
+def test_flashinfer_in_place_with_masks(device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 2, 6, 2, 64, BF16)
+    mask = np.array([1, 0, 1, 1, 0, 0], bool)
+    for given in (mask, mask.astype(np.uint8) * 7):
+        v, s = device.put(states.v[0].copy()), device.put(states.s[0].copy())
+        assert flashinfer.merge_state_in_place(v, s, device.put(states.v[1]), device.put(states.s[1]), device.put(given)) is None  # type: ignore[func-returns-value]
+        present = np.stack([np.ones((6, 2), bool), np.broadcast_to(mask[:, None], (6, 2))])
+        got = device.get(v)
+        assert same_bits(got[~mask], states.v[0][~mask])
+        want, _ = contract.merge(states.v[:, mask], states.s[:, mask], base=2.0, out_dtype=BF16, present=present[:, mask])
+        want.check(got[mask], "v")
+
+
+@pytest.mark.parametrize("splits", [1, 4])
+@pytest.mark.parametrize("out_dtype", [None, "bfloat16", "float16"])
+def test_flash_attn_combine(splits: int, out_dtype: str | None, device: Device, rng: np.random.Generator) -> None:
+    """f32 partials, the lse as a transposed view of [S, B, H, L], as the attention kernel leaves it."""
+    batch, length, heads, dim = 2, 3, 2, 64
+    states = make_states(rng, splits, batch * length, heads, dim, F32)
+    partial = states.v.reshape(splits, batch, length, heads, dim)
+    lse_partial = np.ascontiguousarray(states.s.reshape(splits, batch, length, heads).swapaxes(2, 3)).swapaxes(2, 3)
+    dtype: Any = None
+    if out_dtype is not None:
+        import torch
+
+        dtype = getattr(torch, out_dtype) if device.is_torch else out_dtype
+    on_device = device.put(partial), device.put(lse_partial)
+    out, lse = flash_attn.flash_attn_combine(*on_device, out_dtype=dtype)
+    kept = {None: F32, "bfloat16": BF16, "float16": np.dtype(np.float16)}[out_dtype]
+    want, want_lse = contract.merge(partial, lse_partial, out_dtype=kept)
+    assert device.get(out).dtype == kept
+    want.check(device.get(out), "out")
+    want_lse.check(device.get(lse), "lse")
+    assert device.get(lse).strides[1] == 4  # Along L, as upstream's.
+    given = device.poisoned((batch, length, heads, dim), kept)
+    again, none = flash_attn.flash_attn_combine(*on_device, given, return_lse=False)
+    assert again is given and none is None
+    want.check(device.get(given), "out")
+
+
+def test_flash_attn_combine_of_ragged_batches(device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 3, 7, 2, 64, F32)
+    cu_seqlens = device.put(np.array([0, 3, 7], np.int32))
+    given = device.poisoned((7, 2, 64), F32)
+    for out in (None, given):
+        got, lse = flash_attn.flash_attn_combine(device.put(states.v), device.put(states.s), out, cu_seqlens=cu_seqlens)
+        assert out is None or got is out
+        want, want_lse = contract.merge(states.v, states.s)
+        want.check(device.get(got), "out")
+        want_lse.check(device.get(lse), "lse")
+
+
+def test_flash_attn_combine_says_what_it_does_not_take(device: Device) -> None:
+    partial, lse = device.put(np.ones((1, 2, 2, 64), np.float32)), device.put(np.ones((1, 2, 2), np.float32))
+    with pytest.raises(mlafix.ArgumentError, match='argument "varlen_batch_idx": expected None'):
+        flash_attn.flash_attn_combine(partial, lse, varlen_batch_idx=lse)
+    with pytest.raises(mlafix.ArgumentError, match='argument "out_partial": expected 5 dims .* got 3'):
+        flash_attn.flash_attn_combine(partial[0], lse)

@@ -1,0 +1,195 @@
+"""Rows that become the identity: sequences without KV, requests without context, padding."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import contract
+import mlafix
+from devices import Device
+from mlafix import ops
+from numerics import BF16, F16, F32, garbage, same_bits
+from states import LAYOUTS, buffer_of, lay_out, untouched_outside
+
+DTYPES = [BF16, F16, F32]
+HEADS, DIM = 4, 64
+
+
+def rows(rng: np.random.Generator, n: int, dtype: np.dtype, lse_layout: str = "nh",
+         layout: str = "contiguous") -> tuple[np.ndarray, np.ndarray]:
+    """What a buffer may hold: garbage everywhere. out [n, H, D], lse in its layout."""
+    lse = garbage(rng, (n, HEADS) if lse_layout == "nh" else (HEADS, n), F32)
+    return lay_out(garbage(rng, (n, HEADS, DIM), dtype), layout), lay_out(lse, layout)
+
+
+def turned(lse: np.ndarray, lse_layout: str) -> np.ndarray:
+    """An lse as [n, H]."""
+    return lse if lse_layout == "nh" else lse.T
+
+
+def check_blanked(dead: np.ndarray, out: np.ndarray, lse: np.ndarray, before: np.ndarray, lse_before: np.ndarray) -> None:
+    """Dead rows are exactly +0.0 and -inf, all others hold the bits they held."""
+    assert same_bits(out[~dead], before[~dead]) and same_bits(lse[~dead], lse_before[~dead])
+    assert same_bits(out[dead], np.zeros_like(out[dead])), "expected +0.0 in dead rows"
+    assert np.isneginf(lse[dead]).all(), "expected -inf in the lse of dead rows"
+
+
+SEGMENTS = [
+    # kv_lens, cu_seqlens, n
+    ([3, 0, 5, -1, 0], [0, 2, 5, 5, 9, 12], 12),
+    ([0], [0, 7], 7),
+    ([4, 4], [0, 3, 6], 6),
+    ([0, 0, 0], [0, 0, 0, 0], 0),
+    ([], [0], 5),
+    ([0, 0, 0, 0], [2, 1, 100, -3, 4], 8),  # Out of order, out of bounds: no row counts.
+    ([0] * 300, list(range(301)), 300),
+    ([1] * 299 + [0], list(range(301)), 310),
+]
+
+
+@pytest.mark.parametrize("lse_layout", ["hn", "nh"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_fixup_blanks_dead_sequences_and_nothing_else(dtype: np.dtype, lse_layout: str, device: Device,
+                                                      rng: np.random.Generator) -> None:
+    for kv_lens, cu_seqlens, n in SEGMENTS:
+        out, lse = rows(rng, n, dtype, lse_layout)
+        lens, cu = np.array(kv_lens, np.int32), np.array(cu_seqlens, np.int32)
+        on_device = device.put(out.copy()), device.put(lse.copy())
+        ops.fixup_zero_kv_rows(*on_device, device.put(lens), device.put(cu), lse_layout=lse_layout)  # type: ignore[arg-type]
+        dead = contract.dead_rows(n, lens, cu)
+        check_blanked(dead, device.get(on_device[0]), turned(device.get(on_device[1]), lse_layout), out, turned(lse, lse_layout))
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32 - 1), layout=st.sampled_from(LAYOUTS), lse_layout=st.sampled_from(["hn", "nh"]))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_fixup_of_any_segments(data: st.DataObject, seed: int, layout: str, lse_layout: str) -> None:
+    """Also segments no engine should make: whatever they say, nothing out of bounds is written."""
+    n = data.draw(st.integers(0, 40))
+    lens = np.array(data.draw(st.lists(st.integers(-2, 2), max_size=12)), np.int32)
+    bound = st.integers(-3, n + 3) if data.draw(st.booleans()) else st.integers(0, n)
+    points = data.draw(st.lists(bound, min_size=len(lens) + 1, max_size=len(lens) + 1))
+    cu = np.array(points if data.draw(st.booleans()) else sorted(points), np.int32)
+    out, lse = rows(np.random.default_rng(seed), n, BF16, lse_layout, layout)
+    before, lse_before, raw = out.copy(), turned(lse, lse_layout).copy(), [buffer_of(x).copy() for x in (out, lse)]
+    ops.fixup_zero_kv_rows(out, lse, lens, cu, lse_layout=lse_layout)  # type: ignore[arg-type]
+    check_blanked(contract.dead_rows(n, lens, cu), out, turned(lse, lse_layout), before, lse_before)
+    assert untouched_outside(out, raw[0]) and untouched_outside(lse, raw[1])
+
+
+CONTEXTS = [
+    # query_start_loc, context_start_loc, n
+    ([0, 2, 5, 5, 9], [0, 4, 4, 4, 9], 9),
+    ([0, 3], [0, 0], 3),
+    ([0, 3, 6], [0, 10, 20], 6),
+    ([0], [0], 4),
+    ([0, 5, 2, 9], [3, 3, 3, 3], 7),
+]
+
+
+@pytest.mark.parametrize("lse_layout", ["hn", "nh"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_mask_empty_context_blanks_requests_without_context(dtype: np.dtype, lse_layout: str, device: Device,
+                                                            rng: np.random.Generator) -> None:
+    for query, context, n in CONTEXTS:
+        out, lse = rows(rng, n, dtype, lse_layout)
+        starts = np.array(query, np.int32), np.array(context, np.int32)
+        dead = contract.empty_context_rows(n, *starts)
+        where = [device.put(x) for x in starts]
+        on_device = device.put(out.copy()), device.put(lse.copy())
+        ops.mask_empty_context(*on_device, *where, lse_layout=lse_layout)  # type: ignore[arg-type]
+        check_blanked(dead, device.get(on_device[0]), turned(device.get(on_device[1]), lse_layout), out, turned(lse, lse_layout))
+        alone = device.put(lse.copy())
+        ops.mask_empty_context_lse(alone, *where, lse_layout=lse_layout)  # type: ignore[arg-type]
+        got, held = turned(device.get(alone), lse_layout), turned(lse, lse_layout)
+        assert np.isneginf(got[dead]).all() and same_bits(got[~dead], held[~dead])
+
+
+@pytest.mark.parametrize("where", ["host", "device"])
+@pytest.mark.parametrize("lse_layout", ["hn", "nh", None])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_fill_pad_rows_from_the_live_count_on(dtype: np.dtype, lse_layout: str | None, where: str, device: Device,
+                                              rng: np.random.Generator) -> None:
+    for n, live in [(8, 5), (8, 0), (8, 8), (1, 0), (0, 0), (130, 1)]:
+        out, lse = rows(rng, n, dtype, lse_layout or "hn")
+        count: Any = live if where == "host" else device.scalar(live)
+        on_device, lse_on = device.put(out.copy()), device.put(lse.copy())
+        ops.fill_pad_rows(on_device, count, None if lse_layout is None else lse_on, lse_layout=lse_layout or "hn")  # type: ignore[arg-type]
+        dead = np.arange(n) >= live
+        got_lse, held = turned(device.get(lse_on), lse_layout or "hn"), turned(lse, lse_layout or "hn")
+        if lse_layout is None:
+            assert same_bits(got_lse, held)
+            held = got_lse = np.where(dead[:, None], np.float32(-np.inf), held)
+        check_blanked(dead, device.get(on_device), got_lse, out, held)
+
+
+def test_a_device_count_out_of_range_stays_in_bounds(device: Device, rng: np.random.Generator) -> None:
+    for count in (-5, 9, 2**31 - 1):
+        out, lse = rows(rng, 8, BF16, "hn")
+        on_device, lse_on = device.put(out.copy()), device.put(lse.copy())
+        ops.fill_pad_rows(on_device, device.scalar(count), lse_on)
+        dead = np.full(8, count < 0)
+        check_blanked(dead, device.get(on_device), device.get(lse_on).T, out, lse.T)
+
+
+@pytest.mark.parametrize("blank", [
+    lambda out, lse, device: ops.fixup_zero_kv_rows(out, lse, device.put(np.zeros(1, np.int32)),
+                                                    device.put(np.array([2, 4], np.int32)), lse_layout="nh"),
+    lambda out, lse, device: ops.mask_empty_context(out, lse, device.put(np.array([2, 4], np.int32)),
+                                                    device.put(np.zeros(2, np.int32)), lse_layout="nh"),
+    lambda out, lse, device: ops.fill_pad_rows(out, 2, lse, lse_layout="nh"),
+], ids=["fixup", "mask", "pad"])
+@pytest.mark.parametrize("shape", [(1, 1), (3, 33), (2, 192)], ids=str)
+def test_any_heads_and_head_dims(blank: Callable[..., None], shape: tuple[int, int], device: Device,
+                                 rng: np.random.Generator) -> None:
+    out, lse = garbage(rng, (4, *shape), BF16), garbage(rng, (4, shape[0]), F32)
+    on_device, lse_on = device.put(out.copy()), device.put(lse.copy())
+    blank(on_device, lse_on, device)
+    check_blanked(np.array([False, False, True, True]), device.get(on_device), device.get(lse_on), out, lse)
+
+
+def test_chunks_with_zero_kv_per_chunk_and_from_context_lengths() -> None:
+    chunks = np.array([[4, 4, 4], [4, 0, 4], [1, 0, -1]])
+    assert ops.chunks_with_zero_kv(chunks) == [False, True, True]
+    assert ops.chunks_with_zero_kv(chunks.tolist()) == [False, True, True]
+    # Context lengths 10 and 5 in chunks of 4: the second sequence's last key is in the second chunk.
+    assert ops.chunks_with_zero_kv([10, 5], chunk_size=4) == [False, False, True]
+    assert ops.chunks_with_zero_kv([10, 5], 4, num_chunks=5) == [False, False, True, True, True]
+    assert ops.chunks_with_zero_kv([8, 4], 4) == [False, True]
+    assert ops.chunks_with_zero_kv([0], 4, 1) == [True]
+    assert ops.chunks_with_zero_kv([], 4, 2) == [False, False]
+    assert ops.chunks_with_zero_kv(np.zeros((2, 0), np.int32)) == [False, False]
+    import torch
+
+    assert ops.chunks_with_zero_kv(torch.tensor([10, 5], dtype=torch.int32), 4) == [False, False, True]
+
+
+@given(lens=st.lists(st.integers(0, 50), max_size=6), size=st.integers(1, 9), chunks=st.integers(0, 8))
+@settings(max_examples=80, deadline=None)
+def test_chunks_with_zero_kv_agrees_with_counting(lens: list[int], size: int, chunks: int) -> None:
+    counted = [[min(max(length - c * size, 0), size) for length in lens] for c in range(chunks)]
+    expected = [any(k <= 0 for k in row) for row in counted]
+    assert ops.chunks_with_zero_kv(lens, size, chunks) == expected
+    assert ops.chunks_with_zero_kv(np.array(counted, np.int64).reshape(chunks, len(lens))) == expected
+
+
+@pytest.mark.parametrize("lens, options, message", [
+    ([1.5], {"chunk_size": 2}, 'argument "kv_lens": expected integers, got float64'),
+    ([1], {}, 'argument "kv_lens": expected 2 dims .* got 1'),
+    ([[1]], {"chunk_size": 2}, 'argument "kv_lens": expected 1 dim .* got 2'),
+    ([1], {"chunk_size": 0}, 'argument "chunk_size": expected more than 0, got 0'),
+])
+def test_chunks_with_zero_kv_says_what_is_wrong(lens: list[Any], options: dict[str, int], message: str) -> None:
+    with pytest.raises(mlafix.ArgumentError, match=message):
+        ops.chunks_with_zero_kv(lens, **options)
+
+
+def test_chunks_with_zero_kv_does_not_wait_for_a_device() -> None:
+    import torch
+
+    with pytest.raises(mlafix.ArgumentError, match='argument "kv_lens": expected lengths on the host.*meta'):
+        ops.chunks_with_zero_kv(torch.zeros(3, dtype=torch.int32, device="meta"), 4)

@@ -1,0 +1,152 @@
+"""What the contract says of merging, held against every function that merges."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import contract
+from devices import Device
+from numerics import F32, garbage, same_bits, widen
+from states import EMPTY, EMPTY_FA2, LAYOUTS, NAN, ORDINARY, make_states
+from variants import BASES, VARIANTS, Variant
+
+# Heads and head dims: one lane, an odd tail, whole packs, more than a warp's worth.
+SHAPES = [(1, 1), (3, 33), (4, 64), (2, 192)]
+DTYPES = ("bfloat16", "float16", "float32")
+
+variants = pytest.mark.parametrize("variant", VARIANTS, ids=repr)
+dtypes = pytest.mark.parametrize("dtype_name", DTYPES)
+
+
+def dtype_of(name: str) -> np.dtype:
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
+
+
+def check(variant: Variant, device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str = "contiguous") -> None:
+    out, lse = variant.run(device, v.copy(), s.copy(), base, layout)
+    want, want_lse = contract.merge(v, s, base=BASES[base], out_dtype=v.dtype)
+    want.check(out, f"{variant.name} out")
+    want_lse.check(lse, f"{variant.name} lse")
+
+
+@variants
+@dtypes
+def test_every_kind_of_row_in_every_layout(variant: Variant, dtype_name: str, device: Device, rng: np.random.Generator) -> None:
+    """N1 to N7, N10, N12: each row draws its kind, dead payloads hold garbage, the last count of states varies."""
+    dtype = dtype_of(dtype_name)
+    for (heads, dim), layout in itertools.product(SHAPES, LAYOUTS):
+        count = int(rng.choice(variant.counts))
+        states = make_states(rng, count, int(rng.integers(1, 9)), heads, dim, dtype)
+        check(variant, device, states.v, states.s, variant.bases[0], layout)
+    for base in variant.bases[1:]:
+        states = make_states(rng, variant.counts[0], 7, 4, 64, dtype)
+        check(variant, device, states.v, states.s, base)
+
+
+@variants
+def test_no_rows_launch_nothing(variant: Variant, device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, variant.counts[0], 0, 4, 64, F32)
+    check(variant, device, states.v, states.s, variant.bases[0])
+
+
+@variants
+@dtypes
+def test_merge_both_sides_empty_yields_identity(variant: Variant, dtype_name: str, device: Device,
+                                                rng: np.random.Generator) -> None:
+    """N1, N2, N3: whatever the payloads hold, the row becomes +0.0 and -inf."""
+    count = variant.counts[-1]
+    kinds = rng.choice([EMPTY, EMPTY_FA2], (count, 6, 4))
+    states = make_states(rng, count, 6, 4, 64, dtype_of(dtype_name), kinds=kinds)
+    out, lse = variant.run(device, states.v, states.s, variant.bases[0], "contiguous")
+    assert same_bits(out, np.zeros_like(out)) and np.isneginf(lse).all()
+
+
+@variants
+@dtypes
+def test_merge_one_side_live_copies_it_bit_for_bit(variant: Variant, dtype_name: str, device: Device,
+                                                   rng: np.random.Generator) -> None:
+    """N4, N5: -0.0 and denormals of the live side survive; garbage of the dead side does not."""
+    count = variant.counts[-1]
+    live = rng.integers(0, count, (5, 4))
+    kinds = np.where(np.arange(count)[:, None, None] == live, ORDINARY, EMPTY)
+    states = make_states(rng, count, 5, 4, 64, dtype_of(dtype_name), kinds=kinds)
+    states.v[..., 0] = -0.0
+    states.v[..., 1] = np.array([1], np.uint32 if dtype_name == "float32" else np.uint16).view(states.v.dtype)
+    only = np.take_along_axis(states.v, live[None, ..., None], 0)[0].copy()
+    only_lse = np.take_along_axis(states.s, live[None], 0)[0].copy()
+    out, lse = variant.run(device, states.v, states.s, variant.bases[0], "contiguous")
+    assert same_bits(out, only) and same_bits(lse, only_lse)
+
+
+@variants
+@dtypes
+def test_n5_garbage_in_rows_without_weight_changes_no_bit(variant: Variant, dtype_name: str, device: Device,
+                                                          rng: np.random.Generator) -> None:
+    """N5: NaN, Inf, denormals and huge numbers behind a weight of zero, against zeros there: the same bits."""
+    dtype = dtype_of(dtype_name)
+    count = variant.counts[-1]
+    states = make_states(rng, count, 8, 4, 64, dtype, faults=False)
+    bright = np.max(np.where(np.isinf(states.s), -np.inf, states.s), axis=0)
+    silent = np.isinf(states.s) | (states.s < bright - 300)
+    assert silent.any() or count == 1
+    clean = np.where(silent[..., None], np.zeros(1, dtype), states.v)
+    dirty = np.where(silent[..., None], garbage(rng, states.v.shape, dtype), states.v)
+    results = [variant.run(device, v.copy(), states.s.copy(), variant.bases[0], "contiguous") for v in (clean, dirty)]
+    assert same_bits(results[0][0], results[1][0]) and same_bits(results[0][1], results[1][1])
+    assert not np.isnan(widen(results[1][0])).any()
+
+
+@variants
+def test_n6_nan_in_a_live_lse_shows(variant: Variant, device: Device, rng: np.random.Generator) -> None:
+    count = variant.counts[-1]
+    kinds = np.full((count, 4, 4), ORDINARY)
+    kinds[rng.integers(0, count), 2, 1] = NAN
+    kinds[rng.integers(0, count), 0, 3] = NAN
+    states = make_states(rng, count, 4, 4, 64, F32, kinds=kinds)
+    out, lse = variant.run(device, states.v, states.s, variant.bases[0], "contiguous")
+    faulty = (kinds == NAN).any(axis=0)
+    assert np.isnan(lse).tolist() == faulty.tolist() and np.isnan(out).all(axis=-1).tolist() == faulty.tolist()
+    assert not np.isnan(out[~faulty]).any()
+
+
+@variants
+@dtypes
+def test_n9_a_rows_bits_do_not_depend_on_its_batch(variant: Variant, dtype_name: str, device: Device,
+                                                   rng: np.random.Generator) -> None:
+    """N9: alone, in another order, in a larger batch, in another layout, again: the same bits."""
+    count = variant.counts[-1]
+    states = make_states(rng, count, 37, 4, 64, dtype_of(dtype_name))
+    run = lambda rows, layout: variant.run(device, states.v[:, rows].copy(), states.s[:, rows].copy(), variant.bases[0], layout)  # noqa: E731
+    everything = np.arange(37)
+    out, lse = run(everything, "contiguous")
+    out, lse = out.copy(), lse.copy()
+    order = rng.permutation(37)
+    for rows, layout in [(everything, "contiguous"), (everything, "padded"), (order, "strided"), (order[:5], "contiguous"),
+                         (order[5:6], "contiguous")]:
+        again, lse_again = run(rows, layout)
+        assert same_bits(again, out[rows]) and same_bits(lse_again, lse[rows])
+
+
+@variants
+@given(data=st.data())
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_states_in_any_shape(variant: Variant, data: st.DataObject) -> None:
+    """Hypothesis over shapes, layouts, dtypes, bases and the rows' kinds, on the CPU."""
+    heads, dim = data.draw(st.sampled_from(SHAPES))
+    dtype = dtype_of(data.draw(st.sampled_from(DTYPES)))
+    count = data.draw(st.sampled_from(variant.counts[:3]))
+    rows = data.draw(st.integers(0, 40))
+    # Every base has kernels of its own to compile: few shapes for the second.
+    base = data.draw(st.sampled_from(variant.bases if (heads, dim) == (4, 64) else variant.bases[:1]))
+    layout = data.draw(st.sampled_from(LAYOUTS))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    kinds = rng.choice(data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=6)), (count, rows, heads))
+    states = make_states(rng, count, rows, heads, dim, dtype, kinds=kinds)
+    check(variant, Device(), states.v, states.s, base, layout)

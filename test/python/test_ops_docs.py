@@ -1,0 +1,52 @@
+"""The pages on the operations: their examples run, and there is a page on every function."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+from mlafix import compat, ops
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = [*sorted((DOCS / "ops").glob("*.md")), DOCS / "Migration.md"]
+BLOCK = re.compile(r"^```pycon\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_examples_print_what_the_page_says(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    if page.stem == "Migration":
+        pytest.importorskip("torch")
+    examples = [e for block in BLOCK.findall(text) for e in doctest.DocTestParser().get_examples(block)]
+    assert examples, f"{page.name}: expected an example, found none"
+    test = doctest.DocTest(examples, {}, page.name, str(page), 0, text)
+    failed: list[str] = []
+    doctest.DocTestRunner().run(test, out=failed.append)
+    assert not failed, "".join(failed)
+
+
+def test_every_function_has_a_page_that_is_in_the_index() -> None:
+    index = (DOCS / "ops" / "README.md").read_text(encoding="utf-8")
+    pages = {page.stem for page in PAGES}
+    for name in ops.__all__:
+        if name[0].islower():
+            assert re.search(rf"\b{name}\b", index), f"{name}: expected an entry in the index, found none"
+    linked = set(re.findall(r"\]\((\w+)\.md\)", index))
+    assert linked == pages - {"README", "Migration"}
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: expected a file at {target}, found none"
+
+
+def test_migration_names_every_drop_in() -> None:
+    text = (DOCS / "Migration.md").read_text(encoding="utf-8")
+    folder = Path(compat.__path__[0])
+    for module in sorted(folder.glob("[a-z]*.py")):
+        for name in re.findall(r"^def (\w+)", module.read_text(encoding="utf-8"), re.MULTILINE):
+            assert f"`{name}`" in text, f"Migration.md: expected {module.stem}.{name}, found it nowhere"
