@@ -86,6 +86,7 @@ struct Contender {
   bool isDependent = false; ///< with programmatic dependent launch
   std::string against;      ///< rivals: the one of ours they are held against
   std::vector<Launch> launches;
+  int roundings = 0; ///< of results between the launches, to the rows' type
 };
 
 /// Bytes that any implementation must move.
@@ -100,6 +101,8 @@ public:
   virtual ~Outcome() = default;
   virtual double before(int buffer, int64_t index) const = 0;
   virtual double after(int buffer, int64_t index) const = 0;
+  /// How often what came between was rounded: see Contender.
+  int roundings = 0;
 };
 
 /// Empty if the outcome is right, else a sentence that says what is not.

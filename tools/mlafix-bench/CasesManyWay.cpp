@@ -66,9 +66,11 @@ void addContenders(Case &work, const Launch &ours,
   work.contenders = {{"mlafix", false, false, "", {ours}},
                      {"mlafix, dependent", false, true, "", {ours}}};
   if (!pairs.empty()) {
-    work.contenders.push_back({"pairs", false, false, "mlafix", pairs});
+    int between = int(pairs.size()) - 1;
     work.contenders.push_back(
-        {"pairs, dependent", false, true, "mlafix, dependent", pairs});
+        {"pairs", false, false, "mlafix", pairs, between});
+    work.contenders.push_back(
+        {"pairs, dependent", false, true, "mlafix, dependent", pairs, between});
   }
   Launch rival = {rivalFunction, "", std::move(rivalArgs), items};
   work.contenders.push_back({"cuda", true, false, "mlafix", {rival}});

@@ -172,7 +172,7 @@ void Meter::addContender(const Contender &contender, Runs &runs,
   runs.buffers.initialise(0);
   machine.synchronize();
   best->run(machine, 0);
-  entry.wrong = runs.buffers.check();
+  entry.wrong = runs.buffers.check(contender);
   runs.buffers.initialise(0);
   if (entry.wrong.empty()) {
     Runs::Run run;

@@ -268,7 +268,9 @@ private:
 
 } // namespace
 
-std::string Workload::check() const {
+std::string Workload::check(const Contender &contender) const {
   machine.synchronize();
-  return work.check(DeviceOutcome(machine, work, arena.base(), offsets));
+  DeviceOutcome outcome(machine, work, arena.base(), offsets);
+  outcome.roundings = contender.roundings;
+  return work.check(outcome);
 }

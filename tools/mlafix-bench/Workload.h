@@ -71,8 +71,8 @@ public:
   /// What one of our launches is called with.
   std::vector<Arg> arguments(const Launch &launch, int64_t set) const;
 
-  /// The case's check, on what set 0 holds now.
-  std::string check() const;
+  /// The case's check, on what the contender has left in set 0.
+  std::string check(const Contender &contender) const;
 
 private:
   char *address(const View &view, int64_t set) const;
