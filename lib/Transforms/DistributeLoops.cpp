@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/Distribute.h"
+#include "lib/Transforms/DistributeLoops.h"
 #include "lib/Transforms/RowAccess.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -19,20 +20,13 @@ using namespace mlafix;
 // thousands of instructions. The ops of a row fall into stages with a reduction
 // between two of them: the scalars of a stage come first, then one loop over
 // the packs does all that the stage does to rows. A row that a later stage
-// needs is kept in a buffer on the stack.
+// needs is kept in a buffer on the stack, and so is one that passes through
+// control flow (BufferRows.cpp), so that each block has rows of its own.
 
 namespace {
 
 /// Rows of more packs than these are walked in loops.
 constexpr int64_t kUnrolledPacks = 16;
-
-bool isTileOp(Operation *op) {
-  return llvm::any_of(op->getOperandTypes(), isRowTile) ||
-         llvm::any_of(op->getResultTypes(), isRowTile);
-}
-
-/// Ops that cost nothing to do again in every stage that needs them.
-bool isUniform(Operation *op) { return isa<SplatOp, arith::ConstantOp>(op); }
 
 class LoopDistribution {
 public:
@@ -49,7 +43,6 @@ private:
   Value getPack(OpBuilder &b, Value tile, Value start);
   Value buildOp(OpBuilder &b, Operation *op, Value start);
   Value finishReduction(OpBuilder &b, ReduceOp op);
-  Value allocBuffer(Type element, int64_t count);
 
   KernelOp kernel;
   RowLayout layout;
@@ -104,12 +97,6 @@ void LoopDistribution::assignStages() {
     }
     stages[&op] = stage;
   }
-}
-
-Value LoopDistribution::allocBuffer(Type element, int64_t count) {
-  OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  return memref::AllocaOp::create(b, kernel.getLoc(),
-                                  MemRefType::get({count}, element));
 }
 
 /// The pack of a row that begins at `start`: of this loop, or of an earlier
@@ -221,7 +208,8 @@ void LoopDistribution::buildLoop(int64_t stage, ArrayRef<Operation *> ops) {
   IndexBuilder x(b, loc);
   for (Operation *op : ops)
     if (auto reduce = dyn_cast<ReduceOp>(op))
-      partials[reduce] = allocBuffer(reduce.getType(), size / layout.pack());
+      partials[reduce] =
+          allocBuffer(kernel, reduce.getType(), size / layout.pack());
   auto loop = scf::ForOp::create(b, loc, x.constant(0), x.constant(size),
                                  x.constant(layout.pack()));
   OpBuilder body(loop.getBody()->getTerminator());
@@ -236,7 +224,8 @@ void LoopDistribution::buildLoop(int64_t stage, ArrayRef<Operation *> ops) {
       return stages.lookup(user) > stage;
     });
     if (outlives) {
-      buffers[tile] = allocBuffer(getElementTypeOrSelf(tile.getType()), size);
+      buffers[tile] =
+          allocBuffer(kernel, getElementTypeOrSelf(tile.getType()), size);
       vector::StoreOp::create(body, loc, pack, buffers[tile],
                               ValueRange{loop.getInductionVar()});
     }
@@ -272,8 +261,19 @@ void LoopDistribution::run() {
       op->erase();
 }
 
+/// The blocks that hold rows, inner ones first.
+static SmallVector<Block *> getRowBlocks(KernelOp kernel) {
+  llvm::SetVector<Block *> blocks;
+  kernel.getBody().walk<WalkOrder::PostOrder>([&](Block *block) {
+    if (llvm::any_of(*block, [](Operation &op) {
+          return isTileOp(&op) && !isa<arith::ConstantOp>(op);
+        }))
+      blocks.insert(block);
+  });
+  return blocks.takeVector();
+}
+
 void mlafix::distributeRowsInLoops(KernelOp kernel, const RowContext &context) {
-  Block *block = nullptr;
   int64_t size = 0;
   bool fits = !context.isGPU;
   kernel.walk([&](Operation *op) {
@@ -286,15 +286,12 @@ void mlafix::distributeRowsInLoops(KernelOp kernel, const RowContext &context) {
         fits &= !size || size == mine;
         size = mine;
       }
-    // Rows that pass through control flow, and constants outside of the row,
-    // keep to the unrolled form.
-    fits &= op->getNumRegions() == 0 && !op->hasTrait<OpTrait::IsTerminator>();
-    if (!isa<arith::ConstantOp>(op)) {
-      fits &= !block || block == op->getBlock();
-      block = op->getBlock();
-    }
+    // Rows that scf.while carries keep to the unrolled form.
+    fits &= !isa<scf::WhileOp, scf::ConditionOp>(op);
   });
-  if (!fits || !block || size / context.layout.getPack() <= kUnrolledPacks)
+  if (!fits || size / context.layout.getPack() <= kUnrolledPacks)
     return;
-  LoopDistribution(kernel, context, *block, size).run();
+  bufferRows(kernel);
+  for (Block *block : getRowBlocks(kernel))
+    LoopDistribution(kernel, context, *block, size).run();
 }

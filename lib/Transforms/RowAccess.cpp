@@ -23,8 +23,8 @@ Value mlafix::both(OpBuilder &b, Location loc, Value p, Value q) {
 Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
                               Value memref) {
   BlockArgument argument = getKernelArgument(memref);
-  if (!cast<KernelOp>(argument.getOwner()->getParentOp())
-           .isArgOptional(argument.getArgNumber()))
+  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
+                        .isArgOptional(argument.getArgNumber()))
     return predicate;
   return both(b, loc, PresentOp::create(b, loc, memref), predicate);
 }

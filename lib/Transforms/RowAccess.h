@@ -50,9 +50,11 @@ struct RowLayout {
   int64_t alignmentOf(mlir::Value memref) const {
     int64_t bytes = getDTypeBytes(
         mlir::cast<mlir::MemRefType>(memref.getType()).getElementType());
-    return std::max(
-        bytes,
-        getGuardedAlignment(guards, getKernelArgument(memref).getArgNumber()));
+    mlir::BlockArgument argument = getKernelArgument(memref);
+    return argument
+               ? std::max(bytes,
+                          getGuardedAlignment(guards, argument.getArgNumber()))
+               : bytes;
   }
 };
 

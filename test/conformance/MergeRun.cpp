@@ -65,6 +65,8 @@ uint32_t nanBits(Float Type) {
     return 0x7e01;
   case Float::F32:
     return 0x7fc00001;
+  case Float::F8E4M3FN:
+    break;
   }
   return 0;
 }

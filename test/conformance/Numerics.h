@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// bf16, f16 and f32 as the tests see them: raw bits, exact widening to double,
+// bf16, f16, f32 and fp8 e4m3fn as the tests see them: raw bits, exact widening to double,
 // correctly rounded narrowing from double, distance in units in the last place.
 // Independent of the code under test on purpose.
 //
@@ -20,18 +20,19 @@
 namespace conformance {
 
 /// The element types a state is stored in.
-enum class Float { BF16, F16, F32 };
+enum class Float { BF16, F16, F32, F8E4M3FN };
 
 /// Bytes of one element.
 size_t byteWidth(Float Type);
 
-/// The spelling in units: "bf16", "f16", "f32".
+/// The spelling in units: "bf16", "f16", "f32", "f8e4m3fn".
 const char *spelling(Float Type);
 
 /// The exact value of an element's bits.
 double toDouble(Float Type, uint32_t Bits);
 
-/// Nearest element to \p Value, ties to even; overflow gives an infinity.
+/// Nearest element to \p Value, ties to even; overflow gives an infinity, or
+/// where there is none (fp8) the largest number.
 uint32_t fromDouble(Float Type, double Value);
 
 /// Whether the bits are a NaN.

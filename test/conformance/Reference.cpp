@@ -1,4 +1,4 @@
-//===- Reference.cpp - the two kernels in f64 -----------------------------===//
+//===- Reference.cpp - merges in f64 ---------------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -37,62 +37,81 @@ Expected near(double Value, double Magnitude) {
   return E;
 }
 
-ExpectedRow copyOf(int64_t D, Side From) {
-  ExpectedRow Row;
-  for (int64_t I = 0; I < D; ++I)
-    Row.Payload.push_back(exactly(From.Payload[I]));
-  Row.Lse = exactly(bitsOf(From.Lse));
-  return Row;
-}
-
 } // namespace
 
 bool conformance::isEmpty(float Lse) { return std::isinf(Lse); }
 
-ExpectedRow conformance::mergeReference(Float Type, int64_t D, Side Prefix,
-                                        Side Suffix) {
-  bool NoPrefix = !Prefix.Payload || isEmpty(Prefix.Lse);
-  bool NoSuffix = !Suffix.Payload || isEmpty(Suffix.Lse);
-  if (NoPrefix && NoSuffix) { // N3
-    ExpectedRow Row;
+ExpectedRow conformance::mergeReference(Float Type, int64_t D,
+                                        const std::vector<Side> &All,
+                                        Storage As) {
+  std::vector<Side> Live;
+  bool Faulty = false;
+  for (const Side &S : All) {
+    if (!S.Payload || isEmpty(S.Lse)) // N2, N5
+      continue;
+    Live.push_back(S);
+    Faulty |= std::isnan(S.Lse);
+  }
+  ExpectedRow Row;
+  if (Live.empty()) { // N1, N3
     Row.Payload.assign(D, exactly(0));
     Row.Lse = exactly(bitsOf(-INFINITY));
     return Row;
   }
-  if (!NoPrefix && std::isnan(Prefix.Lse)) // N6
-    NoSuffix = false;
-  if (!NoSuffix && std::isnan(Suffix.Lse))
-    NoPrefix = false;
-  bool Faulty = (Prefix.Payload && std::isnan(Prefix.Lse)) ||
-                (Suffix.Payload && std::isnan(Suffix.Lse));
-  ExpectedRow Row;
-  if (Faulty) {
+  if (Faulty) { // N6
     Expected E;
     E.How = Expected::NaN;
     Row.Payload.assign(D, E);
     Row.Lse = E;
     return Row;
   }
-  if (NoPrefix) // N4
-    return copyOf(D, Suffix);
-  if (NoSuffix)
-    return copyOf(D, Prefix);
-
-  double Max = std::max(double(Prefix.Lse), double(Suffix.Lse));
-  double P = std::exp(Prefix.Lse - Max), S = std::exp(Suffix.Lse - Max);
-  // Weights are f32 (N7): one below half its smallest denormal is zero, and
-  // contributes nothing whatever its payload holds (N5).
-  P = P < 0x1p-150 ? 0 : P;
-  S = S < 0x1p-150 ? 0 : S;
-  for (int64_t I = 0; I < D; ++I) {
-    double Term1 = P ? P * toDouble(Type, Prefix.Payload[I]) : 0;
-    double Term2 = S ? S * toDouble(Type, Suffix.Payload[I]) : 0;
-    Row.Payload.push_back(near((Term1 + Term2) / (P + S),
-                               (std::fabs(Term1) + std::fabs(Term2)) / (P + S)));
+  bool Converts = As.Type != Type || As.Factor != 1;
+  if (Live.size() == 1) { // N4
+    for (int64_t I = 0; I < D; ++I) {
+      uint32_t Bits = Live[0].Payload[I];
+      // A product with the factor rounds to f32 first (N7).
+      if (Converts)
+        Bits = fromDouble(As.Type,
+                          float(float(toDouble(Type, Bits)) * As.Factor));
+      Row.Payload.push_back(exactly(Bits));
+    }
+    Row.Lse = exactly(bitsOf(Live[0].Lse));
+    return Row;
   }
-  double Lse = Max + std::log(P + S);
+
+  double Max = -INFINITY, Sum = 0;
+  for (const Side &S : Live)
+    Max = std::max(Max, double(S.Lse));
+  double LogBase = As.BaseTwo ? std::log(2.0) : 1;
+  std::vector<double> Weights;
+  for (const Side &S : Live) {
+    // Weights are f32 (N7): one below half its smallest denormal is zero, and
+    // contributes nothing whatever its payload holds (N5).
+    double Weight = std::exp((S.Lse - Max) * LogBase);
+    Weights.push_back(Weight < 0x1p-150 ? 0 : Weight);
+    Sum += Weights.back();
+  }
+  for (int64_t I = 0; I < D; ++I) {
+    double Value = 0, Magnitude = 0;
+    for (size_t J = 0; J < Live.size(); ++J) {
+      double Term =
+          Weights[J] ? Weights[J] * toDouble(Type, Live[J].Payload[I]) : 0;
+      Value += Term;
+      Magnitude += std::fabs(Term);
+    }
+    Row.Payload.push_back(near(Value / Sum * As.Factor,
+                               Magnitude / Sum * std::fabs(As.Factor)));
+  }
+  double Lse = Max + std::log(Sum) / LogBase;
   Row.Lse = near(Lse, std::max(1.0, std::fabs(Lse)));
   return Row;
+}
+
+ExpectedRow conformance::mergeReference(Float Type, int64_t D, Side Prefix,
+                                        Side Suffix) {
+  Storage As;
+  As.Type = Type;
+  return mergeReference(Type, D, {Prefix, Suffix}, As);
 }
 
 namespace {
@@ -111,6 +130,13 @@ bool fits(Float Type, const Expected &E, uint32_t Bits) {
     double Slack = std::max(4e-6 * E.Magnitude, 0x1p-126);
     if (std::fabs(toDouble(Type, Bits) - E.Value) <= Slack)
       return true;
+    // One unit of fp8 is 6%: what f32 leads to is one of the numbers that the
+    // values within its error round to.
+    if (Type == Float::F8E4M3FN) {
+      double Got = toDouble(Type, Bits);
+      return toDouble(Type, fromDouble(Type, E.Value - Slack)) <= Got &&
+             Got <= toDouble(Type, fromDouble(Type, E.Value + Slack));
+    }
     uint32_t Rounded = fromDouble(Type, E.Value);
     return Bits == Rounded ||
            (Type != Float::F32 && ulpDistance(Type, Bits, Rounded) <= 1);

@@ -1,4 +1,4 @@
-//===- Reference.h - the two kernels in f64 ---------------------*- C++ -*-===//
+//===- Reference.h - merges in f64 ------------------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -39,7 +39,7 @@ struct ExpectedRow {
   Expected Lse;
 };
 
-/// One side of a merge: D elements of raw bits and a base-e log-sum-exp. A
+/// One side of a merge: D elements of raw bits and a log-sum-exp. A
 /// null payload is a side that must not be read at all.
 struct Side {
   const uint32_t *Payload = nullptr;
@@ -49,7 +49,18 @@ struct Side {
 /// Both infinities mean that the side holds nothing (N1, N2).
 bool isEmpty(float Lse);
 
-/// Merges two sides of D elements: N1-N6.
+/// How the result of a merge is stored: its type, what the payload is
+/// multiplied by (1 / scale, in f32), the base of its lse.
+struct Storage {
+  Float Type = Float::F32;
+  float Factor = 1;
+  bool BaseTwo = false;
+};
+
+/// Merges any number of sides of D elements of \p Type: N1-N8.
+ExpectedRow mergeReference(Float Type, int64_t D, const std::vector<Side> &All,
+                           Storage As);
+/// Two of them, stored in their own type.
 ExpectedRow mergeReference(Float Type, int64_t D, Side Prefix, Side Suffix);
 
 /// Whether \p Bits is what was expected; on failure says why in \p Why.

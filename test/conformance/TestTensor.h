@@ -61,6 +61,8 @@ public:
   void setInt(std::initializer_list<int64_t> At, int32_t Value) {
     set(At, uint32_t(Value));
   }
+  /// An integer of the tensor's width, up to 64 bits.
+  void setWide(std::initializer_list<int64_t> At, int64_t Value);
 
   /// Host image to device. Every later comparison of guards is against this.
   void upload();

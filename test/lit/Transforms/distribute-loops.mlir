@@ -39,3 +39,70 @@ mlafix.kernel @center(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
     mlafix.store %y, %x[%t] : !tile, !rows
   }
 }
+
+// A row that a loop carries is kept in a buffer: one loop over packs an iteration, in which each pack is read, changed and written
+// back. The scalars stay in registers.
+// CHECK-LABEL: mlafix.kernel @running_any
+!parts = memref<?x?x4112xf32, strided<[?, ?, 1], offset: ?>>
+mlafix.kernel @running(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                       %x: !parts {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : !parts
+  %k = memref.dim %x, %c1 : !parts
+  // CHECK: %[[ACC:.*]] = memref.alloca() : memref<4112xf32>
+  // CHECK: scf.for %[[T:.*]] = %begin to %end
+  mlafix.forall (%t) in (%n) {
+    %one = arith.constant 1.0 : f32
+    %zeros = arith.constant dense<0.0> : tensor<4112xf32, #mlafix.dim<4112>>
+    // CHECK: scf.for %[[I:.*]] = %c0 to %c4112 step %c16
+    // CHECK: vector.store %{{.*}}, %[[ACC]][%[[I]]]
+    // CHECK: %[[COUNT:.*]] = scf.for %[[K:.*]] = %c0 to %{{.*}} step %c1 iter_args(%[[C:.*]] = %{{.*}}) -> (f32)
+    %sum, %count = scf.for %j = %c0 to %k step %c1 iter_args(%acc = %zeros, %c = %one) -> (!tile, f32) {
+      // CHECK: scf.for %[[J:.*]] = %c0 to %c4112 step %c16
+      // CHECK-DAG: %[[OLD:.*]] = vector.load %[[ACC]][%[[J]]]
+      // CHECK-DAG: %[[PART:.*]] = vector.load %x[%[[T]], %[[K]], %[[J]]]
+      // CHECK: %[[NEW:.*]] = arith.addf %[[OLD]], %[[PART]]
+      // CHECK: vector.store %[[NEW]], %[[ACC]][%[[J]]]
+      // CHECK: scf.yield %{{.*}} : f32
+      %part = mlafix.load %x[%t, %j] : !parts -> !tile
+      %next = arith.addf %acc, %part : !tile
+      %more = arith.addf %c, %one : f32
+      scf.yield %next, %more : !tile, f32
+    }
+    // CHECK: scf.for %[[L:.*]] = %c0 to %c4112 step %c16
+    // CHECK-DAG: vector.load %[[ACC]][%[[L]]]
+    // CHECK-DAG: vector.broadcast %[[COUNT]]
+    // CHECK: vector.store %{{.*}}, %out[%[[T]], %[[L]]]
+    %counts = mlafix.splat %count : f32 -> !tile
+    %mean = arith.divf %sum, %counts : !tile
+    mlafix.store %mean, %out[%t] : !tile, !rows
+  }
+}
+
+// A branch's row, one that a nested block uses, and a swap of two carried rows.
+// CHECK-LABEL: mlafix.kernel @branches_any
+// CHECK-NOT: vector<4112xf32>
+// CHECK-NOT: tensor<
+mlafix.kernel @branches(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %p: i1, %k: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %a = mlafix.load %x[%t] : !rows -> !tile
+    %b = mlafix.load %y[%t] : !rows -> !tile
+    %c, %d = scf.for %j = %c0 to %k step %c1 iter_args(%u = %a, %v = %b) -> (!tile, !tile) {
+      scf.yield %v, %u : !tile, !tile
+    }
+    %e = scf.if %p -> (!tile) {
+      %s = mlafix.reduce add %c : !tile
+      %ss = mlafix.splat %s : f32 -> !tile
+      %r = arith.mulf %a, %ss : !tile
+      scf.yield %r : !tile
+    } else {
+      scf.yield %d : !tile
+    }
+    mlafix.store %e, %x[%t] : !tile, !rows
+    mlafix.store %d, %y[%t] : !tile, !rows
+  }
+}

@@ -1,0 +1,270 @@
+//===- MergeManyTest.cpp - merges of any number of states -----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// merge_states, merge_states_ragged, merge_states_list and combine_split_kv
+// against f64, in every layout and mix of live and dead sides (N1-N10, N12).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sides.h"
+
+#include <climits>
+
+using namespace conformance;
+
+namespace {
+
+/// The bits of every row, in order.
+using RowBits = std::vector<std::vector<uint32_t>>;
+
+struct Outcome {
+  testing::AssertionResult Good = testing::AssertionSuccess();
+  RowBits Rows;
+
+  /// Holds row \p Row of \p S, stored at (t, h), against its sides.
+  void check(const Sides &S, int64_t Row, int64_t Last, Storage As,
+             const TestTensor &Out, const TestTensor *Lse, int64_t T,
+             int64_t H) {
+    std::vector<uint32_t> Bits;
+    for (int64_t I = 0; I < S.D; ++I)
+      Bits.push_back(Out.get({T, H, I}));
+    if (Lse)
+      Bits.push_back(Lse->get({T, H}));
+    Rows.push_back(std::move(Bits));
+    if (!Good)
+      return;
+    testing::AssertionResult Matches =
+        rowMatches(S.expected(Row, 0, Last, As), As.Type, Out, Lse, T, H);
+    if (!Matches)
+      Good = Matches << " (token " << T << ", head " << H << ", " << Last
+                     << " sides)";
+  }
+  void finish(const std::vector<const TestTensor *> &Inputs,
+              const std::vector<const TestTensor *> &Outputs) {
+    if (Good)
+      Good = nothingElseWritten(Inputs, Outputs);
+  }
+};
+
+Storage storageOf(const StateCase &Case) {
+  return {Case.Type, 1, Case.BaseTwo};
+}
+
+Outcome mergeStates(const StateCase &Case, int64_t N, int64_t K, Spread How,
+                    bool WantLse = true, int64_t FirstToken = 0) {
+  auto [H, D] = Case.Shape;
+  Sides S(Case.Type, N * H, K, D, 7, FirstToken * H);
+  TestTensor V = payloadTensor(Case.Type, {N, K, H, D}, How, 0);
+  TestTensor L = lseTensor({N, K, H}, How, 0);
+  TestTensor Out = payloadTensor(Case.Type, {N, H, D}, How, 1);
+  TestTensor OutLse = lseTensor({N, H}, How, 1);
+  for (int64_t T = 0; T < N; ++T)
+    for (int64_t J = 0; J < K; ++J)
+      for (int64_t I = 0; I < H; ++I) {
+        setRow(V, S.payload(T * H + I, J), D, T, J, I);
+        L.setFloat({T, J, I}, S.lse(T * H + I, J));
+      }
+  launchOn(kernel("merge_states", Case.bindings()),
+           {Out.view(), WantLse ? OutLse.view() : mlafix::Tensor::none(),
+            V.view(), L.view()},
+           {&Out, &OutLse, &V, &L});
+  Outcome Result;
+  for (int64_t T = 0; T < N; ++T)
+    for (int64_t I = 0; I < H; ++I)
+      Result.check(S, T * H + I, K, storageOf(Case), Out,
+                   WantLse ? &OutLse : nullptr, T, I);
+  Result.finish({&V, &L}, {&Out, &OutLse});
+  return Result;
+}
+
+/// Token t has Lengths[t] states; \p Indptr says where, and may be wrong on
+/// purpose, in which case \p Lengths says what counts.
+Outcome mergeRagged(const StateCase &Case, const std::vector<int64_t> &Lengths,
+                    const std::vector<int32_t> &Indptr, int64_t Nnz, Spread How,
+                    int64_t FirstToken = 0) {
+  auto [H, D] = Case.Shape;
+  int64_t N = int64_t(Lengths.size()), Most = 0;
+  for (int64_t Length : Lengths)
+    Most = std::max(Most, Length);
+  Sides S(Case.Type, N * H, Most, D, 9, FirstToken * H);
+  TestTensor V = payloadTensor(Case.Type, {Nnz, H, D}, How, 0);
+  TestTensor L = lseTensor({Nnz, H}, How, 0);
+  TestTensor Out = payloadTensor(Case.Type, {N, H, D}, How, 1);
+  TestTensor OutLse = lseTensor({N, H}, How, 1);
+  // What lies past the end would be a sound bound: nobody may read it.
+  int64_t Bounds = int64_t(Indptr.size());
+  TestTensor Starts(device(), MLAFIX_I32, Layout::contiguous({Bounds + 2}));
+  for (int64_t I = 0; I < Bounds + 2; ++I)
+    Starts.setInt({I}, I < Bounds ? Indptr[size_t(I)] : int32_t(Nnz));
+  for (int64_t T = 0; T < N; ++T)
+    for (int64_t J = 0; J < Lengths[T]; ++J)
+      for (int64_t I = 0; I < H; ++I) {
+        setRow(V, S.payload(T * H + I, J), D, Indptr[T] + J, I);
+        L.setFloat({Indptr[T] + J, I}, S.lse(T * H + I, J));
+      }
+  launchOn(kernel("merge_states_ragged", Case.bindings()),
+           {Out.view(), OutLse.view(), V.view(), L.view(),
+            mlafix::Tensor::contiguous(Starts.data(), MLAFIX_I32, {Bounds},
+                                       device().handle())},
+           {&Out, &OutLse, &V, &L, &Starts});
+  Outcome Result;
+  for (int64_t T = 0; T < N; ++T)
+    for (int64_t I = 0; I < H; ++I)
+      Result.check(S, T * H + I, Lengths[T], storageOf(Case), Out, &OutLse, T,
+                   I);
+  Result.finish({&V, &L, &Starts}, {&Out, &OutLse});
+  return Result;
+}
+
+/// Where the result goes: a buffer of its own, or over the given state.
+Outcome mergeList(const StateCase &Case, int64_t N, int64_t Count, Spread How,
+                  int64_t Over = -1) {
+  auto [H, D] = Case.Shape;
+  Sides S(Case.Type, N * H, Count, D, 11);
+  std::vector<std::unique_ptr<TestTensor>> V, L;
+  TestTensor Out = payloadTensor(Case.Type, {N, H, D}, How, 8);
+  TestTensor OutLse = lseTensor({N, H}, How, 8);
+  std::vector<TestTensor *> All = {&Out, &OutLse};
+  std::vector<const TestTensor *> Inputs;
+  for (int64_t J = 0; J < Count; ++J) {
+    V.push_back(std::make_unique<TestTensor>(
+        payloadTensor(Case.Type, {N, H, D}, How, int(J))));
+    L.push_back(std::make_unique<TestTensor>(lseTensor({N, H}, How, int(J))));
+    for (int64_t T = 0; T < N; ++T)
+      for (int64_t I = 0; I < H; ++I) {
+        setRow(*V[J], S.payload(T * H + I, J), D, T, I);
+        L[J]->setFloat({T, I}, S.lse(T * H + I, J));
+      }
+    All.insert(All.end(), {V[J].get(), L[J].get()});
+    if (J != Over)
+      Inputs.insert(Inputs.end(), {V[J].get(), L[J].get()});
+  }
+  TestTensor &To = Over < 0 ? Out : *V[Over];
+  TestTensor &ToLse = Over < 0 ? OutLse : *L[Over];
+  std::vector<mlafix::Arg> Arguments = {To.view(), ToLse.view()};
+  for (int64_t J = 0; J < 8; ++J) {
+    Arguments.push_back(J < Count ? V[J]->view() : mlafix::Tensor::none());
+    Arguments.push_back(J < Count ? L[J]->view() : mlafix::Tensor::none());
+  }
+  launchOn(kernel("merge_states_list", Case.bindings()), Arguments, All);
+  Outcome Result;
+  for (int64_t T = 0; T < N; ++T)
+    for (int64_t I = 0; I < H; ++I)
+      Result.check(S, T * H + I, Count, storageOf(Case), To, &ToLse, T, I);
+  Result.finish(Inputs, {&To, &ToLse});
+  return Result;
+}
+
+class MergeMany : public testing::TestWithParam<StateCase> {};
+
+} // namespace
+
+TEST_P(MergeMany, dense_states_of_every_count_and_layout) {
+  for (Spread How : AllSpreads)
+    for (int64_t K : {0, 1, 2, 5, 9})
+      ASSERT_TRUE(mergeStates(GetParam(), 7, K, How).Good)
+          << "spread " << int(How) << ", k = " << K;
+  ASSERT_TRUE(mergeStates(GetParam(), 0, 3, Spread::Dense).Good); // N12
+  ASSERT_TRUE(mergeStates(GetParam(), 19, 3, Spread::Gaps, false).Good);
+}
+
+TEST_P(MergeMany, a_rows_bits_depend_on_that_row_alone) { // N9
+  auto [H, D] = GetParam().Shape;
+  Outcome Whole = mergeStates(GetParam(), 9, 4, Spread::Dense);
+  for (int64_t T : {0, 4, 8}) {
+    Outcome Alone = mergeStates(GetParam(), 1, 4, Spread::OddGaps, true, T);
+    for (int64_t I = 0; I < H; ++I)
+      ASSERT_EQ(Whole.Rows[T * H + I], Alone.Rows[I]) << "token " << T;
+  }
+}
+
+TEST_P(MergeMany, ragged_runs_of_every_length_and_layout) {
+  std::vector<int64_t> Lengths = {2, 0, 1, 6, 0, 3, 1};
+  std::vector<int32_t> Indptr = {0};
+  for (int64_t Length : Lengths)
+    Indptr.push_back(Indptr.back() + int32_t(Length));
+  for (Spread How : AllSpreads)
+    ASSERT_TRUE(
+        mergeRagged(GetParam(), Lengths, Indptr, Indptr.back(), How).Good)
+        << "spread " << int(How);
+  ASSERT_TRUE(mergeRagged(GetParam(), {}, {0}, 0, Spread::Dense).Good);
+  ASSERT_TRUE(
+      mergeRagged(GetParam(), {0, 0}, {0, 0, 0}, 0, Spread::Dense).Good);
+}
+
+TEST_P(MergeMany, a_list_of_one_to_eight_states) {
+  for (Spread How : AllSpreads)
+    for (int64_t Count : {1, 2, 3, 8})
+      ASSERT_TRUE(mergeList(GetParam(), 5, Count, How).Good)
+          << "spread " << int(How) << ", " << Count << " states";
+}
+
+TEST_P(MergeMany, a_list_in_place) { // N11
+  for (Spread How : AllSpreads)
+    for (int64_t Over : {0, 2})
+      ASSERT_TRUE(mergeList(GetParam(), 5, 3, How, Over).Good)
+          << "spread " << int(How) << ", over state " << Over;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MergeMany, testing::ValuesIn(stateCases()),
+                         caseName);
+
+// design section 6, trust: a run that is no part of [0, nnz] counts for
+// nothing, and nobody reads past the end of indptr.
+TEST(MergeRagged, malformed_runs_stay_in_bounds) {
+  StateCase Case{{6, 3}, Float::BF16, false};
+  struct {
+    std::vector<int64_t> Lengths;
+    std::vector<int32_t> Indptr;
+  } Broken[] = {
+      {{0, 2}, {5, 2, 4}},             // decreasing
+      {{0, 0}, {-3, 2, -1}},           // negative
+      {{2, 0}, {0, 2, 9}},             // past the end
+      {{0, 0}, {INT_MIN, INT_MAX, 0}}, // huge
+      {{2, 0, 0}, {0, 2}},             // too few bounds
+      {{0, 0}, {}},                    // none at all
+  };
+  for (auto &B : Broken)
+    EXPECT_TRUE(mergeRagged(Case, B.Lengths, B.Indptr, 4, Spread::Dense).Good);
+}
+
+TEST(MergeMany, left_out_states_may_be_any_but_the_first) {
+  // Present are 0, 3 and 7.
+  const int64_t N = 4, H = 6, D = 3;
+  Sides S(Float::F16, N * H, 3, D, 13);
+  std::vector<std::unique_ptr<TestTensor>> Tensors;
+  TestTensor Out = payloadTensor(Float::F16, {N, H, D}, Spread::Dense, 0);
+  std::vector<mlafix::Arg> Arguments = {Out.view(), mlafix::Tensor::none()};
+  std::vector<TestTensor *> All = {&Out};
+  int64_t Next = 0;
+  for (int64_t J = 0; J < 8; ++J) {
+    if (J != 0 && J != 3 && J != 7) {
+      Arguments.push_back(mlafix::Tensor::none());
+      Arguments.push_back(mlafix::Tensor::none());
+      continue;
+    }
+    for (bool IsLse : {false, true}) {
+      Tensors.push_back(std::make_unique<TestTensor>(
+          IsLse ? lseTensor({N, H}, Spread::Dense, 0)
+                : payloadTensor(Float::F16, {N, H, D}, Spread::Dense, 0)));
+      for (int64_t T = 0; T < N; ++T)
+        for (int64_t I = 0; I < H; ++I)
+          if (IsLse)
+            Tensors.back()->setFloat({T, I}, S.lse(T * H + I, Next));
+          else
+            setRow(*Tensors.back(), S.payload(T * H + I, Next), D, T, I);
+      All.push_back(Tensors.back().get());
+      Arguments.push_back(Tensors.back()->view());
+    }
+    ++Next;
+  }
+  launchOn(kernel("merge_states_list", H, D, Float::F16), Arguments, All);
+  for (int64_t T = 0; T < N; ++T)
+    for (int64_t I = 0; I < H; ++I)
+      ASSERT_TRUE(rowMatches(S.expected(T * H + I, 0, 3, {Float::F16}),
+                             Float::F16, Out, nullptr, T, I));
+}
