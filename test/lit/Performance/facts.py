@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""What makes kernels fast, as far as no clock is needed to see it, held against facts.txt.
+
+    facts.py --tool mlafix-opt --kernels DIR [--table FILE] [--registers] [--update] [KERNEL...]
+    facts.py --ptx FILE        the facts of some PTX
+
+The table has a paragraph for every kernel: its name and bindings, then a line of facts for every target and variant.
+Of each variant at most so many parameters, barriers, registers (in eights) and bytes of local memory are allowed; the accesses to
+global memory have to be exactly those listed (count x bytes), in blocks of exactly so many threads, with at least
+so many of the loads ahead of the first exponential. Whatever the table says, no variant may use non-coherent loads
+(in place is legal), call functions, or, where a target has dependent launch, access memory before it waits.
+
+--registers also assembles, which takes an assembler. --update writes what is into the table; look at the difference.
+Exit code: 0 all as in the table, 1 not, 2 a wrong command line or a compiler that failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ACCESS = re.compile(r"^\s*(?:@!?%\w+\s+)?(ld|st)\.(?:\w+\.)*?global((?:\.[\w:]+)*)\s")
+ENTRY = re.compile(r"^\.visible \.entry (\w+)\(")
+USAGE = re.compile(r"^(\w+) (\w+): (\d+) registers, (\d+) bytes local")
+TARGETS = ("sm_80", "sm_90", "sm_100")
+
+
+@dataclass
+class Facts:
+    """Of one variant on one target. Numbers as in the table."""
+
+    params: int = 0
+    threads: int = 0
+    loads: str = "none"
+    ahead: int = 0
+    stores: str = "none"
+    barriers: int = 0
+    registers: int = 0
+    local: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def line(self) -> str:
+        """The facts as the table has them."""
+        words = [f"params {self.params}", f"threads {self.threads}", f"loads {self.loads}", f"ahead {self.ahead}",
+                 f"stores {self.stores}"]
+        words += [f"{name} {value}" for name in ("barriers", "registers", "local") if (value := getattr(self, name))]
+        return "  ".join(words)
+
+
+def width_of(suffix: str) -> int:
+    """Bytes of an access whose opcode ends in suffix, as in ".v4.b32": 16."""
+    count = re.search(r"\.v([248])\b", suffix)
+    bits = re.search(r"\.[busf](8|16|32|64|128)$", suffix)
+    if not bits:
+        raise ValueError(f"expected a type at the end of '{suffix}'")
+    return (int(count.group(1)) if count else 1) * int(bits.group(1)) // 8
+
+
+def histogram(widths: list[int]) -> str:
+    """[16, 4, 16] as "2x16+1x4"."""
+    counts = Counter(widths)
+    return "+".join(f"{counts[width]}x{width}" for width in sorted(counts, reverse=True)) or "none"
+
+
+def facts_of_entry(lines: list[str], waits: bool) -> Facts:
+    """Of one entry's lines. waits: whether the target has dependent launch."""
+    facts = Facts()
+    loads: list[int] = []
+    stores: list[int] = []
+    ahead: int | None = None
+    has_waited = False
+    for line in lines:
+        facts.params += line.lstrip().startswith(".param")
+        facts.barriers += bool(re.match(r"\s*(@\S+\s+)?bar(rier)?\.(cta\.)?(sync|red)", line))
+        if match := re.match(r"\.reqntid (\d+)", line):
+            facts.threads = int(match.group(1))
+        has_waited |= "griddepcontrol.wait" in line
+        if "ex2.approx" in line and ahead is None:
+            ahead = len(loads)
+        if re.search(r"\bcall\b", line):
+            facts.faults.append("expected no call, got '" + line.strip() + "'")
+        if match := ACCESS.match(line):
+            suffix = match.group(2)
+            (loads if match.group(1) == "ld" else stores).append(width_of(suffix))
+            if ".nc" in suffix:
+                facts.faults.append("expected coherent loads, got '" + line.strip() + "'")
+            if waits and not has_waited:
+                facts.faults.append("expected a wait for the grid before this one ahead of '" + line.strip() + "'")
+    facts.ahead = len(loads) if ahead is None else ahead
+    facts.loads, facts.stores = histogram(loads), histogram(stores)
+    return facts
+
+
+def facts_of_ptx(text: str) -> dict[str, Facts]:
+    """Of every entry, by its name."""
+    target = re.search(r"^\.target sm_(\d+)", text, re.MULTILINE)
+    waits = target is not None and int(target.group(1)) >= 90
+    entries: dict[str, Facts] = {}
+    lines = text.splitlines()
+    for index, line in enumerate(lines):
+        if match := ENTRY.match(line):
+            end = next(i for i in range(index, len(lines)) if lines[i].startswith("}"))
+            entries[match.group(1)] = facts_of_entry(lines[index + 1:end], waits)
+    return entries
+
+
+def compile_to(tool: str, source: Path, bindings: str, target: str, emit: str) -> tuple[str, str]:
+    """The compiler's standard output and standard error."""
+    command = [tool, str(source), f"--target={target}", f"--emit={emit}", "-o", "-" if emit == "ptx" else "/dev/null"]
+    command += [f"--specialize={bindings}"] if bindings else []
+    command += ["--resource-usage"] if emit == "cubin" else []
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.stderr.write(done.stderr)
+        sys.exit(2)
+    return done.stdout, done.stderr
+
+
+def measure(tool: str, source: Path, bindings: str, registers: bool) -> dict[str, Facts]:
+    """Facts by "target variant"."""
+    found: dict[str, Facts] = {}
+    for target in TARGETS:
+        for entry, facts in facts_of_ptx(compile_to(tool, source, bindings, target, "ptx")[0]).items():
+            found[f"{target} {entry.removeprefix(source.stem + '_')}"] = facts
+        if registers:
+            for line in compile_to(tool, source, bindings, target, "cubin")[1].splitlines():
+                if match := USAGE.match(line):
+                    facts = found[f"{target} {match.group(1).removeprefix(source.stem + '_')}"]
+                    facts.registers, facts.local = int(match.group(3)), int(match.group(4))
+    return found
+
+
+def differences(want: Facts, got: Facts, registers: bool) -> list[str]:
+    """Sentences."""
+    wrong = list(got.faults)
+    most = {"params": want.params, "barriers": want.barriers}
+    if registers:
+        # A multiprocessor gives registers out by eights: fewer make no difference, and assemblers differ by them.
+        most |= {"registers": -(-want.registers // 8) * 8, "local": want.local}
+    for name, limit in most.items():
+        if getattr(got, name) > limit:
+            wrong.append(f"expected at most {limit} {name}, got {getattr(got, name)}")
+    for name in ("threads", "loads", "stores"):
+        if getattr(got, name) != getattr(want, name):
+            wrong.append(f"expected {name} {getattr(want, name)}, got {getattr(got, name)}")
+    if got.ahead < want.ahead:
+        wrong.append(f"expected at least {want.ahead} loads ahead of the first exponential, got {got.ahead}")
+    return wrong
+
+
+def parse_line(line: str) -> tuple[str, Facts]:
+    """("sm_90 dense", its facts) of a line of the table."""
+    target, variant, *words = line.split()
+    facts = Facts()
+    for name, value in zip(words[::2], words[1::2]):
+        setattr(facts, name, value if name in ("loads", "stores") else int(value))
+    return f"{target} {variant}", facts
+
+
+def read_table(path: Path) -> tuple[list[str], dict[str, tuple[str, dict[str, Facts]]]]:
+    """Comment lines; bindings and facts by kernel."""
+    head: list[str] = []
+    table: dict[str, tuple[str, dict[str, Facts]]] = {}
+    kernel = ""
+    for line in path.read_text().splitlines():
+        if line.startswith("#"):
+            head.append(line)
+        elif line.startswith(" "):
+            key, facts = parse_line(line)
+            table[kernel][1][key] = facts
+        elif line:
+            kernel, _, bindings = line.partition(" ")
+            table[kernel] = (bindings, {})
+    return head, table
+
+
+def write_table(path: Path, head: list[str], table: dict[str, tuple[str, dict[str, Facts]]]) -> None:
+    """The inverse of read_table."""
+    lines = list(head)
+    for kernel, (bindings, facts) in table.items():
+        lines += ["", f"{kernel} {bindings}".rstrip()]
+        lines += [f"  {key:<14}{value.line()}" for key, value in facts.items()]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tool")
+    parser.add_argument("--kernels", type=Path)
+    parser.add_argument("--table", type=Path, default=Path(__file__).with_name("facts.txt"))
+    parser.add_argument("--registers", action="store_true")
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--ptx", type=Path)
+    parser.add_argument("names", nargs="*", metavar="KERNEL")
+    options = parser.parse_args()
+    if options.ptx:
+        for entry, facts in facts_of_ptx(options.ptx.read_text()).items():
+            print("\n".join([f"{entry}: {facts.line()}"] + [f"{entry}: {fault}" for fault in facts.faults]))
+        return 0
+    if not options.tool or not options.kernels:
+        parser.error("expected --tool and --kernels, or --ptx")
+    head, table = read_table(options.table)
+    bad = False
+    for path in sorted(options.kernels.glob("**/*.mlir")):
+        if path.relative_to(options.kernels).with_suffix("").as_posix() not in table:
+            print(f"{path.name}: expected a paragraph in {options.table.name}, got none")
+            bad = True
+    for name in options.names or table:
+        if name not in table:
+            parser.error(f"expected a kernel of {options.table.name}, got '{name}'")
+        bindings, wanted = table[name]
+        got = measure(options.tool, options.kernels / f"{name}.mlir", bindings, options.registers or options.update)
+        if options.update:
+            table[name] = (bindings, got)
+            continue
+        wrong = [f"{key}: {sentence}" for key in got if key in wanted
+                 for sentence in differences(wanted[key], got[key], options.registers)]
+        if got.keys() != wanted.keys():
+            wrong.append(f"expected the variants {', '.join(wanted)}, got {', '.join(got)}")
+        for sentence in wrong:
+            print(f"{name} {sentence}")
+        bad |= bool(wrong)
+    if options.update:
+        write_table(options.table, head, table)
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
