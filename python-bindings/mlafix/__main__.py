@@ -1,0 +1,150 @@
+"""The command line: ``python -m mlafix compile`` and ``python -m mlafix info``."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import Kernel, __version__, _env, _runtime, cache, library
+from .errors import ArgumentError, CompileError, Error
+
+_EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "canonical",
+          "specialized", "source", "signature")  # fmt: skip
+
+
+def parse_bindings(text: str) -> dict[str, str]:
+    """{"H": "128", "T": "bf16"} of "H=128,T=bf16". Raises ArgumentError."""
+    bound: dict[str, str] = {}
+    for item in text.split(","):
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if not name or not equals or not value or name in bound:
+            raise ArgumentError(f'--bind: expected NAME=VALUE,… with each name once, got "{text}"')
+        bound[name] = value
+    return bound
+
+
+def find_kernel(text: str) -> Kernel:
+    """The kernel that a command line names: "file.py:kernel", "file.mlir", "file.mlir:kernel", or a library kernel.
+
+    Raises:
+        ArgumentError: there is no such file or kernel.
+        CompileError: the file does not compile.
+    """
+    if text in library.names():
+        return Kernel(text, library.source(text), str(library.path(text)))
+    file, colon, name = text.rpartition(":")
+    if not colon:
+        file, name = text, ""
+    path = Path(file)
+    if not path.is_file():
+        raise ArgumentError(
+            f'expected FILE.py:KERNEL, FILE.mlir or a kernel of the library ({", ".join(library.names())}), got "{text}"'
+        )
+    if path.suffix != ".py":
+        return Kernel.load(path, name)
+    kernels = _kernels_of(path)
+    if not name and len(kernels) == 1:
+        return next(iter(kernels.values()))
+    if name not in kernels:
+        raise ArgumentError(f'expected one of the kernels of {path} ({", ".join(kernels) or "none"}), got "{name}"')
+    return kernels[name]
+
+
+def _kernels_of(path: Path) -> dict[str, Kernel]:
+    """The kernels that a Python file defines; its neighbours can be imported, as if it were run."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ArgumentError(f"expected a Python file, got {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return {name: value for name, value in vars(module).items() if isinstance(value, Kernel)}
+
+
+def _compile(options: argparse.Namespace) -> int:
+    kernel = find_kernel(options.kernel)
+    choices = [parse_bindings(text) for text in options.bind]
+    targets = [name for text in options.target for name in text.split(",") if name]
+    to_stdout = options.output == "-"
+    if options.emit == "unit" and not options.output:
+        raise ArgumentError("expected a file for the unit (-o FILE), got none")
+    print(f"compiling {kernel.name}: {max(len(choices), 1)} x {', '.join(targets) or 'no target'}", file=sys.stderr)
+    output = cache.compiler().compile(
+        kernel.source,
+        kernel.file,
+        kernel=kernel.name,
+        specializations=choices,
+        targets=targets,
+        emit=options.emit,
+        assembler=options.assembler,
+        ptxas=options.ptxas or _env.ptxas(),
+    )
+    data = output.encode() if isinstance(output, str) else bytes(output)
+    if to_stdout or not options.output:
+        sys.stdout.buffer.write(data)
+        return 0
+    Path(options.output).write_bytes(data)
+    print(f"wrote {options.output}, {len(data)} bytes", file=sys.stderr)
+    return 0
+
+
+def _info(_options: argparse.Namespace) -> int:
+    try:
+        compiler = cache.compiler().version()
+    except CompileError as error:
+        compiler = f"none ({error})"
+    devices = [_runtime.device_target("cpu")]
+    devices += [f"cuda:{i} {_runtime.device_target(f'cuda:{i}')}" for i in range(_runtime.cuda_device_count())]
+    facts = {
+        "mlafix": f"{__version__}, ABI {_runtime.ABI_VERSION}",
+        "python": f"{platform.python_version()}, {Path(__file__).parent}",
+        "compiler": compiler,
+        "devices": ", ".join(devices),
+        "cache": str(_env.cache_dir() or "none"),
+        "library": ", ".join(library.names()),
+    }
+    for name, value in facts.items():
+        print(f"{name:9} {value}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m mlafix", description="Kernels for the small work around attention.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    compile_ = commands.add_parser("compile", help="compile a kernel ahead")
+    compile_.add_argument("kernel", metavar="KERNEL", help="FILE.py:KERNEL, FILE.mlir, FILE.mlir:KERNEL or a library kernel")
+    compile_.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…",
+                          help="values of the kernel's names; once for each variant")  # fmt: skip
+    compile_.add_argument("--target", action="append", default=[], metavar="NAME,…",
+                          help="sm_75 … sm_121, x86-64-v3, x86-64, or cpu for both of these")  # fmt: skip
+    compile_.add_argument("--emit", choices=_EMITS, default="unit", help="what to write (default: unit)")
+    compile_.add_argument("--assembler", choices=("any", "nvjitlink", "ptxas", "none"), default="any")
+    compile_.add_argument("--ptxas", default="", metavar="PATH", help="a ptxas to prefer")
+    compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
+    compile_.set_defaults(run=_compile)
+    info = commands.add_parser("info", help="say what this installation has")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        return status
+    except (Error, OSError) as error:
+        text = str(error)
+        print(text if ": error: " in text else f"error: {text}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

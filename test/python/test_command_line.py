@@ -1,0 +1,105 @@
+"""python -m mlafix: compiling ahead from Python files, MLIR files and the library; what errors say."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import KERNELS
+from pytest import CaptureFixture
+
+import mlafix
+from mlafix.__main__ import main
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+LIBRARY = KERNELS.parent / "examples" / "python" / "library.py"
+SOURCE = """
+from factors import FACTOR
+from mlafix.dsl import Out, In, f32, grid, kernel
+
+@kernel
+def twice(y: Out[f32, "n D"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = x[t] * FACTOR
+
+@kernel
+def wrong(y: Out[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = missing
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "factors.py").write_text("FACTOR = 2.0\n")
+    path = tmp_path / "some_kernels.py"
+    path.write_text(SOURCE)
+    return path
+
+
+def test_compiles_a_python_kernel_to_a_unit(file: Path, tmp_path: Path) -> None:
+    unit = tmp_path / "twice.mlafix"
+    arguments = ["compile", f"{file}:twice", "--bind", "D=8", "--bind", "D=16", "--target", "cpu", "-o", str(unit)]
+    assert main(arguments) == 0
+    assert [kernel.bindings for kernel in mlafix.Unit.load(unit).kernels] == [{"D": "8"}, {"D": "16"}]
+
+
+def test_unit_of_a_python_kernel_runs_from_cpp(file: Path, tmp_path: Path) -> None:
+    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # of the build folder that the package lies in
+    if not tool.exists():
+        pytest.skip(f"needs mlafix-run, and {tool} is not there")
+    unit, x, y = tmp_path / "twice.mlafix", tmp_path / "x.npy", tmp_path / "y.npy"
+    assert main(["compile", f"{file}:twice", "--bind", "D=8", "--target", "cpu", "-o", str(unit)]) == 0
+    values = np.arange(24, dtype=np.float32).reshape(3, 8)
+    np.save(x, values)
+    command = [tool, unit, "--arg", f"x={x}", "--out", f"y={y}", "--device=cpu"]
+    subprocess.run(command, check=True, capture_output=True)
+    np.testing.assert_array_equal(np.load(y), 2 * values)
+
+
+@pytest.mark.parametrize("kernel", ["merge_attn_states", str(KERNELS / "merge_attn_states.mlir"), f"{LIBRARY}:merge_attn_states"])
+def test_ptx_of_every_kind_of_kernel(kernel: str, capsysbinary: CaptureFixture[bytes]) -> None:
+    assert main(["compile", kernel, "--bind", "H=8,D=64,T=bf16", "--target", "sm_90", "--emit", "ptx"]) == 0
+    assert b".target sm_90" in capsysbinary.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compile", "no_such_kernel", "--target", "cpu", "-o", "x"], 'got "no_such_kernel"'),
+        (["compile", "merge_attn_states", "--target", "cpu"], "expected a file for the unit"),
+        (["compile", "merge_attn_states", "--bind", "H", "--target", "cpu", "-o", "x"], '--bind: expected NAME=VALUE,…'),
+        (["compile", "merge_attn_states", "--target", "sm_1", "-o", "x"], "sm_1"),
+        (["compile", "merge_attn_states", "--bind", "H=1,D=2", "--target", "cpu", "-o", "x"], "expected a dtype for 'T'"),
+    ],
+)
+def test_errors_are_one_message_and_status_1(
+    arguments: list[str], message: str, capsys: CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 1
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_kernel_is_shown_with_its_place(file: Path, capsys: CaptureFixture[str]) -> None:
+    assert main(["compile", f"{file}:wrong", "--bind", "D=8", "--target", "cpu", "-o", "-"]) == 1
+    error = capsys.readouterr().err
+    assert f"{file}:13:16: error: expected a name that is defined, got 'missing'" in error
+    assert "               ^~~~~~~" in error
+
+
+def test_unknown_kernel_of_a_file_names_those_it_has(file: Path, capsys: CaptureFixture[str]) -> None:
+    assert main(["compile", f"{file}:thrice", "--target", "cpu", "-o", "-"]) == 1
+    assert "(twice, wrong)" in capsys.readouterr().err
+
+
+def test_info_says_what_there_is(capsys: CaptureFixture[str]) -> None:
+    assert main(["info"]) == 0
+    said = capsys.readouterr().out
+    assert mlafix.__version__ in said
+    assert "merge_attn_states" in said
+    assert "x86-64" in said
