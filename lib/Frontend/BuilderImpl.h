@@ -35,6 +35,12 @@ struct KernelBuilder::Impl {
   }
   bool isUnsigned(Value value) const { return values[value.id - 1].isUnsigned; }
   Value wrap(mlir::Value value, bool isUnsigned = false);
+  /// The result of what make() made, if anything.
+  template <typename OpTy>
+  std::enable_if_t<std::is_base_of_v<mlir::OpState, OpTy>, Value>
+  wrap(OpTy op, bool isUnsigned = false) {
+    return op ? wrap(mlir::Value(op->getResult(0)), isUnsigned) : Value();
+  }
   Values wrapAll(mlir::ValueRange range);
   llvm::SmallVector<mlir::Value> getAll(const Values &list) const;
   ValueType type(Value value) const;

@@ -159,6 +159,11 @@ class Calls(Expressions):
         if value.type.kind in ("scalar", "row") and value.type.dtype != tensor.element:
             stored = tensor.annotation.dtype.name
             self.fail(value_node, f"expected {tensor.element} to store to '{tensor.name}' ({stored}), got {describe(value)}")
+        is_row = len(element.indices) < tensor.rank
+        dim = tensor.annotation.dims[-1].name if tensor.rank else ""
+        if value.type.kind == "row" and (not is_row or value.type.dim != dim):
+            expected = f"a row along {dim}" if is_row else f"{tensor.element}, an element,"
+            self.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}")
         predicate = self.predicate(where, node)
         self.builder.store(value.value, tensor.value, element.indices, predicate, self.at(node))
 

@@ -26,6 +26,7 @@ def kernel(function: types.FunctionType) -> Kernel:
 
         return build(function)
 
-    made = Kernel(function.__name__, source, function.__code__.co_filename)
+    # Messages name the Python file by the places that the text carries; the text itself needs another name.
+    made = Kernel(function.__name__, source, f"<{function.__name__} in MLIR>")
     functools.update_wrapper(made, function)
     return made

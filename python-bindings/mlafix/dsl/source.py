@@ -50,9 +50,9 @@ class Source:
         if not found or found[0].name != self.name:
             message = f"expected a function that is defined by def, got '{self.name}'"
             raise CompileError(message, self.file, code.co_firstlineno, 0)
-        if not isinstance(found[0], ast.FunctionDef):
-            self.fail(found[0], f"expected a plain function, got async def {self.name}")
         self.node = found[0]
+        if isinstance(self.node, ast.AsyncFunctionDef):
+            self.fail(self.node, f"expected a plain function, got async def {self.name}")
 
     def location(self, node: ast.AST) -> Any:
         """The place of a node, as the builder takes it."""
@@ -66,7 +66,8 @@ class Source:
         end_column = getattr(node, "end_col_offset", None) or column + 1
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             # Not the whole body: what says that it is a function, and which one.
-            end_line, end_column = line, column + len("def ") + len(node.name.encode())
+            before = "async def " if isinstance(node, ast.AsyncFunctionDef) else "def "
+            end_line, end_column = line, column + len(before) + len(node.name.encode())
         elif isinstance(node, (ast.For, ast.While, ast.If, ast.With)):
             end_line, end_column = line, column + len(type(node).__name__)
         return self.file, line + self._shift, column + 1, end_line + self._shift, end_column + 1

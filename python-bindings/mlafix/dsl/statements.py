@@ -84,7 +84,7 @@ class Statements(Calls):
     def run_AugAssign(self, node: ast.AugAssign) -> None:
         if not isinstance(node.target, ast.Name):
             text = ast.unparse(node.target)
-            self.fail(node, f"expected a name before {ast.unparse(node).split(' ')[1]}, got '{text}'; write {text} = …")
+            self.fail(node.target, f"expected a name before {ast.unparse(node).split(' ')[1]}, got '{text}'; write {text} = …")
         old = self.eval(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
         if type(node.op) not in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift,
                                  ast.BitAnd, ast.BitOr, ast.BitXor):  # fmt: skip

@@ -1,0 +1,41 @@
+"""Kernels from text, as a file would have them."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+HEADER = '''import math
+import numpy
+import mlafix
+from mlafix.dsl import *
+
+T = DType("T")
+I = DType("I", default=i32)
+'''
+_numbers = itertools.count()
+
+
+def load(folder: Path, text: str, header: str = HEADER) -> ModuleType:
+    """A module with a text of its own; the words of the language are imported."""
+    name = f"made_kernels_{next(_numbers)}"
+    path = folder / f"{name}.py"
+    path.write_text(header + text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def underlined(message: str) -> str:
+    """What the caret of the first message underlines."""
+    _, line, carets, *_ = message.splitlines()
+    found = re.fullmatch(r"\s*(\^~*)", carets)
+    assert found, f"no caret below the line:\n{message}"
+    return line[found.start(1) : found.end(1)]

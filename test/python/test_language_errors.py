@@ -1,0 +1,271 @@
+"""What the language refuses: each error underlines the expression and says what is allowed."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from sources import HEADER, load, underlined
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+ARGUMENTS = """y: Out[f32, "n D"], x: In[f32, "n D"], r: In[f32, "n E"], c: In[i32, "n"], u: In[u8, "n"],
+      lse: Out[f32, "n"], k: i32, f: f32, b: bool_, o: In[f32, "n D"] | None"""
+
+# The body of a grid over t; what is underlined; a part of the message.
+BODIES = [
+    # names
+    ("y[t] = missing", "missing", "expected a name that is defined, got 'missing'"),
+    ("y[t] = math.taw", "math.taw", "expected a name in module math, got 'taw'"),
+    ("y[t] = x[t] * numpy", "numpy", "expected a scalar, a row or a state, got"),
+    ("y[t] = [1.0]", "[1.0]", "got a list"),
+    ("y[t] = f'{t}'", "f'{t}'", "got an f-string"),
+    ("y[t] = (lambda: 1.0)()", "lambda: 1.0", "got a lambda"),
+    ("y[t] = [v for v in x]", "[v for v in x]", "got a comprehension"),
+    ("y[t] = (z := x[t])", "z := x[t]", "got an assignment inside an expression"),
+    ("y[t] = 'text'", "'text'", "expected a scalar, a row or a state, got 'text'"),
+    ("y[t] = helper(x[t])", "helper", "expected a function marked @mlafix.inline, got 'helper'"),
+    # types
+    ("y[t] = x[t] + r[t]", "x[t] + r[t]", "got a row of f32 along D and a row of f32 along E"),
+    ("y[t] = x[t] + k", "x[t] + k", "expected scalars or rows of one type for 'add', got a row of f32 along D and i32"),
+    ("y[t] = x[t] * t", "x[t] * t", "got a row of f32 along D and index"),
+    ("y[t] = r[t]", "r[t]", "expected a row along D to store to 'y', got a row of f32 along E"),
+    ("y[t, 0] = x[t]", "x[t]", "expected f32, an element, to store to 'y', got a row of f32 along D"),
+    ("y[t] = k", "k", "expected f32 to store to 'y' (f32), got i32"),
+    ("lse[t] = k / 2", "k / 2", "expected floats for /, got i32; // divides integers"),
+    ("lse[t] = f // 2.0", "f // 2.0", "expected integers for // and %, got f32; floor(a / b) rounds down"),
+    ("lse[t] = f32(k // 0)", "0", "expected a divisor other than 0, got 0"),
+    ("lse[t] = 1 / 0", "1 / 0", "ZeroDivisionError"),
+    ("lse[t] = f ** 2", "f ** 2", "expected + - * / // % << >> & | or ^"),
+    ("lse[t] = exp(k)", "k", "expected f32 or a row of f32 for exp(…), got i32"),
+    ("lse[t] = f32(k + 0.5)", "0.5", "expected a whole number of type i32, got 0.5"),
+    ("lse[t] = f32(k + 99999999999999999999)", "99999999999999999999", "at most 64 bits"),
+    ("lse[t] = f32(k + 3000000000)", "3000000000", "in the range of i32"),
+    ("lse[t] = f32(u[t] + 1)", "u[t] + 1", "expected another type for 'add', got u8"),
+    ("lse[t] = -b", "-b", "expected another type for 'neg', got bool"),
+    ("lse[t] = f if f else 0.0", "f", "expected a bool for the condition, got f32"),
+    ("lse[t] = f if f > 0 and k else 0.0", "k", "expected bools for and/or, got i32"),
+    ("lse[t] = f if not k else 0.0", "not k", "expected a bool after not, got i32"),
+    ("lse[t] = f if t in c else 0.0", "t in c", "expected == != < <= > or >="),
+    ("lse[t] = f if f is None else 0.0", "f is None", "expected 'tensor is None' or 'tensor is not None'"),
+    ("lse[t] = f if 'a' < f else 0.0", "'a'", "expected a scalar, a row or a state, got 'a'"),
+    ("lse[t] = f if k else r[t]", "k", "expected a bool for the condition, got i32"),
+    ("lse[t] = f if b else k", "f if b else k", "got f32 and i32"),
+    # tensors
+    ("y[t] = x", "x", "expected a scalar, a row or a state, got the tensor 'x'"),
+    ("y[t] = x[t, 0, 0]", "x[t, 0, 0]", "expected 1 indices for a row of 'x' or 2 for an element, got 3"),
+    ("y[t] = x[f]", "f", "expected an integer (index, i32 or i64) as an index, got f32"),
+    ("y[t] = x[-1]", "-1", "expected an index of at least 0, got -1"),
+    ("y[t] = x[t, 0:4]", "0:4", "expected : for a whole row, got 0:4"),
+    ("x[t] = y[t]", "x[t]", "expected a tensor declared with Out or InOut to store to, got 'x', which is In"),
+    ("y[t] = x.dtype", "x.dtype", "expected .shape of a tensor, got .dtype"),
+    ("lse[t] = f32(x.shape[2])", "2", "expected a constant index below 2, got 2"),
+    ("t[0] = 1.0", "t[0]", "expected an element or a row of a tensor, as x[t, h], got index"),
+    ("lse[t] = f32(present(x[t]))", "present(x[t])", "expected a tensor, got a row of f32 along D"),
+    ("x = 1.0", "x", "expected a name of its own, got 'x', which is an argument"),
+    # words
+    ("y[t] = load(x[t], 1.0)", "load(x[t], 1.0)", "expected load(tensor[…], where=…, otherwise=…), got 2 arguments"),
+    ("y[t] = load(x[t], when=b)", "b", "got an argument 'when'"),
+    ("y[t] = load(x[t], otherwise=1.0)", "1.0", "expected a predicate (where=…) beside otherwise, got none"),
+    ("y[t] = load(x[t], where=k)", "k", "expected a bool for the predicate, got i32"),
+    ("store(y[t])", "store(y[t])", "got no 'value'"),
+    ("y[t] = store(y[t], 1.0)", "store(y[t], 1.0)", "expected a value, got a call that gives none"),
+    ("y[t] = load(*c)", "*c", "expected arguments one by one, got *c"),
+    ("y[t] = merge(x[t])", "x[t]", "expected a state, got a row of f32 along D"),
+    ("s = merge()", "merge()", "expected merge(state, …), got no state"),
+    ("s = identity('Q')", "'Q'", "expected the name of a dim that rows lie along"),
+    ("s = identity('D', base=10)", "10", 'expected "e", 2 or a Base for the base, got 10'),
+    ("s = merge(identity('D'), identity('D', base=2))", "merge(identity('D'), identity('D', base=2))", "(N8)"),
+    ("s = make_state(f, f)", "f", "expected a row of f32 for the payload, got f32"),
+    ("s = load_state(x[t], c[t])", "load_state(x[t], c[t])", "expected an lse of f32, got 'i32'"),
+    ("store_state(identity('D'))", "store_state(identity('D'))", "expected a payload, an lse or both"),
+    ("y[t] = sum(f)", "f", "expected a row to reduce, got f32"),
+    ("y[t] = max()", "max()", "expected max(row) or max(a, b, …), got no argument"),
+    ("y[t] = float(f)", "float", "expected f32(…) to convert a value, got float(…)"),
+    ("y[t] = bf16(f)", "bf16(f)", "expected a conversion to f32, i32, i64, index or bool_, got bf16"),
+    ("y[t] = math.exp(f)", "math.exp", "got 'math.exp'; mlafix.exp is one"),
+    ("y[t] = print(f)", "print", "expected a word of the language"),
+    ("y[t] = grid(f)", "grid(f)", "as what a for loop runs over, got it in an expression"),
+    ("lse[t] = f32(shape('Q'))", "'Q'", "expected the name of a dim of a tensor that is always given"),
+    ("y[t] = endless(x[t])", "endless(x)", "expected inline functions at most 32 deep"),
+    ("y[t] = twice(x[t], 1)", "twice(x[t], 1)", "expected the arguments of 'twice', got a call with others"),
+    # statements
+    ("while b:\n    pass", "while", "got 'while'"),
+    ("return", "return", "got 'return'"),
+    ("import math", "import math", "got 'import'"),
+    ("assert b", "assert b", "got 'assert'"),
+    ("x[t]", "x[t]", "got a value that nothing uses"),
+    ("z: f32 = 1.0", "z: f32 = 1.0", "expected an assignment without a type"),
+    ("y[t] += x[t]", "y[t]", "expected a name before +=, got 'y[t]'; write y[t] = …"),
+    ("a, z = x[t]", "a, z", "expected 2 values, got a row of f32 along D"),
+    ("t.shape = 1", "t.shape", "expected a name or an element of a tensor before ="),
+    ("for i in grid('n'):\n    pass", "grid('n')", "expected one grid, around everything else"),
+    ("for i in 5:\n    pass", "5", "expected range(…) or a tuple to loop over, got 5"),
+    ("for i in range(f):\n    pass", "range(f)", "expected bounds of one type (index, i32 or i64), got f32"),
+    ("for i in range(t, k):\n    pass", "range(t, k)", "got index and i32"),
+    ("for i in range(0, 4, k):\n    pass", "k", "expected a constant step of at least 1, got i32"),
+    ("for i in range(4):\n    pass\nelse:\n    pass", "pass", "expected a loop without else, got one"),
+    ("for i, j in range(4):\n    pass", "i, j", "expected one name for the loop's index"),
+    ("a = x[t]\nfor i in range(4):\n    a = f", "for", "expected 'a' to keep its type in the loop, got a row of f32 along D"),
+    ("for i in range(4):\n    a = f\ny[t] = a", "a", "got 'a', which only the body of a loop assigns"),
+    ("for i in range(4):\n    pass\ny[t] = i", "i", "got 'i', which only the body of a loop assigns"),
+    ("if f:\n    pass", "f", "expected a bool for the condition, got f32"),
+    ("if b:\n    a = f\ny[t] = a", "a", "got 'a', which only some branches of an 'if' assign"),
+    ("if b:\n    a = f\nelse:\n    a = k\ny[t] = a", "if", "expected one type for 'a' after the branch, got f32 if the"),
+    ("a = x\nif b:\n    a = y", "if", "expected a scalar, a row or a state for 'a', which changes here"),
+]  # fmt: skip
+
+
+def error_of(folder: Path, text: str, before: str = "") -> mlafix.CompileError:
+    module = load(folder, text, before + HEADER)
+    with pytest.raises(mlafix.CompileError) as caught:
+        _ = module.k.source
+    assert caught.value.file == module.__file__
+    lines = Path(caught.value.file).read_text().splitlines()
+    assert str(caught.value).splitlines()[1] == lines[caught.value.line - 1].rstrip()
+    return caught.value
+
+
+@pytest.mark.parametrize(("body", "place", "message"), BODIES, ids=[body.replace("\n", " ") for body, _, _ in BODIES])
+def test_body(tmp_path: Path, body: str, place: str, message: str) -> None:
+    text = f"""
+def helper(x):
+    return x
+
+@inline
+def twice(x):
+    return x + x
+
+@inline
+def endless(x):
+    return endless(x)
+
+@kernel
+def k({ARGUMENTS}):
+    for t in grid("n"):
+{textwrap.indent(body, " " * 8)}
+"""
+    error = error_of(tmp_path, text)
+    assert message in error.message
+    assert underlined(error.message) == place
+
+
+# A whole kernel, what is underlined, a part of the message.
+KERNELS = [
+    ('def k(y):\n    for t in grid("n"): pass', "y", "expected a type for 'y'"),
+    ("def k(y: 3):\n    for t in grid(4): pass", "3", "as the type of 'y', got 3"),
+    ("def k(y: list[int]):\n    for t in grid(4): pass", "list[int]", "as the type of 'y'"),
+    ("def k(y: f16):\n    for t in grid(4): pass", "f16", "as the type of 'y', got f16"),
+    ("def k(y: In[f32]):\n    for t in grid(4): pass", "In[f32]", "expected a dtype and the dims"),
+    ("def k(y: In[float, 'n']):\n    for t in grid(4): pass", "In[float, 'n']", "or a DType for the dtype"),
+    ("def k(y: In[f32, 'n 4']):\n    for t in grid(4): pass", "In[f32, 'n 4']", 'got "4"'),
+    ("def k(y: In[f32, 'n=0']):\n    for t in grid(4): pass", "In[f32, 'n=0']", "expected a size of at least 1"),
+    ("def k(y: 'In[f32,'):\n    for t in grid(4): pass", "'In[f32,'", "expected a type, got text that is none"),
+    ("def k(y: 'Nothing'):\n    for t in grid(4): pass", "'Nothing'", "expected names that are defined, got 'Nothing'"),
+    ("def k(y: f32.at_most('n')):\n    for t in grid(4): pass", "f32.at_most('n')", "an integer type"),
+    ("def k(y: index.at_most('n')):\n    for t in grid(4): pass", "def k", "'mlafix.at_most' to name a dim"),
+    ("def k(*y):\n    for t in grid(4): pass", "y", "expected arguments with names, got 'y'"),
+    ("def k(y: f32 = 1.0):\n    for t in grid(4): pass", "1.0", "expected arguments without defaults"),
+    ("def k() -> f32:\n    for t in grid(4): pass", "f32", "expected a kernel that returns nothing"),
+    ("def k(x: In[f32, 'n']):\n    pass", "def k", "in a kernel, got no grid"),
+    ("def k(x: In[f32, 'n']):\n    if 1: pass", "if", "expected a docstring, assignments of sizes and constants"),
+    ("def k(x: In[f32, 'n']):\n    for t in x: pass", "x", "expected grid(extent, …) or segments("),
+    ("def k(x: In[f32, 'n']):\n    for t in grid(): pass", "grid()", "expected grid(extent, …), got no extent"),
+    ("def k(x: In[f32, 'n']):\n    for t in grid('m'): pass", "'m'", "expected the name of a dim"),
+    ("def k(x: In[f32, 'n']):\n    for t in grid(0.5): pass", "0.5", "expected a whole number"),
+    ("def k(x: In[f32, 'n']):\n    for t in grid(-1): pass", "grid(-1)", "not negative"),
+    ("def k(x: In[f32, 'n']):\n    for t, h in grid('n'): pass", "t, h", "expected 1 names for the indices"),
+    ("def k(x: In[f32, 'n'] | None):\n    for t in grid(x.shape[0]): pass", "grid(x.shape[0])", "which is optional"),
+    ("def k(x: In[f32, 'n']):\n    for t in grid('n'): pass\n    for t in grid('n'): pass", "for", "nothing after the grid"),
+    ("def k(x: In[f32, 'n']):\n    for t in grid(x[0]): pass", "x[0]", "expected a grid around this"),
+    ("def k(c: In[i32, 'b']):\n    for s, t in segments(c): pass", "segments(c)", "got 1 arguments"),
+    ("def k(c: In[i32, 'b']):\n    for s, t in segments(4, 'b'): pass", "4", "expected a tensor for cu_seqlens"),
+    ("def k(c: In[f32, 'b']):\n    for s, t in segments(c, 'b'): pass", "segments(c, 'b')", "rank 1 and type i32"),
+    ("def k(c: In[i32, 'b']):\n    for s, t in segments(c, 'b', where=c): pass", "c", "expected a lambda or an inline"),
+    ("def k(c: In[i32, 'b']):\n    for s, t in segments(c, 'b', where=lambda: 1): pass", "lambda: 1", "of one argument"),
+    ("def k(c: In[i32, 'b']):\n    for s, t in segments(c, 'b', where=lambda s: c[s]): pass", "c[s]", "expected a bool"),
+    ("async def k(c: In[i32, 'b']):\n    pass", "async def k", "expected a plain function, got async def k"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place", "message"), KERNELS, ids=[text.replace("\n", " ") for text, _, _ in KERNELS])
+def test_kernel(tmp_path: Path, text: str, place: str, message: str) -> None:
+    # Annotations stay text until the kernel is read; else Python evaluates them, and raises, at the definition.
+    error = error_of(tmp_path, f"\n@kernel\n{text}\n", "from __future__ import annotations\n")
+    assert message in error.message
+    assert underlined(error.message) == place
+
+
+def test_columns_count_characters_and_tabs(tmp_path: Path) -> None:
+    error = error_of(tmp_path, '\n@kernel\ndef k(x: In[f32, "n"]):\n\tfor t in grid("n"): größe = "ä" + missing\n')
+    assert underlined(error.message) == "missing"
+    assert error.message.splitlines()[2].startswith("\t")
+
+
+def test_indented_definitions_keep_their_columns(tmp_path: Path) -> None:
+    error = error_of(
+        tmp_path,
+        """
+def outer():
+    scale = "no number"
+    @kernel
+    def k(y: Out[f32, "n"]):
+        for t in grid("n"):
+            y[t] = scale
+    return k
+k = outer()
+""",
+    )
+    assert underlined(error.message) == "scale"
+    assert "got 'no number'" in error.message
+
+
+def test_error_in_an_inline_function_is_shown_there(tmp_path: Path) -> None:
+    text = """
+@inline
+def wrong(v):
+    return v + "text"
+
+@kernel
+def k(y: Out[f32, "n"]):
+    for t in grid("n"):
+        y[t] = wrong(1.0 * f32(t))
+"""
+    assert underlined(error_of(tmp_path, text).message) == '"text"'
+
+
+def test_error_of_a_later_pass_points_at_the_python_file(tmp_path: Path) -> None:
+    module = load(
+        tmp_path,
+        """
+@kernel
+def k(y: Out[T, "n D"], x: In[T, "n D"]):
+    for t in grid("n"):
+        y[t] = x[t]
+""",
+    )
+    with pytest.raises(mlafix.CompileError) as caught:
+        module.k.ptx("sm_90", D=8, T="i32")
+    assert caught.value.file == module.__file__
+    assert underlined(caught.value.message) == "def k"
+
+
+def test_a_function_typed_at_a_prompt_has_no_source() -> None:
+    space: dict[str, object] = {}
+    exec("from mlafix.dsl import *\n@kernel\ndef k(y: Out[f32, 'n']):\n    for t in grid('n'): y[t] = 1.0\n", space)
+    with pytest.raises(mlafix.CompileError, match="expected kernel 'k' in a file, whose text can be read, got <string>"):
+        _ = space["k"].source  # type: ignore[attr-defined]
+
+
+def test_words_outside_a_kernel_are_argument_errors() -> None:
+    from mlafix import dsl
+
+    for call in (lambda: dsl.exp(1.0), lambda: dsl.f32(1), lambda: dsl.inline(test_body)(1)):
+        with pytest.raises(mlafix.ArgumentError, match="expected to be called inside a kernel, got a call outside"):
+            call()
+    for wrong in (lambda: dsl.kernel(3), lambda: dsl.inline(3), lambda: dsl.DType("lower"), lambda: dsl.Base("B", 10)):
+        with pytest.raises(mlafix.ArgumentError, match="expected"):
+            wrong()
