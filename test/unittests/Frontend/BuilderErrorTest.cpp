@@ -96,6 +96,11 @@ TEST_F(BuilderErrors, states_of_two_bases) {
               "in base e and a state along D in base 2");
 }
 
+TEST_F(BuilderErrors, an_lse_that_is_no_float) {
+  EXPECT_FALSE(b.loadState(x, {t}, c, {t}, {}, "e", at(4)));
+  expectError("'mlafix.load_state' op expected an lse of f32, got 'i32'");
+}
+
 TEST_F(BuilderErrors, a_row_as_a_state) {
   EXPECT_FALSE(b.mask(row(), {}, at(4)));
   expectError("expected a state, got a row of f32 along D");
