@@ -69,7 +69,7 @@ def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks:
     if chunk_size is None:
         if lens.ndim != 2:
             raise wrong("kv_lens", "2 dims [C, B] without a chunk_size", lens.ndim)
-        return [bool(flag) for flag in (lens <= 0).any(axis=1)]
+        return [bool((row <= 0).any()) for row in lens]
     if lens.ndim != 1:
         raise wrong("kv_lens", "1 dim [B] with a chunk_size", lens.ndim)
     if chunk_size <= 0:

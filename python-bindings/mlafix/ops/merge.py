@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import empty, one_element, rows_of
+from ._arrays import empty, empty_rows, one_element, rows_of
 from ._launch import Family, bindable, launcher
 from ._types import Array, Base, Launch, LseLayout, Stream
 from ._wrong import wrong
@@ -24,7 +24,7 @@ def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *
     if context_rows is None:
         context_rows = prefix.shape[0]
     if out is None:
-        out = empty(prefix, rows_of(prefix, "prefix", _ROWS), None if out_scale is None else "f8e4m3fn")
+        out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
     if out_lse is None and return_lse:
         n, heads, _ = rows_of(prefix, "prefix", _ROWS)
         out_lse = empty(prefix, (heads, n) if lse_layout == "hn" else (n, heads), "f32")
@@ -113,7 +113,7 @@ def _stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_stats: Arra
     if not isinstance(softmax_scale, (int, float)):
         raise wrong("softmax_scale", "a float", type(softmax_scale).__qualname__)
     if out is None:
-        out = empty(prefix, rows_of(prefix, "prefix", _ROWS))
+        out = empty_rows(prefix, "prefix", _ROWS)
     if out_stats is None and return_stats:
         n, heads, _ = rows_of(prefix, "prefix", _ROWS)
         out_stats = empty(prefix, (n, heads, 2), "f32")

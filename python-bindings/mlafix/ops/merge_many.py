@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from ._arrays import dtype_name, empty, rows_of
+from ._arrays import dtype_name, empty, empty_rows, rows_of
 from ._launch import Family, bindable, launcher
 from ._types import Array, Base, Launch, LseLayout, Stream
 from ._wrong import wrong
@@ -116,7 +116,7 @@ def _list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None,
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
     first = vs[0]
     if out is None:
-        out = empty(first, rows_of(first, "vs[0]", ("n", "H", "D")))
+        out = empty_rows(first, "vs[0]", ("n", "H", "D"))
     if out_lse is None and return_lse:
         n, heads, _ = rows_of(first, "vs[0]", ("n", "H", "D"))
         out_lse = empty(first, (n, heads) if lse_layout == "nh" else (heads, n), "f32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import empty, one_element, rows_of
+from ._arrays import empty_rows, one_element
 from ._launch import Family, bindable, launcher
 from ._types import Array, Launch, Stream
 
@@ -16,7 +16,7 @@ _KEY = ("hn", "e")
 
 def _quantize(x: Array, scale: Array | float, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
-        out = empty(x, rows_of(x, "x", ("n", "D")), "f8e4m3fn")
+        out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
     return launcher(_QUANTIZE, _KEY, x), (out, x, one_element(scale, x)), out
 
 
@@ -46,7 +46,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
 def _rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *,
              out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
-        out = empty(x, rows_of(x, "x", ("n", "D")))
+        out = empty_rows(x, "x", ("n", "D"))
     return launcher(_RMSNORM, _KEY, x), (out, x, weight, epsilon), out
 
 
@@ -74,7 +74,7 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
 
 def _softmax(x: Array, scale: float = 1.0, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
-        out = empty(x, rows_of(x, "x", ("n", "D")))
+        out = empty_rows(x, "x", ("n", "D"))
     return launcher(_SOFTMAX, _KEY, x), (out, x, scale), out
 
 
