@@ -11,51 +11,7 @@ import mlafix
 from devices import Device
 from mlafix import ops
 from numerics import BF16, E4M3, F16, F32, poison, same_bits
-
-N, H, D = 5, 4, 64
-Make = Callable[..., Any]
-
-
-class Right:
-    """Right arguments for every function, made on a device; a test then spoils one."""
-
-    def __init__(self, device: Device) -> None:
-        self.device = device
-
-    def rows(self, *shape: int, dtype: Any = F32) -> Any:
-        return self.device.put(np.ones(shape or (N, H, D), np.float32).astype(dtype))
-
-    def ints(self, *values: int, dtype: Any = np.int32) -> Any:
-        return self.device.put(np.array(values, dtype))
-
-    def call(self, function: str, **changed: Any) -> Any:
-        return getattr(ops, function)(**{**self.arguments(function), **changed})
-
-    def arguments(self, function: str) -> dict[str, Any]:
-        rows, ints = self.rows, self.ints
-        hn, nh, starts = (lambda: rows(H, N)), (lambda: rows(N, H)), (lambda: ints(0, 2, N))
-        return {
-            "merge_attn_states": lambda: dict(prefix=rows(), prefix_lse=hn(), suffix=rows(), suffix_lse=hn(), out=rows(),
-                                              out_lse=hn()),
-            "merge_state_in_place": lambda: dict(v=rows(), s=nh(), v_other=rows(), s_other=nh()),
-            "merge_attn_stats": lambda: dict(prefix=rows(), prefix_stats=rows(N, H, 2), suffix=rows(), suffix_stats=rows(N, H, 2),
-                                             softmax_scale=0.1, out=rows()),
-            "merge_states": lambda: dict(v=rows(N, 3, H, D), s=rows(N, 3, H), out=rows()),
-            "merge_states_ragged": lambda: dict(v=rows(7, H, D), s=rows(7, H), indptr=ints(0, 1, 2, 3, 4, 7), out=rows()),
-            "merge_states_list": lambda: dict(vs=[rows(), rows()], ss=[nh(), nh()], out=rows()),
-            "combine_split_kv": lambda: dict(partial=rows(2, 1, N, H, D), partial_lse=rows(2, 1, N, H), out=rows(1, N, H, D)),
-            "fixup_zero_kv_rows": lambda: dict(out=rows(), lse=hn(), kv_lens=ints(0, 1), cu_seqlens=starts()),
-            "mask_empty_context_lse": lambda: dict(lse=hn(), query_start_loc=starts(), context_start_loc=starts()),
-            "mask_empty_context": lambda: dict(out=rows(), lse=hn(), query_start_loc=starts(), context_start_loc=starts()),
-            "fill_pad_rows": lambda: dict(out=rows(), live_rows=2, lse=hn()),
-            "clear_pad_flags": lambda: dict(flags=ints(1, 1, 1, dtype=np.bool_), live_rows=1),
-            "mark_prefilling": lambda: dict(flags=ints(1, 1, dtype=np.bool_), computed=ints(1, 2), prompt=ints(2, 2), live_rows=2),
-            "expand_context_lens": lambda: dict(buffer=ints(*range(9)), seq_lens=ints(1, 2, 3), num_decodes=3, max_decode_len=3),
-            "quantize_fp8_static": lambda: dict(x=rows(N, D), scale=rows(1)),
-            "rmsnorm": lambda: dict(x=rows(N, D), weight=rows(D)),
-            "softmax": lambda: dict(x=rows(N, D)),
-        }[function]()
-
+from right import D, H, N, Right
 
 WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("merge_attn_states", lambda r: {"suffix": r.rows(N + 1, H, D)}, 'argument "suffix": expected size 5 .*got 6'),
@@ -79,7 +35,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("merge_state_in_place", lambda r: {"v_other": None}, 'argument "v_other": expected .*got None'),
     ("merge_attn_stats", lambda r: {"prefix_stats": r.rows(N, H)}, 'argument "prefix_stats": expected 3 dims, got 2'),
     ("merge_attn_stats", lambda r: {"prefix_stats": r.rows(N, H, 3)}, 'argument "prefix_stats": expected size 2 .*got 3'),
-    ("merge_attn_stats", lambda r: {"softmax_scale": "x"}, 'argument "softmax_scale": expected a float, got str'),
+    ("merge_attn_stats", lambda r: {"softmax_scale": "x"}, 'argument "softmax_scale": expected a number, got str'),
     ("merge_states", lambda r: {"v": r.rows(N, H, D)}, 'argument "v": expected 4 dims .*got 3'),
     ("merge_states", lambda r: {"s": r.rows(N, 2, H)}, 'argument "s": expected size 3 .*got 2'),
     ("merge_states_ragged", lambda r: {"indptr": r.ints(0, 7)}, 'argument "indptr": expected 6 entries .*got 2'),
@@ -97,6 +53,12 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("mask_empty_context", lambda r: {"out": r.rows(N, H, D, dtype=np.int32)}, 'argument "out": expected dtype bf16 or f16 or f32, got i32'),
     ("fill_pad_rows", lambda r: {"live_rows": 6}, 'argument "live_rows": expected a value from 0 to 5.*got 6'),
     ("fill_pad_rows", lambda r: {"live_rows": r.ints(2, dtype=np.int64)}, 'argument "live_rows": expected dtype i32.*got i64'),
+    ("expand_context_lens", lambda r: {"buffer": r.ints(*range(18))[::2]}, 'argument "buffer": expected contiguous memory'),
+    ("merge_attn_states", lambda r: {"prefix": None}, 'argument "prefix": expected an array, got NoneType'),
+    ("merge_attn_states", lambda r: {"prefix": [[[1.0]]], "context_rows": 1}, 'argument "prefix": expected .*got list'),
+    ("merge_states_ragged", lambda r: {"indptr": [0, 1]}, 'argument "indptr": expected an array, got list'),
+    ("merge_states", lambda r: {"v": 3.0}, 'argument "v": expected an array, got float'),
+    ("softmax", lambda r: {"x": "x"}, 'argument "x": expected an array, got str'),
     ("fill_pad_rows", lambda r: {"live_rows": "2"}, 'argument "live_rows": expected .*got str'),
     ("clear_pad_flags", lambda r: {"flags": r.ints(1, 1)}, 'argument "flags": expected dtype bool.*got i32'),
     ("mark_prefilling", lambda r: {"prompt": r.ints(1, 1, dtype=np.int64)}, 'argument "prompt": expected dtype i32.*got i64'),
@@ -130,6 +92,37 @@ def test_nothing_is_written_by_a_wrong_call(function: str, device: Device) -> No
         right.call(name, **{**arguments, **changed})
     if written not in changed:
         assert same_bits(device.get(arguments[written]), before)
+
+
+def test_counts_may_be_numpys_integers(device: Device) -> None:
+    right = Right(device)
+    out = device.poisoned((N, H, D), F32)
+    right.call("merge_attn_states", out=out, context_rows=np.int64(2))
+    right.call("fill_pad_rows", out=out, live_rows=np.int32(4))
+    assert np.isnan(device.get(out)).sum() == 0 and (device.get(out)[4:] == 0).all()
+    assert right.call("merge_attn_states", out=device.poisoned((N, H, D), E4M3), out_scale=np.float32(2)) is not None
+
+
+class Producer:
+    """An array of a library that nobody knows: it has `__dlpack__`, and a shape, and that is all."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.shape = array.shape
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.array.__dlpack_device__()
+
+
+def test_any_dlpack_producer_will_do() -> None:
+    x, out = np.arange(8, dtype=np.float32).reshape(2, 4), np.empty((2, 4), np.float32)
+    returned = ops.softmax(Producer(x), out=Producer(out))
+    assert isinstance(returned, Producer) and np.array_equal(out, ops.softmax(x))
+    with pytest.raises(mlafix.ArgumentError, match='argument "out": expected an array, since Producer has no way to allocate'):
+        ops.softmax(Producer(x))
 
 
 def test_partial_overlap_is_refused(device: Device) -> None:

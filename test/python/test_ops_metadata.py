@@ -88,7 +88,7 @@ def test_expand_context_lens_checks_the_capacity(arguments: dict[str, int], mess
     buffer = device.put(np.full(10, -77, np.int32))
     with pytest.raises(mlafix.ArgumentError, match=message):
         ops.expand_context_lens(buffer, device.put(np.ones(4, np.int32)), **arguments)
-    with pytest.raises(mlafix.ArgumentError, match='argument "buffer": expected 1 dim'):
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "buffer": expected 1 dim \[capacity\], got 2'):
         ops.expand_context_lens(buffer.reshape(2, 5), device.put(np.ones(4, np.int32)), 1, 1)
     assert (device.get(buffer) == -77).all()
 

@@ -157,6 +157,30 @@ def test_compile_in_place(where: str) -> None:
     assert torch.equal(whole, eager[0]) and torch.equal(prefix, eager[1])
 
 
+def test_symbolic_shapes_are_counts_of_the_host() -> None:
+    """A size that torch knows by name only (make_fx, symbolic) is a number, not a tensor."""
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def step(out: Any, other: Any) -> Any:
+        ops.fill_pad_rows(out, other.shape[0])
+        return out + 0
+
+    traced = make_fx(step, tracing_mode="symbolic")(torch.ones(8, H, D), torch.ones(5))
+    assert "fill_pad_rows.default" in traced.code
+    for live in (3, 7):
+        got = traced(torch.ones(8, H, D), torch.ones(live))
+        assert got[:live].eq(1).all() and got[live:].eq(0).all()
+
+
+def test_inference_mode(where: str) -> None:
+    with torch.inference_mode():
+        args = inputs(where)
+        eager = layer(*args)
+        torch._dynamo.reset()
+        for got, want in zip(torch.compile(layer, fullgraph=True, backend="aot_eager")(*args), eager):
+            assert torch.equal(got, want)
+
+
 def test_export(where: str) -> None:
     class Layer(torch.nn.Module):
         def forward(self, *args: Any) -> tuple[Any, Any]:

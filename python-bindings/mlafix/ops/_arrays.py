@@ -82,7 +82,7 @@ def _spelling(dtype: Any) -> str:
 
 def one_element(array: Any, like: Any) -> Any:
     """An array of one f32 as it is, and a float as an array of one f32 beside `like`."""
-    if isinstance(array, (int, float)) and not isinstance(array, bool):
+    if isinstance(array, (int, float, numpy.floating, numpy.integer)) and not isinstance(array, bool):
         if hasattr(type(like), "__torch_function__"):
             return like.new_full((1,), float(array), dtype=torch_dtype("f32"))
         return numpy.full(1, array, numpy.float32)
@@ -91,7 +91,22 @@ def one_element(array: Any, like: Any) -> Any:
 
 def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:
     """The shape of an array that an output is made after. Raises ArgumentError unless it has as many dims."""
-    shape = array.shape
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        raise wrong(name, "an array", type(array).__qualname__)
     if len(shape) != len(dims):
-        raise wrong(name, f"{len(dims)} dims [{', '.join(dims)}]", len(shape))
+        raise wrong(name, f"{len(dims)} dim{'s' if len(dims) > 1 else ''} [{', '.join(dims)}]", len(shape))
     return shape
+
+
+def is_contiguous(array: Any) -> bool:
+    """Whether elements follow each other. Where an array's library does not say, reshaping it copies nothing if so."""
+    if isinstance(array, numpy.ndarray):
+        return bool(array.flags.c_contiguous)
+    asked = getattr(array, "is_contiguous", None)
+    return asked is None or bool(asked())
+
+
+def on_device(count: Any) -> bool:
+    """Whether a count is an array. Whatever else it is (an int, numpy's, a symbolic one), it is a host's number."""
+    return not isinstance(count, int) and hasattr(count, "__dlpack__")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from ._arrays import on_device
 from ._launch import Family, bindable, launcher
 from ._types import Array, Launch, LseLayout, Stream
 from ._wrong import wrong
@@ -149,7 +150,7 @@ def mask_empty_context(out: Array, lse: Array, query_start_loc: Array, context_s
 
 def _pad(out: Array, live_rows: int | Array, lse: Array | None = None, *,
          lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    family = _PAD if isinstance(live_rows, int) else _PAD_DEVICE
+    family = _PAD_DEVICE if on_device(live_rows) else _PAD
     return launcher(family, (lse_layout, "e"), out), (out, lse, live_rows), None
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from ._arrays import empty, empty_rows, one_element, rows_of
 from ._launch import Family, bindable, launcher
 from ._types import Array, Base, Launch, LseLayout, Stream
-from ._wrong import wrong
 
 _ROWS = ("n", "H", "D")
 _LSES = ("out_lse", "prefix_lse", "suffix_lse")
@@ -22,7 +21,7 @@ def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *
            out_scale: Array | float | None = None, lse_layout: LseLayout = "hn",
            base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
     if context_rows is None:
-        context_rows = prefix.shape[0]
+        context_rows = rows_of(prefix, "prefix", _ROWS)[0]
     if out is None:
         out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
     if out_lse is None and return_lse:
@@ -110,8 +109,6 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
 def _stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_stats: Array, softmax_scale: float, *,
            out: Array | None = None, out_stats: Array | None = None,
            return_stats: bool = True) -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    if not isinstance(softmax_scale, (int, float)):
-        raise wrong("softmax_scale", "a float", type(softmax_scale).__qualname__)
     if out is None:
         out = empty_rows(prefix, "prefix", _ROWS)
     if out_stats is None and return_stats:

@@ -65,13 +65,13 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 
 def _ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
             return_lse: bool = True, base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    n = indptr.shape[0] - 1
+    n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
     if n < 0:
         raise wrong("indptr", "at least 1 entry", "0")
     if out is None:
         out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]))
-    elif out.shape[0] != n:
-        raise wrong("indptr", f"{out.shape[0] + 1} entries for the {out.shape[0]} rows of out", n + 1)
+    elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
+        raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
     return launcher(_RAGGED, ("nh", base), v), (out, out_lse, v, s, indptr), (out, out_lse)

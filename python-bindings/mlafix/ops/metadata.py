@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import empty
+from ._arrays import empty, is_contiguous, on_device, rows_of
 from ._launch import Family, bindable, launcher
 from ._types import Array, Launch, Stream
 from ._wrong import wrong
@@ -19,7 +19,7 @@ _KEY = ("hn", "e")
 
 
 def _clear(flags: Array, live_rows: int | Array) -> tuple[Launch, tuple[Any, ...], None]:
-    family = _CLEAR if isinstance(live_rows, int) else _CLEAR_DEVICE
+    family = _CLEAR_DEVICE if on_device(live_rows) else _CLEAR
     return launcher(family, _KEY, flags), (flags, live_rows), None
 
 
@@ -40,7 +40,7 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
 
 
 def _mark(flags: Array, computed: Array, prompt: Array, live_rows: int | Array) -> tuple[Launch, tuple[Any, ...], None]:
-    family = _MARK if isinstance(live_rows, int) else _MARK_DEVICE
+    family = _MARK_DEVICE if on_device(live_rows) else _MARK
     return launcher(family, _KEY, flags), (flags, computed, prompt, live_rows), None
 
 
@@ -83,7 +83,7 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    size = computed.shape[0]
+    (size,) = rows_of(computed, "computed", ("m",))
     flags = empty(computed, (size if padded is None else padded,), "bool")
     mark_prefilling(flags, computed, prompt, size if live_rows is None else live_rows, stream=stream)
     return flags
@@ -91,20 +91,20 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
 
 def _lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
           live_rows: int | Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
-    if len(buffer.shape) != 1:
-        raise wrong("buffer", "1 dim, a flat buffer", len(buffer.shape))
+    (capacity,) = rows_of(buffer, "buffer", ("capacity",))
     if num_decodes < 0:
         raise wrong("num_decodes", "0 or more", num_decodes)
     if max_decode_len < 1:
         raise wrong("max_decode_len", "1 or more", max_decode_len)
     size = num_decodes * max_decode_len
-    if buffer.shape[0] < size:
-        raise wrong("buffer",
-            f"room for {num_decodes} x {max_decode_len} = {size} lengths", buffer.shape[0])
+    if capacity < size:
+        raise wrong("buffer", f"room for {num_decodes} x {max_decode_len} = {size} lengths", capacity)
+    if not is_contiguous(buffer):
+        raise wrong("buffer", "contiguous memory", "an array with gaps")
     # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
     out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
     live = num_decodes if live_rows is None else live_rows
-    family = _LENS if isinstance(live, int) else _LENS_DEVICE
+    family = _LENS_DEVICE if on_device(live) else _LENS
     return launcher(family, _KEY, buffer), (out, seq_lens, live), out
 
 

@@ -1,0 +1,89 @@
+"""What only a GPU can show: every function inside a captured graph, and tensors past 2^31 elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import contract  # noqa: E402
+from devices import TorchDevice, has_cuda  # noqa: E402
+from mlafix import ops  # noqa: E402
+from numerics import BF16, same_bits  # noqa: E402
+from right import FUNCTIONS, Right  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not has_cuda(), reason="needs a GPU")
+
+
+def tensors(arguments: dict[str, Any]) -> list[Any]:
+    """Every tensor among the arguments of a call, those in lists too."""
+    found = []
+    for value in arguments.values():
+        found += [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, torch.Tensor)]
+    return found
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("how", ["called", "bound"])
+def test_every_function_in_a_captured_graph_does_what_it_does_outside(function: str, how: str) -> None:
+    """Captured cold, replayed with other contents: the bits of a plain call, outputs that the call allocates included."""
+    device = TorchDevice("cuda")
+    right = Right(device)
+    arguments = right.arguments(function)
+    bindable = how == "bound" and hasattr(getattr(ops, function), "bind")
+    if how == "bound":
+        for flag in ("return_lse", "return_stats"):
+            if flag in getattr(ops, function).__annotations__:
+                arguments[flag] = False
+        if function in ("quantize_fp8_static", "rmsnorm", "softmax"):
+            dtype = torch.float8_e4m3fn if function == "quantize_fp8_static" else torch.float32
+            arguments["out"] = torch.empty_like(arguments["x"], dtype=dtype)
+    call = getattr(ops, function).bind(**arguments) if bindable else lambda: getattr(ops, function)(**arguments)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = call()
+    for _ in range(2):
+        for tensor in tensors(arguments):
+            if tensor.is_floating_point() and tensor.element_size() > 1:
+                tensor.uniform_(0.5, 2)
+        before = [t.clone() for t in tensors(arguments)]
+        graph.replay()
+        torch.cuda.synchronize()
+        after = [t.clone() for t in tensors(arguments)]
+        results = [r.clone() for r in (captured if isinstance(captured, tuple) else (captured,)) if r is not None]
+        for tensor, old in zip(tensors(arguments), before):
+            tensor.copy_(old)
+        plain = getattr(ops, function)(**arguments)
+        torch.cuda.synchronize()
+        for got, want in zip(after, tensors(arguments)):
+            assert same_bits(device.get(got), device.get(want))
+        for got, want in zip(results, plain if isinstance(plain, tuple) else (plain,)):
+            assert same_bits(device.get(got), device.get(want))
+
+
+@pytest.mark.skipif(not has_cuda() or torch.cuda.get_device_properties(0).total_memory < 60 << 30,
+                    reason="needs a GPU with 60 GiB of memory")
+def test_n13_offsets_past_2_31_elements(rng: np.random.Generator) -> None:
+    """270000 x 128 x 128: prefix, suffix and the fixup of their merge; rows at both ends and around 2^31 elements."""
+    device = TorchDevice("cuda")
+    n, heads, dim = 270_000, 128, 128
+    generator = torch.Generator("cuda").manual_seed(1)
+    prefix, suffix = (torch.empty(n, heads, dim, dtype=torch.bfloat16, device="cuda").normal_(generator=generator) for _ in range(2))
+    prefix_lse, suffix_lse = (torch.empty(heads, n, device="cuda").normal_(0, 3, generator=generator) for _ in range(2))
+    out, lse = ops.merge_attn_states(prefix, prefix_lse, suffix, suffix_lse, context_rows=n - 3)
+    rows = torch.tensor(sorted({0, 1, 131_071, 131_072, 131_073, 262_143, 262_144, n - 4, n - 3, n - 1}), device="cuda")
+    v = [device.get(x[rows]) for x in (prefix, suffix)]
+    s = [device.get(x[:, rows]).T for x in (prefix_lse, suffix_lse)]
+    want, want_lse = contract.merge_attn_states(v[0], s[0], v[1], s[1], len(rows) - 2, out_dtype=BF16)
+    want.check(device.get(out[rows]), "out")
+    want_lse.check(device.get(lse[:, rows]).T, "lse")
+    lens, starts = (torch.tensor(x, dtype=torch.int32, device="cuda") for x in ([1, 0, 1, 0], [0, 131_070, 131_074, n - 2, n]))
+    kept = out[[131_069, 131_074, n - 3]].clone()
+    ops.fixup_zero_kv_rows(out, lse, lens, starts)
+    assert torch.equal(out[[131_069, 131_074, n - 3]], kept)
+    for dead in (slice(131_070, 131_074), slice(n - 2, n)):
+        assert not out[dead].any() and lse[:, dead].isneginf().all()
