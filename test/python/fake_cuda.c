@@ -1,0 +1,145 @@
+/* A CUDA driver with two devices of compute capability 9.0 that launches
+ * nothing and takes notes. Only what the runtime asks for; calls that no test
+ * here makes are answered with an error. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_DEVICE = 101, NOT_FOUND = 500 };
+
+struct launch {
+  uint64_t stream;
+  int32_t ordinal;
+  uint32_t grid;
+};
+static struct launch launches[64];
+static int num_launches, next_result;
+/* A context is its device: 1 for device 0. */
+static uintptr_t current, below;
+
+int fake_num_launches(void) { return num_launches; }
+struct launch fake_launch(int index) { return launches[index]; }
+void fake_fail_next_launch(int result) { next_result = result; }
+
+static int init(unsigned flags) { return flags; }
+static int driver_version(int *version) {
+  *version = 13000;
+  return SUCCESS;
+}
+static int error_name(int result, const char **name) {
+  *name = "CUDA_ERROR_FAKE";
+  return SUCCESS;
+}
+static int device_count(int *count) {
+  *count = 2;
+  return SUCCESS;
+}
+static int device_get(int *device, int ordinal) {
+  *device = ordinal;
+  return ordinal < 2 ? SUCCESS : INVALID_DEVICE;
+}
+static int device_attribute(int *value, int attribute, int device) {
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 132;
+  return device < 2 ? SUCCESS : INVALID_DEVICE;
+}
+static int retain(void **context, int device) {
+  *context = (void *)(uintptr_t)(device + 1);
+  return SUCCESS;
+}
+static int get_current(void **context) {
+  *context = (void *)current;
+  return SUCCESS;
+}
+static int get_device(int *device) {
+  *device = (int)current - 1;
+  return current ? SUCCESS : 201;
+}
+static int push(void *context) {
+  below = current;
+  current = (uintptr_t)context;
+  return SUCCESS;
+}
+static int pop(void **context) {
+  *context = (void *)current;
+  current = below;
+  return SUCCESS;
+}
+static int exchange_mode(int *mode) { return *mode > 2 ? INVALID_VALUE : SUCCESS; }
+static int library_load(void **library, const void *data, int *a, void **b, unsigned c, int *d, void **e, unsigned f) {
+  *library = (void *)data;
+  return SUCCESS;
+}
+static int library_unload(void *library) { return SUCCESS; }
+static int get_kernel(void **kernel, void *library, const char *name) {
+  *kernel = library;
+  return SUCCESS;
+}
+static int get_function(void **function, void *kernel) {
+  *function = kernel;
+  return SUCCESS;
+}
+static int kernel_attribute(int *value, int attribute, void *kernel, int device) {
+  *value = 1024;
+  return SUCCESS;
+}
+static int launch(unsigned grid, void *stream) {
+  int result = next_result;
+  next_result = 0;
+  if (result != SUCCESS)
+    return result;
+  if (num_launches == 64)
+    abort();
+  launches[num_launches++] = (struct launch){(uintptr_t)stream, (int32_t)current - 1, grid};
+  return SUCCESS;
+}
+static int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                         unsigned shared, void *stream, void **params, void **extra) {
+  return launch(gx, stream);
+}
+struct config {
+  unsigned grid[3], block[3], shared;
+  void *stream;
+};
+static int launch_kernel_ex(const struct config *config, void *function, void **params, void **extra) {
+  return launch(config->grid[0], config->stream);
+}
+static int refuse(void) { return INVALID_VALUE; }
+
+static const struct {
+  const char *name;
+  void *function;
+} table[] = {
+    {"cuInit", init},
+    {"cuDriverGetVersion", driver_version},
+    {"cuGetErrorName", error_name},
+    {"cuGetErrorString", error_name},
+    {"cuDeviceGetCount", device_count},
+    {"cuDeviceGet", device_get},
+    {"cuDeviceGetAttribute", device_attribute},
+    {"cuDevicePrimaryCtxRetain", retain},
+    {"cuCtxGetCurrent", get_current},
+    {"cuCtxGetDevice", get_device},
+    {"cuCtxPushCurrent", push},
+    {"cuCtxPopCurrent", pop},
+    {"cuThreadExchangeStreamCaptureMode", exchange_mode},
+    {"cuLibraryLoadData", library_load},
+    {"cuLibraryUnload", library_unload},
+    {"cuLibraryGetKernel", get_kernel},
+    {"cuKernelGetFunction", get_function},
+    {"cuKernelGetAttribute", kernel_attribute},
+    {"cuLaunchKernel", launch_kernel},
+    {"cuLaunchKernelEx", launch_kernel_ex},
+    /* Optional: the runtime does without. */
+    {"cuKernelGetParamInfo", NULL},
+    {"cuFuncLoad", NULL},
+};
+
+int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status) {
+  for (size_t i = 0; i < sizeof(table) / sizeof(*table); ++i)
+    if (strcmp(table[i].name, name) == 0) {
+      *function = table[i].function;
+      return *function ? SUCCESS : NOT_FOUND;
+    }
+  *function = refuse;
+  return SUCCESS;
+}
