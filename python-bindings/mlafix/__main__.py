@@ -35,7 +35,7 @@ def find_kernel(text: str) -> Kernel:
         CompileError: the file does not compile.
     """
     if text in library.names():
-        return Kernel(text, library.source(text), str(library.path(text)))
+        return library.kernel(text)
     file, colon, name = text.rpartition(":")
     if not colon:
         file, name = text, ""

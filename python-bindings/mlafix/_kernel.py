@@ -90,11 +90,12 @@ class Kernel:
         found: dict[str, Any] = json.loads(self._signature_text)
         return found
 
-    def _bound(self, bindings: Bindings) -> dict[str, str]:
+    def bindings(self, bindings: Bindings) -> dict[str, str]:
+        """Bindings as the compiler spells them, with what is bound already."""
         return {**self._fixed, **{name: _text(value) for name, value in bindings.items()}}
 
     def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
-        bound = self._bound(bindings)
+        bound = self.bindings(bindings)
         return cache.compiler().compile(
             self.source,
             self.file,
@@ -146,7 +147,7 @@ class Kernel:
             CompileError: the kernel does not compile so.
             UnitError: compiling is forbidden, or impossible here.
         """
-        return self.variants.load(self._bound(bindings), target or _default_target())
+        return self.variants.load(self.bindings(bindings), target or _default_target())
 
     def save(
         self, path: str | Path, targets: str | Sequence[str], *choices: Mapping[str, object], **bindings: object
@@ -163,7 +164,7 @@ class Kernel:
             CompileError: the kernel does not compile so.
             OSError: the file cannot be written.
         """
-        variants = [self._bound({**bindings, **choice}) for choice in choices or ({},)]
+        variants = [self.bindings({**bindings, **choice}) for choice in choices or ({},)]
         data = cache.compiler().compile(
             self.source,
             self.file,
@@ -179,7 +180,9 @@ class Kernel:
     def specialize(self, **bindings: object) -> Kernel:
         """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)`` takes and gives
         lses in base 2. A lower-case dim may be bound, too, as an optimisation."""
-        return Kernel(self.name, self._source_again, self.file, self._bound(bindings))
+        made = type(self)(self.name, self._source_again, self.file, self.bindings(bindings))
+        made.variants = self.variants  # one source, one set of them
+        return made
 
     def _source_again(self) -> str:
         return self.source

@@ -11,19 +11,11 @@ from contextlib import contextmanager
 from typing import Protocol, TextIO
 
 from . import _runtime, cache, library
+from ._kernel import Kernel
 from .errors import ArgumentError
 
 
-class HasVariants(Protocol):
-    """A kernel as warmup takes it: a `mlafix.Kernel`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def variants(self) -> cache.Variants: ...
-
-
-Request = tuple["str | HasVariants", Mapping[str, object]]
+Request = tuple["str | Kernel", Mapping[str, object]]
 
 
 def warmup(
@@ -72,11 +64,11 @@ def warmup(
 def _variant(request: Request) -> tuple[cache.Variants, dict[str, str]]:
     if not (isinstance(request, tuple) and len(request) == 2 and isinstance(request[1], Mapping)):
         raise ArgumentError(f'argument "requests": expected pairs (kernel, {{"D": 128, …}}), got {request!r}')
-    kernel, bindings = request
-    variants = library.variants(kernel) if isinstance(kernel, str) else getattr(kernel, "variants", None)
-    if not isinstance(variants, cache.Variants):
-        raise ArgumentError(f'argument "requests": expected kernels or names of library kernels, got {kernel!r}')
-    return variants, {name: str(value) for name, value in bindings.items()}
+    named, bindings = request
+    kernel = library.kernel(named) if isinstance(named, str) else named
+    if not isinstance(kernel, Kernel):
+        raise ArgumentError(f'argument "requests": expected kernels or names of library kernels, got {named!r}')
+    return kernel.variants, kernel.bindings(bindings)
 
 
 class _Advance(Protocol):

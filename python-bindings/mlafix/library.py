@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import _runtime, cache
+from ._kernel import Kernel
 from .errors import ArgumentError
 
 _KERNELS = Path(__file__).parent / "kernels"
@@ -108,3 +109,31 @@ def dispatcher(
         return compiled({**bound, **fixed}, device_type, ordinal)
 
     return _runtime.Dispatcher(name, signature(name), resolve, views, specialize)
+
+
+class _LibraryKernel(Kernel):
+    """A kernel of the library: its signature and its common variants were made by the build."""
+
+    @functools.cached_property
+    def _signature_text(self) -> str:
+        return signature(self.name)
+
+    @functools.cached_property
+    def variants(self) -> cache.Variants:
+        return variants(self.name)
+
+
+@functools.lru_cache(maxsize=None)
+def kernel(name: str) -> Kernel:
+    """A kernel of the library. Raises ArgumentError for a name that is not in it."""
+    return _LibraryKernel(name, source(name), str(path(name)))
+
+
+def __getattr__(name: str) -> Kernel:
+    if name not in _files():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return kernel(name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *names()]

@@ -265,6 +265,28 @@ def test_warmup_without_tqdm_draws_its_own_bar(
     assert "[##############################] 1/1" in shown and shown.endswith("\n")
 
 
+def test_warmup_of_kernels(compiler: CountingCompiler) -> None:
+    base2 = library.kernel("merge_attn_states").specialize(B=2)
+    requests = [(library.merge_attn_states, {**BINDINGS, "T": mlafix.dsl.f32}), (base2, BINDINGS)]
+    units = mlafix.warmup(requests, "cpu")
+    assert [unit.kernels[0].bindings["B"] for unit in units] == ["e", "2"]
+    assert compiler.count == 2
+    library.merge_attn_states.compile(TARGET, **BINDINGS)
+    base2.compile(TARGET, **BINDINGS)
+    assert compiler.count == 2
+
+
+def test_library_kernels_are_kernels(compiler: CountingCompiler) -> None:
+    assert isinstance(library.merge_attn_states, mlafix.Kernel)
+    assert library.merge_attn_states is library.kernel("merge_attn_states")
+    assert "merge_attn_states" in dir(library)
+    out, one, lse = (np.full(shape, value, np.float32) for shape, value in (((1, 2, 8), 0), ((1, 2, 8), 1), ((2, 1), 0)))
+    library.merge_attn_states(out=out, prefix=one, prefix_lse=lse, suffix=3 * one, suffix_lse=lse, context_rows=1)
+    assert (out == 2).all() and compiler.count == 1
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        library.nothing  # noqa: B018
+
+
 @pytest.mark.parametrize("request_", ["merge_attn_states", ("merge_attn_states",), (3, {}), ("merge_attn_states", "H=2")])
 def test_warmup_refuses_what_is_no_request(request_: object) -> None:
     with pytest.raises(mlafix.ArgumentError, match='argument "requests": expected'):
