@@ -9,10 +9,13 @@
 
 using namespace conformance;
 
-BlankRows::BlankRows(const StateCase &Case, int64_t N, Spread How)
-    : Case(Case), N(N),
+BlankRows::BlankRows(const StateCase &Case, int64_t N, Spread How,
+                     bool RowsFirst)
+    : Case(Case), N(N), RowsFirst(RowsFirst),
       Out(payloadTensor(Case.Type, {N, Case.Shape.H, Case.Shape.D}, How, 0)),
-      Lse(lseTensor({Case.Shape.H, N}, How, 0)) {
+      Lse(lseTensor(RowsFirst ? std::vector<int64_t>{N, Case.Shape.H}
+                              : std::vector<int64_t>{Case.Shape.H, N},
+                    How, 0)) {
   refill();
 }
 
@@ -28,7 +31,10 @@ uint32_t BlankRows::lseBits(int64_t T, int64_t H) const {
 void BlankRows::refill() {
   for (int64_t T = 0; T < N; ++T)
     for (int64_t H = 0; H < Case.Shape.H; ++H) {
-      Lse.set({H, T}, lseBits(T, H));
+      if (RowsFirst)
+        Lse.set({T, H}, lseBits(T, H));
+      else
+        Lse.set({H, T}, lseBits(T, H));
       for (int64_t I = 0; I < Case.Shape.D; ++I)
         Out.set({T, H, I}, payloadBits(T, H, I));
     }
@@ -54,7 +60,8 @@ BlankRows::check(const std::function<bool(int64_t)> &IsDead, bool WithOut,
           return Differs("out[" + std::to_string(I) + "]", Expected, Got);
       }
       uint32_t Expected = WithLse && IsDead(T) ? 0xff800000u : lseBits(T, H);
-      if (uint32_t Got = Lse.get({H, T}); Got != Expected)
+      if (uint32_t Got = RowsFirst ? Lse.get({T, H}) : Lse.get({H, T});
+          Got != Expected)
         return Differs("lse", Expected, Got);
     }
   return nothingElseWritten({}, {&Out, &Lse});

@@ -16,7 +16,14 @@ namespace conformance {
 
 /// out [N, H, D] and lse [H, N] filled with any bits at all, NaN too.
 struct BlankRows {
-  BlankRows(const StateCase &Case, int64_t N, Spread How);
+  /// \p RowsFirst: the lse lies as [N, H].
+  BlankRows(const StateCase &Case, int64_t N, Spread How,
+            bool RowsFirst = false);
+
+  /// The lse as [H, N], wherever it lies.
+  mlafix::Tensor lseView() const {
+    return RowsFirst ? Lse.view({1, 0}) : Lse.view();
+  }
 
   /// Fills both again, and uploads them.
   void refill();
@@ -28,6 +35,7 @@ struct BlankRows {
 
   StateCase Case;
   int64_t N;
+  bool RowsFirst;
   TestTensor Out, Lse;
 
 private:

@@ -23,12 +23,13 @@ enum Count { FromHost, FromDevice };
 
 testing::AssertionResult fillsPadRows(const StateCase &Case, int64_t N,
                                       int64_t Live, Spread How, Count From,
-                                      bool WantLse = true) {
-  BlankRows Rows(Case, N, How);
+                                      bool WantLse = true,
+                                      bool RowsFirst = false) {
+  BlankRows Rows(Case, N, How, RowsFirst);
   TestTensor OnDevice(device(), MLAFIX_I32, Layout::contiguous({1}));
   OnDevice.setInt({0}, int32_t(Live));
   std::vector<mlafix::Arg> Arguments = {
-      Rows.Out.view(), WantLse ? Rows.Lse.view() : mlafix::Tensor::none()};
+      Rows.Out.view(), WantLse ? Rows.lseView() : mlafix::Tensor::none()};
   if (From == FromDevice)
     Arguments.push_back(OnDevice.view());
   else
@@ -54,14 +55,15 @@ struct Requests {
 };
 
 testing::AssertionResult masks(const StateCase &Case, bool WithOut,
-                               const Requests &All, int64_t N, Spread How) {
-  BlankRows Rows(Case, N, How);
+                               const Requests &All, int64_t N, Spread How,
+                               bool RowsFirst = false) {
+  BlankRows Rows(Case, N, How, RowsFirst);
   TestTensor Query = intTensor(All.Query), Context = intTensor(All.Context);
   std::vector<mlafix::Arg> Arguments;
   if (WithOut)
     Arguments.push_back(Rows.Out.view());
   Arguments.insert(Arguments.end(),
-                   {Rows.Lse.view(), Query.view(), Context.view()});
+                   {Rows.lseView(), Query.view(), Context.view()});
   launchOn(WithOut ? kernel("mask_empty_context", Case.bindings())
                    : kernel("mask_empty_context_lse",
                             "H=" + std::to_string(Case.Shape.H)),
@@ -88,6 +90,9 @@ TEST_P(Blank, pad_rows_in_every_layout) {
         ASSERT_TRUE(fillsPadRows(GetParam(), 9, Live, How, From))
             << "spread " << int(How) << ", live_rows " << Live;
   ASSERT_TRUE(fillsPadRows(GetParam(), 9, 3, Spread::Gaps, FromHost, false));
+  for (Spread How : AllSpreads)
+    for (Count From : {FromHost, FromDevice})
+      ASSERT_TRUE(fillsPadRows(GetParam(), 9, 4, How, From, true, true));
   ASSERT_TRUE(fillsPadRows(GetParam(), 0, 0, Spread::Dense, FromHost));
 }
 
@@ -97,6 +102,8 @@ TEST_P(Blank, requests_without_context_in_every_layout) {
     for (bool WithOut : {false, true}) {
       ASSERT_TRUE(masks(GetParam(), WithOut, Mixed, 12, How))
           << "spread " << int(How);
+      ASSERT_TRUE(masks(GetParam(), WithOut, Mixed, 12, How, true))
+          << "lse as [n, H], spread " << int(How);
       ASSERT_TRUE(masks(GetParam(), WithOut, Requests({}, {}), 3, How));
       ASSERT_TRUE(masks(GetParam(), WithOut, Requests({2, 2}, {1, 1}), 4, How));
     }

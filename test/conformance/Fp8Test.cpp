@@ -83,7 +83,7 @@ std::vector<uint32_t> bitsOf(Float Type, const std::vector<float> &Values) {
 /// A merge whose payload leaves as fp8.
 testing::AssertionResult merges(const StateCase &Case, int64_t N,
                                 int64_t ContextRows, float Scale, Spread How,
-                                bool WantLse) {
+                                bool WantLse, bool InPlace = false) {
   auto [H, D] = Case.Shape;
   Sides S(Case.Type, N * H, 2, D, 23);
   TestTensor Prefix = payloadTensor(Case.Type, {N, H, D}, How, 0);
@@ -101,9 +101,10 @@ testing::AssertionResult merges(const StateCase &Case, int64_t N,
       PrefixLse.setFloat({I, T}, S.lse(T * H + I, 0));
       SuffixLse.setFloat({I, T}, S.lse(T * H + I, 1));
     }
+  const TestTensor &ToLse = InPlace ? PrefixLse : OutLse;
   launchOn(
       kernel("merge_attn_states_fp8", Case.bindings()),
-      {Out.view(), WantLse ? OutLse.view() : mlafix::Tensor::none(),
+      {Out.view(), WantLse ? ToLse.view() : mlafix::Tensor::none(),
        ScaleTensor.view(), Prefix.view(), PrefixLse.view(), Suffix.view(),
        SuffixLse.view(), ContextRows},
       {&Prefix, &Suffix, &PrefixLse, &SuffixLse, &Out, &OutLse, &ScaleTensor});
@@ -116,12 +117,14 @@ testing::AssertionResult merges(const StateCase &Case, int64_t N,
           !Good)
         return Good << " (token " << T << ", head " << I << ")";
       std::string Why;
-      if (WantLse && !matches(Float::F32, Row.Lse, OutLse.get({I, T}), Why))
+      if (WantLse && !matches(Float::F32, Row.Lse, ToLse.get({I, T}), Why))
         return testing::AssertionFailure() << "out_lse: " << Why;
     }
-  return nothingElseWritten(
-      {&Prefix, &Suffix, &PrefixLse, &SuffixLse, &ScaleTensor},
-      {&Out, &OutLse});
+  std::vector<const TestTensor *> Inputs = {&Prefix, &Suffix, &SuffixLse,
+                                            &ScaleTensor};
+  if (!InPlace)
+    Inputs.push_back(&PrefixLse);
+  return nothingElseWritten(Inputs, {&Out, &ToLse});
 }
 
 class MergeFp8 : public testing::TestWithParam<StateCase> {};
@@ -157,6 +160,9 @@ TEST_P(MergeFp8, scaled_saturated_and_exact_where_copied) {
     for (int64_t ContextRows : {0, 6, 9})
       ASSERT_TRUE(merges(GetParam(), 9, ContextRows, 0.03f, How, true))
           << "spread " << int(How) << ", context_rows " << ContextRows;
+  for (Spread How : AllSpreads) // N11
+    ASSERT_TRUE(merges(GetParam(), 9, 6, 0.03f, How, true, true))
+        << "in place, spread " << int(How);
   // Everything saturates; everything rounds to zero or a denormal.
   ASSERT_TRUE(merges(GetParam(), 5, 3, 1e-4f, Spread::Dense, true));
   ASSERT_TRUE(merges(GetParam(), 5, 3, 300.0f, Spread::Dense, false));

@@ -55,7 +55,8 @@ Storage storageOf(const StateCase &Case) {
 }
 
 Outcome mergeStates(const StateCase &Case, int64_t N, int64_t K, Spread How,
-                    bool WantLse = true, int64_t FirstToken = 0) {
+                    bool WantLse = true, int64_t FirstToken = 0,
+                    const std::string &More = "") {
   auto [H, D] = Case.Shape;
   Sides S(Case.Type, N * H, K, D, 7, FirstToken * H);
   TestTensor V = payloadTensor(Case.Type, {N, K, H, D}, How, 0);
@@ -68,7 +69,7 @@ Outcome mergeStates(const StateCase &Case, int64_t N, int64_t K, Spread How,
         setRow(V, S.payload(T * H + I, J), D, T, J, I);
         L.setFloat({T, J, I}, S.lse(T * H + I, J));
       }
-  launchOn(kernel("merge_states", Case.bindings()),
+  launchOn(kernel("merge_states", Case.bindings() + More),
            {Out.view(), WantLse ? OutLse.view() : mlafix::Tensor::none(),
             V.view(), L.view()},
            {&Out, &OutLse, &V, &L});
@@ -267,4 +268,23 @@ TEST(MergeMany, left_out_states_may_be_any_but_the_first) {
     for (int64_t I = 0; I < H; ++I)
       ASSERT_TRUE(rowMatches(S.expected(T * H + I, 0, 3, {Float::F16}),
                              Float::F16, Out, nullptr, T, I));
+}
+
+// A dynamic dim that was bound makes code for that size alone, which a look-up
+// without it does not mean.
+TEST(MergeMany, code_for_one_count_of_states) {
+  for (Float Type : StateTypes) {
+    StateCase Case{{16, 128}, Type, false};
+    for (Spread How : AllSpreads)
+      ASSERT_TRUE(mergeStates(Case, 7, 4, How, true, 0, ",k=4").Good);
+    try {
+      mergeStates(Case, 7, 5, Spread::Dense, true, 0, ",k=4");
+      FAIL() << "expected an error";
+    } catch (const mlafix::Error &Error) {
+      EXPECT_EQ(MLAFIX_INVALID_ARGUMENT, Error.status());
+    }
+    // The same bits from both.
+    EXPECT_EQ(mergeStates(Case, 7, 4, Spread::Dense).Rows,
+              mergeStates(Case, 7, 4, Spread::Dense, true, 0, ",k=4").Rows);
+  }
 }

@@ -57,7 +57,8 @@ bool holdsGarbage(int64_t Row, int Side) {
 }
 
 testing::AssertionResult mergesStats(const StateCase &Case, int64_t N,
-                                     float Scale, Spread How, bool WantStats) {
+                                     float Scale, Spread How, bool WantStats,
+                                     int Over = -1) {
   auto [H, D] = Case.Shape;
   TestTensor Payload[2] = {payloadTensor(Case.Type, {N, H, D}, How, 0),
                            payloadTensor(Case.Type, {N, H, D}, How, 1)};
@@ -79,8 +80,10 @@ testing::AssertionResult mergesStats(const StateCase &Case, int64_t N,
                       : fromDouble(Case.Type, R.uniform(-4, 4));
       setRow(Payload[Side], Mine, D, Row / H, Row % H);
     }
+  // The payload may go over either side's (N11).
+  TestTensor &To = Over < 0 ? Out : Payload[Over];
   launchOn(kernel("merge_attn_stats", Case.bindings()),
-           {Out.view(), WantStats ? OutStats.view() : mlafix::Tensor::none(),
+           {To.view(), WantStats ? OutStats.view() : mlafix::Tensor::none(),
             Payload[0].view(), In[0].view(), Payload[1].view(), In[1].view(),
             Scale},
            {&Payload[0], &Payload[1], &In[0], &In[1], &Out, &OutStats});
@@ -106,7 +109,7 @@ testing::AssertionResult mergesStats(const StateCase &Case, int64_t N,
     ExpectedRow Want = mergeReference(Case.Type, D, All, {Case.Type});
     int64_t T = Row / H, I = Row % H;
     if (testing::AssertionResult Good =
-            rowMatches(Want, Case.Type, Out, nullptr, T, I);
+            rowMatches(Want, Case.Type, To, nullptr, T, I);
         !Good)
       return Good << " (row " << Row << ", kind " << hash(Row) % 10 << ")";
     if (!WantStats)
@@ -127,8 +130,11 @@ testing::AssertionResult mergesStats(const StateCase &Case, int64_t N,
              << ": expected stats (" << Max << ", " << Sum << "), got ("
              << Got[0] << ", " << Got[1] << ")";
   }
-  return nothingElseWritten({&Payload[0], &Payload[1], &In[0], &In[1]},
-                            {&Out, &OutStats});
+  std::vector<const TestTensor *> Inputs = {&In[0], &In[1]};
+  for (int Side = 0; Side < 2; ++Side)
+    if (Side != Over)
+      Inputs.push_back(&Payload[Side]);
+  return nothingElseWritten(Inputs, {&To, &OutStats});
 }
 
 class MergeStats : public testing::TestWithParam<StateCase> {};
@@ -148,6 +154,10 @@ TEST_P(MergeStats, every_layout_scale_and_kind_of_row) {
     for (float Scale : {1.0f, 0.0883883f})
       ASSERT_TRUE(mergesStats(GetParam(), 31, Scale, How, true))
           << "spread " << int(How) << ", scale " << Scale;
+  for (Spread How : AllSpreads)
+    for (int Over : {0, 1})
+      ASSERT_TRUE(mergesStats(GetParam(), 31, 0.5f, How, true, Over))
+          << "spread " << int(How) << ", over side " << Over;
   ASSERT_TRUE(mergesStats(GetParam(), 9, 1.0f, Spread::Dense, false));
   ASSERT_TRUE(mergesStats(GetParam(), 0, 1.0f, Spread::Dense, true));
 }
