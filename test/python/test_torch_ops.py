@@ -16,7 +16,9 @@ import contract  # noqa: E402
 import mlafix  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
 from mlafix import library, ops, torch_ops  # noqa: E402
+from mlafix.compat import flash_attn, flashinfer, sglang, vllm  # noqa: E402
 from numerics import BF16, same_bits  # noqa: E402
+from right import FUNCTIONS, Right  # noqa: E402
 from states import make_states  # noqa: E402
 
 N, H, D = 6, 4, 64
@@ -139,6 +141,37 @@ def test_compile_fullgraph_gives_the_same_bits(backend: str, dynamic: bool, wher
     torch._dynamo.reset()
     compiled = torch.compile(layer, fullgraph=True, backend=backend, dynamic=dynamic)
     for got, want in zip(compiled(*args), layer(*args)):
+        assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_function_compiles(function: str, where: str) -> None:
+    """Called with what it needs, in a graph without breaks: it writes and returns the bits of a plain call."""
+    device = TorchDevice(where)
+    eager, traced = (Right(device).arguments(function) for _ in range(2))
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda given: getattr(ops, function)(**given), fullgraph=True, backend="aot_eager")
+    wanted, got = getattr(ops, function)(**eager), compiled(traced)
+    for a, b in zip(torch.utils._pytree.tree_leaves((wanted, eager)), torch.utils._pytree.tree_leaves((got, traced))):
+        if isinstance(a, torch.Tensor):
+            assert same_bits(device.get(a), device.get(b))
+
+
+def test_drop_ins_compile(where: str) -> None:
+    def step(v: Any, s: Any, w: Any, t: Any, out: Any, out_lse: Any) -> tuple[Any, ...]:
+        vllm.merge_attn_states(out, v, s.T, w, t.T, out_lse, 3)
+        a = sglang.merge_state_v2(v, s, w, t)
+        b = flashinfer.merge_states(torch.stack([v, w], 1), torch.stack([s, t], 1))
+        flashinfer.merge_state_in_place(*b, w, t, torch.arange(N, device=where) % 2 == 0)
+        c = flash_attn.flash_attn_combine(torch.stack([v, w])[:, None], torch.stack([s, t])[:, None], out_dtype=torch.float32)
+        return *a, *b, *c, out + 0, out_lse + 0
+
+    v, w = (torch.randn(N, H, D, device=where, dtype=torch.bfloat16) for _ in range(2))
+    s, t = (torch.randn(N, H, device=where) for _ in range(2))
+    torch._dynamo.reset()
+    outputs = [(torch.empty_like(v), torch.empty(H, N, device=where)) for _ in range(2)]
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")(v, s, w, t, *outputs[0])
+    for got, want in zip(compiled, step(v, s, w, t, *outputs[1])):
         assert torch.equal(got, want)
 
 
