@@ -11,7 +11,7 @@ if not torch.cuda.is_available():
     pytest.skip("needs a CUDA device that torch can use", allow_module_level=True)
 
 import numpy as np  # noqa: E402
-from reference import merge  # noqa: E402
+from contract import merge_attn_states  # noqa: E402
 
 import mlafix  # noqa: E402
 from mlafix import _runtime, library  # noqa: E402
@@ -41,8 +41,15 @@ def outputs(dtype: str = "bf16", n: int = N) -> list[torch.Tensor]:
     ]
 
 
+def merged(prefix: np.ndarray, prefix_lse: np.ndarray, suffix: np.ndarray, suffix_lse: np.ndarray,
+           rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """What out [n, H, D] and lse [H, n] must be, in f64."""
+    out, lse = merge_attn_states(prefix, prefix_lse.T, suffix, suffix_lse.T, rows)
+    return out.value, lse.value.T
+
+
 def assert_merged(dtype: str, got: list[torch.Tensor], given: list[torch.Tensor], rows: int) -> None:
-    want, want_lse = merge(*(tensor.double().cpu().numpy() for tensor in given), rows)
+    want, want_lse = merged(*(tensor.double().cpu().numpy() for tensor in given), rows)
     out, lse = (tensor.double().cpu().numpy() for tensor in got)
     np.testing.assert_allclose(out, want, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
     np.testing.assert_allclose(lse, want_lse, rtol=1e-5, atol=1e-5)
