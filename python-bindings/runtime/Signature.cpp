@@ -150,7 +150,8 @@ void applyView(Signature &signature, const std::string &name,
 Signature Signature::parse(const std::string &name, nb::str json,
                            nb::object views, nb::object specialize) {
   nb::object parsed = nb::module_::import_("json").attr("loads")(json);
-  if (!nb::isinstance<nb::dict>(parsed) || !nb::borrow<nb::dict>(parsed).contains("args"))
+  if (!nb::isinstance<nb::dict>(parsed) ||
+      !nb::borrow<nb::dict>(parsed).contains("args"))
     throwArgumentError("argument \"signature\": expected a JSON object with "
                        "\"args\", got another text");
   Signature signature;

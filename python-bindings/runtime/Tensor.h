@@ -49,6 +49,8 @@ struct ArgPlace {
 struct Conversion {
   /// True: accept tensors that require grad (the caller is below autograd).
   bool ignoreGrad = false;
+  /// Whether torch's grad mode is on; negative: not asked yet.
+  int gradEnabled = -1;
   /// The stream that producers with __dlpack__ order their work before; none:
   /// the legacy default stream.
   void *producerStream = nullptr;

@@ -22,14 +22,31 @@ using namespace mlafix::python;
 
 namespace {
 
-/// Attribute names, made once.
-struct Names {
-  PyObject *requiresGrad = PyUnicode_InternFromString("requires_grad");
-  PyObject *isNeg = PyUnicode_InternFromString("is_neg");
+/// What is asked of torch at every call, looked up once. References are kept
+/// for ever: the process does, too.
+struct Torch {
+  PyObject *isGradEnabled;
+  PyObject *requiresGrad; ///< the attribute's descriptor
+  PyObject *isNeg;
+
+  Torch() {
+    nb::object torch = nb::borrow(importedModule("torch"));
+    nb::object tensor = torch.attr("Tensor");
+    isGradEnabled = nb::object(torch.attr("is_grad_enabled")).release().ptr();
+    requiresGrad = nb::object(tensor.attr("requires_grad")).release().ptr();
+    isNeg = PyUnicode_InternFromString("is_neg");
+  }
+
+  /// tensor.requires_grad, without the search through the type's bases.
+  PyObject *askRequiresGrad(PyObject *tensor) const {
+    auto get = Py_TYPE(requiresGrad)->tp_descr_get;
+    return get(requiresGrad, tensor,
+               reinterpret_cast<PyObject *>(Py_TYPE(tensor)));
+  }
 };
-const Names &names() {
-  static Names made;
-  return made;
+const Torch &torch() {
+  static Torch found;
+  return found;
 }
 
 std::string textOf(nb::handle object, const char *attribute) {
@@ -48,9 +65,14 @@ bool truth(PyObject *value) {
   return owned.ptr() == Py_True;
 }
 
-bool gradEnabled() {
-  nb::object torch = nb::borrow(importedModule("torch"));
-  return truth(torch.attr("is_grad_enabled")().release().ptr());
+/// Asked once a call: one question for all tensors where grad is disabled, as
+/// it is where these kernels serve.
+bool gradMatters(Conversion &conversion) {
+  if (conversion.ignoreGrad)
+    return false;
+  if (conversion.gradEnabled < 0)
+    conversion.gradEnabled = truth(PyObject_CallNoArgs(torch().isGradEnabled));
+  return conversion.gradEnabled > 0;
 }
 
 /// A lazily negated view, such as the imaginary part of a conjugate: its memory
@@ -66,13 +88,12 @@ bool mayBeNegated(const TensorView &view) {
 }
 
 void refuseUnusable(PyObject *object, const ArgPlace &place,
-                    const Conversion &conversion, const TensorView &view) {
-  if (!conversion.ignoreGrad &&
-      truth(PyObject_GetAttr(object, names().requiresGrad)) && gradEnabled())
+                    Conversion &conversion, const TensorView &view) {
+  if (gradMatters(conversion) && truth(torch().askRequiresGrad(object)))
     place.fail("expected a tensor that autograd does not follow, got one that "
                "requires grad (detach it, or call under torch.no_grad())");
   if (mayBeNegated(view) &&
-      truth(PyObject_CallMethodNoArgs(object, names().isNeg)))
+      truth(PyObject_CallMethodNoArgs(object, torch().isNeg)))
     place.fail("expected a tensor whose memory holds its values, got a lazily "
                "negated view (call resolve_neg())");
 }
@@ -112,11 +133,11 @@ int32_t dtypeOf(const std::string &text) {
 /// Subclasses that redefine what operations do hold no memory of their own, or
 /// not what they stand for.
 void refuseRedefined(PyObject *object, const ArgPlace &place) {
-  nb::object torch = nb::borrow(importedModule("torch"));
+  nb::object module = nb::borrow(importedModule("torch"));
   nb::object type = nb::borrow(reinterpret_cast<PyObject *>(Py_TYPE(object)));
   nb::object own = nb::getattr(type, "__torch_dispatch__", nb::none());
   nb::object plain =
-      nb::getattr(torch.attr("Tensor"), "__torch_dispatch__", nb::none());
+      nb::getattr(module.attr("Tensor"), "__torch_dispatch__", nb::none());
   if (!own.is(plain))
     place.fail("expected a plain torch tensor, got %s, which redefines torch's "
                "operations",
