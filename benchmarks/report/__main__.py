@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Writes the generated parts of docs/performance.md, and its pictures, from the JSON in benchmarks/results.
+
+    python3 benchmarks/report                write them
+    python3 benchmarks/report --check        exit with status 1 if they are not what the JSON says
+
+A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of the page is kept by hand. Names are
+goals, gains, host; picture:PREFIX, where PREFIX is how the names of cases begin; and for tables PREFIX (on a GPU), cpu:PREFIX and
+python:PREFIX, or several with a + between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from picture import draw, lines_of  # noqa: E402
+from results import Results, load  # noqa: E402
+from tables import NOTHING, gains_table, goals_table, group_table, host_table  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+class Writer:
+    """Makes parts, and collects the pictures that they show."""
+
+    def __init__(self, results: Results, images: str) -> None:
+        self.results = results
+        self.images = images
+        self.pictures: dict[str, str] = {}
+
+    def picture(self, prefix: str) -> str:
+        """Markdown of a picture."""
+        lines = lines_of(self.results.gpu, prefix) if self.results.gpu else []
+        if not lines:
+            return NOTHING
+        name = "performance-" + re.sub(r"\W+", "-", prefix).strip("-") + ".svg"
+        title = f"{prefix.rstrip('/')}: percent of the stream roof"
+        self.pictures[name] = draw(title, lines)
+        return f"![{title}]({self.images}/{name})"
+
+    def part(self, name: str) -> str:
+        """What stands between the marks of that name."""
+        kind, _, prefix = name.rpartition(":")
+        if kind == "picture":
+            return self.picture(prefix)
+        if kind in ("cpu", "python"):
+            run = getattr(self.results, kind)
+            return f"{run.title}.\n\n{group_table(run, prefix)}" if run else NOTHING
+        whole = {"goals": goals_table, "gains": gains_table, "host": host_table}.get(name)
+        return whole(self.results) if whole else group_table(self.results.gpu, name)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks/results")
+    parser.add_argument("--page", type=Path, default=ROOT / "docs/performance.md")
+    options = parser.parse_args()
+    try:
+        writer = Writer(load(options.results), "images")
+    except (ValueError, KeyError) as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 1
+    old = options.page.read_text()
+    new = PART.sub(lambda match: f"{match[1]}\n{writer.part(match[2])}\n\n{match[3]}", old)
+    images = options.page.parent / "images"
+    wanted = {images / name: text for name, text in writer.pictures.items()}
+    stale = [path for path in sorted(images.glob("performance-*.svg")) if path not in wanted]
+    changed = [path for path, text in {options.page: new, **wanted}.items() if not path.exists() or path.read_text() != text]
+    if options.check:
+        for path in changed + stale:
+            print(f"report: {path.name} is not what {options.results.name}/*.json says: run python3 benchmarks/report", file=sys.stderr)
+        return int(bool(changed or stale))
+    images.mkdir(exist_ok=True)
+    for path in stale:
+        path.unlink()
+    for path, text in {options.page: new, **wanted}.items():
+        path.write_text(text)
+    print(f"report: wrote {options.page.name} and {len(wanted)} pictures")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""What the project set out to reach on an H200, and what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Callable, Iterable
+
+from results import Results, Run, percent_of_roof, time_of, total_bytes
+
+Value = float | None
+
+
+@dataclass
+class Goal:
+    """`value` is to be at least (or, `most`, at most) `limit`."""
+
+    text: str
+    limit: float
+    unit: str
+    value: Callable[[Results], Value]
+    most: bool = False
+
+    def row(self, results: Results) -> list[str]:
+        """What, wanted, measured, whether that is enough."""
+        value = self.value(results)
+        wanted = f"{'at most' if self.most else 'at least'} {self.limit:g} {self.unit}".rstrip()
+        if value is None:
+            return [self.text, wanted, "not measured", ""]
+        reached = value <= self.limit if self.most else value >= self.limit
+        return [self.text, wanted, f"{value:.3g} {self.unit}".rstrip(), "yes" if reached else "**no**"]
+
+
+def worst(values: Iterable[Value], most: bool = False) -> Value:
+    """The one that is furthest from a goal."""
+    known = [value for value in values if value is not None]
+    return (max(known) if most else min(known)) if known else None
+
+
+def on_gpu(ask: Callable[[Run], Value]) -> Callable[[Results], Value]:
+    """A question to the GPU's run, where there is one."""
+    return lambda results: ask(results.gpu) if results.gpu else None
+
+
+def merge(n: int) -> str:
+    """The name of DeepSeek-V3's merge."""
+    return f"merge/bf16_h128_d128/n{n}"
+
+
+def roof_of_large_merges(run: Run) -> Value:
+    """Percent."""
+    cases = [run.case(merge(n)) for n in (4096, 8192)]
+    return worst(percent_of_roof(case, "ours") for case in cases if case)
+
+
+def large_shapes_over_rival(run: Run) -> Value:
+    """Ours over the best hand-written form of the same shape, both as percent of the roof; at least 100 MB."""
+    ratios: list[Value] = []
+    for case in [*run.cases("merge/"), *run.cases("merge_fp8/")]:
+        rivals = [time for name in ("cuda", "cuda, dependent") if (time := time_of(case, name))]
+        ours = time_of(case, "ours")
+        if total_bytes(case) >= 100e6 and rivals and ours:
+            ratios.append(min(rivals) / ours)
+    return worst(ratios)
+
+
+def against_whole_merge(place: str) -> Callable[[Run], Value]:
+    """Time of a merge with half of the rows past the threshold over that of the whole."""
+
+    def ask(run: Run) -> Value:
+        parts = []
+        for n in (1024, 4096, 8192):
+            half, whole = run.time(f"threshold/{place}_h128_d128/n{n}", "ours"), run.time(merge(n), "ours")
+            parts.append(half / whole if half and whole else None)
+        return worst(parts, most=True)
+
+    return ask
+
+
+def over_pairs(ways: int) -> Callable[[Run], Value]:
+    """How many times faster one launch is than the chain of pairs; both with dependent launch."""
+
+    def ask(run: Run) -> Value:
+        sizes = (16, 64, 256, 1024, 8192)
+        names = [f"n_way/list_k{ways}_h128_d128/n{n}" for n in sizes]
+        return worst(run.ratio(name, "pairs, dependent", "ours") for name in names)
+
+    return ask
+
+
+def small_kernels(run: Run) -> Value:
+    """The slowest of the padding and metadata kernels at serving sizes."""
+    cases = [*run.cases("pad/"), *run.cases("metadata/")]
+    return worst((time_of(case, "ours") for case in cases if "roof" not in case), most=True)
+
+
+def fill_roof(run: Run) -> Value:
+    """Percent, of every size from 400 MB on."""
+    cases = [case for case in run.cases("fixup/all_dead") if total_bytes(case) >= 400e6]
+    return worst(percent_of_roof(case, "ours") for case in cases)
+
+
+def cpu_roof(results: Results) -> Value:
+    """Percent, of the merges of 400 MB and more."""
+    if not results.cpu:
+        return None
+    cases = [case for case in results.cpu.cases("merge/bf16_h128_d128/") if total_bytes(case) >= 400e6]
+    return worst(percent_of_roof(case, "ours") for case in cases)
+
+
+def python_host(name: str) -> Callable[[Results], Value]:
+    """Microseconds a call."""
+    return lambda results: results.python.host(name) if results.python else None
+
+
+def all_goals() -> list[Goal]:
+    """In the order of the table."""
+    goals = [Goal("merge bf16, H = D = 128, 4096 tokens and more, of the 2R1W roof", 97.5, "%", on_gpu(roof_of_large_merges))]
+    for n in (16, 64, 256, 1024):
+        goals.append(Goal(f"merge, {n} tokens, in a chain with dependent launch, against hand-written CUDA with the same", 1, "x",
+                          on_gpu(lambda run, n=n: run.ratio(merge(n), "cuda, dependent", "ours"))))
+    for n, times in ((16, 1.5), (64, 1.28), (256, 1.12), (1024, 1.04)):
+        goals.append(Goal(f"merge, {n} tokens, against hand-written CUDA that waits for the lse first", times, "x",
+                          on_gpu(lambda run, n=n: run.ratio(merge(n), "cuda, lse first", "ours"))))
+    goals += [
+        Goal("merge of 100 MB and more, any heads, dims, lse layout, type, against hand-written CUDA: the slowest", 0.98, "x",
+             on_gpu(large_shapes_over_rival)),
+        Goal("merge with half of the rows past the threshold, 1024 tokens and more, of the whole merge's time", 0.87, "",
+             on_gpu(against_whole_merge("half")), most=True),
+        Goal("the same in place", 0.55, "", on_gpu(against_whole_merge("half_in_place")), most=True),
+        Goal("4 states in one launch, against the chain of pairs: the slowest size", 2.0, "x", on_gpu(over_pairs(4))),
+        Goal("8 states in one launch, against the chain of pairs: the slowest size", 2.5, "x", on_gpu(over_pairs(8))),
+        Goal("fixup, all rows dead, 400 MB and more, of the fill roof", 92, "%", on_gpu(fill_roof)),
+        Goal("fixup, 1 x 16384 tokens alive, 255 x 1 dead", 5, "us",
+             on_gpu(lambda run: run.time("fixup/short_dead_16384_and_255x1", "ours")), most=True),
+        Goal("fixup, nothing dead, 256 sequences of 64 tokens", 1.4, "us",
+             on_gpu(lambda run: run.time("fixup/none_dead_256x64", "ours")), most=True),
+        Goal("fixup, nothing dead, 4096 sequences of one token", 2.5, "us",
+             on_gpu(lambda run: run.time("fixup/none_dead_4096x1", "ours")), most=True),
+        Goal("padding and metadata kernels at serving sizes: the slowest", 1.5, "us", on_gpu(small_kernels), most=True),
+    ]
+    for n, times in ((16, 1.3), (64, 1.15)):
+        goals.append(Goal(f"fixup, then merge, {n} tokens, against the same without dependent launch", times, "x",
+                          on_gpu(lambda run, n=n: run.ratio(f"chain/fixup_merge_h128_d128/n{n}", "mlafix", "mlafix, dependent"))))
+    goals += [
+        Goal("host time of a launch, C, all checks", 2.5, "us", on_gpu(lambda run: run.host("mlafix_launch, all checks")), most=True),
+        Goal("host time of a launch, Python, pre-bound", 3, "us", python_host("bound"), most=True),
+        Goal("host time of a launch, Python, torch tensors", 6, "us", python_host("ops.merge_attn_states"), most=True),
+        Goal("kernel text to cubin, warm, one variant", 25000, "us", python_host("compile to cubin"), most=True),
+        Goal("CPU, merge of 400 MB and more, of the machine's stream roof", 85, "%", cpu_roof),
+    ]
+    return goals

@@ -1,0 +1,85 @@
+"""Pictures as SVG text: percent of the roof over bytes, a line for each contender."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from results import Run, percent_of_roof, timed, total_bytes
+
+WIDTH, HEIGHT = 760, 400
+LEFT, RIGHT, TOP, BOTTOM = 64, 190, 48, 52
+GRID, TEXT, FAINT = "#d0d7de", "#24292f", "#57606a"
+COLORS = {"mlafix, dependent": "#0969da", "mlafix": "#54aeff"}
+RIVAL_COLORS = ("#bc4c00", "#1a7f37", "#8250df", "#6e7781", "#bf3989", "#9a6700")
+
+Line = tuple[str, list[tuple[float, float]]]
+
+
+def bytes_text(count: float) -> str:
+    """1600000 as "1.6 MB"."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def lines_of(run: Run, prefix: str) -> list[Line]:
+    """(bytes, percent of roof) of every contender over the cases whose name begins so."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for case in run.cases(prefix):
+        for name in timed(case):
+            if (percent := percent_of_roof(case, name)) is not None:
+                lines.setdefault(name, []).append((float(total_bytes(case)), percent))
+    return [(name, sorted(points)) for name, points in lines.items()]
+
+
+def spread_labels(heights: list[float], gap: float) -> list[float]:
+    """The heights moved apart, downwards, so that labels do not overlap."""
+    placed = dict[int, float]()
+    last = -math.inf
+    for index in sorted(range(len(heights)), key=lambda i: heights[i]):
+        last = max(heights[index], last + gap)
+        placed[index] = last
+    return [placed[index] for index in range(len(heights))]
+
+
+def draw(title: str, lines: list[Line]) -> str:
+    """The SVG; lines must hold a point at least."""
+    xs = sorted({x for _, points in lines for x, _ in points})
+    ys = [y for _, points in lines for _, y in points]
+    low, high = 10 * math.floor(min(min(ys), 90) / 10), 10 * math.ceil(max(max(ys), 100) / 10)
+    step = 10 if high - low <= 120 else 20 * math.ceil((high - low) / 200)
+    span = math.log(xs[-1] / xs[0]) or 1.0
+
+    def across(x: float) -> float:
+        return LEFT + (WIDTH - LEFT - RIGHT) * (math.log(x / xs[0]) / span if len(xs) > 1 else 0.5)
+
+    def down(y: float) -> float:
+        return TOP + (HEIGHT - TOP - BOTTOM) * (high - y) / (high - low)
+
+    end = WIDTH - RIGHT
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="Helvetica, Arial, sans-serif" '
+           f'font-size="13" role="img" aria-label="{escape(title)}">',
+           f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+           f'<text x="{LEFT}" y="26" font-size="15" font-weight="bold" fill="{TEXT}">{escape(title)}</text>']
+    for y in range(low, high + 1, step):
+        color, width = (FAINT, 1.5) if y == 100 else (GRID, 1)
+        out.append(f'<path d="M{LEFT} {down(y):.1f}H{end}" stroke="{color}" stroke-width="{width}"/>')
+        out.append(f'<text x="{LEFT - 8}" y="{down(y) + 4:.1f}" text-anchor="end" fill="{FAINT}">{y} %</text>')
+    for x in xs:
+        out.append(f'<path d="M{across(x):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{GRID}" stroke-dasharray="2 4"/>')
+        out.append(f'<text x="{across(x):.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle" fill="{FAINT}">{bytes_text(x)}</text>')
+    out.append(f'<text x="{(LEFT + end) / 2:.0f}" y="{HEIGHT - 10}" text-anchor="middle" fill="{FAINT}">bytes moved</text>')
+    rivals = [name for name, _ in lines if name not in COLORS]
+    labels = spread_labels([down(points[-1][1]) for _, points in lines], 17)
+    # Ours last, on top.
+    for label, (name, points) in sorted(zip(labels, lines), key=lambda item: item[1][0] in COLORS):
+        is_ours = name in COLORS
+        color = COLORS[name] if is_ours else RIVAL_COLORS[rivals.index(name) % len(RIVAL_COLORS)]
+        path = "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in points)
+        out.append(f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="{3 if is_ours else 2}"/>')
+        out += [f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="{4 if is_ours else 3}" fill="{color}"/>' for x, y in points]
+        out.append(f'<text x="{end + 12}" y="{label + 4:.1f}" fill="{color}"{" font-weight=%sbold%s" % (chr(34), chr(34)) if is_ours else ""}>'
+                   f'{escape(name)}</text>')
+    return "\n".join(out) + "\n</svg>\n"

@@ -1,0 +1,105 @@
+"""The JSON of benchmarks (docs/Benchmark.md has its fields), and questions put to it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Iterator
+
+OURS = ("mlafix, dependent", "mlafix")
+
+
+@dataclass
+class Run:
+    """One file. Times are medians in microseconds."""
+
+    path: Path
+    data: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """Which machine, which program."""
+        return f"{self.data['machine']}; {self.data['tool']}, {self.data['rounds']} rounds"
+
+    def cases(self, prefix: str = "") -> Iterator[dict[str, Any]]:
+        """Those that were measured, in the order of the file."""
+        for case in self.data["cases"]:
+            if case["name"].startswith(prefix) and "left_out" not in case:
+                yield case
+
+    def case(self, name: str) -> dict[str, Any] | None:
+        """The case of that name, if it was measured."""
+        return next((case for case in self.cases() if case["name"] == name), None)
+
+    def time(self, name: str, contender: str) -> float | None:
+        """Of a contender in a case; "ours" is the launch that users get."""
+        case = self.case(name)
+        return time_of(case, contender) if case else None
+
+    def ratio(self, name: str, slow: str, fast: str) -> float | None:
+        """How many times faster `fast` is than `slow`."""
+        a, b = self.time(name, slow), self.time(name, fast)
+        return a / b if a and b else None
+
+    def host(self, name: str) -> float | None:
+        """What a launch costs the host."""
+        return next((entry["us"]["median"] for entry in self.data["host"] if entry["name"] == name), None)
+
+
+def timed(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The contenders that were timed, by name."""
+    return {contender["name"]: contender for contender in case["contenders"] if "us" in contender}
+
+
+def ours_of(case: dict[str, Any]) -> str | None:
+    """The contender that is what users get: with dependent launch where a kernel has it."""
+    return next((name for name in OURS if name in timed(case)), None)
+
+
+def time_of(case: dict[str, Any], contender: str) -> float | None:
+    """Median microseconds; None where it was not timed."""
+    name = ours_of(case) if contender == "ours" else contender
+    entry = timed(case).get(name or "")
+    return entry["us"]["median"] if entry else None
+
+
+def percent_of_roof(case: dict[str, Any], contender: str) -> float | None:
+    """The roof's time over the contender's."""
+    micros = time_of(case, contender)
+    return 100 * case["roof"]["us"]["median"] / micros if micros and "roof" in case else None
+
+
+def total_bytes(case: dict[str, Any]) -> int:
+    """Bytes that any implementation must move."""
+    return case["bytes"]["read"] + case["bytes"]["written"]
+
+
+@dataclass
+class Results:
+    """What is in a folder, by what it is: one file of each at most."""
+
+    gpu: Run | None = None
+    cpu: Run | None = None
+    python: Run | None = None
+
+
+def role_of(data: dict[str, Any]) -> str:
+    """The field of Results that a file fills."""
+    if not data["tool"].startswith("mlafix-bench "):
+        return "python"
+    return "cpu" if data["device"] == "cpu" else "gpu"
+
+
+def load(folder: Path) -> Results:
+    """Every *.json of the folder. Raises ValueError where two have one role or a schema is unknown."""
+    results = Results()
+    for path in sorted(folder.glob("*.json")):
+        data = json.loads(path.read_text())
+        if data.get("schema") != 1:
+            raise ValueError(f"{path}: expected schema 1, got {data.get('schema')}")
+        role = role_of(data)
+        if before := getattr(results, role):
+            raise ValueError(f"expected one file of results for '{role}', got {before.path.name} and {path.name}")
+        setattr(results, role, Run(path, data))
+    return results

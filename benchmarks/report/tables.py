@@ -1,0 +1,98 @@
+"""Tables as Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from goals import all_goals
+from picture import bytes_text
+from results import OURS, Results, Run, ours_of, percent_of_roof, time_of, timed, total_bytes
+
+NOTHING = "_No results of this kind are in `benchmarks/results/` yet._"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """The first column to the left, the others to the right."""
+    rule = [":--"] + ["--:"] * (len(head) - 1)
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, rule, *rows])
+
+
+def micros(value: float) -> str:
+    """Three digits or more, as a median deserves."""
+    return f"{value:.2f}" if value < 100 else f"{value:.1f}"
+
+
+def goals_table(results: Results) -> str:
+    """All of them, reached or not."""
+    if not results.gpu:
+        return NOTHING
+    rows = [goal.row(results) for goal in all_goals()]
+    reached = sum(row[3] == "yes" for row in rows)
+    measured = sum(row[2] != "not measured" for row in rows)
+    return (f"{results.gpu.title}. {reached} of the {measured} goals that were measured are reached.\n\n"
+            + table(["measure", "goal", "measured", "reached"], rows))
+
+
+def spread_of(case: dict[str, Any]) -> str:
+    """10th to 90th percentile of ours, as percent of the median."""
+    us = timed(case)[ours_of(case) or OURS[1]]["us"]
+    return f"{100 * (us['p90'] - us['p10']) / us['median']:.1f} %"
+
+
+def cell(case: dict[str, Any], name: str) -> str:
+    """Microseconds and percent of the roof."""
+    wrong = [contender for contender in case["contenders"] if contender["name"] == name and "wrong" in contender]
+    if wrong:
+        return "wrong result"
+    value, percent = time_of(case, name), percent_of_roof(case, name)
+    if value is None:
+        return ""
+    return micros(value) + (f" ({percent:.1f} %)" if percent is not None else "")
+
+
+def columns_of(cases: list[dict[str, Any]]) -> list[str]:
+    """Every contender's name, ours first."""
+    names = list(dict.fromkeys(contender["name"] for case in cases for contender in case["contenders"]))
+    return [name for name in OURS if name in names] + [name for name in names if name not in OURS]
+
+
+def group_table(run: Run | None, prefixes: str) -> str:
+    """The cases of one group whose name begins with one of the prefixes, which have a + between them."""
+    cases = [case for prefix in prefixes.split("+") for case in run.cases(prefix) if ours_of(case)] if run else []
+    if not cases:
+        return NOTHING
+    group = prefixes.split("/")[0]
+    names = columns_of(cases)
+    rows = []
+    for case in cases:
+        base = case["roof"]["us"]["median"] if "roof" in case else case.get("empty_launch_us")
+        rows.append([case["name"].removeprefix(group + "/"), bytes_text(total_bytes(case)),
+                     micros(base) if base else ""] + [cell(case, name) for name in names] + [spread_of(case)])
+    kinds = {"roof" if "roof" in case else "empty launch": None for case in cases}
+    return table([group, "bytes", " or ".join(kinds), *names, "spread"], rows)
+
+
+def host_table(results: Results) -> str:
+    """What a launch costs the host, from C and from Python."""
+    rows = [[entry["name"], micros(entry["us"]["median"]), f"{micros(entry['us']['p10'])} - {micros(entry['us']['p90'])}"]
+            for run in (results.gpu, results.python) if run for entry in run.data["host"]]
+    return table(["host time", "us", "p10 - p90"], rows) if rows else NOTHING
+
+
+def gains_table(results: Results) -> str:
+    """What single decisions give: the same work with and without."""
+    if not results.gpu:
+        return NOTHING
+    run, rows = results.gpu, []
+    merges = [case["name"] for case in run.cases("merge/bf16_h128_d128/")]
+    chains = [case["name"] for case in run.cases("chain/")]
+    lists = [case["name"] for case in run.cases("n_way/list")]
+    for text, names, slow, fast in (
+            ("dependent launch, merge after merge", merges, "mlafix", "mlafix, dependent"),
+            ("dependent launch, fixup, then merge", chains, "mlafix", "mlafix, dependent"),
+            ("data loads ahead of the lse (in the hand-written CUDA)", merges, "cuda, lse first", "cuda"),
+            ("one launch in place of a chain of pairs", lists, "pairs, dependent", "ours")):
+        gains = [(name.split("/", 1)[1], ratio) for name in names if (ratio := run.ratio(name, slow, fast))]
+        if gains:
+            rows.append([text, ", ".join(f"{ratio:.2f} ({name.replace('_h128_d128', '')})" for name, ratio in gains)])
+    return table(["decision", "times as fast (case)"], rows) if rows else NOTHING
