@@ -28,9 +28,11 @@ mlafix.kernel @merge_state_in_place(
     %masked = mlafix.present %mask : !mask
     %byte = mlafix.load %mask[%t] if %masked else %on : !mask -> i8
     %live = arith.cmpi ne, %byte, %off : i8
-    %a = mlafix.load_state %v[%t, %h] lse %s[%t, %h] if %live : !rows, !lses -> !mlafix.state<"D", "B">
-    %b = mlafix.load_state %v_other[%t, %h] lse %s_other[%t, %h] if %live : !rows, !lses -> !mlafix.state<"D", "B">
-    %m = mlafix.merge %a, %b : !mlafix.state<"D", "B">
-    mlafix.store_state %m to %v[%t, %h] lse %s[%t, %h] if %live : !mlafix.state<"D", "B">, !rows, !lses
+    scf.if %live {
+      %a = mlafix.load_state %v[%t, %h] lse %s[%t, %h] : !rows, !lses -> !mlafix.state<"D", "B">
+      %b = mlafix.load_state %v_other[%t, %h] lse %s_other[%t, %h] : !rows, !lses -> !mlafix.state<"D", "B">
+      %m = mlafix.merge %a, %b : !mlafix.state<"D", "B">
+      mlafix.store_state %m to %v[%t, %h] lse %s[%t, %h] : !mlafix.state<"D", "B">, !rows, !lses
+    }
   }
 }

@@ -87,10 +87,10 @@ def merge_state_in_place(
 ):
     for t, h in grid("n", "H"):
         byte = mask[t] if mask is not None else 1
-        live = byte != 0
-        a = load_state(v[t, h], s[t, h], where=live)
-        b = load_state(v_other[t, h], s_other[t, h], where=live)
-        store_state(merge(a, b), v[t, h], s[t, h], where=live)
+        if byte != 0:
+            a = load_state(v[t, h], s[t, h])
+            b = load_state(v_other[t, h], s_other[t, h])
+            store_state(merge(a, b), v[t, h], s[t, h])
 
 
 @kernel
