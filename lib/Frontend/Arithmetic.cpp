@@ -328,6 +328,8 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
     Type row = getRowTileType(dim, a.getType());
     a = impl->make<SplatOp>(location, row, a);
     b = impl->make<SplatOp>(location, row, b);
+    if (!a || !b)
+      return {};
   }
   if (on.kind == Kind::Row &&
       getTileDim(a.getType()) != getTileDim(which.getType())) {
@@ -369,6 +371,9 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
   mlir::Value x = impl->get(operand);
   if (from.dtype == dtype)
     return operand;
+  // An index has no size in memory, and so no place in a row.
+  if (element.isIndex() && isRowTile(x.getType()))
+    return notFor(*impl, "index", operand, location);
   auto typed = [&](Type of) -> Type {
     return isRowTile(x.getType()) ? getRowTileType(getTileDim(x.getType()), of)
                                   : of;
@@ -399,8 +404,6 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
     return impl->wrap(impl->make<arith::IndexCastOp>(location, to, x));
   }
   if (element.isIndex() || source.isIndex()) {
-    if (isRowTile(x.getType()))
-      return notFor(*impl, "index", operand, location);
     if (widensUnsigned)
       return impl->wrap(impl->make<arith::IndexCastUIOp>(location, to, x));
     return impl->wrap(impl->make<arith::IndexCastOp>(location, to, x));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,8 +115,10 @@ class Frontend:
                 names[name] = self.source.lookup(name)
             except KeyError:
                 self.source.fail(node, f"expected names that are defined, got '{name}'")
-        code = compile(ast.fix_missing_locations(ast.Expression(node)), self.source.file, "eval")
         try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Python's own about the text; what is wrong with it is said below
+                code = compile(ast.fix_missing_locations(ast.Expression(node)), self.source.file, "eval")
             return eval(code, {"__builtins__": {}}, names)  # noqa: S307 (the function's own annotation)
         except ArgumentError as error:
             self.source.fail(node, str(error))
