@@ -132,6 +132,7 @@ def inputs(where: str) -> tuple[Any, ...]:
     return rows[0], lses[0], rows[1], lses[1], torch.tensor([5], dtype=torch.int32, device=where)
 
 
+@pytest.mark.filterwarnings("default")  # Inductor gives advice on TensorFloat32 where there is a GPU.
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compile_fullgraph_gives_the_same_bits(backend: str, dynamic: bool, where: str) -> None:
@@ -142,6 +143,19 @@ def test_compile_fullgraph_gives_the_same_bits(backend: str, dynamic: bool, wher
     compiled = torch.compile(layer, fullgraph=True, backend=backend, dynamic=dynamic)
     for got, want in zip(compiled(*args), layer(*args)):
         assert torch.equal(got, want)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.skipif(not has_cuda(), reason="needs a GPU: torch.compile captures CUDA graphs")
+def test_compile_with_cuda_graphs() -> None:
+    """mode="reduce-overhead" captures the compiled function in a CUDA graph, and replays it with other inputs."""
+    args = inputs("cuda")
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, mode="reduce-overhead")
+    for shift in range(4):
+        changed = (args[0] + shift, *args[1:])
+        for got, want in zip(compiled(*changed), layer(*changed)):
+            assert torch.equal(got, want)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

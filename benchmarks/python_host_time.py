@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Host time of a call from Python: how long until the next line runs.
+
+    python benchmarks/python_host_time.py [--device cpu|cuda] [--calls N] [--json FILE]
+
+One merge of 16 x 16 x 128 bf16 torch tensors, as an engine calls it; the median of rounds, in microseconds, and the
+spread from the 10th to the 90th percentile. Then the first call of a variant that nobody compiled yet, and of one that
+another process left on disk, in milliseconds. On the CPU a call includes the merge itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+ROUNDS = 21
+N, HEADS, DIM = 16, 16, 128
+NEW_DIMS = (72, 88, 104, 136, 152, 168, 184)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda where there is a GPU")
+    parser.add_argument("--calls", type=int, default=20000, help="calls of each kind (default %(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="write the numbers there as well")
+    options = parser.parse_args()
+    if options.calls < ROUNDS:
+        parser.error(f"argument --calls: expected at least {ROUNDS}, got {options.calls}")
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["MLAFIX_CACHE_DIR"] = cache  # Nothing is compiled beforehand, and nothing is left behind.
+        return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    import torch
+
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cuda" and not torch.cuda.is_available():
+        print("argument --device: expected a GPU that torch can use for cuda, got none", file=sys.stderr)
+        return 1
+    wait = torch.cuda.synchronize if device == "cuda" else (lambda: None)
+    report: dict[str, Any] = {"device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+                              "shape": [N, HEADS, DIM], "calls": {}, "first_calls": {}}
+    print(f"{report['device']}: merge of {N} x {HEADS} x {DIM} bf16")
+    print(f"{'one call':44}{'median us':>10}{'p10':>8}{'p90':>8}")
+    for name, call in calls(torch, device).items():
+        report["calls"][name] = numbers = measure(call, options.calls, wait)
+        print(f"{name:44}{numbers['median_us']:10.2f}{numbers['p10_us']:8.2f}{numbers['p90_us']:8.2f}")
+    print(f"{'first call of a variant':44}{'median ms':>10}{'least':>8}{'most':>8}")
+    for name, numbers in first_calls(torch, device, wait).items():
+        report["first_calls"][name] = numbers
+        print(f"{name:44}{numbers['median_ms']:10.2f}{numbers['least_ms']:8.2f}{numbers['most_ms']:8.2f}")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=2)
+            file.write("\n")
+    return 0
+
+
+def tensors(torch: Any, device: str, dim: int = DIM) -> dict[str, Any]:
+    """Two states, and buffers for the merged one."""
+    rows = [torch.randn(N, HEADS, dim, device=device).bfloat16() for _ in range(3)]
+    lses = [torch.randn(HEADS, N, device=device) for _ in range(3)]
+    return dict(prefix=rows[0], prefix_lse=lses[0], suffix=rows[1], suffix_lse=lses[1], out=rows[2], out_lse=lses[2])
+
+
+def calls(torch: Any, device: str) -> dict[str, Callable[[], Any]]:
+    """The ways to call a merge, each with its arguments."""
+    from mlafix import ops, torch_ops  # noqa: F401 (torch_ops defines the operators)
+    from mlafix.compat import vllm
+
+    t = tensors(torch, device)
+    inputs = t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"]
+    bound = ops.merge_attn_states.bind(**t)
+    stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else None
+    operator = torch.ops.mlafix.merge_attn_states.default
+    return {
+        "bound(stream)": lambda: bound(stream),
+        "bound()": bound,
+        "ops.merge_attn_states, outputs given": lambda: ops.merge_attn_states(*inputs, out=t["out"], out_lse=t["out_lse"]),
+        "ops.merge_attn_states, outputs allocated": lambda: ops.merge_attn_states(*inputs),
+        "compat.vllm.merge_attn_states": lambda: vllm.merge_attn_states(t["out"], *inputs, t["out_lse"], N),
+        "torch.ops.mlafix.merge_attn_states": lambda: operator(t["out"], t["out_lse"], *inputs, N, "hn,e"),
+    }
+
+
+def measure(call: Callable[[], Any], count: int, wait: Callable[[], None]) -> dict[str, float]:
+    """Microseconds of one call; a round waits for the device only after its time was taken."""
+    each = min(count // ROUNDS, 500)  # A device's queue holds about a thousand launches: none is made to wait.
+    call()
+    wait()
+    times = []
+    for _ in range(max(ROUNDS, count // each)):
+        start = time.perf_counter()
+        for _ in range(each):
+            call()
+        times.append((time.perf_counter() - start) / each * 1e6)
+        wait()
+    tenths = statistics.quantiles(times, n=10)
+    return {"median_us": statistics.median(times), "p10_us": tenths[0], "p90_us": tenths[-1]}
+
+
+def first_calls(torch: Any, device: str, wait: Callable[[], None]) -> dict[str, dict[str, float]]:
+    """Milliseconds until a first call of a head dim has run: compiled, and then found on disk."""
+    from mlafix import cache, library
+
+    found: dict[str, dict[str, float]] = {}
+    for name in ("compiled (the first is left out)", "found on disk"):
+        times = []
+        for dim in NEW_DIMS:
+            t = tensors(torch, device, dim)
+            arguments = t["out"], t["out_lse"], t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], N
+            cache.clear_memory()
+            dispatch = library.dispatcher("merge_attn_states")
+            wait()
+            start = time.perf_counter()
+            dispatch(arguments)
+            wait()
+            times.append((time.perf_counter() - start) * 1e3)
+        times = times[1:]  # The first of all starts the compiler.
+        found[name] = {"median_ms": statistics.median(times), "least_ms": min(times), "most_ms": max(times)}
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
