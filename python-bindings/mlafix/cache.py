@@ -256,7 +256,7 @@ def _only_process(path: Path | None) -> Iterator[bool]:
         yield False
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what lies there is run
         lock = open(path.with_suffix(".lock"), "ab")  # noqa: SIM115 (closed below)
     except OSError as error:
         _log.warning("%s: cannot keep compiled kernels: %s", path.parent, error)

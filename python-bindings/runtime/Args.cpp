@@ -191,11 +191,12 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
 
 void CallArgs::addTensor(uint32_t index) {
   TensorView &view = views[index];
-  int64_t elements = 1;
+  // Only a guess at the work, so that a product that wraps does no harm.
+  auto size = static_cast<uint64_t>(
+      mlafix_dtype_size(static_cast<mlafix_dtype>(view.dtype)));
   for (uint32_t i = 0; i < view.ndim; ++i)
-    elements *= view.sizes[i];
-  bytes += elements * static_cast<int64_t>(mlafix_dtype_size(
-                          static_cast<mlafix_dtype>(view.dtype)));
+    size *= static_cast<uint64_t>(view.sizes[i]);
+  bytes += size;
   tensors[index] = {sizeof(mlafix_tensor), view.dtype, view.ndim,
                     view.device,           view.data,  view.sizes,
                     view.strides};

@@ -27,7 +27,7 @@ struct CallArgs {
   mlafix_device device;
   Key key;
   uint32_t count;
-  int64_t bytes; ///< of all tensors, about
+  uint64_t bytes; ///< of all tensors, about
   mlafix_arg args[MLAFIX_MAX_ARGS];
   mlafix_tensor tensors[MLAFIX_MAX_ARGS];
   TensorView views[MLAFIX_MAX_ARGS];

@@ -56,8 +56,12 @@ void Bound::launch(nb::handle stream) const {
   void *where = readStream(stream.ptr(), conversion, device);
   mlafix_status status;
   if (device.type == MLAFIX_CPU && bytes >= releaseBytes) {
-    nb::gil_scoped_release released;
-    status = mlafix_bound_launch(handle.get(), where, 0);
+    ++inFlight;
+    {
+      nb::gil_scoped_release released;
+      status = mlafix_bound_launch(handle.get(), where, 0);
+    }
+    --inFlight;
   } else {
     status = mlafix_bound_launch(handle.get(), where, 0);
   }
@@ -101,6 +105,10 @@ uint64_t Bound::newPointer(const ArgSpec &spec, nb::handle object,
 }
 
 void Bound::setPointers(nb::handle args) {
+  if (inFlight > 0)
+    throwArgumentError("kernel \"%s\": expected a bound call that is not being "
+                       "launched, got one that another thread launches now",
+                       signature->name.c_str());
   nb::tuple given(nb::borrow(args));
   const auto &specs = signature->args;
   if (given.size() > specs.size() || given.size() < signature->numRequired)

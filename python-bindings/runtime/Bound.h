@@ -16,7 +16,7 @@ namespace mlafix::python {
 
 /// CPU launches of at least this many bytes release the interpreter's lock:
 /// taking it again costs more than a smaller one runs.
-constexpr int64_t releaseBytes = 256 << 10;
+constexpr uint64_t releaseBytes = 256 << 10;
 
 struct BoundDeleter {
   void operator()(mlafix_bound *bound) const { mlafix_bound_destroy(bound); }
@@ -53,7 +53,9 @@ private:
   std::vector<bool> present;
   Conversion conversion;
   mlafix_device device;
-  int64_t bytes;
+  uint64_t bytes;
+  /// Launches that let other Python threads run, and are not done.
+  mutable int inFlight = 0;
 };
 
 void bindBound(nanobind::module_ &module);

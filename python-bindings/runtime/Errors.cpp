@@ -43,14 +43,17 @@ PyObject *classOf(mlafix_status status) {
   }
 }
 
-[[noreturn]] void throwFormatted(PyObject *type, const char *format,
-                                 va_list args) {
+std::string formatted(const char *format, va_list args) {
   va_list again;
   va_copy(again, args);
   int size = std::vsnprintf(nullptr, 0, format, args);
   std::string text(size > 0 ? static_cast<size_t>(size) : 0, '\0');
   std::vsnprintf(text.data(), text.size() + 1, format, again);
   va_end(again);
+  return text;
+}
+
+[[noreturn]] void raise(PyObject *type, const std::string &text) {
   PyErr_SetString(type, text.c_str());
   throw nb::python_error();
 }
@@ -68,16 +71,19 @@ void mlafix::python::importErrors() {
 void mlafix::python::throwArgumentError(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  throwFormatted(classes.argument, format, args); // never returns
+  std::string text = formatted(format, args);
+  va_end(args);
+  raise(classes.argument, text);
 }
 
 void mlafix::python::throwUnitError(const char *format, ...) {
   va_list args;
   va_start(args, format);
-  throwFormatted(classes.unit, format, args);
+  std::string text = formatted(format, args);
+  va_end(args);
+  raise(classes.unit, text);
 }
 
 void mlafix::python::throwStatus(mlafix_status status) {
-  PyErr_SetString(classOf(status), mlafix_last_error());
-  throw nb::python_error();
+  raise(classOf(status), mlafix_last_error());
 }

@@ -185,7 +185,9 @@ void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
     view.sizes[i] = tensor.shape[i];
     view.strides[i] = tensor.strides ? tensor.strides[i] : contiguous;
     if (!tensor.strides)
-      contiguous *= tensor.shape[i];
+      // A product that wraps is no stride; the runtime checks the sizes.
+      contiguous = static_cast<int64_t>(static_cast<uint64_t>(contiguous) *
+                                        static_cast<uint64_t>(view.sizes[i]));
   }
   view.data = tensor.data ? static_cast<char *>(tensor.data) + tensor.byteOffset
                           : nullptr;

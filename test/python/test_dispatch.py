@@ -255,6 +255,32 @@ def test_threads_share_a_dispatcher(merge_dispatcher: MakeDispatcher) -> None:
         assert_merged("f32", out, None, given, n // 2)
 
 
+def test_bound_call_does_not_change_while_a_thread_launches_it(dispatch: _runtime.Dispatcher) -> None:
+    n = 2048
+    args = (np.empty((n, H, D), np.float32), None, *inputs("f32", n), n)
+    bound = dispatch.bind(args)
+    done, refused = threading.Event(), 0
+
+    def launch() -> None:
+        while not done.is_set():
+            bound()
+
+    thread = threading.Thread(target=launch)
+    thread.start()
+    for _ in range(2000):
+        try:
+            bound.set_pointers(args)
+        except mlafix.ArgumentError as error:
+            assert "another thread launches now" in str(error)
+            refused += 1
+        if refused:
+            break
+    done.set()
+    thread.join()
+    assert refused, "expected a launch to be under way at some time"
+    bound.set_pointers(args)
+
+
 def test_cpu_launches_take_no_stream(dispatch: _runtime.Dispatcher) -> None:
     args = (np.empty((N, H, D), np.float32), None, *inputs("f32"), 0)
     dispatch(args, 0)
