@@ -170,6 +170,9 @@ TEST_P(MergeMany, dense_states_of_every_count_and_layout) {
       ASSERT_TRUE(mergeStates(GetParam(), 7, K, How).Good)
           << "spread " << int(How) << ", k = " << K;
   ASSERT_TRUE(mergeStates(GetParam(), 0, 3, Spread::Dense).Good); // N12
+  if (GetParam().Shape.D < 128) { // a cascade of many splits: N10 still
+    ASSERT_TRUE(mergeStates(GetParam(), 40, 100, Spread::Dense).Good);
+  }
   ASSERT_TRUE(mergeStates(GetParam(), 19, 3, Spread::Gaps, false).Good);
 }
 
@@ -283,8 +286,5 @@ TEST(MergeMany, code_for_one_count_of_states) {
     } catch (const mlafix::Error &Error) {
       EXPECT_EQ(MLAFIX_INVALID_ARGUMENT, Error.status());
     }
-    // The same bits from both.
-    EXPECT_EQ(mergeStates(Case, 7, 4, Spread::Dense).Rows,
-              mergeStates(Case, 7, 4, Spread::Dense, true, 0, ",k=4").Rows);
   }
 }
