@@ -223,18 +223,18 @@ class Kernel:
         """The arguments in the kernel's order; None for optional ones that are not given."""
         names = self._names
         if len(args) > len(names):
-            raise ArgumentError(f"{self.name}: expected {len(names)} arguments, got {len(args)}")
+            raise ArgumentError(f'kernel "{self.name}": expected {len(names)} arguments, got {len(args)}')
         given = dict(zip(names, args))
         for name, value in kwargs.items():
             if name not in names:
-                raise ArgumentError(f'{self.name}: expected one of {", ".join(names)}, got an argument "{name}"')
+                raise ArgumentError(f'kernel "{self.name}": expected one of {", ".join(names)}, got an argument "{name}"')
             if name in given:
-                raise ArgumentError(f'{self.name}: expected each argument once, got "{name}" twice')
+                raise ArgumentError(f'kernel "{self.name}": expected each argument once, got "{name}" twice')
             given[name] = value
         for arg in self.signature["args"]:
             if arg["name"] not in given:
                 if not arg.get("optional"):
-                    raise ArgumentError(f'{self.name}: expected an argument "{arg["name"]}", got none')
+                    raise ArgumentError(f'kernel "{self.name}": expected an argument "{arg["name"]}", got none')
                 given[arg["name"]] = None
         return tuple(given[name] for name in names)
 

@@ -1,0 +1,46 @@
+"""docs/PythonTutorial.md and docs/Python.md: their code runs and prints what they say, and their words are all there are."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+from pathlib import Path
+
+import pytest
+from sources import load
+
+import mlafix
+from mlafix.dsl.words import Word
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def blocks(page: str, kind: str) -> str:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return "\n".join(re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+
+
+def test_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        load(tmp_path, blocks("PythonTutorial.md", "python"), header="")
+    want = blocks("PythonTutorial.md", "text").replace("\n\n", "\n")
+    assert doctest.OutputChecker().check_output(want, printed.getvalue(), doctest.ELLIPSIS), printed.getvalue()
+
+
+def test_kernels_of_the_reference_compile(tmp_path: Path) -> None:
+    module = load(tmp_path, blocks("Python.md", "python"), header="")
+    assert "mlafix.merge" in module.merge_attn_states.ir()
+    assert module.clamp.name == "clamp"
+
+
+def test_reference_has_every_word() -> None:
+    text = (DOCS / "Python.md").read_text(encoding="utf-8")
+    words = {name for name in mlafix.dsl.__all__ if isinstance(getattr(mlafix.dsl, name), Word)}
+    missing = {name for name in [*words, *dir(mlafix.Kernel)] if name[0] != "_" and not re.search(rf"\b{name}\b", text)}
+    assert missing <= {"variants"}
