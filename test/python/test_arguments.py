@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-import torch
 
 import mlafix
 from mlafix import _runtime
+
+torch = pytest.importorskip("torch", reason="these calls come with torch tensors as well")
 
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 N, H, D = 5, 4, 64

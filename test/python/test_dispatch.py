@@ -10,11 +10,12 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-import torch
 from contract import merge_attn_states
 
 import mlafix
 from mlafix import _runtime
+
+torch = pytest.importorskip("torch", reason="these calls come with torch tensors as well")
 
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 N, H, D = 5, 4, 64

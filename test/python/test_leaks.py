@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import mlafix
 from mlafix import _runtime
+
+torch = pytest.importorskip("torch", reason="these calls come with torch tensors as well")
 
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 H, D = 4, 64
