@@ -134,9 +134,8 @@ void DimAttr::print(AsmPrinter &printer) const {
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t lanes, int64_t packs, int64_t pack,
                                  int64_t rows) {
-  if (lanes < 1 || !llvm::isPowerOf2_64(lanes) || lanes > 1024)
-    return emitError() << "expected a power of two of lanes, at most 1024, got "
-                       << lanes;
+  if (lanes < 1 || lanes > 1024)
+    return emitError() << "expected 1 to 1024 lanes, got " << lanes;
   if (pack < 1 || !llvm::isPowerOf2_64(pack))
     return emitError() << "expected a power of two of elements in a pack, got "
                        << pack;

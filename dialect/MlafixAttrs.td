@@ -72,7 +72,8 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let summary = "how a row is shared out: written by `mlafix-plan-layout`";
   let description = [{
     `pack` consecutive elements are moved by one access; `lanes` threads share a row, and lane `l` holds the elements
-    `[(p * lanes + l) * pack, … + pack)` of it for each of its `packs` packs `p`; a thread block works on `rows` rows.
+    `[(p * lanes + l) * pack, … + pack)` of it for each of its `packs` packs `p`; a thread block works on `rows` rows. Lanes that wait for each other
+    or exchange values are a power of two.
 
     ```mlir
     #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>

@@ -160,6 +160,13 @@ Guard parseGuard(const Value &value, const KernelDesc &kernel) {
     guard.value = value.at("bytes").integer(1, 4096);
     if (guard.value & (guard.value - 1))
       value.at("bytes").error("a power of two");
+  } else if (kind == "distinct") {
+    guard.kind = Guard::Distinct;
+    value.at("args").each(2, [&](const Value &arg) {
+      guard.args.push_back(tensorIndex(arg, kernel));
+    });
+    if (guard.args.size() != 2)
+      value.at("args").error("two arguments");
   } else if (kind == "max_rows") {
     guard.kind = Guard::MaxRows;
     guard.value = value.at("value").integer(0, INT64_MAX);

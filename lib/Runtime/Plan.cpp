@@ -87,6 +87,10 @@ bool holds(const Call &call, const Guard &guard, const Rows &rows) {
       return isAligned(desc.args[a], call.args[a],
                        static_cast<uint64_t>(guard.value));
     });
+  case Guard::Distinct:
+    // Null is an argument left out, or an empty one: never accessed.
+    return call.args[guard.args[0]].data != call.args[guard.args[1]].data ||
+           !call.args[guard.args[0]].data;
   case Guard::MaxRows:
     return rows.total <= guard.value;
   case Guard::Stride:

@@ -63,8 +63,8 @@ struct ArgDesc {
 };
 
 struct Guard {
-  enum Kind { Align, MaxRows, Stride } kind;
-  std::vector<uint32_t> args; ///< Align
+  enum Kind { Align, MaxRows, Stride, Distinct } kind;
+  std::vector<uint32_t> args; ///< Align, Distinct
   uint32_t arg = 0, dim = 0;  ///< Stride
   int64_t value = 0;          ///< bytes, rows or the stride
 };

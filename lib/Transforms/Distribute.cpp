@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Distribute.h"
+#include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 
@@ -45,50 +46,25 @@ void RowContext::barrier(OpBuilder &b, Location loc) const {
     NVVM::SyncWarpOp::create(b, loc, rowMask);
 }
 
-namespace {
-/// One access of the row's program, as far as another lane may notice it.
-struct Access {
-  Type element;
-  bool isTile;
-  bool isWrite;
-
-  /// Lanes move their own elements of a row, in program order; anything else
-  /// may meet another lane's access.
-  bool conflictsWith(const Access &other) const {
-    return (isWrite || other.isWrite) && element == other.element &&
-           !(isTile && other.isTile);
-  }
-};
-} // namespace
-
-static std::optional<Access> getAccess(Operation *op) {
-  if (auto load = dyn_cast<LoadOp>(op))
-    return Access{cast<MemRefType>(load.getSource().getType()).getElementType(),
-                  isRowTile(load.getType()), false};
-  if (auto store = dyn_cast<StoreOp>(op))
-    return Access{
-        cast<MemRefType>(store.getTarget().getType()).getElementType(),
-        isRowTile(store.getValue().getType()), true};
-  return std::nullopt;
-}
-
 /// Puts a barrier before each access that may touch what another lane of the
 /// row has yet to read or write (N11): outputs may be inputs, so a store of one
 /// lane could otherwise overtake another lane's load of the same scalar.
-static void separateAccesses(Block &block, const RowContext &context,
-                             SmallVector<Access> &open) {
+static void separateAccesses(KernelOp kernel, Block &block,
+                             const RowContext &context,
+                             SmallVector<LaneAccess> &open) {
   for (Operation &op : block) {
     bool isLoop = isa<LoopLikeOpInterface>(op);
-    SmallVector<Access> inside;
+    SmallVector<LaneAccess> inside;
     if (isLoop)
       op.walk([&](Operation *nested) {
-        if (std::optional<Access> access = getAccess(nested))
+        if (std::optional<LaneAccess> access = getLaneAccess(nested))
           inside.push_back(*access);
       });
     auto conflicts = [&] {
-      return llvm::any_of(inside, [&](const Access &a) {
-        return llvm::any_of(
-            open, [&](const Access &b) { return a.conflictsWith(b); });
+      return llvm::any_of(inside, [&](const LaneAccess &a) {
+        return llvm::any_of(open, [&](const LaneAccess &b) {
+          return mayConflict(kernel, a, b);
+        });
       });
     };
     if (conflicts()) {
@@ -97,9 +73,9 @@ static void separateAccesses(Block &block, const RowContext &context,
       open.clear();
     }
     for (Region &region : op.getRegions()) {
-      SmallVector<Access> before = open;
+      SmallVector<LaneAccess> before = open;
       for (Block &nested : region) {
-        separateAccesses(nested, context, open);
+        separateAccesses(kernel, nested, context, open);
         // What is open at the end of an iteration meets the next one.
         if (conflicts()) {
           OpBuilder b(nested.getTerminator());
@@ -109,11 +85,11 @@ static void separateAccesses(Block &block, const RowContext &context,
       }
       open.append(before);
     }
-    std::optional<Access> access = getAccess(&op);
+    std::optional<LaneAccess> access = getLaneAccess(&op);
     if (!access)
       continue;
-    if (llvm::any_of(open, [&](const Access &other) {
-          return access->conflictsWith(other);
+    if (llvm::any_of(open, [&](const LaneAccess &other) {
+          return mayConflict(kernel, *access, other);
         })) {
       OpBuilder b(&op);
       context.barrier(b, op.getLoc());
@@ -138,8 +114,8 @@ public:
     if (failed(context))
       return signalPassFailure();
     if (context->isGPU && context->layout.getLanes() > 1) {
-      SmallVector<Access> open;
-      separateAccesses(*context->row, *context, open);
+      SmallVector<LaneAccess> open;
+      separateAccesses(kernel, *context->row, *context, open);
     }
     if (failed(distributeRows(kernel, *context)))
       return signalPassFailure();

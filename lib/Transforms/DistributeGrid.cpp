@@ -92,8 +92,12 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   thread.group = x.div(thread.id, x.i32(lanes));
   if (lanes == 1)
     return thread;
-  Value lane = x.band(thread.id, x.i32(lanes - 1));
+  bool isPower = llvm::isPowerOf2_64(lanes);
+  Value lane = isPower ? x.band(thread.id, x.i32(lanes - 1))
+                       : x.rem(thread.id, x.i32(lanes));
   thread.context.lane = x.toIndex(lane);
+  if (!isPower) // the lanes never meet
+    return thread;
   if (lanes >= 32) {
     thread.context.rowMask = x.i32(-1);
     return thread;

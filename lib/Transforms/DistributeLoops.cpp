@@ -25,8 +25,9 @@ using namespace mlafix;
 
 namespace {
 
-/// Rows of more packs than these are walked in loops.
-constexpr int64_t kUnrolledPacks = 16;
+/// Rows of more packs than these are walked in loops: what is done to one pack
+/// at a time fits the registers.
+constexpr int64_t kUnrolledPacks = 1;
 
 class LoopDistribution {
 public:

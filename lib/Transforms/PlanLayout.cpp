@@ -5,12 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
@@ -26,7 +30,10 @@ using namespace mlafix;
 namespace {
 
 constexpr int64_t kWarp = 32;
-constexpr int64_t kBlock = 128; // threads of a block of a dense grid
+// Threads of a block of a dense grid: as many as read kBlockBytes at once. A
+// multiprocessor starts a block every 0.2 us (H200), so small blocks bound the
+// rate where some rows have little to do; large ones end unevenly.
+constexpr int64_t kMinBlock = 128, kMaxBlock = 256, kBlockBytes = 8192;
 constexpr int64_t kRaggedBlock =
     256; // threads of a block that scans a predicate
 constexpr int64_t kAnyAccessBytes = 16; // the widest access that all GPUs have
@@ -40,6 +47,7 @@ struct RowShape {
   std::map<int64_t, int64_t>
       elementBytes; // of the arguments moved as rows, by index
   bool isRagged = false;
+  int64_t loads = 0; // of rows, at once
 
   int64_t widest() const {
     int64_t bytes = 1;
@@ -55,7 +63,7 @@ public:
   void runOnOperation() override;
 
 private:
-  LogicalResult plan(KernelOp kernel);
+  LogicalResult plan(KernelOp kernel, ArrayAttr aliases);
 };
 } // namespace
 
@@ -89,6 +97,13 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
   });
   if (walk.wasInterrupted())
     return failure();
+  kernel.getBody().walk([&](Block *block) {
+    int64_t loads = llvm::count_if(*block, [](Operation &op) {
+      auto load = dyn_cast<LoadOp>(&op);
+      return load && isRowTile(load.getType());
+    });
+    shape.loads = std::max(shape.loads, loads);
+  });
   return shape;
 }
 
@@ -102,14 +117,34 @@ static int64_t choosePack(const RowShape &shape, int64_t limit) {
   return pack;
 }
 
+static int64_t chooseBlock(const RowShape &shape, int64_t pack) {
+  if (shape.isRagged)
+    return kRaggedBlock;
+  if (shape.sizes.empty())
+    return kMinBlock;
+  int64_t bytes = std::max<int64_t>(1, shape.loads * pack * shape.widest());
+  return std::clamp<int64_t>(llvm::bit_floor<uint64_t>(kBlockBytes / bytes),
+                             kMinBlock, kMaxBlock);
+}
+
 /// Shares a row of `size` elements out over lanes. A row stays within one warp
 /// while that takes at most kMaxPacks packs a lane; then the split that leaves
 /// the fewest lanes idle wins, and of equals the one with the fewest packs. A
 /// lane group never moves less than a 32-byte sector at once.
+///
+/// Lanes that never meet need no power of two: a row of one pack a lane leaves
+/// none idle then.
 static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
-                               int64_t pack) {
+                               int64_t pack, bool lanesMeet = true) {
   int64_t size = shape.sizes.empty() ? 1 : *llvm::max_element(shape.sizes);
   int64_t needed = llvm::divideCeil(size, pack);
+  int64_t threads = chooseBlock(shape, pack);
+  if (!lanesMeet && !shape.isRagged && needed <= kWarp) {
+    int64_t rows = 1; // to fill whole warps
+    while (rows * needed % kWarp != 0 || rows * needed < threads)
+      ++rows;
+    return LayoutAttr::get(context, needed, 1, pack, rows);
+  }
   int64_t sector = std::max<int64_t>(1, 32 / (pack * shape.widest()));
   int64_t lanes = 0, packs = 0, slots = 0;
   for (int64_t p = 1; p <= kMaxPacks; ++p) {
@@ -127,20 +162,21 @@ static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
                               llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
     packs = llvm::divideCeil(needed, lanes);
   }
-  int64_t threads = shape.isRagged ? kRaggedBlock : kBlock;
   int64_t rows = lanes > kWarp ? 1 : threads / lanes;
   return LayoutAttr::get(context, lanes, packs, pack, rows);
 }
 
 /// The type of a tensor whose rows follow each other without gaps, where its
-/// sizes say how far apart they then are: all but the outermost are known. Null
-/// if they do not, or if `type` says so already.
+/// sizes say how far apart they then are: outside of a dim of unknown size,
+/// they do not. Null if `type` says all of it already.
 static MemRefType getDenseType(MemRefType type) {
-  SmallVector<int64_t> strides(type.getRank(), 1);
-  for (int64_t dim = type.getRank() - 2; dim >= 0; --dim) {
-    if (type.isDynamicDim(dim + 1))
-      return MemRefType();
-    strides[dim] = strides[dim + 1] * type.getDimSize(dim + 1);
+  SmallVector<int64_t> strides = type.getStridesAndOffset().first;
+  int64_t stride = 1;
+  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+    strides[dim] = stride;
+    if (type.isDynamicDim(dim))
+      break;
+    stride *= type.getDimSize(dim);
   }
   auto dense = MemRefType::get(
       type.getShape(), type.getElementType(),
@@ -149,12 +185,38 @@ static MemRefType getDenseType(MemRefType type) {
   return dense == type ? MemRefType() : dense;
 }
 
+/// Takes the arguments that may be the same tensor (N11) for different ones,
+/// and adds the guards that this takes: what compares their pointers is false.
+static void makeDistinct(KernelOp variant, ArrayAttr aliases) {
+  SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
+  for (auto pair : aliases.getAsRange<ArrayAttr>())
+    guards.push_back(makeDistinctGuard(variant.getContext(),
+                                       cast<IntegerAttr>(pair[0]).getInt(),
+                                       cast<IntegerAttr>(pair[1]).getInt()));
+  variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
+  variant.walk([&](arith::CmpIOp compare) {
+    auto argument = [](Value pointer) -> int64_t {
+      auto extract =
+          pointer.getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>();
+      return extract ? getKernelArgument(extract.getSource()).getArgNumber()
+                     : -1;
+    };
+    int64_t a = argument(compare.getLhs()), b = argument(compare.getRhs());
+    if (compare.getPredicate() != arith::CmpIPredicate::eq || a < 0 || b < 0 ||
+        !areGuardedDistinct(variant.getGuardsAttr(), a, b))
+      return;
+    OpBuilder builder(compare);
+    compare.replaceAllUsesWith(
+        arith::ConstantIntOp::create(builder, compare.getLoc(), false, 1)
+            .getResult());
+  });
+}
+
 /// Gives the tensors that `variant` moves as rows their dense types, and adds
-/// the guards that this takes. Answers whether there was one to give.
-static bool makeDense(KernelOp variant, const RowShape &shape) {
+/// the guards that this takes.
+static void makeDense(KernelOp variant, const RowShape &shape) {
   SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
   SmallVector<Type> types(variant.getArgumentTypes());
-  bool changed = false;
   for (auto [index, bytes] : shape.elementBytes) {
     auto type = cast<MemRefType>(types[index]);
     MemRefType dense = getDenseType(type);
@@ -168,11 +230,9 @@ static bool makeDense(KernelOp variant, const RowShape &shape) {
             makeStrideGuard(variant.getContext(), index, dim, wanted[dim]));
     types[index] = dense;
     variant.getArgument(index).setType(dense);
-    changed = true;
   }
   variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
   variant.setType(FunctionType::get(variant.getContext(), types, {}));
-  return changed;
 }
 
 static KernelOp cloneVariant(KernelOp kernel, StringRef suffix,
@@ -185,29 +245,50 @@ static KernelOp cloneVariant(KernelOp kernel, StringRef suffix,
   return clone;
 }
 
-/// The variant whose packs are as wide as `accessBytes`, with the guards that
-/// this and 32-bit row numbers take; null if there is nothing to guard.
-static KernelOp cloneAligned(KernelOp kernel, StringRef suffix,
-                             const RowShape &shape, int64_t accessBytes) {
-  MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, accessBytes / shape.widest());
-  LayoutAttr layout = chooseLayout(context, shape, pack);
+/// The guards of a variant with such packs and lanes; a ragged grid counts its
+/// rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
+static SmallVector<Attribute>
+getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
   SmallVector<Attribute> guards;
   std::map<int64_t, SmallVector<int64_t>> byAlignment;
   for (auto [index, bytes] : shape.elementBytes)
-    if (pack > 1)
-      byAlignment[pack * bytes].push_back(index);
+    if (layout.getPack() > 1)
+      byAlignment[layout.getPack() * bytes].push_back(index);
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(makeAlignGuard(context, args, bytes));
-  // A ragged grid counts its rows in 32 bits (cu_seqlens is i32) and computes
-  // the rest in 64.
   if (!shape.isRagged)
     guards.push_back(makeMaxRowsGuard(context, INT32_MAX / layout.getLanes()));
-  return guards.empty() ? KernelOp()
-                        : cloneVariant(kernel, suffix, layout, guards);
+  return guards;
 }
 
-LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
+/// The variant for the common call: rows follow each other, and outputs are no
+/// inputs. Takes the widest accesses there are.
+static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
+                      ArrayAttr aliases) {
+  int64_t pack = choosePack(shape, getAccessBytes(target) / shape.widest());
+  KernelOp dense = cloneVariant(
+      kernel, "dense", chooseLayout(kernel.getContext(), shape, pack), {});
+  makeDistinct(dense, aliases);
+  LayoutAttr layout =
+      chooseLayout(kernel.getContext(), shape, pack, lanesMeet(dense));
+  SmallVector<Attribute> guards = getGuards(kernel.getContext(), shape, layout);
+  llvm::append_range(guards, dense.getGuardsAttr());
+  dense.setLayoutAttr(layout);
+  dense.setGuardsAttr(ArrayAttr::get(kernel.getContext(), guards));
+  makeDense(dense, shape);
+}
+
+/// The variant for any strides, and for merging in place. Slices often keep no
+/// more than 16 bytes of alignment.
+static void planFast(KernelOp kernel, const RowShape &shape) {
+  int64_t pack = choosePack(shape, kAnyAccessBytes / shape.widest());
+  LayoutAttr layout = chooseLayout(kernel.getContext(), shape, pack);
+  SmallVector<Attribute> guards = getGuards(kernel.getContext(), shape, layout);
+  if (!guards.empty())
+    cloneVariant(kernel, "fast", layout, guards);
+}
+
+LogicalResult PlanLayoutPass::plan(KernelOp kernel, ArrayAttr aliases) {
   FailureOr<RowShape> shape = getRowShape(kernel);
   if (failed(shape))
     return failure();
@@ -221,13 +302,9 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel) {
     return success();
   }
 
-  // Rows that follow each other take the widest accesses. Others are often
-  // slices that keep no more than 16 bytes.
-  KernelOp dense =
-      cloneAligned(kernel, "dense", *shape, getAccessBytes(target));
-  if (dense && !makeDense(dense, *shape))
-    dense.erase();
-  cloneAligned(kernel, "fast", *shape, kAnyAccessBytes);
+  if (!shape->elementBytes.empty())
+    planDense(kernel, target, *shape, aliases);
+  planFast(kernel, *shape);
   cloneVariant(kernel, "any", chooseLayout(context, *shape, 1), {});
   return success();
 }
@@ -241,9 +318,10 @@ void PlanLayoutPass::runOnOperation() {
   module->setAttr(kTargetAttr, StringAttr::get(&getContext(), target));
   SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
   for (KernelOp kernel : kernels) {
+    DictionaryAttr signature = getSignature(kernel);
     if (kernels.size() == 1)
-      module->setAttr(kSignatureAttr, getSignature(kernel));
-    if (failed(plan(kernel)))
+      module->setAttr(kSignatureAttr, signature);
+    if (failed(plan(kernel, signature.getAs<ArrayAttr>("aliases"))))
       return signalPassFailure();
     kernel.erase();
   }

@@ -77,6 +77,14 @@ DictionaryAttr mlafix::makeStrideGuard(MLIRContext *context, int64_t arg,
        b.getNamedAttr("value", b.getI64IntegerAttr(value))});
 }
 
+DictionaryAttr mlafix::makeDistinctGuard(MLIRContext *context, int64_t a,
+                                         int64_t b) {
+  Builder builder(context);
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("kind", builder.getStringAttr("distinct")),
+       builder.getNamedAttr("args", builder.getI64ArrayAttr({a, b}))});
+}
+
 /// The guards of one kind.
 static SmallVector<DictionaryAttr> getGuards(ArrayAttr guards, StringRef kind) {
   SmallVector<DictionaryAttr> result;
@@ -96,6 +104,15 @@ int64_t mlafix::getGuardedAlignment(ArrayAttr guards, int64_t arg) {
       if (cast<IntegerAttr>(index).getInt() == arg)
         return guard.getAs<IntegerAttr>("bytes").getInt();
   return 0;
+}
+
+bool mlafix::areGuardedDistinct(ArrayAttr guards, int64_t a, int64_t b) {
+  return llvm::any_of(getGuards(guards, "distinct"), [&](DictionaryAttr guard) {
+    auto args = guard.getAs<ArrayAttr>("args").getAsRange<IntegerAttr>();
+    return llvm::all_of(args, [&](IntegerAttr arg) {
+      return arg.getInt() == a || arg.getInt() == b;
+    });
+  });
 }
 
 bool mlafix::hasRowBound(ArrayAttr guards) {

@@ -52,6 +52,10 @@ mlir::DictionaryAttr makeMaxRowsGuard(mlir::MLIRContext *context,
                                       int64_t value);
 mlir::DictionaryAttr makeStrideGuard(mlir::MLIRContext *context, int64_t arg,
                                      int64_t dim, int64_t value);
+mlir::DictionaryAttr makeDistinctGuard(mlir::MLIRContext *context, int64_t a,
+                                       int64_t b);
+/// Whether the guards promise that two arguments are not the same tensor.
+bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
 /// The alignment in bytes that the guards promise for the rows of argument
 /// `arg`; 0 if none.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/KernelABI.h"
+#include "lib/Conversion/MlafixToNVVM/DelayWait.h"
 #include "lib/Conversion/NarrowFp8.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
@@ -210,6 +211,7 @@ private:
                          kGlobal)))
       return failure();
     kernel.erase();
+    delayWait(function);
     if (failed(narrowFp8(function, hasFp8Conversion(target))))
       return failure();
     return lowerMathOps(function);

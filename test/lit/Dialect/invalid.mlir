@@ -676,8 +676,8 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
 
 // -----
 
-// expected-error @below {{expected a power of two of lanes, at most 1024, got 3}}
-#l = #mlafix.layout<lanes = 3, packs = 1, pack = 8, rows = 1>
+// expected-error @below {{expected 1 to 1024 lanes, got 0}}
+#l = #mlafix.layout<lanes = 0, packs = 1, pack = 8, rows = 1>
 
 // -----
 

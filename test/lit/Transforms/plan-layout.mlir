@@ -1,16 +1,17 @@
 // One layout per variant, written on the kernel: packs as wide as 16 bytes that divide D, and a variant without guards.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90})" | FileCheck %s
 
-// The same for rows that follow each other without gaps: their strides are known, and guarded.
+// First the variant for the common call: rows follow each other without gaps, and no output is an input.
 // CHECK-LABEL: @d128_bf16_bf16_dense
 // CHECK-SAME: %out: memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>>
 // CHECK-SAME: max_rows", value = 134217727 : i64
+// CHECK-SAME: {args = [0, 1], kind = "distinct"}
 // CHECK-SAME: {arg = 0 : i64, dim = 0 : i64, kind = "stride", value = 2048 : i64}, {arg = 0 : i64, dim = 1 : i64, kind = "stride", value = 128 : i64}, {arg = 1 : i64, dim = 0 : i64, kind = "stride", value = 2048 : i64}, {arg = 1 : i64, dim = 1 : i64, kind = "stride", value = 128 : i64}]
-// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
 // CHECK-LABEL: @d128_bf16_bf16_fast
 // CHECK-SAME: %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
 // CHECK-SAME: max_rows", value = 134217727 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
 // CHECK-LABEL: @d128_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d128_bf16_bf16(
@@ -28,9 +29,12 @@ mlafix.kernel @d128_bf16_bf16(
 
 // -----
 
+// Lanes that never meet need be no power of two: none is idle.
+// CHECK-LABEL: @d96_bf16_bf16_dense
+// CHECK-SAME: layout = #mlafix.layout<lanes = 12, packs = 1, pack = 8, rows = 24>
 // CHECK-LABEL: @d96_bf16_bf16_fast
 // CHECK-SAME: max_rows", value = 536870911 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 3, pack = 8, rows = 32>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 3, pack = 8, rows = 64>
 // CHECK-LABEL: @d96_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d96_bf16_bf16(
@@ -50,7 +54,7 @@ mlafix.kernel @d96_bf16_bf16(
 
 // CHECK-LABEL: @d192_f16_f16_fast
 // CHECK-SAME: max_rows", value = 268435455 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 3, pack = 8, rows = 16>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 3, pack = 8, rows = 32>
 // CHECK-LABEL: @d192_f16_f16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d192_f16_f16(
@@ -70,7 +74,7 @@ mlafix.kernel @d192_f16_f16(
 
 // CHECK-LABEL: @d512_bf16_bf16_fast
 // CHECK-SAME: max_rows", value = 67108863 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 2, pack = 8, rows = 4>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 2, pack = 8, rows = 8>
 // CHECK-LABEL: @d512_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d512_bf16_bf16(
@@ -90,7 +94,7 @@ mlafix.kernel @d512_bf16_bf16(
 
 // CHECK-LABEL: @d576_bf16_bf16_fast
 // CHECK-SAME: max_rows", value = 67108863 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 3, pack = 8, rows = 4>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 3, pack = 8, rows = 8>
 // CHECK-LABEL: @d576_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d576_bf16_bf16(
@@ -110,7 +114,7 @@ mlafix.kernel @d576_bf16_bf16(
 
 // CHECK-LABEL: @d128_f32_f32_fast
 // CHECK-SAME: max_rows", value = 67108863 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 4>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>
 // CHECK-LABEL: @d128_f32_f32_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d128_f32_f32(
@@ -130,7 +134,7 @@ mlafix.kernel @d128_f32_f32(
 
 // CHECK-LABEL: @d128_bf16_f32_fast
 // CHECK-SAME: max_rows", value = 67108863 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 4>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>
 // CHECK-LABEL: @d128_bf16_f32_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d128_bf16_f32(
@@ -150,7 +154,7 @@ mlafix.kernel @d128_bf16_f32(
 
 // CHECK-LABEL: @d3_bf16_bf16_fast
 // CHECK-SAME: max_rows", value = 536870911 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 1, pack = 1, rows = 32>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 1, pack = 1, rows = 64>
 // CHECK-LABEL: @d3_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d3_bf16_bf16(
@@ -170,7 +174,7 @@ mlafix.kernel @d3_bf16_bf16(
 
 // CHECK-LABEL: @d1_f32_f32_fast
 // CHECK-SAME: max_rows", value = 2147483647 : i64
-// CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 128>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 256>
 // CHECK-LABEL: @d1_f32_f32_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
 mlafix.kernel @d1_f32_f32(

@@ -148,6 +148,12 @@ const std::vector<Spoilt> spoilt = {
     {"guard_on_a_scalar",
      [](json &k) { gpuVariant(k)["guards"][0]["args"] = json::array({3}); },
      {"tensor"}},
+    {"guard_of_one_distinct_tensor",
+     [](json &k) {
+       gpuVariant(k)["guards"][0] = {{"kind", "distinct"},
+                                     {"args", json::array({0})}};
+     },
+     {"guards[0].args", "two arguments"}},
     {"guard_on_a_dim_out_of_range",
      [](json &k) {
        gpuVariant(k)["guards"][0] = {

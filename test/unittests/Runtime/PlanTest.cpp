@@ -126,6 +126,15 @@ TEST_F(Plan, max_rows_counts_all_extents) {
   EXPECT_EQ(info().variant, 0u);
 }
 
+TEST_F(Plan, a_distinct_guard_compares_where_two_tensors_begin) {
+  // Arguments 0 and 1 may be the same tensor exactly.
+  variant()["guards"] =
+      json::array({{{"kind", "distinct"}, {"args", json::array({0, 1})}}});
+  EXPECT_EQ(info().variant, 0u);
+  call.args[1] = call.args[0];
+  EXPECT_EQ(info().variant, 1u);
+}
+
 TEST_F(Plan, a_stride_guard_looks_at_dims_of_more_than_one_element) {
   json guard = {{"kind", "stride"}, {"arg", 1}, {"dim", 0}, {"value", 4}};
   variant()["guards"] = json::array({guard});

@@ -1,0 +1,50 @@
+//===- LaneConflicts.cpp - where the lanes of a row meet ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/LaneConflicts.h"
+#include "lib/Transforms/Target.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+std::optional<LaneAccess> mlafix::getLaneAccess(Operation *op) {
+  auto access = [](Value memref, Type moved, bool isWrite) {
+    return LaneAccess{getKernelArgument(memref).getArgNumber(),
+                      cast<MemRefType>(memref.getType()).getElementType(),
+                      isRowTile(moved), isWrite};
+  };
+  if (auto load = dyn_cast<LoadOp>(op))
+    return access(load.getSource(), load.getType(), false);
+  if (auto store = dyn_cast<StoreOp>(op))
+    return access(store.getTarget(), store.getValue().getType(), true);
+  return std::nullopt;
+}
+
+bool mlafix::mayConflict(KernelOp kernel, const LaneAccess &a,
+                         const LaneAccess &b) {
+  bool isOneLane = (a.isTile && b.isTile) ||
+                   (a.isWrite && !a.isTile && b.isWrite && !b.isTile);
+  if ((!a.isWrite && !b.isWrite) || isOneLane || a.element != b.element)
+    return false;
+  return a.argument == b.argument ||
+         !areGuardedDistinct(kernel.getGuardsAttr(), a.argument, b.argument);
+}
+
+bool mlafix::lanesMeet(KernelOp kernel) {
+  SmallVector<LaneAccess> accesses;
+  bool reduces = false;
+  kernel.walk([&](Operation *op) {
+    reduces |= isa<ReduceOp>(op);
+    if (std::optional<LaneAccess> access = getLaneAccess(op))
+      accesses.push_back(*access);
+  });
+  return reduces || llvm::any_of(accesses, [&](const LaneAccess &a) {
+           return llvm::any_of(accesses, [&](const LaneAccess &b) {
+             return mayConflict(kernel, a, b);
+           });
+         });
+}

@@ -1,0 +1,39 @@
+//===- LaneConflicts.h - where the lanes of a row meet ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_LANECONFLICTS_H
+#define MLAFIX_TRANSFORMS_LANECONFLICTS_H
+
+#include "dialect/Mlafix.h"
+
+#include <optional>
+
+namespace mlafix {
+
+/// One access of the row's program, as far as another lane may notice it.
+struct LaneAccess {
+  unsigned argument;
+  mlir::Type element;
+  bool isTile;
+  bool isWrite;
+};
+
+/// The access that `op` is; none for other ops.
+std::optional<LaneAccess> getLaneAccess(mlir::Operation *op);
+
+/// Whether two accesses may be of the same memory, by different lanes, one of
+/// them a write. Lanes move their own elements of a row, and one lane
+/// stores all scalars, in program order; anything else may meet another lane's
+/// access, of the same argument or of one that may be the same tensor (N11).
+bool mayConflict(KernelOp kernel, const LaneAccess &a, const LaneAccess &b);
+
+/// Whether lanes of a row wait for each other or exchange values.
+bool lanesMeet(KernelOp kernel);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_LANECONFLICTS_H
