@@ -40,14 +40,17 @@ def spread_of(case: dict[str, Any]) -> str:
 
 
 def cell(case: dict[str, Any], name: str) -> str:
-    """Microseconds and percent of the roof."""
+    """Microseconds and percent of the roof; where there is no roof, how many times faster ours is."""
     wrong = [contender for contender in case["contenders"] if contender["name"] == name and "wrong" in contender]
     if wrong:
         return "wrong result"
     value, percent = time_of(case, name), percent_of_roof(case, name)
     if value is None:
         return ""
-    return micros(value) + (f" ({percent:.1f} %)" if percent is not None else "")
+    if percent is not None:
+        return f"{micros(value)} ({percent:.1f} %)"
+    ours = time_of(case, "ours")
+    return micros(value) + (f" ({value / ours:.2f} x)" if ours and name not in OURS else "")
 
 
 def columns_of(cases: list[dict[str, Any]]) -> list[str]:
@@ -63,13 +66,19 @@ def group_table(run: Run | None, prefixes: str) -> str:
         return NOTHING
     group = prefixes.split("/")[0]
     names = columns_of(cases)
-    rows = []
+    rows: list[list[str]] = []
+    bases: list[str] = []
     for case in cases:
         base = case["roof"]["us"]["median"] if "roof" in case else case.get("empty_launch_us")
+        bases.append(micros(base) if base else "")
         rows.append([case["name"].removeprefix(group + "/"), bytes_text(total_bytes(case)),
-                     micros(base) if base else ""] + [cell(case, name) for name in names] + [spread_of(case)])
-    kinds = {"roof" if "roof" in case else "empty launch": None for case in cases}
-    return table([group, "bytes", " or ".join(kinds), *names, "spread"], rows)
+                     *(cell(case, name) for name in names), spread_of(case)])
+    head = [group, "bytes", *names, "spread"]
+    if any(bases):
+        kinds = {"roof" if "roof" in case else "empty launch": None for case in cases}
+        for line, text in zip([head, *rows], [" or ".join(kinds), *bases]):
+            line.insert(2, text)
+    return table(head, rows)
 
 
 def host_table(results: Results) -> str:

@@ -1,0 +1,131 @@
+"""Time on a GPU by replays of CUDA graphs, on a CPU by a loop; everything that is compared takes turns.
+
+The policy is that of mlafix-bench (docs/Benchmark.md): buffers rotated past the last cache, medians of rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Callable, Protocol
+
+import torch
+
+Call = Callable[[], object]
+
+
+class Replay(Protocol):
+    """Calls made ready to be run again and again."""
+
+    def time(self) -> float:
+        """Runs them once; microseconds for all of them."""
+
+
+class GraphReplay:
+    """In a CUDA graph: a time is the device's, and nothing of the host's."""
+
+    def __init__(self, calls: list[Call]) -> None:
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            for call in calls:
+                call()
+        self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def time(self) -> float:
+        self.begin.record()
+        self.graph.replay()
+        self.end.record()
+        self.end.synchronize()
+        return 1e3 * self.begin.elapsed_time(self.end)
+
+
+class LoopReplay:
+    """In a loop, on a CPU."""
+
+    def __init__(self, calls: list[Call]) -> None:
+        self.calls = calls
+
+    def time(self) -> float:
+        begin = time.perf_counter()
+        for call in self.calls:
+            call()
+        return 1e6 * (time.perf_counter() - begin)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Of a run. Times in microseconds."""
+
+    device: torch.device
+    rounds: int
+    replay_micros: float
+    rotate: int
+    """Bytes that the sets of a case cover at least."""
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    def synchronize(self) -> None:
+        """Waits for the device."""
+        if self.is_cuda:
+            torch.cuda.synchronize(self.device)
+
+    def record(self, calls: list[Call]) -> Replay:
+        """The calls as they are replayed on this device."""
+        return GraphReplay(calls) if self.is_cuda else LoopReplay(calls)
+
+
+def first_line(error: Exception) -> str:
+    """Of its text."""
+    return (str(error).splitlines() or [""])[0]
+
+
+def summarize(times: list[float]) -> dict[str, float]:
+    """10th percentile, median, 90th percentile."""
+    ordered = sorted(times)
+    return {name: round(ordered[int(part * (len(ordered) - 1) + 0.5)], 4)
+            for name, part in (("p10", 0.1), ("median", 0.5), ("p90", 0.9))}
+
+
+def measure(settings: Settings, contenders: dict[str, list[Call]], must: str) -> dict[str, dict[str, float]]:
+    """Microseconds a call, by contender. Each has a call for every set of buffers.
+
+    Some rivals cannot be captured in a graph: they are left out. `must` raises what it raises.
+    """
+    replays: dict[str, tuple[Replay, int]] = {}
+    for name, calls in contenders.items():
+        try:
+            trial = settings.record(calls)
+            trial.time()
+        except Exception as error:
+            if name == must:
+                raise
+            print(f"  {name:<16} left out: {type(error).__name__}: {first_line(error)}")
+            continue
+        micros = min(trial.time() for _ in range(3)) / len(calls)
+        wanted = min(int(settings.replay_micros / micros) + 1, 512)
+        turns = -(-wanted // len(calls))
+        replays[name] = (settings.record(calls * turns) if turns > 1 else trial, turns * len(calls))
+    times: dict[str, list[float]] = {name: [] for name in replays}
+    warm_up = 2
+    for turn in range(-warm_up, settings.rounds):
+        for name, (replay, count) in replays.items():
+            micros = replay.time() / count
+            if turn >= 0:
+                times[name].append(micros)
+    return {name: summarize(values) for name, values in times.items()}
+
+
+def measure_host(settings: Settings, call: Call, batch: int, rounds: int) -> dict[str, float]:
+    """Microseconds that a call costs the host, which does not wait for what it has launched."""
+    times = []
+    for turn in range(-2, rounds):
+        begin = time.perf_counter()
+        for _ in range(batch):
+            call()
+        spent = time.perf_counter() - begin
+        settings.synchronize()
+        if turn >= 0:
+            times.append(1e6 * spent / batch)
+    return summarize(times)

@@ -1,0 +1,62 @@
+"""mlafix's side: its functions, and what calls of them cost the host."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import torch
+from measure import Call, Settings, measure_host
+from work import Prepare, Tensors, merge_case
+
+from mlafix import _compiler, library, ops
+
+
+def prepare_merge(t: Tensors) -> Callable[[], object]:
+    """ops.merge_attn_states on a set."""
+    return lambda: ops.merge_attn_states(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"],
+                                         out_lse=t["out_lse"])
+
+
+def prepare_dense(t: Tensors) -> Callable[[], object]:
+    """ops.merge_states on a set."""
+    return lambda: ops.merge_states(t["v"], t["s"], out=t["out"], out_lse=t["out_lse"])
+
+
+def prepare_fixup(t: Tensors) -> Callable[[], object]:
+    """ops.fixup_zero_kv_rows on a set."""
+    return lambda: ops.fixup_zero_kv_rows(t["out"], t["lse"], t["kv_lens"], t["cu_seqlens"])
+
+
+OURS: dict[str, Prepare] = {"merge": prepare_merge, "n_way": prepare_dense, "fixup": prepare_fixup}
+
+
+def compile_to_cubin() -> None:
+    """Kernel text to a cubin for sm_90 with all of its variants."""
+    _compiler.compile(library.source("merge_attn_states"), "merge_attn_states",
+                      specializations=[{"H": "128", "D": "128", "T": "bf16"}], targets=["sm_90"], emit="cubin")
+
+
+def host_times(settings: Settings, rivals: dict[str, Prepare]) -> list[dict[str, object]]:
+    """Launches of the smallest merge, ours and by rivals; on a CPU a launch is the work itself, so there are none."""
+    times: list[dict[str, object]] = []
+
+    def add(name: str, call: Call, batch: int = 100, rounds: int = 10 * settings.rounds) -> None:
+        call()
+        times.append({"name": name, "us": measure_host(settings, call, batch, rounds)})
+
+    if settings.is_cuda:
+        t = merge_case(16).make(torch.Generator(settings.device), settings.device)
+        add("ops.merge_attn_states", prepare_merge(t))
+        bound = ops.merge_attn_states.bind(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"],
+                                           out_lse=t["out_lse"])
+        add("bound", bound)
+        operator = torch.ops.mlafix.merge_attn_states
+        add("torch.ops.mlafix.merge_attn_states",
+            lambda: operator(t["out"], t["out_lse"], t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], 16, "hn,e"))
+        for name, prepare in rivals.items():
+            add(name, prepare(t))
+    try:
+        add("compile to cubin", compile_to_cubin, batch=1, rounds=settings.rounds)
+    except RuntimeError as error:
+        print(f"compile to cubin: left out: {error}")
+    return times

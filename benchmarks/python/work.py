@@ -1,0 +1,127 @@
+"""What is done: cases with the shapes and names of mlafix-bench, their buffers, and what is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Callable
+
+import torch
+
+Tensors = dict[str, torch.Tensor]
+Prepare = Callable[[Tensors], Callable[[], object]]
+
+
+class Unavailable(Exception):
+    """A rival cannot run here; the text says why."""
+
+
+@dataclass
+class Case:
+    """Some work. `make` gives a set of buffers from a seed; `check` raises AssertionError on a wrong one."""
+
+    name: str
+    read: int
+    written: int
+    make: Callable[[torch.Generator, torch.device], Tensors]
+    check: Callable[[Tensors, Tensors], None]
+    """Called with the set as it was before, and after."""
+    contenders: dict[str, Prepare] = field(default_factory=dict)
+
+
+def payload(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:
+    """bf16 of magnitude 0.25 to 4, any sign."""
+    values = torch.rand(shape, generator=generator, device=device) * 3.75 + 0.25
+    signs = torch.randint(0, 2, shape, generator=generator, device=device, dtype=torch.int8) * 2 - 1
+    return (values * signs).bfloat16()
+
+
+def lses(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:
+    """f32 in [-3, 3]."""
+    return torch.rand(shape, generator=generator, device=device) * 6 - 3
+
+
+def blank(device: torch.device, *shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    """NaN: what an output holds before."""
+    return torch.full(shape, float("nan"), device=device, dtype=dtype)
+
+
+def close(got: torch.Tensor, want: torch.Tensor, size: torch.Tensor, what: str, relative: float) -> None:
+    """Every element within `relative` of the size of its terms."""
+    wrong = ~((got.double() - want).abs() <= relative * size + 1e-30)
+    if bool(wrong.any()):
+        place = tuple(wrong.nonzero()[0].tolist())
+        raise AssertionError(f"expected {what}{list(place)} of {want[place].item():.6g}, got {got[place].item():.6g}")
+
+
+def check_merged(rows: list[torch.Tensor], weights: list[torch.Tensor], out: torch.Tensor, out_lse: torch.Tensor) -> None:
+    """Against f64: rows [n, H, D], lse [n, H], in base e. Some tokens only."""
+    some = torch.linspace(0, out.shape[0] - 1, min(out.shape[0], 16), device=out.device).long()
+    lse = torch.stack([weight[some].double() for weight in weights])
+    total = torch.logsumexp(lse, 0)
+    parts = torch.stack([row[some].double() for row in rows]) * torch.exp(lse - total)[..., None]
+    close(out[some], parts.sum(0), parts.abs().sum(0), "out", 2**-7)
+    close(out_lse[some], total, torch.ones_like(total), "out_lse", 1e-5)
+
+
+def merge_case(n: int, heads: int = 128, dim: int = 128) -> Case:
+    """Two states, lse [H, n]."""
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        return {"prefix": payload(generator, device, n, heads, dim), "prefix_lse": lses(generator, device, heads, n),
+                "suffix": payload(generator, device, n, heads, dim), "suffix_lse": lses(generator, device, heads, n),
+                "out": blank(device, n, heads, dim), "out_lse": blank(device, heads, n, dtype=torch.float32)}
+
+    def check(before: Tensors, after: Tensors) -> None:
+        check_merged([before["prefix"], before["suffix"]], [before["prefix_lse"].T, before["suffix_lse"].T],
+                     after["out"], after["out_lse"].T)
+
+    side = n * heads * (2 * dim + 4)
+    return Case(f"merge/bf16_h{heads}_d{dim}/n{n}", 2 * side, side, make, check)
+
+
+def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128) -> Case:
+    """K states in one tensor [n, K, H, D], lse [n, K, H]."""
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        return {"v": payload(generator, device, n, ways, heads, dim), "s": lses(generator, device, n, ways, heads),
+                "out": blank(device, n, heads, dim), "out_lse": blank(device, n, heads, dtype=torch.float32)}
+
+    def check(before: Tensors, after: Tensors) -> None:
+        check_merged(list(before["v"].unbind(1)), list(before["s"].unbind(1)), after["out"], after["out_lse"])
+
+    side = n * heads * (2 * dim + 4)
+    return Case(f"n_way/dense_k{ways}_h{heads}_d{dim}/n{n}", ways * side, side, make, check)
+
+
+def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128) -> Case:
+    """Rows of dead sequences become 0, -inf; lse [H, n]."""
+    starts = [0]
+    for length in lengths:
+        starts.append(starts[-1] + length)
+    n = starts[-1]
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        return {"out": payload(generator, device, n, heads, dim), "lse": lses(generator, device, heads, n),
+                "kv_lens": torch.tensor([0 if is_dead else 1000 for is_dead in dead], device=device, dtype=torch.int32),
+                "cu_seqlens": torch.tensor(starts, device=device, dtype=torch.int32)}
+
+    def check(before: Tensors, after: Tensors) -> None:
+        is_dead = torch.repeat_interleave(torch.tensor(dead), torch.tensor(lengths)).to(after["out"].device)
+        want = before["out"].masked_fill(is_dead[:, None, None], 0)
+        want_lse = before["lse"].masked_fill(is_dead[None, :], -float("inf"))
+        if not (torch.equal(after["out"], want) and torch.equal(after["lse"], want_lse)):
+            raise AssertionError("expected 0 and -inf in the rows of dead sequences and no other change, got something else")
+
+    written = sum(length for length, is_dead in zip(lengths, dead) if is_dead) * heads * (2 * dim + 4)
+    return Case(f"fixup/{name}", 8 * len(lengths) + 4, written, make, check)
+
+
+def all_cases() -> list[Case]:
+    """Names are those of `mlafix-bench --list`."""
+    return [
+        *(merge_case(n) for n in (16, 64, 256, 1024, 4096, 8192)),
+        *(dense_case(4, n) for n in (64, 1024)),
+        fixup_case("all_dead_h128_d128/n8192", [8192], [True]),
+        fixup_case("short_dead_16384_and_255x1", [16384] + [1] * 255, [False] + [True] * 255),
+        fixup_case("none_dead_256x64", [64] * 256, [False] * 256),
+    ]
