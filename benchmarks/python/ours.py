@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Callable
 
 import torch
@@ -9,6 +11,9 @@ from measure import Call, Settings, measure_host
 from work import Prepare, Tensors, merge_case
 
 from mlafix import _compiler, library, ops
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import python_host_time  # noqa: E402
 
 
 def prepare_merge(t: Tensors) -> Callable[[], object]:
@@ -37,7 +42,7 @@ def compile_to_cubin() -> None:
 
 
 def host_times(settings: Settings, rivals: dict[str, Prepare]) -> list[dict[str, object]]:
-    """Launches of the smallest merge, ours and by rivals; on a CPU a launch is the work itself, so there are none."""
+    """Calls of a merge of 16 x 16 x 128, ours and by rivals; on a CPU a call is the work itself, so there are none."""
     times: list[dict[str, object]] = []
 
     def add(name: str, call: Call, batch: int = 100, rounds: int = 10 * settings.rounds) -> None:
@@ -45,14 +50,9 @@ def host_times(settings: Settings, rivals: dict[str, Prepare]) -> list[dict[str,
         times.append({"name": name, "us": measure_host(settings, call, batch, rounds)})
 
     if settings.is_cuda:
-        t = merge_case(16).make(torch.Generator(settings.device), settings.device)
-        add("ops.merge_attn_states", prepare_merge(t))
-        bound = ops.merge_attn_states.bind(t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], out=t["out"],
-                                           out_lse=t["out_lse"])
-        add("bound", bound)
-        operator = torch.ops.mlafix.merge_attn_states
-        add("torch.ops.mlafix.merge_attn_states",
-            lambda: operator(t["out"], t["out_lse"], t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"], 16, "hn,e"))
+        for name, call in python_host_time.calls(torch, "cuda").items():
+            add(name, call)
+        t = merge_case(16, heads=16).make(torch.Generator(settings.device), settings.device)
         for name, prepare in rivals.items():
             add(name, prepare(t))
     try:
