@@ -19,6 +19,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
@@ -230,11 +231,21 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   for (const auto &binding : bindings)
     pipeline.bindings.push_back(binding);
   pipeline.target = target.str();
-  pipeline.last = lastStage(options.emit);
-  return stopwatch.time("passes", [&] {
-    mlir::PassManager passes(context.get());
-    buildMlafixPipeline(passes, pipeline);
-    return passes.run(module);
+  return stopwatch.time("passes", [&]() -> LogicalResult {
+    // Binding names can make a source wrong: the verifiers say how. After it
+    // the passes answer for what they make, and one look at the end is enough;
+    // one after each takes as long as they do.
+    mlir::PassManager binding(context.get()), rest(context.get());
+    Stage last = lastStage(options.emit);
+    pipeline.last = std::min(last, Stage::Specialized);
+    buildMlafixPipeline(binding, pipeline);
+    pipeline.first = Stage::Canonical;
+    pipeline.last = last;
+    buildMlafixPipeline(rest, pipeline);
+    rest.enableVerifier(false);
+    if (failed(binding.run(module)) || failed(rest.run(module)))
+      return failure();
+    return mlir::verify(module);
   });
 }
 

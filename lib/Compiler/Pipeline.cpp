@@ -28,13 +28,15 @@ using namespace mlafix;
 
 void mlafix::buildMlafixPipeline(OpPassManager &pm,
                                  const PipelineOptions &options) {
+  assert(options.first <= Stage::Canonical && "only binding can be left out");
   auto isLast = [&](Stage stage) { return options.last <= stage; };
 
   // The language: bind names, apply the algebra's folds, leave states behind.
   SpecializePassOptions specialize;
   for (const auto &[name, value] : options.bindings)
     specialize.bindings.push_back(name + "=" + value);
-  if (!options.bindings.empty() || options.last >= Stage::Layout)
+  bool binds = !options.bindings.empty() || !options.target.empty();
+  if (options.first == Stage::Specialized && binds)
     pm.addPass(createSpecializePass(specialize));
   if (isLast(Stage::Specialized))
     return;

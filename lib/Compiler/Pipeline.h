@@ -32,13 +32,14 @@ struct PipelineOptions {
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
   /// "sm_NN", "x86-64-v3" or "x86-64".
   std::string target;
-  /// The last stage to reach.
+  /// The first stage that is still to be made, and the last one to reach.
+  Stage first = Stage::Specialized;
   Stage last = Stage::LLVM;
 };
 
 /// Appends every pass from a source in the mlafix dialect to the LLVM dialect,
-/// or to the stage that `options` names. Without bindings, a stage before the
-/// layout leaves names unbound.
+/// or to the stage that `options` names. Without bindings and without a target,
+/// which the stages before the layout do not need, names stay unbound.
 /// After it, a module that held one kernel holds one llvm.func per variant,
 /// each with a `mlafix.variant` attribute, and has a `mlafix.signature`
 /// attribute.
