@@ -16,7 +16,8 @@ from mlafix.dsl.words import Word
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS, README = ROOT / "docs", ROOT / "README.md"
 
 
 def blocks(page: str, kind: str) -> str:
@@ -37,6 +38,14 @@ def test_kernels_of_the_reference_compile(tmp_path: Path) -> None:
     module = load(tmp_path, blocks("Python.md", "python"), header="")
     assert "mlafix.merge" in module.merge_attn_states.ir()
     assert module.clamp.name == "clamp"
+
+
+def test_kernel_of_the_readme_compiles(tmp_path: Path) -> None:
+    text = next(block for block in re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.M | re.S)
+                if "@mlafix.kernel" in block)  # fmt: skip
+    definition, _, call = text.partition("\nmerge_pieces(")
+    assert call
+    assert "mlafix.merge" in load(tmp_path, definition + "\n", header="").merge_pieces.ir()
 
 
 def test_reference_has_every_word() -> None:

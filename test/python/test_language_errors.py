@@ -234,7 +234,10 @@ def k(y: Out[f32, "n"]):
     for t in grid("n"):
         y[t] = wrong(1.0 * f32(t))
 """
-    assert underlined(error_of(tmp_path, text).message) == '"text"'
+    message = error_of(tmp_path, text).message
+    assert underlined(message) == '"text"'
+    assert "note: 'wrong' is called here" in message
+    assert message.splitlines()[-2:] == ["        y[t] = wrong(1.0 * f32(t))", " " * 15 + "^" + "~" * 18]
 
 
 def test_error_of_a_later_pass_points_at_the_python_file(tmp_path: Path) -> None:

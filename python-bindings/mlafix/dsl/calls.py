@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import words
-from .expressions import Expressions
+from .operators import Operators
 from .types import Base, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 from .words import Word
@@ -17,7 +17,7 @@ _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
 _MAX_INLINE = 32
 
 
-class Calls(Expressions):
+class Calls(Operators):
     """Expressions with calls. `inline` evaluates a call of an inline function; statements know how."""
 
     depth = 0

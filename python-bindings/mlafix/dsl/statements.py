@@ -7,13 +7,18 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import _diagnostics
+from ..errors import CompileError
 from . import scope, words
 from .calls import Calls
+from .operators import BINARY
 from .source import Source
 from .types import Base
 from .values import Dyn, Gone, Tensor, as_number, describe
 
 _ALLOWED = "an assignment, a store, 'for … in range(…)', 'if' or a call of store or store_state"
+# Calls of inline functions that an error inside them shows.
+_MAX_NOTES = 4
 _NAMES = {
     ast.While: "while",
     ast.Return: "return",
@@ -86,8 +91,7 @@ class Statements(Calls):
             text = ast.unparse(node.target)
             self.fail(node.target, f"expected a name before {ast.unparse(node).split(' ')[1]}, got '{text}'; write {text} = …")
         old = self.eval(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
-        if type(node.op) not in (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.LShift, ast.RShift,
-                                 ast.BitAnd, ast.BitOr, ast.BitXor):  # fmt: skip
+        if type(node.op) not in BINARY:
             self.fail(node, f"expected + - * / // % << >> & | or ^ before =, got '{ast.unparse(node)}'")
         value = self.binary(node, node.op, node.target, old, node.value, self.eval(node.value))
         self.assign(node.target, value, node.value)
@@ -238,5 +242,12 @@ class Statements(Calls):
         last = body.pop() if isinstance(body[-1], ast.Return) else None
         inner = Statements(self.builder, source, env, self.tensors, self.note_base)
         inner.depth, inner.guards = self.depth + 1, self.guards
-        inner.run(body)
-        return inner.eval(last.value) if last is not None and last.value is not None else None
+        try:
+            inner.run(body)
+            return inner.eval(last.value) if last is not None and last.value is not None else None
+        except CompileError as error:
+            if self.depth >= _MAX_NOTES:
+                raise
+            place = self.source.place(node)
+            note = _diagnostics.render(_diagnostics.Message("note", f"'{function.name}' is called here", *place))
+            raise CompileError(f"{error.message}\n{note}", error.file, error.line, error.column) from None
