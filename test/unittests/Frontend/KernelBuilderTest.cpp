@@ -224,3 +224,51 @@ TEST(KernelBuilder, bytes_are_unsigned) {
   EXPECT_NE(text.find("arith.cmpi ugt"), std::string::npos) << text;
   EXPECT_NE(text.find("arith.extui"), std::string::npos) << text;
 }
+
+TEST(KernelBuilder, sizes_defaults_and_bases) {
+  KernelBuilder b("scaled", at(1));
+  Value out = b.addTensor(
+      {"out", {"n", "D"}, "f8e4m3fn", "", "write", false, {}}, at(1));
+  Value lse = b.addTensor(
+      {"lse", {"n", "two"}, "f32", "", "write", true, {0, 2}}, at(1));
+  Value x =
+      b.addTensor({"x", {"n", "D"}, "bf16", "T", "read", false, {}}, at(1));
+  Value scale =
+      b.addTensor({"scale", {"one"}, "f32", "", "read", false, {1}}, at(1));
+  EXPECT_TRUE(b.setDefault("B", "2", at(1)));
+  EXPECT_TRUE(b.setDefault("D", "64", at(1)));
+  EXPECT_TRUE(b.setDefault("T", "f16", at(1)));
+  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
+  Value first = b.constant(std::int64_t(0), "index", at(3));
+  Value row = b.load(x, {t}, {}, {}, "", at(3));
+  Value state = b.makeState(row, b.reduce("max", row, at(3)), "B", at(3));
+  EXPECT_TRUE(b.storeState(state, out, {t}, lse, {t, first}, {},
+                           b.load(scale, {first}, {}, {}, "", at(4)), at(4)));
+  EXPECT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  ASSERT_NE(text, "") << messages(b);
+  for (const char *expected :
+       {"defaults = {B = \"2\", D = 64 : i64, T = \"f16\"}",
+        "%lse: memref<?x2xf32, strided<[?, ?], offset: ?>>",
+        "%scale: memref<1xf32, strided<[1], offset: ?>>", "mlafix.make_state",
+        " scale %"})
+    EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n"
+                                                      << text;
+  CompileOptions options;
+  options.targets = {"x86-64"};
+  CompileResult result = compile(text, "kernel", options);
+  EXPECT_TRUE(result.ok) << result.diagnostics;
+}
+
+TEST(KernelBuilder, integers_widen_as_they_are_read) {
+  std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
+    Value wide = b.convert(k, "i64", at(3));
+    EXPECT_EQ(b.type(wide).str(), "i64");
+    EXPECT_TRUE(b.store(b.convert(wide, "f32", at(3)), y, {t}, {}, at(4)));
+  });
+  EXPECT_NE(text.find("arith.sitofp"), std::string::npos) << text;
+  KernelBuilder b("wide", at(1));
+  Value c = b.addTensor({"c", {"n"}, "i32", "", "read", false, {}}, at(1));
+  Value t = b.beginForall({b.dim(c, 0, at(2))}, at(2)).at(0);
+  EXPECT_EQ(b.type(b.load(c, {t}, {}, {}, "i64", at(3))).str(), "i64");
+}
