@@ -414,3 +414,12 @@ bool mlafix::parseBindings(std::string_view text, Bindings &bindings,
   }
   return true;
 }
+
+#ifdef __SANITIZE_ADDRESS__
+/// LLVM's bump allocator poisons its slabs where it is inlined here, and the
+/// LLVM that is linked, built without a sanitizer, does not lift that from the
+/// memory it takes out of them: a false alarm once a context lives long enough.
+extern "C" const char *__asan_default_options() {
+  return "allow_user_poisoning=0";
+}
+#endif
