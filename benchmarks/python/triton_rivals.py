@@ -27,7 +27,7 @@ def merge_kernel(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, n, H: tl.
 
 
 @triton.jit
-def merge_dense_kernel(out, out_lse, v, s, K, H: tl.constexpr, D: tl.constexpr):
+def merge_dense_kernel(out, out_lse, v, s, K: tl.constexpr, H: tl.constexpr, D: tl.constexpr):
     token = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
     lanes = tl.arange(0, D)

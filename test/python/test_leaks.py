@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +26,12 @@ def resident_bytes() -> int:
     return pages * 4096
 
 
+def collect() -> None:
+    """Frees what nobody needs, the interpreter's cache of methods included: that holds up to 4096 attributes' names."""
+    gc.collect()
+    (getattr(sys, "_clear_internal_caches", None) or sys._clear_type_cache)()
+
+
 def arguments(kind: str) -> tuple:
     def make(*shape: int) -> object:
         return torch.ones(shape) if kind == "torch" else np.ones(shape, np.float32)
@@ -35,21 +42,20 @@ def arguments(kind: str) -> tuple:
 def assert_leaves_nothing(work: Callable[[], None], calls: int) -> None:
     for _ in range(calls // 10):  # tables, caches, pools
         work()
-    gc.collect()
-    before = resident_bytes()
+    collect()
     tracemalloc.start()
     try:
         first = tracemalloc.get_traced_memory()[0]
         for _ in range(1000):
             work()
-        gc.collect()
+        collect()
         traced = tracemalloc.get_traced_memory()[0] - first
     finally:
         tracemalloc.stop()
     before = resident_bytes()
     for _ in range(calls):
         work()
-    gc.collect()
+    collect()
     assert traced < 16 << 10, f"expected no Python memory kept, got {traced} bytes in 1000 calls"
     grown = resident_bytes() - before
     # The least that a call could lose is more than 32 bytes; allocators keep some pages for themselves.

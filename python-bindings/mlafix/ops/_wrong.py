@@ -30,7 +30,9 @@ def renames(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             try:
                 return function(*args, **kwargs)
             except ArgumentError as error:
-                raise ArgumentError(_ARGUMENT.sub(own, str(error))) from None
+                # torch.compile traces this too, and not every release of it knows str(error) or "from None".
+                message: str = error.args[0]
+            raise ArgumentError(_ARGUMENT.sub(own, message))
 
         return call
 
