@@ -347,10 +347,14 @@ void MergeRun::run(uint32_t Flags) {
   fetch();
 }
 
+static uint32_t withOneNaN(Float Type, uint32_t Bits) {
+  return isNaN(Type, Bits) ? ~0u : Bits;
+}
+
 std::vector<uint32_t> MergeRun::rowBits(int64_t T, int64_t H) const {
   std::vector<uint32_t> Bits;
   for (int64_t I = 0; I < Setup.D; ++I)
-    Bits.push_back(out().get({T, H, I}));
+    Bits.push_back(withOneNaN(Setup.Type, out().get({T, H, I})));
   if (TestTensor *Lse = outLse())
     Bits.push_back(getLse(*Lse, T, H));
   return Bits;

@@ -88,7 +88,8 @@ public:
 
   /// Holds the fetched results against the reference.
   testing::AssertionResult check() const;
-  /// Bits of out and lse of one row, after fetch().
+  /// Bits of out and lse of one row, after fetch(); all NaN are the same, since
+  /// a row in place may keep the NaN it had and a copied one is converted.
   std::vector<uint32_t> rowBits(int64_t T, int64_t H) const;
 
   /// The arguments of the launch, for calls of another kind.
