@@ -356,7 +356,7 @@ std::vector<uint32_t> MergeRun::rowBits(int64_t T, int64_t H) const {
   for (int64_t I = 0; I < Setup.D; ++I)
     Bits.push_back(withOneNaN(Setup.Type, out().get({T, H, I})));
   if (TestTensor *Lse = outLse())
-    Bits.push_back(getLse(*Lse, T, H));
+    Bits.push_back(withOneNaN(Float::F32, getLse(*Lse, T, H)));
   return Bits;
 }
 
