@@ -77,8 +77,8 @@ Expected<int> run(StringRef program, ArrayRef<StringRef> arguments,
 
 class Ptxas final : public Assembler {
 public:
-  Ptxas(StringRef path, std::string description)
-      : path(path), description(std::move(description)) {}
+  Ptxas(StringRef path, std::string description, bool splits)
+      : path(path), description(std::move(description)), splits(splits) {}
 
   StringRef name() const override { return description; }
 
@@ -101,9 +101,12 @@ public:
                                           "': " + error.message());
     }
     std::string arch = ("-arch=" + target.name).str();
+    SmallVector<StringRef> arguments = {arch, input->path, "-o", output->path};
+    // A thread for each variant: a kernel has up to three.
+    if (splits)
+      arguments.push_back("--split-compile=4");
     std::string log;
-    Expected<int> status =
-        run(path, {arch, input->path, "-o", output->path}, &log);
+    Expected<int> status = run(path, arguments, &log);
     if (!status)
       return status.takeError();
     if (*status == 0)
@@ -119,6 +122,7 @@ public:
 private:
   std::string path;
   std::string description;
+  bool splits; ///< Knows --split-compile.
 };
 
 } // namespace
@@ -150,6 +154,9 @@ Expected<Assembler *> mlafix::target::openPtxas(StringRef name) {
                              "' is no ptxas: it answers "
                              "--version with '" +
                              StringRef(log).trim() + "'");
-  slot = std::make_unique<Ptxas>(path, ("ptxas " + version).str());
+  unsigned major = 0;
+  bool splits =
+      !version.split('.').first.getAsInteger(10, major) && major >= 13;
+  slot = std::make_unique<Ptxas>(path, ("ptxas " + version).str(), splits);
   return slot.get();
 }
