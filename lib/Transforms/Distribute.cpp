@@ -17,6 +17,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include "llvm/Support/MathExtras.h"
+
 namespace mlafix {
 #define GEN_PASS_DEF_DISTRIBUTEPASS
 #include "lib/Transforms/Passes.h.inc"
@@ -108,6 +110,14 @@ public:
     if (target.empty() || !kernel.getLayout()) {
       kernel.emitError() << "expected a kernel with a layout, got one that "
                             "mlafix-plan-layout has not seen";
+      return signalPassFailure();
+    }
+    int64_t lanes = kernel.getLayoutAttr().getLanes();
+    if (!llvm::isPowerOf2_64(lanes) && lanesMeet(kernel)) {
+      kernel.emitError()
+          << "expected a power of two of lanes in a layout whose "
+             "lanes meet, got "
+          << lanes;
       return signalPassFailure();
     }
     FailureOr<RowContext> context = distributeGrid(kernel, target);
