@@ -145,7 +145,7 @@ def all_goals() -> list[Goal]:
         Goal("host time of a launch, C, all checks", 2.5, "us", on_gpu(lambda run: run.host("mlafix_launch, all checks")), most=True),
         Goal("host time of a launch, Python, pre-bound", 3, "us", python_host("bound(stream)"), most=True),
         Goal("host time of a launch, Python, torch tensors", 6, "us", python_host("ops.merge_attn_states, outputs given"), most=True),
-        Goal("kernel text to cubin, warm, one specialisation with all its variants", 25000, "us", python_host("compile to cubin"), most=True),
+        Goal("kernel text to cubin, warm, one variant", 25000, "us", python_host("compile to cubin, one variant"), most=True),
         Goal("CPU, merge of 400 MB and more, of the machine's stream roof", 85, "%", cpu_roof),
     ]
     return goals

@@ -7,12 +7,13 @@
 
 #include "lib/Compiler/CodeGen.h"
 
-#include "lib/Target/Assembler.h"
+#include "lib/Compiler/Parallel.h"
 #include "lib/Target/ChipCheck.h"
 #include "lib/Target/CpuImage.h"
 #include "lib/Target/Cubin.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
+#include "lib/Target/SplitVariants.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -22,19 +23,29 @@ using namespace mlafix::target;
 
 namespace {
 
+/// Code in the making: of the whole kernel or of one variant. A thread's own.
+struct Part {
+  LLVMContext context;
+  std::unique_ptr<TargetMachine> machine;
+  std::unique_ptr<llvm::Module> module;
+};
+
 /// The stages from a lowered module on, for one kernel and target. Members are
 /// filled in the order of the stages; errors are emitted at the module.
 class Generator {
 public:
   Generator(mlir::ModuleOp module, const TargetSpec &target,
-            const CompileOptions &options, Stopwatch &stopwatch)
-      : module(module), target(target), options(options), stopwatch(stopwatch) {
-  }
+            const CompileOptions &options, Assemblers &assemblers,
+            Stopwatch &stopwatch)
+      : module(module), target(target), options(options),
+        assemblers(assemblers), stopwatch(stopwatch) {}
 
   FailureOr<KernelCode> run();
 
 private:
   LogicalResult makeLLVMIR();
+  LogicalResult translate(mlir::ModuleOp source, unsigned ptxVersion);
+  FailureOr<std::vector<std::string>> generate();
   LogicalResult makeGpuCode();
   LogicalResult makeCpuCode();
   LogicalResult assemble(StringRef ptx);
@@ -49,31 +60,74 @@ private:
   mlir::ModuleOp module;
   const TargetSpec &target;
   const CompileOptions &options;
+  Assemblers &assemblers;
   Stopwatch &stopwatch;
 
   KernelInfo info;
-  LLVMContext context;
-  std::unique_ptr<TargetMachine> machine;
-  std::unique_ptr<llvm::Module> llvmModule;
+  std::vector<std::unique_ptr<Part>> parts;
   std::vector<std::string> entries;
   KernelCode result;
 };
 
 } // namespace
 
-LogicalResult Generator::makeLLVMIR() {
+LogicalResult Generator::translate(mlir::ModuleOp source, unsigned ptxVersion) {
+  auto part = std::make_unique<Part>();
   Expected<std::unique_ptr<TargetMachine>> made =
-      createTargetMachine(target, requiredPtxVersion(module, target));
+      createTargetMachine(target, ptxVersion);
   if (!made)
     return fail(made.takeError());
-  machine = std::move(*made);
-  llvmModule = stopwatch.time("translate", [&] {
-    return translateToLLVMIR(module, info, *machine, context);
-  });
-  if (!llvmModule)
+  part->machine = std::move(*made);
+  part->module = translateToLLVMIR(source, info, *part->machine, part->context);
+  if (!part->module)
     return failure();
-  stopwatch.time("optimise", [&] { optimize(*llvmModule, *machine); });
+  parts.push_back(std::move(part));
   return success();
+}
+
+/// LLVM IR of one module if that is asked for; else one for each variant.
+LogicalResult Generator::makeLLVMIR() {
+  unsigned ptxVersion = requiredPtxVersion(module, target);
+  LogicalResult translated =
+      stopwatch.time("translate", [&]() -> LogicalResult {
+        std::vector<mlir::OwningOpRef<mlir::ModuleOp>> variants;
+        if (target.isGPU() && !emits(Emit::LLVM))
+          variants = splitVariants(module, entries);
+        if (variants.empty())
+          return translate(module, ptxVersion);
+        for (mlir::OwningOpRef<mlir::ModuleOp> &variant : variants)
+          if (failed(translate(*variant, ptxVersion)))
+            return failure();
+        return success();
+      });
+  if (failed(translated))
+    return failure();
+  stopwatch.time("optimise", [&] {
+    parallelFor(parts.size(), [&](size_t i) {
+      optimize(*parts[i]->module, *parts[i]->machine);
+    });
+  });
+  return success();
+}
+
+/// PTX of each part, or a CPU's object.
+FailureOr<std::vector<std::string>> Generator::generate() {
+  std::vector<std::string> code(parts.size());
+  std::vector<std::string> errors(parts.size());
+  stopwatch.time("generate code", [&] {
+    parallelFor(parts.size(), [&](size_t i) {
+      Expected<std::string> made =
+          generateCode(*parts[i]->module, *parts[i]->machine, target.isGPU());
+      if (made)
+        code[i] = std::move(*made);
+      else
+        errors[i] = toString(made.takeError());
+    });
+  });
+  for (const std::string &error : errors)
+    if (!error.empty())
+      return module.emitError(error);
+  return code;
 }
 
 /// Reads the parts of the manifest that the passes have written.
@@ -113,14 +167,13 @@ LogicalResult Generator::noteResources(StringRef cubin) {
 /// Tries the assemblers in turn. A unit does without a cubin where there is
 /// none, or where all are older than the chip.
 LogicalResult Generator::assemble(StringRef ptx) {
-  Expected<std::vector<Assembler *>> assemblers =
-      findAssemblers(options.assembler, options.ptxas);
-  if (!assemblers)
-    return fail(assemblers.takeError());
-  std::string reason = assemblers->empty() ? noAssemblerMessage().str() : "";
-  for (Assembler *assembler : *assemblers) {
-    Expected<std::string> cubin = stopwatch.time(
-        "assemble", [&] { return assembler->assemble(ptx, target); });
+  std::string reason = assemblers.all.empty() ? noAssemblerMessage().str() : "";
+  for (Assembler *assembler : assemblers.all) {
+    std::unique_ptr<Assembly> assembly = std::move(assemblers.begun);
+    if (!assembly)
+      assembly = assembler->begin(target);
+    Expected<std::string> cubin =
+        stopwatch.time("assemble", [&] { return assembly->finish(ptx); });
     if (cubin) {
       if (failed(noteResources(*cubin)))
         return failure();
@@ -142,36 +195,34 @@ LogicalResult Generator::assemble(StringRef ptx) {
 }
 
 LogicalResult Generator::makeGpuCode() {
-  Expected<std::string> ptx = stopwatch.time("generate code", [&] {
-    return generateCode(*llvmModule, *machine, /*assembly=*/true);
-  });
-  if (!ptx)
-    return fail(ptx.takeError());
+  FailureOr<std::vector<std::string>> code = generate();
+  if (failed(code))
+    return failure();
+  std::string ptx = joinPtx(*code);
   if (emits(Emit::PTX)) {
-    result.output = std::move(*ptx);
+    result.output = std::move(ptx);
     return success();
   }
-  if (failed(assemble(*ptx)))
+  if (failed(assemble(ptx)))
     return failure();
   if (emits(Emit::Cubin))
     result.output = std::move(result.code.images.front().bytes);
   else
-    result.code.images.push_back({"ptx", std::move(*ptx), ""});
+    result.code.images.push_back({"ptx", std::move(ptx), ""});
   return success();
 }
 
 LogicalResult Generator::makeCpuCode() {
-  Expected<std::string> object = stopwatch.time("generate code", [&] {
-    return generateCode(*llvmModule, *machine, /*assembly=*/false);
-  });
-  if (!object)
-    return fail(object.takeError());
+  FailureOr<std::vector<std::string>> code = generate();
+  if (failed(code))
+    return failure();
+  std::string &object = code->front();
   if (emits(Emit::Object)) {
-    result.output = std::move(*object);
+    result.output = std::move(object);
     return success();
   }
   Expected<CpuImage> image =
-      stopwatch.time("link", [&] { return linkCpuImage(*object, entries); });
+      stopwatch.time("link", [&] { return linkCpuImage(object, entries); });
   if (!image)
     return fail(image.takeError());
   for (auto [variant, offset] : zip_equal(result.code.variants, image->offsets))
@@ -192,7 +243,7 @@ FailureOr<KernelCode> Generator::run() {
   if (failed(readManifest()) || failed(makeLLVMIR()))
     return failure();
   if (emits(Emit::LLVM)) {
-    raw_string_ostream(result.output) << *llvmModule;
+    raw_string_ostream(result.output) << *parts.front()->module;
     return std::move(result);
   }
   if (failed(target.isGPU() ? makeGpuCode() : makeCpuCode()))
@@ -203,6 +254,7 @@ FailureOr<KernelCode> Generator::run() {
 FailureOr<KernelCode> mlafix::generateKernel(mlir::ModuleOp module,
                                              const TargetSpec &target,
                                              const CompileOptions &options,
+                                             Assemblers &assemblers,
                                              Stopwatch &stopwatch) {
-  return Generator(module, target, options, stopwatch).run();
+  return Generator(module, target, options, assemblers, stopwatch).run();
 }

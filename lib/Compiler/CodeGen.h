@@ -9,6 +9,7 @@
 #define MLAFIX_LIB_COMPILER_CODEGEN_H
 
 #include "lib/Compiler/Stopwatch.h"
+#include "lib/Target/Assembler.h"
 #include "lib/Target/Targets.h"
 #include "lib/Target/Unit.h"
 #include "mlafix/Compiler.h"
@@ -24,11 +25,26 @@ struct KernelCode {
   std::vector<ResourceUsage> resources;
 };
 
+/// What assembles a kernel, for emissions that want that.
+struct Assemblers {
+  std::vector<target::Assembler *> all; // best first
+  /// The first of them, at work on the kernel that is generated next.
+  std::unique_ptr<target::Assembly> begun;
+
+  /// Begins to assemble the next kernel, for `target`.
+  void begin(const target::TargetSpec &target) {
+    begun.reset();
+    if (!all.empty() && target.isGPU())
+      begun = all.front()->begin(target);
+  }
+};
+
 /// Generates what `options.emit` asks for from `module`, in the LLVM dialect
 /// (which this consumes). Emits an error and fails where that is impossible.
 llvm::FailureOr<KernelCode> generateKernel(mlir::ModuleOp module,
                                            const target::TargetSpec &target,
                                            const CompileOptions &options,
+                                           Assemblers &assemblers,
                                            Stopwatch &stopwatch);
 
 } // namespace mlafix

@@ -117,6 +117,7 @@ private:
   LogicalResult compileSource();
   LogicalResult checkBindings();
   LogicalResult selectTargets();
+  LogicalResult selectAssemblers();
   LogicalResult selectKernels();
   LogicalResult checkSingle();
   LogicalResult compileKernel(mlir::Operation *kernel,
@@ -144,6 +145,7 @@ private:
 
   OwningModule module;
   std::vector<const TargetSpec *> targets;
+  Assemblers assemblers;
   std::vector<mlir::Operation *> kernels;
   std::vector<target::UnitKernel> unitKernels;
 };
@@ -188,6 +190,20 @@ LogicalResult Compilation::selectTargets() {
   return success();
 }
 
+LogicalResult Compilation::selectAssemblers() {
+  bool assembles = options.emit == Emit::Unit || options.emit == Emit::Cubin;
+  if (!assembles || none_of(targets, [](const TargetSpec *target) {
+        return target->isGPU();
+      }))
+    return success();
+  Expected<std::vector<target::Assembler *>> found =
+      target::findAssemblers(options.assembler, options.ptxas);
+  if (!found)
+    return fail(toString(found.takeError()));
+  assemblers.all = std::move(*found);
+  return success();
+}
+
 LogicalResult Compilation::selectKernels() {
   SmallVector<StringRef> names;
   for (mlir::Operation &op : *module->getBody()) {
@@ -207,8 +223,13 @@ LogicalResult Compilation::selectKernels() {
 
 /// Everything but a unit holds the code of one kernel.
 LogicalResult Compilation::checkSingle() {
-  if (options.emit == Emit::Unit)
-    return success();
+  if (options.emit == Emit::Unit) {
+    if (options.variant.empty())
+      return success();
+    return fail("expected all variants in a unit, which must run every legal "
+                "call, got '" +
+                options.variant + "' alone");
+  }
   auto check = [&](size_t count, StringRef what, StringRef how) {
     if (count <= 1)
       return success();
@@ -231,6 +252,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   for (const auto &binding : bindings)
     pipeline.bindings.push_back(binding);
   pipeline.target = target.str();
+  pipeline.variant = options.variant;
   return stopwatch.time("passes", [&]() -> LogicalResult {
     // Binding names can make a source wrong: the verifiers say how. After it
     // the passes answer for what they make, and one look at the end is enough;
@@ -257,7 +279,7 @@ LogicalResult Compilation::generate(mlir::ModuleOp module,
     return success();
   }
   FailureOr<KernelCode> code =
-      generateKernel(module, target, options, stopwatch);
+      generateKernel(module, target, options, assemblers, stopwatch);
   if (failed(code))
     return failure();
   append_range(result.resources, std::move(code->resources));
@@ -293,6 +315,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {
+    assemblers.begin(*target);
     OwningModule isolated = isolate(*module, kernel);
     if (failed(lower(*isolated, bindings, target->name)) ||
         failed(generate(*isolated, *target, entry)))
@@ -330,7 +353,8 @@ LogicalResult Compilation::describe() {
 
 LogicalResult Compilation::compileSource() {
   if (failed(checkBindings()) ||
-      (!needsNoTarget(options.emit) && failed(selectTargets())))
+      (!needsNoTarget(options.emit) &&
+       (failed(selectTargets()) || failed(selectAssemblers()))))
     return failure();
   StringRef text =
       sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();

@@ -57,6 +57,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   // The machine: variants, layouts, one thread's program.
   PlanLayoutPassOptions plan;
   plan.target = options.target;
+  plan.variant = options.variant;
   pm.addPass(createPlanLayoutPass(plan));
   if (isLast(Stage::Layout))
     return;

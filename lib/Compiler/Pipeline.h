@@ -32,6 +32,8 @@ struct PipelineOptions {
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
   /// "sm_NN", "x86-64-v3" or "x86-64".
   std::string target;
+  /// The variant to keep; all of them if empty.
+  std::string variant;
   /// The first stage that is still to be made, and the last one to reach.
   Stage first = Stage::Specialized;
   Stage last = Stage::LLVM;

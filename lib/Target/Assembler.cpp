@@ -18,6 +18,7 @@ using namespace mlafix::target;
 
 char UnsupportedByAssembler::ID;
 
+Assembly::~Assembly() = default;
 Assembler::~Assembler() = default;
 
 /// An environment variable's value, or "" where it is unset.

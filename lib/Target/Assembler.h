@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // mlafix ships no assembler and needs none to build: it uses what it finds.
-// A `ptxas` process (30-70 ms a kernel) comes before nvJitLink in process
-// (10 ms), because nvJitLink assembles as if more code were to be linked in and
+// A `ptxas` process (12 ms a variant once it is started) comes before nvJitLink
+// in process (10 ms), because nvJitLink assembles as if more code were to be linked in and
 // so spends more registers: 39 against 32 on the bf16 merge for sm_90, 48
 // against 40 on the fixup, and fewer blocks fit on a multiprocessor.
 //
@@ -19,6 +19,7 @@
 #include "lib/Target/Targets.h"
 #include "mlafix/Compiler.h"
 #include "llvm/ADT/SmallVector.h"
+#include <memory>
 #include <vector>
 
 namespace mlafix::target {
@@ -39,6 +40,14 @@ private:
   std::string message;
 };
 
+/// An assembler at work on a kernel whose PTX may not be known yet.
+class Assembly {
+public:
+  virtual ~Assembly();
+  /// Assembles `ptx`; the error holds the assembler's own words. Once only.
+  virtual llvm::Expected<std::string> finish(llvm::StringRef ptx) = 0;
+};
+
 /// Something that assembles PTX. Lives as long as the process; safe to call
 /// from several threads.
 class Assembler {
@@ -46,9 +55,14 @@ public:
   virtual ~Assembler();
   /// Name and version for the manifest: "nvJitLink 13.0", "ptxas 13.0.88".
   virtual llvm::StringRef name() const = 0;
-  /// Assembles `ptx` for `target`; the error holds the assembler's own words.
-  virtual llvm::Expected<std::string> assemble(llvm::StringRef ptx,
-                                               const TargetSpec &target) = 0;
+  /// Begins what can be done before there is PTX: the earlier this is called,
+  /// the less finish() takes. What is not finished is given up.
+  virtual std::unique_ptr<Assembly> begin(const TargetSpec &target) = 0;
+  /// Assembles `ptx` for `target`.
+  llvm::Expected<std::string> assemble(llvm::StringRef ptx,
+                                       const TargetSpec &target) {
+    return begin(target)->finish(ptx);
+  }
 };
 
 /// Returns the assemblers of `kind` on this machine, best first; empty if there

@@ -58,8 +58,9 @@ public:
 
   StringRef name() const override { return description; }
 
-  Expected<std::string> assemble(StringRef ptx,
-                                 const TargetSpec &target) override {
+  std::unique_ptr<Assembly> begin(const TargetSpec &target) override;
+
+  Expected<std::string> link(StringRef ptx, const TargetSpec &target) const {
     std::string arch = ("-arch=" + target.name).str();
     const char *options[] = {arch.c_str()};
     LinkHandle link = nullptr;
@@ -85,7 +86,7 @@ public:
 
 private:
   /// An error with the library's log; ends `link`.
-  Error failure(int status, LinkHandle link) {
+  Error failure(int status, LinkHandle link) const {
     std::string log;
     size_t size = 0;
     if (link && functions.errorLogSize(link, &size) == statusSuccess && size) {
@@ -110,6 +111,24 @@ private:
   Functions functions;
   std::string description;
 };
+
+/// In process there is nothing to begin with.
+class NvJitLinkAssembly final : public Assembly {
+public:
+  NvJitLinkAssembly(const NvJitLink &library, const TargetSpec &target)
+      : library(library), target(target) {}
+  Expected<std::string> finish(StringRef ptx) override {
+    return library.link(ptx, target);
+  }
+
+private:
+  const NvJitLink &library;
+  const TargetSpec &target;
+};
+
+std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target) {
+  return std::make_unique<NvJitLinkAssembly>(*this, target);
+}
 
 /// Fills `functions` with those of one version; false if one is missing.
 bool resolve(void *library, unsigned major, unsigned minor,

@@ -7,13 +7,10 @@
 
 #include "lib/Target/Assembler.h"
 
-#include "llvm/ADT/SmallString.h"
+#include "lib/Target/Process.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <mutex>
 
@@ -22,57 +19,15 @@ using namespace mlafix::target;
 
 namespace {
 
-/// A file in the temporary folder that goes when this does.
-struct TemporaryFile {
-  static Expected<TemporaryFile> create(StringRef suffix) {
-    SmallString<128> path;
-    if (std::error_code error =
-            sys::fs::createTemporaryFile("mlafix", suffix, path))
-      return createStringError(error, "cannot make a temporary file: " +
-                                          error.message());
-    return TemporaryFile(path);
-  }
-
-  Expected<std::string> read() const {
-    auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false,
-                                        /*RequiresNullTerminator=*/false);
-    if (!buffer)
-      return createStringError(buffer.getError(),
-                               "cannot read '" + path +
-                                   "': " + buffer.getError().message());
-    return (*buffer)->getBuffer().str();
-  }
-
-  std::string path;
-
-private:
-  explicit TemporaryFile(StringRef path) : path(path), remover(path) {}
-  FileRemover remover;
-};
-
-/// Runs `program`; `*log` becomes what it wrote to both of its outputs. Returns
-/// its exit status, or an error if it could not be started.
-Expected<int> run(StringRef program, ArrayRef<StringRef> arguments,
-                  std::string *log) {
-  Expected<TemporaryFile> file = TemporaryFile::create("log");
-  if (!file)
-    return file.takeError();
-  SmallVector<StringRef> all = {program};
-  llvm::append_range(all, arguments);
-  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(file->path),
-                                          StringRef(file->path)};
-  std::string error;
-  bool notStarted = false;
-  int status = sys::ExecuteAndWait(program, all, std::nullopt, redirects, 0, 0,
-                                   &error, &notStarted);
-  if (notStarted || status < 0)
-    return createStringError("cannot run '" + program +
-                             "': " + (error.empty() ? "it crashed" : error));
-  Expected<std::string> text = file->read();
-  if (!text)
-    return text.takeError();
-  *log = std::move(*text);
-  return status;
+/// Lets ptxas fault in its 20 MB by huge pages, where the kernel has them for
+/// those who ask: half of its time on a small kernel went into small ones. What
+/// the user says about the allocator comes last, and so counts.
+std::vector<std::string> allocatorVariables() {
+  std::string tunables =
+      "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432";
+  if (std::optional<std::string> users = sys::Process::GetEnv("GLIBC_TUNABLES"))
+    tunables += ":" + *users;
+  return {std::move(tunables)};
 }
 
 class Ptxas final : public Assembler {
@@ -81,49 +36,60 @@ public:
       : path(path), description(std::move(description)), splits(splits) {}
 
   StringRef name() const override { return description; }
+  std::unique_ptr<Assembly> begin(const TargetSpec &target) override;
 
-  Expected<std::string> assemble(StringRef ptx,
-                                 const TargetSpec &target) override {
-    Expected<TemporaryFile> input = TemporaryFile::create("ptx");
-    if (!input)
-      return input.takeError();
-    Expected<TemporaryFile> output = TemporaryFile::create("cubin");
-    if (!output)
-      return output.takeError();
-    std::error_code error;
-    raw_fd_ostream stream(input->path, error);
-    stream << ptx;
-    stream.close();
-    if (error || stream.has_error()) {
-      error = error ? error : stream.error();
-      stream.clear_error();
-      return createStringError(error, "cannot write '" + input->path +
-                                          "': " + error.message());
-    }
-    std::string arch = ("-arch=" + target.name).str();
-    SmallVector<StringRef> arguments = {arch, input->path, "-o", output->path};
-    // A thread for each variant: a kernel has up to three.
-    if (splits)
-      arguments.push_back("--split-compile=4");
-    std::string log;
-    Expected<int> status = run(path, arguments, &log);
-    if (!status)
-      return status.takeError();
-    if (*status == 0)
-      return output->read();
-    std::string message = description + " cannot assemble the kernel: " +
-                          StringRef(log).trim().str();
-    if (StringRef(log).contains("Unsupported .version") ||
-        StringRef(log).contains("is not defined for option 'gpu-name'"))
+  std::string path;
+  std::string description;
+  bool splits; ///< Knows --split-compile.
+};
+
+/// A ptxas that fills its tables while its input is still being made.
+class PtxasAssembly final : public Assembly {
+public:
+  PtxasAssembly(const Ptxas &ptxas, const TargetSpec &target)
+      : ptxas(ptxas), process(start(ptxas, target)) {}
+
+  ~PtxasAssembly() override {
+    if (!process)
+      consumeError(process.takeError());
+  }
+
+  Expected<std::string> finish(StringRef ptx) override {
+    if (!process)
+      return process.takeError();
+    Expected<Process::Result> result = (*process)->finish(ptx);
+    if (!result)
+      return result.takeError();
+    if (result->status == 0)
+      return std::move(result->output);
+    StringRef log = StringRef(result->log).trim();
+    std::string message =
+        (ptxas.description + " cannot assemble the kernel: " + log).str();
+    if (log.contains("Unsupported .version") ||
+        log.contains("is not defined for option 'gpu-name'"))
       return make_error<UnsupportedByAssembler>(std::move(message));
     return createStringError(message);
   }
 
 private:
-  std::string path;
-  std::string description;
-  bool splits; ///< Knows --split-compile.
+  static Expected<std::unique_ptr<Process>> start(const Ptxas &ptxas,
+                                                  const TargetSpec &target) {
+    std::string arch = ("-arch=" + target.name).str();
+    SmallVector<StringRef> arguments = {arch, "/dev/stdin", "-o",
+                                        "/dev/stdout"};
+    // A thread for each variant: a kernel has up to three.
+    if (ptxas.splits)
+      arguments.push_back("--split-compile=4");
+    return Process::start(ptxas.path, arguments, allocatorVariables());
+  }
+
+  const Ptxas &ptxas;
+  Expected<std::unique_ptr<Process>> process;
 };
+
+std::unique_ptr<Assembly> Ptxas::begin(const TargetSpec &target) {
+  return std::make_unique<PtxasAssembly>(*this, target);
+}
 
 } // namespace
 
@@ -141,19 +107,24 @@ Expected<Assembler *> mlafix::target::openPtxas(StringRef name) {
   std::unique_ptr<Assembler> &slot = opened[path];
   if (slot)
     return slot.get();
-  std::string log;
-  Expected<int> status = run(path, {"--version"}, &log);
-  if (!status)
-    return status.takeError();
+  Expected<std::unique_ptr<Process>> process =
+      Process::start(path, {"--version"});
+  if (!process)
+    return process.takeError();
+  Expected<Process::Result> answer = (*process)->finish("");
+  if (!answer)
+    return answer.takeError();
+  StringRef log = answer->output;
   // "Cuda compilation tools, release 13.0, V13.0.88"
-  auto [before, after] = StringRef(log).split(", V");
+  auto [before, after] = log.split(", V");
   StringRef version =
       after.take_while([](char c) { return isDigit(c) || c == '.'; });
-  if (*status != 0 || version.empty())
+  if (answer->status != 0 || version.empty())
     return createStringError("'" + path +
                              "' is no ptxas: it answers "
                              "--version with '" +
-                             StringRef(log).trim() + "'");
+                             StringRef(answer->output + answer->log).trim() +
+                             "'");
   unsigned major = 0;
   bool splits =
       !version.split('.').first.getAsInteger(10, major) && major >= 13;

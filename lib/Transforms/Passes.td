@@ -61,7 +61,9 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
     count that fits 32-bit indices; before it the same for tensors whose rows follow each other without gaps, which needs no strides; and one without such guards. A CPU gets one variant, a lane per row. Also records the target
     and the kernel's signature on the module.
   }];
-  let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">];
+  let options = [
+    Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">,
+    Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, fast, any): for a look at its code">];
 }
 
 def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {

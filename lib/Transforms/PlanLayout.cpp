@@ -14,6 +14,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -64,6 +65,7 @@ public:
 
 private:
   LogicalResult plan(KernelOp kernel, ArrayAttr aliases);
+  LogicalResult keepVariant(StringRef kernel);
 };
 } // namespace
 
@@ -309,6 +311,29 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, ArrayAttr aliases) {
   return success();
 }
 
+/// Erases every variant of `kernel` but the one that is wanted.
+LogicalResult PlanLayoutPass::keepVariant(StringRef kernel) {
+  SmallVector<KernelOp> others;
+  SmallVector<StringRef> names;
+  bool found = false;
+  for (KernelOp op : getOperation().getOps<KernelOp>()) {
+    StringRef name = op.getSymName();
+    if (!name.consume_front(kernel) || !name.consume_front("_"))
+      continue;
+    names.push_back(name);
+    found |= name == variant;
+    if (name != variant)
+      others.push_back(op);
+  }
+  if (!found)
+    return getOperation().emitError()
+           << "expected one of the variants of '" << kernel << "' ("
+           << llvm::join(names, ", ") << "), got '" << variant << "'";
+  for (KernelOp other : others)
+    other.erase();
+  return success();
+}
+
 void PlanLayoutPass::runOnOperation() {
   ModuleOp module = getOperation();
   if (target.empty()) {
@@ -323,6 +348,9 @@ void PlanLayoutPass::runOnOperation() {
       module->setAttr(kSignatureAttr, signature);
     if (failed(plan(kernel, signature.getAs<ArrayAttr>("aliases"))))
       return signalPassFailure();
+    std::string name = kernel.getSymName().str();
     kernel.erase();
+    if (!variant.empty() && failed(keepVariant(name)))
+      return signalPassFailure();
   }
 }

@@ -86,18 +86,18 @@ CompileResult run(Text source, const std::string &name,
   return result;
 }
 
-nb::object
-compileSource(nb::object source, const std::string &name,
-              const std::string &kernel,
-              const std::vector<std::map<std::string, std::string>> &choices,
-              const std::vector<std::string> &targets, Text emit,
-              Text assembler, const std::string &ptxas) {
+nb::object compileSource(
+    nb::object source, const std::string &name, const std::string &kernel,
+    const std::vector<std::map<std::string, std::string>> &choices,
+    const std::vector<std::string> &targets, Text emit, Text assembler,
+    const std::string &ptxas, const std::string &variant) {
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
   options.emit = emitOf(emit);
   options.assembler = assemblerOf(assembler);
   options.ptxas = ptxas;
+  options.variant = variant;
   for (const auto &choice : choices)
     options.specializations.emplace_back(choice.begin(), choice.end());
   std::string output = run(bytesOf(source), name, options).output;
@@ -124,7 +124,7 @@ NB_MODULE(_compiler, module) {
              "specializations"_a =
                  std::vector<std::map<std::string, std::string>>(),
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
-             "assembler"_a = "any", "ptxas"_a = "");
+             "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "");
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
   module.def("version", [] { return std::string(compilerVersion()); });
   bindBuilder(module);

@@ -21,6 +21,7 @@ def compile(
     emit: Literal["unit", "cubin", "object"] = "unit",
     assembler: str = "any",
     ptxas: str = "",
+    variant: str = "",
 ) -> bytes: ...
 @overload
 def compile(
@@ -33,6 +34,7 @@ def compile(
     emit: str,
     assembler: str = "any",
     ptxas: str = "",
+    variant: str = "",
 ) -> bytes | str: ...
 
 class Location:

@@ -41,6 +41,11 @@ struct Options {
       "kernel", cl::value_desc("name"),
       cl::desc("The kernel to compile (default: every one)"),
       cl::cat(category)};
+  cl::opt<std::string> variant{
+      "variant", cl::value_desc("name"),
+      cl::desc("Make the code of this variant alone: dense, fast or any "
+               "(default: all; not for units)"),
+      cl::cat(category)};
   cl::opt<Emit> emit{
       "emit", cl::desc("What to write (default: unit):"), cl::init(Emit::Unit),
       cl::values(
@@ -140,6 +145,7 @@ int mlafix::compileMain(int argc, char **argv) {
   CompileOptions compileOptions;
   compileOptions.kernel = options.kernel;
   compileOptions.targets = options.targets;
+  compileOptions.variant = options.variant;
   compileOptions.emit = options.emit;
   compileOptions.assembler = options.assembler;
   compileOptions.ptxas = options.ptxas;

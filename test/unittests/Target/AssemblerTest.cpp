@@ -42,6 +42,17 @@ TEST_P(EveryAssembler, makes_an_elf_image_the_same_one_each_time) {
   EXPECT_EQ(first->size(), second->size());
 }
 
+TEST_P(EveryAssembler, may_begin_before_there_is_ptx_and_be_given_up) {
+  auto whole = assembler->assemble(kernel, architecture("sm_90"));
+  ASSERT_TRUE(bool(whole)) << llvm::toString(whole.takeError());
+  auto begun = assembler->begin(architecture("sm_90"));
+  auto never = assembler->begin(architecture("sm_90"));
+  never.reset();
+  auto late = begun->finish(kernel);
+  ASSERT_TRUE(bool(late)) << llvm::toString(late.takeError());
+  EXPECT_EQ(*late, *whole);
+}
+
 TEST_P(EveryAssembler, gives_its_own_words_on_bad_ptx) {
   auto cubin = assembler->assemble(
       ".version 7.8\n.target sm_90\n.visible .entry k() { add; }\n",

@@ -43,6 +43,53 @@ TEST(Compiler, same_arguments_give_the_same_bytes_on_every_thread) {
     EXPECT_EQ(output, outputs[0]);
 }
 
+// A kernel with more than one variant on a GPU.
+static constexpr const char *rows = R"mlir(
+!rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+mlafix.kernel @copy(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+    %in: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %in[%t] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
+    mlafix.store %v, %out[%t] : tensor<?xf32, #mlafix.dim<"D">>, !rows
+  }
+})mlir";
+
+TEST(Compiler, variants_made_side_by_side_are_the_same_on_every_thread) {
+  CompileOptions ptx = options(Emit::PTX, {"sm_90"});
+  ptx.specializations = {{{"D", "128"}}};
+  std::vector<std::string> outputs(4);
+  std::vector<std::thread> threads;
+  for (std::string &output : outputs)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5; ++i)
+        output = compile(rows, "rows.mlir", ptx).output;
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const char *entry : {"copy_dense(", "copy_fast(", "copy_any("})
+    EXPECT_NE(outputs[0].find(entry), std::string::npos) << entry;
+  for (const std::string &output : outputs)
+    EXPECT_EQ(output, outputs[0]);
+}
+
+TEST(Compiler, makes_one_variant_as_it_makes_it_among_all) {
+  CompileOptions ptx = options(Emit::PTX, {"sm_90"});
+  ptx.specializations = {{{"D", "128"}}};
+  std::string all = compile(rows, "rows.mlir", ptx).output;
+  for (std::string name : {"dense", "fast", "any"}) {
+    ptx.variant = name;
+    CompileResult one = compile(rows, "rows.mlir", ptx);
+    ASSERT_TRUE(one.ok) << one.diagnostics;
+    size_t begin = one.output.find(".visible .entry copy_" + name + "(");
+    ASSERT_NE(begin, std::string::npos) << one.output;
+    EXPECT_NE(all.find(one.output.substr(begin)), std::string::npos) << name;
+    EXPECT_EQ(one.output.find(".entry", begin + 10), std::string::npos);
+  }
+}
+
 TEST(Compiler, says_where_the_source_is_wrong) {
   CompileResult result = compile("module {\n  oops\n}", "wrong.mlir",
                                  options(Emit::Unit, {"cpu"}));

@@ -1,0 +1,69 @@
+//===- Parallel.cpp - work shared out over cores --------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Compiler/Parallel.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Threading.h"
+#include <atomic>
+#include <pthread.h>
+
+using namespace llvm;
+
+/// How many more threads may be started now.
+static std::atomic<int> &spareCores() {
+  static std::atomic<int> spare(
+      static_cast<int>(hardware_concurrency().compute_thread_count()) - 1);
+  return spare;
+}
+
+static bool takeCore() {
+  int spare = spareCores().load(std::memory_order_relaxed);
+  while (spare > 0)
+    if (spareCores().compare_exchange_weak(spare, spare - 1,
+                                           std::memory_order_relaxed))
+      return true;
+  return false;
+}
+
+static void giveCore() { spareCores().fetch_add(1, std::memory_order_relaxed); }
+
+namespace {
+struct Job {
+  size_t count;
+  function_ref<void(size_t)> work;
+  std::atomic<size_t> next{0};
+
+  static void *run(void *opaque) {
+    Job &job = *static_cast<Job *>(opaque);
+    for (size_t i = job.next++; i < job.count; i = job.next++)
+      job.work(i);
+    return nullptr;
+  }
+};
+} // namespace
+
+void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
+  Job job{count, work};
+  // Starting a thread takes some 20 us, and what it is started for
+  // milliseconds; threads that waited for work would be gone after a fork.
+  SmallVector<pthread_t, 4> threads;
+  while (threads.size() + 1 < count && takeCore()) {
+    pthread_t thread;
+    // Where a process may have no more threads, this one does all.
+    if (pthread_create(&thread, nullptr, Job::run, &job) != 0) {
+      giveCore();
+      break;
+    }
+    threads.push_back(thread);
+  }
+  Job::run(&job);
+  for (pthread_t thread : threads) {
+    pthread_join(thread, nullptr);
+    giveCore();
+  }
+}

@@ -1,0 +1,263 @@
+//===- Process.cpp - a program that waits for its input -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/Process.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/Errno.h"
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <fcntl.h>
+#include <mutex>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace llvm;
+using namespace mlafix::target;
+
+extern char **environ;
+
+static Error systemError(const Twine &what) {
+  int number = errno;
+  return createStringError(std::error_code(number, std::generic_category()),
+                           what + ": " + sys::StrError(number));
+}
+
+/// The path by which a program that this process starts opens its descriptor.
+static std::string descriptorPath(int descriptor) {
+  return "/proc/self/fd/" + std::to_string(descriptor);
+}
+
+namespace {
+
+/// The pipes' ends for writing. A program reads until all copies of such an end
+/// are closed, so a copy in a process forked off meanwhile would stop it until
+/// that process ends; there they are closed at once.
+class WriteEnds {
+public:
+  static WriteEnds &get() {
+    static WriteEnds &made = *new WriteEnds; // threads may outlive main()
+    return made;
+  }
+
+  /// Makes a pipe whose second end is one of these.
+  bool make(int ends[2]) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      return false;
+    open.insert(ends[1]);
+    return true;
+  }
+
+  void close(int end) {
+    std::lock_guard<std::mutex> lock(mutex);
+    open.erase(end);
+    ::close(end);
+  }
+
+private:
+  WriteEnds() {
+    pthread_atfork([] { get().mutex.lock(); }, [] { get().mutex.unlock(); },
+                   [] {
+                     for (int end : get().open)
+                       ::close(end);
+                     get().open.clear();
+                     get().mutex.unlock();
+                   });
+  }
+
+  std::mutex mutex;
+  DenseSet<int> open;
+};
+
+/// While this lives, writing to a pipe that nobody reads is an error for this
+/// thread, and no signal, whatever the host does about such signals.
+class NoPipeSignal {
+public:
+  NoPipeSignal() {
+    sigemptyset(&pipeSignal);
+    sigaddset(&pipeSignal, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    wasPending = sigismember(&pending, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipeSignal, &previous);
+  }
+  ~NoPipeSignal() {
+    timespec now = {0, 0};
+    while (!wasPending && sigtimedwait(&pipeSignal, nullptr, &now) == -1 &&
+           errno == EINTR)
+      ;
+    pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+  }
+
+private:
+  sigset_t pipeSignal, previous;
+  bool wasPending;
+};
+
+} // namespace
+
+class Process::Pipe {
+public:
+  ~Pipe() {
+    closeRead();
+    closeWrite();
+  }
+
+  Error open() {
+    int ends[2];
+    if (!WriteEnds::get().make(ends))
+      return systemError("cannot make a pipe");
+    readEnd = ends[0], writeEnd = ends[1];
+    return Error::success();
+  }
+
+  std::string path() const { return descriptorPath(readEnd); }
+
+  void closeRead() {
+    if (readEnd >= 0)
+      ::close(readEnd);
+    readEnd = -1;
+  }
+
+  void closeWrite() {
+    if (writeEnd >= 0)
+      WriteEnds::get().close(writeEnd);
+    writeEnd = -1;
+  }
+
+  /// Writes all of `text`, or what the program reads of it.
+  void write(StringRef text) {
+    NoPipeSignal quiet;
+    while (!text.empty()) {
+      ssize_t count = ::write(writeEnd, text.data(), text.size());
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count < 0)
+        return; // what the program has said before it ended tells more
+      text = text.drop_front(count);
+    }
+  }
+
+private:
+  int readEnd = -1, writeEnd = -1;
+};
+
+/// A file that has no name.
+class Process::Memory {
+public:
+  ~Memory() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+
+  Error open() {
+    descriptor = memfd_create("mlafix", MFD_CLOEXEC);
+    return descriptor < 0 ? systemError("cannot make a file in memory")
+                          : Error::success();
+  }
+
+  std::string path() const { return descriptorPath(descriptor); }
+
+  Expected<std::string> read() const {
+    struct stat status;
+    if (fstat(descriptor, &status) != 0)
+      return systemError("cannot read a file in memory");
+    std::string text(status.st_size, '\0');
+    size_t done = 0;
+    while (done != text.size()) {
+      ssize_t count =
+          pread(descriptor, text.data() + done, text.size() - done, done);
+      if (count < 0 && errno == EINTR)
+        continue;
+      if (count <= 0)
+        return systemError("cannot read a file in memory");
+      done += count;
+    }
+    return text;
+  }
+
+private:
+  int descriptor = -1;
+};
+
+Process::Process() = default;
+
+Error Process::startIn(StringRef name, ArrayRef<StringRef> arguments,
+                       ArrayRef<std::string> environment) {
+  program = name.str();
+  input = std::make_unique<Pipe>();
+  output = std::make_unique<Memory>();
+  log = std::make_unique<Memory>();
+  if (Error error = input->open())
+    return error;
+  if (Error error = joinErrors(output->open(), log->open()))
+    return error;
+
+  SmallVector<StringRef> all = {program};
+  append_range(all, arguments);
+  SmallVector<StringRef> variables(environment.begin(), environment.end());
+  for (char **variable = environ; *variable; ++variable) {
+    StringRef text = *variable;
+    if (none_of(environment, [&](StringRef ours) {
+          return ours.split('=').first == text.split('=').first;
+        }))
+      variables.push_back(text);
+  }
+  std::string paths[] = {input->path(), output->path(), log->path()};
+  std::optional<StringRef> redirects[] = {
+      StringRef(paths[0]), StringRef(paths[1]), StringRef(paths[2])};
+  std::string message;
+  bool failed = false;
+  process = sys::ExecuteNoWait(program, all, ArrayRef(variables), redirects, 0,
+                               &message, &failed);
+  input->closeRead();
+  if (failed || process.Pid == sys::ProcessInfo::InvalidPid)
+    return createStringError("cannot run '" + program + "': " + message);
+  running = true;
+  return Error::success();
+}
+
+Expected<std::unique_ptr<Process>>
+Process::start(StringRef program, ArrayRef<StringRef> arguments,
+               ArrayRef<std::string> environment) {
+  std::unique_ptr<Process> result(new Process);
+  if (Error error = result->startIn(program, arguments, environment))
+    return error;
+  return result;
+}
+
+Expected<Process::Result> Process::finish(StringRef text) {
+  input->write(text);
+  input->closeWrite();
+  std::string message;
+  sys::ProcessInfo ended = sys::Wait(process, std::nullopt, &message);
+  running = false;
+  if (ended.ReturnCode < 0)
+    return createStringError("cannot run '" + program + "': " +
+                             (message.empty() ? "it crashed" : message));
+  Expected<std::string> written = output->read();
+  if (!written)
+    return written.takeError();
+  Expected<std::string> said = log->read();
+  if (!said)
+    return said.takeError();
+  return Result{ended.ReturnCode, std::move(*written), std::move(*said)};
+}
+
+Process::~Process() {
+  if (!running)
+    return;
+  kill(process.Pid, SIGKILL);
+  std::string message; // or it is printed
+  sys::Wait(process, std::nullopt, &message);
+}

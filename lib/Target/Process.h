@@ -1,0 +1,60 @@
+//===- Process.h - a program that waits for its input -----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_TARGET_PROCESS_H
+#define MLAFIX_LIB_TARGET_PROCESS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/Program.h"
+#include <memory>
+#include <string>
+
+namespace mlafix::target {
+
+/// A program that runs from the moment it is made, and gets its standard input
+/// later: what it does before it reads costs whoever needs it no time. Nothing
+/// of it touches a file system.
+class Process {
+public:
+  struct Result {
+    int status = 0;
+    std::string output; // of its standard output
+    std::string log;    // of its standard error
+  };
+
+  /// Starts `program`, a path, with `environment` ("NAME=value") added to or in
+  /// place of the caller's own.
+  static llvm::Expected<std::unique_ptr<Process>>
+  start(llvm::StringRef program, llvm::ArrayRef<llvm::StringRef> arguments,
+        llvm::ArrayRef<std::string> environment = {});
+
+  /// Gives it `input` and waits for its end. Once only.
+  llvm::Expected<Result> finish(llvm::StringRef input);
+
+  /// Ends a program that has not finished.
+  ~Process();
+
+private:
+  class Pipe;
+  class Memory;
+
+  Process();
+  llvm::Error startIn(llvm::StringRef program,
+                      llvm::ArrayRef<llvm::StringRef> arguments,
+                      llvm::ArrayRef<std::string> environment);
+
+  std::string program;
+  std::unique_ptr<Pipe> input;
+  std::unique_ptr<Memory> output, log;
+  llvm::sys::ProcessInfo process;
+  bool running = false;
+};
+
+} // namespace mlafix::target
+
+#endif // MLAFIX_LIB_TARGET_PROCESS_H

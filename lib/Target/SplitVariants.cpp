@@ -1,0 +1,86 @@
+//===- SplitVariants.cpp - a kernel's variants one by one -----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/SplitVariants.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace llvm;
+using namespace mlafix::target;
+
+using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
+using Definitions = SetVector<mlir::Operation *>;
+
+/// Adds what `op` uses, and what that uses, to `used`; false if that cannot be
+/// told.
+static bool addUses(mlir::Operation *op, const mlir::SymbolTable &symbols,
+                    Definitions &used) {
+  auto uses = mlir::SymbolTable::getSymbolUses(op);
+  if (!uses)
+    return false;
+  for (const mlir::SymbolTable::SymbolUse &use : *uses) {
+    mlir::Operation *target =
+        symbols.lookup(use.getSymbolRef().getRootReference());
+    if (!target)
+      return false;
+    if (used.insert(target) && !addUses(target, symbols, used))
+      return false;
+  }
+  return true;
+}
+
+static bool isDeclaration(mlir::Operation *op) {
+  auto function = dyn_cast<mlir::LLVM::LLVMFuncOp>(op);
+  return function && function.isExternal();
+}
+
+std::vector<OwningModule>
+mlafix::target::splitVariants(mlir::ModuleOp module,
+                              ArrayRef<std::string> entries) {
+  if (entries.size() < 2)
+    return {};
+  // Anything else may concern all of the module.
+  for (mlir::Operation &op : *module.getBody())
+    if (!isa<mlir::LLVM::LLVMFuncOp, mlir::LLVM::GlobalOp>(op))
+      return {};
+  mlir::SymbolTable symbols(module);
+  std::vector<Definitions> parts(entries.size());
+  SmallPtrSet<mlir::Operation *, 8> taken;
+  for (auto [entry, part] : zip_equal(entries, parts)) {
+    mlir::Operation *function = symbols.lookup(entry);
+    part.insert(function);
+    if (!addUses(function, symbols, part))
+      return {};
+    for (mlir::Operation *op : part)
+      if (!isDeclaration(op) && !taken.insert(op).second)
+        return {};
+  }
+  std::vector<OwningModule> result;
+  for (const Definitions &part : parts) {
+    OwningModule one = mlir::ModuleOp::create(module.getLoc());
+    (*one)->setAttrs(module->getAttrDictionary());
+    for (mlir::Operation &op : *module.getBody())
+      if (part.contains(&op))
+        one->push_back(op.clone());
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+std::string mlafix::target::joinPtx(ArrayRef<std::string> modules) {
+  // Each begins with the same directives, which must come first and once. What
+  // follows stands in the scope of its function, labels too.
+  constexpr StringLiteral lastDirective = ".address_size 64\n";
+  std::string result = modules.front();
+  for (StringRef text : modules.drop_front()) {
+    assert(text.contains(lastDirective) && "PTX by LLVM has a header");
+    result += text.split(lastDirective).second;
+  }
+  return result;
+}

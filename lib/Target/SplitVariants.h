@@ -1,0 +1,34 @@
+//===- SplitVariants.h - a kernel's variants one by one ---------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The variants of a kernel share nothing, so that code for each can be made
+// beside that for the others.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_TARGET_SPLITVARIANTS_H
+#define MLAFIX_LIB_TARGET_SPLITVARIANTS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <string>
+#include <vector>
+
+namespace mlafix::target {
+
+/// A module for each of `entries`, functions of `module` (LLVM dialect), with
+/// all that it uses. Empty if there is but one, or if they share a definition,
+/// which must not be there twice.
+std::vector<mlir::OwningOpRef<mlir::ModuleOp>>
+splitVariants(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
+
+/// One PTX module of the code of several for the same target.
+std::string joinPtx(llvm::ArrayRef<std::string> modules);
+
+} // namespace mlafix::target
+
+#endif // MLAFIX_LIB_TARGET_SPLITVARIANTS_H

@@ -1,0 +1,66 @@
+// The code of each variant is made by itself; of all, one module of PTX comes, in the order of the variants, with what each of them uses.
+// RUN: %mlafix-opt %s --target=sm_90 --emit=ptx | FileCheck %s
+// RUN: %mlafix-opt %s --target=sm_90 --emit=llvm | FileCheck %s --check-prefix=LLVM
+// RUN: sed 's/call @other/call @helper/' %s | %mlafix-opt --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=SHARED
+
+// CHECK: .version
+// CHECK-NOT: .version
+// CHECK: .func {{.*}} helper(
+// CHECK-NOT: .func
+// CHECK: .entry first(
+// CHECK: .shared .align 16 .b8 first_shared[128];
+// CHECK: call.uni (retval0), helper
+// CHECK-NOT: .version
+// CHECK: .func {{.*}} other(
+// CHECK: .entry second(
+// CHECK: .shared .align 16 .b8 second_shared[256];
+// CHECK: call.uni (retval0), other
+// CHECK-NOT: {{\.version|\.entry|\.func}}
+
+// LLVM: define {{.*}} @first(
+// LLVM: define {{.*}} @second(
+
+// What two of them use is there once.
+// SHARED: .version
+// SHARED: .func {{.*}} helper(
+// SHARED-NOT: {{\.version|\.func}}
+// SHARED: .entry first(
+// SHARED: call.uni (retval0), helper
+// SHARED-NOT: {{\.version|\.func}}
+// SHARED: .entry second(
+// SHARED: call.uni (retval0), helper
+// SHARED-NOT: {{\.version|\.func}}
+module attributes {mlafix.signature = {name = "k"}} {
+  llvm.mlir.global internal @first_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<128 x i8>
+  llvm.mlir.global internal @second_shared() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<256 x i8>
+  llvm.func internal @helper(%x: f32) -> f32 attributes {no_inline} {
+    %y = llvm.fadd %x, %x : f32
+    llvm.return %y : f32
+  }
+  llvm.func internal @other(%x: f32) -> f32 attributes {no_inline} {
+    %y = llvm.fmul %x, %x : f32
+    llvm.return %y : f32
+  }
+  llvm.func @first(%p: !llvm.ptr<1>, %i: i64) attributes {nvvm.kernel, mlafix.variant = {entry = "first"}} {
+    %s = llvm.mlir.addressof @first_shared : !llvm.ptr<3>
+    %e = llvm.getelementptr %s[%i] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
+    %v = llvm.load %p : !llvm.ptr<1> -> f32
+    %w = llvm.call @helper(%v) : (f32) -> f32
+    llvm.store %w, %e : f32, !llvm.ptr<3>
+    nvvm.barrier0
+    %r = llvm.load %s : !llvm.ptr<3> -> f32
+    llvm.store %r, %p : f32, !llvm.ptr<1>
+    llvm.return
+  }
+  llvm.func @second(%p: !llvm.ptr<1>, %i: i64) attributes {nvvm.kernel, mlafix.variant = {entry = "second"}} {
+    %s = llvm.mlir.addressof @second_shared : !llvm.ptr<3>
+    %e = llvm.getelementptr %s[%i] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
+    %v = llvm.load %p : !llvm.ptr<1> -> f32
+    %w = llvm.call @other(%v) : (f32) -> f32
+    llvm.store %w, %e : f32, !llvm.ptr<3>
+    nvvm.barrier0
+    %r = llvm.load %s : !llvm.ptr<3> -> f32
+    llvm.store %r, %p : f32, !llvm.ptr<1>
+    llvm.return
+  }
+}
