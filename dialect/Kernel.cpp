@@ -109,6 +109,10 @@ bool KernelOp::isArgOptional(unsigned index) {
   return static_cast<bool>(getArgAttr(index, kOptionalAttr));
 }
 
+bool KernelOp::isArgAbsent(unsigned index) {
+  return getArgAccess(index) == kAbsent;
+}
+
 Operation *KernelOp::getGrid() {
   for (Operation &op : getBody().front())
     if (isa<ForallOp, RaggedForallOp>(op))
@@ -150,7 +154,14 @@ static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index,
     return fail() << "expected no memory space, got " << type.getMemorySpace();
 
   StringRef access = kernel.getArgAccess(index);
-  if (access != "read" && access != "write" && access != "update")
+  bool isAbsent = kernel.isArgAbsent(index);
+  if (isAbsent && !kernel.isArgOptional(index))
+    return fail() << "expected '" << kOptionalAttr << "' beside access \""
+                  << kAbsent << "\", got none";
+  if (isAbsent && !kernel.getArgument(index).use_empty())
+    return fail() << "expected no use of an argument with access \"" << kAbsent
+                  << "\", got one";
+  if (!isAbsent && access != "read" && access != "write" && access != "update")
     return fail() << "expected '" << kAccessAttr
                   << "' to be \"read\", \"write\" or \"update\", got "
                   << (access.empty() ? "none" : "\"" + access.str() + "\"");
@@ -280,13 +291,15 @@ static LogicalResult verifyDim(memref::DimOp dim) {
   return success();
 }
 
-/// A name is a dim, a dtype or a base, and its default one of these.
+/// A name is a dim, a dtype, a base or an optional argument, and its default
+/// one of the first three's.
 static LogicalResult verifyNames(KernelOp kernel) {
   llvm::StringMap<BindableName::Kind> kinds;
   for (const BindableName &name : getBindableNames(kernel))
     if (!kinds.try_emplace(name.name, name.kind).second)
       return kernel.emitOpError()
-             << "expected different names for dims, dtypes and bases, got '"
+             << "expected different names for dims, dtypes, bases and optional "
+                "arguments, got '"
              << name.name << "' for two of them";
   DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
   for (NamedAttribute entry : kernel.getDefaults().value_or(
@@ -322,6 +335,8 @@ static LogicalResult verifyNames(KernelOp kernel) {
       break;
     case BindableName::DynamicDim:
       return fail("no default, the dim being dynamic,");
+    case BindableName::Presence:
+      return fail("no default, the argument being optional,");
     }
   }
   return success();

@@ -49,6 +49,11 @@ inline constexpr llvm::StringLiteral kAccessAttr = "mlafix.access";
 inline constexpr llvm::StringLiteral kOptionalAttr = "mlafix.optional";
 inline constexpr llvm::StringLiteral kAtMostAttr = "mlafix.at_most";
 
+/// What an optional argument is bound to; the first is also the access of an
+/// argument so bound.
+inline constexpr llvm::StringLiteral kAbsent = "absent";
+inline constexpr llvm::StringLiteral kPresent = "present";
+
 /// The row tile of a dim: tensor<size x element, #mlafix.dim<…>>.
 mlir::RankedTensorType getRowTileType(DimAttr dim, mlir::Type elementType);
 /// The dim of a row tile.
@@ -76,10 +81,11 @@ mlir::Type getComputeType(mlir::Type type);
 /// A name that `mlafix-specialize` can bind.
 struct BindableName {
   enum Kind {
-    Dim,       ///< upper case: must be bound
-    DType,     ///< likewise
-    Base,      ///< of a log-sum-exp; likewise
-    DynamicDim ///< lower case: may be bound, as an optimisation
+    Dim,        ///< upper case: must be bound
+    DType,      ///< likewise
+    Base,       ///< of a log-sum-exp; likewise
+    DynamicDim, ///< lower case: may be bound, as an optimisation
+    Presence    ///< an optional argument: may be bound, likewise
   };
   llvm::StringRef name;
   Kind kind;
@@ -89,7 +95,7 @@ struct BindableName {
 };
 
 /// The names of a kernel that are not bound yet: dims in the order of the
-/// arguments, then dtypes, bases and dynamic dims.
+/// arguments, then dtypes, bases, dynamic dims and optional arguments.
 llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
 
 /// The kernel's signature as units carry it (docs/UnitFormat.md: name,

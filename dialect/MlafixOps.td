@@ -36,7 +36,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     - `mlafix.access`: `"read"`, `"write"` (every element is written) or `"update"` (some elements are);
     - optionally `mlafix.dtype`: a dtype variable. The element type written is what it is until bound;
     - optionally `mlafix.optional`: the tensor may be left out at launch; loads and stores of it then do nothing
-      (see `mlafix.present`).
+      (see `mlafix.present`). `mlafix-specialize` may bind its name: to `absent` (the access becomes `"absent"`, nothing in the
+      body uses the argument, and a launch must leave it out) or to `present` (it is optional no more).
 
     A scalar argument (`index`, `i64`, `i32`, `f32`, `i1`) may carry `mlafix.at_most`, the name of a dim that bounds it: the launch
     refuses a value outside `[0, dim]`. The arguments' SSA names are part of the kernel: hosts bind arguments by them.
@@ -79,6 +80,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     /// The argument's `mlafix.access`; empty for a scalar.
     ::llvm::StringRef getArgAccess(unsigned index);
     bool isArgOptional(unsigned index);
+    /// Whether an optional argument was bound as absent: nothing uses it.
+    bool isArgAbsent(unsigned index);
     /// The grid op; null once `mlafix-distribute` has replaced it.
     ::mlir::Operation *getGrid();
   }];

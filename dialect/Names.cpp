@@ -19,6 +19,13 @@ static StringRef getBaseName(Type type) {
   return state ? state.getBase().getName() : StringRef();
 }
 
+/// Likewise of the dim of a state or a row tile.
+static StringRef getDimName(Type type) {
+  if (auto state = dyn_cast<StateType>(type))
+    return state.getDim().getName();
+  return isRowTile(type) ? getTileDim(type).getName() : StringRef();
+}
+
 static std::string spellDefault(KernelOp kernel, StringRef name) {
   DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr());
   Attribute value = defaults ? defaults.get(name) : Attribute();
@@ -30,12 +37,15 @@ static std::string spellDefault(KernelOp kernel, StringRef name) {
 }
 
 SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
-  llvm::MapVector<StringRef, BindableName::Kind> dims, dtypes, bases, dynamic;
+  llvm::MapVector<StringRef, BindableName::Kind> dims, dtypes, bases, dynamic,
+      presence;
   DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     auto memref = dyn_cast<MemRefType>(type);
-    if (!memref)
+    if (!memref || kernel.isArgAbsent(index))
       continue;
+    if (kernel.isArgOptional(index))
+      presence.insert({kernel.getArgName(index), BindableName::Presence});
     for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index))) {
       StringRef name = cast<StringAttr>(attr).getValue();
       if (name.empty() || !memref.isDynamicDim(position))
@@ -50,14 +60,19 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
         dtypes.insert({name.getValue(), BindableName::DType});
   }
   kernel.walk([&](Operation *op) {
-    for (Type type :
-         llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
+                                              op->getResultTypes())) {
       if (StringRef name = getBaseName(type); !name.empty())
         bases.insert({name, BindableName::Base});
+      // An argument names it, too, unless that is absent.
+      if (StringRef name = getDimName(type);
+          !name.empty() && llvm::isUpper(name.front()))
+        dims.insert({name, BindableName::Dim});
+    }
   });
 
   SmallVector<BindableName> names;
-  for (const auto *kind : {&dims, &dtypes, &bases, &dynamic})
+  for (const auto *kind : {&dims, &dtypes, &bases, &dynamic, &presence})
     for (auto [name, kind] : *kind)
       names.push_back({name, kind, spellDefault(kernel, name)});
   return names;

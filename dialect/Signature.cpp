@@ -167,7 +167,8 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
     for (unsigned j = 0; j < n; ++j) {
       auto written = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
       auto read = dyn_cast<MemRefType>(kernel.getArgumentTypes()[j]);
-      if (!written || !read || kernel.getArgAccess(i) == "read" ||
+      if (!written || !read || kernel.isArgAbsent(i) ||
+          kernel.getArgAccess(i) == "read" ||
           kernel.getArgAccess(j) != "read" ||
           written.getElementType() != read.getElementType() ||
           kernel.getArgDims(i) != kernel.getArgDims(j) ||

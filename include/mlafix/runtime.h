@@ -270,9 +270,9 @@ mlafix_unit_kernel_at(const mlafix_unit *unit, uint32_t index) MLAFIX_NOEXCEPT;
 /** Find a kernel by name and, where several specialisations have that name, by
  * `bindings`: "D=128,T=bf16" (any order, any subset that leaves one; NULL or ""
  * for none). Of several that match, the one is meant in which the names left
- * out are bound to their defaults. Errors: NOT_FOUND, INVALID_ARGUMENT
- * (malformed bindings, or several match); the message lists what the unit
- * holds. */
+ * out are bound to their defaults, and optional arguments to neither "absent"
+ * nor "present". Errors: NOT_FOUND, INVALID_ARGUMENT (malformed bindings, or
+ * several match); the message lists what the unit holds. */
 MLAFIX_API mlafix_status mlafix_unit_find_kernel(
     const mlafix_unit *unit, const char *name, const char *bindings,
     const mlafix_kernel **kernel) MLAFIX_NOEXCEPT;
@@ -282,9 +282,11 @@ MLAFIX_API mlafix_status mlafix_unit_find_kernel(
 \*===----------------------------------------------------------------------===*/
 
 typedef enum mlafix_access {
-  MLAFIX_READ = 1,  /**< only read */
-  MLAFIX_WRITE = 2, /**< every element is written */
-  MLAFIX_UPDATE = 3 /**< some elements are written, the others keep theirs */
+  MLAFIX_READ = 1,   /**< only read */
+  MLAFIX_WRITE = 2,  /**< every element is written */
+  MLAFIX_UPDATE = 3, /**< some elements are written, the others keep theirs */
+  MLAFIX_ABSENT = 4  /**< an optional argument that the specialisation binds as
+                          absent: a call must leave it out */
 } mlafix_access;
 
 typedef struct mlafix_arg_info {
@@ -294,7 +296,8 @@ typedef struct mlafix_arg_info {
   const char *dtype_name;  /**< "bf16", ...; scalars also "index" */
   int32_t dtype;           /**< tensors: a mlafix_dtype; scalars: 0 */
   int32_t access;          /**< tensors: a mlafix_access; scalars: 0 */
-  int32_t optional;        /**< tensors: 1 if it may be left out */
+  int32_t optional;        /**< tensors: 1 if it may be left out, 0 too where
+                                the specialisation binds it as present */
   uint32_t ndim;           /**< tensors: number of dims; scalars: 0 */
   const char *const *dims; /**< `ndim` names; "" ties nothing */
   const int64_t *shape;    /**< `ndim` sizes; -1: any */
@@ -308,7 +311,8 @@ typedef struct mlafix_arg_info {
 MLAFIX_API const char *
 mlafix_kernel_name(const mlafix_kernel *kernel) MLAFIX_NOEXCEPT;
 
-/** The specialisation: "D=128,H=128,T=bf16", sorted by name; "" if generic. */
+/** The specialisation: "D=128,H=128,T=bf16,lse=absent", sorted by name; "" if
+ * generic. */
 MLAFIX_API const char *
 mlafix_kernel_bindings(const mlafix_kernel *kernel) MLAFIX_NOEXCEPT;
 

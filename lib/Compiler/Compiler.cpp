@@ -340,9 +340,11 @@ LogicalResult Compilation::describe() {
     if (auto name =
             kernel.getArgAttrOfType<mlir::StringAttr>(index, kDTypeAttr))
       (*entry.getAsObject())["dtype_name"] = name.getValue();
-  // Dynamic dims need no binding: who binds one knows its name.
+  // Dynamic dims and optional arguments need no binding, and are among the
+  // arguments.
   for (const BindableName &name : getBindableNames(kernel))
-    if (name.kind != BindableName::DynamicDim)
+    if (name.kind != BindableName::DynamicDim &&
+        name.kind != BindableName::Presence)
       names[name.name] = name.defaultValue.empty()
                              ? json::Value(nullptr)
                              : json::Value(name.defaultValue);

@@ -100,14 +100,22 @@ mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
   if (!tensor) {
     if (desc.optional)
       return MLAFIX_OK;
-    return WRONG(desc, "expected a tensor of dtype %s, got null",
-                 desc.dtypeName.c_str());
+    return WRONG(desc, "expected a tensor of dtype %s%s, got null",
+                 desc.dtypeName.c_str(),
+                 desc.boundPresent ? ", since this specialisation binds the "
+                                     "argument as present"
+                                   : "");
   }
   if (tensor->struct_size < sizeof(mlafix_tensor))
     return WRONG(desc, "expected a mlafix_tensor with struct_size %zu, got %u",
                  sizeof(mlafix_tensor), tensor->struct_size);
   if (desc.optional && !tensor->data) // left out: its shape means nothing
     return MLAFIX_OK;
+  if (desc.isAbsent())
+    return WRONG(desc,
+                 "expected null, since this specialisation binds the argument "
+                 "as absent, got a tensor of dtype %s",
+                 dtypeName(tensor->dtype));
   if (tensor->dtype != desc.dtype)
     return WRONG(desc, "expected dtype %s, got %s", desc.dtypeName.c_str(),
                  dtypeName(tensor->dtype));

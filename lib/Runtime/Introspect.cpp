@@ -54,7 +54,7 @@ bool matches(const KernelDesc &kernel, const Bindings &wanted) {
 }
 
 /// Whether the names that `wanted` leaves out are bound to their defaults; a
-/// dynamic dim (lower case) that was bound has none.
+/// dynamic dim (lower case) or an optional argument that was bound has none.
 bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
   return std::all_of(
       kernel.bindings.begin(), kernel.bindings.end(), [&](const auto &binding) {
@@ -68,7 +68,12 @@ bool isDefault(const KernelDesc &kernel, const Bindings &wanted) {
         auto preset = named(kernel.defaults);
         if (preset != kernel.defaults.end())
           return preset->second == binding.second;
-        return binding.first.front() < 'a' || binding.first.front() > 'z';
+        bool isLower =
+            binding.first.front() >= 'a' && binding.first.front() <= 'z';
+        return !isLower && std::none_of(kernel.args.begin(), kernel.args.end(),
+                                        [&](const ArgDesc &arg) {
+                                          return arg.name == binding.first;
+                                        });
       });
 }
 

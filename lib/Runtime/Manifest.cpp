@@ -69,9 +69,18 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg) {
     arg.access = MLAFIX_WRITE;
   else if (access == "update")
     arg.access = MLAFIX_UPDATE;
+  else if (access == "absent")
+    arg.access = MLAFIX_ABSENT;
   else
-    value.at("access").error("\"read\", \"write\" or \"update\"");
+    value.at("access").error("\"read\", \"write\", \"update\" or \"absent\"");
   arg.optional = value.has("optional") && value.at("optional").boolean();
+  if (arg.isAbsent() && !arg.optional)
+    value.at("access").error("an optional argument where it is \"absent\"");
+  auto binding = std::find_if(
+      kernel.bindings.begin(), kernel.bindings.end(),
+      [&](const auto &candidate) { return candidate.first == arg.name; });
+  arg.boundPresent =
+      binding != kernel.bindings.end() && binding->second == "present";
 }
 
 void parseScalar(const Value &value, ArgDesc &arg) {
@@ -141,6 +150,8 @@ uint32_t tensorIndex(const Value &value, const KernelDesc &kernel) {
   uint32_t index = argIndex(value, kernel);
   if (!kernel.args[index].isTensor())
     value.error("the index of a tensor");
+  if (kernel.args[index].isAbsent())
+    value.error("the index of a tensor that is not absent");
   return index;
 }
 

@@ -50,6 +50,7 @@ struct ArgDesc {
   uint32_t elementBytes = 0;
   int32_t access = 0;
   bool optional = false;
+  bool boundPresent = false; ///< tensors: optional in the source, not here
   std::vector<std::string> dims;
   std::vector<int32_t> dimIds; ///< into KernelDesc::dimNames; -1: ties nothing
   std::vector<int64_t> shape, strides; ///< -1: any
@@ -58,7 +59,10 @@ struct ArgDesc {
   std::vector<const char *> dimPointers; ///< of `dims`, for the C interface
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
-  bool isWritten() const { return isTensor() && access != MLAFIX_READ; }
+  bool isAbsent() const { return access == MLAFIX_ABSENT; }
+  bool isWritten() const {
+    return access == MLAFIX_WRITE || access == MLAFIX_UPDATE;
+  }
   uint32_t ndim() const { return static_cast<uint32_t>(dims.size()); }
 };
 

@@ -11,13 +11,18 @@
 include "mlir/Pass/PassBase.td"
 
 def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
-  let summary = "bind named dims and dtype variables";
+  let summary = "bind the names of kernels: dims, dtypes, bases, optional arguments";
   let description = [{
     Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
     kernel. A name that no kernel has, a name left unbound and a value of the wrong kind are errors.
 
-    `--mlafix-specialize="bindings=H=128,D=128,T=bf16"`
+    The name of an optional argument may be bound to `absent` or `present`. An absent one is left out at every launch: its loads become
+    identities, `else` values or zeros, its stores go, its access becomes `"absent"`; names that nothing else has need no value. A present one is
+    optional no more.
+
+    `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [ListOption<"bindings", "bindings", "std::string", "NAME=VALUE, for each compile-time name">];
 }
 

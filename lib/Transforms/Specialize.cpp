@@ -1,4 +1,4 @@
-//===- Specialize.cpp - bind named dims and dtypes -*- C++ -*-===//
+//===- Specialize.cpp - bind the names of kernels -------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -6,7 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Presence.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -26,6 +28,7 @@ struct Names {
   llvm::MapVector<StringRef, int64_t> dims;
   llvm::MapVector<StringRef, Type> dtypes;
   llvm::MapVector<StringRef, BaseAttr> bases;
+  llvm::MapVector<StringRef, StringRef> presence;
 
   const BindableName *find(StringRef name) const {
     const auto *found = llvm::find_if(
@@ -33,7 +36,8 @@ struct Names {
     return found == all.end() ? nullptr : found;
   }
   bool isBound(StringRef name) const {
-    return dims.contains(name) || dtypes.contains(name) || bases.contains(name);
+    return dims.contains(name) || dtypes.contains(name) ||
+           bases.contains(name) || presence.contains(name);
   }
   std::string list() const {
     std::string text;
@@ -49,15 +53,30 @@ public:
   void runOnOperation() override;
 
 private:
-  LogicalResult bind(KernelOp kernel, Names &names);
+  LogicalResult bindGiven(KernelOp kernel, Names &names);
+  LogicalResult bindDefaults(KernelOp kernel, Names &names);
   LogicalResult bindOne(KernelOp kernel, Names &names, StringRef name,
                         StringRef value);
 };
 } // namespace
 
+/// Why `name` is none of an optional argument that could be bound.
+static StringRef describeArgument(KernelOp kernel, StringRef name) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    if (kernel.getArgName(index) == name)
+      return kernel.isArgAbsent(index) ? "bound to absent already"
+                                       : "not optional";
+  return "no argument";
+}
+
 LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
                                       StringRef name, StringRef value) {
   const BindableName *known = names.find(name);
+  if (!known && (value == kAbsent || value == kPresent))
+    return kernel.emitError()
+           << "expected an optional argument of kernel '" << kernel.getSymName()
+           << "' to bind to " << value << ", got '" << name << "', which is "
+           << describeArgument(kernel, name);
   if (!known)
     return kernel.emitError()
            << "expected a name of kernel '" << kernel.getSymName()
@@ -87,11 +106,18 @@ LogicalResult SpecializePass::bindOne(KernelOp kernel, Names &names,
                                 << "', got '" << value << "'";
     names.bases[known->name] = BaseAttr::get(&getContext(), value);
     return success();
+  case BindableName::Presence:
+    if (value != kAbsent && value != kPresent)
+      return kernel.emitError() << "expected " << kAbsent << " or " << kPresent
+                                << " for optional argument '" << name
+                                << "', got '" << value << "'";
+    names.presence[known->name] = value == kAbsent ? kAbsent : kPresent;
+    return success();
   }
   llvm_unreachable("all kinds are handled");
 }
 
-LogicalResult SpecializePass::bind(KernelOp kernel, Names &names) {
+LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
   for (const std::string &binding : bindings) {
     auto [name, value] = StringRef(binding).split('=');
     if (name.empty() || value.empty())
@@ -100,8 +126,15 @@ LogicalResult SpecializePass::bind(KernelOp kernel, Names &names) {
     if (failed(bindOne(kernel, names, name.trim(), value.trim())))
       return failure();
   }
-  for (const BindableName &name : names.all) {
-    if (names.isBound(name.name) || name.kind == BindableName::DynamicDim)
+  return success();
+}
+
+/// Binds what `bindings` left out. Names that only arguments bound as absent
+/// had are gone by now.
+LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
+  for (const BindableName &name : getBindableNames(kernel)) {
+    if (names.isBound(name.name) || name.kind == BindableName::DynamicDim ||
+        name.kind == BindableName::Presence)
       continue;
     if (name.defaultValue.empty()) {
       constexpr StringLiteral kinds[] = {"size for dim", "dtype for",
@@ -114,6 +147,21 @@ LogicalResult SpecializePass::bind(KernelOp kernel, Names &names) {
     if (failed(bindOne(kernel, names, name.name, name.defaultValue)))
       return failure();
   }
+  return success();
+}
+
+static LogicalResult bindPresence(KernelOp kernel, const Names &names) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index) {
+    auto it = names.presence.find(kernel.getArgName(index));
+    if (it == names.presence.end())
+      continue;
+    if (it->second == kPresent)
+      bindAsPresent(kernel, index);
+    else if (failed(bindAsAbsent(kernel, index)))
+      return failure();
+  }
+  if (!names.presence.empty())
+    eraseDead(kernel);
   return success();
 }
 
@@ -193,6 +241,8 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
         b.getNamedAttr(name, b.getStringAttr(getDTypeName(type))));
   for (auto [name, base] : names.bases)
     bindings.push_back(b.getNamedAttr(name, base.getValue()));
+  for (auto [name, presence] : names.presence)
+    bindings.push_back(b.getNamedAttr(name, b.getStringAttr(presence)));
   kernel.setBindingsAttr(b.getDictionaryAttr(bindings));
   return success();
 }
@@ -201,7 +251,10 @@ void SpecializePass::runOnOperation() {
   for (KernelOp kernel : getOperation().getOps<KernelOp>()) {
     Names names;
     names.all = getBindableNames(kernel);
-    if (failed(bind(kernel, names)) || failed(replaceNames(kernel, names)))
+    if (failed(bindGiven(kernel, names)) ||
+        failed(bindPresence(kernel, names)) ||
+        failed(bindDefaults(kernel, names)) ||
+        failed(replaceNames(kernel, names)))
       return signalPassFailure();
   }
 }

@@ -74,7 +74,8 @@ nb::object sizeOrNone(int64_t size) {
 }
 
 nb::dict describeArg(const mlafix_arg_info &info) {
-  static const char *const accesses[] = {"", "read", "write", "update"};
+  static const char *const accesses[] = {"", "read", "write", "update",
+                                          "absent"};
   nb::dict out;
   out["name"] = info.name;
   out["kind"] = info.kind == MLAFIX_ARG_TENSOR ? "tensor" : "scalar";

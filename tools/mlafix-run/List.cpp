@@ -36,7 +36,7 @@ std::string describeStrides(const mlafix_arg_info &arg) {
 }
 
 std::string describeArg(const mlafix_arg_info &arg) {
-  static const char *const access[] = {"", "read", "write", "update"};
+  static const char *const access[] = {"", "read", "write", "update", "absent"};
   std::string text = std::string(arg.name) + ": ";
   if (arg.kind != MLAFIX_ARG_TENSOR) {
     text += arg.dtype_name;

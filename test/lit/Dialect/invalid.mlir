@@ -733,7 +733,7 @@ mlafix.kernel @k(%x: memref<?xindex> {mlafix.dims = ["n"], mlafix.access = "read
 
 // -----
 
-// expected-error @below {{expected different names for dims, dtypes and bases, got 'T' for two of them}}
+// expected-error @below {{expected different names for dims, dtypes, bases and optional arguments, got 'T' for two of them}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["T"], mlafix.dtype = "T", mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -888,7 +888,7 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
 
 // -----
 
-// expected-error @below {{expected different names for dims, dtypes and bases, got 'H' for two of them}}
+// expected-error @below {{expected different names for dims, dtypes, bases and optional arguments, got 'H' for two of them}}
 mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
                  %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "update"},
                  %lens: memref<?xi64, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
@@ -1004,5 +1004,43 @@ mlafix.kernel @k(%x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.d
   mlafix.forall (%t, %h) in (%n, %n) {
     // expected-error @below {{expected an integer of at least 64 bits for elements of type 'i64', got 'i32'}}
     %l = mlafix.load %lens[%t] : memref<?xi64, strided<[?], offset: ?>> -> i32
+  }
+}
+
+// -----
+
+// expected-error @below {{expected different names for dims, dtypes, bases and optional arguments, got 'n' for two of them}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"},
+                 %n: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{expected no default, the argument being optional, as the default of 'x', got "absent"}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read", mlafix.optional}) attributes {defaults = {x = "absent"}} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.optional' beside access "absent", got none}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "absent"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected no use of an argument with access "absent", got one}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "absent", mlafix.optional}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %given = mlafix.present %x : memref<?xf32, strided<[1], offset: ?>>
   }
 }

@@ -116,6 +116,47 @@ TEST_F(Check, an_optional_argument_may_be_null_and_then_has_no_shape) {
               [&] { call.launch(kernel); });
 }
 
+TEST_F(Check, an_argument_bound_as_absent_is_left_out) {
+  UnitWriter writer = addBiasUnit();
+  writer.kernel()["args"][2]["access"] = "absent";
+  writer.kernel()["bindings"]["scale"] = "absent";
+  unit = load(writer);
+  kernel = unit.kernel("add_bias");
+  call.args[2] = Tensor::contiguous(call.scaleData.data(), MLAFIX_F32, {8});
+  expectWrong({"\"scale\"",
+               "expected null, since this specialisation binds the argument as "
+               "absent, got a tensor of dtype f32"});
+  for (const Tensor &none :
+       {Tensor::none(), Tensor::contiguous(nullptr, MLAFIX_F32, {99})}) {
+    call = AddBiasCall(8);
+    call.args[2] = none;
+    call.launch(kernel);
+    EXPECT_TRUE(call.isDone());
+  }
+  Bound bound = kernel.bind(call.args, call.device);
+  void *pointers[] = {call.out(), call.in(), call.scaleData.data(), nullptr,
+                      nullptr};
+  EXPECT_EQ(mlafix_bound_set_pointers(bound.get(), pointers, 5),
+            MLAFIX_INVALID_ARGUMENT);
+}
+
+TEST_F(Check, an_argument_bound_as_present_is_given) {
+  UnitWriter writer = addBiasUnit();
+  writer.kernel()["args"][2]["optional"] = false;
+  writer.kernel()["bindings"]["scale"] = "present";
+  unit = load(writer);
+  kernel = unit.kernel("add_bias");
+  expectWrong(
+      {"\"scale\"",
+       "expected a tensor of dtype f32, since this specialisation binds "
+       "the argument as present, got null"});
+  call.args[2] = Tensor::contiguous(nullptr, MLAFIX_F32, {8});
+  expectWrong({"\"scale\"", "expected a data pointer, got null"});
+  call.args[2] = Tensor::contiguous(call.scaleData.data(), MLAFIX_F32, {8});
+  call.launch(kernel);
+  EXPECT_TRUE(call.isDone());
+}
+
 TEST_F(Check, an_empty_tensor_may_be_null) {
   AddBiasCall empty(0);
   empty.args[0] = Tensor::contiguous(nullptr, MLAFIX_F32, {0, 4});

@@ -48,6 +48,43 @@ TEST(Lookup, names_left_out_mean_their_defaults) {
   EXPECT_STREQ(unit.kernel("add_bias", "k=8").bindings(), "B=e,D=4,k=8");
 }
 
+/// add_bias with its optional argument, of an upper-case name, open, absent and
+/// present.
+UnitWriter threePresences() {
+  UnitWriter writer = cpuOnlyUnit();
+  writer.kernel()["args"][2]["name"] = "S";
+  writer.kernel()["bindings"] = {{"D", 4}};
+  json absent = writer.kernel(), present = writer.kernel();
+  absent["bindings"]["S"] = "absent";
+  absent["args"][2]["access"] = "absent";
+  present["bindings"]["S"] = "present";
+  present["args"][2]["optional"] = false;
+  writer.manifest["kernels"].push_back(absent);
+  writer.manifest["kernels"].push_back(present);
+  return writer;
+}
+
+TEST(Lookup, optional_arguments_left_out_are_open) {
+  Unit unit = load(threePresences());
+  EXPECT_STREQ(unit.kernel("add_bias").bindings(), "D=4");
+  EXPECT_STREQ(unit.kernel("add_bias", "D=4").bindings(), "D=4");
+  Kernel absent = unit.kernel("add_bias", "D=4,S=absent");
+  EXPECT_STREQ(absent.bindings(), "D=4,S=absent");
+  EXPECT_EQ(absent.arg(2).access, MLAFIX_ABSENT);
+  EXPECT_EQ(absent.arg(2).optional, 1);
+  Kernel present = unit.kernel("add_bias", "S=present");
+  EXPECT_STREQ(present.bindings(), "D=4,S=present");
+  EXPECT_EQ(present.arg(2).access, MLAFIX_READ);
+  EXPECT_EQ(present.arg(2).optional, 0);
+}
+
+TEST(Lookup, a_presence_that_no_kernel_has_is_not_found) {
+  UnitWriter writer = cpuOnlyUnit();
+  Unit unit = load(writer);
+  expectError(MLAFIX_NOT_FOUND, {"\"scale=absent\""},
+              [&] { unit.kernel("add_bias", "scale=absent"); });
+}
+
 TEST(Lookup, errors_list_what_there_is) {
   Unit unit = load(threeSpecialisations());
   expectError(MLAFIX_NOT_FOUND, {"\"merge\"", "add_bias[D=4,T=bf16]"},

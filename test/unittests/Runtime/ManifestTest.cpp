@@ -56,6 +56,27 @@ const std::vector<Spoilt> spoilt = {
     {"unknown_access",
      [](json &k) { arg(k, 0)["access"] = "append"; },
      {"args[0].access", "\"append\""}},
+    {"absent_and_not_optional",
+     [](json &k) { arg(k, 1)["access"] = "absent"; },
+     {"args[1].access", "an optional argument"}},
+    {"alias_of_an_absent_tensor",
+     [](json &k) {
+       arg(k, 2)["access"] = "absent";
+       k["aliases"] = {{0, 2}};
+     },
+     {"aliases[0][1]", "not absent"}},
+    {"guard_on_an_absent_tensor",
+     [](json &k) {
+       arg(k, 2)["access"] = "absent";
+       gpuVariant(k)["guards"][0]["args"] = json::array({2});
+     },
+     {"guards[0].args[0]", "not absent"}},
+    {"parameter_of_an_absent_tensor",
+     [](json &k) {
+       arg(k, 2)["access"] = "absent";
+       gpuVariant(k)["params"][0]["arg"] = 2;
+     },
+     {"params[0].arg", "not absent"}},
     {"too_many_dims",
      [](json &k) { arg(k, 0)["dims"] = std::vector<std::string>(9, "n"); },
      {"args[0].dims", "at most 8 elements, got 9"}},
@@ -63,9 +84,7 @@ const std::vector<Spoilt> spoilt = {
      [](json &k) { arg(k, 0)["shape"] = json::array({-1}); },
      {"args[0].shape", "2 sizes"}},
     {"strides_and_dims_differ",
-     [](json &k) {
-       arg(k, 0)["strides"] = json::array({1, 1, 1});
-     },
+     [](json &k) { arg(k, 0)["strides"] = json::array({1, 1, 1}); },
      {"args[0].strides", "2 strides"}},
     {"negative_size",
      [](json &k) { arg(k, 0)["shape"][0] = -2; },
@@ -101,19 +120,13 @@ const std::vector<Spoilt> spoilt = {
      },
      {"args", "at most 64 elements, got 65"}},
     {"alias_of_a_scalar",
-     [](json &k) {
-       k["aliases"] = {{0, 3}};
-     },
+     [](json &k) { k["aliases"] = {{0, 3}}; },
      {"aliases[0][1]", "tensor"}},
     {"alias_of_itself",
-     [](json &k) {
-       k["aliases"] = json::array({json::array({1, 1})});
-     },
+     [](json &k) { k["aliases"] = json::array({json::array({1, 1})}); },
      {"aliases[0]", "two different"}},
     {"alias_out_of_range",
-     [](json &k) {
-       k["aliases"] = json::array({json::array({0, 5})});
-     },
+     [](json &k) { k["aliases"] = json::array({json::array({0, 5})}); },
      {"aliases[0][1]", "0 to 4"}},
     {"unknown_target",
      [](json &k) { k["code"][1]["target"] = "gfx942"; },

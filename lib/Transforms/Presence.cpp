@@ -1,0 +1,96 @@
+//===- Presence.cpp - optional arguments bound ----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Presence.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+static void replacePresent(KernelOp kernel, unsigned index, bool isPresent) {
+  for (Operation *user :
+       llvm::make_early_inc_range(kernel.getArgument(index).getUsers()))
+    if (auto present = dyn_cast<PresentOp>(user)) {
+      OpBuilder b(present);
+      Value known =
+          arith::ConstantIntOp::create(b, present.getLoc(), isPresent, 1);
+      present.replaceAllUsesWith(known);
+      present.erase();
+    }
+}
+
+void mlafix::bindAsPresent(KernelOp kernel, unsigned index) {
+  replacePresent(kernel, index, true);
+  kernel.removeArgAttr(index, kOptionalAttr);
+}
+
+/// The `else` value, zero where there is none.
+static void replaceLoad(OpBuilder &b, LoadOp load) {
+  Location loc = load.getLoc();
+  Value value = load.getOther();
+  if (!value) {
+    Type element = getElementTypeOrSelf(load.getType());
+    value = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+  }
+  if (isRowTile(load.getType()))
+    value = SplatOp::create(b, loc, load.getType(), value);
+  load.replaceAllUsesWith(value);
+}
+
+/// Leaves out `argument`. Whether the store has anything left to do.
+static bool dropFromStore(StoreStateOp store, Value argument) {
+  if (store.getOut() == argument) {
+    store.getOutMutable().clear();
+    store.getOutIndicesMutable().clear();
+    store.getScaleMutable().clear();
+  }
+  if (store.getLse() == argument) {
+    store.getLseMutable().clear();
+    store.getLseIndicesMutable().clear();
+  }
+  return store.getOut() || store.getLse();
+}
+
+LogicalResult mlafix::bindAsAbsent(KernelOp kernel, unsigned index) {
+  replacePresent(kernel, index, false);
+  Value argument = kernel.getArgument(index);
+  while (!argument.use_empty()) {
+    Operation *user = *argument.user_begin();
+    OpBuilder b(user);
+    if (auto load = dyn_cast<LoadStateOp>(user)) {
+      Value identity = IdentityOp::create(b, load.getLoc(), load.getType());
+      load.replaceAllUsesWith(identity);
+    } else if (auto store = dyn_cast<StoreStateOp>(user)) {
+      if (dropFromStore(store, argument))
+        continue;
+    } else if (auto load = dyn_cast<LoadOp>(user)) {
+      replaceLoad(b, load);
+    } else if (auto dim = dyn_cast<memref::DimOp>(user)) {
+      // What a launch that leaves the tensor out passes.
+      Value none = arith::ConstantIndexOp::create(b, dim.getLoc(), 0);
+      dim.replaceAllUsesWith(none);
+    } else if (!isa<StoreOp>(user)) {
+      return user->emitOpError()
+             << "expected an argument that is bound to " << kAbsent
+             << " to be loaded, stored and asked for its dims alone, got '"
+             << kernel.getArgName(index) << "' here";
+    }
+    user->erase();
+  }
+  kernel.setArgAttr(index, kAccessAttr,
+                    StringAttr::get(kernel.getContext(), kAbsent));
+  return success();
+}
+
+void mlafix::eraseDead(KernelOp kernel) {
+  IRRewriter rewriter(kernel.getContext());
+  (void)runRegionDCE(rewriter, kernel->getRegions());
+}
