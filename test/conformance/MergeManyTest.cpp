@@ -121,9 +121,19 @@ Outcome mergeRagged(const StateCase &Case, const std::vector<int64_t> &Lengths,
   return Result;
 }
 
+/// Bindings of merge_states_list's optional arguments for \p Count states.
+std::string exactly(int64_t Count, bool WantLse = true) {
+  std::string Text = WantLse ? ",out_lse=present" : ",out_lse=absent";
+  for (int64_t J = 1; J < 8; ++J)
+    for (const char *Kind : {",v", ",s"})
+      Text += Kind + std::to_string(J) + (J < Count ? "=present" : "=absent");
+  return Text;
+}
+
 /// Where the result goes: a buffer of its own, or over the given state.
 Outcome mergeList(const StateCase &Case, int64_t N, int64_t Count, Spread How,
-                  int64_t Over = -1) {
+                  int64_t Over = -1, const std::string &More = "",
+                  bool WantLse = true) {
   auto [H, D] = Case.Shape;
   Sides S(Case.Type, N * H, Count, D, 11);
   std::vector<std::unique_ptr<TestTensor>> V, L;
@@ -146,16 +156,18 @@ Outcome mergeList(const StateCase &Case, int64_t N, int64_t Count, Spread How,
   }
   TestTensor &To = Over < 0 ? Out : *V[Over];
   TestTensor &ToLse = Over < 0 ? OutLse : *L[Over];
-  std::vector<mlafix::Arg> Arguments = {To.view(), ToLse.view()};
+  std::vector<mlafix::Arg> Arguments = {
+      To.view(), WantLse ? ToLse.view() : mlafix::Tensor::none()};
   for (int64_t J = 0; J < 8; ++J) {
     Arguments.push_back(J < Count ? V[J]->view() : mlafix::Tensor::none());
     Arguments.push_back(J < Count ? L[J]->view() : mlafix::Tensor::none());
   }
-  launchOn(kernel("merge_states_list", Case.bindings()), Arguments, All);
+  launchOn(kernel("merge_states_list", Case.bindings() + More), Arguments, All);
   Outcome Result;
   for (int64_t T = 0; T < N; ++T)
     for (int64_t I = 0; I < H; ++I)
-      Result.check(S, T * H + I, Count, storageOf(Case), To, &ToLse, T, I);
+      Result.check(S, T * H + I, Count, storageOf(Case), To,
+                   WantLse ? &ToLse : nullptr, T, I);
   Result.finish(Inputs, {&To, &ToLse});
   return Result;
 }
@@ -271,6 +283,62 @@ TEST(MergeMany, left_out_states_may_be_any_but_the_first) {
     for (int64_t I = 0; I < H; ++I)
       ASSERT_TRUE(rowMatches(S.expected(T * H + I, 0, 3, {Float::F16}),
                              Float::F16, Out, nullptr, T, I));
+}
+
+// Optional arguments that were bound leave kernels that do the same, to the
+// bit, as the one that asks which are there.
+TEST(MergeMany, code_for_exactly_one_to_eight_states) {
+  StateCase Cases[] = {{{6, 3}, Float::F16, false},
+                       {{16, 128}, Float::BF16, false},
+                       {{1, 576}, Float::F32, false}};
+  for (const StateCase &Case : Cases)
+    for (int64_t Count = 1; Count <= 8; ++Count) {
+      SCOPED_TRACE(Case.bindings() + exactly(Count));
+      for (Spread How : AllSpreads) {
+        Outcome Exact = mergeList(Case, 5, Count, How, -1, exactly(Count));
+        ASSERT_TRUE(Exact.Good) << "spread " << int(How);
+        ASSERT_EQ(mergeList(Case, 5, Count, How).Rows, Exact.Rows);
+      }
+      for (int64_t Over : {int64_t(0), Count - 1}) // N11
+        ASSERT_TRUE(
+            mergeList(Case, 5, Count, Spread::Gaps, Over, exactly(Count)).Good)
+            << "over state " << Over;
+    }
+}
+
+TEST(MergeMany, code_for_exactly_so_many_states_and_no_lse) {
+  StateCase Case{{16, 128}, Float::BF16, false};
+  for (int64_t Count = 1; Count <= 8; ++Count)
+    ASSERT_TRUE(mergeList(Case, 5, Count, Spread::Gaps, -1,
+                          exactly(Count, false), false)
+                    .Good)
+        << Count << " states";
+}
+
+TEST(MergeMany, code_for_exactly_so_many_states_takes_no_others) {
+  StateCase Case{{16, 128}, Float::BF16, false};
+  struct {
+    int64_t Count;
+    bool WantLse;
+    const char *Words;
+  } Wrong[] = {{5, true,
+                "argument \"v4\": expected null, since this "
+                "specialisation binds the argument as absent"},
+               {3, true,
+                "argument \"v3\": expected a tensor of dtype bf16, "
+                "since this specialisation binds"},
+               {4, false,
+                "argument \"out_lse\": expected a tensor of dtype f32, "
+                "since this specialisation binds"}};
+  for (const auto &W : Wrong)
+    try {
+      mergeList(Case, 5, W.Count, Spread::Dense, -1, exactly(4), W.WantLse);
+      FAIL() << "expected an error";
+    } catch (const mlafix::Error &Error) {
+      EXPECT_EQ(MLAFIX_INVALID_ARGUMENT, Error.status());
+      EXPECT_NE(std::string(Error.what()).find(W.Words), std::string::npos)
+          << Error.what();
+    }
 }
 
 // A dynamic dim that was bound makes code for that size alone, which a look-up

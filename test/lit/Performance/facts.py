@@ -4,7 +4,7 @@
     facts.py --tool mlafix-opt --kernels DIR [--table FILE] [--registers] [--update] [KERNEL...]
     facts.py --ptx FILE        the facts of some PTX
 
-The table has a paragraph for every kernel: its name and bindings, then a line of facts for every target and variant.
+The table has a paragraph or several for every kernel: its name and bindings, then a line of facts for every target and variant.
 Of each variant at most so many parameters, barriers, registers (in eights) and bytes of local memory are allowed; the accesses to
 global memory have to be exactly those listed (count x bytes), in blocks of exactly so many threads, with at least
 so many of the loads ahead of the first exponential. Whatever the table says, no variant may use non-coherent loads
@@ -162,27 +162,31 @@ def parse_line(line: str) -> tuple[str, Facts]:
     return f"{target} {variant}", facts
 
 
-def read_table(path: Path) -> tuple[list[str], dict[str, tuple[str, dict[str, Facts]]]]:
-    """Comment lines; bindings and facts by kernel."""
+Table = dict[tuple[str, str], dict[str, Facts]]
+
+
+def read_table(path: Path) -> tuple[list[str], Table]:
+    """Comment lines; facts by kernel and bindings."""
     head: list[str] = []
-    table: dict[str, tuple[str, dict[str, Facts]]] = {}
-    kernel = ""
+    table: Table = {}
+    paragraph = ("", "")
     for line in path.read_text().splitlines():
         if line.startswith("#"):
             head.append(line)
         elif line.startswith(" "):
             key, facts = parse_line(line)
-            table[kernel][1][key] = facts
+            table[paragraph][key] = facts
         elif line:
             kernel, _, bindings = line.partition(" ")
-            table[kernel] = (bindings, {})
+            paragraph = (kernel, bindings)
+            table[paragraph] = {}
     return head, table
 
 
-def write_table(path: Path, head: list[str], table: dict[str, tuple[str, dict[str, Facts]]]) -> None:
+def write_table(path: Path, head: list[str], table: Table) -> None:
     """The inverse of read_table."""
     lines = list(head)
-    for kernel, (bindings, facts) in table.items():
+    for (kernel, bindings), facts in table.items():
         lines += ["", f"{kernel} {bindings}".rstrip()]
         lines += [f"  {key:<14}{value.line()}" for key, value in facts.items()]
     path.write_text("\n".join(lines) + "\n")
@@ -205,25 +209,28 @@ def main() -> int:
     if not options.tool or not options.kernels:
         parser.error("expected --tool and --kernels, or --ptx")
     head, table = read_table(options.table)
+    kernels = [name for name, _ in table]
     bad = False
     for path in sorted(options.kernels.glob("**/*.mlir")):
-        if path.relative_to(options.kernels).with_suffix("").as_posix() not in table:
+        if path.relative_to(options.kernels).with_suffix("").as_posix() not in kernels:
             print(f"{path.name}: expected a paragraph in {options.table.name}, got none")
             bad = True
-    for name in options.names or table:
-        if name not in table:
+    for name in options.names:
+        if name not in kernels:
             parser.error(f"expected a kernel of {options.table.name}, got '{name}'")
-        bindings, wanted = table[name]
+    for (name, bindings), wanted in table.items():
+        if options.names and name not in options.names:
+            continue
         got = measure(options.tool, options.kernels / f"{name}.mlir", bindings, options.registers or options.update)
         if options.update:
-            table[name] = (bindings, got)
+            table[name, bindings] = got
             continue
         wrong = [f"{key}: {sentence}" for key in got if key in wanted
                  for sentence in differences(wanted[key], got[key], options.registers)]
         if got.keys() != wanted.keys():
             wrong.append(f"expected the variants {', '.join(wanted)}, got {', '.join(got)}")
         for sentence in wrong:
-            print(f"{name} {sentence}")
+            print(f"{name} {sentence}" if kernels.count(name) == 1 else f"{name} {bindings} {sentence}")
         bad |= bool(wrong)
     if options.update:
         write_table(options.table, head, table)
