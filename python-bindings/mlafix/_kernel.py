@@ -35,7 +35,7 @@ class Kernel:
 
     Called with its arguments, in order or by name, it is compiled for them if need be, and launched: on the CPU for
     arrays there, on the current stream for CUDA tensors. Nothing waits. Optional tensors may be None, or left out at the
-    end or by name.
+    end or by name: the kernel is compiled without them.
 
     Args:
         name: the kernel's name in the source.

@@ -1,9 +1,12 @@
 """Where compiled kernels come from: memory, units compiled ahead, the cache on disk, the compiler. In that order.
 
-A variant is a kernel's source specialised by bindings (``{"H": "128", "D": "128", "T": "bf16"}``) for one target. On
-disk it is one unit file, named by a digest of exactly that; the cache keeps a folder for each compiler, so that another
-version, or another assembler, starts afresh. Files appear by renaming, and one process compiles while the others that
-want the same variant wait for it. A file that does not load is compiled anew.
+A variant is a kernel's source specialised by bindings (``{"H": "128", "D": "128", "T": "bf16", "out_lse": "absent"}``)
+for one target. On disk it is one unit file, named by a digest of exactly that; the cache keeps a folder for each compiler,
+so that another version, or another assembler, starts afresh. Files appear by renaming, and one process compiles while the
+others that want the same variant wait for it. A file that does not load is compiled anew.
+
+A call wants the variant for exactly the optional arguments that it gives. While there is none, one that leaves them open
+serves it as well, if that was compiled ahead or asked for by name: whoever did so does not want a compiler to run.
 """
 
 from __future__ import annotations
@@ -81,14 +84,34 @@ class Variants:
         return self._source
 
     def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
-        """What a Dispatcher asks for: the variant for a device. Raises as :meth:`load` does, and DriverError."""
-        return self.load(bindings, target_of(device_type, ordinal))
+        """What a Dispatcher asks for: a variant that runs a call, on a device. Raises as :meth:`load` does, and DriverError.
+
+        Args:
+            bindings: as the call has them, "present" or "absent" for each optional argument.
+            device_type: DLPack's: 1 for the CPU, 2 for CUDA.
+            ordinal: the CUDA device's.
+        """
+        target = target_of(device_type, ordinal)
+        loose = {name: value for name, value in bindings.items() if value not in ("present", "absent")}
+        if len(loose) == len(bindings):
+            return self.load(bindings, target)
+        name = self._file(loose, target)
+        unit = self._ready(self._file(bindings, target)) or _memory.get(name) or _find_prebuilt(name)
+        if unit is not None:
+            return unit
+        try:
+            return self.load(bindings, target)
+        except UnitError as error:  # nothing compiles here
+            with contextlib.suppress(UnitError):
+                return self.load(loose, target)
+            raise error
 
     def load(self, bindings: Mapping[str, object], target: str) -> _runtime.Unit:
         """The unit of one variant, compiled if there is none yet.
 
         Args:
-            bindings: a value for each upper-case name: {"H": 128, "D": 128, "T": "bf16"}.
+            bindings: a value for each upper-case name, "present" or "absent" for optional arguments that are not to be
+                left open: {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}.
             target: "sm_90", "x86-64-v3".
 
         Raises:
@@ -96,30 +119,38 @@ class Variants:
             UnitError: there is none, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler.
         """
         bound = {name: str(value) for name, value in bindings.items()}
-        name = _keys.variant_file(self.kernel, self.source, bound, target)
+        name = self._file(bound, target)
         unit = _memory.get(name)
         if unit is not None:
             return unit
         with _guard:
             lock = _locks.setdefault(name, threading.Lock())
         with lock:
-            unit = _memory.get(name)
+            unit = self._ready(name)
             if unit is None:
-                unit = _find_prebuilt(name) or self._cached(name, bound, target)
+                unit = _memory[name] = self._made(name, bound, target)
+        return unit
+
+    def _file(self, bindings: Mapping[str, str], target: str) -> str:
+        return _keys.variant_file(self.kernel, self.source, bindings, target)
+
+    def _ready(self, name: str) -> _runtime.Unit | None:
+        """The unit in memory, or of a file that was compiled ahead or cached."""
+        unit = _memory.get(name)
+        if unit is None:
+            unit = _find_prebuilt(name) or _read(_cache_path(name))
+            if unit is not None:
                 _memory[name] = unit
         return unit
 
-    def _cached(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
-        folder = _compiler_cache()
-        path = folder / name if folder else None
-        unit = _read(path) if path else None
-        if unit is not None:
-            return unit
+    def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
+        """The unit that the compiler makes, and keeps."""
         if _env.strict() or _compiler_file() is None:
             return self._without_compiler(bindings, target)
+        path = _cache_path(name)
         with _only_process(path) as shared:
             # Another process may have compiled it while this one waited.
-            unit = _read(path) if path and shared else None
+            unit = _read(path) if shared else None
             if unit is not None:
                 return unit
             data = self._compile(bindings, target)
@@ -144,7 +175,7 @@ class Variants:
     def _without_compiler(self, bindings: dict[str, str], target: str) -> _runtime.Unit:
         """What was compiled for an older chip of the kind, or an error that says what there could have been."""
         for other in _older_targets(target):
-            unit = _find_prebuilt(_keys.variant_file(self.kernel, self.source, bindings, other))
+            unit = _find_prebuilt(self._file(bindings, other))
             if unit is not None:
                 return unit
         wanted = ", ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
@@ -202,6 +233,11 @@ def _compiler_cache() -> Path | None:
     return root / _keys.compiler_folder(*_compiler_facts(), *assembler)
 
 
+def _cache_path(name: str) -> Path | None:
+    folder = _compiler_cache()
+    return folder / name if folder else None
+
+
 def _prebuilt_folders() -> list[Path]:
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
 
@@ -222,8 +258,10 @@ def _older_targets(target: str) -> list[str]:
     return [f"sm_{older}" for older in reversed(_GPU_TARGETS) if older < capability]
 
 
-def _read(path: Path) -> _runtime.Unit | None:
+def _read(path: Path | None) -> _runtime.Unit | None:
     """The unit at `path`, or None if there is none that loads."""
+    if path is None:
+        return None
     try:
         data = path.read_bytes()
     except OSError:

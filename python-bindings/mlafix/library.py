@@ -102,7 +102,7 @@ def dispatcher(
 
     def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
         for variable, (argument, dtypes) in legal.items():
-            if bound[variable] not in dtypes:
+            if bound.get(variable, dtypes[0]) not in dtypes:
                 raise ArgumentError(
                     f'kernel "{name}": argument "{argument}": expected dtype {" or ".join(dtypes)}, got {bound[variable]}'
                 )

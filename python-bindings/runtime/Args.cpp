@@ -268,9 +268,11 @@ void CallArgs::read(const Signature &signature, PyObject *given,
   device = {MLAFIX_CPU, 0};
   bytes = 0;
   size_t numKeys = signature.keys.size();
-  key.count = static_cast<uint32_t>(numKeys + 1);
+  key.count = static_cast<uint32_t>(numKeys + 2);
   for (size_t i = 0; i < numKeys; ++i)
     key.values[i] = unbound;
+  uint64_t present = 0;
+  static_assert(MLAFIX_MAX_ARGS <= 64, "a bit for each argument");
 
   for (uint32_t i = 0; i < count; ++i) {
     const ArgSpec &spec = signature.args[i];
@@ -289,29 +291,38 @@ void CallArgs::read(const Signature &signature, PyObject *given,
         place.fail("expected %s, got None", place.expected);
       continue;
     }
+    present |= uint64_t(1) << i;
     readView(spec, object, place, conversion, views[i]);
     addTensor(i);
     bindKeys(signature, spec, i, place);
   }
-  for (size_t i = 0; i < numKeys; ++i)
-    if (key.values[i] == unbound)
-      throwArgumentError("kernel \"%s\": expected an argument that says what "
-                         "\"%s\" is, got none",
-                         signature.name.c_str(),
-                         signature.keys[i].name.c_str());
   key.values[numKeys] = (static_cast<int64_t>(device.type) << 32) |
                         static_cast<uint32_t>(device.ordinal);
+  key.values[numKeys + 1] = static_cast<int64_t>(present);
 }
 
 nb::dict CallArgs::bindings(const Signature &signature) const {
   nb::dict out;
   for (size_t i = 0; i < signature.keys.size(); ++i) {
     const KeyName &name = signature.keys[i];
+    if (key.values[i] == unbound)
+      continue;
     if (name.isDType)
       out[name.name.c_str()] =
           mlafix_dtype_name(static_cast<mlafix_dtype>(key.values[i]));
     else
       out[name.name.c_str()] = nb::str(nb::int_(key.values[i]));
   }
+  return out;
+}
+
+nb::dict CallArgs::presence(const Signature &signature) const {
+  nb::dict out;
+  auto present =
+      static_cast<uint64_t>(key.values[signature.keys.size() + 1]);
+  for (size_t i = 0; i < signature.args.size(); ++i)
+    if (signature.args[i].optional)
+      out[signature.args[i].name.c_str()] =
+          present >> i & 1 ? "present" : "absent";
   return out;
 }

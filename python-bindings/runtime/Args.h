@@ -38,8 +38,12 @@ struct CallArgs {
                        TensorView &view);
   /// Reads the tuple `given`. Throws ArgumentError.
   void read(const Signature &signature, PyObject *given, uint32_t flags);
-  /// {"D": "128", "T": "bf16"}: what the key binds.
+  /// {"D": "128", "T": "bf16"}: what the key binds. Names that only arguments
+  /// left out have are not in it.
   nanobind::dict bindings(const Signature &signature) const;
+  /// {"lse": "absent"}: which optional arguments were given, in the compiler's
+  /// words.
+  nanobind::dict presence(const Signature &signature) const;
 
 private:
   void addTensor(uint32_t index);

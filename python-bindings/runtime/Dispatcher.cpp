@@ -26,14 +26,21 @@ Dispatcher::Dispatcher(const std::string &name, nb::str signature,
 
 Dispatcher::Entry Dispatcher::resolveEntry(const CallArgs &call) {
   nb::dict bindings = call.bindings(*signature);
-  nb::object answer = resolve(bindings, call.device.type, call.device.ordinal);
+  nb::dict all = nb::cast<nb::dict>(bindings.attr("copy")());
+  all.attr("update")(call.presence(*signature));
+  nb::object answer = resolve(all, call.device.type, call.device.ordinal);
   Unit unit;
   if (!nb::try_cast<Unit>(answer, unit))
     throwUnitError("kernel \"%s\": expected a Unit from resolve, got %s",
                    signature->name.c_str(), Py_TYPE(answer.ptr())->tp_name);
+  auto find = [&](const nb::dict &wanted, const mlafix_kernel **kernel) {
+    return mlafix_unit_find_kernel(unit.handle.get(), signature->name.c_str(),
+                                   bindingsText(wanted).c_str(), kernel);
+  };
+  // A kernel that leaves optional arguments open runs every call.
   const mlafix_kernel *kernel = nullptr;
-  check(mlafix_unit_find_kernel(unit.handle.get(), signature->name.c_str(),
-                                bindingsText(bindings).c_str(), &kernel));
+  if (find(all, &kernel) != MLAFIX_OK)
+    check(find(bindings, &kernel));
   return {unit.handle, kernel};
 }
 
@@ -117,7 +124,9 @@ void mlafix::python::bindDispatcher(nb::module_ &module) {
       "A kernel that is specialised by what it is called with.\n\n"
       "signature: JSON text, as mlafix._compiler.signature gives it.\n"
       "resolve(bindings, device_type, ordinal) -> Unit: called once for each "
-      "new combination of upper-case dims, dtypes and device.\n"
+      "new combination of upper-case dims, dtypes, optional arguments that are "
+      "given and device. An optional argument is bound to \"present\" or "
+      "\"absent\"; a unit in which it is open will do.\n"
       "views: {argument: permutation of its dims}, applied to what is passed.\n"
       "specialize: lower-case dims to bind as well.",
       nb::type_slots(dispatcherSlots))

@@ -15,7 +15,8 @@
 namespace mlafix::python {
 
 /// A kernel that is specialised by what it is called with: reads the dims and
-/// dtypes that it is compiled for off the arguments, looks the compiled kernel
+/// dtypes that it is compiled for off the arguments, and which optional ones are
+/// given, looks the compiled kernel
 /// up in a table, launches it. A combination not met before is asked of
 /// `resolve`, a Python function, once.
 class Dispatcher {

@@ -55,9 +55,10 @@ struct Signature {
                          nanobind::object views, nanobind::object specialize);
 };
 
-/// The values of a signature's keys in one call, and the device.
+/// The values of a signature's keys in one call, the device, and a bit for each
+/// argument that was given.
 struct Key {
-  std::array<int64_t, maxKeys + 1> values;
+  std::array<int64_t, maxKeys + 2> values;
   uint32_t count;
 
   bool operator==(const Key &other) const;

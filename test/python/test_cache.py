@@ -233,8 +233,61 @@ def test_a_dispatcher_of_the_library_compiles_what_it_is_called_with(compiler: C
     dispatch((out, lse, suffix * 3, suffix_lse, suffix, suffix_lse, 2))
     assert (out == np.array([2, 2, 1])[:, None, None]).all()
     assert compiler.count == 1
-    library.dispatcher("merge_attn_states")((out, None, out, suffix_lse.T, suffix, suffix_lse.T, 0))
+    library.dispatcher("merge_attn_states")((out, lse.T, out, suffix_lse.T, suffix, suffix_lse.T, 0))
     assert compiler.count == 1
+    library.dispatcher("merge_attn_states")((out, None, out, suffix_lse.T, suffix, suffix_lse.T, 0))
+    assert compiler.count == 2  # without an lse it is another variant
+
+
+ABSENT = {**BINDINGS, "out_lse": "absent"}
+
+
+def test_a_call_wants_the_variant_for_its_optional_arguments(compiler: CountingCompiler, tmp_path: Path) -> None:
+    assert merge()(ABSENT, 1, 0).kernels[0].bindings == {**BOUND, "out_lse": "absent"}
+    assert merge()({**BINDINGS, "out_lse": "present"}, 1, 0).kernels[0].bindings == {**BOUND, "out_lse": "present"}
+    assert compiler.count == 2 and len(files(tmp_path / "cache")) == 2
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_variant_with_open_arguments_that_was_asked_for_serves_calls(
+    compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch, strict: bool
+) -> None:
+    (unit,) = mlafix.warmup([("merge_attn_states", BINDINGS)], "cpu")
+    if strict:
+        monkeypatch.setenv("MLAFIX_STRICT", "1")
+    assert library.variants("merge_attn_states")(ABSENT, 1, 0) is unit
+    assert compiler.count == 1
+
+
+def test_a_variant_asked_for_by_name_is_exactly_that(compiler: CountingCompiler) -> None:
+    merge().load(BINDINGS, TARGET)
+    assert merge().load(ABSENT, TARGET).kernels[0].bindings == {**BOUND, "out_lse": "absent"}
+    assert compiler.count == 2
+    # Now it is there, and calls take it.
+    assert merge()(ABSENT, 1, 0) is merge().load(ABSENT, TARGET)
+
+
+def test_a_variant_with_open_arguments_compiled_ahead_serves_calls(
+    compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    merge().load(BINDINGS, TARGET)
+    (compiled,) = files(tmp_path / "cache")
+    monkeypatch.setenv("MLAFIX_PREBUILT", str(compiled.parent))
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "another"))
+    cache.clear_memory()
+    assert merge()(ABSENT, 1, 0).kernels[0].bindings == BOUND
+    assert compiler.count == 1
+
+
+def test_strict_mode_takes_open_arguments_from_the_cache(
+    compiler: CountingCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merge().load(BINDINGS, TARGET)
+    cache.clear_memory()
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    assert merge()(ABSENT, 1, 0).kernels[0].bindings == BOUND
+    with pytest.raises(mlafix.UnitError, match="D=8, H=3, T=f32, out_lse=absent.*MLAFIX_STRICT forbids"):
+        merge()({**ABSENT, "H": "3"}, 1, 0)
 
 
 def test_library_has_its_kernels() -> None:

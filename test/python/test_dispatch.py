@@ -167,10 +167,36 @@ def test_resolved_once_for_each_combination(
         for dtype in ("bf16", "f32"):
             dispatch((np.empty((N, H, D), NUMPY[dtype]), None, *inputs(dtype), 0))
         dispatch((np.empty((2, H, D), np.float32), None, *inputs("f32", 2), 0))
-    assert asked == [{"T": "bf16", "H": "4", "D": "64"}, {"T": "f32", "H": "4", "D": "64"}]
-    assert dispatch.num_specializations == 2
+        dispatch((np.empty((2, H, D), np.float32), np.empty((H, 2), np.float32), *inputs("f32", 2), 0))
+    sizes = {"H": "4", "D": "64"}
+    assert asked == [
+        {"T": "bf16", **sizes, "out_lse": "absent"},
+        {"T": "f32", **sizes, "out_lse": "absent"},
+        {"T": "f32", **sizes, "out_lse": "present"},
+    ]
+    assert dispatch.num_specializations == 3
     dispatch.clear()
     assert dispatch.num_specializations == 0
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_code_with_open_arguments_runs_every_call(
+    merge_dispatcher: MakeDispatcher, compile_unit: Callable[..., Path], given: bool
+) -> None:
+    unit = mlafix.Unit.load(compile_unit("merge_attn_states", f"H={H},D={D},T=f32"))
+    dispatch = merge_dispatcher(resolve=lambda *_: unit)
+    tensors = inputs("f32")
+    out, lse = np.full((N, H, D), np.nan, np.float32), np.full((H, N), np.nan, np.float32) if given else None
+    dispatch((out, lse, *tensors, 3))
+    assert_merged("f32", out, lse, tensors, 3)
+    assert dispatch.prepare((out, lse, *tensors, 3)).bindings == {"B": "e", "D": "64", "H": "4", "T": "f32"}
+
+
+def test_code_for_other_arguments_says_so(merge_dispatcher: MakeDispatcher, compile_unit: Callable[..., Path]) -> None:
+    unit = mlafix.Unit.load(compile_unit("merge_attn_states", f"H={H},D={D},T=f32,out_lse=absent"))
+    lse = np.empty((H, N), np.float32)
+    with pytest.raises(mlafix.ArgumentError, match='"out_lse": expected null, since this specialisation binds'):
+        merge_dispatcher(resolve=lambda *_: unit)((np.empty((N, H, D), np.float32), lse, *inputs("f32"), 3))
 
 
 def test_what_resolve_raises_reaches_the_caller(merge_dispatcher: MakeDispatcher) -> None:
@@ -300,7 +326,7 @@ def test_what_is_no_stream(dispatch: _runtime.Dispatcher, stream: object) -> Non
 def test_prepare_launches_nothing(dispatch: _runtime.Dispatcher) -> None:
     out = np.full((N, H, D), np.nan, np.float32)
     kernel = dispatch.prepare((out, None, *inputs("f32"), 3))
-    assert kernel.bindings == {"B": "e", "D": "64", "H": "4", "T": "f32"}
+    assert kernel.bindings == {"B": "e", "D": "64", "H": "4", "T": "f32", "out_lse": "absent"}
     assert np.isnan(out).all()
 
 

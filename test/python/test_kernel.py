@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +148,34 @@ def test_call_by_position_and_by_name() -> None:
     np.testing.assert_array_equal(y, x * 3)
     scaled(x=x, y=y, by=4.0, z=None)
     np.testing.assert_array_equal(y, x * 4)
+
+
+U = DType("U")
+
+
+@mlafix.kernel
+def shifted(y: Out[T, "n D"], x: In[T, "n D"], by: In[U, "n E"] | None):
+    for t in grid("n"):
+        y[t] = x[t] + by[t, 0] if by is not None else x[t]
+
+
+def test_what_only_a_tensor_left_out_has_needs_no_value() -> None:
+    x = rows()
+    y = np.full_like(x, np.nan)
+    shifted(y, x)
+    np.testing.assert_array_equal(y, x)
+    shifted(y, x, np.full((3, 2), 0.5, np.float16))
+    np.testing.assert_array_equal(y, x + 0.5)
+
+
+def test_a_tensor_left_out_leaves_no_trace_in_the_code() -> None:
+    def parameters(**bindings: object) -> int:
+        return len(re.findall(r"\.param .*scaled_any_param_", scaled.ptx("sm_90", D=64, T="f16", **bindings)))
+
+    assert parameters(z="absent") < parameters(z="present") == parameters()
+    assert "mlafix.present" in scaled.ir("canonical", D=64, T="f16")
+    for z in ("absent", "present"):
+        assert "mlafix.present" not in scaled.ir("canonical", D=64, T="f16", z=z)
 
 
 def test_bound_call_runs_again_and_again() -> None:
