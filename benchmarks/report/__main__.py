@@ -5,7 +5,7 @@
     python3 benchmarks/report --check        exit with status 1 if they are not what the JSON says
 
 A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`; the rest of the page is kept by hand. Names are
-goals, gains, host; picture:PREFIX, where PREFIX is how the names of cases begin; and for tables PREFIX (on a GPU), cpu:PREFIX and
+goals, gains, chains, host; picture:PREFIX, where PREFIX is how the names of cases begin; and for tables PREFIX (on a GPU), cpu:PREFIX and
 python:PREFIX, or several with a + between them.
 """
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from picture import draw, lines_of  # noqa: E402
 from results import Results, load  # noqa: E402
-from tables import NOTHING, gains_table, goals_table, group_table, host_table  # noqa: E402
+from tables import NOTHING, chains_table, gains_table, goals_table, group_table, host_table  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PART = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -52,7 +52,7 @@ class Writer:
         if kind in ("cpu", "python"):
             run = getattr(self.results, kind)
             return f"{run.title}.\n\n{group_table(run, prefix)}" if run else NOTHING
-        whole = {"goals": goals_table, "gains": gains_table, "host": host_table}.get(name)
+        whole = {"goals": goals_table, "gains": gains_table, "chains": chains_table, "host": host_table}.get(name)
         return whole(self.results) if whole else group_table(self.results.gpu, name)
 
 

@@ -41,6 +41,10 @@ def on_gpu(ask: Callable[[Run], Value]) -> Callable[[Results], Value]:
     return lambda results: ask(results.gpu) if results.gpu else None
 
 
+CHAINS = {"pairs": "pairs", "pairs, in place": "pairs in place"}
+"""The chains of merges of two, and what they are called in a sentence."""
+
+
 def merge(n: int) -> str:
     """The name of DeepSeek-V3's merge."""
     return f"merge/bf16_h128_d128/n{n}"
@@ -76,13 +80,13 @@ def against_whole_merge(place: str) -> Callable[[Run], Value]:
     return ask
 
 
-def over_pairs(ways: int) -> Callable[[Run], Value]:
-    """How many times faster one launch is than the chain of pairs; both with dependent launch."""
+def over_pairs(ways: int, chain: str) -> Callable[[Run], Value]:
+    """How many times faster one launch is than a chain of pairs; both with dependent launch."""
 
     def ask(run: Run) -> Value:
         sizes = (16, 64, 256, 1024, 8192)
         names = [f"n_way/list_k{ways}_h128_d128/n{n}" for n in sizes]
-        return worst(run.ratio(name, "pairs, dependent", "ours") for name in names)
+        return worst(run.ratio(name, f"{chain}, dependent", "ours") for name in names)
 
     return ask
 
@@ -127,8 +131,8 @@ def all_goals() -> list[Goal]:
         Goal("merge with half of the rows past the threshold, 1024 tokens and more, of the whole merge's time", 0.87, "",
              on_gpu(against_whole_merge("half")), most=True),
         Goal("the same in place", 0.55, "", on_gpu(against_whole_merge("half_in_place")), most=True),
-        Goal("4 states in one launch, against the chain of pairs: the slowest size", 2.0, "x", on_gpu(over_pairs(4))),
-        Goal("8 states in one launch, against the chain of pairs: the slowest size", 2.5, "x", on_gpu(over_pairs(8))),
+        *(Goal(f"{ways} states in one launch, against the chain of {text}: the slowest size", times, "x", on_gpu(over_pairs(ways, chain)))
+          for ways, times in ((4, 2.0), (8, 2.5)) for chain, text in CHAINS.items()),
         Goal("fixup, all rows dead, 400 MB and more, of the fill roof", 92, "%", on_gpu(fill_roof)),
         Goal("fixup, 1 x 16384 tokens alive, 255 x 1 dead", 5, "us",
              on_gpu(lambda run: run.time("fixup/short_dead_16384_and_255x1", "ours")), most=True),

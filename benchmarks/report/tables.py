@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from goals import all_goals
+from goals import CHAINS, all_goals
 from picture import bytes_text
 from results import OURS, Results, Run, ours_of, percent_of_roof, time_of, timed, total_bytes
 
@@ -88,6 +88,29 @@ def host_table(results: Results) -> str:
     return table(["host time", "us", "p10 - p90"], rows) if rows else NOTHING
 
 
+def chain_row(case: dict[str, Any]) -> list[str]:
+    """One launch beside chains of merges of two, each of which reads two tensors and writes one."""
+    launches = timed(case)["pairs"]["launches"]
+    whole = total_bytes(case)
+    chain = 3 * launches * case["bytes"]["written"]
+    ours, chains = time_of(case, "ours"), [time_of(case, f"{name}, dependent") or time_of(case, name) for name in CHAINS]
+    fastest = min(time for time in chains if time)
+    roof = case["roof"]["us"]["median"]
+    return [case["name"].split("/", 1)[1], bytes_text(whole), bytes_text(chain), f"{chain / whole:.2f}",
+            *(f"{time / ours:.2f}" if time and ours else "" for time in chains),
+            f"{fastest / roof:.2f}", f"{100 * (chain / fastest) / (whole / roof):.0f} %"]
+
+
+def chains_table(results: Results) -> str:
+    """What a chain of merges of two moves and takes, over what one launch does."""
+    cases = [case for case in results.gpu.cases("n_way/") if "pairs" in timed(case)] if results.gpu else []
+    if not cases:
+        return NOTHING
+    head = ["case", "bytes, one launch", "bytes, chain", "times the bytes", *(f"times the time, {name}" for name in CHAINS),
+            "one launch at the roof", "the faster chain's rate, of the roof's"]
+    return table(head, [chain_row(case) for case in cases])
+
+
 def gains_table(results: Results) -> str:
     """What single decisions give: the same work with and without."""
     if not results.gpu:
@@ -95,7 +118,7 @@ def gains_table(results: Results) -> str:
     run, rows = results.gpu, []
     merges = [case["name"] for case in run.cases("merge/bf16_h128_d128/")]
     chains = [case["name"] for case in run.cases("chain/")]
-    lists = [case["name"] for case in run.cases("n_way/list")]
+    lists = [case["name"] for case in run.cases("n_way/list_k")]
     for text, names, slow, fast in (
             ("dependent launch, merge after merge", merges, "mlafix", "mlafix, dependent"),
             ("dependent launch, fixup, then merge", chains, "mlafix", "mlafix, dependent"),
@@ -104,4 +127,9 @@ def gains_table(results: Results) -> str:
         gains = [(name.split("/", 1)[1], ratio) for name in names if (ratio := run.ratio(name, slow, fast))]
         if gains:
             rows.append([text, ", ".join(f"{ratio:.2f} ({name.replace('_h128_d128', '')})" for name, ratio in gains)])
+    for case in run.cases("n_way/list_open_k"):
+        slow, fast = time_of(case, "ours"), run.time(case["name"].replace("_open", ""), "ours")
+        if slow and fast:
+            name = case["name"].split("/", 1)[1].replace("_open", "").replace("_h128_d128", "")
+            rows.append(["code for exactly the buffers there are, in place of open slots", f"{slow / fast:.2f} ({name})"])
     return table(["decision", "times as fast (case)"], rows) if rows else NOTHING

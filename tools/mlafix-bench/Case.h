@@ -79,22 +79,6 @@ struct Launch {
   uint32_t gridX = 0, gridY = 1, threads = 0;
 };
 
-/// One way to do the case's work.
-struct Contender {
-  std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
-  bool isRival = false;
-  bool isDependent = false; ///< with programmatic dependent launch
-  std::string against;      ///< rivals: the one of ours they are held against
-  std::vector<Launch> launches;
-  int roundings = 0; ///< of results between the launches, to the rows' type
-};
-
-/// Bytes that any implementation must move.
-struct Traffic {
-  int64_t read = 0, written = 0;
-  int64_t total() const { return read + written; }
-};
-
 /// Elements before and after a run, as numbers, for the checks.
 class Outcome {
 public:
@@ -107,6 +91,23 @@ public:
 
 /// Empty if the outcome is right, else a sentence that says what is not.
 using Check = std::function<std::string(const Outcome &)>;
+
+/// One way to do the case's work.
+struct Contender {
+  std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
+  bool isRival = false;
+  bool isDependent = false; ///< with programmatic dependent launch
+  std::string against;      ///< rivals: the one of ours they are held against
+  std::vector<Launch> launches;
+  int roundings = 0; ///< of results between the launches, to the rows' type
+  Check check = {};  ///< where its result is not the case's; empty: the case's
+};
+
+/// Bytes that any implementation must move.
+struct Traffic {
+  int64_t read = 0, written = 0;
+  int64_t total() const { return read + written; }
+};
 
 struct Case {
   std::string name; ///< "merge/bf16_h128_d128/n1024"

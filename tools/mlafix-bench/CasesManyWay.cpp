@@ -43,6 +43,16 @@ Check checkOf(View out, View outLse, std::vector<States> inputs,
   return [check](const Outcome &outcome) { return checkMerge(outcome, check); };
 }
 
+/// Bindings of merge_states_list for exactly so many states, of an lse that is
+/// wanted.
+std::string exactly(int64_t ways) {
+  std::string text = ",out_lse=present";
+  for (int64_t i = 1; i < 8; ++i)
+    for (const char *kind : {",v", ",s"})
+      text += kind + std::to_string(i) + (i < ways ? "=present" : "=absent");
+  return text;
+}
+
 /// out = 0 (+) 1, out = out (+) 2, ...: what engines do today.
 std::vector<Launch> chainOfPairs(const std::vector<States> &inputs,
                                  const View &out, const View &outLse) {
@@ -59,29 +69,55 @@ std::vector<Launch> chainOfPairs(const std::vector<States> &inputs,
   return launches;
 }
 
-void addContenders(Case &work, const Launch &ours,
-                   const std::vector<Launch> &pairs,
-                   const std::string &rivalFunction,
-                   std::vector<Argument> rivalArgs, int64_t items) {
+/// 0 = 0 (+) 1, 0 = 0 (+) 2, ...: what engines do that merge in place, over the
+/// first state. Replayed, it merges the others into it again and again: a mean
+/// of the same numbers, whose lse grows with the logarithm of how often.
+std::vector<Launch> chainInPlace(const std::vector<States> &inputs) {
+  std::vector<Launch> launches;
+  const View &rows = inputs[0].rows;
+  for (size_t i = 1; i < inputs.size(); ++i)
+    launches.push_back(
+        {"merge_state_in_place",
+         bindings(rows.sizes[1], rows.sizes[2], "bf16") + ",mask=absent",
+         {rows, inputs[0].lse, inputs[i].rows, inputs[i].lse, Argument()}});
+  return launches;
+}
+
+/// The two chains of merges of two that `inputs` could be merged with.
+void addPairs(Case &work, const std::vector<States> &inputs, const View &out,
+              const View &outLse) {
+  int between = int(inputs.size()) - 2;
+  Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs, MLAFIX_BF16);
+  std::vector<Launch> pairs = chainOfPairs(inputs, out, outLse);
+  std::vector<Launch> over = chainInPlace(inputs);
+  for (const char *how : {"", ", dependent"}) {
+    std::string suffix = how, ours = "mlafix" + suffix;
+    bool isDependent = !suffix.empty();
+    work.contenders.push_back(
+        {"pairs" + suffix, false, isDependent, ours, pairs, between});
+    work.contenders.push_back({"pairs, in place" + suffix, false, isDependent,
+                               ours, over, between, inPlace});
+  }
+}
+
+void addOurs(Case &work, const Launch &ours) {
   work.contenders = {{"mlafix", false, false, "", {ours}},
                      {"mlafix, dependent", false, true, "", {ours}}};
-  if (!pairs.empty()) {
-    int between = int(pairs.size()) - 1;
-    work.contenders.push_back(
-        {"pairs", false, false, "mlafix", pairs, between});
-    work.contenders.push_back(
-        {"pairs, dependent", false, true, "mlafix, dependent", pairs, between});
-  }
+}
+
+void addRival(Case &work, const std::string &rivalFunction,
+              std::vector<Argument> rivalArgs, int64_t items) {
   Launch rival = {rivalFunction, "", std::move(rivalArgs), items};
   work.contenders.push_back({"cuda", true, false, "mlafix", {rival}});
 }
 
-/// K buffers of their own, in one launch.
-Case makeList(int64_t ways, int64_t n) {
+/// K buffers of their own, in one launch: of code for exactly K, or, `isOpen`,
+/// of code for as many of eight as there are, to compare with.
+Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   constexpr int64_t heads = 128, dim = 128, slots = 8;
   Case work;
-  work.name = "n_way/list_k" + std::to_string(ways) + "_h128_d128/n" +
-              std::to_string(n);
+  work.name = std::string(isOpen ? "n_way/list_open_k" : "n_way/list_k") +
+              std::to_string(ways) + "_h128_d128/n" + std::to_string(n);
   View out = work.add(MLAFIX_BF16, {n, heads, dim}, Content::Poison);
   View outLse = work.add(MLAFIX_F32, {n, heads}, Content::Poison);
   std::vector<Argument> args = {out, outLse};
@@ -95,10 +131,13 @@ Case makeList(int64_t ways, int64_t n) {
   std::vector<Argument> rivalArgs = args;
   rivalArgs.push_back(n);
   args.resize(2 + 2 * slots); // the rest is left out
-  addContenders(work, {"merge_states_list", bindings(heads, dim, "bf16"), args},
-                chainOfPairs(inputs, out, outLse),
-                rivalName("list", ways, heads, dim), rivalArgs,
-                n * heads * dim / 8);
+  addOurs(work,
+          {"merge_states_list",
+           bindings(heads, dim, "bf16") + (isOpen ? "" : exactly(ways)), args});
+  if (!isOpen)
+    addPairs(work, inputs, out, outLse);
+  addRival(work, rivalName("list", ways, heads, dim), rivalArgs,
+           n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
   work.check = checkOf(out, outLse, inputs, MLAFIX_BF16);
   return work;
@@ -116,12 +155,13 @@ Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
   std::vector<States> inputs;
   for (int64_t i = 0; i < ways; ++i)
     inputs.push_back({rows.at(1, i), lse.at(1, i)});
-  addContenders(
+  addOurs(
       work,
-      {"merge_states", bindings(heads, dim, "bf16"), {out, outLse, rows, lse}},
-      hasPairs ? chainOfPairs(inputs, out, outLse) : std::vector<Launch>(),
-      rivalName("dense", ways, heads, dim), {out, outLse, rows, lse, n},
-      n * heads * dim / 8);
+      {"merge_states", bindings(heads, dim, "bf16"), {out, outLse, rows, lse}});
+  if (hasPairs)
+    addPairs(work, inputs, out, outLse);
+  addRival(work, rivalName("dense", ways, heads, dim),
+           {out, outLse, rows, lse, n}, n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
   work.check = checkOf(out, outLse, inputs, MLAFIX_BF16);
   return work;
@@ -199,6 +239,7 @@ void mlafix::bench::addManyWayCases(std::vector<Case> &cases) {
   for (int64_t ways : {4, 8})
     for (int64_t n : {16, 64, 256, 1024, 8192})
       cases.push_back(makeList(ways, n));
+  cases.push_back(makeList(4, 1024, /*isOpen=*/true));
   for (int64_t n : {64, 1024})
     cases.push_back(makeDense("n_way/dense_k4_h128_d128/n" + std::to_string(n),
                               4, n, 128, 128, true));

@@ -272,5 +272,5 @@ std::string Workload::check(const Contender &contender) const {
   machine.synchronize();
   DeviceOutcome outcome(machine, work, arena.base(), offsets);
   outcome.roundings = contender.roundings;
-  return work.check(outcome);
+  return contender.check ? contender.check(outcome) : work.check(outcome);
 }
