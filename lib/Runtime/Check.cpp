@@ -218,14 +218,24 @@ bool sameTensor(const KernelDesc &desc, const Call &call, uint32_t a,
   return true;
 }
 
-mlafix_status checkPair(const Call &call, const ByteLayout *layouts, uint32_t a,
-                        uint32_t b) {
+/// Of an argument whose span is known, so that it has a layout.
+ByteLayout layoutOf(const Call &call, uint32_t index) {
+  const ArgDesc &desc = call.desc().args[index];
+  const CallArg &given = call.args[index];
+  ByteLayout layout;
+  makeByteLayout(given.data, desc.ndim(), given.sizes, given.strides,
+                 desc.elementBytes, layout);
+  return layout;
+}
+
+/// For two whose spans meet.
+mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
   const KernelDesc &desc = call.desc();
-  Relation relation = overlap(layouts[a], layouts[b]);
-  if (relation == Relation::Disjoint)
-    return MLAFIX_OK;
   bool aliased = mayAlias(desc, a, b);
   if (aliased && sameTensor(desc, call, a, b))
+    return MLAFIX_OK;
+  Relation relation = overlap(layoutOf(call, a), layoutOf(call, b));
+  if (relation == Relation::Disjoint)
     return MLAFIX_OK;
   if (relation == Relation::Unknown) {
     if (call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)
@@ -243,42 +253,57 @@ mlafix_status checkPair(const Call &call, const ByteLayout *layouts, uint32_t a,
                aliased ? " (or the same pointer, sizes and strides)" : "");
 }
 
+/// The span of a tensor for which makeByteSpan() could not tell.
+mlafix_status spanByLayout(const Call &call, uint32_t index, ByteSpan &span) {
+  const ArgDesc &arg = call.desc().args[index];
+  const CallArg &given = call.args[index];
+  ByteLayout layout;
+  if (!makeByteLayout(given.data, arg.ndim(), given.sizes, given.strides,
+                      arg.elementBytes, layout))
+    return WRONG(arg, "expected a tensor that fits the address space, got %s",
+                 "sizes and strides that lead out of it");
+  span = {layout.base, layout.empty ? 0 : layout.extent};
+  if (!arg.isWritten())
+    return MLAFIX_OK;
+  Relation self = selfOverlap(layout);
+  if (self == Relation::Overlap ||
+      (self == Relation::Unknown &&
+       !(call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
+    return WRONG(arg,
+                 "expected each element of a tensor that is written at an "
+                 "address of its own, got strides that %s",
+                 self == Relation::Overlap ? "let elements overlap"
+                                           : "may let elements overlap");
+  return MLAFIX_OK;
+}
+
 mlafix_status checkOverlaps(const Call &call) {
   const KernelDesc &desc = call.desc();
-  ByteLayout layouts[MLAFIX_MAX_ARGS];
+  // Of all tensors that touch memory: which, and which of them are written.
+  ByteSpan spans[MLAFIX_MAX_ARGS];
+  uint32_t which[MLAFIX_MAX_ARGS];
+  uint32_t count = 0;
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
-    if (!arg.isTensor())
-      continue;
     const CallArg &given = call.args[i];
-    layouts[i].empty = true;
-    if (!given.present)
+    if (!arg.isTensor() || !given.present)
       continue;
-    if (!makeByteLayout(given.data, arg.ndim(), given.sizes, given.strides,
-                        arg.elementBytes, layouts[i]))
-      return WRONG(arg, "expected a tensor that fits the address space, got %s",
-                   "sizes and strides that lead out of it");
-    if (!arg.isWritten())
-      continue;
-    Relation self = selfOverlap(layouts[i]);
-    if (self == Relation::Overlap ||
-        (self == Relation::Unknown &&
-         !(call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
-      return WRONG(arg,
-                   "expected each element of a tensor that is written at an "
-                   "address of its own, got strides that %s",
-                   self == Relation::Overlap ? "let elements overlap"
-                                             : "may let elements overlap");
+    ByteSpan &span = spans[count];
+    if (!makeByteSpan(given.data, arg.ndim(), given.sizes, given.strides,
+                      arg.elementBytes, arg.isWritten(), span))
+      MLAFIX_TRY(spanByLayout(call, i, span));
+    if (span.extent != 0)
+      which[count++] = i;
   }
-  for (uint32_t a = 0; a < desc.args.size(); ++a) {
-    if (!desc.args[a].isWritten())
+  for (uint32_t a = 0; a < count; ++a) {
+    if (!desc.args[which[a]].isWritten())
       continue;
-    for (uint32_t b = 0; b < desc.args.size(); ++b) {
+    for (uint32_t b = 0; b < count; ++b) {
       // A pair of written tensors is looked at once.
-      if (a == b || !desc.args[b].isTensor() ||
-          (b < a && desc.args[b].isWritten()))
+      if (spans[a].isApartFrom(spans[b]) || a == b ||
+          (b < a && desc.args[which[b]].isWritten()))
         continue;
-      MLAFIX_TRY(checkPair(call, layouts, a, b));
+      MLAFIX_TRY(checkPair(call, which[a], which[b]));
     }
   }
   return MLAFIX_OK;
@@ -326,7 +351,7 @@ mlafix_status mlafix::runtime::checkPointers(const Call &call) {
     if (!given.present && !given.empty)
       return WRONG(arg, "expected a data pointer, got %s",
                    "null for a tensor that is neither optional nor empty");
-    if (reinterpret_cast<uintptr_t>(given.data) % arg.elementBytes != 0)
+    if (reinterpret_cast<uintptr_t>(given.data) & (arg.elementBytes - 1))
       return WRONG(arg,
                    "expected a data pointer that is a multiple of %u, the size "
                    "of a %s, got %p",

@@ -11,6 +11,8 @@
 #include "Unit.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 
 using namespace mlafix::runtime;
@@ -23,10 +25,15 @@ namespace {
 
 /// Primary contexts that this library has retained, one reference per device
 /// for the life of the process: releasing the last one would destroy a context
-/// that graphs and other threads may be using.
+/// that graphs and other threads may be using. And so a handle that is here
+/// stays that device's, and need not be asked for it.
 struct RetainedContexts {
-  std::mutex mutex;
-  std::map<int32_t, CUcontext> contexts;
+  std::mutex mutex; // held while one is added
+  std::array<std::atomic<CUcontext>, numDeviceSlots> contexts{};
+
+  std::atomic<CUcontext> &at(int32_t ordinal) {
+    return contexts[1 + static_cast<size_t>(ordinal)];
+  }
 };
 
 RetainedContexts &retainedContexts() {
@@ -38,27 +45,29 @@ mlafix_status retainPrimary(const CudaDriver &driver, int32_t ordinal,
                             CUcontext &context) {
   RetainedContexts &retained = retainedContexts();
   std::lock_guard<std::mutex> lock(retained.mutex);
-  auto found = retained.contexts.find(ordinal);
-  if (found == retained.contexts.end()) {
-    CUdevice device = 0;
-    MLAFIX_CUDA_TRY(driver, cuDeviceGet, &device, ordinal);
-    MLAFIX_CUDA_TRY(driver, cuDevicePrimaryCtxRetain, &context, device);
-    found = retained.contexts.emplace(ordinal, context).first;
-  }
-  context = found->second;
+  context = retained.at(ordinal).load(std::memory_order_relaxed);
+  if (context)
+    return MLAFIX_OK;
+  CUdevice device = 0;
+  MLAFIX_CUDA_TRY(driver, cuDeviceGet, &device, ordinal);
+  MLAFIX_CUDA_TRY(driver, cuDevicePrimaryCtxRetain, &context, device);
+  retained.at(ordinal).store(context, std::memory_order_release);
   return MLAFIX_OK;
 }
 
 } // namespace
 
 void mlafix::runtime::forgetContextsForTesting() {
-  std::lock_guard<std::mutex> lock(retainedContexts().mutex);
-  retainedContexts().contexts.clear();
+  for (std::atomic<CUcontext> &context : retainedContexts().contexts)
+    context = nullptr;
 }
 
 mlafix_status ContextScope::enter(int32_t ordinal) {
   CUcontext context = nullptr;
   MLAFIX_CUDA_TRY(driver, cuCtxGetCurrent, &context);
+  if (context &&
+      context == retainedContexts().at(ordinal).load(std::memory_order_acquire))
+    return MLAFIX_OK;
   if (context) {
     CUdevice device = 0;
     MLAFIX_CUDA_TRY(driver, cuCtxGetDevice, &device);
@@ -71,6 +80,17 @@ mlafix_status ContextScope::enter(int32_t ordinal) {
   MLAFIX_CUDA_TRY(driver, cuCtxPushCurrent, context);
   pushed = true;
   return MLAFIX_OK;
+}
+
+mlafix_status mlafix::runtime::retainActivePrimary(const CudaDriver &driver,
+                                                   int32_t ordinal) {
+  CUdevice device = 0;
+  unsigned flags = 0;
+  int active = 0;
+  MLAFIX_CUDA_TRY(driver, cuDeviceGet, &device, ordinal);
+  MLAFIX_CUDA_TRY(driver, cuDevicePrimaryCtxGetState, device, &flags, &active);
+  CUcontext context = nullptr;
+  return active ? retainPrimary(driver, ordinal, context) : MLAFIX_OK;
 }
 
 ContextScope::~ContextScope() {
@@ -254,10 +274,9 @@ mlafix_status tryImage(const CudaDriver &driver, const DeviceFacts &facts,
 
 } // namespace
 
-mlafix_status
-mlafix::runtime::readComputeCapability(const CudaDriver &driver,
-                                       int32_t ordinal,
-                                       int &computeCapability) {
+mlafix_status mlafix::runtime::readComputeCapability(const CudaDriver &driver,
+                                                     int32_t ordinal,
+                                                     int &computeCapability) {
   DeviceFacts facts;
   MLAFIX_TRY(readDevice(driver, ordinal, facts));
   computeCapability = facts.computeCapability;
@@ -298,6 +317,7 @@ mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
   MLAFIX_TRY(readDevice(driver, ordinal, facts));
   ContextScope context(driver);
   MLAFIX_TRY(context.enter(ordinal));
+  MLAFIX_TRY(retainActivePrimary(driver, ordinal));
   RelaxedCapture relaxed(driver);
   prepared.multiprocessors = facts.multiprocessors;
 

@@ -216,8 +216,8 @@ mlafix_kernel_arg_info(const mlafix_kernel *kernel, uint32_t index,
     out.optional = arg.optional;
     out.ndim = arg.ndim();
     out.dims = arg.dimPointers.data();
-    out.shape = arg.shape.data();
-    out.strides = arg.strides.data();
+    out.shape = arg.shape;
+    out.strides = arg.strides;
     out.at_most = arg.atMost.empty() ? nullptr : arg.atMost.c_str();
     return give(out, info);
   });

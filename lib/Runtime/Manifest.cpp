@@ -47,19 +47,20 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg) {
   arg.elementBytes = dtype->bytes;
   value.at("dims").each(MLAFIX_MAX_DIMS, [&](const Value &dim) {
     arg.dims.push_back(dim.string());
-    arg.dimIds.push_back(dimId(kernel, arg.dims.back()));
+    arg.dimIds[arg.numDims++] = dimId(kernel, arg.dims.back());
   });
+  uint32_t sizes = 0, strides = 0;
   value.at("shape").each(MLAFIX_MAX_DIMS, [&](const Value &size) {
-    arg.shape.push_back(size.integer(-1, INT64_MAX));
+    arg.shape[sizes++] = size.integer(-1, INT64_MAX);
   });
   value.at("strides").each(MLAFIX_MAX_DIMS, [&](const Value &stride) {
     // -1 is "any": no kernel wants a stride that it cannot tell from that.
-    arg.strides.push_back(stride.integer(-1, INT64_MAX));
+    arg.strides[strides++] = stride.integer(-1, INT64_MAX);
   });
-  if (arg.shape.size() != arg.dims.size())
+  if (sizes != arg.numDims)
     value.at("shape").error(std::to_string(arg.dims.size()) +
                             " sizes, one per dim");
-  if (arg.strides.size() != arg.dims.size())
+  if (strides != arg.numDims)
     value.at("strides").error(std::to_string(arg.dims.size()) +
                               " strides, one per dim");
   std::string access = value.at("access").string();
@@ -166,17 +167,18 @@ Guard parseGuard(const Value &value, const KernelDesc &kernel) {
   if (kind == "align") {
     guard.kind = Guard::Align;
     value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
-      guard.args.push_back(tensorIndex(arg, kernel));
+      guard.args |= uint64_t(1) << tensorIndex(arg, kernel);
     });
     guard.value = value.at("bytes").integer(1, 4096);
     if (guard.value & (guard.value - 1))
       value.at("bytes").error("a power of two");
   } else if (kind == "distinct") {
     guard.kind = Guard::Distinct;
+    uint32_t count = 0;
     value.at("args").each(2, [&](const Value &arg) {
-      guard.args.push_back(tensorIndex(arg, kernel));
+      (count++ == 0 ? guard.arg : guard.other) = tensorIndex(arg, kernel);
     });
-    if (guard.args.size() != 2)
+    if (count != 2)
       value.at("args").error("two arguments");
   } else if (kind == "max_rows") {
     guard.kind = Guard::MaxRows;

@@ -7,6 +7,8 @@
 
 #include "Overlap.h"
 
+#include "mlafix/runtime.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -139,6 +141,50 @@ bool mlafix::runtime::makeByteLayout(const void *data, uint32_t ndim,
   while (count-- > 0)
     if (collapsed[count].size > 1 || count == 0)
       layout.dims[layout.numDims++] = collapsed[count];
+  return true;
+}
+
+bool mlafix::runtime::makeByteSpan(const void *data, uint32_t ndim,
+                                   const int64_t *sizes, const int64_t *strides,
+                                   uint64_t elementBytes, bool distinct,
+                                   ByteSpan &span) {
+  span.base = reinterpret_cast<uintptr_t>(data);
+  span.extent = 0;
+  // In elements: from the first to past the last of the dims so far, of which
+  // `inner` are of strides in ascending order.
+  uint64_t elements = 1;
+  Dim inner[MLAFIX_MAX_DIMS];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < ndim; ++i) {
+    if (sizes[i] == 0)
+      return true;
+    if (sizes[i] == 1)
+      continue;
+    auto size = static_cast<uint64_t>(sizes[i]);
+    auto stride = static_cast<uint64_t>(strides[i]);
+    uint64_t reach;
+    if (strides[i] < 0 || __builtin_mul_overflow(size - 1, stride, &reach) ||
+        __builtin_add_overflow(elements, reach, &elements))
+      return false;
+    if (!distinct)
+      continue;
+    uint32_t at = count++;
+    for (; at > 0 && inner[at - 1].stride > stride; --at)
+      inner[at] = inner[at - 1];
+    inner[at] = {size, stride};
+  }
+  uint64_t past = 1; // the last element of the dims inside
+  for (uint32_t i = 0; i < count; ++i) {
+    if (inner[i].stride < past)
+      return false;
+    past += (inner[i].size - 1) * inner[i].stride;
+  }
+  uint64_t bytes, end;
+  if (__builtin_mul_overflow(elements, elementBytes, &bytes) ||
+      bytes > static_cast<uint64_t>(INT64_MAX) ||
+      __builtin_add_overflow(span.base, bytes, &end))
+    return false;
+  span.extent = bytes;
   return true;
 }
 

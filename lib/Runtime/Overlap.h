@@ -46,6 +46,25 @@ bool makeByteLayout(const void *data, uint32_t ndim, const int64_t *sizes,
 /// Whether two elements of one tensor share a byte.
 Relation selfOverlap(const ByteLayout &layout);
 
+/// What a launch asks of almost every tensor, at a fraction of a layout's cost.
+struct ByteSpan {
+  uint64_t base;   ///< as a layout's
+  uint64_t extent; ///< as a layout's; 0: empty
+
+  /// True where it is certain; a layout knows more.
+  bool isApartFrom(const ByteSpan &other) const {
+    return base <= other.base ? other.base - base >= extent
+                              : base - other.base >= other.extent;
+  }
+};
+
+/// Fills in `span`; false if only a layout can tell: a negative stride, no room
+/// in the address space, or, if `distinct` is asked for, elements that may
+/// overlap.
+bool makeByteSpan(const void *data, uint32_t ndim, const int64_t *sizes,
+                  const int64_t *strides, uint64_t elementBytes, bool distinct,
+                  ByteSpan &span);
+
 /// Whether some byte belongs to both.
 Relation overlap(const ByteLayout &a, const ByteLayout &b);
 

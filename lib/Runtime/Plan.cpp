@@ -76,21 +76,24 @@ bool isAligned(const ArgDesc &desc, const CallArg &arg, uint64_t bytes) {
   for (uint32_t i = 0; i + 1 < desc.ndim(); ++i)
     if (arg.sizes[i] > 1)
       bits |= static_cast<uint64_t>(arg.strides[i]) * desc.elementBytes;
-  return bits % bytes == 0;
+  return (bits & (bytes - 1)) == 0;
 }
 
 bool holds(const Call &call, const Guard &guard, const Rows &rows) {
   const KernelDesc &desc = call.desc();
   switch (guard.kind) {
   case Guard::Align:
-    return std::all_of(guard.args.begin(), guard.args.end(), [&](uint32_t a) {
-      return isAligned(desc.args[a], call.args[a],
-                       static_cast<uint64_t>(guard.value));
-    });
+    for (uint64_t rest = guard.args; rest != 0; rest &= rest - 1) {
+      auto a = static_cast<uint32_t>(__builtin_ctzll(rest));
+      if (!isAligned(desc.args[a], call.args[a],
+                     static_cast<uint64_t>(guard.value)))
+        return false;
+    }
+    return true;
   case Guard::Distinct:
     // Null is an argument left out, or an empty one: never accessed.
-    return call.args[guard.args[0]].data != call.args[guard.args[1]].data ||
-           !call.args[guard.args[0]].data;
+    return call.args[guard.arg].data != call.args[guard.other].data ||
+           !call.args[guard.arg].data;
   case Guard::MaxRows:
     return rows.total <= guard.value;
   case Guard::Stride:

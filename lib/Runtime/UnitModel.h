@@ -42,20 +42,25 @@ constexpr int64_t rowsPerBlock = 1 << 20;
 constexpr int64_t blocksPerSm = 32;
 } // namespace limits
 
+/// What every launch reads comes first and lies together: the driver has put
+/// other memory into the caches since the launch before.
 struct ArgDesc {
-  std::string name;
-  int32_t kind = 0;      ///< the mlafix_arg_kind that a call passes
-  std::string dtypeName; ///< as in the manifest
-  int32_t dtype = 0;     ///< tensors
-  uint32_t elementBytes = 0;
+  int32_t kind = 0;          ///< the mlafix_arg_kind that a call passes
+  int32_t dtype = 0;         ///< tensors
+  uint32_t elementBytes = 0; ///< a power of two
   int32_t access = 0;
   bool optional = false;
   bool boundPresent = false; ///< tensors: optional in the source, not here
-  std::vector<std::string> dims;
-  std::vector<int32_t> dimIds; ///< into KernelDesc::dimNames; -1: ties nothing
-  std::vector<int64_t> shape, strides; ///< -1: any
-  std::string atMost;                  ///< scalars; "": no bound
+  uint32_t numDims = 0;
   int32_t atMostId = -1;
+  int32_t dimIds[MLAFIX_MAX_DIMS]; ///< into KernelDesc::dimNames; -1: ties
+                                   ///< nothing
+  int64_t shape[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS]; ///< -1: any
+
+  std::string name;
+  std::string dtypeName; ///< as in the manifest
+  std::vector<std::string> dims;
+  std::string atMost;                    ///< scalars; "": no bound
   std::vector<const char *> dimPointers; ///< of `dims`, for the C interface
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
@@ -63,15 +68,18 @@ struct ArgDesc {
   bool isWritten() const {
     return access == MLAFIX_WRITE || access == MLAFIX_UPDATE;
   }
-  uint32_t ndim() const { return static_cast<uint32_t>(dims.size()); }
+  uint32_t ndim() const { return numDims; }
 };
 
 struct Guard {
   enum Kind { Align, MaxRows, Stride, Distinct } kind;
-  std::vector<uint32_t> args; ///< Align, Distinct
-  uint32_t arg = 0, dim = 0;  ///< Stride
-  int64_t value = 0;          ///< bytes, rows or the stride
+  uint64_t args = 0;         ///< Align: a bit for each argument
+  uint32_t arg = 0, dim = 0; ///< Stride, Distinct
+  uint32_t other = 0;        ///< Distinct: the second argument
+  int64_t value = 0;         ///< bytes, rows or the stride
 };
+
+static_assert(MLAFIX_MAX_ARGS <= 64, "a guard has a bit for each argument");
 
 struct Param {
   enum Kind { Pointer, Size, Stride, Scalar } kind;

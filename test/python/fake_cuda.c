@@ -46,6 +46,11 @@ static int retain(void **context, int device) {
   *context = (void *)(uintptr_t)(device + 1);
   return SUCCESS;
 }
+static int primary_state(int device, unsigned *flags, int *active) {
+  *flags = 0;
+  *active = current == (uintptr_t)(device + 1);
+  return SUCCESS;
+}
 static int get_current(void **context) {
   *context = (void *)current;
   return SUCCESS;
@@ -117,6 +122,7 @@ static const struct {
     {"cuDeviceGet", device_get},
     {"cuDeviceGetAttribute", device_attribute},
     {"cuDevicePrimaryCtxRetain", retain},
+    {"cuDevicePrimaryCtxGetState", primary_state},
     {"cuCtxGetCurrent", get_current},
     {"cuCtxGetDevice", get_device},
     {"cuCtxPushCurrent", push},

@@ -233,6 +233,27 @@ TEST_F(Cuda, a_current_context_is_used_as_it_is) {
   FakeCuda::current() = fake.primary(0);
   call.launch(kernel);
   EXPECT_EQ(fake.launches.at(0).context, fake.primary(0));
+  EXPECT_EQ(fake.pushes, 0);
+}
+
+TEST_F(Cuda, a_primary_context_in_use_is_known_at_a_glance) {
+  FakeCuda::current() = fake.primary(0);
+  call.launch(kernel);
+  int before = fake.deviceQuestions;
+  call.launch(kernel);
+  EXPECT_EQ(fake.deviceQuestions, before);
+  EXPECT_EQ(fake.retains, 1) << "or its handle could become another device's";
+  // Another device's is not taken for it.
+  AddBiasCall second(8, cuda(1));
+  second.launch(kernel);
+  EXPECT_EQ(fake.launches.at(2).context, fake.primary(1));
+}
+
+TEST_F(Cuda, a_context_of_the_users_own_makes_no_primary_one) {
+  FakeCuda::current() = fake.own(0);
+  call.launch(kernel);
+  call.launch(kernel);
+  EXPECT_EQ(fake.launches.at(1).context, fake.own(0));
   EXPECT_EQ(fake.retains, 0);
   EXPECT_EQ(fake.pushes, 0);
 }

@@ -35,7 +35,8 @@ CUresult find(const std::map<std::string, CUresult> &map,
 }
 
 int ordinalOf(CUcontext context) {
-  return static_cast<int>(reinterpret_cast<int *>(context) - contextTags);
+  // Primary ones, then the users' own.
+  return static_cast<int>(reinterpret_cast<int *>(context) - contextTags) % 4;
 }
 
 // The size of an image is the driver's to find out: the text of PTX, and what
@@ -97,11 +98,19 @@ CUresult fakeDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   *context = fake().primary(device - 100);
   return cuda::success;
 }
+CUresult fakeDevicePrimaryCtxGetState(CUdevice device, unsigned *flags,
+                                      int *active) {
+  *flags = 0;
+  *active =
+      fake().retains > 0 || currentContext == fake().primary(device - 100);
+  return cuda::success;
+}
 CUresult fakeCtxGetCurrent(CUcontext *context) {
   *context = currentContext;
   return cuda::success;
 }
 CUresult fakeCtxGetDevice(CUdevice *device) {
+  ++fake().deviceQuestions;
   if (!currentContext)
     return 201;
   *device = 100 + ordinalOf(currentContext);
@@ -278,6 +287,10 @@ CUcontext FakeCuda::primary(int ordinal) {
   return reinterpret_cast<CUcontext>(&contextTags[ordinal]);
 }
 
+CUcontext FakeCuda::own(int ordinal) {
+  return reinterpret_cast<CUcontext>(&contextTags[4 + ordinal]);
+}
+
 void FakeCuda::rebuildTable() {
   driver = CudaDriver();
   driver.cuInit = fakeInit;
@@ -288,6 +301,7 @@ void FakeCuda::rebuildTable() {
   driver.cuDeviceGet = fakeDeviceGet;
   driver.cuDeviceGetAttribute = fakeDeviceGetAttribute;
   driver.cuDevicePrimaryCtxRetain = fakeDevicePrimaryCtxRetain;
+  driver.cuDevicePrimaryCtxGetState = fakeDevicePrimaryCtxGetState;
   driver.cuCtxGetCurrent = fakeCtxGetCurrent;
   driver.cuCtxGetDevice = fakeCtxGetDevice;
   driver.cuCtxPushCurrent = fakeCtxPushCurrent;

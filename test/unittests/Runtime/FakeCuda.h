@@ -67,14 +67,16 @@ public:
   std::vector<Launch> launches;
   std::vector<std::string> loads;
   int unloads = 0, retains = 0, pushes = 0, pops = 0;
+  int deviceQuestions = 0; ///< calls of cuCtxGetDevice
   int captureMode = 0; ///< the thread's
   bool loadedInRelaxedMode = true;
   std::map<uint64_t, Allocation> allocations; ///< known to the "driver"
 
   /// The calling thread's context, null at first. Device 0's and 1's primary
-  /// contexts are primary(0) and primary(1).
+  /// contexts are primary(0) and primary(1); own(…) are others.
   static runtime::CUcontext &current();
   runtime::CUcontext primary(int ordinal);
+  runtime::CUcontext own(int ordinal);
 
   const runtime::CudaDriver &table() const { return driver; }
   /// After a change of hasParamInfo.

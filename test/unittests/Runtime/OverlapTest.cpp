@@ -190,3 +190,47 @@ TEST(SelfOverlap, padded_and_permuted_layouts_are_injective) {
 }
 
 } // namespace
+
+TEST(ByteSpan, says_nothing_else_than_the_layout) {
+  std::mt19937 random(13);
+  int told = 0, apart = 0;
+  auto spanOf = [](const Tensor &tensor, bool distinct, ByteSpan &span) {
+    return makeByteSpan(reinterpret_cast<void *>(tensor.base),
+                        static_cast<uint32_t>(tensor.sizes.size()),
+                        tensor.sizes.data(), tensor.strides.data(),
+                        tensor.elementBytes, distinct, span);
+  };
+  for (int i = 0; i < 60000; ++i) {
+    Tensor a = randomTensor(random), b = randomTensor(random);
+    ByteSpan spanA, spanB;
+    if (!spanOf(a, /*distinct=*/true, spanA))
+      continue;
+    ++told;
+    ByteLayout layout = a.layout();
+    ASSERT_EQ(spanA.extent, layout.empty ? 0 : layout.extent);
+    ASSERT_EQ(spanA.base, layout.base);
+    ASSERT_FALSE(sharesWithItself(a)) << i;
+    if (!spanOf(b, /*distinct=*/false, spanB) || !spanA.isApartFrom(spanB))
+      continue;
+    ++apart;
+    ASSERT_FALSE(share(a, b)) << i;
+  }
+  EXPECT_GT(told, 15000);
+  EXPECT_GT(apart, 3000);
+}
+
+TEST(ByteSpan, leaves_what_is_rare_to_the_layout) {
+  ByteSpan span;
+  auto tells = [&](uint64_t base, int64_t size, int64_t stride, bool distinct) {
+    return makeByteSpan(reinterpret_cast<void *>(base), 1, &size, &stride, 4,
+                        distinct, span);
+  };
+  EXPECT_TRUE(tells(4096, 8, 1, true));
+  EXPECT_TRUE(tells(4096, 8, 0, false));
+  EXPECT_FALSE(tells(4096, 8, 0, true)); // elements meet
+  EXPECT_FALSE(tells(4096, 8, -1, false));
+  EXPECT_FALSE(tells(4096, INT64_MAX, 2, false));
+  EXPECT_FALSE(tells(4096, INT64_MAX / 2, 1, false));
+  EXPECT_FALSE(tells(UINT64_MAX - 15, 5, 1, false));
+  EXPECT_TRUE(tells(UINT64_MAX - 15, 3, 1, false));
+}
