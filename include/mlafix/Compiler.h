@@ -50,7 +50,8 @@ enum class AssemblerKind {
   None,      ///< nowhere: units hold PTX only
 };
 
-/// Values for a kernel's upper-case names: {{"H", "128"}, {"T", "bf16"}}.
+/// Values for a kernel's upper-case names, and "absent" or "present" for
+/// optional arguments: {{"H", "128"}, {"T", "bf16"}, {"out_lse", "absent"}}.
 using Bindings = std::vector<std::pair<std::string, std::string>>;
 
 struct CompileOptions {

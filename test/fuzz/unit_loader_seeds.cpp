@@ -54,6 +54,14 @@ static json raggedKernel() {
   return kernel;
 }
 
+/// A third, specialised for calls without its optional argument.
+static json absentKernel() {
+  json kernel = addBiasUnit().kernel();
+  kernel["bindings"] = {{"scale", "absent"}};
+  kernel["args"][2]["access"] = "absent";
+  return kernel;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) {
     std::fprintf(stderr, "expected one argument, the folder to write to\n");
@@ -62,6 +70,7 @@ int main(int argc, char **argv) {
   std::string folder = std::string(argv[1]) + "/";
   UnitWriter writer = addBiasUnit();
   writer.manifest["kernels"].push_back(raggedKernel());
+  writer.manifest["kernels"].push_back(absentKernel());
   std::vector<uint8_t> unit = writer.finish();
   bool written =
       write(folder + "manifest.json", writer.manifest.dump(1)) &&

@@ -34,8 +34,8 @@ struct Options {
       cl::cat(category)};
   cl::list<std::string> specializations{
       "specialize", cl::value_desc("NAME=VALUE,…"),
-      cl::desc("Values for a kernel's upper-case names; may be given again "
-               "(units)"),
+      cl::desc("Values for a kernel's upper-case names, absent or present for "
+               "its optional arguments; may be given again (units)"),
       cl::cat(category)};
   cl::opt<std::string> kernel{
       "kernel", cl::value_desc("name"),
