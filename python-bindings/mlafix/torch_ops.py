@@ -54,14 +54,14 @@ SCHEMAS: dict[str, str] = {
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 _function_modes: Callable[[], int] = torch._C._len_torch_function_stack
+_compiling: Callable[[], bool] = torch.compiler.is_compiling
 _tracing: Callable[[], Any] = torch._C._get_tracing_state
 
 
 def intercepted() -> bool:
     """Whether something watches calls on plain tensors: a compiler, a tracer or a mode."""
-    if torch.compiler.is_compiling():
-        return True
-    if _dispatch_modes() or _tracing() is not None:
+    # Each look-up of a name costs as much as some of these questions.
+    if _compiling() or _dispatch_modes() or _tracing() is not None:
         return True
     return _function_modes() > 0 and not _only_default_devices()
 
