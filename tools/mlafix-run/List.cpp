@@ -46,7 +46,8 @@ std::string describeArg(const mlafix_arg_info &arg) {
           describeShape(arg);
   if (arg.ndim > 0)
     text += ", strides " + describeStrides(arg);
-  return arg.optional ? text + ", optional" : text;
+  return arg.optional && arg.access != MLAFIX_ABSENT ? text + ", optional"
+                                                     : text;
 }
 
 } // namespace
