@@ -24,11 +24,12 @@ namespace {
 struct MemoryAccess {
   Value memref;
   ValueRange indices;
-  Value stored;       // null for a load
-  Type type;          // of what is moved
-  unsigned alignment; // in bytes
-  Value mask;         // of a masked load
-  Value passThru;     // where its mask is false
+  Value stored;            // null for a load
+  Type type;               // of what is moved
+  unsigned alignment;      // in bytes
+  Value mask;              // of a masked load
+  Value passThru;          // where its mask is false
+  bool isStreamed = false; // a store past the caches
 
   MemRefType getMemRefType() const {
     return cast<MemRefType>(memref.getType());
@@ -74,7 +75,8 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
                         static_cast<unsigned>(store.getAlignment().value_or(
                             natural(store.getBase()))),
                         {},
-                        {}};
+                        {},
+                        store.getNontemporal()};
   if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
     return MemoryAccess{load.getBase(),
                         load.getIndices(),
@@ -333,7 +335,8 @@ LogicalResult BodyLowering::lowerAccess(Operation *op,
     else if (value.getType() != memory)
       value = UnrealizedConversionCastOp::create(b, loc, memory, value)
                   .getResult(0);
-    LLVM::StoreOp::create(b, loc, value, pointer, access.alignment);
+    LLVM::StoreOp::create(b, loc, value, pointer, access.alignment,
+                          /*isVolatile=*/false, access.isStreamed);
   }
   op->erase();
   return success();

@@ -31,6 +31,11 @@ Environment readAll() {
   result.noDependentLaunch =
       *noDependent != '\0' && std::strcmp(noDependent, "0") != 0;
   result.cpuTarget = read("MLAFIX_CPU_TARGET");
+  const char *cache = read("MLAFIX_CPU_CACHE_BYTES");
+  char *end = nullptr;
+  long long bytes = std::strtoll(cache, &end, 10);
+  if (end != cache && bytes >= 0)
+    result.cpuCacheBytes = bytes;
   const char *level = read("MLAFIX_LOG");
   if (std::strcmp(level, "debug") == 0)
     result.logLevel = MLAFIX_LOG_DEBUG;

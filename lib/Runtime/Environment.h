@@ -8,6 +8,8 @@
 //   MLAFIX_NUM_THREADS           threads for CPU launches, the caller included
 //   MLAFIX_NO_DEPENDENT_LAUNCH   1: never use programmatic dependent launch
 //   MLAFIX_CPU_TARGET            x86-64: run the portable CPU code everywhere
+//   MLAFIX_CPU_CACHE_BYTES       outputs of more bytes are written past the
+//                                caches of the CPU; unset: its last cache's
 //   MLAFIX_LOG                   debug, info or warning: log to stderr
 //
 // Read once, at the first use.
@@ -17,6 +19,7 @@
 #ifndef MLAFIX_RUNTIME_ENVIRONMENT_H
 #define MLAFIX_RUNTIME_ENVIRONMENT_H
 
+#include <cstdint>
 #include <string>
 
 namespace mlafix::runtime {
@@ -24,8 +27,9 @@ namespace mlafix::runtime {
 struct Environment {
   int numThreads = 0; ///< 0: as many as the process may use
   bool noDependentLaunch = false;
-  std::string cpuTarget; ///< "": the best that the processor has
-  int logLevel = 1000;   ///< the least mlafix_log_level that goes to stderr
+  std::string cpuTarget;      ///< "": the best that the processor has
+  int64_t cpuCacheBytes = -1; ///< -1: as many as the processor says
+  int logLevel = 1000; ///< the least mlafix_log_level that goes to stderr
 };
 
 const Environment &environment();

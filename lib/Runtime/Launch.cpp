@@ -59,7 +59,8 @@ mlafix_status runOnCpu(const PreparedKernel &prepared, const Plan &plan,
   CpuTask task = {reinterpret_cast<CpuEntry>(prepared.entries[plan.index]),
                   plan.slots};
   int64_t grain = std::max<int64_t>(1, taskBytes / plan.rowBytes);
-  parallelFor(plan.rows, grain, runCpuTask, &task);
+  parallelFor(plan.rows, grain, plan.variant->geometry.rowsPerBlock, runCpuTask,
+              &task);
   return MLAFIX_OK;
 }
 

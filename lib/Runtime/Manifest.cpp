@@ -164,11 +164,14 @@ uint32_t dimIndex(const Value &value, const ArgDesc &arg) {
 Guard parseGuard(const Value &value, const KernelDesc &kernel) {
   Guard guard{};
   std::string kind = value.at("kind").string();
-  if (kind == "align") {
-    guard.kind = Guard::Align;
+  auto readArgs = [&] {
     value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
       guard.args |= uint64_t(1) << tensorIndex(arg, kernel);
     });
+  };
+  if (kind == "align") {
+    guard.kind = Guard::Align;
+    readArgs();
     guard.value = value.at("bytes").integer(1, 4096);
     if (guard.value & (guard.value - 1))
       value.at("bytes").error("a power of two");
@@ -180,6 +183,9 @@ Guard parseGuard(const Value &value, const KernelDesc &kernel) {
     });
     if (count != 2)
       value.at("args").error("two arguments");
+  } else if (kind == "beyond_cache") {
+    guard.kind = Guard::BeyondCache;
+    readArgs();
   } else if (kind == "max_rows") {
     guard.kind = Guard::MaxRows;
     guard.value = value.at("value").integer(0, INT64_MAX);
@@ -272,11 +278,12 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
     value.at("kind").error("a geometry that this library knows (the unit may "
                            "come from a newer mlafix)");
   }
+  if (!isCpu || value.has("rows_per_block"))
+    geometry.rowsPerBlock =
+        value.at("rows_per_block").integer(1, limits::rowsPerBlock);
   // The CPU's grid is cut up by the runtime itself.
   if (isCpu)
     return geometry;
-  geometry.rowsPerBlock =
-      value.at("rows_per_block").integer(1, limits::rowsPerBlock);
   geometry.threads = value.at("threads").integer(1, limits::threads);
   if (geometry.kind == Geometry::Ragged)
     geometry.blocksPerSm =

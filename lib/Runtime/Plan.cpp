@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Call.h"
+#include "CpuCache.h"
 #include "Environment.h"
 #include "Status.h"
 
@@ -79,6 +80,26 @@ bool isAligned(const ArgDesc &desc, const CallArg &arg, uint64_t bytes) {
   return (bits & (bytes - 1)) == 0;
 }
 
+/// Bytes of a tensor's elements.
+double elementBytes(const ArgDesc &desc, const CallArg &arg) {
+  if (!desc.isTensor() || !arg.present)
+    return 0;
+  double bytes = desc.elementBytes;
+  for (uint32_t d = 0; d < desc.ndim(); ++d)
+    bytes *= static_cast<double>(arg.sizes[d]);
+  return bytes;
+}
+
+/// `args` has a bit for each argument.
+bool areBeyondCache(const Call &call, uint64_t args) {
+  double bytes = 0;
+  for (; args != 0; args &= args - 1) {
+    auto arg = static_cast<uint32_t>(__builtin_ctzll(args));
+    bytes += elementBytes(call.desc().args[arg], call.args[arg]);
+  }
+  return bytes > static_cast<double>(lastCacheBytes());
+}
+
 bool holds(const Call &call, const Guard &guard, const Rows &rows) {
   const KernelDesc &desc = call.desc();
   switch (guard.kind) {
@@ -94,6 +115,8 @@ bool holds(const Call &call, const Guard &guard, const Rows &rows) {
     // Null is an argument left out, or an empty one: never accessed.
     return call.args[guard.arg].data != call.args[guard.other].data ||
            !call.args[guard.arg].data;
+  case Guard::BeyondCache:
+    return areBeyondCache(call, guard.args);
   case Guard::MaxRows:
     return rows.total <= guard.value;
   case Guard::Stride:
@@ -137,16 +160,9 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
 
 /// About how much memory a row touches: all tensors' elements, shared out.
 int64_t estimateRowBytes(const Call &call, int64_t rows) {
-  const KernelDesc &desc = call.desc();
   double bytes = 0;
-  for (size_t i = 0; i < desc.args.size(); ++i) {
-    if (!desc.args[i].isTensor() || !call.args[i].present)
-      continue;
-    double elements = desc.args[i].elementBytes;
-    for (uint32_t d = 0; d < desc.args[i].ndim(); ++d)
-      elements *= static_cast<double>(call.args[i].sizes[d]);
-    bytes += elements;
-  }
+  for (size_t i = 0; i < call.desc().args.size(); ++i)
+    bytes += elementBytes(call.desc().args[i], call.args[i]);
   return std::max<int64_t>(1, static_cast<int64_t>(std::min(
                                   bytes / static_cast<double>(rows), 1e15)));
 }

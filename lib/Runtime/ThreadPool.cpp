@@ -153,7 +153,7 @@ Hook hook = {nullptr, nullptr};
 
 } // namespace
 
-void mlafix::runtime::parallelFor(int64_t count, int64_t grain,
+void mlafix::runtime::parallelFor(int64_t count, int64_t grain, int64_t batch,
                                   mlafix_task task, void *context) {
   if (hook.function) {
     hook.function(hook.user, count, grain, task, context);
@@ -171,6 +171,8 @@ void mlafix::runtime::parallelFor(int64_t count, int64_t grain,
   }
   // A few chunks a thread even out rows of unequal cost.
   int64_t chunk = std::max(grain, (count - 1) / (4 * size) + 1);
+  if (chunk > batch)
+    chunk = ((chunk - 1) / batch + 1) * batch;
   Job job;
   job.task = task;
   job.context = context;

@@ -14,9 +14,10 @@ namespace mlafix::runtime {
 
 /// Runs task(context, b, e) over ranges that cover [0, count) exactly once,
 /// with the host's threads (mlafix_set_parallel_for) or the pool's; small
-/// counts on the caller's thread alone. Allocates nothing once the pool has
-/// started.
-void parallelFor(int64_t count, int64_t grain, mlafix_task task, void *context);
+/// counts on the caller's thread alone. The pool's ranges are multiples of
+/// `batch` where they are longer. Allocates nothing once the pool has started.
+void parallelFor(int64_t count, int64_t grain, int64_t batch, mlafix_task task,
+                 void *context);
 
 /// Threads that the process may use: affinity, cgroup quota, environment.
 int usableThreads();

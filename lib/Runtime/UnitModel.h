@@ -72,8 +72,8 @@ struct ArgDesc {
 };
 
 struct Guard {
-  enum Kind { Align, MaxRows, Stride, Distinct } kind;
-  uint64_t args = 0;         ///< Align: a bit for each argument
+  enum Kind { Align, MaxRows, Stride, Distinct, BeyondCache } kind;
+  uint64_t args = 0;         ///< Align, BeyondCache: a bit for each argument
   uint32_t arg = 0, dim = 0; ///< Stride, Distinct
   uint32_t other = 0;        ///< Distinct: the second argument
   int64_t value = 0;         ///< bytes, rows or the stride

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/DistributeGrid.h"
+#include "lib/Transforms/RowBatches.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -191,12 +192,17 @@ static RowContext distributeForallCPU(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
-  setGeometry(kernel, {{"kind", b.getStringAttr("rows")},
-                       {"extents",
-                        describeExtents(b.getContext(), forall.getExtents())},
-                       {"rows_per_block", b.getI64IntegerAttr(1)},
-                       {"threads", b.getI64IntegerAttr(1)}});
-  buildLoop(b, loc, begin, end, x.constant(1), [&](Value row) {
+  int64_t batch = kernel.getLayoutAttr().getRows();
+  setGeometry(
+      kernel,
+      {{"kind", b.getStringAttr("rows")},
+       {"extents", describeExtents(b.getContext(), forall.getExtents())},
+       {"rows_per_block", b.getI64IntegerAttr(getBatchRows(forall, batch))},
+       {"threads", b.getI64IntegerAttr(1)}});
+  // Rows that make no whole batch are done one by one.
+  Value first =
+      batch > 1 ? buildRowBatches(b, kernel, forall, begin, end) : begin;
+  buildLoop(b, loc, first, end, x.constant(1), [&](Value row) {
     inlineRow(b, forall.getBody().front(),
               x.delinearize(row, llvm::to_vector(forall.getExtents())));
   });

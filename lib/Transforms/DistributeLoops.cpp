@@ -150,7 +150,7 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op, Value start) {
             [&](OpBuilder &then) {
               vector::StoreOp::create(
                   then, loc, value, store.getTarget(), indices,
-                  /*nontemporal=*/false,
+                  layout.isStreamed(store.getTarget()),
                   llvm::MaybeAlign(layout.alignmentOf(store.getTarget())));
             });
     return {};

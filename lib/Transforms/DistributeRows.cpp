@@ -107,7 +107,7 @@ struct DistributeStore : RowPattern<StoreOp> {
                           layout.packExists(rewriter, loc, p, size));
       writeIf(rewriter, loc, exists, [&](OpBuilder &b) {
         vector::StoreOp::create(b, loc, value, target, indices,
-                                /*nontemporal=*/false,
+                                layout.isStreamed(target),
                                 llvm::MaybeAlign(layout.alignmentOf(target)));
       });
     }

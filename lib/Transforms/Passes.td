@@ -63,7 +63,9 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
   let description = [{
     Clones every kernel once per variant of the target, fast ones first, and writes on each clone its guards (what the launch must check) and one
     `#mlafix.layout`. A GPU gets a variant of packs as wide as 16 bytes, guarded by the alignment of the tensors it moves so and by a row
-    count that fits 32-bit indices; before it the same for tensors whose rows follow each other without gaps, which needs no strides; and one without such guards. A CPU gets one variant, a lane per row. Also records the target
+    count that fits 32-bit indices; before it the same for tensors whose rows follow each other without gaps, which needs no strides; and one without such guards. A CPU, where a row has one lane, gets a variant that
+    writes past the caches, for aligned outputs that are larger than they and no inputs, one that computes the scalars of 16 rows at once, for outputs that are no
+    inputs, if there is enough to compute, and one for all other calls. Also records the target
     and the kernel's signature on the module.
   }];
   let options = [
@@ -76,7 +78,8 @@ def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {
   let description = [{
     On a GPU, `forall` becomes the arithmetic from thread and block indices to row indices, `ragged_forall` a scan of the predicate and a loop over the
     selected rows; each row tile becomes one vector per pack of the layout, row reductions become shuffles (and shared memory across warps), scalars are stored by
-    one lane. On a CPU both become loops over the range `[begin, end)` that two new arguments give. Records the launch geometry on the kernel.
+    one lane. On a CPU both become loops over the range `[begin, end)` that two new arguments give; in a layout of several rows, the
+    scalars of so many rows along the outermost extent are computed first, as vectors, and kept in buffers until these rows are moved. Records the launch geometry on the kernel.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",

@@ -7,12 +7,15 @@
 
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowBatches.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
@@ -41,6 +44,8 @@ constexpr int64_t kAnyAccessBytes = 16; // the widest access that all GPUs have
 constexpr int64_t kMaxPacks =
     4; // packs a lane holds before a row is spread over more warps
 constexpr int64_t kCpuPack = 16; // floats a CPU lane works on at once
+constexpr int64_t kCpuBatch =
+    16; // rows whose scalars a CPU computes at once: a cache line of f32
 
 /// What a layout depends on.
 struct RowShape {
@@ -290,17 +295,68 @@ static void planFast(KernelOp kernel, const RowShape &shape) {
     cloneVariant(kernel, "fast", layout, guards);
 }
 
+/// The arguments that `kernel` stores rows to.
+static SmallVector<int64_t> getStoredRows(KernelOp kernel) {
+  llvm::SmallSetVector<int64_t, 4> args;
+  kernel.walk([&](StoreOp store) {
+    if (isRowTile(store.getValue().getType()))
+      args.insert(getKernelArgument(store.getTarget()).getArgNumber());
+  });
+  return args.takeVector();
+}
+
+/// Folds the branches on what `variant` knows.
+static void foldBranches(KernelOp variant) {
+  RewritePatternSet patterns(variant.getContext());
+  scf::IfOp::getCanonicalizationPatterns(patterns, variant.getContext());
+  (void)applyPatternsGreedily(variant, std::move(patterns));
+}
+
+/// A CPU has a variant for calls out of place, which computes the scalars of
+/// several rows at once, and before it one for those that write more than its
+/// caches hold: its stores do not read what they replace, which takes packs of
+/// 16 bytes and outputs that are no inputs.
+static void planCPU(KernelOp kernel, const RowShape &shape, ArrayAttr aliases) {
+  MLIRContext *context = kernel.getContext();
+  int64_t pack = choosePack(shape, kCpuPack);
+  int64_t size = shape.sizes.empty() ? 1 : *llvm::max_element(shape.sizes);
+  auto layout = [&](int64_t rows) {
+    return LayoutAttr::get(context, 1, llvm::divideCeil(size, pack), pack,
+                           rows);
+  };
+  auto addVariant = [&](StringRef suffix, ArrayRef<Attribute> guards) {
+    KernelOp variant = cloneVariant(kernel, suffix, layout(1), guards);
+    makeDistinct(variant, aliases);
+    foldBranches(variant);
+    if (canBatchScalars(variant, aliases))
+      variant.setLayoutAttr(layout(kCpuBatch));
+    return variant;
+  };
+  SmallVector<int64_t> stored = getStoredRows(kernel);
+  bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
+    return pack * shape.elementBytes.at(arg) % kAnyAccessBytes == 0;
+  });
+  if (isWide)
+    addVariant("streamed", {makeAlignGuard(context, stored, kAnyAccessBytes),
+                            makeBeyondCacheGuard(context, stored)});
+  if (aliases.empty()) { // all calls are out of place
+    addVariant("any", {});
+    return;
+  }
+  // Where nothing is gained by it, one variant does for both.
+  if (KernelOp apart = addVariant("apart", {});
+      apart.getLayoutAttr().getRows() == 1)
+    apart.erase();
+  cloneVariant(kernel, "any", layout(1), {});
+}
+
 LogicalResult PlanLayoutPass::plan(KernelOp kernel, ArrayAttr aliases) {
   FailureOr<RowShape> shape = getRowShape(kernel);
   if (failed(shape))
     return failure();
   MLIRContext *context = &getContext();
   if (!isGPU(target)) {
-    int64_t pack = choosePack(*shape, kCpuPack);
-    int64_t size = shape->sizes.empty() ? 1 : *llvm::max_element(shape->sizes);
-    cloneVariant(
-        kernel, "any",
-        LayoutAttr::get(context, 1, llvm::divideCeil(size, pack), pack, 1), {});
+    planCPU(kernel, *shape, aliases);
     return success();
   }
 

@@ -56,6 +56,13 @@ struct RowLayout {
                           getGuardedAlignment(guards, argument.getArgNumber()))
                : bytes;
   }
+
+  /// Whether stores to `memref` should leave the caches alone: nobody will find
+  /// there what is written to more memory than they hold.
+  bool isStreamed(mlir::Value memref) const {
+    mlir::BlockArgument argument = getKernelArgument(memref);
+    return argument && isGuardedBeyondCache(guards, argument.getArgNumber());
+  }
 };
 
 /// Conjunction of predicates that may be absent.

@@ -85,6 +85,14 @@ DictionaryAttr mlafix::makeDistinctGuard(MLIRContext *context, int64_t a,
        builder.getNamedAttr("args", builder.getI64ArrayAttr({a, b}))});
 }
 
+DictionaryAttr mlafix::makeBeyondCacheGuard(MLIRContext *context,
+                                            ArrayRef<int64_t> args) {
+  Builder b(context);
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("kind", b.getStringAttr("beyond_cache")),
+       b.getNamedAttr("args", b.getI64ArrayAttr(args))});
+}
+
 /// The guards of one kind.
 static SmallVector<DictionaryAttr> getGuards(ArrayAttr guards, StringRef kind) {
   SmallVector<DictionaryAttr> result;
@@ -98,12 +106,23 @@ static SmallVector<DictionaryAttr> getGuards(ArrayAttr guards, StringRef kind) {
   return result;
 }
 
+/// Whether `arg` is one of those that the guard speaks of.
+static bool isOfGuard(DictionaryAttr guard, int64_t arg) {
+  return llvm::any_of(guard.getAs<ArrayAttr>("args").getAsRange<IntegerAttr>(),
+                      [&](IntegerAttr index) { return index.getInt() == arg; });
+}
+
 int64_t mlafix::getGuardedAlignment(ArrayAttr guards, int64_t arg) {
   for (DictionaryAttr guard : getGuards(guards, "align"))
-    for (Attribute index : guard.getAs<ArrayAttr>("args"))
-      if (cast<IntegerAttr>(index).getInt() == arg)
-        return guard.getAs<IntegerAttr>("bytes").getInt();
+    if (isOfGuard(guard, arg))
+      return guard.getAs<IntegerAttr>("bytes").getInt();
   return 0;
+}
+
+bool mlafix::isGuardedBeyondCache(ArrayAttr guards, int64_t arg) {
+  return llvm::any_of(
+      getGuards(guards, "beyond_cache"),
+      [&](DictionaryAttr guard) { return isOfGuard(guard, arg); });
 }
 
 bool mlafix::areGuardedDistinct(ArrayAttr guards, int64_t a, int64_t b) {

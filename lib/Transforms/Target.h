@@ -54,11 +54,16 @@ mlir::DictionaryAttr makeStrideGuard(mlir::MLIRContext *context, int64_t arg,
                                      int64_t dim, int64_t value);
 mlir::DictionaryAttr makeDistinctGuard(mlir::MLIRContext *context, int64_t a,
                                        int64_t b);
+mlir::DictionaryAttr makeBeyondCacheGuard(mlir::MLIRContext *context,
+                                          llvm::ArrayRef<int64_t> args);
 /// Whether the guards promise that two arguments are not the same tensor.
 bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
 /// The alignment in bytes that the guards promise for the rows of argument
 /// `arg`; 0 if none.
 int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
+/// Whether the guards promise that argument `arg` is one of some that together
+/// hold more than the last cache does.
+bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
 /// Whether the guards bound the number of rows, so that a row index fits 32
 /// bits.
 bool hasRowBound(mlir::ArrayAttr guards);

@@ -7,6 +7,7 @@
 
 #include "Machine.h"
 
+#include "CpuCache.h"
 #include "ThreadPool.h"
 
 #include <algorithm>
@@ -16,7 +17,6 @@
 #include <new>
 #include <stdexcept>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -114,8 +114,7 @@ public:
            (threads == 1 ? " thread" : " threads");
   }
   int64_t cacheBytes() const override {
-    // Some machines do not say, or say 0.
-    return std::max<int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 8 << 20);
+    return std::max<int64_t>(mlafix::runtime::lastCacheBytes(), 8 << 20);
   }
   int64_t freeBytes() const override {
     std::ifstream file("/proc/meminfo");
@@ -160,7 +159,7 @@ public:
   void runStream(const Stream &stream, size_t form) override {
     int64_t chunks = (stream.bytes + chunkBytes - 1) / chunkBytes;
     mlafix::runtime::parallelFor(
-        chunks, 1, form ? streamChunks<true> : streamChunks<false>,
+        chunks, 1, 1, form ? streamChunks<true> : streamChunks<false>,
         const_cast<Stream *>(&stream));
   }
 };

@@ -214,6 +214,10 @@ LogicalResult mlafix::expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops) {
+    // LLVM estimates a vector's reciprocals where it may use them, but not a
+    // scalar's: the same row would differ by its neighbours (N9).
+    if (auto division = dyn_cast<arith::DivFOp>(op))
+      division.setFastmath(arith::FastMathFlags::none);
     OpBuilder b(op);
     if (Value replacement = expand(b, op, isBaseline)) {
       op->getResult(0).replaceAllUsesWith(replacement);

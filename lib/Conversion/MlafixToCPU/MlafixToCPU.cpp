@@ -33,6 +33,25 @@ static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned index,
   return LLVM::LoadOp::create(b, loc, type, slot, /*alignment=*/8);
 }
 
+/// Streamed stores are ordered with nothing: before the caller says that its
+/// rows are done, they have to be.
+static void finishStreamedStores(LLVM::LLVMFuncOp function) {
+  bool isStreamed = function
+                        .walk([](LLVM::StoreOp store) {
+                          return store.getNontemporal()
+                                     ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+                        })
+                        .wasInterrupted();
+  if (!isStreamed)
+    return;
+  function.walk([](LLVM::ReturnOp end) {
+    OpBuilder b(end);
+    LLVM::CallIntrinsicOp::create(
+        b, end.getLoc(), b.getStringAttr("llvm.x86.sse.sfence"), ValueRange());
+  });
+}
+
 namespace {
 class MlafixToCPUPass
     : public mlafix::impl::MlafixToCPUPassBase<MlafixToCPUPass> {
@@ -77,6 +96,7 @@ private:
     if (failed(lowerBody(kernel, function, params, values, /*addressSpace=*/0)))
       return failure();
     kernel.erase();
+    finishStreamedStores(function);
     if (failed(narrowFp8(function, /*hasConvert=*/false)))
       return failure();
     return expandMath(function, /*isBaseline=*/target == "x86-64");

@@ -1,18 +1,103 @@
-// A CPU runs one variant, a lane per row, sixteen floats at once.
+// A CPU runs a lane per row, sixteen floats at once: past its caches where outputs are larger than they, and with the
+// scalars of sixteen rows computed at once where no output is an input and there is enough to compute.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3})" | FileCheck %s
-// CHECK-NOT: _fast
+
+!rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+!scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
+
+// A copy in place copies nothing: outputs and inputs may be the same tensor.
+// CHECK: @copy_streamed
+// CHECK-SAME: guards = [{args = [0], bytes = 16 : i64, kind = "align"}, {args = [0], kind = "beyond_cache"}, {args = [0, 1], kind = "distinct"}]
+// CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
+// CHECK-NOT: @copy_apart
 // CHECK: @copy_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
-// CHECK-NOT: mlafix.kernel
+// CHECK-NOT: @copy_
 mlafix.kernel @copy(
-    %out: memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
-    %x: memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %n = memref.dim %out, %c0 : memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
-  %H = memref.dim %out, %c1 : memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+  %n = memref.dim %out, %c0 : !rows
+  %H = memref.dim %out, %c1 : !rows
   mlafix.forall (%t, %h) in (%n, %H) {
-    %v = mlafix.load %x[%t, %h] : memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<96xf32, #mlafix.dim<96>>
-    mlafix.store %v, %out[%t, %h] : tensor<96xf32, #mlafix.dim<96>>, memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+    %v = mlafix.load %x[%t, %h] : !rows -> tensor<96xf32, #mlafix.dim<96>>
+    mlafix.store %v, %out[%t, %h] : tensor<96xf32, #mlafix.dim<96>>, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+!scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
+
+// CHECK: @scale_streamed
+// CHECK-SAME: rows = 16>
+// CHECK: @scale_apart
+// CHECK-SAME: guards = [{args = [0, 1], kind = "distinct"}], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 16>
+// CHECK: @scale_any
+// CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
+// CHECK-NOT: @scale_
+mlafix.kernel @scale(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+    %s: !scalars {mlafix.dims = ["n", "H"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  %H = memref.dim %out, %c1 : !rows
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : !rows -> tensor<96xf32, #mlafix.dim<96>>
+    %f = mlafix.load %s[%t, %h] : !scalars -> f32
+    %e = math.exp2 %f : f32
+    %w = mlafix.splat %e : f32 -> tensor<96xf32, #mlafix.dim<96>>
+    %r = arith.mulf %v, %w : tensor<96xf32, #mlafix.dim<96>>
+    mlafix.store %r, %out[%t, %h] : tensor<96xf32, #mlafix.dim<96>>, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+!scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
+
+// What one row writes another may read: no batches. No output is ever an input: one variant does.
+// CHECK-NOT: rows = 16
+// CHECK: @running_streamed
+// CHECK-NOT: rows = 16
+// CHECK: @running_any
+// CHECK-NOT: rows = 16
+mlafix.kernel @running(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %s: !scalars {mlafix.dims = ["n", "H"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  %H = memref.dim %out, %c1 : !rows
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %f = mlafix.load %s[%t, %h] : !scalars -> f32
+    %e = math.exp2 %f : f32
+    mlafix.store %e, %s[%t, %h] : f32, !scalars
+    %w = mlafix.splat %e : f32 -> tensor<96xf32, #mlafix.dim<96>>
+    mlafix.store %w, %out[%t, %h] : tensor<96xf32, #mlafix.dim<96>>, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x3xbf16, strided<[?, 1], offset: ?>>
+
+// Packs of fewer than 16 bytes are not streamed.
+// CHECK-NOT: _streamed
+// CHECK: @narrow_any
+mlafix.kernel @narrow(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+    %s: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %f = mlafix.load %s[%t] : memref<?xf32, strided<[?], offset: ?>> -> f32
+    %w = mlafix.splat %f : f32 -> tensor<3xf32, #mlafix.dim<3>>
+    mlafix.store %w, %out[%t] : tensor<3xf32, #mlafix.dim<3>>, !rows
   }
 }

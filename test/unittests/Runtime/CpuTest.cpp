@@ -220,32 +220,6 @@ struct Counts {
   }
 };
 
-TEST(ThreadPool, covers_every_row_exactly_once) {
-  for (int64_t count : {1, 2, 3, 7, 63, 64, 65, 1000, 4097})
-    for (int64_t grain : {1, 2, 5, 64, 5000}) {
-      Counts counts(count);
-      runtime::parallelFor(count, grain, Counts::task, &counts);
-      EXPECT_TRUE(counts.allOnce()) << count << " by " << grain;
-    }
-}
-
-TEST(ThreadPool, small_jobs_stay_on_the_callers_thread) {
-  struct Seen {
-    std::thread::id id;
-    int calls = 0;
-  } seen;
-  runtime::parallelFor(
-      64, 64,
-      [](void *context, int64_t, int64_t) {
-        auto *out = static_cast<Seen *>(context);
-        out->id = std::this_thread::get_id();
-        ++out->calls;
-      },
-      &seen);
-  EXPECT_EQ(seen.id, std::this_thread::get_id());
-  EXPECT_EQ(seen.calls, 1);
-}
-
 /// Runs `body` in a child, where the pool is new and has `threads` threads, and
 /// expects it to return true.
 template <typename Body> void inFreshPool(const char *threads, Body body) {
@@ -262,6 +236,52 @@ template <typename Body> void inFreshPool(const char *threads, Body body) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
+TEST(ThreadPool, covers_every_row_exactly_once) {
+  for (int64_t count : {1, 2, 3, 7, 63, 64, 65, 1000, 4097})
+    for (int64_t grain : {1, 2, 5, 64, 5000})
+      for (int64_t batch : {1, 3, 64, 2048}) {
+        Counts counts(count);
+        runtime::parallelFor(count, grain, batch, Counts::task, &counts);
+        EXPECT_TRUE(counts.allOnce())
+            << count << " by " << grain << " in batches of " << batch;
+      }
+}
+
+TEST(ThreadPool, ranges_begin_at_whole_batches_where_they_are_longer) {
+  inFreshPool("2", [] {
+    std::atomic<int> ranges{0}, crooked{0};
+    struct State {
+      std::atomic<int> &ranges, &crooked;
+    } state{ranges, crooked};
+    auto task = [](void *context, int64_t begin, int64_t end) {
+      auto &state = *static_cast<State *>(context);
+      ++state.ranges;
+      state.crooked += begin % 100 != 0 || (end % 100 != 0 && end != 4097);
+    };
+    runtime::parallelFor(4097, 1, 100, task, &state);
+    bool isWhole = crooked == 0 && ranges == 7; // of 600; 513 without batches
+    runtime::parallelFor(4097, 1, 1000, task, &state);
+    return isWhole && ranges == 7 + 8 && crooked > 0;
+  });
+}
+
+TEST(ThreadPool, small_jobs_stay_on_the_callers_thread) {
+  struct Seen {
+    std::thread::id id;
+    int calls = 0;
+  } seen;
+  runtime::parallelFor(
+      64, 64, 1,
+      [](void *context, int64_t, int64_t) {
+        auto *out = static_cast<Seen *>(context);
+        out->id = std::this_thread::get_id();
+        ++out->calls;
+      },
+      &seen);
+  EXPECT_EQ(seen.id, std::this_thread::get_id());
+  EXPECT_EQ(seen.calls, 1);
+}
+
 /// Threads of this process.
 long countThreads() {
   namespace fs = std::filesystem;
@@ -273,9 +293,9 @@ TEST(ThreadPool, small_jobs_start_no_thread) {
   inFreshPool("3", [] {
     auto nothing = [](void *, int64_t, int64_t) {};
     long before = countThreads();
-    runtime::parallelFor(64, 64, nothing, nullptr);
+    runtime::parallelFor(64, 64, 1, nothing, nullptr);
     long small = countThreads();
-    runtime::parallelFor(65, 64, nothing, nullptr);
+    runtime::parallelFor(65, 64, 1, nothing, nullptr);
     return small == before && countThreads() == before + 2;
   });
 }
@@ -285,7 +305,7 @@ TEST(ThreadPool, several_threads_take_part) {
     // Each of three rows waits until three threads have come.
     std::atomic<int> arrived{0};
     runtime::parallelFor(
-        3, 1,
+        3, 1, 1,
         [](void *context, int64_t begin, int64_t end) {
           auto &arrived = *static_cast<std::atomic<int> *>(context);
           arrived += static_cast<int>(end - begin);
@@ -304,7 +324,7 @@ TEST(ThreadPool, returns_when_the_slowest_thread_is_done) {
       std::atomic<int> begun{0}, done{0};
     } state;
     runtime::parallelFor(
-        2, 1,
+        2, 1, 1,
         [](void *context, int64_t, int64_t) {
           auto &state = *static_cast<State *>(context);
           ++state.begun;

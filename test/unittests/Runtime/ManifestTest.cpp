@@ -167,6 +167,17 @@ const std::vector<Spoilt> spoilt = {
                                      {"args", json::array({0})}};
      },
      {"guards[0].args", "two arguments"}},
+    {"guard_beyond_the_cache_on_a_scalar",
+     [](json &k) {
+       gpuVariant(k)["guards"][0] = {{"kind", "beyond_cache"},
+                                     {"args", json::array({3})}};
+     },
+     {"guards[0].args", "tensor"}},
+    {"rows_of_a_batch_on_a_cpu_out_of_range",
+     [](json &k) {
+       k["code"][0]["variants"][0]["geometry"]["rows_per_block"] = 0;
+     },
+     {"rows_per_block", "1 to"}},
     {"guard_on_a_dim_out_of_range",
      [](json &k) {
        gpuVariant(k)["guards"][0] = {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Environment.h"
 #include "FakeCuda.h"
 #include "TestUnit.h"
 
@@ -133,6 +134,25 @@ TEST_F(Plan, a_distinct_guard_compares_where_two_tensors_begin) {
   EXPECT_EQ(info().variant, 0u);
   call.args[1] = call.args[0];
   EXPECT_EQ(info().variant, 1u);
+}
+
+TEST_F(Plan, a_beyond_cache_guard_adds_up_what_its_tensors_hold) {
+  variant()["guards"] =
+      json::array({{{"kind", "beyond_cache"}, {"args", json::array({0, 2})}}});
+  call.args[2] =
+      Tensor::strided(call.scaleData.data(), MLAFIX_F32, {20}, {1}, cuda(0));
+  constexpr int64_t bytes = 20 * 4 * 4 + 20 * 4;
+  auto chosen = [&](int64_t cache) {
+    setenv("MLAFIX_CPU_CACHE_BYTES", std::to_string(cache).c_str(), 1);
+    runtime::reloadEnvironmentForTesting();
+    uint32_t index = info().variant;
+    unsetenv("MLAFIX_CPU_CACHE_BYTES");
+    runtime::reloadEnvironmentForTesting();
+    return index;
+  };
+  EXPECT_EQ(chosen(bytes - 1), 0u);
+  EXPECT_EQ(chosen(bytes), 1u);
+  EXPECT_EQ(info().variant, 1u) << "some cache is larger than 400 bytes";
 }
 
 TEST_F(Plan, a_stride_guard_looks_at_dims_of_more_than_one_element) {

@@ -1,0 +1,68 @@
+// The scalars of sixteen tokens are computed at once, a strip of heads after the other; then the rows are moved in the
+// order in which they lie in memory; what makes no whole batch is done row by row.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
+
+!rows = memref<?x48x32xbf16, strided<[?, ?, 1], offset: ?>>
+!scalars = memref<48x?xf32, strided<[?, ?], offset: ?>>
+
+// CHECK-LABEL: mlafix.kernel @scale_apart
+// Ranges are best multiples of 16 tokens of 48 heads.
+// CHECK-SAME: rows_per_block = 768
+// All 48 heads are one strip of at most 128.
+// CHECK-DAG: %[[WEIGHTS:.*]] = memref.alloca() : memref<2048xf32>
+// CHECK-DAG: %[[EMPTY:.*]] = memref.alloca() : memref<2048xi1>
+// CHECK: %[[LAST:.*]] = arith.addi %begin
+// CHECK: scf.for %[[BASE:.*]] = %begin to %[[LAST]] step %c768
+// CHECK-NEXT: scf.for %{{.*}} = %c0 to %c48 step %c1
+// CHECK-COUNT-16: memref.load %s
+// CHECK: vector.from_elements
+// CHECK: arith.cmpf {{.*}} : vector<16xf32>
+// CHECK: math.exp2 {{.*}} : vector<16xf32>
+// CHECK-COUNT-16: memref.store {{.*}}, %sum
+// CHECK-DAG: vector.store %{{.*}}, %[[WEIGHTS]]{{\[}}
+// CHECK-DAG: vector.store %{{.*}}, %[[EMPTY]]{{\[}}
+// CHECK: scf.for %[[LANE:.*]] = %c0 to %c16
+// CHECK: scf.for %{{.*}} = %c0
+// CHECK-DAG: memref.load %[[WEIGHTS]]{{\[}}
+// CHECK-DAG: memref.load %[[EMPTY]]{{\[}}
+// CHECK-NOT: math.exp2
+// CHECK-NOT: memref.store
+// What is cheap is not kept: the predicate, and a comparison of what is.
+// CHECK: arith.cmpi slt
+// CHECK: arith.cmpf oeq
+// CHECK: vector.load %x
+// CHECK: vector.store {{.*}}, %out{{\[}}
+// CHECK: scf.for %{{.*}} = %[[LAST]] to %end
+// CHECK: math.exp2 {{.*}} : f32
+
+// CHECK-LABEL: mlafix.kernel @scale_any
+// CHECK-SAME: rows_per_block = 1
+// CHECK-NOT: vector<16xi1>
+// CHECK: scf.for %{{.*}} = %begin to %end
+mlafix.kernel @scale(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %sum: !scalars {mlafix.dims = ["H", "n"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+    %s: !scalars {mlafix.dims = ["H", "n"], mlafix.access = "read"},
+    %limit: index) {
+  %c0 = arith.constant 0 : index
+  %c48 = arith.constant 48 : index
+  %zero = arith.constant 0.0 : f32
+  %inf = arith.constant 0x7F800000 : f32
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t, %h) in (%n, %c48) {
+    %in = arith.cmpi slt, %t, %limit : index
+    %v = mlafix.load %x[%t, %h] if %in : !rows -> tensor<32xf32, #mlafix.dim<32>>
+    %f = mlafix.load %s[%h, %t] : !scalars -> f32
+    %empty = arith.cmpf oeq, %f, %inf : f32
+    %e = math.exp2 %f : f32
+    %dead = arith.cmpf oeq, %e, %zero : f32
+    %w = mlafix.splat %e : f32 -> tensor<32xf32, #mlafix.dim<32>>
+    %none = mlafix.splat %zero : f32 -> tensor<32xf32, #mlafix.dim<32>>
+    %m = arith.mulf %v, %w : tensor<32xf32, #mlafix.dim<32>>
+    %l = arith.select %dead, %none, %m : tensor<32xf32, #mlafix.dim<32>>
+    %r = arith.select %empty, %none, %l : tensor<32xf32, #mlafix.dim<32>>
+    mlafix.store %r, %out[%t, %h] : tensor<32xf32, #mlafix.dim<32>>, !rows
+    mlafix.store %e, %sum[%h, %t] : f32, !scalars
+  }
+}
