@@ -95,6 +95,13 @@ def test_source_that_is_no_text_is_refused() -> None:
         _compiler.compile(3, "merge.mlir")
 
 
+def test_one_variant_is_made_alone(source: str) -> None:
+    ptx = _compiler.compile(source, "m", specializations=[BOUND], targets=["sm_90"], emit="ptx", variant="dense")
+    assert ptx.count(".visible .entry") == 1 and "_dense(" in ptx
+    with pytest.raises(mlafix.CompileError, match="expected all variants in a unit"):
+        _compiler.compile(source, "m", specializations=[BOUND], targets=["sm_90"], variant="dense")
+
+
 def test_threads_compile_at_once(source: str) -> None:
     expected = _compiler.compile(source, "m", specializations=[BOUND], targets=["sm_90"], emit="ptx")
     results: list[str] = []
