@@ -295,14 +295,17 @@ static void planFast(KernelOp kernel, const RowShape &shape) {
     cloneVariant(kernel, "fast", layout, guards);
 }
 
-/// The arguments that `kernel` stores rows to.
-static SmallVector<int64_t> getStoredRows(KernelOp kernel) {
-  llvm::SmallSetVector<int64_t, 4> args;
-  kernel.walk([&](StoreOp store) {
-    if (isRowTile(store.getValue().getType()))
-      args.insert(getKernelArgument(store.getTarget()).getArgNumber());
+/// The arguments that `kernel` stores rows to, and loads none from: what has
+/// been read is in the caches already.
+static SmallVector<int64_t> getOutputRows(KernelOp kernel) {
+  llvm::SmallSetVector<int64_t, 4> stored, loaded;
+  kernel.walk([&](Operation *op) {
+    if (std::optional<LaneAccess> access = getLaneAccess(op);
+        access && access->isTile)
+      (access->isWrite ? stored : loaded).insert(access->argument);
   });
-  return args.takeVector();
+  stored.set_subtract(loaded);
+  return stored.takeVector();
 }
 
 /// Folds the branches on what `variant` knows.
@@ -332,7 +335,7 @@ static void planCPU(KernelOp kernel, const RowShape &shape, ArrayAttr aliases) {
       variant.setLayoutAttr(layout(kCpuBatch));
     return variant;
   };
-  SmallVector<int64_t> stored = getStoredRows(kernel);
+  SmallVector<int64_t> stored = getOutputRows(kernel);
   bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
     return pack * shape.elementBytes.at(arg) % kAnyAccessBytes == 0;
   });

@@ -101,3 +101,20 @@ mlafix.kernel @narrow(
     mlafix.store %w, %out[%t] : tensor<3xf32, #mlafix.dim<3>>, !rows
   }
 }
+
+// -----
+
+!rows = memref<?x96xbf16, strided<[?, 1], offset: ?>>
+
+// Rows that were read are in the caches already.
+// CHECK-NOT: _streamed
+// CHECK: @negate_any
+mlafix.kernel @negate(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> tensor<96xf32, #mlafix.dim<96>>
+    %w = arith.negf %v : tensor<96xf32, #mlafix.dim<96>>
+    mlafix.store %w, %x[%t] : tensor<96xf32, #mlafix.dim<96>>, !rows
+  }
+}
