@@ -184,6 +184,12 @@ void mlafix::bench::addMergeCases(std::vector<Case> &cases) {
   strided.headStride = 192;
   strided.hasRivals = false; // theirs are compiled for rows without gaps
   add(strided);
+  for (int64_t n : {16, 64, 1024, 4096, 8192}) {
+    MergeShape shape = {sized("in_place/bf16_h128_d128", n), MLAFIX_BF16, n,
+                        128, 128};
+    shape.place = Place::OverSuffix;
+    add(shape);
+  }
   // Half of the rows past the threshold.
   for (int64_t n : {1024, 4096, 8192}) {
     MergeShape shape = {sized("threshold/half_h128_d128", n), MLAFIX_BF16, n,
