@@ -18,11 +18,11 @@
 |* the variant's `params`, which for this kernel's first variant is           *|
 |*                                                                            *|
 |*   out          pointer, size of dim 0 (n)                                  *|
-|*   out_lse      pointer (may be null), strides of dims 0 and 1              *|
+|*   out_lse      pointer (may be null)                                       *|
 |*   prefix       pointer                                                     *|
-|*   prefix_lse   pointer, strides of dims 0 and 1                            *|
+|*   prefix_lse   pointer, strides of dims 0 and 1 (those of every lse)       *|
 |*   suffix       pointer                                                     *|
-|*   suffix_lse   pointer, strides of dims 0 and 1                            *|
+|*   suffix_lse   pointer                                                     *|
 |*   context_rows i64                                                         *|
 |*                                                                            *|
 |* pointers, sizes and strides (in elements) of 8 bytes each. Rows are        *|
@@ -30,7 +30,8 @@
 |* THREADS threads. ENTRY, ROWS_PER_BLOCK and THREADS are the variant's in    *|
 |* the manifest of a unit; a host that uses the runtime need not know them.   *|
 |* The variant's guards are this host's to keep: for the first one, every     *|
-|* pointer a multiple of 16 bytes, and rows that follow each other.           *|
+|* pointer a multiple of 16 bytes, rows that follow each other, and every lse *|
+|* with the same strides.                                                     *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -180,11 +181,11 @@ int main(int Argc, char **Argv) {
   int64_t Context = ContextRows;
   void *Params[] = {
       &DOut,       &Rows,               /* out */
-      &DOutLse,    &LseHead, &LseToken, /* out_lse */
+      &DOutLse, /* out_lse */
       &DPrefix,                         /* prefix */
       &DPrefixLse, &LseHead, &LseToken, /* prefix_lse */
       &DSuffix,                         /* suffix */
-      &DSuffixLse, &LseHead, &LseToken, /* suffix_lse */
+      &DSuffixLse, /* suffix_lse */
       &Context};                        /* context_rows */
   Grid = (N * H + RowsPerBlock - 1) / RowsPerBlock;
   CHECK(cuLaunchKernel(Function, Grid, 1, 1, Threads, 1, 1, 0, NULL, Params,

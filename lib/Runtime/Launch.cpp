@@ -76,8 +76,7 @@ mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
   for (uint32_t i = 0; i < plan.numParams; ++i)
     params[i] = const_cast<uint64_t *>(&plan.slots[i]);
   return launchOnCuda(*driver, prepared.entries[plan.index], plan.grid,
-                      static_cast<uint32_t>(plan.variant->geometry.threads),
-                      stream, isDependent(plan, flags), params);
+                      plan.threads, stream, isDependent(plan, flags), params);
 }
 
 mlafix_status requireKernel(const mlafix_kernel *kernel) {
@@ -293,8 +292,7 @@ mlafix_bound_launch_info(const mlafix_bound *bound,
     out.slots = plan.slots;
     out.rows = plan.rows;
     out.grid_x = plan.grid;
-    out.block_x =
-        onCpu ? 0 : static_cast<uint32_t>(plan.variant->geometry.threads);
+    out.block_x = plan.threads;
     out.variant = plan.index;
     out.dependent = isDependent(plan, bound->call.flags);
     out.entry = plan.variant->entry.c_str();

@@ -186,6 +186,21 @@ Guard parseGuard(const Value &value, const KernelDesc &kernel) {
   } else if (kind == "beyond_cache") {
     guard.kind = Guard::BeyondCache;
     readArgs();
+  } else if (kind == "same_strides") {
+    guard.kind = Guard::SameStrides;
+    uint32_t count = 0;
+    value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
+      uint32_t index = tensorIndex(arg, kernel);
+      if (count++ == 0)
+        guard.arg = index;
+      guard.args |= uint64_t(1) << index;
+      if (kernel.args[guard.arg].optional)
+        arg.error("a first tensor that is never left out");
+      if (kernel.args[index].ndim() != kernel.args[guard.arg].ndim())
+        arg.error("tensors of one rank");
+    });
+    if (count < 2)
+      value.at("args").error("two arguments or more");
   } else if (kind == "max_rows") {
     guard.kind = Guard::MaxRows;
     guard.value = value.at("value").integer(0, INT64_MAX);
@@ -285,6 +300,10 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
   if (isCpu)
     return geometry;
   geometry.threads = value.at("threads").integer(1, limits::threads);
+  geometry.leastThreads = geometry.threads;
+  if (value.has("least_threads"))
+    geometry.leastThreads =
+        value.at("least_threads").integer(1, geometry.threads);
   if (geometry.kind == Geometry::Ragged)
     geometry.blocksPerSm =
         value.at("blocks_per_sm").integer(1, limits::blocksPerSm);

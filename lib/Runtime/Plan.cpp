@@ -100,6 +100,17 @@ bool areBeyondCache(const Call &call, uint64_t args) {
   return bytes > static_cast<double>(lastCacheBytes());
 }
 
+/// Whether elements of the two tensors that have the same indices are as far
+/// apart.
+bool hasSameStrides(const CallArg &a, const CallArg &b, uint32_t ndim) {
+  if (!b.hasShape)
+    return true; // left out: never accessed
+  for (uint32_t i = 0; i < ndim; ++i)
+    if (b.sizes[i] > 1 && a.strides[i] != b.strides[i])
+      return false;
+  return true;
+}
+
 bool holds(const Call &call, const Guard &guard, const Rows &rows) {
   const KernelDesc &desc = call.desc();
   switch (guard.kind) {
@@ -117,6 +128,14 @@ bool holds(const Call &call, const Guard &guard, const Rows &rows) {
            !call.args[guard.arg].data;
   case Guard::BeyondCache:
     return areBeyondCache(call, guard.args);
+  case Guard::SameStrides:
+    for (uint64_t rest = guard.args; rest != 0; rest &= rest - 1) {
+      auto a = static_cast<uint32_t>(__builtin_ctzll(rest));
+      if (!hasSameStrides(call.args[guard.arg], call.args[a],
+                          desc.args[a].ndim()))
+        return false;
+    }
+    return true;
   case Guard::MaxRows:
     return rows.total <= guard.value;
   case Guard::Stride:
@@ -144,8 +163,18 @@ uint64_t slotValue(const Call &call, const Param &param) {
 
 mlafix_status computeGrid(const Call &call, const Geometry &geometry,
                           const Rows &rows, int64_t multiprocessors,
-                          uint32_t &grid) {
-  int64_t blocks = (rows.outer - 1) / geometry.rowsPerBlock + 1;
+                          Plan &plan) {
+  // Smaller blocks end more evenly; large ones pay where there are many.
+  constexpr int64_t kBlocksPerMultiprocessor = 32;
+  int64_t threads = geometry.threads, rowsPerBlock = geometry.rowsPerBlock;
+  int64_t blocks = (rows.outer - 1) / rowsPerBlock + 1;
+  while (threads / 2 >= geometry.leastThreads && rowsPerBlock % 2 == 0 &&
+         blocks < kBlocksPerMultiprocessor * multiprocessors) {
+    threads /= 2;
+    rowsPerBlock /= 2;
+    blocks = (rows.outer - 1) / rowsPerBlock + 1;
+  }
+  plan.threads = static_cast<uint32_t>(threads);
   if (geometry.kind == Geometry::Ragged)
     blocks =
         std::clamp<int64_t>(geometry.blocksPerSm * multiprocessors, 1, blocks);
@@ -154,7 +183,7 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
                 "kernel \"%s\": expected a grid of at most %d blocks, got %lld",
                 call.desc().name.c_str(), INT32_MAX,
                 static_cast<long long>(blocks));
-  grid = static_cast<uint32_t>(blocks);
+  plan.grid = static_cast<uint32_t>(blocks);
   return MLAFIX_OK;
 }
 
@@ -183,13 +212,13 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
     plan.variant = &variant;
     plan.index = v;
     plan.rows = rows.outer;
-    plan.grid = 0;
+    plan.grid = plan.threads = 0;
     plan.rowBytes = 1;
     if (rows.outer > 0 && code.isCpu())
       plan.rowBytes = estimateRowBytes(call, rows.outer);
     else if (rows.outer > 0)
-      MLAFIX_TRY(computeGrid(call, variant.geometry, rows, multiprocessors,
-                             plan.grid));
+      MLAFIX_TRY(
+          computeGrid(call, variant.geometry, rows, multiprocessors, plan));
     plan.numParams = static_cast<uint32_t>(variant.params.size());
     for (uint32_t i = 0; i < plan.numParams; ++i)
       plan.slots[i] = slotValue(call, variant.params[i]);

@@ -72,9 +72,10 @@ struct ArgDesc {
 };
 
 struct Guard {
-  enum Kind { Align, MaxRows, Stride, Distinct, BeyondCache } kind;
-  uint64_t args = 0;         ///< Align, BeyondCache: a bit for each argument
-  uint32_t arg = 0, dim = 0; ///< Stride, Distinct
+  enum Kind { Align, MaxRows, Stride, Distinct, SameStrides, BeyondCache } kind;
+  /// Align, SameStrides, BeyondCache: a bit for each argument
+  uint64_t args = 0;
+  uint32_t arg = 0, dim = 0; ///< Stride, Distinct; SameStrides: whose strides
   uint32_t other = 0;        ///< Distinct: the second argument
   int64_t value = 0;         ///< bytes, rows or the stride
 };
@@ -97,7 +98,8 @@ struct Geometry {
   enum Kind { Rows, Ragged } kind = Rows;
   std::vector<Extent> extents; ///< Rows: all; Ragged: the rows, then the inner
   int64_t rowsPerBlock = 1;
-  int64_t threads = 1;
+  int64_t threads = 1;      ///< of a block, at most; rowsPerBlock goes with it
+  int64_t leastThreads = 1; ///< as few as that a launch may halve it to
   int64_t blocksPerSm = 1;
 };
 

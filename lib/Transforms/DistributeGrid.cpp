@@ -118,26 +118,71 @@ void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
                                  NVVM::GridDepActionKind::launch_dependents);
 }
 
+/// The fewest threads that a block may be launched with: few rows then still
+/// reach all multiprocessors. Blocks are halved as long as they hold whole
+/// warps of whole rows.
+static int64_t getLeastThreads(LayoutAttr layout) {
+  constexpr int64_t kLeast = 128;
+  int64_t threads = layout.getThreads();
+  while (threads / 2 >= kLeast && threads % 64 == 0 &&
+         threads / 2 % layout.getLanes() == 0)
+    threads /= 2;
+  return threads;
+}
+
+/// Whether some rows may be stored under a condition only.
+static bool leavesRowsAlone(ForallOp forall) {
+  return forall
+      .walk([](StoreOp store) {
+        return isRowTile(store.getValue().getType()) &&
+                       store->getParentOfType<scf::IfOp>()
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Blocks 0, 1, 2, … take the places 0, n / 2, 1, n / 2 + 1, …: rows that are
+/// left alone lie together as a rule, and memory has less to do while blocks
+/// find that out; so they run beside others.
+static Value interleaveHalves(OpBuilder &b, Location loc, Value block) {
+  IndexBuilder x(b, loc);
+  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+  Value two = x.i32(2);
+  Value half = x.div(x.add(blocks, x.i32(1)), two);
+  return x.add(x.div(block, two), x.mul(x.rem(block, two), half));
+}
+
 static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
-  setGeometry(
-      kernel,
-      {{"kind", b.getStringAttr("rows")},
-       {"extents", describeExtents(b.getContext(), forall.getExtents())},
-       {"rows_per_block", b.getI64IntegerAttr(layout.getRows())},
-       {"threads", b.getI64IntegerAttr(layout.getThreads())}});
+  int64_t leastThreads = getLeastThreads(layout);
+  SmallVector<std::pair<StringRef, Attribute>> geometry = {
+      {"kind", b.getStringAttr("rows")},
+      {"extents", describeExtents(b.getContext(), forall.getExtents())},
+      {"rows_per_block", b.getI64IntegerAttr(layout.getRows())},
+      {"threads", b.getI64IntegerAttr(layout.getThreads())}};
+  bool isAdaptable = leastThreads < layout.getThreads();
+  if (isAdaptable)
+    geometry.push_back({"least_threads", b.getI64IntegerAttr(leastThreads)});
+  setGeometry(kernel, geometry);
 
   Thread thread = buildThread(b, loc, layout);
   bool narrow = hasRowBound(kernel.getGuardsAttr());
   auto toRowType = [&](Value value) {
     return narrow ? value : x.toIndex(value);
   };
-  Value rowsPerBlock =
-      narrow ? x.i32(layout.getRows()) : x.constant(layout.getRows());
-  Value block = toRowType(NVVM::BlockIdXOp::create(b, loc, b.getI32Type()));
+  Value rowsPerBlock = x.i32(layout.getRows());
+  if (isAdaptable) // the launch chooses
+    rowsPerBlock = x.div(NVVM::BlockDimXOp::create(b, loc, b.getI32Type()),
+                         x.i32(layout.getLanes()));
+  rowsPerBlock = toRowType(rowsPerBlock);
+  Value blockId = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
+  if (leavesRowsAlone(forall))
+    blockId = interleaveHalves(b, loc, blockId);
+  Value block = toRowType(blockId);
   Value row = x.add(x.mul(block, rowsPerBlock), toRowType(thread.group));
 
   SmallVector<Value> extents;

@@ -54,16 +54,19 @@ static void hoistLoads(Block &block, bool predicated) {
     bool isPredicated = isa<vector::MaskedLoadOp>(op);
     bool isLoad = isPredicated || isa<vector::LoadOp, memref::LoadOp>(op);
     if (isLoad && isPredicated == predicated) {
-      // A load that needs the arithmetic before it stays, and those after it
-      // gather behind it.
-      if (anchor && !hoist(&op, anchor))
-        anchor = nullptr;
+      // Behind what it needs itself; those after it gather there, too.
+      while (anchor && !hoist(&op, anchor)) {
+        anchor = anchor->getNextNode();
+        if (anchor == &op)
+          anchor = nullptr;
+      }
       continue;
     }
-    if ((!isLoad && !isMemoryEffectFree(&op)) || op.getNumRegions() != 0)
-      anchor = nullptr; // a store, or a region that may hold one: loads stay
-                        // behind it
-    else if (!anchor && !(isLoad && predicated))
+    if (isLoad ? predicated
+               : !isMemoryEffectFree(&op) || op.getNumRegions() != 0)
+      anchor = nullptr; // behind loads without a predicate, stores, and regions
+                        // that may hold one
+    else if (!anchor)
       anchor = &op;
   }
 }

@@ -243,7 +243,9 @@ struct LowerStoreState : OpConversionPattern<StoreStateOp> {
                       op.getPredicate());
     }
     if (op.getLse()) {
-      Value log = math::Log2Op::create(rewriter, loc, sum);
+      // No subnormal: the sum is 0, NaN, or at least the largest weight, 1.
+      Value log =
+          math::Log2Op::create(rewriter, loc, sum, arith::FastMathFlags::afn);
       Value scale = f.constant(
           isBaseE(op.getState().getType()) ? llvm::numbers::ln2f : 1.0f);
       // A sum of one is a copy: an lse of -0.0 stays one (N4).

@@ -62,23 +62,24 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
   let summary = "choose variants and the layout of each";
   let description = [{
     Clones every kernel once per variant of the target, fast ones first, and writes on each clone its guards (what the launch must check) and one
-    `#mlafix.layout`. A GPU gets a variant of packs as wide as 16 bytes, guarded by the alignment of the tensors it moves so and by a row
-    count that fits 32-bit indices; before it the same for tensors whose rows follow each other without gaps, which needs no strides; and one without such guards. A CPU, where a row has one lane, gets a variant that
+    `#mlafix.layout`. A GPU gets a variant of packs as wide as 16 bytes (`fast`), guarded by the alignment of the tensors it moves so and by a row
+    count that fits 32-bit indices; before it the same for tensors whose rows follow each other without gaps and whose scalars lie alike, which needs few strides, apart
+    (`dense`) and, where outputs may be inputs, in place (`place`); and one without such guards (`any`). A CPU, where a row has one lane, gets a variant that
     writes past the caches, for aligned outputs that are larger than they and no inputs, one that computes the scalars of 16 rows at once, for outputs that are no
     inputs, if there is enough to compute, and one for all other calls. Also records the target
     and the kernel's signature on the module.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">,
-    Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, fast, any): for a look at its code">];
+    Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, place, fast, any): for a look at its code">];
 }
 
 def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {
   let summary = "one row's program becomes a thread's program";
   let description = [{
     On a GPU, `forall` becomes the arithmetic from thread and block indices to row indices, `ragged_forall` a scan of the predicate and a loop over the
-    selected rows; each row tile becomes one vector per pack of the layout, row reductions become shuffles (and shared memory across warps), scalars are stored by
-    one lane. On a CPU both become loops over the range `[begin, end)` that two new arguments give; in a layout of several rows, the
+    selected rows, with the scalars that depend on nothing but indices in a pass of their own; each row tile becomes one vector per pack of the layout, row reductions become shuffles (and shared memory across warps), scalars are stored by
+    one lane. Where rows may be left alone, the halves of the grid take turns. On a CPU both become loops over the range `[begin, end)` that two new arguments give; in a layout of several rows, the
     scalars of so many rows along the outermost extent are computed first, as vectors, and kept in buffers until these rows are moved. Records the launch geometry on the kernel.
   }];
   let dependentDialects = [
@@ -89,7 +90,7 @@ def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {
 def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {
   let summary = "issue loads before the arithmetic that could delay them";
   let description = [{
-    Moves every load of a block, with the address computations it needs, before the first arithmetic, as long as no store lies in between;
+    Moves every load of a block, with the address computations it needs, before the first arithmetic that is none of these, as long as no store lies in between;
     loads without a predicate go first, since the branch around a predicated one ends what the assembler schedules together. A row's
     loads are then all in flight before the first value of any of them is waited for.
   }];

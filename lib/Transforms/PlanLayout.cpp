@@ -16,6 +16,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
@@ -34,10 +35,16 @@ using namespace mlafix;
 namespace {
 
 constexpr int64_t kWarp = 32;
-// Threads of a block of a dense grid: as many as read kBlockBytes at once. A
-// multiprocessor starts a block every 0.2 us (H200), so small blocks bound the
-// rate where some rows have little to do; large ones end unevenly.
-constexpr int64_t kMinBlock = 128, kMaxBlock = 256, kBlockBytes = 8192;
+// Threads of a block of a dense grid: as many as move kBlockBytes at once. A
+// multiprocessor starts a block every 0.16 us (H200), so blocks that move less
+// bound the rate; larger ones end unevenly.
+constexpr int64_t kMinBlock = 128, kMaxBlock = 256, kBlockBytes = 12288;
+// In place on an H200, large blocks of lanes that load two packs before they
+// store any reach 95% of the rate out of place, those of one pack 80%; and rows
+// left alone cost no more than the start of their block.
+constexpr int64_t kInPlaceBlock = 512, kInPlacePacks = 2;
+constexpr int64_t kInPlaceBytes =
+    192; // that a lane may then have on the way: three rows of 32 a pack
 constexpr int64_t kRaggedBlock =
     256; // threads of a block that scans a predicate
 constexpr int64_t kAnyAccessBytes = 16; // the widest access that all GPUs have
@@ -53,7 +60,8 @@ struct RowShape {
   std::map<int64_t, int64_t>
       elementBytes; // of the arguments moved as rows, by index
   bool isRagged = false;
-  int64_t loads = 0; // of rows, at once
+  bool isUpdate = false; // rows are loaded from and stored to one argument
+  int64_t moves = 0;     // of rows, at once
 
   int64_t widest() const {
     int64_t bytes = 1;
@@ -76,6 +84,7 @@ private:
 
 static FailureOr<RowShape> getRowShape(KernelOp kernel) {
   RowShape shape;
+  llvm::SmallDenseSet<int64_t> loaded, stored;
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
@@ -97,19 +106,26 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
     if (auto store = dyn_cast<StoreOp>(op);
         store && isRowTile(store.getValue().getType()))
       memref = store.getTarget();
-    if (memref)
-      shape.elementBytes[getKernelArgument(memref).getArgNumber()] =
+    if (memref) {
+      int64_t index = getKernelArgument(memref).getArgNumber();
+      shape.elementBytes[index] =
           getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType());
+      (isa<LoadOp>(op) ? loaded : stored).insert(index);
+    }
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
+  shape.isUpdate = llvm::any_of(
+      stored, [&](int64_t index) { return loaded.contains(index); });
   kernel.getBody().walk([&](Block *block) {
-    int64_t loads = llvm::count_if(*block, [](Operation &op) {
+    int64_t moves = llvm::count_if(*block, [](Operation &op) {
       auto load = dyn_cast<LoadOp>(&op);
-      return load && isRowTile(load.getType());
+      auto store = dyn_cast<StoreOp>(&op);
+      return (load && isRowTile(load.getType())) ||
+             (store && isRowTile(store.getValue().getType()));
     });
-    shape.loads = std::max(shape.loads, loads);
+    shape.moves = std::max(shape.moves, moves);
   });
   return shape;
 }
@@ -124,12 +140,23 @@ static int64_t choosePack(const RowShape &shape, int64_t limit) {
   return pack;
 }
 
-static int64_t chooseBlock(const RowShape &shape, int64_t pack) {
+/// What is known of where a variant writes.
+enum class Place { Apart, InPlace };
+
+/// Whether lanes are to hold kInPlacePacks of each row at once.
+static bool holdsMore(const RowShape &shape, int64_t pack, Place place) {
+  return place == Place::InPlace &&
+         shape.moves * kInPlacePacks * pack * shape.widest() <= kInPlaceBytes;
+}
+
+static int64_t chooseBlock(const RowShape &shape, int64_t pack, Place place) {
   if (shape.isRagged)
     return kRaggedBlock;
   if (shape.sizes.empty())
     return kMinBlock;
-  int64_t bytes = std::max<int64_t>(1, shape.loads * pack * shape.widest());
+  if (holdsMore(shape, pack, place))
+    return kInPlaceBlock;
+  int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
   return std::clamp<int64_t>(llvm::bit_floor<uint64_t>(kBlockBytes / bytes),
                              kMinBlock, kMaxBlock);
 }
@@ -142,11 +169,13 @@ static int64_t chooseBlock(const RowShape &shape, int64_t pack) {
 /// Lanes that never meet need no power of two: a row of one pack a lane leaves
 /// none idle then.
 static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
-                               int64_t pack, bool lanesMeet = true) {
+                               int64_t pack, Place place,
+                               bool lanesMeet = true) {
   int64_t size = shape.sizes.empty() ? 1 : *llvm::max_element(shape.sizes);
   int64_t needed = llvm::divideCeil(size, pack);
-  int64_t threads = chooseBlock(shape, pack);
-  if (!lanesMeet && !shape.isRagged && needed <= kWarp) {
+  int64_t threads = chooseBlock(shape, pack, place);
+  if (place == Place::Apart && !lanesMeet && !shape.isRagged &&
+      needed <= kWarp) {
     int64_t rows = 1; // to fill whole warps
     while (rows * needed % kWarp != 0 || rows * needed < threads)
       ++rows;
@@ -154,11 +183,12 @@ static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
   }
   int64_t sector = std::max<int64_t>(1, 32 / (pack * shape.widest()));
   int64_t lanes = 0, packs = 0, slots = 0;
+  int64_t fewest = holdsMore(shape, pack, place) ? kInPlacePacks : 1;
   for (int64_t p = 1; p <= kMaxPacks; ++p) {
     int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
     if (l > kWarp || (p > 1 && l < sector))
       continue;
-    if (!slots || l * p < slots) {
+    if (!slots || packs < fewest || l * p < slots) {
       lanes = l;
       packs = p;
       slots = l * p;
@@ -217,6 +247,12 @@ static void makeDistinct(KernelOp variant, ArrayAttr aliases) {
         arith::ConstantIntOp::create(builder, compare.getLoc(), false, 1)
             .getResult());
   });
+  if (aliases.empty())
+    return;
+  // The branches on them go, too.
+  RewritePatternSet patterns(variant.getContext());
+  scf::IfOp::getCanonicalizationPatterns(patterns, variant.getContext());
+  (void)applyPatternsGreedily(variant, std::move(patterns));
 }
 
 /// Gives the tensors that `variant` moves as rows their dense types, and adds
@@ -240,6 +276,29 @@ static void makeDense(KernelOp variant, const RowShape &shape) {
   }
   variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
   variant.setType(FunctionType::get(variant.getContext(), types, {}));
+}
+
+/// Adds the guards that tensors of the same dims, but for those moved as rows,
+/// lie in memory alike, so that one index serves them all: the lse of all
+/// states, as a rule.
+static void makeAlike(KernelOp variant, const RowShape &shape) {
+  llvm::MapVector<Attribute, SmallVector<int64_t>> groups;
+  for (unsigned i = 0; i < variant.getNumArguments(); ++i) {
+    auto type = dyn_cast<MemRefType>(variant.getArgumentTypes()[i]);
+    if (!type || variant.isArgAbsent(i) || shape.elementBytes.count(i) ||
+        llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic))
+      continue;
+    groups[variant.getArgAttr(i, kDimsAttr)].push_back(i);
+  }
+  SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
+  for (auto &[dims, group] : groups) {
+    // What may be left out has no strides to tell.
+    std::stable_partition(group.begin(), group.end(),
+                          [&](int64_t i) { return !variant.isArgOptional(i); });
+    if (group.size() > 1 && !variant.isArgOptional(group.front()))
+      guards.push_back(makeSameStridesGuard(variant.getContext(), group));
+  }
+  variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
 }
 
 static KernelOp cloneVariant(KernelOp kernel, StringRef suffix,
@@ -268,29 +327,40 @@ getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
   return guards;
 }
 
-/// The variant for the common call: rows follow each other, and outputs are no
-/// inputs. Takes the widest accesses there are.
+/// The variants for tensors whose rows follow each other, with the widest
+/// accesses there are: one for the common call, in which outputs are no inputs,
+/// and, if they may be, one for the call in place.
 static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
                       ArrayAttr aliases) {
+  MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, getAccessBytes(target) / shape.widest());
-  KernelOp dense = cloneVariant(
-      kernel, "dense", chooseLayout(kernel.getContext(), shape, pack), {});
-  makeDistinct(dense, aliases);
-  LayoutAttr layout =
-      chooseLayout(kernel.getContext(), shape, pack, lanesMeet(dense));
-  SmallVector<Attribute> guards = getGuards(kernel.getContext(), shape, layout);
-  llvm::append_range(guards, dense.getGuardsAttr());
-  dense.setLayoutAttr(layout);
-  dense.setGuardsAttr(ArrayAttr::get(kernel.getContext(), guards));
-  makeDense(dense, shape);
+  auto add = [&](StringRef suffix, Place place) {
+    KernelOp dense = cloneVariant(
+        kernel, suffix, chooseLayout(context, shape, pack, place), {});
+    if (place == Place::Apart)
+      makeDistinct(dense, aliases);
+    LayoutAttr layout =
+        chooseLayout(context, shape, pack, place, lanesMeet(dense));
+    SmallVector<Attribute> guards = getGuards(context, shape, layout);
+    llvm::append_range(guards, dense.getGuardsAttr());
+    dense.setLayoutAttr(layout);
+    dense.setGuardsAttr(ArrayAttr::get(context, guards));
+    makeDense(dense, shape);
+    makeAlike(dense, shape);
+  };
+  add("dense", shape.isUpdate ? Place::InPlace : Place::Apart);
+  if (!aliases.empty())
+    add("place", Place::InPlace);
 }
 
-/// The variant for any strides, and for merging in place. Slices often keep no
-/// more than 16 bytes of alignment.
+/// The variant for any strides. Slices often keep no more than 16 bytes of
+/// alignment.
 static void planFast(KernelOp kernel, const RowShape &shape) {
+  MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, kAnyAccessBytes / shape.widest());
-  LayoutAttr layout = chooseLayout(kernel.getContext(), shape, pack);
-  SmallVector<Attribute> guards = getGuards(kernel.getContext(), shape, layout);
+  LayoutAttr layout = chooseLayout(
+      context, shape, pack, shape.isUpdate ? Place::InPlace : Place::Apart);
+  SmallVector<Attribute> guards = getGuards(context, shape, layout);
   if (!guards.empty())
     cloneVariant(kernel, "fast", layout, guards);
 }
@@ -366,7 +436,8 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, ArrayAttr aliases) {
   if (!shape->elementBytes.empty())
     planDense(kernel, target, *shape, aliases);
   planFast(kernel, *shape);
-  cloneVariant(kernel, "any", chooseLayout(context, *shape, 1), {});
+  cloneVariant(kernel, "any", chooseLayout(context, *shape, 1, Place::Apart),
+               {});
   return success();
 }
 

@@ -93,6 +93,14 @@ DictionaryAttr mlafix::makeBeyondCacheGuard(MLIRContext *context,
        b.getNamedAttr("args", b.getI64ArrayAttr(args))});
 }
 
+DictionaryAttr mlafix::makeSameStridesGuard(MLIRContext *context,
+                                            ArrayRef<int64_t> args) {
+  Builder b(context);
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("kind", b.getStringAttr("same_strides")),
+       b.getNamedAttr("args", b.getI64ArrayAttr(args))});
+}
+
 /// The guards of one kind.
 static SmallVector<DictionaryAttr> getGuards(ArrayAttr guards, StringRef kind) {
   SmallVector<DictionaryAttr> result;
@@ -132,6 +140,16 @@ bool mlafix::areGuardedDistinct(ArrayAttr guards, int64_t a, int64_t b) {
       return arg.getInt() == a || arg.getInt() == b;
     });
   });
+}
+
+int64_t mlafix::getStrideOwner(ArrayAttr guards, int64_t arg) {
+  for (DictionaryAttr guard : getGuards(guards, "same_strides")) {
+    auto args = guard.getAs<ArrayAttr>("args").getAsRange<IntegerAttr>();
+    if (llvm::any_of(args,
+                     [&](IntegerAttr other) { return other.getInt() == arg; }))
+      return (*args.begin()).getInt();
+  }
+  return arg;
 }
 
 bool mlafix::hasRowBound(ArrayAttr guards) {

@@ -56,6 +56,12 @@ mlir::DictionaryAttr makeDistinctGuard(mlir::MLIRContext *context, int64_t a,
                                        int64_t b);
 mlir::DictionaryAttr makeBeyondCacheGuard(mlir::MLIRContext *context,
                                           llvm::ArrayRef<int64_t> args);
+/// The tensors lie in memory alike; the first of them is never left out.
+mlir::DictionaryAttr makeSameStridesGuard(mlir::MLIRContext *context,
+                                          llvm::ArrayRef<int64_t> args);
+/// The argument whose strides are those of `arg`, as the guards promise: the
+/// first of its group, or `arg` itself.
+int64_t getStrideOwner(mlir::ArrayAttr guards, int64_t arg);
 /// Whether the guards promise that two arguments are not the same tensor.
 bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
 /// The alignment in bytes that the guards promise for the rows of argument

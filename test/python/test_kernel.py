@@ -78,7 +78,7 @@ def rows(n: int = 3, size: int = 8) -> np.ndarray:
         ("lowered", "mlafix.load"),
         ("layout", "#mlafix.layout<"),
         ("distributed", "vector.store"),
-        ("nvvm", "nvvm.reqntid"),
+        ("nvvm", "nvvm.maxntid"),
         ("llvm", "define"),
         ("ptx", ".visible .entry"),
     ],

@@ -50,6 +50,93 @@ static SmallVector<Value> collectPointers(Operation *wait) {
   return pointers;
 }
 
+/// PTX with one operand that is or may be an address.
+static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
+                          Value operand) {
+  LLVM::InlineAsmOp::create(b, loc, TypeRange(), operand, text, "l,~{memory}",
+                            /*has_side_effects=*/true, /*is_align_stack=*/false,
+                            LLVM::tailcallkind::TailCallKind::None,
+                            LLVM::AsmDialectAttr(), ArrayAttr());
+}
+
+namespace {
+/// Rows that are loaded after the wait if `condition` holds; null: always.
+struct RowLoads {
+  Value condition;
+  SmallVector<Value> pointers;
+};
+} // namespace
+
+/// Collects the loads of whole packs among the ops from `op` on whose pointers
+/// and conditions need no memory; what they need is moved ahead of the wait.
+static void collectRowLoads(Operation *op, Operation *wait, Value condition,
+                            SmallVector<RowLoads> &loads) {
+  constexpr int64_t kLeastBytes = 16;
+  auto precedesWait = [&](Value value) {
+    llvm::SetVector<Operation *> slice;
+    if (!collectSlice(value, wait, slice))
+      return false;
+    for (Operation *needed : slice)
+      needed->moveBefore(wait);
+    return true;
+  };
+  loads.push_back({condition, {}});
+  size_t own = loads.size() - 1;
+  for (; op; op = op->getNextNode()) {
+    if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
+      auto vector = dyn_cast<VectorType>(load.getType());
+      if (vector &&
+          vector.getNumElements() * vector.getElementTypeBitWidth() >=
+              8 * kLeastBytes &&
+          precedesWait(load.getAddr()))
+        loads[own].pointers.push_back(load.getAddr());
+    }
+    auto branch = dyn_cast<scf::IfOp>(op);
+    if (!branch || !precedesWait(branch.getCondition()))
+      continue;
+    OpBuilder b(wait);
+    Value all = branch.getCondition();
+    if (condition)
+      all = LLVM::AndOp::create(b, branch.getLoc(), condition, all);
+    collectRowLoads(&branch.thenBlock()->front(), wait, all, loads);
+  }
+}
+
+/// Asks the second level cache, ahead of the wait, for rows: there, memory is
+/// coherent, so that a line which the grid before has yet to write is none the
+/// worse for having been fetched. Threads of later blocks find that grid at its
+/// end, and have no time to gain.
+static void prefetchRows(NVVM::GriddepcontrolOp wait) {
+  constexpr int64_t kFirstThreads = 160 * 2048; // that a GPU holds at once
+  SmallVector<RowLoads> loads;
+  collectRowLoads(wait->getNextNode(), wait, Value(), loads);
+  llvm::erase_if(loads, [](const RowLoads &l) { return l.pointers.empty(); });
+  if (loads.empty())
+    return;
+  OpBuilder b(wait);
+  Location loc = wait.getLoc();
+  Type i32 = b.getI32Type();
+  Value firstThread =
+      LLVM::MulOp::create(b, loc, NVVM::BlockIdXOp::create(b, loc, i32),
+                          NVVM::BlockDimXOp::create(b, loc, i32));
+  Value isEarly = LLVM::ICmpOp::create(
+      b, loc, LLVM::ICmpPredicate::ult, firstThread,
+      LLVM::ConstantOp::create(b, loc, i32, kFirstThreads));
+  for (const RowLoads &group : loads) {
+    Value condition =
+        group.condition
+            ? Value(LLVM::AndOp::create(b, loc, isEarly, group.condition))
+            : isEarly;
+    auto branch =
+        scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenBlock()->getTerminator());
+    // LLVM's intrinsic wants a newer PTX ISA than the instruction.
+    for (Value pointer : group.pointers)
+      buildAssembly(b, loc, "prefetch.global.L2 [$0];", pointer);
+  }
+}
+
 void mlafix::delayWait(LLVM::LLVMFuncOp function) {
   NVVM::GriddepcontrolOp wait;
   function.walk([&](NVVM::GriddepcontrolOp op) {
@@ -73,13 +160,12 @@ void mlafix::delayWait(LLVM::LLVMFuncOp function) {
   }
   if (!addresses)
     return;
+  if (!getenv("MLX_NOPF"))
+    prefetchRows(wait);
   // One of the two is executed, whatever the addresses are.
-  LLVM::InlineAsmOp::create(
-      b, loc, TypeRange(), addresses,
-      "{\n\t.reg .pred ready;\n\tsetp.ne.u64 ready, $0, 0;\n\t@ready "
-      "griddepcontrol.wait;\n\t@!ready griddepcontrol.wait;\n\t}",
-      "l,~{memory}", /*has_side_effects=*/true, /*is_align_stack=*/false,
-      LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
-      ArrayAttr());
+  buildAssembly(b, loc,
+                "{\n\t.reg .pred ready;\n\tsetp.ne.u64 ready, $0, 0;\n\t@ready "
+                "griddepcontrol.wait;\n\t@!ready griddepcontrol.wait;\n\t}",
+                addresses);
   wait.erase();
 }

@@ -65,8 +65,16 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
   auto ex2 = [](OpBuilder &b, Location loc, Value v) {
     return callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.f32", v);
   };
-  auto lg2 = [](OpBuilder &b, Location loc, Value v) {
-    return callIntrinsic(b, loc, "llvm.nvvm.lg2.approx.f", v);
+  // Approximate on top of what the instruction is: its form that takes
+  // subnormals for 0.
+  auto flags = dyn_cast<arith::ArithFastMathInterface>(op);
+  bool isFlushed = flags && arith::bitEnumContainsAll(
+                                flags.getFastMathFlagsAttr().getValue(),
+                                arith::FastMathFlags::afn);
+  auto lg2 = [&](OpBuilder &b, Location loc, Value v) {
+    return callIntrinsic(
+        b, loc,
+        isFlushed ? "llvm.nvvm.lg2.approx.ftz.f" : "llvm.nvvm.lg2.approx.f", v);
   };
   if (isa<math::Exp2Op>(op))
     return apply(ex2);
@@ -130,10 +138,11 @@ static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
 static int64_t countRowRegisters(KernelOp kernel) {
   auto registers = [](Type type) -> int64_t {
     auto vector = dyn_cast<VectorType>(type);
-    return vector ? llvm::divideCeil(vector.getNumElements() *
-                                         vector.getElementTypeBitWidth(),
-                                     32)
-                  : 0;
+    return vector && vector.getNumElements() > 1
+               ? llvm::divideCeil(vector.getNumElements() *
+                                      vector.getElementTypeBitWidth(),
+                                  32)
+               : 0;
   };
   int64_t most = 0;
   kernel.getBody().walk([&](Block *block) {
@@ -156,12 +165,15 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   constexpr int64_t kRegisters = 65536;   // of a multiprocessor, since sm_60
   constexpr int64_t kOtherRegisters = 16; // of a thread: addresses, weights
   LayoutAttr layout = kernel.getLayoutAttr();
-  if (layout.getPacks() != 1 || layout.getPack() == 1)
+  if (layout.getPacks() > 2 || layout.getPack() == 1)
     return 0;
+  // A row in f32, of which a kernel that reduces it holds all packs.
+  bool reduces =
+      kernel.walk([](NVVM::ShflOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
   int64_t perThread =
-      llvm::alignTo(kOtherRegisters + layout.getPack() /* one row in f32 */ +
-                        countRowRegisters(kernel),
-                    8);
+      llvm::alignTo(kOtherRegisters + row + countRowRegisters(kernel), 8);
   int64_t threads = std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
                              kRegisters / perThread);
   return threads / layout.getThreads();
@@ -198,10 +210,13 @@ private:
     auto function = LLVM::LLVMFuncOp::create(b, loc, kernel.getSymName(), type);
     function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                       b.getUnitAttr());
+    int64_t threads = kernel.getLayoutAttr().getThreads();
+    auto least = kernel.getGeometryAttr().getAs<IntegerAttr>("least_threads");
     function->setAttr(
-        NVVM::NVVMDialect::getReqntidAttrName(),
-        b.getDenseI32ArrayAttr(
-            {static_cast<int32_t>(kernel.getLayoutAttr().getThreads()), 1, 1}));
+        least && least.getInt() < threads
+            ? NVVM::NVVMDialect::getMaxntidAttrName()
+            : NVVM::NVVMDialect::getReqntidAttrName(),
+        b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
     if (int64_t blocks = getResidentBlocks(kernel))
       function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                         b.getI32IntegerAttr(blocks));

@@ -8,7 +8,7 @@
 // CHECK-SAME: %[[OUT:[a-z0-9]*]]: !llvm.ptr<1>, %[[N:[a-z0-9]*]]: i64, %[[S:[a-z0-9]*]]: i64, %[[X:[a-z0-9]*]]: !llvm.ptr<1>, %[[XS:[a-z0-9]*]]: i64, %[[L:[a-z0-9]*]]: !llvm.ptr<1>, %[[F:[a-z0-9]*]]: f32, %[[FLAG:[a-z0-9]*]]: i8)
 // CHECK-SAME: mlafix.variant = {dependent_launch = true, entry = "k_fast"
 // CHECK-SAME: params = [{arg = 0 : i64, kind = "pointer"}, {arg = 0 : i64, dim = 0 : i64, kind = "size"}, {arg = 0 : i64, dim = 0 : i64, kind = "stride"}, {arg = 1 : i64, kind = "pointer"}, {arg = 1 : i64, dim = 0 : i64, kind = "stride"}, {arg = 2 : i64, kind = "pointer"}, {arg = 3 : i64, kind = "scalar"}, {arg = 4 : i64, kind = "scalar"}]
-// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 8 : i32, nvvm.reqntid = array<i32: 256, 1, 1>
+// CHECK-SAME: nvvm.kernel, nvvm.maxntid = array<i32: 256, 1, 1>, nvvm.minctasm = 8 : i32
 // CHECK-NOT: noalias
 mlafix.kernel @k(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},

@@ -35,7 +35,7 @@ class Facts:
     """Of one variant on one target. Numbers as in the table."""
 
     params: int = 0
-    threads: int = 0
+    threads: str = ""  # N, or <=N where the launch may halve it
     loads: str = "none"
     ahead: int = 0
     stores: str = "none"
@@ -77,8 +77,8 @@ def facts_of_entry(lines: list[str], waits: bool) -> Facts:
     for line in lines:
         facts.params += line.lstrip().startswith(".param")
         facts.barriers += bool(re.match(r"\s*(@\S+\s+)?bar(rier)?\.(cta\.)?(sync|red)", line))
-        if match := re.match(r"\.reqntid (\d+)", line):
-            facts.threads = int(match.group(1))
+        if match := re.match(r"\.(req|max)ntid (\d+)", line):
+            facts.threads = ("<=" if match.group(1) == "max" else "") + match.group(2)
         has_waited |= "griddepcontrol.wait" in line
         if "ex2.approx" in line and ahead is None:
             ahead = len(loads)
@@ -158,7 +158,7 @@ def parse_line(line: str) -> tuple[str, Facts]:
     target, variant, *words = line.split()
     facts = Facts()
     for name, value in zip(words[::2], words[1::2]):
-        setattr(facts, name, value if name in ("loads", "stores") else int(value))
+        setattr(facts, name, value if name in ("threads", "loads", "stores") else int(value))
     return f"{target} {variant}", facts
 
 

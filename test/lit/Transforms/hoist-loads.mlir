@@ -1,4 +1,4 @@
-// A load stays behind a store, which may write what it reads, and takes along the arithmetic that it needs.
+// A load stays behind a store, which may write what it reads, and takes along the arithmetic that it needs, or stays behind that.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-hoist-loads))" | FileCheck %s
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"},
                  %i: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -26,5 +26,30 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
     // CHECK-NEXT: memref.load %x[%c1]
     %g = memref.load %x[%c1] : memref<?xf32, strided<[1], offset: ?>>
     memref.store %g, %x[%c0] : memref<?xf32, strided<[1], offset: ?>>
+  }
+}
+
+// The first arithmetic is an address: loads gather behind it, those under a mask last.
+// CHECK-LABEL: @addresses
+mlafix.kernel @addresses(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant dense<0.0> : vector<4xf32>
+  %n = memref.dim %x, %c0 : memref<?xf32, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: arith.muli
+    // CHECK-NEXT: vector.load
+    // CHECK-NEXT: arith.cmpi
+    // CHECK-NEXT: vector.broadcast
+    // CHECK-NEXT: vector.maskedload
+    // CHECK-NEXT: arith.addf
+    %at = arith.muli %t, %c8 : index
+    %some = arith.cmpi ult, %t, %c8 : index
+    %mask = vector.broadcast %some : i1 to vector<4xi1>
+    %a = vector.maskedload %x[%at], %mask, %zero : memref<?xf32, strided<[1], offset: ?>>, vector<4xi1>, vector<4xf32> into vector<4xf32>
+    %b = arith.addf %a, %a : vector<4xf32>
+    %c = vector.load %x[%at] : memref<?xf32, strided<[1], offset: ?>>, vector<4xf32>
+    %d = arith.addf %b, %c : vector<4xf32>
+    vector.store %d, %x[%at] : memref<?xf32, strided<[1], offset: ?>>, vector<4xf32>
   }
 }

@@ -29,6 +29,41 @@ mlafix.kernel @d128_bf16_bf16(
 
 // -----
 
+!rows = memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+!scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
+
+// Rows that may be written where they were read have a variant for that: two packs a lane, large blocks. Scalars of the same dims share
+// their strides in it; those that are never left out come first.
+// CHECK-LABEL: @scaled_dense
+// CHECK-SAME: {args = [3, 1], kind = "same_strides"}]
+// CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
+// CHECK-LABEL: @scaled_place
+// CHECK-NOT: distinct
+// CHECK-SAME: value = 2048 : i64
+// CHECK-SAME: {args = [3, 1], kind = "same_strides"}]
+// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = 64>
+// CHECK-LABEL: @scaled_fast
+// CHECK-NOT: same_strides
+// CHECK-LABEL: @scaled_any
+mlafix.kernel @scaled(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %out_scale: !scalars {mlafix.dims = ["n", "H"], mlafix.access = "write", mlafix.optional},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+    %scale: !scalars {mlafix.dims = ["n", "H"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  %H = memref.dim %out, %c1 : !rows
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : !rows -> tensor<128xf32, #mlafix.dim<128>>
+    %s = mlafix.load %scale[%t, %h] : !scalars -> f32
+    mlafix.store %v, %out[%t, %h] : tensor<128xf32, #mlafix.dim<128>>, !rows
+    mlafix.store %s, %out_scale[%t, %h] : f32, !scalars
+  }
+}
+
+// -----
+
 // Lanes that never meet need be no power of two: none is idle.
 // CHECK-LABEL: @d96_bf16_bf16_dense
 // CHECK-SAME: layout = #mlafix.layout<lanes = 12, packs = 1, pack = 8, rows = 24>

@@ -167,6 +167,27 @@ const std::vector<Spoilt> spoilt = {
                                      {"args", json::array({0})}};
      },
      {"guards[0].args", "two arguments"}},
+    {"guard_of_one_tensor_with_the_same_strides",
+     [](json &k) {
+       gpuVariant(k)["guards"][0] = {{"kind", "same_strides"},
+                                     {"args", json::array({0})}};
+     },
+     {"guards[0].args", "two arguments or more"}},
+    {"guard_of_strides_that_may_be_left_out",
+     [](json &k) {
+       gpuVariant(k)["guards"][0] = {{"kind", "same_strides"},
+                                     {"args", json::array({2, 0})}};
+     },
+     {"guards[0].args[0]", "never left out"}},
+    {"guard_of_strides_of_two_ranks",
+     [](json &k) {
+       gpuVariant(k)["guards"][0] = {{"kind", "same_strides"},
+                                     {"args", json::array({0, 2})}};
+     },
+     {"guards[0].args[1]", "one rank"}},
+    {"more_threads_at_least_than_at_most",
+     [](json &k) { gpuVariant(k)["geometry"]["least_threads"] = 4096; },
+     {"least_threads", "got 4096"}},
     {"guard_beyond_the_cache_on_a_scalar",
      [](json &k) {
        gpuVariant(k)["guards"][0] = {{"kind", "beyond_cache"},

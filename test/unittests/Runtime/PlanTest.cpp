@@ -136,6 +136,39 @@ TEST_F(Plan, a_distinct_guard_compares_where_two_tensors_begin) {
   EXPECT_EQ(info().variant, 1u);
 }
 
+TEST_F(Plan, blocks_are_halved_while_there_are_few) {
+  variant()["guards"] = json::array();
+  json &geometry = variant()["geometry"];
+  geometry["rows_per_block"] = 64;
+  geometry["threads"] = 512;
+  geometry["extents"] = {{{"arg", 0}, {"dim", 0}}, {{"arg", 4}}};
+  writer.kernel()["args"][4].erase("at_most");
+  auto blocks = [&](int64_t rows) {
+    call.args[4] = rows / 20;
+    return info();
+  };
+  EXPECT_EQ(blocks(200).block_x, 512u) << "as the unit says";
+  geometry["least_threads"] = 128;
+  EXPECT_EQ(blocks(200).block_x, 128u);
+  EXPECT_EQ(info().grid_x, 13u) << "ceil(200 / 16)";
+  // 32 blocks for each of 132 multiprocessors.
+  int64_t enough = 32 * 132 * 64;
+  EXPECT_EQ(blocks(enough / 20 * 20 + 20).block_x, 512u);
+  EXPECT_EQ(blocks(enough / 2 / 20 * 20 + 20).block_x, 256u);
+  EXPECT_EQ(blocks(enough / 4 / 20 * 20 + 20).block_x, 128u);
+  EXPECT_EQ(info().grid_x, (enough / 4 / 20 * 20 + 20 + 15) / 16);
+}
+
+TEST_F(Plan, a_same_strides_guard_looks_at_dims_of_several_elements) {
+  variant()["guards"] =
+      json::array({{{"kind", "same_strides"}, {"args", json::array({0, 1})}}});
+  EXPECT_EQ(info().variant, 0u);
+  std::vector<float> wide(8 * 20);
+  call.args[1] =
+      Tensor::strided(wide.data(), MLAFIX_F32, {20, 4}, {8, 1}, cuda(0));
+  EXPECT_EQ(info().variant, 1u);
+}
+
 TEST_F(Plan, a_beyond_cache_guard_adds_up_what_its_tensors_hold) {
   variant()["guards"] =
       json::array({{{"kind", "beyond_cache"}, {"args", json::array({0, 2})}}});

@@ -1,0 +1,69 @@
+//===- DistributeRaggedCPU.cpp - a ragged grid becomes loops --------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/DistributeGrid.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+#include <functional>
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Each call scans all segments and does those of their rows that lie in its
+/// range.
+RowContext mlafix::distributeRaggedCPU(KernelOp kernel, RaggedForallOp grid,
+                                       Value begin, Value end) {
+  OpBuilder b(grid);
+  Location loc = grid.getLoc();
+  IndexBuilder x(b, loc);
+  setGeometry(kernel,
+              {{"kind", b.getStringAttr("ragged")},
+               {"rows", describeExtent(grid.getRows())},
+               {"inner", describeExtents(b.getContext(), grid.getInner())},
+               {"rows_per_block", b.getI64IntegerAttr(1)},
+               {"threads", b.getI64IntegerAttr(1)},
+               {"blocks_per_sm", b.getI64IntegerAttr(1)}});
+  auto loadBoundary = [&](Value segment) -> Value {
+    Value value = memref::LoadOp::create(b, loc, grid.getCuSeqlens(), segment);
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+  };
+  Value one = x.constant(1);
+  Value segments =
+      x.sub(memref::DimOp::create(b, loc, grid.getCuSeqlens(), 0), one);
+  buildLoop(b, loc, x.constant(0), segments, one, [&](Value segment) {
+    Value first = loadBoundary(segment),
+          last = loadBoundary(x.add(segment, one));
+    inlineRow(b, grid.getPredicate().front(), segment);
+    auto yield = cast<YieldOp>(grid.getPredicate().front().getTerminator());
+    Value selected = yield.getValues()[0];
+    selected =
+        x.band(selected, x.compare(arith::CmpIPredicate::ule, first, last));
+    selected = x.band(
+        selected, x.compare(arith::CmpIPredicate::ule, last, grid.getRows()));
+    Value from = arith::MaxSIOp::create(b, loc, first, begin);
+    Value to =
+        x.select(selected, arith::MinSIOp::create(b, loc, last, end), from);
+    buildLoop(b, loc, from, to, one, [&](Value row) {
+      SmallVector<Value> indices = {segment, row};
+      std::function<void(size_t)> nest = [&](size_t depth) {
+        if (depth == grid.getInner().size())
+          return inlineRow(b, grid.getBody().front(), indices);
+        buildLoop(b, loc, x.constant(0), grid.getInner()[depth], one,
+                  [&](Value index) {
+                    indices.push_back(index);
+                    nest(depth + 1);
+                  });
+      };
+      nest(0);
+    });
+  });
+  grid.erase();
+  RowContext context;
+  context.layout = kernel.getLayoutAttr();
+  return context;
+}
