@@ -162,9 +162,10 @@ static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index,
     return fail() << "expected no use of an argument with access \"" << kAbsent
                   << "\", got one";
   if (!isAbsent && access != "read" && access != "write" && access != "update")
-    return fail() << "expected '" << kAccessAttr
-                  << "' to be \"read\", \"write\" or \"update\", got "
-                  << (access.empty() ? "none" : "\"" + access.str() + "\"");
+    return fail()
+           << "expected '" << kAccessAttr
+           << "' to be \"read\", \"write\", \"update\" or \"absent\", got "
+           << (access.empty() ? "none" : "\"" + access.str() + "\"");
 
   ArrayAttr dims = kernel.getArgDims(index);
   if (!dims || static_cast<int64_t>(dims.size()) != type.getRank())

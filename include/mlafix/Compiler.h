@@ -62,8 +62,9 @@ struct CompileOptions {
   /// Names such as "sm_90" or "x86-64-v3"; "cpu" is every CPU baseline.
   std::vector<std::string> targets;
   Emit emit = Emit::Unit;
-  /// Makes the code of this variant alone ("dense", "fast" or "any"), which may
-  /// not run every legal call: for everything but a unit. Empty: all of them.
+  /// Makes the code of this variant alone ("dense", "place", "fast" or "any",
+  /// on a CPU "streamed", "apart" or "any"), which may not run every legal
+  /// call: for everything but a unit. Empty: all of them.
   std::string variant;
   AssemblerKind assembler = AssemblerKind::Any;
   /// A `ptxas` to prefer to everything else; may be empty.

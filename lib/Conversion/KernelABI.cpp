@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/KernelABI.h"
+#include "lib/Conversion/Offset.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -236,8 +237,6 @@ public:
 private:
   LogicalResult lower(Operation *op);
   LogicalResult lowerAccess(Operation *op, const MemoryAccess &access);
-  Value buildOffset(Location loc, const MemoryAccess &access,
-                    BlockArgument argument);
   void lowerAlloca(memref::AllocaOp op);
 
   Value find(Param::Kind kind, unsigned arg, unsigned dim = 0) {
@@ -245,14 +244,6 @@ private:
       if (param.kind == kind && param.arg == arg && param.dim == dim)
         return value;
     return {};
-  }
-  /// Of an index, or of the number that indices were made of.
-  Value toI64(Location loc, Value index) {
-    if (index.getType().isIndex())
-      return arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
-    return index.getType().isInteger(64)
-               ? index
-               : Value(arith::ExtUIOp::create(b, loc, b.getI64Type(), index));
   }
   Value toIndex(Location loc, Value i64) {
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), i64);
@@ -283,67 +274,6 @@ static Type getMemoryType(Type type) {
   return element;
 }
 
-/// x, where the indices are x / size and x % size; else null.
-static Value joinIndices(Value quotient, Value remainder, int64_t size) {
-  auto strip = [](Value index) {
-    auto cast = index.getDefiningOp<arith::IndexCastUIOp>();
-    return cast ? cast.getIn() : index;
-  };
-  auto isSize = [&](Value value) {
-    APInt constant;
-    return matchPattern(value, m_ConstantInt(&constant)) &&
-           constant.getSExtValue() == size;
-  };
-  auto div = strip(quotient).getDefiningOp<arith::DivUIOp>();
-  auto rem = strip(remainder).getDefiningOp<arith::RemUIOp>();
-  return div && rem && div.getLhs() == rem.getLhs() && isSize(div.getRhs()) &&
-                 isSize(rem.getRhs())
-             ? div.getLhs()
-             : Value();
-}
-
-/// The sum of the products of indices and strides, in elements. Constant
-/// strides that divide each other are factored out, (i * 128 + j) * 64 rather
-/// than i * 8192 + j * 64: where i and j were made of the number of a row, that
-/// number is what is in the brackets.
-Value BodyLowering::buildOffset(Location loc, const MemoryAccess &access,
-                                BlockArgument argument) {
-  auto add = [&](Value x, Value y) -> Value {
-    return x ? Value(arith::AddIOp::create(b, loc, x, y)) : y;
-  };
-  auto scale = [&](Value x, int64_t factor) -> Value {
-    return factor == 1 ? x
-                       : Value(arith::MulIOp::create(b, loc, x,
-                                                     i64Constant(loc, factor)));
-  };
-  Value offset, factored; // the latter in units of `unit` elements
-  Value joined;           // the index that is all of `factored`, if one is
-  int64_t unit = 1;
-  for (auto [dim, index, stride] :
-       llvm::enumerate(access.indices, getStrides(access.getMemRefType()))) {
-    if (ShapedType::isDynamic(stride)) {
-      int64_t owner =
-          getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
-      offset =
-          add(offset, arith::MulIOp::create(b, loc, toI64(loc, index),
-                                            find(Param::Stride, owner, dim)));
-      continue;
-    }
-    if (stride <= 0 || (factored && unit % stride != 0)) {
-      offset = add(offset, scale(toI64(loc, index), stride));
-      continue;
-    }
-    if (!factored)
-      joined = index;
-    else if (joined)
-      joined = joinIndices(joined, index, unit / stride);
-    factored = joined ? toI64(loc, joined)
-                      : add(scale(factored, unit / stride), toI64(loc, index));
-    unit = stride;
-  }
-  return factored ? add(offset, scale(factored, unit)) : offset;
-}
-
 LogicalResult BodyLowering::lowerAccess(Operation *op,
                                         const MemoryAccess &access) {
   Location loc = op->getLoc();
@@ -357,7 +287,13 @@ LogicalResult BodyLowering::lowerAccess(Operation *op,
   BlockArgument argument = getKernelArgument(access.memref);
   Value base = argument ? find(Param::Pointer, argument.getArgNumber())
                         : localPointers.lookup(access.memref);
-  Value offset = buildOffset(loc, access, argument);
+  Value offset =
+      buildOffset(b, loc, access.indices, getStrides(access.getMemRefType()),
+                  [&](unsigned dim) {
+                    int64_t owner = getStrideOwner(kernel.getGuardsAttr(),
+                                                   argument.getArgNumber());
+                    return find(Param::Stride, owner, dim);
+                  });
   Type memory = getMemoryType(access.type);
   Value pointer = base;
   if (offset)

@@ -301,7 +301,7 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
     return geometry;
   geometry.threads = value.at("threads").integer(1, limits::threads);
   geometry.leastThreads = geometry.threads;
-  if (value.has("least_threads"))
+  if (geometry.kind == Geometry::Rows && value.has("least_threads"))
     geometry.leastThreads =
         value.at("least_threads").integer(1, geometry.threads);
   if (geometry.kind == Geometry::Ragged)

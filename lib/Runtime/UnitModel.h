@@ -99,7 +99,7 @@ struct Geometry {
   std::vector<Extent> extents; ///< Rows: all; Ragged: the rows, then the inner
   int64_t rowsPerBlock = 1;
   int64_t threads = 1;      ///< of a block, at most; rowsPerBlock goes with it
-  int64_t leastThreads = 1; ///< as few as that a launch may halve it to
+  int64_t leastThreads = 1; ///< the fewest that a launch may halve it to
   int64_t blocksPerSm = 1;
 };
 

@@ -77,7 +77,7 @@ private:
     std::string arch = ("-arch=" + target.name).str();
     SmallVector<StringRef> arguments = {arch, "/dev/stdin", "-o",
                                         "/dev/stdout"};
-    // A thread for each variant: a kernel has up to three.
+    // A thread for each variant: a kernel has up to four.
     if (ptxas.splits)
       arguments.push_back("--split-compile=4");
     return Process::start(ptxas.path, arguments, allocatorVariables());

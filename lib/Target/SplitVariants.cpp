@@ -54,6 +54,8 @@ mlafix::target::splitVariants(mlir::ModuleOp module,
   SmallPtrSet<mlir::Operation *, 8> taken;
   for (auto [entry, part] : zip_equal(entries, parts)) {
     mlir::Operation *function = symbols.lookup(entry);
+    if (!function)
+      return {};
     part.insert(function);
     if (!addUses(function, symbols, part))
       return {};

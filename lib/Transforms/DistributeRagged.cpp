@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/DistributeGrid.h"
+#include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/RowAccess.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -111,7 +112,8 @@ private:
   IndexBuilder x;
   Thread thread;
   Value warpId, laneId, prefix, shift, warpTotals;
-  SmallVector<StoreOp> scalarStores; // taken out of the body
+  SmallVector<StoreOp> scalarStores;  // taken out of the body
+  SmallVector<Operation *> scalarOps; // these, and what they need of it
 };
 } // namespace
 
@@ -307,31 +309,45 @@ void RaggedScan::buildInner(Value first, int64_t step,
             });
 }
 
-/// Takes the stores of scalars out of the body, where nothing is read in it and
-/// they depend on no row.
+/// Takes the stores of scalars out of the body, where nothing is read in it,
+/// they depend on no row, and no row is stored where they may be.
 void RaggedScan::takeScalarStores() {
   Block &body = grid.getBody().front();
   SmallVector<StoreOp> stores;
+  SmallVector<LaneAccess> rows;
   for (Operation &op : body.without_terminator()) {
     auto store = dyn_cast<StoreOp>(op);
     if (!store && !isMemoryEffectFree(&op))
       return;
-    if (store && !isRowTile(store.getValue().getType()))
+    if (!store)
+      continue;
+    if (isRowTile(store.getValue().getType()))
+      rows.push_back(*getLaneAccess(store));
+    else
       stores.push_back(store);
   }
+  llvm::SetVector<Operation *> slice;
   for (StoreOp store : stores) {
+    LaneAccess access = *getLaneAccess(store);
+    // Two tensors that are written are never the same one.
+    if (llvm::any_of(rows, [&](const LaneAccess &row) {
+          return row.argument == access.argument;
+        }))
+      return;
     BackwardSliceOptions options;
     options.inclusive = true;
     options.filter = [&](Operation *op) { return op->getBlock() == &body; };
-    llvm::SetVector<Operation *> slice;
     (void)getBackwardSlice(store.getOperation(), &slice, options);
-    if (llvm::any_of(slice, [](Operation *op) {
-          return llvm::any_of(op->getOperandTypes(),
-                              [](Type type) { return isRowTile(type); });
-        }))
-      return;
   }
+  if (llvm::any_of(slice, [](Operation *op) {
+        return llvm::any_of(op->getOperandTypes(),
+                            [](Type type) { return isRowTile(type); });
+      }))
+    return;
   scalarStores = stores;
+  for (Operation &op : body) // in their order
+    if (slice.contains(&op))
+      scalarOps.push_back(&op);
 }
 
 /// One thread a scalar: of a tile of rows by inner indices, the rows lie next
@@ -344,34 +360,32 @@ void RaggedScan::storeScalars(Value base, Value total) {
   Value tileRows = x.i32(kTileRows);
   Value first = x.add(x.mul(fromLast, tileRows), x.rem(thread.id, tileRows));
   Value firstInner = x.toIndex(x.div(thread.id, tileRows));
-  forRows(
-      base, first, total, x.mul(blocks, tileRows), [&](ArrayRef<Value> outer) {
-        buildInner(firstInner, tileInner, [&](ValueRange inner) {
-          IRMapping mapping;
-          SmallVector<Value> indices(outer);
-          llvm::append_range(indices, inner);
-          mapping.map(grid.getBody().getArguments(), indices);
-          for (Operation &op : grid.getBody().front().without_terminator()) {
-            if (isa<StoreOp>(op) && !llvm::is_contained(scalarStores, &op))
-              continue;
-            Operation *copy = b.clone(op, mapping);
-            auto store = dyn_cast<StoreOp>(copy);
-            if (!store)
-              continue;
-            Value target = store.getTarget();
-            Value value =
-                narrow(b, loc, store.getValue(),
-                       cast<MemRefType>(target.getType()).getElementType());
-            writeIf(b, loc,
-                    accessPredicate(b, loc, store.getPredicate(), target),
-                    [&](OpBuilder &then) {
-                      memref::StoreOp::create(then, loc, value, target,
-                                              store.getIndices());
-                    });
-            store.erase();
-          }
-        });
-      });
+  forRows(base, first, total, x.mul(blocks, tileRows),
+          [&](ArrayRef<Value> outer) {
+            buildInner(firstInner, tileInner, [&](ValueRange inner) {
+              IRMapping mapping;
+              SmallVector<Value> indices(outer);
+              llvm::append_range(indices, inner);
+              mapping.map(grid.getBody().getArguments(), indices);
+              for (Operation *op : scalarOps) {
+                Operation *copy = b.clone(*op, mapping);
+                auto store = dyn_cast<StoreOp>(copy);
+                if (!store)
+                  continue;
+                Value target = store.getTarget();
+                Value value =
+                    narrow(b, loc, store.getValue(),
+                           cast<MemRefType>(target.getType()).getElementType());
+                writeIf(b, loc,
+                        accessPredicate(b, loc, store.getPredicate(), target),
+                        [&](OpBuilder &then) {
+                          memref::StoreOp::create(then, loc, value, target,
+                                                  store.getIndices());
+                        });
+                store.erase();
+              }
+            });
+          });
 }
 
 /// The loop over the selected rows: a block takes as many at once as its lane

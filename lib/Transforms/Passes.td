@@ -71,7 +71,7 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">,
-    Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, place, fast, any): for a look at its code">];
+    Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, place, fast, any; on a CPU streamed, apart, any): for a look at its code">];
 }
 
 def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {

@@ -78,7 +78,7 @@ public:
 
 private:
   LogicalResult plan(KernelOp kernel, ArrayAttr aliases);
-  LogicalResult keepVariant(StringRef kernel);
+  LogicalResult keepVariant(StringRef kernel, ArrayRef<KernelOp> variants);
 };
 } // namespace
 
@@ -222,6 +222,13 @@ static MemRefType getDenseType(MemRefType type) {
   return dense == type ? MemRefType() : dense;
 }
 
+/// Folds the branches on what `variant` knows.
+static void foldBranches(KernelOp variant) {
+  RewritePatternSet patterns(variant.getContext());
+  scf::IfOp::getCanonicalizationPatterns(patterns, variant.getContext());
+  (void)applyPatternsGreedily(variant, std::move(patterns));
+}
+
 /// Takes the arguments that may be the same tensor (N11) for different ones,
 /// and adds the guards that this takes: what compares their pointers is false.
 static void makeDistinct(KernelOp variant, ArrayAttr aliases) {
@@ -247,12 +254,8 @@ static void makeDistinct(KernelOp variant, ArrayAttr aliases) {
         arith::ConstantIntOp::create(builder, compare.getLoc(), false, 1)
             .getResult());
   });
-  if (aliases.empty())
-    return;
-  // The branches on them go, too.
-  RewritePatternSet patterns(variant.getContext());
-  scf::IfOp::getCanonicalizationPatterns(patterns, variant.getContext());
-  (void)applyPatternsGreedily(variant, std::move(patterns));
+  if (!aliases.empty())
+    foldBranches(variant);
 }
 
 /// Gives the tensors that `variant` moves as rows their dense types, and adds
@@ -288,7 +291,12 @@ static void makeAlike(KernelOp variant, const RowShape &shape) {
     if (!type || variant.isArgAbsent(i) || shape.elementBytes.count(i) ||
         llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic))
       continue;
-    groups[variant.getArgAttr(i, kDimsAttr)].push_back(i);
+    // A dim without a name ties nothing, so nothing says that they are alike.
+    auto dims = variant.getArgAttrOfType<ArrayAttr>(i, kDimsAttr);
+    if (dims &&
+        llvm::none_of(dims.getAsRange<StringAttr>(),
+                      [](StringAttr dim) { return dim.getValue().empty(); }))
+      groups[dims].push_back(i);
   }
   SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
   for (auto &[dims, group] : groups) {
@@ -378,13 +386,6 @@ static SmallVector<int64_t> getOutputRows(KernelOp kernel) {
   return stored.takeVector();
 }
 
-/// Folds the branches on what `variant` knows.
-static void foldBranches(KernelOp variant) {
-  RewritePatternSet patterns(variant.getContext());
-  scf::IfOp::getCanonicalizationPatterns(patterns, variant.getContext());
-  (void)applyPatternsGreedily(variant, std::move(patterns));
-}
-
 /// A CPU has a variant for calls out of place, which computes the scalars of
 /// several rows at once, and before it one for those that write more than its
 /// caches hold: its stores do not read what they replace, which takes packs of
@@ -400,7 +401,6 @@ static void planCPU(KernelOp kernel, const RowShape &shape, ArrayAttr aliases) {
   auto addVariant = [&](StringRef suffix, ArrayRef<Attribute> guards) {
     KernelOp variant = cloneVariant(kernel, suffix, layout(1), guards);
     makeDistinct(variant, aliases);
-    foldBranches(variant);
     if (canBatchScalars(variant, aliases))
       variant.setLayoutAttr(layout(kCpuBatch));
     return variant;
@@ -442,14 +442,13 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, ArrayAttr aliases) {
 }
 
 /// Erases every variant of `kernel` but the one that is wanted.
-LogicalResult PlanLayoutPass::keepVariant(StringRef kernel) {
+LogicalResult PlanLayoutPass::keepVariant(StringRef kernel,
+                                          ArrayRef<KernelOp> variants) {
   SmallVector<KernelOp> others;
   SmallVector<StringRef> names;
   bool found = false;
-  for (KernelOp op : getOperation().getOps<KernelOp>()) {
-    StringRef name = op.getSymName();
-    if (!name.consume_front(kernel) || !name.consume_front("_"))
-      continue;
+  for (KernelOp op : variants) {
+    StringRef name = op.getSymName().drop_front(kernel.size() + 1);
     names.push_back(name);
     found |= name == variant;
     if (name != variant)
@@ -473,6 +472,9 @@ void PlanLayoutPass::runOnOperation() {
   module->setAttr(kTargetAttr, StringAttr::get(&getContext(), target));
   SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
   for (KernelOp kernel : kernels) {
+    llvm::SmallPtrSet<Operation *, 8> others;
+    for (KernelOp op : module.getOps<KernelOp>())
+      others.insert(op);
     DictionaryAttr signature = getSignature(kernel);
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
@@ -480,7 +482,11 @@ void PlanLayoutPass::runOnOperation() {
       return signalPassFailure();
     std::string name = kernel.getSymName().str();
     kernel.erase();
-    if (!variant.empty() && failed(keepVariant(name)))
+    SmallVector<KernelOp> variants;
+    for (KernelOp op : module.getOps<KernelOp>())
+      if (!others.contains(op))
+        variants.push_back(op);
+    if (!variant.empty() && failed(keepVariant(name, variants)))
       return signalPassFailure();
   }
 }

@@ -43,8 +43,9 @@ struct Options {
       cl::cat(category)};
   cl::opt<std::string> variant{
       "variant", cl::value_desc("name"),
-      cl::desc("Make the code of this variant alone: dense, fast or any "
-               "(default: all; not for units)"),
+      cl::desc(
+          "Make the code of this variant alone: dense, place, fast or "
+          "any, on a CPU streamed, apart or any (default: all; not for units)"),
       cl::cat(category)};
   cl::opt<Emit> emit{
       "emit", cl::desc("What to write (default: unit):"), cl::init(Emit::Unit),

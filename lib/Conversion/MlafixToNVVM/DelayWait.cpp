@@ -34,6 +34,14 @@ static bool collectSlice(Value value, Operation *wait,
   return true;
 }
 
+/// Whether `pointer` is one of the arguments' memory: rows may be on a thread's
+/// stack, too.
+static bool isGlobal(Value pointer) {
+  constexpr unsigned kGlobal = 1;
+  return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() ==
+         kGlobal;
+}
+
 /// The pointers that are loaded through after `wait`, in no loop.
 static SmallVector<Value> collectPointers(Operation *wait) {
   SmallVector<Value> pointers;
@@ -47,6 +55,7 @@ static SmallVector<Value> collectPointers(Operation *wait) {
                  ? WalkResult::skip()
                  : WalkResult::advance();
     });
+  llvm::erase_if(pointers, [](Value pointer) { return !isGlobal(pointer); });
   return pointers;
 }
 
@@ -88,7 +97,7 @@ static void collectRowLoads(Operation *op, Operation *wait, Value condition,
       if (vector &&
           vector.getNumElements() * vector.getElementTypeBitWidth() >=
               8 * kLeastBytes &&
-          precedesWait(load.getAddr()))
+          isGlobal(load.getAddr()) && precedesWait(load.getAddr()))
         loads[own].pointers.push_back(load.getAddr());
     }
     auto branch = dyn_cast<scf::IfOp>(op);
@@ -160,8 +169,7 @@ void mlafix::delayWait(LLVM::LLVMFuncOp function) {
   }
   if (!addresses)
     return;
-  if (!getenv("MLX_NOPF"))
-    prefetchRows(wait);
+  prefetchRows(wait);
   // One of the two is executed, whatever the addresses are.
   buildAssembly(b, loc,
                 "{\n\t.reg .pred ready;\n\tsetp.ne.u64 ready, $0, 0;\n\t@ready "

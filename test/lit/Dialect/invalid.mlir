@@ -28,7 +28,7 @@ mlafix.kernel @k(%x: memref<?xf32, 3> {mlafix.dims = ["n"], mlafix.access = "rea
 
 // -----
 
-// expected-error @below {{argument 'x': expected 'mlafix.access' to be "read", "write" or "update", got none}}
+// expected-error @below {{argument 'x': expected 'mlafix.access' to be "read", "write", "update" or "absent", got none}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {

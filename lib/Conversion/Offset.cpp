@@ -1,0 +1,80 @@
+//===- Offset.cpp - where an element lies --------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/Offset.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// x, where the indices are x / size and x % size; else null.
+static Value joinIndices(Value quotient, Value remainder, int64_t size) {
+  auto strip = [](Value index) {
+    auto cast = index.getDefiningOp<arith::IndexCastUIOp>();
+    return cast ? cast.getIn() : index;
+  };
+  auto isSize = [&](Value value) {
+    APInt constant;
+    return matchPattern(value, m_ConstantInt(&constant)) &&
+           constant.getSExtValue() == size;
+  };
+  auto div = strip(quotient).getDefiningOp<arith::DivUIOp>();
+  auto rem = strip(remainder).getDefiningOp<arith::RemUIOp>();
+  return div && rem && div.getLhs() == rem.getLhs() && isSize(div.getRhs()) &&
+                 isSize(rem.getRhs())
+             ? div.getLhs()
+             : Value();
+}
+
+/// Of an index, or of the number that indices were made of.
+static Value toI64(OpBuilder &b, Location loc, Value index) {
+  Type i64 = b.getI64Type();
+  if (index.getType().isIndex())
+    return arith::IndexCastOp::create(b, loc, i64, index);
+  return index.getType() == i64
+             ? index
+             : Value(arith::ExtUIOp::create(b, loc, i64, index));
+}
+
+Value mlafix::buildOffset(
+    OpBuilder &b, Location loc, ValueRange indices, ArrayRef<int64_t> strides,
+    llvm::function_ref<Value(unsigned dim)> dynamicStride) {
+  auto add = [&](Value x, Value y) -> Value {
+    return x ? Value(arith::AddIOp::create(b, loc, x, y)) : y;
+  };
+  auto scale = [&](Value x, int64_t factor) -> Value {
+    return factor == 1 ? x
+                       : Value(arith::MulIOp::create(
+                             b, loc, x,
+                             arith::ConstantIntOp::create(b, loc, factor, 64)));
+  };
+  Value offset, factored; // the latter in units of `unit` elements
+  Value joined;           // the index that is all of `factored`, if one is
+  int64_t unit = 1;
+  for (auto [dim, index, stride] : llvm::enumerate(indices, strides)) {
+    if (ShapedType::isDynamic(stride)) {
+      offset = add(offset, arith::MulIOp::create(b, loc, toI64(b, loc, index),
+                                                 dynamicStride(unsigned(dim))));
+      continue;
+    }
+    if (stride <= 0 || (factored && unit % stride != 0)) {
+      offset = add(offset, scale(toI64(b, loc, index), stride));
+      continue;
+    }
+    if (!factored)
+      joined = index;
+    else if (joined)
+      joined = joinIndices(joined, index, unit / stride);
+    factored = joined
+                   ? toI64(b, loc, joined)
+                   : add(scale(factored, unit / stride), toI64(b, loc, index));
+    unit = stride;
+  }
+  return factored ? add(offset, scale(factored, unit)) : offset;
+}
