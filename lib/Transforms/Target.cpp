@@ -77,28 +77,27 @@ DictionaryAttr mlafix::makeStrideGuard(MLIRContext *context, int64_t arg,
        b.getNamedAttr("value", b.getI64IntegerAttr(value))});
 }
 
+/// A guard that says nothing but which arguments it is about.
+static DictionaryAttr makeArgsGuard(MLIRContext *context, StringRef kind,
+                                    ArrayRef<int64_t> args) {
+  Builder b(context);
+  return b.getDictionaryAttr({b.getNamedAttr("kind", b.getStringAttr(kind)),
+                              b.getNamedAttr("args", b.getI64ArrayAttr(args))});
+}
+
 DictionaryAttr mlafix::makeDistinctGuard(MLIRContext *context, int64_t a,
                                          int64_t b) {
-  Builder builder(context);
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr("kind", builder.getStringAttr("distinct")),
-       builder.getNamedAttr("args", builder.getI64ArrayAttr({a, b}))});
+  return makeArgsGuard(context, "distinct", {a, b});
 }
 
 DictionaryAttr mlafix::makeBeyondCacheGuard(MLIRContext *context,
                                             ArrayRef<int64_t> args) {
-  Builder b(context);
-  return b.getDictionaryAttr(
-      {b.getNamedAttr("kind", b.getStringAttr("beyond_cache")),
-       b.getNamedAttr("args", b.getI64ArrayAttr(args))});
+  return makeArgsGuard(context, "beyond_cache", args);
 }
 
 DictionaryAttr mlafix::makeSameStridesGuard(MLIRContext *context,
                                             ArrayRef<int64_t> args) {
-  Builder b(context);
-  return b.getDictionaryAttr(
-      {b.getNamedAttr("kind", b.getStringAttr("same_strides")),
-       b.getNamedAttr("args", b.getI64ArrayAttr(args))});
+  return makeArgsGuard(context, "same_strides", args);
 }
 
 /// The guards of one kind.
@@ -143,12 +142,9 @@ bool mlafix::areGuardedDistinct(ArrayAttr guards, int64_t a, int64_t b) {
 }
 
 int64_t mlafix::getStrideOwner(ArrayAttr guards, int64_t arg) {
-  for (DictionaryAttr guard : getGuards(guards, "same_strides")) {
-    auto args = guard.getAs<ArrayAttr>("args").getAsRange<IntegerAttr>();
-    if (llvm::any_of(args,
-                     [&](IntegerAttr other) { return other.getInt() == arg; }))
-      return (*args.begin()).getInt();
-  }
+  for (DictionaryAttr guard : getGuards(guards, "same_strides"))
+    if (isOfGuard(guard, arg))
+      return cast<IntegerAttr>(guard.getAs<ArrayAttr>("args")[0]).getInt();
   return arg;
 }
 
