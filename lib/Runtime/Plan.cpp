@@ -90,13 +90,20 @@ double elementBytes(const ArgDesc &desc, const CallArg &arg) {
   return bytes;
 }
 
-/// `args` has a bit for each argument.
+/// Whether `holds` does for each argument that `args` has a bit for.
+template <typename Holds> bool allOf(uint64_t args, Holds holds) {
+  for (; args != 0; args &= args - 1)
+    if (!holds(static_cast<uint32_t>(__builtin_ctzll(args))))
+      return false;
+  return true;
+}
+
 bool areBeyondCache(const Call &call, uint64_t args) {
   double bytes = 0;
-  for (; args != 0; args &= args - 1) {
-    auto arg = static_cast<uint32_t>(__builtin_ctzll(args));
-    bytes += elementBytes(call.desc().args[arg], call.args[arg]);
-  }
+  allOf(args, [&](uint32_t a) {
+    bytes += elementBytes(call.desc().args[a], call.args[a]);
+    return true;
+  });
   return bytes > static_cast<double>(lastCacheBytes());
 }
 
@@ -115,13 +122,10 @@ bool holds(const Call &call, const Guard &guard, const Rows &rows) {
   const KernelDesc &desc = call.desc();
   switch (guard.kind) {
   case Guard::Align:
-    for (uint64_t rest = guard.args; rest != 0; rest &= rest - 1) {
-      auto a = static_cast<uint32_t>(__builtin_ctzll(rest));
-      if (!isAligned(desc.args[a], call.args[a],
-                     static_cast<uint64_t>(guard.value)))
-        return false;
-    }
-    return true;
+    return allOf(guard.args, [&](uint32_t a) {
+      return isAligned(desc.args[a], call.args[a],
+                       static_cast<uint64_t>(guard.value));
+    });
   case Guard::Distinct:
     // Null is an argument left out, or an empty one: never accessed.
     return call.args[guard.arg].data != call.args[guard.other].data ||
@@ -129,13 +133,10 @@ bool holds(const Call &call, const Guard &guard, const Rows &rows) {
   case Guard::BeyondCache:
     return areBeyondCache(call, guard.args);
   case Guard::SameStrides:
-    for (uint64_t rest = guard.args; rest != 0; rest &= rest - 1) {
-      auto a = static_cast<uint32_t>(__builtin_ctzll(rest));
-      if (!hasSameStrides(call.args[guard.arg], call.args[a],
-                          desc.args[a].ndim()))
-        return false;
-    }
-    return true;
+    return allOf(guard.args, [&](uint32_t a) {
+      return hasSameStrides(call.args[guard.arg], call.args[a],
+                            desc.args[a].ndim());
+    });
   case Guard::MaxRows:
     return rows.total <= guard.value;
   case Guard::Stride:

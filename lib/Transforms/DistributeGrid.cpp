@@ -79,6 +79,21 @@ void mlafix::buildLoop(OpBuilder &b, Location loc, Value first, Value extent,
   body(loop.getInductionVar());
 }
 
+Value mlafix::loadBoundary(OpBuilder &b, RaggedForallOp grid, Value segment) {
+  Location loc = grid.getLoc();
+  Value value = memref::LoadOp::create(b, loc, grid.getCuSeqlens(), segment);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+}
+
+// Unsigned, a negative boundary is larger than any number of rows.
+Value mlafix::selectWellFormed(OpBuilder &b, RaggedForallOp grid,
+                               Value selected, Value start, Value end) {
+  IndexBuilder x(b, grid.getLoc());
+  selected = x.band(selected, x.compare(arith::CmpIPredicate::ule, start, end));
+  return x.band(selected,
+                x.compare(arith::CmpIPredicate::ule, end, grid.getRows()));
+}
+
 //===----------------------------------------------------------------------===//
 // GPU
 //===----------------------------------------------------------------------===//

@@ -45,6 +45,16 @@ Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
 /// complete before its predecessor is.
 void buildDependency(mlir::OpBuilder &b, mlir::Location loc, KernelOp kernel);
 
+/// Where segment `segment` of a ragged grid begins, and the one before it ends:
+/// an element of cu_seqlens, as an index.
+mlir::Value loadBoundary(mlir::OpBuilder &b, RaggedForallOp grid,
+                         mlir::Value segment);
+/// `selected`, unless a segment is malformed: 0 <= start <= end <= the grid's
+/// rows.
+mlir::Value selectWellFormed(mlir::OpBuilder &b, RaggedForallOp grid,
+                             mlir::Value selected, mlir::Value start,
+                             mlir::Value end);
+
 /// The two ragged grids: on a GPU a scan and a loop over the selected rows, on
 /// a CPU a loop over the segments for rows `begin` to `end`.
 RowContext distributeRaggedGPU(KernelOp kernel, RaggedForallOp grid);

@@ -59,10 +59,6 @@ private:
   // Rows of a tile of scalars: of four bytes, they fill 64.
   static constexpr int64_t kTileRows = 16;
 
-  Value loadBoundary(Value segment) {
-    Value value = memref::LoadOp::create(b, loc, grid.getCuSeqlens(), segment);
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
-  }
   Value saturatingAdd(Value a, Value c) {
     return arith::MinUIOp::create(b, loc, x.add(a, c), x.i32(INT32_MAX));
   }
@@ -144,14 +140,10 @@ std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
                                                  Value segments) {
   Value known =
       arith::MinUIOp::create(b, loc, segment, x.sub(segments, x.constant(1)));
-  Value start = loadBoundary(known),
-        end = loadBoundary(x.add(known, x.constant(1)));
+  Value start = loadBoundary(b, grid, known),
+        end = loadBoundary(b, grid, x.add(known, x.constant(1)));
   Value selected = x.band(isSelected(known), x.ult(segment, segments));
-  // 0 <= start <= end <= rows; unsigned, a negative boundary is larger than any
-  // number of rows.
-  selected = x.band(selected, x.compare(arith::CmpIPredicate::ule, start, end));
-  selected = x.band(selected,
-                    x.compare(arith::CmpIPredicate::ule, end, grid.getRows()));
+  selected = selectWellFormed(b, grid, selected, start, end);
   return {start, x.select(selected, x.toI32(x.sub(end, start)), x.i32(0))};
 }
 

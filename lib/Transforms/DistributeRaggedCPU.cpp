@@ -28,23 +28,16 @@ RowContext mlafix::distributeRaggedCPU(KernelOp kernel, RaggedForallOp grid,
                {"rows_per_block", b.getI64IntegerAttr(1)},
                {"threads", b.getI64IntegerAttr(1)},
                {"blocks_per_sm", b.getI64IntegerAttr(1)}});
-  auto loadBoundary = [&](Value segment) -> Value {
-    Value value = memref::LoadOp::create(b, loc, grid.getCuSeqlens(), segment);
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
-  };
   Value one = x.constant(1);
   Value segments =
       x.sub(memref::DimOp::create(b, loc, grid.getCuSeqlens(), 0), one);
   buildLoop(b, loc, x.constant(0), segments, one, [&](Value segment) {
-    Value first = loadBoundary(segment),
-          last = loadBoundary(x.add(segment, one));
+    Value first = loadBoundary(b, grid, segment),
+          last = loadBoundary(b, grid, x.add(segment, one));
     inlineRow(b, grid.getPredicate().front(), segment);
     auto yield = cast<YieldOp>(grid.getPredicate().front().getTerminator());
-    Value selected = yield.getValues()[0];
-    selected =
-        x.band(selected, x.compare(arith::CmpIPredicate::ule, first, last));
-    selected = x.band(
-        selected, x.compare(arith::CmpIPredicate::ule, last, grid.getRows()));
+    Value selected =
+        selectWellFormed(b, grid, yield.getValues()[0], first, last);
     Value from = arith::MaxSIOp::create(b, loc, first, begin);
     Value to =
         x.select(selected, arith::MinSIOp::create(b, loc, last, end), from);

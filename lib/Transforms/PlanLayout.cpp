@@ -39,9 +39,8 @@ constexpr int64_t kWarp = 32;
 // multiprocessor starts a block every 0.16 us (H200), so blocks that move less
 // bound the rate; larger ones end unevenly.
 constexpr int64_t kMinBlock = 128, kMaxBlock = 256, kBlockBytes = 12288;
-// In place on an H200, large blocks of lanes that load two packs before they
-// store any reach 95% of the rate out of place, those of one pack 80%; and rows
-// left alone cost no more than the start of their block.
+// In place: two packs a lane keep more loads on the way, and large blocks make
+// rows that are left alone cheap (docs/Rationale.md has what an H200 measures).
 constexpr int64_t kInPlaceBlock = 512, kInPlacePacks = 2;
 constexpr int64_t kInPlaceBytes =
     192; // that a lane may then have on the way: three rows of 32 a pack
@@ -54,15 +53,34 @@ constexpr int64_t kCpuPack = 16; // floats a CPU lane works on at once
 constexpr int64_t kCpuBatch =
     16; // rows whose scalars a CPU computes at once: a cache line of f32
 
+/// What is known of where a variant writes.
+enum class Place { Apart, InPlace };
+
 /// What a layout depends on.
 struct RowShape {
   llvm::SmallSetVector<int64_t, 4> sizes; // of the row tiles
   std::map<int64_t, int64_t>
       elementBytes; // of the arguments moved as rows, by index
+  llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
-  bool isUpdate = false; // rows are loaded from and stored to one argument
-  int64_t moves = 0;     // of rows, at once
+  int64_t moves = 0; // of rows, at once
 
+  /// Elements of the longest row tile.
+  int64_t largest() const {
+    return sizes.empty() ? 1 : *llvm::max_element(sizes);
+  }
+  /// What is known of where every variant writes.
+  Place place() const {
+    bool isUpdate = llvm::any_of(
+        stored, [&](int64_t index) { return loaded.contains(index); });
+    return isUpdate ? Place::InPlace : Place::Apart;
+  }
+  /// The arguments that rows are stored to and none loaded from: what has been
+  /// read is in the caches already.
+  SmallVector<int64_t> outputs() const {
+    return llvm::to_vector(llvm::make_filter_range(
+        stored, [&](int64_t index) { return !loaded.contains(index); }));
+  }
   int64_t widest() const {
     int64_t bytes = 1;
     for (auto [index, size] : elementBytes)
@@ -84,7 +102,6 @@ private:
 
 static FailureOr<RowShape> getRowShape(KernelOp kernel) {
   RowShape shape;
-  llvm::SmallDenseSet<int64_t> loaded, stored;
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
@@ -100,30 +117,19 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
       }
       shape.sizes.insert(getTileDim(type).getSize());
     }
-    Value memref;
-    if (auto load = dyn_cast<LoadOp>(op); load && isRowTile(load.getType()))
-      memref = load.getSource();
-    if (auto store = dyn_cast<StoreOp>(op);
-        store && isRowTile(store.getValue().getType()))
-      memref = store.getTarget();
-    if (memref) {
-      int64_t index = getKernelArgument(memref).getArgNumber();
-      shape.elementBytes[index] =
-          getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType());
-      (isa<LoadOp>(op) ? loaded : stored).insert(index);
+    if (std::optional<LaneAccess> access = getLaneAccess(op);
+        access && access->isTile) {
+      shape.elementBytes[access->argument] = getDTypeBytes(access->element);
+      (access->isWrite ? shape.stored : shape.loaded).insert(access->argument);
     }
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
     return failure();
-  shape.isUpdate = llvm::any_of(
-      stored, [&](int64_t index) { return loaded.contains(index); });
   kernel.getBody().walk([&](Block *block) {
     int64_t moves = llvm::count_if(*block, [](Operation &op) {
-      auto load = dyn_cast<LoadOp>(&op);
-      auto store = dyn_cast<StoreOp>(&op);
-      return (load && isRowTile(load.getType())) ||
-             (store && isRowTile(store.getValue().getType()));
+      std::optional<LaneAccess> access = getLaneAccess(&op);
+      return access && access->isTile;
     });
     shape.moves = std::max(shape.moves, moves);
   });
@@ -139,9 +145,6 @@ static int64_t choosePack(const RowShape &shape, int64_t limit) {
       pack /= 2;
   return pack;
 }
-
-/// What is known of where a variant writes.
-enum class Place { Apart, InPlace };
 
 /// Whether lanes are to hold kInPlacePacks of each row at once.
 static bool holdsMore(const RowShape &shape, int64_t pack, Place place) {
@@ -171,8 +174,7 @@ static int64_t chooseBlock(const RowShape &shape, int64_t pack, Place place) {
 static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
                                int64_t pack, Place place,
                                bool lanesMeet = true) {
-  int64_t size = shape.sizes.empty() ? 1 : *llvm::max_element(shape.sizes);
-  int64_t needed = llvm::divideCeil(size, pack);
+  int64_t needed = llvm::divideCeil(shape.largest(), pack);
   int64_t threads = chooseBlock(shape, pack, place);
   if (place == Place::Apart && !lanesMeet && !shape.isRagged &&
       needed <= kWarp) {
@@ -356,7 +358,7 @@ static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
     makeDense(dense, shape);
     makeAlike(dense, shape);
   };
-  add("dense", shape.isUpdate ? Place::InPlace : Place::Apart);
+  add("dense", shape.place());
   if (!aliases.empty())
     add("place", Place::InPlace);
 }
@@ -366,24 +368,10 @@ static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
 static void planFast(KernelOp kernel, const RowShape &shape) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, kAnyAccessBytes / shape.widest());
-  LayoutAttr layout = chooseLayout(
-      context, shape, pack, shape.isUpdate ? Place::InPlace : Place::Apart);
+  LayoutAttr layout = chooseLayout(context, shape, pack, shape.place());
   SmallVector<Attribute> guards = getGuards(context, shape, layout);
   if (!guards.empty())
     cloneVariant(kernel, "fast", layout, guards);
-}
-
-/// The arguments that `kernel` stores rows to, and loads none from: what has
-/// been read is in the caches already.
-static SmallVector<int64_t> getOutputRows(KernelOp kernel) {
-  llvm::SmallSetVector<int64_t, 4> stored, loaded;
-  kernel.walk([&](Operation *op) {
-    if (std::optional<LaneAccess> access = getLaneAccess(op);
-        access && access->isTile)
-      (access->isWrite ? stored : loaded).insert(access->argument);
-  });
-  stored.set_subtract(loaded);
-  return stored.takeVector();
 }
 
 /// A CPU has a variant for calls out of place, which computes the scalars of
@@ -393,10 +381,9 @@ static SmallVector<int64_t> getOutputRows(KernelOp kernel) {
 static void planCPU(KernelOp kernel, const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, kCpuPack);
-  int64_t size = shape.sizes.empty() ? 1 : *llvm::max_element(shape.sizes);
   auto layout = [&](int64_t rows) {
-    return LayoutAttr::get(context, 1, llvm::divideCeil(size, pack), pack,
-                           rows);
+    return LayoutAttr::get(context, 1, llvm::divideCeil(shape.largest(), pack),
+                           pack, rows);
   };
   auto addVariant = [&](StringRef suffix, ArrayRef<Attribute> guards) {
     KernelOp variant = cloneVariant(kernel, suffix, layout(1), guards);
@@ -405,7 +392,7 @@ static void planCPU(KernelOp kernel, const RowShape &shape, ArrayAttr aliases) {
       variant.setLayoutAttr(layout(kCpuBatch));
     return variant;
   };
-  SmallVector<int64_t> stored = getOutputRows(kernel);
+  SmallVector<int64_t> stored = shape.outputs();
   bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
     return pack * shape.elementBytes.at(arg) % kAnyAccessBytes == 0;
   });
@@ -472,9 +459,8 @@ void PlanLayoutPass::runOnOperation() {
   module->setAttr(kTargetAttr, StringAttr::get(&getContext(), target));
   SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
   for (KernelOp kernel : kernels) {
-    llvm::SmallPtrSet<Operation *, 8> others;
-    for (KernelOp op : module.getOps<KernelOp>())
-      others.insert(op);
+    // Variants stand before their kernel.
+    Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
     DictionaryAttr signature = getSignature(kernel);
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
@@ -482,11 +468,14 @@ void PlanLayoutPass::runOnOperation() {
       return signalPassFailure();
     std::string name = kernel.getSymName().str();
     kernel.erase();
+    if (variant.empty())
+      continue;
     SmallVector<KernelOp> variants;
-    for (KernelOp op : module.getOps<KernelOp>())
-      if (!others.contains(op))
-        variants.push_back(op);
-    if (!variant.empty() && failed(keepVariant(name, variants)))
+    for (Operation *op = before ? before->getNextNode()
+                                : &module.getBody()->front();
+         op != after; op = op->getNextNode())
+      variants.push_back(cast<KernelOp>(op));
+    if (failed(keepVariant(name, variants)))
       return signalPassFailure();
   }
 }

@@ -34,6 +34,17 @@ static bool collectSlice(Value value, Operation *wait,
   return true;
 }
 
+/// Moves `value` and what it needs ahead of `wait`, if all of that is plain
+/// arithmetic.
+static bool moveAhead(Value value, Operation *wait) {
+  llvm::SetVector<Operation *> slice;
+  if (!collectSlice(value, wait, slice))
+    return false;
+  for (Operation *op : slice)
+    op->moveBefore(wait);
+  return true;
+}
+
 /// Whether `pointer` is one of the arguments' memory: rows may be on a thread's
 /// stack, too.
 static bool isGlobal(Value pointer) {
@@ -81,14 +92,6 @@ struct RowLoads {
 static void collectRowLoads(Operation *op, Operation *wait, Value condition,
                             SmallVector<RowLoads> &loads) {
   constexpr int64_t kLeastBytes = 16;
-  auto precedesWait = [&](Value value) {
-    llvm::SetVector<Operation *> slice;
-    if (!collectSlice(value, wait, slice))
-      return false;
-    for (Operation *needed : slice)
-      needed->moveBefore(wait);
-    return true;
-  };
   loads.push_back({condition, {}});
   size_t own = loads.size() - 1;
   for (; op; op = op->getNextNode()) {
@@ -97,11 +100,11 @@ static void collectRowLoads(Operation *op, Operation *wait, Value condition,
       if (vector &&
           vector.getNumElements() * vector.getElementTypeBitWidth() >=
               8 * kLeastBytes &&
-          isGlobal(load.getAddr()) && precedesWait(load.getAddr()))
+          isGlobal(load.getAddr()) && moveAhead(load.getAddr(), wait))
         loads[own].pointers.push_back(load.getAddr());
     }
     auto branch = dyn_cast<scf::IfOp>(op);
-    if (!branch || !precedesWait(branch.getCondition()))
+    if (!branch || !moveAhead(branch.getCondition(), wait))
       continue;
     OpBuilder b(wait);
     Value all = branch.getCondition();
@@ -158,11 +161,8 @@ void mlafix::delayWait(LLVM::LLVMFuncOp function) {
   Location loc = wait.getLoc();
   Value addresses;
   for (Value pointer : collectPointers(wait)) {
-    llvm::SetVector<Operation *> slice;
-    if (!collectSlice(pointer, wait, slice))
+    if (!moveAhead(pointer, wait))
       continue;
-    for (Operation *op : slice)
-      op->moveBefore(wait);
     Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer);
     addresses =
         addresses ? LLVM::OrOp::create(b, loc, addresses, address) : address;
