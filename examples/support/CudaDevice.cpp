@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CudaDriver.h"
 #include "Device.h"
 
 #include <dlfcn.h>
@@ -18,6 +19,17 @@
 #include <stdexcept>
 
 using namespace support;
+
+void *support::findDriverFunction(const char *Name) {
+  void *Library = dlopen("libcuda.so.1", RTLD_NOW);
+  if (!Library)
+    throw std::runtime_error("expected a CUDA driver, got no libcuda.so.1");
+  void *Function = dlsym(Library, Name);
+  if (!Function)
+    throw std::runtime_error(std::string("expected ") + Name +
+                             " in libcuda.so.1");
+  return Function;
+}
 
 namespace {
 
@@ -59,20 +71,10 @@ struct Driver {
   X(cuGraphLaunch, (CUgraphExec, CUstream))                                    \
   X(cuGraphExecDestroy, (CUgraphExec))                                         \
   X(cuGraphDestroy, (CUgraph))
-#define MLAFIX_DRIVER_MEMBER(NAME, PARAMS) CUresult(*NAME) PARAMS = nullptr;
-  MLAFIX_DRIVER_FUNCTIONS(MLAFIX_DRIVER_MEMBER)
-#undef MLAFIX_DRIVER_MEMBER
+  MLAFIX_DRIVER_FUNCTIONS(SUPPORT_DRIVER_MEMBER)
 
   Driver() {
-    void *Library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!Library)
-      throw std::runtime_error("expected a CUDA driver, got no libcuda.so.1");
-#define MLAFIX_DRIVER_LOAD(NAME, PARAMS)                                       \
-  NAME = reinterpret_cast<CUresult(*) PARAMS>(dlsym(Library, #NAME));          \
-  if (!NAME)                                                                   \
-    throw std::runtime_error("expected " #NAME " in libcuda.so.1");
-    MLAFIX_DRIVER_FUNCTIONS(MLAFIX_DRIVER_LOAD)
-#undef MLAFIX_DRIVER_LOAD
+    MLAFIX_DRIVER_FUNCTIONS(SUPPORT_DRIVER_LOAD)
     check(cuInit(0), "cuInit");
   }
 

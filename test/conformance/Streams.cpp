@@ -7,9 +7,9 @@
 
 #include "Streams.h"
 
+#include "examples/support/CudaDriver.h"
 #include "Harness.h"
 
-#include <dlfcn.h>
 #include <iterator>
 #include <stdexcept>
 
@@ -101,21 +101,9 @@ struct Streams::Driver {
   X(cuModuleUnload, (void *))                                                  \
   X(cuModuleGetFunction, (void **, void *, const char *))                      \
   X(cuLaunchKernelEx, (const LaunchConfig *, void *, void **, void **))
-#define MLAFIX_DRIVER_MEMBER(NAME, PARAMS) int(*NAME) PARAMS = nullptr;
-  MLAFIX_DRIVER_FUNCTIONS(MLAFIX_DRIVER_MEMBER)
-#undef MLAFIX_DRIVER_MEMBER
+  MLAFIX_DRIVER_FUNCTIONS(SUPPORT_DRIVER_MEMBER)
 
-  Driver() {
-    void *Library = dlopen("libcuda.so.1", RTLD_NOW);
-    if (!Library)
-      throw std::runtime_error("expected a CUDA driver, got no libcuda.so.1");
-#define MLAFIX_DRIVER_LOAD(NAME, PARAMS)                                       \
-  NAME = reinterpret_cast<int(*) PARAMS>(dlsym(Library, #NAME));               \
-  if (!NAME)                                                                   \
-    throw std::runtime_error("expected " #NAME " in libcuda.so.1");
-    MLAFIX_DRIVER_FUNCTIONS(MLAFIX_DRIVER_LOAD)
-#undef MLAFIX_DRIVER_LOAD
-  }
+  Driver() { MLAFIX_DRIVER_FUNCTIONS(SUPPORT_DRIVER_LOAD) }
 };
 
 #define CHECKED(CALL, ARGS)                                                    \
