@@ -3,8 +3,8 @@
 
     python benchmarks/python_host_time.py [--device cpu|cuda] [--calls N] [--json FILE]
 
-One merge of 16 x 16 x 128 bf16 torch tensors, as an engine calls it; the median of rounds, in microseconds, and the
-spread from the 10th to the 90th percentile. Then the first call of a variant that nobody compiled yet, and of one that
+One merge of 16 x 16 x 128 bf16 torch tensors, as an engine calls it; the median of rounds in which all take turns, in
+microseconds, and the spread from the 10th to the 90th percentile. Then the first call of a variant that nobody compiled yet, and of one that
 another process left on disk, in milliseconds. On the CPU a call includes the merge itself.
 """
 
@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 ROUNDS = 21
+WARM_UP = 2
 N, HEADS, DIM = 16, 16, 128
 NEW_DIMS = (72, 88, 104, 136, 152, 168, 184)
 
@@ -50,8 +51,10 @@ def run(options: argparse.Namespace) -> int:
                               "shape": [N, HEADS, DIM], "calls": {}, "first_calls": {}}
     print(f"{report['device']}: merge of {N} x {HEADS} x {DIM} bf16")
     print(f"{'one call':44}{'median us':>10}{'p10':>8}{'p90':>8}")
-    for name, call in calls(torch, device).items():
-        report["calls"][name] = numbers = measure(call, options.calls, wait)
+    each = min(options.calls // ROUNDS, 500)  # A device's queue holds about a thousand launches: none is made to wait.
+    for name, times in take_turns(calls(torch, device), options.calls // each, each, wait).items():
+        tenths = statistics.quantiles(times, n=10)
+        report["calls"][name] = numbers = {"median_us": statistics.median(times), "p10_us": tenths[0], "p90_us": tenths[-1]}
         print(f"{name:44}{numbers['median_us']:10.2f}{numbers['p10_us']:8.2f}{numbers['p90_us']:8.2f}")
     print(f"{'first call of a variant':44}{'median ms':>10}{'least':>8}{'most':>8}")
     for name, numbers in first_calls(torch, device, wait).items():
@@ -91,20 +94,28 @@ def calls(torch: Any, device: str) -> dict[str, Callable[[], Any]]:
     }
 
 
-def measure(call: Callable[[], Any], count: int, wait: Callable[[], None]) -> dict[str, float]:
-    """Microseconds of one call; a round waits for the device only after its time was taken."""
-    each = min(count // ROUNDS, 500)  # A device's queue holds about a thousand launches: none is made to wait.
-    call()
-    wait()
-    times = []
-    for _ in range(max(ROUNDS, count // each)):
-        start = time.perf_counter()
-        for _ in range(each):
+def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int, batch: int,
+               wait: Callable[[], None]) -> dict[str, list[float]]:
+    """Microseconds of one call of each contender, a number for every round of `batch` calls.
+
+    All take turns, each round from another one on: a host's clock changes from one moment to the next by more than they
+    differ. A round waits for the device only after its time was taken.
+    """
+    times: dict[str, list[float]] = {name: [] for name in contenders}
+    order = list(contenders.items())
+    for turn in range(-WARM_UP, rounds):
+        first = turn % max(len(order), 1)
+        for name, call in order[first:] + order[:first]:
             call()
-        times.append((time.perf_counter() - start) / each * 1e6)
-        wait()
-    tenths = statistics.quantiles(times, n=10)
-    return {"median_us": statistics.median(times), "p10_us": tenths[0], "p90_us": tenths[-1]}
+            wait()
+            start = time.perf_counter()
+            for _ in range(batch):
+                call()
+            spent = time.perf_counter() - start
+            wait()
+            if turn >= 0:
+                times[name].append(spent / batch * 1e6)
+    return times
 
 
 def first_calls(torch: Any, device: str, wait: Callable[[], None]) -> dict[str, dict[str, float]]:

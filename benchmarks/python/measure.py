@@ -115,17 +115,3 @@ def measure(settings: Settings, contenders: dict[str, list[Call]], must: str) ->
             if turn >= 0:
                 times[name].append(micros)
     return {name: summarize(values) for name, values in times.items()}
-
-
-def measure_host(settings: Settings, call: Call, batch: int, rounds: int) -> dict[str, float]:
-    """Microseconds that a call costs the host, which does not wait for what it has launched."""
-    times = []
-    for turn in range(-2, rounds):
-        begin = time.perf_counter()
-        for _ in range(batch):
-            call()
-        spent = time.perf_counter() - begin
-        settings.synchronize()
-        if turn >= 0:
-            times.append(1e6 * spent / batch)
-    return summarize(times)

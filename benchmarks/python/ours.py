@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Callable
 
 import torch
-from measure import Call, Settings, measure_host
+from measure import Call, Settings, summarize
 from work import Prepare, Tensors, merge_case
 
 from mlafix import _compiler, library, ops
@@ -43,21 +43,15 @@ def compile_to_cubin(variant: str) -> None:
 
 def host_times(settings: Settings, rivals: dict[str, Prepare]) -> list[dict[str, object]]:
     """Calls of a merge of 16 x 16 x 128, ours and by rivals; on a CPU a call is the work itself, so there are none."""
-    times: list[dict[str, object]] = []
-
-    def add(name: str, call: Call, batch: int = 100, rounds: int = 10 * settings.rounds) -> None:
-        call()
-        times.append({"name": name, "us": measure_host(settings, call, batch, rounds)})
-
+    calls: dict[str, Call] = {}
     if settings.is_cuda:
-        for name, call in python_host_time.calls(torch, "cuda").items():
-            add(name, call)
         t = merge_case(16, heads=16).make(torch.Generator(settings.device), settings.device)
-        for name, prepare in rivals.items():
-            add(name, prepare(t))
+        calls = {**python_host_time.calls(torch, "cuda"), **{name: prepare(t) for name, prepare in rivals.items()}}
+    times = python_host_time.take_turns(calls, 10 * settings.rounds, 100, settings.synchronize)
+    compilations: dict[str, Call] = {"compile to cubin, one variant": lambda: compile_to_cubin("dense"),
+                                     "compile to cubin": lambda: compile_to_cubin("")}
     try:
-        add("compile to cubin, one variant", lambda: compile_to_cubin("dense"), batch=1, rounds=settings.rounds)
-        add("compile to cubin", lambda: compile_to_cubin(""), batch=1, rounds=settings.rounds)
+        times.update(python_host_time.take_turns(compilations, settings.rounds, 1, settings.synchronize))
     except RuntimeError as error:
         print(f"compile to cubin: left out: {error}")
-    return times
+    return [{"name": name, "us": summarize(each)} for name, each in times.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -41,3 +42,21 @@ def test_report_names_every_way_to_call(tmp_path: Path) -> None:
 def test_too_few_calls_are_refused() -> None:
     done = run("--calls", "3")
     assert done.returncode == 2 and "argument --calls: expected at least 21, got 3" in done.stderr
+
+
+def test_all_take_turns_and_each_goes_first() -> None:
+    calls: list[str] = []
+    contenders = {name: lambda name=name: calls.append(name) for name in "abc"}
+    waits: list[int] = []
+    times = runpy.run_path(str(SCRIPT))["take_turns"](contenders, 6, 2, lambda: waits.append(len(calls)))
+    assert {name: len(each) for name, each in times.items()} == {"a": 6, "b": 6, "c": 6}
+    # A turn is a call that is not timed and two that are, with nothing left to wait for at its begin or end.
+    turns = [calls[i:i + 3] for i in range(0, len(calls), 3)]
+    assert all(len(set(turn)) == 1 for turn in turns)
+    assert all({turn[0] for turn in turns[i:i + 3]} == {"a", "b", "c"} for i in range(0, len(turns), 3))
+    assert {turns[i][0] for i in range(0, len(turns), 3)} == {"a", "b", "c"}
+    assert waits == [n for i in range(0, len(calls), 3) for n in (i + 1, i + 3)]
+
+
+def test_no_contenders_take_no_turns() -> None:
+    assert runpy.run_path(str(SCRIPT))["take_turns"]({}, 2, 1, lambda: None) == {}

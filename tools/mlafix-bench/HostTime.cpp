@@ -45,30 +45,39 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
                       info.dependent != 0,
                       {info.slots, info.slots + info.num_params}};
 
-  auto measure = [&](const char *name, const std::function<void()> &once) {
-    constexpr int batch = 100;
-    std::vector<double> times;
-    for (int round = -5; round < 10 * settings.rounds; ++round) {
+  struct Contender {
+    const char *name;
+    std::function<void()> once;
+    std::vector<double> times = {};
+  };
+  std::vector<Contender> contenders = {
+      {"mlafix_launch, all checks",
+       [&] {
+         check(mlafix_launch(kernel->get(), packed.data(), packed.size(),
+                             machine.device(), machine.stream(), 0));
+       }},
+      {"mlafix_bound_launch",
+       [&] { check(mlafix_bound_launch(bound.get(), machine.stream(), 0)); }},
+      {"the driver alone", [&] { machine.launchRival(driver); }}};
+  // All take turns, each round from another one on: a host's clock changes from
+  // one moment to the next by more than they differ.
+  constexpr int batch = 100, warmUp = 5;
+  for (int round = -warmUp; round < 10 * settings.rounds; ++round)
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      Contender &now = contenders[(i + round + warmUp) % contenders.size()];
+      now.once();
+      machine.synchronize();
       auto begin = std::chrono::steady_clock::now();
-      for (int i = 0; i < batch; ++i)
-        once();
+      for (int launch = 0; launch < batch; ++launch)
+        now.once();
       std::chrono::duration<double, std::micro> spent =
           std::chrono::steady_clock::now() - begin;
       machine.synchronize();
       if (round >= 0)
-        times.push_back(spent.count() / batch);
+        now.times.push_back(spent.count() / batch);
     }
-    return HostResult{name, summarize(times)};
-  };
-  return {
-      measure("mlafix_launch, all checks",
-              [&] {
-                check(mlafix_launch(kernel->get(), packed.data(), packed.size(),
-                                    machine.device(), machine.stream(), 0));
-              }),
-      measure("mlafix_bound_launch",
-              [&] {
-                check(mlafix_bound_launch(bound.get(), machine.stream(), 0));
-              }),
-      measure("the driver alone", [&] { machine.launchRival(driver); })};
+  std::vector<HostResult> results;
+  for (const Contender &contender : contenders)
+    results.push_back({contender.name, summarize(contender.times)});
+  return results;
 }
