@@ -257,14 +257,20 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     // Binding names can make a source wrong: the verifiers say how. After it
     // the passes answer for what they make, and one look at the end is enough;
     // one after each takes as long as they do.
-    mlir::PassManager binding(context.get()), rest(context.get());
+    mlir::PassManager binding(context.get());
     Stage last = lastStage(options.emit);
     pipeline.last = std::min(last, Stage::Specialized);
     buildMlafixPipeline(binding, pipeline);
     pipeline.first = Stage::Canonical;
     pipeline.last = last;
-    buildMlafixPipeline(rest, pipeline);
-    rest.enableVerifier(false);
+    // All that the passes after binding depend on.
+    std::string name =
+        (target + "/" + options.variant + "/" + Twine(int(last))).str();
+    mlir::PassManager &rest =
+        context.passes(name, [&](mlir::PassManager &passes) {
+          buildMlafixPipeline(passes, pipeline);
+          passes.enableVerifier(false);
+        });
     if (failed(binding.run(module)) || failed(rest.run(module)))
       return failure();
     return mlir::verify(module);

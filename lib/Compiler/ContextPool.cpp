@@ -16,53 +16,59 @@
 
 using namespace mlafix;
 
-namespace {
-struct Pooled {
-  std::unique_ptr<mlir::MLIRContext> context;
-  unsigned uses;
-};
-
-struct Pool {
+namespace mlafix {
+struct ContextPool {
   std::mutex mutex;
-  std::vector<Pooled> idle;
+  std::vector<ContextLease::Pooled> idle;
 };
-} // namespace
+} // namespace mlafix
 
-/// Never destroyed: threads may still compile while a process ends.
-static Pool &pool() {
-  static Pool &made = *new Pool;
+static ContextPool &pool() {
+  static ContextPool &made = *new ContextPool;
   return made;
 }
 
-/// A hundred kernels leave a few megabytes.
 static constexpr unsigned maximalUses = 100;
-/// More idle contexts than this serve nobody.
 static constexpr size_t maximalIdle = 8;
+/// Of one context. Few processes compile for more targets.
+static constexpr size_t maximalPasses = 8;
 
 ContextLease::ContextLease() {
   {
     std::lock_guard<std::mutex> lock(pool().mutex);
     if (!pool().idle.empty()) {
-      context = std::move(pool().idle.back().context);
-      uses = pool().idle.back().uses;
+      pooled = std::move(pool().idle.back());
       pool().idle.pop_back();
     }
   }
-  ++uses;
-  if (context)
+  ++pooled.uses;
+  if (pooled.context)
     return;
-  context = std::make_unique<mlir::MLIRContext>(
+  pooled.context = std::make_unique<mlir::MLIRContext>(
       dialectRegistry(), mlir::MLIRContext::Threading::DISABLED);
   // A dump of the whole operation below each message helps no user.
-  context->printOpOnDiagnostic(false);
+  pooled.context->printOpOnDiagnostic(false);
   // Builders name operations before any parser or pass has loaded them.
-  context->loadAllAvailableDialects();
+  pooled.context->loadAllAvailableDialects();
 }
 
 ContextLease::~ContextLease() {
-  if (uses >= maximalUses)
+  if (pooled.uses >= maximalUses)
     return;
   std::lock_guard<std::mutex> lock(pool().mutex);
   if (pool().idle.size() < maximalIdle)
-    pool().idle.push_back({std::move(context), uses});
+    pool().idle.push_back(std::move(pooled));
+}
+
+mlir::PassManager &
+ContextLease::passes(llvm::StringRef name,
+                     llvm::function_ref<void(mlir::PassManager &)> build) {
+  auto found = pooled.passes.find(name);
+  if (found != pooled.passes.end())
+    return *found->second;
+  if (pooled.passes.size() >= maximalPasses)
+    pooled.passes.clear();
+  auto made = std::make_unique<mlir::PassManager>(get());
+  build(*made);
+  return *(pooled.passes[name] = std::move(made));
 }

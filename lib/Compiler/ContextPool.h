@@ -9,6 +9,8 @@
 #define MLAFIX_LIB_COMPILER_CONTEXTPOOL_H
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringMap.h"
 
 #include <memory>
 
@@ -25,13 +27,27 @@ public:
   ContextLease(const ContextLease &) = delete;
   ContextLease &operator=(const ContextLease &) = delete;
 
-  mlir::MLIRContext &operator*() const { return *context; }
-  mlir::MLIRContext *operator->() const { return context.get(); }
-  mlir::MLIRContext *get() const { return context.get(); }
+  mlir::MLIRContext &operator*() const { return *pooled.context; }
+  mlir::MLIRContext *operator->() const { return pooled.context.get(); }
+  mlir::MLIRContext *get() const { return pooled.context.get(); }
+
+  /// The pass manager called `name`, which `build` fills when it is first asked
+  /// for: a canonicalizer's patterns, and what other passes set up before they
+  /// run, are made once a context.
+  mlir::PassManager &
+  passes(llvm::StringRef name,
+         llvm::function_ref<void(mlir::PassManager &)> build);
 
 private:
-  std::unique_ptr<mlir::MLIRContext> context;
-  unsigned uses = 0;
+  friend struct ContextPool;
+
+  /// A context and what was made for it.
+  struct Pooled {
+    std::unique_ptr<mlir::MLIRContext> context;
+    llvm::StringMap<std::unique_ptr<mlir::PassManager>> passes;
+    unsigned uses = 0;
+  };
+  Pooled pooled;
 };
 
 } // namespace mlafix
