@@ -18,6 +18,8 @@
 
 #include "Unit.h"
 
+#include <cstring>
+
 namespace mlafix::runtime {
 
 /// One argument as the kernel sees it. Left uninitialised on purpose: a Call
@@ -50,6 +52,26 @@ mlafix_status checkCall(const mlafix_kernel &kernel, const mlafix_arg *args,
 
 /// The checks that depend on data pointers alone; for new pointers of a bound.
 mlafix_status checkPointers(const Call &call);
+
+/// A scalar argument as a parameter slot. A bool that is none, since it is
+/// neither 0 nor 1, has a slot like no other.
+inline uint64_t scalarSlot(const mlafix_arg &arg) {
+  uint64_t slot = 0;
+  switch (arg.kind) {
+  case MLAFIX_ARG_I64:
+    return static_cast<uint64_t>(arg.value.i64);
+  case MLAFIX_ARG_I32:
+    return static_cast<uint32_t>(arg.value.i32);
+  case MLAFIX_ARG_F32:
+    std::memcpy(&slot, &arg.value.f32, sizeof(float));
+    return slot;
+  default:
+    return arg.value.boolean;
+  }
+}
+
+/// Whether two tensors, one of them written, may lie at the same address.
+bool mayCoincide(const Call &call, uint32_t a, uint32_t b);
 
 /// Reads a scalar argument into its slot.
 mlafix_status readScalar(const ArgDesc &desc, const mlafix_arg &arg,

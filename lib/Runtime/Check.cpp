@@ -204,12 +204,11 @@ bool mayAlias(const KernelDesc &desc, uint32_t a, uint32_t b) {
   return false;
 }
 
-bool sameTensor(const KernelDesc &desc, const Call &call, uint32_t a,
-                uint32_t b) {
-  const ArgDesc &descA = desc.args[a], &descB = desc.args[b];
+/// Whether all but the addresses is the same.
+bool sameLayout(const Call &call, uint32_t a, uint32_t b) {
+  const ArgDesc &descA = call.desc().args[a], &descB = call.desc().args[b];
   const CallArg &argA = call.args[a], &argB = call.args[b];
-  if (argA.data != argB.data || descA.ndim() != descB.ndim() ||
-      descA.elementBytes != descB.elementBytes)
+  if (descA.ndim() != descB.ndim() || descA.elementBytes != descB.elementBytes)
     return false;
   for (uint32_t i = 0; i < descA.ndim(); ++i)
     if (argA.sizes[i] != argB.sizes[i] ||
@@ -232,7 +231,7 @@ ByteLayout layoutOf(const Call &call, uint32_t index) {
 mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
   const KernelDesc &desc = call.desc();
   bool aliased = mayAlias(desc, a, b);
-  if (aliased && sameTensor(desc, call, a, b))
+  if (call.args[a].data == call.args[b].data && mayCoincide(call, a, b))
     return MLAFIX_OK;
   Relation relation = overlap(layoutOf(call, a), layoutOf(call, b));
   if (relation == Relation::Disjoint)
@@ -315,24 +314,18 @@ mlafix_status mlafix::runtime::readScalar(const ArgDesc &desc,
                                           const mlafix_arg &arg, CallArg &out) {
   out.present = out.hasShape = out.empty = false;
   out.data = nullptr;
-  out.scalar = 0;
-  switch (desc.kind) {
-  case MLAFIX_ARG_I64:
-    out.scalar = static_cast<uint64_t>(arg.value.i64);
-    return MLAFIX_OK;
-  case MLAFIX_ARG_I32:
-    out.scalar = static_cast<uint32_t>(arg.value.i32);
-    return MLAFIX_OK;
-  case MLAFIX_ARG_F32:
-    std::memcpy(&out.scalar, &arg.value.f32, sizeof(float));
-    return MLAFIX_OK;
-  default:
-    if (arg.value.boolean > 1)
-      return WRONG(desc, "expected a bool, which is 0 or 1, got %u",
-                   arg.value.boolean);
-    out.scalar = arg.value.boolean;
-    return MLAFIX_OK;
-  }
+  out.scalar = scalarSlot(arg);
+  if (desc.kind == MLAFIX_ARG_BOOL && arg.value.boolean > 1)
+    return WRONG(desc, "expected a bool, which is 0 or 1, got %u",
+                 arg.value.boolean);
+  return MLAFIX_OK;
+}
+
+bool mlafix::runtime::mayCoincide(const Call &call, uint32_t a, uint32_t b) {
+  const ArgDesc &descA = call.desc().args[a], &descB = call.desc().args[b];
+  return descA.isTensor() && descB.isTensor() && mayAlias(call.desc(), a, b) &&
+         call.args[a].hasShape && call.args[b].hasShape &&
+         sameLayout(call, a, b);
 }
 
 mlafix_status mlafix::runtime::checkScalarBounds(const Call &call) {

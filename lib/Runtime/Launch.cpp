@@ -142,15 +142,19 @@ extern "C" mlafix_status mlafix_launch(const mlafix_kernel *kernel,
                                        void *stream, uint32_t flags) noexcept {
   return guarded([&] {
     MLAFIX_TRY(requireKernel(kernel));
-    Call call;
     Plan plan;
-    MLAFIX_TRY(named(*kernel->desc,
-                     checkCall(*kernel, args, num_args, device, flags, call)));
-    const PreparedKernel *prepared = nullptr;
-    MLAFIX_TRY(prepareKernel(*kernel, device, prepared));
-    MLAFIX_TRY(
-        named(*kernel->desc, planLaunch(call, *prepared->code,
-                                        prepared->multiprocessors, plan)));
+    const PreparedKernel *prepared = preparedKernel(*kernel, device);
+    if (!prepared ||
+        !prepared->memo.recall(args, num_args, device, flags, plan)) {
+      Call call;
+      MLAFIX_TRY(named(*kernel->desc, checkCall(*kernel, args, num_args, device,
+                                                flags, call)));
+      MLAFIX_TRY(prepareKernel(*kernel, device, prepared));
+      MLAFIX_TRY(
+          named(*kernel->desc, planLaunch(call, *prepared->code,
+                                          prepared->multiprocessors, plan)));
+      prepared->memo.keep(call, *prepared->code, plan);
+    }
     return named(*kernel->desc,
                  runPlan(*prepared, plan, device, stream, flags));
   });

@@ -22,21 +22,39 @@ DeviceName::DeviceName(mlafix_device device) {
     std::snprintf(text, sizeof(text), "type %d", device.type);
 }
 
+/// No slot for a device that cannot be.
+static constexpr size_t noSlot = numDeviceSlots;
+static constexpr int32_t lastOrdinal = static_cast<int32_t>(numDeviceSlots) - 2;
+
+static size_t findSlot(mlafix_device device) {
+  if (device.type == MLAFIX_CPU)
+    return device.ordinal == 0 ? 0 : noSlot;
+  return device.type == MLAFIX_CUDA && device.ordinal >= 0 &&
+                 device.ordinal <= lastOrdinal
+             ? 1 + static_cast<size_t>(device.ordinal)
+             : noSlot;
+}
+
 mlafix_status mlafix::runtime::deviceSlot(mlafix_device device, size_t &slot) {
+  slot = findSlot(device);
+  if (slot != noSlot)
+    return MLAFIX_OK;
   if (device.type != MLAFIX_CPU && device.type != MLAFIX_CUDA)
     return fail(MLAFIX_INVALID_ARGUMENT,
                 "argument \"device\": expected type %d (cpu) or %d (cuda), got "
                 "%d",
                 MLAFIX_CPU, MLAFIX_CUDA, device.type);
-  int32_t most =
-      device.type == MLAFIX_CPU ? 0 : static_cast<int32_t>(numDeviceSlots) - 2;
-  if (device.ordinal < 0 || device.ordinal > most)
-    return fail(MLAFIX_INVALID_ARGUMENT,
-                "argument \"device\": expected an ordinal from 0 to %d, got %d",
-                most, device.ordinal);
-  slot =
-      device.type == MLAFIX_CPU ? 0 : 1 + static_cast<size_t>(device.ordinal);
-  return MLAFIX_OK;
+  return fail(MLAFIX_INVALID_ARGUMENT,
+              "argument \"device\": expected an ordinal from 0 to %d, got %d",
+              device.type == MLAFIX_CPU ? 0 : lastOrdinal, device.ordinal);
+}
+
+const PreparedKernel *
+mlafix::runtime::preparedKernel(const mlafix_kernel &kernel,
+                                mlafix_device device) {
+  size_t slot = findSlot(device);
+  return slot == noSlot ? nullptr
+                        : kernel.prepared[slot].load(std::memory_order_acquire);
 }
 
 mlafix_status mlafix::runtime::prepareKernel(const mlafix_kernel &kernel,

@@ -12,6 +12,7 @@
 #ifndef MLAFIX_RUNTIME_UNIT_H
 #define MLAFIX_RUNTIME_UNIT_H
 
+#include "CallMemo.h"
 #include "Container.h"
 #include "CudaDriver.h"
 #include "UnitModel.h"
@@ -53,6 +54,8 @@ struct PreparedKernel {
   /// One per variant: a CUkernel, or a CpuEntry.
   std::vector<void *> entries;
   int64_t multiprocessors = 1;
+  /// Kernels are const to those who launch them; what they remember is not.
+  mutable CallMemo memo;
 };
 
 } // namespace mlafix::runtime
@@ -90,6 +93,10 @@ mlafix_status loadUnit(std::vector<uint8_t> bytes,
 
 /// Checks a device's fields and finds its slot.
 mlafix_status deviceSlot(mlafix_device device, size_t &slot);
+
+/// The kernel's code on `device` if it is prepared, else null.
+const PreparedKernel *preparedKernel(const mlafix_kernel &kernel,
+                                     mlafix_device device);
 
 /// The kernel's code on `device`, prepared if it is not yet.
 mlafix_status prepareKernel(const mlafix_kernel &kernel, mlafix_device device,

@@ -1,0 +1,118 @@
+//===- CallMemo.h - What the checks of a call came to -----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A model's layers make the same call one after the other: on other memory, but
+// with the same sizes, strides and scalars. What the checks and the plan found
+// out from those holds for the next call too; what is left to look at are the
+// pointers: their alignment, which of them are equal, and whether the memory
+// of a tensor that is written is apart from the others'.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_CALLMEMO_H
+#define MLAFIX_RUNTIME_CALLMEMO_H
+
+#include "UnitModel.h"
+
+#include <atomic>
+
+namespace mlafix::runtime {
+
+struct Call;
+struct Plan;
+
+/// A call that passed every check, and what was planned for it.
+class KnownCall {
+public:
+  /// Remembers a call, unless it is of a kind that cannot be recalled.
+  void set(const Call &call, const TargetCode &code, const Plan &plan) {
+    valid = remember(call, code, plan);
+  }
+
+  /// If `args`, as many as the kernel has, differ from those of the call in
+  /// nothing that a check or the plan depends on, fills in the plan.
+  bool recall(const mlafix_arg *args, uint32_t numArgs, mlafix_device device,
+              Plan &plan) const;
+
+private:
+  // Every kernel of the library fits; a call that does not is never kept.
+  static constexpr uint32_t maxArgs = 24, maxNumbers = 128, maxParams = 48,
+                            maxPairs = 32;
+
+  struct Argument {
+    int32_t kind;
+    int32_t dtype;
+    uint32_t ndim;   ///< tensors: so many sizes and strides of `numbers`
+    bool given;      ///< tensors: not left out
+    bool optional;   ///< tensors: may be left out by a null pointer
+    bool contiguous; ///< tensors: so that strides may be left out
+    bool written;
+    uint64_t bits;   ///< the pointer, or a scalar as a parameter slot
+    uint64_t extent; ///< bytes from the pointer, which is the lowest, on
+    /// A bit for each argument that this one may lie on, at the same pointer.
+    uint64_t mayCoincide;
+  };
+  /// Two arguments whose pointers a guard compares.
+  struct Pair {
+    uint8_t a, b;
+    bool equal;
+  };
+
+  bool matches(const mlafix_arg *given, mlafix_device device,
+               uint64_t *pointers) const;
+  bool areApart(const uint64_t *pointers) const;
+  bool remember(const Call &call, const TargetCode &code, const Plan &plan);
+  bool addTensor(const Call &call, uint32_t index);
+  bool addGuards(const Call &call, const TargetCode &code);
+
+  bool valid = false;
+  uint32_t numArgs, numNumbers, numPairs;
+  uint64_t lowBits; ///< of a pointer: those that a check looks at
+  Argument args[maxArgs];
+  int64_t numbers[maxNumbers]; ///< size, stride, size, stride, …
+  Pair pairs[maxPairs];
+
+  // The plan; a parameter that is a pointer names its argument.
+  const Variant *variant;
+  uint32_t index, numParams, grid, threads;
+  int64_t rows, rowBytes;
+  uint64_t slots[maxParams];
+  int8_t pointerOf[maxParams]; ///< or -1
+};
+
+/// The last few calls of one kernel on one device. Thread-safe.
+class CallMemo {
+public:
+  /// Fills in the plan if the call is like a known one. False says nothing
+  /// about the call.
+  bool recall(const mlafix_arg *args, uint32_t numArgs, mlafix_device device,
+              uint32_t flags, Plan &plan);
+
+  /// Remembers a call that passed the checks and what was planned for it.
+  void keep(const Call &call, const TargetCode &code, const Plan &plan);
+
+private:
+  static constexpr unsigned numKnown = 4;
+
+  /// False for most calls where every call is another: to compare and to
+  /// remember them costs more than it saves.
+  bool isWorthIt() const {
+    constexpr unsigned patience = 2 * numKnown, seldom = 32;
+    return misses <= patience || misses % seldom == 0;
+  }
+
+  /// Held for as long as a few dozen numbers are compared or copied; who does
+  /// not get it does without.
+  std::atomic_flag busy = ATOMIC_FLAG_INIT;
+  unsigned latest = 0; ///< of `known`
+  unsigned misses = 0; ///< calls since one was recalled
+  KnownCall known[numKnown];
+};
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_CALLMEMO_H
