@@ -231,6 +231,7 @@ void LoopDistribution::buildLoop(int64_t stage, ArrayRef<Operation *> ops) {
                               ValueRange{loop.getInductionVar()});
     }
   }
+  unswitchLoop(loop);
   for (Operation *op : ops)
     if (auto reduce = dyn_cast<ReduceOp>(op))
       reduce.getResult().replaceAllUsesWith(finishReduction(b, reduce));

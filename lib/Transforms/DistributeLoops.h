@@ -10,6 +10,8 @@
 
 #include "lib/Transforms/Distribute.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 namespace mlafix {
 
 /// Whether `op` takes or gives a row.
@@ -24,6 +26,10 @@ mlir::Value allocBuffer(KernelOp kernel, mlir::Type element, int64_t count);
 /// Keeps the rows that pass through scf.for and scf.if, and those that a nested
 /// block uses, in buffers: every row is then used in the block that makes it.
 void bufferRows(KernelOp kernel);
+
+/// Puts a copy of `loop`, over the packs of a row, before it for the rows that
+/// are there: what conditions decide for every pack alike is decided once.
+void unswitchLoop(mlir::scf::ForOp loop);
 
 } // namespace mlafix
 

@@ -207,6 +207,8 @@ public:
       : kernel(kernel), loc(forall.getLoc()), row(forall.getBody().front()),
         early(row), batch(kernel.getLayoutAttr().getRows()),
         extents(llvm::to_vector(forall.getExtents())) {
+    if (int64_t rows = getBatchRows(forall, batch) / batch)
+      strip = std::min(strip, rows);
     int64_t bytes = 0;
     for (Value value : early.kept())
       bytes += getDTypeBytes(value.getType());
@@ -277,7 +279,9 @@ Operation *BatchBuilder::cloneLane(OpBuilder &b, Operation *op, int64_t lane) {
 }
 
 /// Computes the scalars of `batch` rows, `first` and those that follow it along
-/// the outermost extent, and keeps what is to be kept from `position` on.
+/// the outermost extent. What is to be kept lies in the buffers as the rows are
+/// moved, one after the other: reading it across, a cache line for each value,
+/// costs more than writing it across, lines that are at hand.
 void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
   SmallVector<Value> indices = indicesOf(b, first);
   for (auto [argument, index] : llvm::zip(row.getArguments(), indices))
@@ -310,8 +314,10 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
     vectors[op->getResult(0)] = b.create(state)->getResult(0);
   }
   for (auto [value, buffer] : buffers)
-    vector::StoreOp::create(b, loc, vectorOf(b, value), buffer,
-                            ValueRange{position});
+    for (int64_t lane = 0; lane < batch; ++lane)
+      memref::StoreOp::create(
+          b, loc, laneOf(b, value, lane), buffer,
+          ValueRange{x.add(position, x.constant(lane * strip))});
 }
 
 /// The program of one row, whose scalars are at `position` in the buffers.
@@ -344,14 +350,13 @@ Value BatchBuilder::run(OpBuilder &b, Value begin, Value end) {
       Value first = x.add(base, offset);
       Value width = arith::MinUIOp::create(b, loc, x.sub(stride, offset),
                                            x.constant(strip));
-      buildLoop(b, loc, zero, width, one, [&](Value i) {
-        computeScalars(b, x.add(first, i), x.mul(i, lanes));
-      });
+      buildLoop(b, loc, zero, width, one,
+                [&](Value i) { computeScalars(b, x.add(first, i), i); });
       buildLoop(b, loc, zero, lanes, one, [&](Value lane) {
         buildLoop(b, loc, zero, width, one, [&](Value i) {
           SmallVector<Value> indices = indicesOf(b, x.add(first, i));
           indices.front() = x.add(indices.front(), lane);
-          moveRow(b, indices, x.add(x.mul(i, lanes), lane));
+          moveRow(b, indices, x.add(x.mul(lane, x.constant(strip)), i));
         });
       });
     });
