@@ -8,13 +8,67 @@
 #include "CpuCache.h"
 
 #include "Environment.h"
+#include "ThreadPool.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <unistd.h>
 
 using namespace mlafix::runtime;
 
+namespace {
+
+std::string readLine(const std::string &path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Processors in a list such as "0-3,8".
+int64_t countProcessors(const std::string &list) {
+  int64_t count = 0;
+  std::istringstream ranges(list);
+  for (std::string range; std::getline(ranges, range, ',');) {
+    size_t dash = range.find('-');
+    count += dash == range.npos ? 1
+                                : std::atoll(range.c_str() + dash + 1) -
+                                      std::atoll(range.c_str()) + 1;
+  }
+  return count;
+}
+
+/// The caches of the last level that the process' threads reach, of which the
+/// first processor's is one; 0 where the kernel does not say. What CPUID says
+/// may be the sum over a socket of which a virtual machine has a part.
+int64_t askKernel() {
+  int64_t level = 0, bytes = 0, sharing = 0;
+  for (int index = 0; index < 16; ++index) {
+    std::string cache = "/sys/devices/system/cpu/cpu0/cache/index" +
+                        std::to_string(index) + "/";
+    std::string size = readLine(cache + "size"); // "32768K"
+    if (size.empty())
+      break;
+    int64_t mine = std::atoll(readLine(cache + "level").c_str());
+    if (mine <= level)
+      continue;
+    level = mine;
+    bytes = std::atoll(size.c_str()) << (size.back() == 'M' ? 20 : 10);
+    sharing = countProcessors(readLine(cache + "shared_cpu_list"));
+  }
+  if (level < 2 || sharing < 1)
+    return 0;
+  int64_t threads = std::max<int64_t>(usableThreads(), 1);
+  return bytes * ((threads - 1) / sharing + 1);
+}
+
 /// Some machines do not say, or say 0.
-static int64_t askSystem() {
+int64_t askSystem() {
+  if (int64_t bytes = askKernel())
+    return bytes;
 #if defined(_SC_LEVEL3_CACHE_SIZE)
   for (int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
     if (long bytes = sysconf(level); bytes > 0)
@@ -22,6 +76,8 @@ static int64_t askSystem() {
 #endif
   return int64_t(32) << 20;
 }
+
+} // namespace
 
 int64_t mlafix::runtime::lastCacheBytes() {
   if (environment().cpuCacheBytes >= 0)

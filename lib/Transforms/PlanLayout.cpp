@@ -375,8 +375,8 @@ static void planFast(KernelOp kernel, const RowShape &shape) {
 }
 
 /// A CPU has a variant for calls out of place, which computes the scalars of
-/// several rows at once, and before it one for those that write more than its
-/// caches hold: its stores do not read what they replace, which takes packs of
+/// several rows at once, and before it one for those that move more than its
+/// caches keep: its stores do not read what they replace, which takes packs of
 /// 16 bytes and outputs that are no inputs.
 static void planCPU(KernelOp kernel, const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -393,12 +393,18 @@ static void planCPU(KernelOp kernel, const RowShape &shape, ArrayAttr aliases) {
     return variant;
   };
   SmallVector<int64_t> stored = shape.outputs();
+  // What is read takes its share of the caches too; what is updated stays
+  // there.
+  SmallVector<int64_t> moved;
+  for (auto [arg, bytes] : shape.elementBytes)
+    if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
+      moved.push_back(arg);
   bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
     return pack * shape.elementBytes.at(arg) % kAnyAccessBytes == 0;
   });
   if (isWide)
     addVariant("streamed", {makeAlignGuard(context, stored, kAnyAccessBytes),
-                            makeBeyondCacheGuard(context, stored)});
+                            makeBeyondCacheGuard(context, moved)});
   if (aliases.empty()) { // all calls are out of place
     addVariant("any", {});
     return;

@@ -1,4 +1,4 @@
-// A CPU runs a lane per row, sixteen floats at once: past its caches where outputs are larger than they, and with the
+// A CPU runs a lane per row, sixteen floats at once: past its caches where more is moved than they keep, and with the
 // scalars of sixteen rows computed at once where no output is an input and there is enough to compute.
 // RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3})" | FileCheck %s
 
@@ -7,7 +7,7 @@
 
 // A copy in place copies nothing: outputs and inputs may be the same tensor.
 // CHECK: @copy_streamed
-// CHECK-SAME: guards = [{args = [0], bytes = 16 : i64, kind = "align"}, {args = [0], kind = "beyond_cache"}, {args = [0, 1], kind = "distinct"}]
+// CHECK-SAME: guards = [{args = [0], bytes = 16 : i64, kind = "align"}, {args = [0, 1], kind = "beyond_cache"}, {args = [0, 1], kind = "distinct"}]
 // CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
 // CHECK-NOT: @copy_apart
 // CHECK: @copy_any
@@ -116,5 +116,29 @@ mlafix.kernel @negate(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
     %v = mlafix.load %x[%t] : !rows -> tensor<96xf32, #mlafix.dim<96>>
     %w = arith.negf %v : tensor<96xf32, #mlafix.dim<96>>
     mlafix.store %w, %x[%t] : tensor<96xf32, #mlafix.dim<96>>, !rows
+  }
+}
+
+// -----
+
+!rows = memref<?x16x96xbf16, strided<[?, ?, 1], offset: ?>>
+
+// What is updated stays in the caches: stores past them are of the other output alone.
+// CHECK: @running_streamed
+// CHECK-SAME: {args = [0, 2], kind = "beyond_cache"}
+mlafix.kernel @running(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %sum: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+    %x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  %H = memref.dim %out, %c1 : !rows
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : !rows -> tensor<96xf32, #mlafix.dim<96>>
+    %s = mlafix.load %sum[%t, %h] : !rows -> tensor<96xf32, #mlafix.dim<96>>
+    %r = arith.addf %v, %s : tensor<96xf32, #mlafix.dim<96>>
+    mlafix.store %r, %sum[%t, %h] : tensor<96xf32, #mlafix.dim<96>>, !rows
+    mlafix.store %v, %out[%t, %h] : tensor<96xf32, #mlafix.dim<96>>, !rows
   }
 }
