@@ -52,18 +52,19 @@ SCHEMAS: dict[str, str] = {
 """The arguments of each operator, in the kernel's order; `str variant` follows."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
-_dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
-_function_modes: Callable[[], int] = torch._C._len_torch_function_stack
-_compiling: Callable[[], bool] = torch.compiler.is_compiling
-_tracing: Callable[[], Any] = torch._C._get_tracing_state
+# What may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each look-up
+# of a name costs as much as some of these questions.
+compiling: Callable[[], bool] = torch.compiler.is_compiling
+dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+function_modes: Callable[[], int] = torch._C._len_torch_function_stack
+tracing: Callable[[], Any] = torch._C._get_tracing_state
 
 
 def intercepted() -> bool:
     """Whether something watches calls on plain tensors: a compiler, a tracer or a mode."""
-    # Each look-up of a name costs as much as some of these questions.
-    if _compiling() or _dispatch_modes() or _tracing() is not None:
+    if compiling() or dispatch_modes() or tracing() is not None:
         return True
-    return _function_modes() > 0 and not _only_default_devices()
+    return function_modes() > 0 and not _only_default_devices()
 
 
 def _only_default_devices() -> bool:

@@ -64,15 +64,19 @@ def check_key(key: Key) -> None:
 # torch.Tensor and what tells whether torch traces or intercepts calls, once a tensor was seen. torch itself is never
 # imported here: whoever has a tensor has imported it.
 _tensor: type | None = None
-_intercepted: Callable[[], bool] = bool
+_compiling: Callable[[], bool] = bool
+_dispatch_modes: Callable[[], int] = int
+_function_modes: Callable[[], int] = int
+_tracing: Callable[[], Any] = bool
 
 
 def launcher(family: Family, key: Key, probe: Any) -> Launch:
     """The way to launch `family` in variant `key`; `probe` is one of the call's arrays and stands for all of them."""
     kind = type(probe)
-    if kind is numpy.ndarray:
+    # torch_ops.intercepted(), but for the call and for modes that turn out to be harmless.
+    if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None):
         return family[key]
-    if kind is _tensor and not _intercepted():
+    if kind is numpy.ndarray:
         return family[key]
     return _other(family, key, probe)
 
@@ -93,10 +97,11 @@ def _other(family: Family, key: Key, probe: Any) -> Launch:
 
 def watch_torch() -> None:
     """From now on `launcher` knows a plain tensor at a glance."""
-    global _tensor, _intercepted
+    global _tensor, _compiling, _dispatch_modes, _function_modes, _tracing
     from .. import torch_ops
 
-    _intercepted = torch_ops.intercepted
+    _compiling, _tracing = torch_ops.compiling, torch_ops.tracing
+    _dispatch_modes, _function_modes = torch_ops.dispatch_modes, torch_ops.function_modes
     _tensor = sys.modules["torch"].Tensor
 
 

@@ -16,12 +16,13 @@ _IN_PLACE = Family("merge_state_in_place", native="nh", lse_args=("s", "s_other"
 _STATS = Family("merge_attn_stats", based=False)
 
 
-def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
+def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, out: Array | None = None,
            out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
            out_scale: Array | float | None = None, lse_layout: LseLayout = "hn",
            base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
     if context_rows is None:
-        context_rows = rows_of(prefix, "prefix", _ROWS)[0]
+        # A wrong number of dims is seen with all the others.
+        context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
     if out is None:
         out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
     if out_lse is None and return_lse:
@@ -69,8 +70,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     launch, arguments, result = _merge(
-        prefix, prefix_lse, suffix, suffix_lse, out=out, out_lse=out_lse, return_lse=return_lse,
-        context_rows=context_rows, out_scale=out_scale, lse_layout=lse_layout, base=base)
+        prefix, prefix_lse, suffix, suffix_lse, out, out_lse, return_lse, context_rows, out_scale, lse_layout, base)
     launch(arguments, stream)
     return result
 
