@@ -31,11 +31,12 @@ struct Assemblers {
   /// The first of them, at work on the kernel that is generated next.
   std::unique_ptr<target::Assembly> begun;
 
-  /// Begins to assemble the next kernel, for `target`.
-  void begin(const target::TargetSpec &target) {
+  /// Begins to assemble the next kernel, for `target`; a single variant of it
+  /// or all.
+  void begin(const target::TargetSpec &target, bool isSingle) {
     begun.reset();
     if (!all.empty() && target.isGPU())
-      begun = all.front()->begin(target);
+      begun = all.front()->begin(target, isSingle);
   }
 };
 

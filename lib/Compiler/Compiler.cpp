@@ -321,7 +321,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {
-    assemblers.begin(*target);
+    assemblers.begin(*target, !options.variant.empty());
     OwningModule isolated = isolate(*module, kernel);
     if (failed(lower(*isolated, bindings, target->name)) ||
         failed(generate(*isolated, *target, entry)))

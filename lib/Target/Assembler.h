@@ -56,8 +56,10 @@ public:
   /// Name and version for the manifest: "nvJitLink 13.0", "ptxas 13.0.88".
   virtual llvm::StringRef name() const = 0;
   /// Begins what can be done before there is PTX: the earlier this is called,
-  /// the less finish() takes. What is not finished is given up.
-  virtual std::unique_ptr<Assembly> begin(const TargetSpec &target) = 0;
+  /// the less finish() takes. What is not finished is given up. `isSingle` says
+  /// that the PTX will have one entry, with nothing to do side by side.
+  virtual std::unique_ptr<Assembly> begin(const TargetSpec &target,
+                                          bool isSingle = false) = 0;
   /// Assembles `ptx` for `target`.
   llvm::Expected<std::string> assemble(llvm::StringRef ptx,
                                        const TargetSpec &target) {

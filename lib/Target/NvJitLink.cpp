@@ -58,7 +58,8 @@ public:
 
   StringRef name() const override { return description; }
 
-  std::unique_ptr<Assembly> begin(const TargetSpec &target) override;
+  std::unique_ptr<Assembly> begin(const TargetSpec &target,
+                                  bool isSingle) override;
 
   Expected<std::string> link(StringRef ptx, const TargetSpec &target) const {
     std::string arch = ("-arch=" + target.name).str();
@@ -126,7 +127,7 @@ private:
   const TargetSpec &target;
 };
 
-std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target) {
+std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target, bool) {
   return std::make_unique<NvJitLinkAssembly>(*this, target);
 }
 
