@@ -26,7 +26,7 @@ namespace {
 /// Code in the making: of the whole kernel or of one variant. A thread's own.
 struct Part {
   LLVMContext context;
-  std::unique_ptr<TargetMachine> machine;
+  std::unique_ptr<TargetMachine, ReturnMachine> machine;
   std::unique_ptr<llvm::Module> module;
 };
 
@@ -73,8 +73,7 @@ private:
 
 LogicalResult Generator::translate(mlir::ModuleOp source, unsigned ptxVersion) {
   auto part = std::make_unique<Part>();
-  Expected<std::unique_ptr<TargetMachine>> made =
-      createTargetMachine(target, ptxVersion);
+  auto made = leaseTargetMachine(target, ptxVersion);
   if (!made)
     return fail(made.takeError());
   part->machine = std::move(*made);

@@ -26,6 +26,14 @@
 using namespace mlir;
 using namespace mlafix;
 
+/// Kernels are structured: a region has one block, so that there is nothing to
+/// simplify between blocks.
+static std::unique_ptr<Pass> createCanonicalizer() {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  return createCanonicalizerPass(config);
+}
+
 void mlafix::buildMlafixPipeline(OpPassManager &pm,
                                  const PipelineOptions &options) {
   assert(options.first <= Stage::Canonical && "only binding can be left out");
@@ -40,16 +48,16 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     pm.addPass(createSpecializePass(specialize));
   if (isLast(Stage::Specialized))
     return;
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizer());
   if (isLast(Stage::Canonical))
     return;
   UnrollLoopsPassOptions unroll;
   unroll.target = options.target;
   pm.addNestedPass<KernelOp>(createUnrollLoopsPass(unroll));
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizer());
   pm.addNestedPass<KernelOp>(createSkipCopiesPass());
   pm.addNestedPass<KernelOp>(createLowerStatesPass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());
   if (isLast(Stage::Lowered))
     return;
@@ -62,7 +70,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Layout))
     return;
   pm.addNestedPass<KernelOp>(createDistributePass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addNestedPass<KernelOp>(createHoistLoadsPass());
   if (isLast(Stage::Distributed))

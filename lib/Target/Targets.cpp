@@ -114,3 +114,60 @@ mlafix::target::createTargetMachine(const TargetSpec &target,
     return createStringError("LLVM has no code generator for " + target.name);
   return machine;
 }
+
+//===----------------------------------------------------------------------===//
+// Code generators that are used again
+//===----------------------------------------------------------------------===//
+
+using LeasedMachine = std::unique_ptr<TargetMachine, ReturnMachine>;
+
+namespace {
+struct MachinePool {
+  std::mutex mutex;
+  std::vector<LeasedMachine> idle;
+};
+} // namespace
+
+static MachinePool &machinePool() {
+  static MachinePool &made = *new MachinePool;
+  return made;
+}
+
+Expected<LeasedMachine>
+mlafix::target::leaseTargetMachine(const TargetSpec &target,
+                                   unsigned ptxVersion) {
+  MachinePool &pool = machinePool();
+  {
+    std::lock_guard<std::mutex> lock(pool.mutex);
+    auto known = find_if(pool.idle, [&](const LeasedMachine &machine) {
+      return machine->getTargetCPU() == target.name &&
+             machine.get_deleter().ptxVersion == ptxVersion;
+    });
+    if (known != pool.idle.end()) {
+      LeasedMachine machine = std::move(*known);
+      pool.idle.erase(known);
+      ++machine.get_deleter().uses;
+      return machine;
+    }
+  }
+  Expected<std::unique_ptr<TargetMachine>> made =
+      createTargetMachine(target, ptxVersion);
+  if (!made)
+    return made.takeError();
+  return LeasedMachine(made->release(), {ptxVersion});
+}
+
+void ReturnMachine::operator()(TargetMachine *machine) const {
+  // The names of all parameters stay with it. An object's sections do, too.
+  constexpr unsigned maximalUses = 100;
+  constexpr size_t maximalIdle = 8;
+  MachinePool &pool = machinePool();
+  if (machine->getTargetTriple().isNVPTX() && uses < maximalUses) {
+    std::lock_guard<std::mutex> lock(pool.mutex);
+    if (pool.idle.size() < maximalIdle) {
+      pool.idle.emplace_back(machine, *this);
+      return;
+    }
+  }
+  delete machine;
+}

@@ -54,6 +54,18 @@ expandTargets(llvm::ArrayRef<std::string> names);
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const TargetSpec &target, unsigned ptxVersion = 0);
 
+/// Gives a code generator back.
+struct ReturnMachine {
+  unsigned ptxVersion = 0;
+  unsigned uses = 1;
+  void operator()(llvm::TargetMachine *machine) const;
+};
+
+/// As createTargetMachine(), for one user at a time: on GPU targets it is one
+/// that was used before where there is one.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine, ReturnMachine>>
+leaseTargetMachine(const TargetSpec &target, unsigned ptxVersion);
+
 } // namespace mlafix::target
 
 #endif // MLAFIX_LIB_TARGET_TARGETS_H
