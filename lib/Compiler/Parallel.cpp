@@ -47,15 +47,34 @@ struct Job {
 };
 } // namespace
 
+namespace {
+/// The stack of a main thread: what a thread gets otherwise may be a few pages
+/// (musl), and LLVM recurses. Only what is used of it becomes memory.
+class ThreadAttributes {
+public:
+  ThreadAttributes() {
+    constexpr size_t stackBytes = 8 << 20;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stackBytes);
+  }
+  ~ThreadAttributes() { pthread_attr_destroy(&attributes); }
+  const pthread_attr_t *get() const { return &attributes; }
+
+private:
+  pthread_attr_t attributes;
+};
+} // namespace
+
 void mlafix::parallelFor(size_t count, function_ref<void(size_t)> work) {
   Job job{count, work};
   // Starting a thread takes some 20 us, and what it is started for
   // milliseconds; threads that waited for work would be gone after a fork.
   SmallVector<pthread_t, 4> threads;
+  ThreadAttributes attributes;
   while (threads.size() + 1 < count && takeCore()) {
     pthread_t thread;
     // Where a process may have no more threads, this one does all.
-    if (pthread_create(&thread, nullptr, Job::run, &job) != 0) {
+    if (pthread_create(&thread, attributes.get(), Job::run, &job) != 0) {
       giveCore();
       break;
     }

@@ -13,12 +13,14 @@
 #include "llvm/Support/Errno.h"
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <mutex>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace llvm;
@@ -179,8 +181,11 @@ public:
           pread(descriptor, text.data() + done, text.size() - done, done);
       if (count < 0 && errno == EINTR)
         continue;
-      if (count <= 0)
+      if (count < 0)
         return systemError("cannot read a file in memory");
+      if (count == 0)
+        return createStringError("cannot read a file in memory: it has become "
+                                 "shorter");
       done += count;
     }
     return text;
@@ -206,6 +211,8 @@ Error Process::startIn(StringRef name, ArrayRef<StringRef> arguments,
   SmallVector<StringRef> all = {program};
   append_range(all, arguments);
   SmallVector<StringRef> variables(environment.begin(), environment.end());
+  // As everywhere in C, a host that changes its environment in one thread must
+  // not let another read it meanwhile: no lock that both could take exists.
   for (char **variable = environ; *variable; ++variable) {
     StringRef text = *variable;
     if (none_of(environment, [&](StringRef ours) {
@@ -239,25 +246,43 @@ Process::start(StringRef program, ArrayRef<StringRef> arguments,
 Expected<Process::Result> Process::finish(StringRef text) {
   input->write(text);
   input->closeWrite();
-  std::string message;
-  sys::ProcessInfo ended = sys::Wait(process, std::nullopt, &message);
-  running = false;
-  if (ended.ReturnCode < 0)
-    return createStringError("cannot run '" + program + "': " +
-                             (message.empty() ? "it crashed" : message));
+  int number = 0;
+  End end = wait(number);
+  if (end == End::Signal)
+    return createStringError("cannot run '" + program +
+                             "': it crashed: " + strsignal(number));
   Expected<std::string> written = output->read();
   if (!written)
     return written.takeError();
   Expected<std::string> said = log->read();
   if (!said)
     return said.takeError();
-  return Result{ended.ReturnCode, std::move(*written), std::move(*said)};
+  Result result = {{}, std::move(*written), std::move(*said)};
+  if (end == End::Exit)
+    result.status = number;
+  return result;
+}
+
+Process::End Process::wait(int &number) {
+  running = false;
+  int status = 0;
+  pid_t ended;
+  do
+    ended = waitpid(process.Pid, &status, 0);
+  while (ended < 0 && errno == EINTR);
+  if (ended < 0)
+    return End::Unknown; // ECHILD, once it has ended
+  number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+  return WIFSIGNALED(status) ? End::Signal : End::Exit;
 }
 
 Process::~Process() {
   if (!running)
     return;
+  // Where it was reaped already, its number may be another process's.
+  if (waitpid(process.Pid, nullptr, WNOHANG) != 0)
+    return;
   kill(process.Pid, SIGKILL);
-  std::string message; // or it is printed
-  sys::Wait(process, std::nullopt, &message);
+  int number;
+  wait(number);
 }

@@ -12,6 +12,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/Program.h"
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace mlafix::target {
@@ -22,7 +23,9 @@ namespace mlafix::target {
 class Process {
 public:
   struct Result {
-    int status = 0;
+    /// Nothing where the host reaps every child itself (SIGCHLD is ignored, or
+    /// its handler waits for all): then nobody can ask how this one ended.
+    std::optional<int> status;
     std::string output; // of its standard output
     std::string log;    // of its standard error
   };
@@ -44,6 +47,9 @@ private:
   class Memory;
 
   Process();
+  enum class End { Exit, Signal, Unknown };
+  /// Waits for the end; `number` is the status or the signal.
+  End wait(int &number);
   llvm::Error startIn(llvm::StringRef program,
                       llvm::ArrayRef<llvm::StringRef> arguments,
                       llvm::ArrayRef<std::string> environment);

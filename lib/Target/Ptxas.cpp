@@ -7,6 +7,7 @@
 
 #include "lib/Target/Assembler.h"
 
+#include "lib/Target/Cubin.h"
 #include "lib/Target/Process.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Process.h"
@@ -61,9 +62,12 @@ public:
     Expected<Process::Result> result = (*process)->finish(ptx);
     if (!result)
       return result.takeError();
-    if (result->status == 0)
+    if (isDone(*result))
       return std::move(result->output);
     StringRef log = StringRef(result->log).trim();
+    if (log.empty() && !result->status)
+      log = "it made no whole cubin, and its status went to a host that reaps "
+            "every child (SIGCHLD)";
     std::string message =
         (ptxas.description + " cannot assemble the kernel: " + log).str();
     if (log.contains("Unsupported .version") ||
@@ -73,6 +77,21 @@ public:
   }
 
 private:
+  /// Without a status, what it wrote has to tell: a whole cubin, and no words
+  /// of an error.
+  static bool isDone(const Process::Result &result) {
+    if (result.status)
+      return *result.status == 0;
+    StringRef log = result.log;
+    if (log.contains("error") || log.contains("fatal"))
+      return false;
+    auto resources = readResources(result.output);
+    if (resources)
+      return !resources->empty();
+    consumeError(resources.takeError());
+    return false;
+  }
+
   static Expected<std::unique_ptr<Process>>
   start(const Ptxas &ptxas, const TargetSpec &target, bool isSingle) {
     std::string arch = ("-arch=" + target.name).str();
@@ -122,7 +141,7 @@ Expected<Assembler *> mlafix::target::openPtxas(StringRef name) {
   auto [before, after] = log.split(", V");
   StringRef version =
       after.take_while([](char c) { return isDigit(c) || c == '.'; });
-  if (answer->status != 0 || version.empty())
+  if (answer->status.value_or(0) != 0 || version.empty())
     return createStringError("'" + path +
                              "' is no ptxas: it answers "
                              "--version with '" +

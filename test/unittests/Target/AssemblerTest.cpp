@@ -7,7 +7,9 @@
 
 #include "lib/Target/Assembler.h"
 
+#include "lib/Target/Cubin.h"
 #include "gtest/gtest.h"
+#include <csignal>
 #include <thread>
 
 using namespace mlafix;
@@ -51,6 +53,32 @@ TEST_P(EveryAssembler, may_begin_before_there_is_ptx_and_be_given_up) {
   auto late = begun->finish(kernel);
   ASSERT_TRUE(bool(late)) << llvm::toString(late.takeError());
   EXPECT_EQ(*late, *whole);
+}
+
+TEST_P(EveryAssembler, makes_the_same_code_of_what_is_known_to_be_single) {
+  auto resources = [&](bool isSingle) {
+    auto cubin =
+        assembler->begin(architecture("sm_90"), isSingle)->finish(kernel);
+    EXPECT_TRUE(bool(cubin)) << llvm::toString(cubin.takeError());
+    return llvm::cantFail(readResources(*cubin)).lookup("k");
+  };
+  KernelResources single = resources(true), any = resources(false);
+  EXPECT_GT(single.registers, 0u);
+  EXPECT_EQ(single.registers, any.registers);
+}
+
+TEST_P(EveryAssembler, works_in_a_host_that_reaps_every_child) {
+  auto previous = std::signal(SIGCHLD, SIG_IGN);
+  auto good = assembler->assemble(kernel, architecture("sm_90"));
+  auto bad = assembler->assemble(
+      ".version 7.8\n.target sm_90\n.visible .entry k() { add; }\n",
+      architecture("sm_90"));
+  std::signal(SIGCHLD, previous);
+  ASSERT_TRUE(bool(good)) << llvm::toString(good.takeError());
+  EXPECT_EQ(good->substr(0, 4), "\177ELF");
+  ASSERT_FALSE(bool(bad));
+  EXPECT_NE(llvm::toString(bad.takeError()).find("cannot assemble"),
+            std::string::npos);
 }
 
 TEST_P(EveryAssembler, gives_its_own_words_on_bad_ptx) {

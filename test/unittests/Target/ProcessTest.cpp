@@ -114,3 +114,21 @@ TEST(Process, that_crashes_is_an_error) {
   EXPECT_NE(llvm::toString(result.takeError()).find("cannot run '/bin/sh': "),
             std::string::npos);
 }
+
+namespace {
+/// While this lives, the system reaps every child.
+struct ReapingHost {
+  void (*previous)(int) = std::signal(SIGCHLD, SIG_IGN);
+  ~ReapingHost() { std::signal(SIGCHLD, previous); }
+};
+} // namespace
+
+TEST(Process, has_no_status_in_a_host_that_reaps_every_child) {
+  ReapingHost host;
+  auto process = start({"-c", "cat; echo said >&2; exit 3"});
+  ASSERT_TRUE(process);
+  Process::Result result = finish(*process, "text");
+  EXPECT_EQ(result.output, "text");
+  EXPECT_EQ(result.log, "said\n");
+  EXPECT_FALSE(result.status.has_value());
+}
