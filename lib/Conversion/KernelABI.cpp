@@ -22,11 +22,11 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A load or store of one element or one pack, whatever op it is.
+/// A load, a store or a prefetch of one element or one pack, whatever op it is.
 struct MemoryAccess {
   Value memref;
   ValueRange indices;
-  Value stored;            // null for a load
+  Value stored;            // null for a load and a prefetch
   Type type;               // of what is moved
   unsigned alignment;      // in bytes
   Value mask;              // of a masked load
@@ -88,6 +88,14 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
                             natural(load.getBase()))),
                         load.getMask(),
                         load.getPassThru()};
+  if (auto prefetch = dyn_cast<memref::PrefetchOp>(op))
+    return MemoryAccess{prefetch.getMemref(),
+                        prefetch.getIndices(),
+                        Value(),
+                        prefetch.getMemRefType().getElementType(),
+                        natural(prefetch.getMemref()),
+                        {},
+                        {}};
   return std::nullopt;
 }
 
@@ -299,7 +307,11 @@ LogicalResult BodyLowering::lowerAccess(Operation *op,
     pointer = LLVM::GEPOp::create(b, loc, base.getType(),
                                   getElementTypeOrSelf(memory), base, offset);
 
-  if (!access.stored) {
+  if (auto prefetch = dyn_cast<memref::PrefetchOp>(op)) {
+    LLVM::Prefetch::create(b, loc, pointer, prefetch.getIsWrite(),
+                           prefetch.getLocalityHint(),
+                           prefetch.getIsDataCache());
+  } else if (!access.stored) {
     Value value;
     if (access.mask) {
       // Booleans are bytes in memory.

@@ -41,6 +41,11 @@ constexpr int64_t kStrip = 128;
 /// What a batch leaves in buffers has to fit the first cache.
 constexpr int64_t kBufferBytes = 32 << 10;
 
+/// Rows that come out of memory are asked for as many bytes ahead: what a CPU
+/// reads ahead by itself ends with a page.
+constexpr int64_t kAheadBytes = 2048;
+constexpr int64_t kLineBytes = 64;
+
 /// Ranges of more rows than these are not asked for: all threads shall have
 /// one.
 constexpr int64_t kMaxRows = 1 << 16;
@@ -220,10 +225,19 @@ public:
 
 private:
   void computeScalars(OpBuilder &b, Value first, Value position);
-  void moveRow(OpBuilder &b, ValueRange indices, Value position);
+  void moveRow(OpBuilder &b, Value row, Value lane, Value position);
+  void prefetchRows(OpBuilder &b, Value row, Value lane,
+                    const IRMapping &mapping);
 
   SmallVector<Value> indicesOf(OpBuilder &b, Value first) {
     return IndexBuilder(b, loc).delinearize(first, extents);
+  }
+  /// Of the row that is `lane` rows after row `first` along the outermost
+  /// extent.
+  SmallVector<Value> indicesOf(OpBuilder &b, Value first, Value lane) {
+    SmallVector<Value> indices = indicesOf(b, first);
+    indices.front() = IndexBuilder(b, loc).add(indices.front(), lane);
+    return indices;
   }
   /// What `value` is in the rows of the batch: as a vector, and in one of them.
   Value vectorOf(OpBuilder &b, Value value);
@@ -320,16 +334,59 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
           ValueRange{x.add(position, x.constant(lane * strip))});
 }
 
-/// The program of one row, whose scalars are at `position` in the buffers.
-void BatchBuilder::moveRow(OpBuilder &b, ValueRange indices, Value position) {
+/// Asks for the rows that follow in the tensors that no cache holds. Whether
+/// they will be read is what is known of this one.
+void BatchBuilder::prefetchRows(OpBuilder &b, Value row, Value lane,
+                                const IRMapping &mapping) {
+  IndexBuilder x(b, loc);
+  llvm::SmallDenseMap<int64_t, SmallVector<Value>> indicesAhead;
+  for (LoadOp load : this->row.getOps<LoadOp>()) {
+    Value source = load.getSource(), predicate = load.getPredicate();
+    bool isNext = isRowTile(load.getType()) &&
+                  llvm::equal(load.getIndices(), this->row.getArguments());
+    if (!isNext ||
+        !isGuardedBeyondCache(kernel.getGuardsAttr(),
+                              getKernelArgument(source).getArgNumber()) ||
+        (predicate && !mapping.contains(predicate)))
+      continue;
+    int64_t bytes =
+        getDTypeBytes(cast<MemRefType>(source.getType()).getElementType());
+    int64_t rowBytes = bytes * getTileDim(load.getType()).getSize();
+    int64_t ahead = std::max<int64_t>(1, kAheadBytes / rowBytes);
+    SmallVector<Value> &indices = indicesAhead[ahead];
+    if (indices.empty())
+      indices = indicesOf(b, x.add(row, x.constant(ahead)), lane);
+    OpBuilder::InsertionGuard guard(b);
+    if (predicate)
+      b.setInsertionPoint(
+          scf::IfOp::create(b, loc, mapping.lookup(predicate)).thenYield());
+    for (int64_t at = 0; at < std::min(rowBytes, kAheadBytes);
+         at += kLineBytes) {
+      SmallVector<Value> line(indices);
+      line.push_back(IndexBuilder(b, loc).constant(at / bytes));
+      memref::PrefetchOp::create(b, loc, source, line, /*isWrite=*/false,
+                                 /*localityHint=*/3, /*isDataCache=*/true);
+    }
+  }
+}
+
+/// The program of the row that is `lane` rows after `row` along the outermost
+/// extent, whose scalars are at `position` in the buffers.
+void BatchBuilder::moveRow(OpBuilder &b, Value row, Value lane,
+                           Value position) {
   IRMapping mapping;
-  for (auto [argument, index] : llvm::zip(row.getArguments(), indices))
+  for (auto [argument, index] :
+       llvm::zip(this->row.getArguments(), indicesOf(b, row, lane)))
     mapping.map(argument, index);
   for (auto [value, buffer] : buffers)
     mapping.map(value,
                 memref::LoadOp::create(b, loc, buffer, ValueRange{position}));
-  for (Operation &op : row.without_terminator())
-    if (!early.contains(&op) || early.isRepeated(&op))
+  for (Operation *op : early.inOrder())
+    if (early.isRepeated(op))
+      b.clone(*op, mapping);
+  prefetchRows(b, row, lane, mapping);
+  for (Operation &op : this->row.without_terminator())
+    if (!early.contains(&op))
       b.clone(op, mapping);
 }
 
@@ -354,9 +411,8 @@ Value BatchBuilder::run(OpBuilder &b, Value begin, Value end) {
                 [&](Value i) { computeScalars(b, x.add(first, i), i); });
       buildLoop(b, loc, zero, lanes, one, [&](Value lane) {
         buildLoop(b, loc, zero, width, one, [&](Value i) {
-          SmallVector<Value> indices = indicesOf(b, x.add(first, i));
-          indices.front() = x.add(indices.front(), lane);
-          moveRow(b, indices, x.add(x.mul(lane, x.constant(strip)), i));
+          moveRow(b, x.add(first, i), lane,
+                  x.add(x.mul(lane, x.constant(strip)), i));
         });
       });
     });
