@@ -2,7 +2,7 @@
 
     make_units.py MLAFIX_OPT KERNELS OUT TARGETS KERNEL:BINDINGS...
 
-TARGETS are comma-separated; "cpu" stands for x86-64-v3. Units that are there already are left alone, others dropped.
+TARGETS are comma-separated; "cpu" stands for x86-64-v4 and x86-64-v3. Units that are there already are left alone, others dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main(opt: str, kernels: str, out: str, targets: str, *wanted: str) -> None:
         kernel, _, bindings = request.partition(":")
         path = Path(kernels) / f"{kernel}.mlir"
         bound = dict(item.split("=", 1) for item in bindings.split(","))
-        for target in ("x86-64-v3" if name == "cpu" else name for name in targets.split(",")):
+        for target in targets.replace("cpu", "x86-64-v4,x86-64-v3").split(","):
             name = _keys.variant_file(kernel, path.read_text(encoding="utf-8"), bound, target)
             keep.add(name)
             # The name says nothing of the compiler, so a unit older than it is made anew.

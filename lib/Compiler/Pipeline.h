@@ -30,7 +30,7 @@ struct PipelineOptions {
   /// (name, value) of every compile-time dim and dtype variable: {"H", "128"},
   /// {"T", "bf16"}.
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
-  /// "sm_NN", "x86-64-v3" or "x86-64".
+  /// "sm_NN", "x86-64-v4", "x86-64-v3" or "x86-64".
   std::string target;
   /// The variant to keep; all of them if empty.
   std::string variant;

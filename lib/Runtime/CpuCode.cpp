@@ -9,6 +9,7 @@
 #include "Status.h"
 #include "Unit.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
@@ -18,31 +19,54 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// -1: no x86-64 at all; 0: x86-64; 1: x86-64-v3, with the operating system
-/// saving the wide registers.
+constexpr struct {
+  const char *target;
+  int level;
+} cpuTargets[] = {{"x86-64-v4", 4}, {"x86-64-v3", 3}, {"x86-64", 0}};
+
+/// The highest level that the machine has, with the operating system saving the
+/// wide registers; -1: no x86-64 at all.
 int machineLevel() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
-         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
-         __builtin_cpu_supports("movbe");
+  bool hasV3 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
+      __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
+      __builtin_cpu_supports("movbe");
+  bool hasV4 = hasV3 && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") &&
+               __builtin_cpu_supports("avx512cd") &&
+               __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+  return hasV4 ? 4 : hasV3 ? 3 : 0;
 #else
   return -1;
 #endif
 }
 
-/// The same, unless the user asks for the portable code.
+/// The same, unless the user asks for less.
 int allowedLevel() {
-  int level = machineLevel();
-  return environment().cpuTarget == "x86-64" && level > 0 ? 0 : level;
+  static const int machine = machineLevel();
+  int asked = cpuLevelOf(environment().cpuTarget);
+  return asked < 0 ? machine : std::min(machine, asked);
 }
 
 } // namespace
 
+int mlafix::runtime::cpuLevelOf(const std::string &target) {
+  for (const auto &known : cpuTargets)
+    if (target == known.target)
+      return known.level;
+  return -1;
+}
+
 const char *mlafix::runtime::cpuTargetName() {
   int level = allowedLevel();
-  return level < 0 ? nullptr : level == 0 ? "x86-64" : "x86-64-v3";
+  for (const auto &known : cpuTargets)
+    if (known.level <= level)
+      return known.target;
+  return nullptr;
 }
 
 CodeMapping::~CodeMapping() {
@@ -80,17 +104,15 @@ mlafix_status mlafix::runtime::chooseCpuCode(const KernelDesc &kernel,
   std::string held;
   for (const TargetCode &code : kernel.code) {
     held += (held.empty() ? "" : ", ") + code.target;
-    if (!code.isCpu() || level < (code.needsV3 ? 1 : 0))
-      continue;
-    if (!chosen || code.needsV3)
+    if (code.isCpu() && code.cpuLevel <= level &&
+        (!chosen || code.cpuLevel > chosen->cpuLevel))
       chosen = &code;
   }
   if (chosen)
     return MLAFIX_OK;
-  return fail(MLAFIX_NO_IMAGE, "expected code for this CPU (%s), got %s",
-              level < 0    ? "which is no x86-64"
-              : level == 0 ? "x86-64"
-                           : "x86-64-v3 or x86-64",
+  const char *name = cpuTargetName();
+  return fail(MLAFIX_NO_IMAGE, "expected code for this CPU (%s%s), got %s",
+              name ? name : "which is no x86-64", level > 0 ? " or less" : "",
               held.empty() ? "none" : held.c_str());
 }
 

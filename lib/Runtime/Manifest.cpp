@@ -377,10 +377,10 @@ TargetCode parseCode(const Value &value, const KernelDesc &kernel) {
   TargetCode code;
   code.target = value.at("target").name();
   code.computeCapability = parseSm(code.target);
-  code.needsV3 = code.target == "x86-64-v3";
-  if (code.isCpu() && !code.needsV3 && code.target != "x86-64")
-    value.at("target").error("\"sm_NN\", \"x86-64-v3\" or \"x86-64\" (the unit "
-                             "may come from a newer mlafix)");
+  code.cpuLevel = cpuLevelOf(code.target);
+  if (code.isCpu() && code.cpuLevel < 0)
+    value.at("target").error("\"sm_NN\", \"x86-64\", \"x86-64-v3\" or "
+                             "\"-v4\" (the unit may come from a newer mlafix)");
   for (const TargetCode &other : kernel.code)
     if (other.target == code.target)
       value.at("target").error("a target that no other entry has");

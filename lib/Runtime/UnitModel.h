@@ -118,10 +118,13 @@ struct Image {
   std::string assembler;
 };
 
+/// 0 for "x86-64", 3 for "x86-64-v3", 4 for "x86-64-v4"; -1 for other names.
+int cpuLevelOf(const std::string &target);
+
 struct TargetCode {
   std::string target;
   int computeCapability = 0; ///< 10 x major + minor; 0: CPU
-  bool needsV3 = false;      ///< CPU: x86-64-v3
+  int cpuLevel = -1;         ///< of a CPU target
   std::vector<Image> images;
   std::vector<Variant> variants;
 

@@ -109,6 +109,10 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
     // have to be relocated. The widest registers the baseline has are wanted.
     function.setDoesNotThrow();
     function.addFnAttr("target-cpu", machine.getTargetCPU());
+    // LLVM prefers 256 bits, since early processors slowed down for more; these
+    // kernels wait for memory.
+    if (machine.getTargetCPU() == "x86-64-v4")
+      function.addFnAttr("prefer-vector-width", "512");
     function.addFnAttr("no-builtins");
   }
   return result;

@@ -33,6 +33,7 @@ static constexpr TargetSpec targets[] = {
     {TargetSpec::Kind::GPU, "sm_110", 110},
     {TargetSpec::Kind::GPU, "sm_120", 120},
     {TargetSpec::Kind::GPU, "sm_121", 121},
+    {TargetSpec::Kind::CPU, "x86-64-v4", 0},
     {TargetSpec::Kind::CPU, "x86-64-v3", 0},
     {TargetSpec::Kind::CPU, "x86-64", 0},
 };

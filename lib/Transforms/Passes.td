@@ -32,7 +32,7 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
     On a GPU, a loop of at most 8 known iterations that reads rows is unrolled altogether, a longer one or one of unknown length four times. The merges of a
     running state then flatten into one (canonicalise), which needs one common maximum instead of four. A CPU reads ahead by itself.
   }];
-  let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">];
+  let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v4, x86-64-v3 or x86-64">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -70,7 +70,7 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
     and the kernel's signature on the module.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v3 or x86-64">,
+    Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v4, x86-64-v3 or x86-64">,
     Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, place, fast, any; on a CPU streamed, apart, any): for a look at its code">];
 }
 

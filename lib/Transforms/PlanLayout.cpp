@@ -49,7 +49,8 @@ constexpr int64_t kRaggedBlock =
 constexpr int64_t kAnyAccessBytes = 16; // the widest access that all GPUs have
 constexpr int64_t kMaxPacks =
     4; // packs a lane holds before a row is spread over more warps
-constexpr int64_t kCpuPack = 16; // floats a CPU lane works on at once
+constexpr int64_t kCpuPack = 16;     // floats a CPU lane works on at once …
+constexpr int64_t kWideCpuPack = 32; // … and with registers of 64 bytes
 constexpr int64_t kCpuBatch =
     16; // rows whose scalars a CPU computes at once: a cache line of f32
 
@@ -378,9 +379,11 @@ static void planFast(KernelOp kernel, const RowShape &shape) {
 /// several rows at once, and before it one for those that move more than its
 /// caches keep: its stores do not read what they replace, which takes packs of
 /// 16 bytes and outputs that are no inputs.
-static void planCPU(KernelOp kernel, const RowShape &shape, ArrayAttr aliases) {
+static void planCPU(KernelOp kernel, StringRef target, const RowShape &shape,
+                    ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, kCpuPack);
+  int64_t pack =
+      choosePack(shape, hasWideRegisters(target) ? kWideCpuPack : kCpuPack);
   auto layout = [&](int64_t rows) {
     return LayoutAttr::get(context, 1, llvm::divideCeil(shape.largest(), pack),
                            pack, rows);
@@ -422,7 +425,7 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, ArrayAttr aliases) {
     return failure();
   MLIRContext *context = &getContext();
   if (!isGPU(target)) {
-    planCPU(kernel, *shape, aliases);
+    planCPU(kernel, target, *shape, aliases);
     return success();
   }
 

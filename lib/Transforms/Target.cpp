@@ -47,6 +47,10 @@ int64_t mlafix::getAccessBytes(StringRef target) {
   return getCapability(target) >= 100 ? 32 : 16;
 }
 
+bool mlafix::hasWideRegisters(StringRef target) {
+  return target == "x86-64-v4";
+}
+
 bool mlafix::hasDependentLaunch(StringRef target) {
   return getCapability(target) >= 90;
 }

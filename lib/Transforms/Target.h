@@ -40,6 +40,9 @@ int64_t getThreadsPerMultiprocessor(llvm::StringRef target);
 /// vectors of 256 bits need sm_100).
 int64_t getAccessBytes(llvm::StringRef target);
 
+/// Whether the CPU `target` has registers of 64 bytes.
+bool hasWideRegisters(llvm::StringRef target);
+
 /// Whether a grid can wait for its predecessor in code (griddepcontrol, PTX ISA
 /// 7.8: sm_90 and later), so that it may be launched before that one ends.
 bool hasDependentLaunch(llvm::StringRef target);

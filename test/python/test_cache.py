@@ -179,6 +179,7 @@ def test_prebuilt_code_for_an_older_chip_of_the_kind(
     monkeypatch.setattr(cache, "_compiler_file", lambda: None)
     assert merge().load(BINDINGS, "x86-64-v3").kernels[0].targets == ["x86-64"]
     assert cache._older_targets("sm_90") == ["sm_89", "sm_87", "sm_86", "sm_80", "sm_75"]
+    assert cache._older_targets("x86-64-v4") == ["x86-64-v3", "x86-64"]
     assert cache._older_targets("x86-64") == []
 
 

@@ -30,7 +30,7 @@ struct Options {
                               cl::cat(category)};
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,…"),
-      cl::desc("sm_75 … sm_121, x86-64-v3, x86-64, or cpu for both of these"),
+      cl::desc("sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all of these three"),
       cl::cat(category)};
   cl::list<std::string> specializations{
       "specialize", cl::value_desc("NAME=VALUE,…"),

@@ -155,25 +155,51 @@ TEST_F(Cpu, code_runs_in_the_default_float_mode) {
 // Targets
 //===----------------------------------------------------------------------===//
 
-UnitWriter bothBaselines() {
+UnitWriter unitFor(const std::vector<std::string> &baselines) {
   UnitWriter writer = cpuOnlyUnit();
-  json v3 = writer.kernel()["code"][0];
-  v3["target"] = "x86-64-v3";
-  writer.kernel()["code"].push_back(v3);
+  json code = writer.kernel()["code"][0];
+  writer.kernel()["code"] = json::array();
+  for (const std::string &target : baselines) {
+    code["target"] = target;
+    writer.kernel()["code"].push_back(code);
+  }
   return writer;
 }
 
-TEST_F(Cpu, the_portable_code_can_be_asked_for) {
-  setenv("MLAFIX_CPU_TARGET", "x86-64", 1);
+/// What runs of a unit with code for all baselines where `asked` is asked for.
+std::string chosenFor(const char *asked) {
+  setenv("MLAFIX_CPU_TARGET", asked, 1);
   runtime::reloadEnvironmentForTesting();
-  std::string portable =
-      load(bothBaselines()).kernel("add_bias").code(cpu()).target;
+  std::string chosen = load(unitFor({"x86-64-v3", "x86-64", "x86-64-v4"}))
+                           .kernel("add_bias")
+                           .code(cpu())
+                           .target;
   unsetenv("MLAFIX_CPU_TARGET");
   runtime::reloadEnvironmentForTesting();
-  EXPECT_EQ(portable, "x86-64");
+  return chosen;
+}
+
+TEST_F(Cpu, the_best_code_of_the_processor_runs_or_less_where_asked_for) {
+  EXPECT_EQ(chosenFor("x86-64"), "x86-64");
+#if defined(__x86_64__)
+  bool hasV3 = __builtin_cpu_supports("avx2"),
+       hasV4 = hasV3 && __builtin_cpu_supports("avx512bw");
+  std::string v3 = hasV3 ? "x86-64-v3" : "x86-64";
+  EXPECT_EQ(chosenFor("x86-64-v3"), v3);
+  EXPECT_EQ(chosenFor(""), hasV4 ? "x86-64-v4" : v3);
+  EXPECT_EQ(chosenFor("x86-64-v4"), chosenFor(""));
+#endif
+}
+
+TEST_F(Cpu, a_unit_without_the_best_code_runs_what_it_has) {
+  EXPECT_STREQ(load(unitFor({"x86-64"})).kernel("add_bias").code(cpu()).target,
+               "x86-64");
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) {
-    EXPECT_STREQ(load(bothBaselines()).kernel("add_bias").code(cpu()).target,
+    EXPECT_STREQ(load(unitFor({"x86-64", "x86-64-v3"}))
+                     .kernel("add_bias")
+                     .code(cpu())
+                     .target,
                  "x86-64-v3");
   }
 #endif
