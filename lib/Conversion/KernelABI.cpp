@@ -462,10 +462,10 @@ LogicalResult mlafix::lowerBody(KernelOp kernel, LLVM::LLVMFuncOp function,
 LogicalResult mlafix::checkRemainingMath(Operation *op) {
   if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
       isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
-          math::CeilOp, math::CopySignOp>(op))
+          math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp>(op))
     return success();
   return op->emitError()
          << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
-            "absi, floor, ceil or copysign, got '"
+            "absi, floor, ceil, copysign or ctlz, got '"
          << op->getName() << "'";
 }

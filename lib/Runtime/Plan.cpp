@@ -170,12 +170,12 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
   // Smaller blocks end more evenly; large ones pay where there are many.
   constexpr int64_t kBlocksPerMultiprocessor = 32;
   int64_t threads = geometry.threads, rowsPerBlock = geometry.rowsPerBlock;
-  int64_t blocks = (rows.outer - 1) / rowsPerBlock + 1;
+  int64_t blocks = (rows.total - 1) / rowsPerBlock + 1;
   while (threads / 2 >= geometry.leastThreads && rowsPerBlock % 2 == 0 &&
          blocks < kBlocksPerMultiprocessor * multiprocessors) {
     threads /= 2;
     rowsPerBlock /= 2;
-    blocks = (rows.outer - 1) / rowsPerBlock + 1;
+    blocks = (rows.total - 1) / rowsPerBlock + 1;
   }
   plan.threads = static_cast<uint32_t>(threads);
   if (geometry.kind == Geometry::Ragged)

@@ -8,10 +8,10 @@
 
 #include "lib/Transforms/DistributeGrid.h"
 #include "lib/Transforms/LaneConflicts.h"
+#include "lib/Transforms/RaggedRows.h"
 #include "lib/Transforms/RowAccess.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,10 +29,9 @@ namespace {
 ///
 /// Each thread asks the predicate for kPerThread segments; one block-wide
 /// reduction ends the chunk when none is selected. Otherwise the exclusive
-/// prefix sums of the selected segments' lengths go to shared memory, and a row
-/// number is turned into (segment, row) by a binary search. Lengths add up with
-/// saturation: well-formed segments hold at most 2^31 - 1 rows together, and
-/// malformed ones that overlap lose rows rather than bounds.
+/// prefix sums of the selected segments' lengths go to shared memory, and
+/// RaggedRows makes rows of them. Well-formed segments hold at most 2^31 - 1
+/// rows together, and malformed ones that overlap lose rows rather than bounds.
 ///
 /// More segments than a chunk holds are asked for first, without their bounds
 /// and with one reduction: most calls select none.
@@ -58,16 +57,11 @@ private:
   static constexpr int64_t kAskedAtOnce = 8;
   // Rows of a tile of scalars: of four bytes, they fill 64.
   static constexpr int64_t kTileRows = 16;
+  // The pairs of row and inner index that a lane group, or a thread that stores
+  // scalars, should have: blocks read the same segments, which takes the longer
+  // the more they are.
+  static constexpr int64_t kPairs = 4, kScalars = 16;
 
-  Value saturatingAdd(Value a, Value c) {
-    return arith::MinUIOp::create(b, loc, x.add(a, c), x.i32(INT32_MAX));
-  }
-  Value allocShared(int64_t size) {
-    auto space = gpu::AddressSpaceAttr::get(b.getContext(),
-                                            gpu::AddressSpace::Workgroup);
-    return memref::AllocaOp::create(
-        b, loc, MemRefType::get({size}, b.getI32Type(), AffineMap(), space));
-  }
   Value shuffleUp(Value value, int64_t distance) {
     return NVVM::ShflOp::create(b, loc, b.getI32Type(), x.i32(-1), value,
                                 x.i32(distance), x.i32(0), NVVM::ShflKind::up,
@@ -90,14 +84,10 @@ private:
   Value countSegments();
   Value askAll(Value segments);
   Value scan(Value sum, Value &total);
-  Value search(Value number);
-  void forRows(Value base, Value first, Value total, Value step,
-               function_ref<void(ArrayRef<Value>)> body);
   void takeScalarStores();
-  void storeScalars(Value base, Value total);
-  void buildRows(Value base, Value total);
-  void buildInner(Value first, int64_t step,
-                  function_ref<void(ValueRange)> body);
+  void planTiles();
+  void storeScalars(Value base);
+  void buildRows(Value base);
 
   KernelOp kernel;
   RaggedForallOp grid;
@@ -107,8 +97,10 @@ private:
   Location loc;
   IndexBuilder x;
   Thread thread;
-  Value warpId, laneId, prefix, shift, warpTotals;
-  SmallVector<StoreOp> scalarStores;  // taken out of the body
+  Value warpId, laneId, warpTotals;
+  std::optional<RaggedRows> rows;
+  std::optional<RaggedTile> scalarTile, rowTile; // nullopt: nothing to do
+  SmallVector<StoreOp> scalarStores;             // taken out of the body
   SmallVector<Operation *> scalarOps; // these, and what they need of it
 };
 } // namespace
@@ -166,6 +158,7 @@ Value RaggedScan::askAll(Value segments) {
   b.setInsertionPointToStart(many.elseBlock());
   scf::YieldOp::create(b, loc, segments);
   b.setInsertionPointToStart(many.thenBlock());
+  buildDependency(b, loc, kernel);
   Value last = x.sub(segments, x.constant(1));
   Value none = arith::ConstantIntOp::create(b, loc, false, 1);
   auto loop = scf::ForOp::create(b, loc, x.toIndex(thread.id), segments,
@@ -194,7 +187,7 @@ Value RaggedScan::scan(Value sum, Value &total) {
   for (int64_t distance = 1; distance < 32; distance *= 2) {
     Value other = shuffleUp(inclusive, distance);
     Value has = x.compare(arith::CmpIPredicate::uge, laneId, x.i32(distance));
-    inclusive = x.select(has, saturatingAdd(inclusive, other), inclusive);
+    inclusive = x.select(has, rows->saturatingAdd(inclusive, other), inclusive);
   }
   Value before = x.select(x.compare(arith::CmpIPredicate::eq, laneId, x.i32(0)),
                           x.i32(0), shuffleUp(inclusive, 1));
@@ -212,93 +205,10 @@ Value RaggedScan::scan(Value sum, Value &total) {
     Value warpTotal = memref::LoadOp::create(b, loc, warpTotals,
                                              ValueRange{x.constant(warp)});
     Value isBefore = x.ult(x.i32(warp), warpId);
-    before = x.select(isBefore, saturatingAdd(before, warpTotal), before);
-    total = saturatingAdd(total, warpTotal);
+    before = x.select(isBefore, rows->saturatingAdd(before, warpTotal), before);
+    total = rows->saturatingAdd(total, warpTotal);
   }
   return before;
-}
-
-/// The position of the last prefix that is at most `number` (i32).
-Value RaggedScan::search(Value number) {
-  Value position = x.constant(0);
-  for (int64_t step = threads * kPerThread / 2; step >= 1; step /= 2) {
-    Value candidate = x.add(position, x.constant(step));
-    Value start = memref::LoadOp::create(b, loc, prefix, ValueRange{candidate});
-    position = x.select(x.compare(arith::CmpIPredicate::ule, start, number),
-                        candidate, position);
-  }
-  return position;
-}
-
-/// Calls `body` with the segment and the row of each of the selected rows
-/// `first`, first + step, … below `total` (i32, all). The search is left out
-/// where a row is of the same segment as the one before.
-void RaggedScan::forRows(Value base, Value first, Value total, Value step,
-                         function_ref<void(ArrayRef<Value>)> body) {
-  Value none = x.i32(0);
-  auto loop =
-      scf::ForOp::create(b, loc, x.toIndex(first), x.toIndex(total),
-                         x.toIndex(step), ValueRange{x.constant(0), none});
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  Value number = x.toI32(loop.getInductionVar());
-  Value position = loop.getRegionIterArg(0), end = loop.getRegionIterArg(1);
-  auto isNew = scf::IfOp::create(
-      b, loc, TypeRange{b.getIndexType(), b.getI32Type()},
-      x.compare(arith::CmpIPredicate::uge, number, end), true);
-  b.setInsertionPointToStart(isNew.elseBlock());
-  scf::YieldOp::create(b, loc, ValueRange{position, end});
-  b.setInsertionPointToStart(isNew.thenBlock());
-  Value found = search(number);
-  // Where the next prefix is; past the last one, where the rows end.
-  Value next = x.add(found, x.constant(1)),
-        last = x.constant(threads * kPerThread - 1);
-  Value foundEnd = x.select(
-      x.compare(arith::CmpIPredicate::ugt, next, last), total,
-      memref::LoadOp::create(
-          b, loc, prefix,
-          ValueRange{Value(arith::MinUIOp::create(b, loc, next, last))}));
-  scf::YieldOp::create(b, loc, ValueRange{found, foundEnd});
-  b.setInsertionPointToEnd(loop.getBody());
-  position = isNew.getResult(0);
-  Value row = x.add(memref::LoadOp::create(b, loc, shift, ValueRange{position}),
-                    number);
-  auto yield = scf::YieldOp::create(b, loc, isNew.getResults());
-  b.setInsertionPoint(yield);
-  body({segmentOf(base, position), x.toIndex(row)});
-}
-
-/// Calls `body` with the inner indices at the linear positions first, first +
-/// step, …; `first` is below `step`.
-void RaggedScan::buildInner(Value first, int64_t step,
-                            function_ref<void(ValueRange)> body) {
-  SmallVector<Value> extents = llvm::to_vector(grid.getInner());
-  int64_t size = 1; // -1: not known
-  for (Value extent : extents) {
-    APInt value;
-    bool isKnown = size >= 0 && matchPattern(extent, m_ConstantInt(&value));
-    size = isKnown ? size * value.getSExtValue() : -1;
-  }
-  if (size < 0) {
-    Value all = x.constant(1);
-    for (Value extent : extents)
-      all = x.mul(all, extent);
-    return buildLoop(b, loc, first, all, x.constant(step), [&](Value position) {
-      body(x.delinearize(position, extents));
-    });
-  }
-  // A constant number of steps, so that LLVM can unroll them.
-  buildLoop(b, loc, x.constant(0), x.constant(llvm::divideCeil(size, step)),
-            x.constant(1), [&](Value k) {
-              Value position = x.add(x.mul(k, x.constant(step)), first);
-              if (size % step == 0)
-                return body(x.delinearize(position, extents));
-              auto exists = scf::IfOp::create(
-                  b, loc, x.ult(position, x.constant(size)), false);
-              OpBuilder::InsertionGuard guard(b);
-              b.setInsertionPoint(exists.thenBlock()->getTerminator());
-              body(x.delinearize(position, extents));
-            });
 }
 
 /// Takes the stores of scalars out of the body, where nothing is read in it,
@@ -342,47 +252,24 @@ void RaggedScan::takeScalarStores() {
       scalarOps.push_back(&op);
 }
 
-/// One thread a scalar: of a tile of rows by inner indices, the rows lie next
-/// to each other. The last blocks begin, since the first have rows to do.
-void RaggedScan::storeScalars(Value base, Value total) {
-  int64_t tileInner = threads / kTileRows;
-  Value blockId = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
-  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
-  Value fromLast = x.sub(x.sub(blocks, x.i32(1)), blockId);
-  Value tileRows = x.i32(kTileRows);
-  Value first = x.add(x.mul(fromLast, tileRows), x.rem(thread.id, tileRows));
-  Value firstInner = x.toIndex(x.div(thread.id, tileRows));
-  forRows(base, first, total, x.mul(blocks, tileRows),
-          [&](ArrayRef<Value> outer) {
-            buildInner(firstInner, tileInner, [&](ValueRange inner) {
-              IRMapping mapping;
-              SmallVector<Value> indices(outer);
-              llvm::append_range(indices, inner);
-              mapping.map(grid.getBody().getArguments(), indices);
-              for (Operation *op : scalarOps) {
-                Operation *copy = b.clone(*op, mapping);
-                auto store = dyn_cast<StoreOp>(copy);
-                if (!store)
-                  continue;
-                Value target = store.getTarget();
-                Value value =
-                    narrow(b, loc, store.getValue(),
-                           cast<MemRefType>(target.getType()).getElementType());
-                writeIf(b, loc,
-                        accessPredicate(b, loc, store.getPredicate(), target),
-                        [&](OpBuilder &then) {
-                          memref::StoreOp::create(then, loc, value, target,
-                                                  store.getIndices());
-                        });
-                store.erase();
-              }
-            });
-          });
-}
-
-/// The loop over the selected rows: a block takes as many at once as its lane
-/// groups can hold with all their inner indices.
-void RaggedScan::buildRows(Value base, Value total) {
+/// What a block does at once, and how many blocks there are to be. Scalars are
+/// begun by the last blocks, since the first ones have rows to do; a lane
+/// group's rows, by as many groups as there may be inner indices.
+void RaggedScan::planTiles() {
+  takeScalarStores();
+  Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
+  if (!scalarStores.empty()) {
+    Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+    Value tileRows = x.i32(kTileRows);
+    scalarTile = RaggedTile{
+        kTileRows, threads / kTileRows, x.rem(thread.id, tileRows),
+        x.div(thread.id, tileRows), x.sub(x.sub(blocks, x.i32(1)), block)};
+    rows->addTile(*scalarTile);
+  }
+  bool isAllScalars = llvm::all_of(
+      grid.getBody().front().without_terminator(), [&](Operation &op) {
+        return isMemoryEffectFree(&op) || llvm::is_contained(scalarStores, &op);
+      });
   int64_t perRow = layout.getRows();
   int64_t size = 1; // of the inner indices, as far as that is known; else 0
   for (Value extent : grid.getInner()) {
@@ -392,55 +279,87 @@ void RaggedScan::buildRows(Value base, Value total) {
   }
   if (size)
     perRow = std::min<int64_t>(perRow, llvm::PowerOf2Ceil(size));
-  int64_t rowsPerBlock = layout.getRows() / perRow;
+  if (!isAllScalars) {
+    Value groups = x.i32(perRow);
+    rowTile = RaggedTile{layout.getRows() / perRow, perRow,
+                         x.div(thread.group, groups),
+                         x.rem(thread.group, groups), block};
+    rows->addTile(*rowTile);
+  }
   setGeometry(
       kernel,
       {{"kind", b.getStringAttr("ragged")},
        {"rows", describeExtent(grid.getRows())},
        {"inner", describeExtents(b.getContext(), grid.getInner())},
-       {"rows_per_block", b.getI64IntegerAttr(rowsPerBlock)},
+       {"rows_per_block",
+        b.getI64IntegerAttr(isAllScalars ? threads * kScalars
+                                         : layout.getRows() * kPairs)},
        {"threads", b.getI64IntegerAttr(threads)},
        {"blocks_per_sm", b.getI64IntegerAttr(kBlocksPerMultiprocessor)}});
+}
 
-  takeScalarStores();
-  if (!scalarStores.empty())
-    storeScalars(base, total);
+/// One thread a scalar: of a tile of rows by inner indices, the rows lie next
+/// to each other.
+void RaggedScan::storeScalars(Value base) {
+  rows->forTile(*scalarTile, [&](Value position, Value row, ValueRange inner) {
+    IRMapping mapping;
+    SmallVector<Value> indices = {segmentOf(base, position), row};
+    llvm::append_range(indices, inner);
+    mapping.map(grid.getBody().getArguments(), indices);
+    for (Operation *op : scalarOps) {
+      Operation *copy = b.clone(*op, mapping);
+      auto store = dyn_cast<StoreOp>(copy);
+      if (!store)
+        continue;
+      Value target = store.getTarget();
+      Value value = narrow(b, loc, store.getValue(),
+                           cast<MemRefType>(target.getType()).getElementType());
+      writeIf(b, loc, accessPredicate(b, loc, store.getPredicate(), target),
+              [&](OpBuilder &then) {
+                memref::StoreOp::create(then, loc, value, target,
+                                        store.getIndices());
+              });
+      store.erase();
+    }
+  });
   for (StoreOp store : scalarStores)
     store.erase();
-  Value slot = x.div(thread.group, x.i32(perRow));
-  Value firstInner = x.toIndex(x.rem(thread.group, x.i32(perRow)));
-  Value blockId = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
-  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
-  Value perBlock = x.i32(rowsPerBlock);
-  thread.context.row = b.getInsertionBlock();
-  if (llvm::all_of(grid.getBody().front().without_terminator(),
-                   [](Operation &op) { return isMemoryEffectFree(&op); }))
-    return; // scalars were all there was
-  forRows(base, x.add(x.mul(blockId, perBlock), slot), total,
-          x.mul(blocks, perBlock), [&](ArrayRef<Value> outer) {
-            SmallVector<Value> indices(outer);
-            buildInner(firstInner, perRow, [&](ValueRange inner) {
-              llvm::append_range(indices, inner);
-              thread.context.row = b.getInsertionBlock();
-              inlineRow(b, grid.getBody().front(), indices);
-            });
-          });
+}
+
+void RaggedScan::buildRows(Value base) {
+  rows->forTile(*rowTile, [&](Value position, Value row, ValueRange inner) {
+    SmallVector<Value> indices = {segmentOf(base, position), row};
+    llvm::append_range(indices, inner);
+    thread.context.row = b.getInsertionBlock();
+    inlineRow(b, grid.getBody().front(), indices);
+  });
 }
 
 RowContext RaggedScan::build() {
   thread = buildThread(b, loc, layout);
   laneId = x.band(thread.id, x.i32(31));
   warpId = x.div(thread.id, x.i32(32));
-  prefix = allocShared(threads * kPerThread);
-  shift = allocShared(threads * kPerThread);
-  warpTotals = allocShared(threads / 32);
+  rows.emplace(b, loc, threads * kPerThread, grid.getInner(), thread.id);
+  warpTotals = RaggedRows::allocShared(b, loc, threads / 32);
+  planTiles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();
-  buildDependency(b, loc, kernel);
-
+  // Every grid waits; below, each does where it is about to load.
+  auto isEmpty = scf::IfOp::create(
+      b, loc, x.compare(arith::CmpIPredicate::eq, segments, x.constant(0)),
+      false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(isEmpty.thenBlock()->getTerminator());
+    buildDependency(b, loc, kernel);
+  }
   buildLoop(
       b, loc, x.constant(0), askAll(segments), x.constant(threads * kPerThread),
       [&](Value base) {
+        // Waited for here, so that what is the same in each chunk is computed
+        // before; where there is nothing to wait for any more, it costs little.
+        buildDependency(b, loc, kernel);
+        rows->clear();
         SmallVector<Value> starts, lengths;
         Value sum = x.i32(0);
         for (int64_t k = 0; k < kPerThread; ++k) {
@@ -448,7 +367,7 @@ RowContext RaggedScan::build() {
           auto [start, length] = selectedRows(segment, segments);
           starts.push_back(start);
           lengths.push_back(length);
-          sum = saturatingAdd(sum, length);
+          sum = rows->saturatingAdd(sum, length);
         }
         auto chunk = scf::IfOp::create(
             b, loc, isAny(x.compare(arith::CmpIPredicate::ne, sum, x.i32(0))),
@@ -456,19 +375,16 @@ RowContext RaggedScan::build() {
         b.setInsertionPoint(chunk.thenBlock()->getTerminator());
         Value total;
         Value before = scan(sum, total);
-        Value first = x.mul(tid, x.constant(kPerThread));
-        for (auto [k, length] : llvm::enumerate(lengths)) {
-          SmallVector<Value> position = {x.add(first, x.constant(k))};
-          memref::StoreOp::create(b, loc, before, prefix, position);
-          // What makes a number a row. Of rows that count, it fits.
-          memref::StoreOp::create(b, loc, x.sub(x.toI32(starts[k]), before),
-                                  shift, position);
-          before = saturatingAdd(before, length);
-        }
+        rows->publish(x.mul(tid, x.constant(kPerThread)), starts, lengths,
+                      before, total);
         NVVM::BarrierOp::create(b, loc);
-        buildRows(base, total);
-        NVVM::BarrierOp::create(
-            b, loc); // the next chunk overwrites the prefix sums
+        if (scalarTile)
+          storeScalars(base);
+        thread.context.row = b.getInsertionBlock();
+        if (rowTile)
+          buildRows(base);
+        NVVM::BarrierOp::create(b,
+                                loc); // the next chunk overwrites shared memory
       });
   grid.erase();
   return thread.context;

@@ -83,7 +83,7 @@ def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {
     scalars of so many rows along the outermost extent are computed first, as vectors, and kept in buffers until these rows are moved. Records the launch geometry on the kernel.
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect", "::mlir::gpu::GPUDialect"];
 }
 

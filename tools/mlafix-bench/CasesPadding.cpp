@@ -160,7 +160,7 @@ Case makeMask(int64_t requests, int64_t length, bool hasRows) {
   addOurs(work, {kernel, hasRows ? bindings : "H=128", args});
   int64_t dead = (requests + 7) / 8 * length;
   work.traffic = {requests * 8 + 8, dead * heads * (hasRows ? dim * 2 + 4 : 4)};
-  work.hasRoof = false;
+  work.hasRoof = hasRows;
   work.check = [=](const Outcome &outcome) {
     return checkBlank(outcome, {out, lse.transposed(), [=](int64_t t) {
                                   return t / length % 8 == 0;

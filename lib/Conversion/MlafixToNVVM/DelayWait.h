@@ -17,7 +17,7 @@ namespace mlafix {
 /// wait need its results. Without that ptxas issues the wait first of all its
 /// block of instructions; in a chain of launches that cost 8% of a merge of 16
 /// tokens on an H200.
-void delayWait(mlir::LLVM::LLVMFuncOp function);
+void delayWaits(mlir::LLVM::LLVMFuncOp function);
 
 } // namespace mlafix
 

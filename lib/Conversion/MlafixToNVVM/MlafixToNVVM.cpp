@@ -169,7 +169,8 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   const int64_t kOtherRegisters =
       kernel.getLayoutAttr().getPacks() == 1 ? 18 : 16;
   LayoutAttr layout = kernel.getLayoutAttr();
-  if (layout.getPacks() > 2 || layout.getPack() == 1)
+  bool isRagged = kernel.getGeometryAttr().contains("blocks_per_sm");
+  if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1)
     return 0;
   // A row in f32, of which a kernel that reduces it holds all packs.
   bool reduces =
@@ -230,7 +231,7 @@ private:
                          kGlobal)))
       return failure();
     kernel.erase();
-    delayWait(function);
+    delayWaits(function);
     if (failed(narrowFp8(function, hasFp8Conversion(target))))
       return failure();
     return lowerMathOps(function);

@@ -1,0 +1,93 @@
+//===- RaggedRows.h - the rows that a chunk of segments selects -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_RAGGEDROWS_H
+#define MLAFIX_TRANSFORMS_RAGGEDROWS_H
+
+#include "lib/Transforms/Distribute.h"
+
+namespace mlafix {
+
+/// What a block does at once: some rows, each by some threads or lane groups,
+/// which take the row's inner indices in turn.
+struct RaggedTile {
+  int64_t rows;
+  int64_t perRow;    ///< threads or lane groups of a row
+  mlir::Value slot;  ///< the row of this thread, i32
+  mlir::Value place; ///< of this thread or lane group in the row, i32
+  mlir::Value block; ///< the number of the block, i32
+
+  // What RaggedRows adds.
+
+  /// By row: 1 + the position of the segment that has its first row there, or
+  /// 0. Null where there are too many rows.
+  mlir::Value marks = {};
+  mlir::Value first = {}; ///< the block's first tile, i32
+  /// log2 of the number of blocks that share a tile, i32.
+  mlir::Value shared = {};
+};
+
+/// The rows of the selected segments of a chunk, numbered through, shared out
+/// over the blocks of a grid. Each position of the chunk has the prefix sum of
+/// the lengths before it in shared memory, and what makes a number a row.
+///
+/// A row number becomes a (position, row) by a binary search. For the first
+/// tile of a block there is no need: threads whose segments meet it mark where.
+/// Where there are fewer tiles than blocks, blocks share a tile's inner
+/// indices.
+class RaggedRows {
+public:
+  /// For chunks of `positions` (a power of two) segments, `inner` the extents
+  /// of the inner indices.
+  RaggedRows(mlir::OpBuilder &b, mlir::Location loc, int64_t positions,
+             mlir::ValueRange inner, mlir::Value threadId);
+
+  /// Shared memory for `size` i32.
+  static mlir::Value allocShared(mlir::OpBuilder &b, mlir::Location loc,
+                                 int64_t size);
+
+  void addTile(RaggedTile &tile);
+  /// Forgets the chunk before; a barrier comes between this and `publish`.
+  void clear();
+  /// Says what this thread's segments hold: at `position` and the following,
+  /// rows from `starts` (index) on, `lengths` (i32) of them; `before` and
+  /// `total` (i32) are the lengths before these and of all. A barrier comes
+  /// between this and `forTile`.
+  void publish(mlir::Value position, llvm::ArrayRef<mlir::Value> starts,
+               llvm::ArrayRef<mlir::Value> lengths, mlir::Value before,
+               mlir::Value total);
+  /// Calls `body` with the position, the row and the inner indices of each pair
+  /// of row and inner indices that this thread is to do. To be built where all
+  /// threads of the block are.
+  void forTile(const RaggedTile &tile,
+               llvm::function_ref<void(mlir::Value position, mlir::Value row,
+                                       mlir::ValueRange inner)>
+                   body);
+
+  /// Lengths add up with saturation.
+  mlir::Value saturatingAdd(mlir::Value a, mlir::Value c);
+
+private:
+  void shareTile(RaggedTile &tile);
+  void mark(const RaggedTile &tile, mlir::Value position, mlir::Value before,
+            mlir::Value end);
+  mlir::Value findMarked(const RaggedTile &tile);
+  mlir::Value search(mlir::Value number);
+  mlir::Value endOf(mlir::Value position);
+
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  IndexBuilder x;
+  int64_t positions;
+  llvm::SmallVector<mlir::Value> inner;
+  mlir::Value threadId, prefix, shift, total;
+  llvm::SmallVector<RaggedTile *> tiles;
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_RAGGEDROWS_H
