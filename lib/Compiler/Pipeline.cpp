@@ -56,6 +56,8 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   pm.addNestedPass<KernelOp>(createUnrollLoopsPass(unroll));
   pm.addPass(createCanonicalizer());
   pm.addNestedPass<KernelOp>(createSkipCopiesPass());
+  if (isGPU(options.target))
+    pm.addNestedPass<KernelOp>(createDelayReadsPass());
   pm.addNestedPass<KernelOp>(createLowerStatesPass());
   pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());

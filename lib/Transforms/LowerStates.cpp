@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -81,22 +82,6 @@ Parts partsOf(F32Builder f, Value lse, Value row) {
   Value isInf =
       f.equal(lse, f.constant(std::numeric_limits<float>::infinity()));
   return {f.select(isInf, f.negInf(), lse), f.constant(1.0f), row};
-}
-
-/// Whether both tensors of a state were given and `predicate` holds; null for
-/// always.
-Value statePredicate(OpBuilder &b, LoadStateOp op) {
-  Value all = op.getPredicate();
-  for (Value memref : {op.getOut(), op.getLse()}) {
-    BlockArgument argument = getKernelArgument(memref);
-    if (!cast<KernelOp>(argument.getOwner()->getParentOp())
-             .isArgOptional(argument.getArgNumber()))
-      continue;
-    Value given = PresentOp::create(b, op.getLoc(), memref);
-    all =
-        all ? Value(arith::AndIOp::create(b, op.getLoc(), given, all)) : given;
-  }
-  return all;
 }
 
 struct LowerLoadState : OpConversionPattern<LoadStateOp> {

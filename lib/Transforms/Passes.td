@@ -47,6 +47,16 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
+  let summary = "read a state's row once its lse is known, where the merge of two is stored in place";
+  let description = [{
+    Reads and writes of the same memory get into each other's way less if not all reads come at once. Of a merge of two states that is stored where one was loaded
+    from, the other one's row is loaded in one of two places: with all else where the call is out of place or small, else behind its lse, and not at all if that
+    says that it is empty. For GPUs.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
   let summary = "states become (maximum, sum, accumulator)";
   let description = [{

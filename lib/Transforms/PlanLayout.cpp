@@ -39,9 +39,9 @@ constexpr int64_t kWarp = 32;
 // multiprocessor starts a block every 0.16 us (H200), so blocks that move less
 // bound the rate; larger ones end unevenly.
 constexpr int64_t kMinBlock = 128, kMaxBlock = 256, kBlockBytes = 12288;
-// In place: two packs a lane keep more loads on the way, and large blocks make
-// rows that are left alone cheap (docs/Rationale.md has what an H200 measures).
-constexpr int64_t kInPlaceBlock = 512, kInPlacePacks = 2;
+// In place: two packs a lane, so that reads wait for fewer lse
+// (docs/Rationale.md has what an H200 measures).
+constexpr int64_t kInPlaceBlock = 256, kInPlacePacks = 2;
 constexpr int64_t kInPlaceBytes =
     192; // that a lane may then have on the way: three rows of 32 a pack
 constexpr int64_t kRaggedBlock =

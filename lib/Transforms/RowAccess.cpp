@@ -29,6 +29,13 @@ Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
   return both(b, loc, PresentOp::create(b, loc, memref), predicate);
 }
 
+Value mlafix::statePredicate(OpBuilder &b, LoadStateOp load) {
+  Location loc = load.getLoc();
+  return accessPredicate(
+      b, loc, accessPredicate(b, loc, load.getPredicate(), load.getOut()),
+      load.getLse());
+}
+
 /// `type`, a scalar or a vector, with another element.
 static Type withElement(Type type, Type element) {
   auto vector = dyn_cast<VectorType>(type);

@@ -74,6 +74,10 @@ mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
 mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value predicate, mlir::Value memref);
 
+/// Whether both tensors of a state were given and its predicate holds; null for
+/// always.
+mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
+
 /// What was read by `load` as its result holds it: floats widen to f32 (N7),
 /// integers to the result's width.
 mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value);

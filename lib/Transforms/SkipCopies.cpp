@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/InPlace.h"
 #include "lib/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -42,17 +43,6 @@ static Value getPredicate(Value state) {
   return Value();
 }
 
-/// Whether the store, called in place, writes the elements that the load read.
-static bool isSameRow(StoreStateOp store, LoadStateOp load) {
-  return store.getOut() && !store.getPredicate() &&
-         store.getOut() != load.getOut() &&
-         llvm::equal(store.getOutIndices(), load.getOutIndices()) &&
-         getElementTypeOrSelf(store.getOut()) ==
-             getElementTypeOrSelf(load.getOut()) &&
-         (!store.getLse() ||
-          llvm::equal(store.getLseIndices(), load.getLseIndices()));
-}
-
 /// Whether nothing is written from the load to the store.
 static bool isUndisturbed(Operation *load, Operation *store) {
   if (load->getBlock() != store->getBlock())
@@ -80,19 +70,10 @@ static std::optional<Copy> matchCopy(StoreStateOp store) {
       return std::nullopt;
     copy.copied = load;
   }
-  if (!copy.copied || !isSameRow(store, copy.copied))
+  if (!copy.copied || store.getPredicate() ||
+      store.getOut() == copy.copied.getOut() || !isSameRow(store, copy.copied))
     return std::nullopt;
   return copy;
-}
-
-/// Whether two arguments are the same tensor: the launch makes sure that those
-/// that begin together are the same throughout (N11).
-static Value buildSame(OpBuilder &b, Location loc, Value x, Value y) {
-  auto pointer = [&](Value memref) -> Value {
-    return memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
-  };
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, pointer(x),
-                               pointer(y));
 }
 
 /// Whether the row changes by more than what its own lse says.
@@ -103,11 +84,11 @@ static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   auto negate = [&](Value x) -> Value {
     return arith::XOrIOp::create(b, loc, x, yes);
   };
-  Value inPlace = buildSame(b, loc, store.getOut(), load.getOut());
+  Value inPlace = buildSameTensor(b, loc, store.getOut(), load.getOut());
   if (Value lse = store.getLse()) {
-    Value kept =
-        arith::OrIOp::create(b, loc, buildSame(b, loc, lse, load.getLse()),
-                             negate(PresentOp::create(b, loc, lse)));
+    Value kept = arith::OrIOp::create(
+        b, loc, buildSameTensor(b, loc, lse, load.getLse()),
+        negate(PresentOp::create(b, loc, lse)));
     inPlace = arith::AndIOp::create(b, loc, inPlace, kept);
   }
   Value changes = negate(inPlace);

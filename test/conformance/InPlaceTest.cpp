@@ -81,5 +81,11 @@ TEST_P(MergeInPlace, every_mask_and_layout) { // N11
   ASSERT_TRUE(mergesInPlace(GetParam(), 0, Spread::Dense, Mixed)); // N12
 }
 
+TEST(LargeMergeInPlace, rows_are_right_where_they_are_read_late) {
+  StateCase Case = {{16, 128}, Float::BF16, true}; // 17 MB a tensor
+  for (Masking Mask : {NoMask, Mixed})
+    EXPECT_TRUE(mergesInPlace(Case, 4200, Spread::Dense, Mask));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, MergeInPlace, testing::ValuesIn(stateCases()),
                          caseName);

@@ -131,6 +131,19 @@ TEST(Merge, partial_overlap_is_an_error_and_launches_nothing) { // N11
   EXPECT_EQ("", Both.unchanged());
 }
 
+// In place, 16 MB a tensor and more, a GPU reads the row of the prefix behind
+// its lse, and not at all where that is infinite.
+TEST(Merge, large_calls_in_place_hold_every_kind_of_row) { // N11
+  MergeSetup S = deepSeekRows(4200, 3000);
+  S.Where = MergeSetup::OverSuffix;
+  for (Style How : {Style::Contiguous, Style::Padded, Style::Misaligned}) {
+    S.How = How;
+    MergeRun Run(device(), S);
+    Run.run();
+    ASSERT_TRUE(Run.check()) << "style " << int(How);
+  }
+}
+
 // vLLM #36540: only the first prefill_tokens_with_context tokens have a prefix;
 // the rest copies the suffix. Buffers come from `empty`, never `zeros`.
 TEST(Merge, vllm_36540_rows_past_the_threshold_copy_the_suffix) {

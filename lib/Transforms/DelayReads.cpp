@@ -1,0 +1,126 @@
+//===- DelayReads.cpp - rows that are read once their lse is known --------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/InPlace.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowAccess.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <limits>
+
+namespace mlafix {
+#define GEN_PASS_DEF_DELAYREADSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// A merge that may be stored where one of its two states was loaded from.
+struct InPlaceMerge {
+  StoreStateOp store;
+  LoadStateOp updated, other;
+};
+} // namespace
+
+static std::optional<InPlaceMerge> matchMerge(StoreStateOp store) {
+  auto merge = store.getState().getDefiningOp<MergeOp>();
+  if (!merge || merge.getStates().size() != 2)
+    return std::nullopt;
+  auto first = merge.getStates()[0].getDefiningOp<LoadStateOp>(),
+       second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
+  if (!first || !second || first == second)
+    return std::nullopt;
+  for (auto [updated, other] : {std::pair(second, first), {first, second}})
+    if (isSameRow(store, updated) && !updated.getPredicate() &&
+        other.getOut() != store.getOut())
+      return InPlaceMerge{store, updated, other};
+  return std::nullopt;
+}
+
+/// Whether the grid's rows are so few that the cache holds them, i1.
+static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
+                          int64_t rowBytes) {
+  constexpr int64_t kSmallBytes = int64_t(16) << 20; // of one tensor
+  Value rows = arith::ConstantIndexOp::create(b, loc, 1);
+  for (Value extent : grid.getExtents())
+    rows = arith::MulIOp::create(b, loc, rows, extent);
+  return arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::ule, rows,
+      arith::ConstantIndexOp::create(b, loc, kSmallBytes / rowBytes));
+}
+
+/// Splits the load of `merge.other` in two, of which one waits for the lse.
+static void delay(InPlaceMerge merge, ForallOp grid) {
+  LoadStateOp load = merge.other;
+  OpBuilder b(load);
+  Location loc = load.getLoc();
+  auto tile = load.getType().getTileType();
+  int64_t rowBytes = getTileDim(tile).getSize() *
+                     getDTypeBytes(getElementTypeOrSelf(load.getOut()));
+  Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
+  Value condition = statePredicate(b, load);
+
+  Value isLarge =
+      arith::XOrIOp::create(b, loc, buildIsSmall(b, loc, grid, rowBytes), yes);
+  Value isLate = both(
+      b, loc, isLarge,
+      buildSameTensor(b, loc, merge.store.getOut(), merge.updated.getOut()));
+  Value isEarly = arith::XOrIOp::create(b, loc, isLate, yes);
+
+  float inf = std::numeric_limits<float>::infinity();
+  auto constant = [&](float value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
+  };
+  auto loadRow = [&](Value predicate) -> Value {
+    return LoadOp::create(b, loc, tile, load.getOut(), load.getOutIndices(),
+                          predicate, Value());
+  };
+  Value early = loadRow(both(b, loc, condition, isEarly));
+  Value lse = LoadOp::create(b, loc, b.getF32Type(), load.getLse(),
+                             load.getLseIndices(), condition,
+                             condition ? constant(-inf) : Value());
+  auto branch = scf::IfOp::create(b, loc, TypeRange{tile}, isLate,
+                                  /*withElseRegion=*/true);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, early);
+  b.setInsertionPointToStart(branch.thenBlock());
+  // Infinite of either sign, the state is empty and its row never looked at.
+  Value isHeld =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
+                            math::AbsFOp::create(b, loc, lse), constant(inf));
+  scf::YieldOp::create(b, loc, loadRow(both(b, loc, condition, isHeld)));
+  b.setInsertionPoint(load);
+  Value row = branch.getResult(0);
+  Value state = MakeStateOp::create(b, loc, load.getType(), row, lse);
+  load.replaceAllUsesWith(state);
+  load.erase();
+}
+
+namespace {
+class DelayReadsPass : public mlafix::impl::DelayReadsPassBase<DelayReadsPass> {
+public:
+  void runOnOperation() override {
+    auto grid = dyn_cast_or_null<ForallOp>(getOperation().getGrid());
+    if (!grid)
+      return;
+    SmallVector<InPlaceMerge> merges;
+    grid.walk([&](StoreStateOp store) {
+      std::optional<InPlaceMerge> merge = matchMerge(store);
+      if (merge && merge->other->hasOneUse())
+        merges.push_back(*merge);
+    });
+    for (InPlaceMerge merge : merges)
+      delay(merge, grid);
+  }
+};
+} // namespace
