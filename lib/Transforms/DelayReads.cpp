@@ -85,22 +85,26 @@ static void delay(InPlaceMerge merge, ForallOp grid) {
     return LoadOp::create(b, loc, tile, load.getOut(), load.getOutIndices(),
                           predicate, Value());
   };
+  auto loadLse = [&]() -> Value {
+    return LoadOp::create(b, loc, b.getF32Type(), load.getLse(),
+                          load.getLseIndices(), condition,
+                          condition ? constant(-inf) : Value());
+  };
   Value early = loadRow(both(b, loc, condition, isEarly));
-  Value lse = LoadOp::create(b, loc, b.getF32Type(), load.getLse(),
-                             load.getLseIndices(), condition,
-                             condition ? constant(-inf) : Value());
   auto branch = scf::IfOp::create(b, loc, TypeRange{tile}, isLate,
                                   /*withElseRegion=*/true);
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc, early);
   b.setInsertionPointToStart(branch.thenBlock());
   // Infinite of either sign, the state is empty and its row never looked at.
-  Value isHeld =
-      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
-                            math::AbsFOp::create(b, loc, lse), constant(inf));
+  Value isHeld = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
+                                       math::AbsFOp::create(b, loc, loadLse()),
+                                       constant(inf));
   scf::YieldOp::create(b, loc, loadRow(both(b, loc, condition, isHeld)));
   b.setInsertionPoint(load);
   Value row = branch.getResult(0);
+  // Loaded again, from the nearest cache: nothing ahead of the branch may wait.
+  Value lse = loadLse();
   Value state = MakeStateOp::create(b, loc, load.getType(), row, lse);
   load.replaceAllUsesWith(state);
   load.erase();

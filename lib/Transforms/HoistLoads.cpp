@@ -46,14 +46,28 @@ static bool hoist(Operation *op, Operation *anchor) {
   return true;
 }
 
+static bool isLoad(Operation *op) {
+  return isa<vector::LoadOp, vector::MaskedLoadOp, memref::LoadOp>(op);
+}
+
+/// Whether `op` has regions in which memory is read at most: loads behind it
+/// may come before it.
+static bool onlyReads(Operation &op) {
+  return op.getNumRegions() &&
+         !op.walk([&](Operation *nested) {
+              bool isPlain = nested->getNumRegions() || isLoad(nested) ||
+                             isMemoryEffectFree(nested);
+              return isPlain ? WalkResult::advance() : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
 /// Moves the loads with, or those without, a predicate up to the first op that
 /// may wait for one.
 static void hoistLoads(Block &block, bool predicated) {
   Operation *anchor = nullptr;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     bool isPredicated = isa<vector::MaskedLoadOp>(op);
-    bool isLoad = isPredicated || isa<vector::LoadOp, memref::LoadOp>(op);
-    if (isLoad && isPredicated == predicated) {
+    if (isLoad(&op) && isPredicated == predicated) {
       // Behind what it needs itself; those after it gather there, too.
       while (anchor && !hoist(&op, anchor)) {
         anchor = anchor->getNextNode();
@@ -62,8 +76,9 @@ static void hoistLoads(Block &block, bool predicated) {
       }
       continue;
     }
-    if (isLoad ? predicated
-               : !isMemoryEffectFree(&op) || op.getNumRegions() != 0)
+    if (isLoad(&op) ? predicated
+                    : !onlyReads(op) &&
+                          (!isMemoryEffectFree(&op) || op.getNumRegions() != 0))
       anchor = nullptr; // behind loads without a predicate, stores, and regions
                         // that may hold one
     else if (!anchor)

@@ -53,3 +53,32 @@ mlafix.kernel @addresses(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims
     vector.store %d, %x[%at] : memref<?xf32, strided<[1], offset: ?>>, vector<4xf32>
   }
 }
+
+// A load passes a branch in which memory is only read, and none in which it is written.
+// CHECK-LABEL: @branches
+mlafix.kernel @branches(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : memref<?xf32, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: memref.load %x[%c0]
+    // CHECK-NEXT: scf.if
+    %a = scf.if %p -> (f32) {
+      %read = memref.load %x[%t] : memref<?xf32, strided<[1], offset: ?>>
+      scf.yield %read : f32
+    } else {
+      %none = arith.constant 0.0 : f32
+      scf.yield %none : f32
+    }
+    %b = memref.load %x[%c0] : memref<?xf32, strided<[1], offset: ?>>
+    %c = arith.addf %a, %b : f32
+    // CHECK: scf.if
+    // CHECK: memref.store
+    scf.if %p {
+      memref.store %c, %x[%t] : memref<?xf32, strided<[1], offset: ?>>
+    }
+    // CHECK: memref.load %x[%c1]
+    %d = memref.load %x[%c1] : memref<?xf32, strided<[1], offset: ?>>
+    memref.store %d, %x[%t] : memref<?xf32, strided<[1], offset: ?>>
+  }
+}
