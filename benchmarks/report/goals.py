@@ -150,7 +150,7 @@ def all_goals() -> list[Goal]:
         goals.append(Goal(f"fixup, then merge, {n} tokens, against the same without dependent launch", times, "x",
                           on_gpu(lambda run, n=n: run.ratio(f"chain/fixup_merge_h128_d128/n{n}", "mlafix", "mlafix, dependent"))))
     goals += [
-        Goal("host time of a launch, C, all checks", 2.5, "us", on_gpu(lambda run: run.host("mlafix_launch, all checks")), most=True),
+        Goal("host time of a launch, C, with checks, of sizes it has seen", 2.5, "us", on_gpu(lambda run: run.host("mlafix_launch, all checks")), most=True),
         Goal("host time of a launch, Python, pre-bound", 3, "us", python_host("bound(stream)"), most=True),
         Goal("host time of a launch, Python, torch tensors", 6, "us", python_host("ops.merge_attn_states, outputs given"), most=True),
         Goal("kernel text to cubin, warm, one variant", 25000, "us", python_host("compile to cubin, one variant"), most=True),

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <unistd.h>
 
 using namespace mlafix::runtime;
@@ -61,7 +62,9 @@ int64_t askKernel() {
   }
   if (level < 2 || sharing < 1)
     return 0;
-  int64_t threads = std::max<int64_t>(usableThreads(), 1);
+  // More threads than processors reach no more caches.
+  int64_t processors = std::max(std::thread::hardware_concurrency(), 1u);
+  int64_t threads = std::clamp<int64_t>(usableThreads(), 1, processors);
   return bytes * ((threads - 1) / sharing + 1);
 }
 

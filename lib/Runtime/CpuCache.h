@@ -12,9 +12,9 @@
 
 namespace mlafix::runtime {
 
-/// Bytes that the last level of cache holds, or what the environment says
-/// instead. What is written to more memory than that is no longer there when it
-/// is read.
+/// Bytes that the caches of the last level hold that this process' threads
+/// reach, or what the environment says instead. What the operating system says
+/// is read from its files the first time.
 int64_t lastCacheBytes();
 
 } // namespace mlafix::runtime

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CpuCache.h"
 #include "Environment.h"
 #include "Status.h"
 #include "Unit.h"
@@ -120,6 +121,7 @@ mlafix_status mlafix::runtime::prepareOnCpu(mlafix_unit &unit,
                                             const KernelDesc &kernel,
                                             PreparedKernel &prepared) {
   MLAFIX_TRY(chooseCpuCode(kernel, prepared.code));
+  (void)lastCacheBytes(); // read from files now rather than in a launch
   const Image &image = prepared.code->images.front();
   prepared.image = &image;
   auto inserted = unit.mappings.try_emplace(image.offset);

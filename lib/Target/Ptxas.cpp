@@ -83,7 +83,7 @@ private:
     if (result.status)
       return *result.status == 0;
     StringRef log = result.log;
-    if (log.contains("error") || log.contains("fatal"))
+    if (log.contains("error   :") || log.contains("fatal   :"))
       return false;
     auto resources = readResources(result.output);
     if (resources)

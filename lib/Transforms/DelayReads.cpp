@@ -40,6 +40,9 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store) {
        second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
   if (!first || !second || first == second)
     return std::nullopt;
+  // Which calls are small depends on the size of a row.
+  if (!getTileDim(first.getType().getTileType()).isBound())
+    return std::nullopt;
   for (auto [updated, other] : {std::pair(second, first), {first, second}})
     if (isSameRow(store, updated) && !updated.getPredicate() &&
         other.getOut() != store.getOut())

@@ -254,7 +254,7 @@ def _older_targets(target: str) -> list[str]:
     """Targets whose code, or PTX, a device of `target` runs too, best first."""
     if not target.startswith("sm_"):
         older = ["x86-64-v4", "x86-64-v3", "x86-64"]
-        return older[older.index(target) + 1 :]
+        return older[older.index(target) + 1 :] if target in older else []
     capability = int(target[3:])
     return [f"sm_{older}" for older in reversed(_GPU_TARGETS) if older < capability]
 

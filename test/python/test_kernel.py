@@ -15,6 +15,7 @@ from mlafix.dsl import (
     In,
     InOut,
     Out,
+    bf16,
     bool_,
     ceil,
     copysign,
@@ -332,6 +333,25 @@ def test_loops_carry_rows_and_scalars() -> None:
         odd = sum(range(1, turns, 2))
         np.testing.assert_allclose(y, np.where(x > 0, x * odd, -1), rtol=1e-6)
         assert z.tolist() == [(odd + 28) * (1 if turns > 3 else -1)] * 3
+
+
+@kernel
+def delayed(y: Out[bf16, "n k D"], x: In[bf16, "n k D"], w: f32):
+    for t in grid("n"):
+        before = splat(0.0, "D")
+        for i in range(shape("k")):
+            y[t, i] = before * w
+            before = x[t, i]
+
+
+def test_a_loop_carries_a_row_of_another_turn() -> None:
+    torch = pytest.importorskip("torch")
+    for size in (16, 32, 33):
+        x = torch.arange(2 * 3 * size).reshape(2, 3, size).to(torch.bfloat16)
+        y = torch.full_like(x, float("nan"))
+        delayed(y, x, 1.0)
+        assert torch.equal(y[:, 1:], x[:, :-1])
+        assert not y[:, 0].any()
 
 
 @kernel

@@ -51,6 +51,13 @@ Conversions mlafix::findPairedConversions(LLVM::LLVMFuncOp function) {
     bool isElementwise = OpTrait::hasElementwiseMappableTraits(op);
     if (widens || narrows)
       conversions.push_back(op);
+    // What a loop carries is also what an iteration before left there.
+    for (Region &region : op->getRegions())
+      for (BlockArgument argument : region.getArguments())
+        if (isa<VectorType>(argument.getType())) {
+          classes.insert(idOf(argument));
+          inOrder.push_back(idOf(argument));
+        }
     void *first = nullptr;
     auto visit = [&](Value value) {
       if (!isa<VectorType>(value.getType()) || isSplat(value))

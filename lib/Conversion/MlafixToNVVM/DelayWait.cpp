@@ -83,8 +83,11 @@ static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
                             LLVM::AsmDialectAttr(), ArrayAttr());
 }
 
-/// Whether `value` is computed from the number of the block.
-static bool dependsOnBlock(Value value) {
+/// Whether `value` is computed from the number of the block; not by way of what
+/// is in `seen`.
+static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
+  if (!seen.insert(value.getAsOpaquePointer()).second)
+    return false;
   Operation *op = value.getDefiningOp();
   if (!op) { // of a loop: what it counts, but nothing that it carries
     auto argument = cast<BlockArgument>(value);
@@ -92,11 +95,18 @@ static bool dependsOnBlock(Value value) {
     auto loop = dyn_cast<scf::ForOp>(parent);
     return !isa<LLVM::LLVMFuncOp>(parent) &&
            (!loop || value != loop.getInductionVar() ||
-            dependsOnBlock(loop.getLowerBound()) ||
-            dependsOnBlock(loop.getStep()));
+            dependsOnBlock(loop.getLowerBound(), seen) ||
+            dependsOnBlock(loop.getStep(), seen));
   }
   return isa<NVVM::BlockIdXOp>(op) ||
-         llvm::any_of(op->getOperands(), dependsOnBlock);
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return dependsOnBlock(operand, seen);
+         });
+}
+
+static bool dependsOnBlock(Value value) {
+  llvm::SmallPtrSet<void *, 16> seen;
+  return dependsOnBlock(value, seen);
 }
 
 namespace {

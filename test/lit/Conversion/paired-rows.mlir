@@ -76,3 +76,29 @@ mlafix.kernel @reduced(
     mlafix.store %m, %out[%t] : !tile, !bf
   }
 }
+
+// What a loop carries is in the order of memory: in the first iteration it is something else than what was loaded.
+// CHECK-LABEL: llvm.func @carried_any
+// CHECK-NOT: vector<8xi32>
+// CHECK: arith.trunci %{{.*}} : vector<16xi32> to vector<16xi16>
+// CHECK-NOT: vector<8xi32>
+// CHECK: llvm.return
+mlafix.kernel @carried(
+    %out: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "k", "D"], mlafix.access = "write"},
+    %x: memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %w: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>
+  %k = memref.dim %out, %c1 : memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant dense<0.0> : !tile
+    %s = mlafix.splat %w : f32 -> !tile
+    %end = scf.for %i = %c0 to %k step %c1 iter_args(%previous = %zero) -> (!tile) {
+      %m = arith.mulf %previous, %s : !tile
+      mlafix.store %m, %out[%t, %i] : !tile, memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>>
+      %v = mlafix.load %x[%t, %i] : memref<?x?x16xbf16, strided<[?, ?, 1], offset: ?>> -> !tile
+      scf.yield %v : !tile
+    }
+  }
+}
