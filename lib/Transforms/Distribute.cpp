@@ -102,6 +102,20 @@ static void separateAccesses(KernelOp kernel, Block &block,
   }
 }
 
+/// States are three values each by now (mlafix-lower-states).
+static LogicalResult verifyNoStates(KernelOp kernel) {
+  auto isState = [](Type type) { return isa<StateType>(type); };
+  WalkResult walk = kernel.getBody().walk([&](Operation *op) {
+    if (llvm::none_of(op->getOperandTypes(), isState) &&
+        llvm::none_of(op->getResultTypes(), isState))
+      return WalkResult::advance();
+    op->emitError() << "expected rows and scalars, got a state, which "
+                       "mlafix-lower-states has not seen";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 namespace {
 class DistributePass : public mlafix::impl::DistributePassBase<DistributePass> {
 public:
@@ -113,6 +127,8 @@ public:
                             "mlafix-plan-layout has not seen";
       return signalPassFailure();
     }
+    if (failed(verifyNoStates(kernel)))
+      return signalPassFailure();
     int64_t lanes = kernel.getLayoutAttr().getLanes();
     if (!llvm::isPowerOf2_64(lanes) && lanesMeet(kernel)) {
       kernel.emitError()

@@ -54,3 +54,17 @@ mlafix.kernel @index(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "updat
     mlafix.store %v, %x[%t] : tensor<4xi32, #mlafix.dim<4>>, !rows
   }
 }
+
+// -----
+
+!rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
+!lses = memref<?xf32, strided<[?], offset: ?>>
+mlafix.kernel @state(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %l: !lses {mlafix.dims = ["n"], mlafix.access = "write"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected rows and scalars, got a state, which mlafix-lower-states has not seen}}
+    %none = mlafix.identity : !mlafix.state<4, e>
+    mlafix.store_state %none to %x[%t] lse %l[%t] : !mlafix.state<4, e>, !rows, !lses
+  }
+}
