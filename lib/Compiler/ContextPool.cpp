@@ -23,12 +23,15 @@ struct ContextPool {
 };
 } // namespace mlafix
 
+/// Never destroyed: threads may still compile while a process ends.
 static ContextPool &pool() {
   static ContextPool &made = *new ContextPool;
   return made;
 }
 
+/// A hundred kernels leave a few megabytes.
 static constexpr unsigned maximalUses = 100;
+/// More idle contexts than this serve nobody.
 static constexpr size_t maximalIdle = 8;
 /// Of one context. Few processes compile for more targets.
 static constexpr size_t maximalPasses = 8;

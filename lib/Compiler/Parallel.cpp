@@ -45,9 +45,7 @@ struct Job {
     return nullptr;
   }
 };
-} // namespace
 
-namespace {
 /// The stack of a main thread: what a thread gets otherwise may be a few pages
 /// (musl), and LLVM recurses. Only what is used of it becomes memory.
 class ThreadAttributes {

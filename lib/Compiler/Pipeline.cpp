@@ -95,8 +95,8 @@ struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
   ListOption<std::string> bindings{
       *this, "bindings",
       llvm::cl::desc("NAME=VALUE, for each compile-time name")};
-  Option<std::string> target{*this, "target",
-                             llvm::cl::desc("sm_NN, x86-64-v4, x86-64-v3 or x86-64")};
+  Option<std::string> target{
+      *this, "target", llvm::cl::desc("sm_NN, x86-64-v4, x86-64-v3 or x86-64")};
 };
 } // namespace
 

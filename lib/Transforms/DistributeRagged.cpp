@@ -86,6 +86,8 @@ private:
   Value scan(Value sum, Value &total);
   void takeScalarStores();
   void planTiles();
+  void forTile(const RaggedTile &tile, Value base,
+               function_ref<void(ValueRange)> body);
   void storeScalars(Value base);
   void buildRows(Value base);
 
@@ -298,13 +300,22 @@ void RaggedScan::planTiles() {
        {"blocks_per_sm", b.getI64IntegerAttr(kBlocksPerMultiprocessor)}});
 }
 
+/// Calls `body` with the indices of the grid's body, of each pair of row and
+/// inner indices that this thread is to do.
+void RaggedScan::forTile(const RaggedTile &tile, Value base,
+                         function_ref<void(ValueRange)> body) {
+  rows->forTile(tile, [&](Value position, Value row, ValueRange inner) {
+    SmallVector<Value> indices = {segmentOf(base, position), row};
+    llvm::append_range(indices, inner);
+    body(indices);
+  });
+}
+
 /// One thread a scalar: of a tile of rows by inner indices, the rows lie next
 /// to each other.
 void RaggedScan::storeScalars(Value base) {
-  rows->forTile(*scalarTile, [&](Value position, Value row, ValueRange inner) {
+  forTile(*scalarTile, base, [&](ValueRange indices) {
     IRMapping mapping;
-    SmallVector<Value> indices = {segmentOf(base, position), row};
-    llvm::append_range(indices, inner);
     mapping.map(grid.getBody().getArguments(), indices);
     for (Operation *op : scalarOps) {
       Operation *copy = b.clone(*op, mapping);
@@ -327,9 +338,7 @@ void RaggedScan::storeScalars(Value base) {
 }
 
 void RaggedScan::buildRows(Value base) {
-  rows->forTile(*rowTile, [&](Value position, Value row, ValueRange inner) {
-    SmallVector<Value> indices = {segmentOf(base, position), row};
-    llvm::append_range(indices, inner);
+  forTile(*rowTile, base, [&](ValueRange indices) {
     thread.context.row = b.getInsertionBlock();
     inlineRow(b, grid.getBody().front(), indices);
   });

@@ -50,15 +50,16 @@ static bool isLoad(Operation *op) {
   return isa<vector::LoadOp, vector::MaskedLoadOp, memref::LoadOp>(op);
 }
 
-/// Whether `op` has regions in which memory is read at most: loads behind it
-/// may come before it.
-static bool onlyReads(Operation &op) {
-  return op.getNumRegions() &&
-         !op.walk([&](Operation *nested) {
-              bool isPlain = nested->getNumRegions() || isLoad(nested) ||
-                             isMemoryEffectFree(nested);
-              return isPlain ? WalkResult::advance() : WalkResult::interrupt();
-            }).wasInterrupted();
+/// Whether `op`, or an op within it, may do more to memory than read it: loads
+/// behind it stay there.
+static bool mayWrite(Operation &op) {
+  return op
+      .walk([](Operation *nested) {
+        bool isPlain = nested->getNumRegions() || isLoad(nested) ||
+                       isMemoryEffectFree(nested);
+        return isPlain ? WalkResult::advance() : WalkResult::interrupt();
+      })
+      .wasInterrupted();
 }
 
 /// Moves the loads with, or those without, a predicate up to the first op that
@@ -76,11 +77,8 @@ static void hoistLoads(Block &block, bool predicated) {
       }
       continue;
     }
-    if (isLoad(&op) ? predicated
-                    : !onlyReads(op) &&
-                          (!isMemoryEffectFree(&op) || op.getNumRegions() != 0))
-      anchor = nullptr; // behind loads without a predicate, stores, and regions
-                        // that may hold one
+    if (isLoad(&op) ? predicated : mayWrite(op))
+      anchor = nullptr; // behind loads without a predicate, and stores
     else if (!anchor)
       anchor = &op;
   }

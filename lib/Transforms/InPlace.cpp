@@ -23,11 +23,11 @@ bool mlafix::isSameRow(StoreStateOp store, LoadStateOp load) {
 }
 
 Value mlafix::buildSameTensor(OpBuilder &b, Location loc, Value x, Value y) {
+  if (x == y)
+    return arith::ConstantIntOp::create(b, loc, true, 1);
   auto pointer = [&](Value memref) -> Value {
     return memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
   };
-  if (x == y)
-    return arith::ConstantIntOp::create(b, loc, true, 1);
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, pointer(x),
                                pointer(y));
 }
