@@ -52,14 +52,20 @@ class ThreadAttributes {
 public:
   ThreadAttributes() {
     constexpr size_t stackBytes = 8 << 20;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, stackBytes);
+    isMade = pthread_attr_init(&attributes) == 0;
+    if (isMade)
+      (void)pthread_attr_setstacksize(&attributes, stackBytes);
   }
-  ~ThreadAttributes() { pthread_attr_destroy(&attributes); }
-  const pthread_attr_t *get() const { return &attributes; }
+  ~ThreadAttributes() {
+    if (isMade)
+      pthread_attr_destroy(&attributes);
+  }
+  /// Null where memory is short: a thread then gets what is usual.
+  const pthread_attr_t *get() const { return isMade ? &attributes : nullptr; }
 
 private:
   pthread_attr_t attributes;
+  bool isMade = false;
 };
 } // namespace
 

@@ -28,13 +28,13 @@ namespace {
 /// A merge that may be stored where one of its two states was loaded from.
 struct InPlaceMerge {
   StoreStateOp store;
-  LoadStateOp updated, other;
+  LoadStateOp updated;
 };
 } // namespace
 
 static std::optional<InPlaceMerge> matchMerge(StoreStateOp store) {
   auto merge = store.getState().getDefiningOp<MergeOp>();
-  if (!merge || merge.getStates().size() != 2)
+  if (!merge || !merge->hasOneUse() || merge.getStates().size() != 2)
     return std::nullopt;
   auto first = merge.getStates()[0].getDefiningOp<LoadStateOp>(),
        second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
@@ -46,7 +46,7 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store) {
   for (auto [updated, other] : {std::pair(second, first), {first, second}})
     if (isSameRow(store, updated) && !updated.getPredicate() &&
         other.getOut() != store.getOut())
-      return InPlaceMerge{store, updated, other};
+      return InPlaceMerge{store, updated};
   return std::nullopt;
 }
 
@@ -62,22 +62,22 @@ static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
       arith::ConstantIndexOp::create(b, loc, kSmallBytes / rowBytes));
 }
 
-/// Splits the load of `merge.other` in two, of which one waits for the lse.
+/// Splits the load of `merge.updated` in two, of which one waits for the lse.
 static void delay(InPlaceMerge merge, ForallOp grid) {
-  LoadStateOp load = merge.other;
+  LoadStateOp load = merge.updated;
   OpBuilder b(load);
   Location loc = load.getLoc();
   auto tile = load.getType().getTileType();
   int64_t rowBytes = getTileDim(tile).getSize() *
                      getDTypeBytes(getElementTypeOrSelf(load.getOut()));
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
+  // Null, unless it is optional: what is left out holds nothing.
   Value condition = statePredicate(b, load);
-
   Value isLarge =
       arith::XOrIOp::create(b, loc, buildIsSmall(b, loc, grid, rowBytes), yes);
-  Value isLate = both(
-      b, loc, isLarge,
-      buildSameTensor(b, loc, merge.store.getOut(), merge.updated.getOut()));
+  Value isLate =
+      both(b, loc, isLarge,
+           buildSameTensor(b, loc, merge.store.getOut(), load.getOut()));
   Value isEarly = arith::XOrIOp::create(b, loc, isLate, yes);
 
   float inf = std::numeric_limits<float>::infinity();
@@ -123,7 +123,7 @@ public:
     SmallVector<InPlaceMerge> merges;
     grid.walk([&](StoreStateOp store) {
       std::optional<InPlaceMerge> merge = matchMerge(store);
-      if (merge && merge->other->hasOneUse())
+      if (merge && merge->updated->hasOneUse())
         merges.push_back(*merge);
     });
     for (InPlaceMerge merge : merges)

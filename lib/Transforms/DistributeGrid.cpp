@@ -9,6 +9,7 @@
 #include "lib/Transforms/RowBatches.h"
 #include "lib/Transforms/Target.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -145,27 +146,78 @@ static int64_t getLeastThreads(LayoutAttr layout) {
   return threads;
 }
 
-/// Whether some rows may be stored under a condition only.
-static bool leavesRowsAlone(ForallOp forall) {
-  return forall
-      .walk([](StoreOp store) {
-        return isRowTile(store.getValue().getType()) &&
-                       store->getParentOfType<scf::IfOp>()
-                   ? WalkResult::interrupt()
-                   : WalkResult::advance();
-      })
-      .wasInterrupted();
+/// The branches that decide whether rows are stored or left alone.
+static SmallVector<scf::IfOp> getRowBranches(ForallOp forall) {
+  llvm::SetVector<Operation *> branches;
+  forall.walk([&](StoreOp store) {
+    if (isRowTile(store.getValue().getType()))
+      if (auto branch = store->getParentOfType<scf::IfOp>())
+        branches.insert(branch);
+  });
+  return llvm::map_to_vector(branches,
+                             [](Operation *op) { return cast<scf::IfOp>(op); });
+}
+
+/// Whether the first and the last row take `branch` differently, i1; null where
+/// scalar arithmetic alone cannot tell. Built ahead of the grid.
+static Value buildEndsDiffer(OpBuilder &b, ForallOp forall, scf::IfOp branch) {
+  Location loc = branch.getLoc();
+  Block &body = forall.getBody().front();
+  Value condition = branch.getCondition();
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.filter = [&](Operation *op) { return forall->isProperAncestor(op); };
+  SetVector<Operation *> slice;
+  if (failed(getBackwardSlice(condition, &slice, options)) ||
+      !llvm::all_of(slice, [&](Operation *op) {
+        return isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+               op->getBlock() == &body &&
+               llvm::none_of(op->getOperandTypes(), isRowTile);
+      }))
+    return Value();
+  auto buildAt = [&](function_ref<Value(Value)> position) {
+    IRMapping mapping;
+    for (auto [index, extent] :
+         llvm::zip(body.getArguments(), forall.getExtents()))
+      mapping.map(index, position(extent));
+    for (Operation *op : slice)
+      b.clone(*op, mapping);
+    return mapping.lookupOrDefault(condition);
+  };
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0),
+        one = arith::ConstantIndexOp::create(b, loc, 1);
+  Value first = buildAt([&](Value) { return zero; });
+  Value last = buildAt([&](Value extent) -> Value {
+    return arith::SubIOp::create(b, loc, extent, one);
+  });
+  return arith::XOrIOp::create(b, loc, first, last);
 }
 
 /// Blocks 0, 1, 2, … take the places 0, n / 2, 1, n / 2 + 1, …: rows that are
 /// left alone lie together as a rule, and memory has less to do while blocks
-/// find that out; so they run beside others.
-static Value interleaveHalves(OpBuilder &b, Location loc, Value block) {
+/// find that out; so they run beside others. Where rows at both ends fare
+/// alike, blocks keep their places: memory likes that better.
+static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
+  SmallVector<scf::IfOp> branches = getRowBranches(forall);
+  if (branches.empty())
+    return block;
+  Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
+  Value differs;
+  for (scf::IfOp branch : branches) {
+    Value one = buildEndsDiffer(b, forall, branch);
+    if (!one) {
+      differs = Value();
+      break;
+    }
+    differs = differs ? arith::OrIOp::create(b, loc, differs, one) : one;
+  }
   Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
   Value two = x.i32(2);
   Value half = x.div(x.add(blocks, x.i32(1)), two);
-  return x.add(x.div(block, two), x.mul(x.rem(block, two), half));
+  Value place = x.add(x.div(block, two), x.mul(x.rem(block, two), half));
+  return differs ? arith::SelectOp::create(b, loc, differs, place, block)
+                 : place;
 }
 
 static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
@@ -194,10 +246,8 @@ static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
     rowsPerBlock = x.div(NVVM::BlockDimXOp::create(b, loc, b.getI32Type()),
                          x.i32(layout.getLanes()));
   rowsPerBlock = toRowType(rowsPerBlock);
-  Value blockId = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
-  if (leavesRowsAlone(forall))
-    blockId = interleaveHalves(b, loc, blockId);
-  Value block = toRowType(blockId);
+  Value block = toRowType(interleaveHalves(
+      b, forall, NVVM::BlockIdXOp::create(b, loc, b.getI32Type())));
   Value row = x.add(x.mul(block, rowsPerBlock), toRowType(thread.group));
 
   SmallVector<Value> extents;

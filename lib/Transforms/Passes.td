@@ -50,9 +50,9 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
 def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
   let summary = "read a state's row once its lse is known, where the merge of two is stored in place";
   let description = [{
-    Reads and writes of the same memory get into each other's way less if not all reads come at once. Of a merge of two states that is stored where one was loaded
-    from, the other one's row is loaded in one of two places: with all else where the call is out of place or small, else behind its lse, and not at all if that
-    says that it is empty. For GPUs.
+    Rows that are about to be replaced are better not read all at once (docs/Rationale.md has what was measured). Of a merge of two states that is stored where one
+    was loaded from, that one's row is loaded in one of two places: with all else where the call is out of place or small, else behind its lse, and not at all if
+    that says that it is empty. For GPUs.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }

@@ -39,9 +39,9 @@ constexpr int64_t kWarp = 32;
 // multiprocessor starts a block every 0.16 us (H200), so blocks that move less
 // bound the rate; larger ones end unevenly.
 constexpr int64_t kMinBlock = 128, kMaxBlock = 256, kBlockBytes = 12288;
-// In place: two packs a lane, so that reads wait for fewer lse
+// In place: two packs a lane, so that fewer threads wait for an lse
 // (docs/Rationale.md has what an H200 measures).
-constexpr int64_t kInPlaceBlock = 256, kInPlacePacks = 2;
+constexpr int64_t kInPlaceBlock = 128, kInPlacePacks = 2;
 constexpr int64_t kInPlaceBytes =
     192; // that a lane may then have on the way: three rows of 32 a pack
 constexpr int64_t kRaggedBlock =
@@ -225,10 +225,11 @@ static MemRefType getDenseType(MemRefType type) {
   return dense == type ? MemRefType() : dense;
 }
 
-/// Folds the branches on what `variant` knows.
+/// Folds the branches and predicates on what `variant` knows.
 static void foldBranches(KernelOp variant) {
   RewritePatternSet patterns(variant.getContext());
   scf::IfOp::getCanonicalizationPatterns(patterns, variant.getContext());
+  LoadOp::getCanonicalizationPatterns(patterns, variant.getContext());
   (void)applyPatternsGreedily(variant, std::move(patterns));
 }
 

@@ -7,32 +7,53 @@
 
 #include "lib/Conversion/MlafixToNVVM/DelayWait.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
-/// The ops behind `value` that come after `wait`, producers first. False if one
-/// of them is not plain arithmetic.
-static bool collectSlice(Value value, Operation *wait,
+/// Whether `op` is plain arithmetic that may be done where its result is not
+/// asked for: a division by zero that a branch guards may not.
+static bool isComputableAnywhere(Operation *op) {
+  if (op->getNumRegions() || !isPure(op))
+    return false;
+  if (!isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+           arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp,
+           LLVM::SDivOp, LLVM::UDivOp, LLVM::SRemOp, LLVM::URemOp>(op))
+    return true;
+  APInt divisor;
+  return matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) &&
+         divisor.isStrictlyPositive();
+}
+
+/// The ops behind `value` that come after `wait`, producers first, where what
+/// `starts` maps is known. False if one of them is not plain arithmetic.
+static bool collectSlice(Value value, Operation *wait, const IRMapping &starts,
                          llvm::SetVector<Operation *> &slice) {
+  if (starts.contains(value))
+    return true;
   Operation *op = value.getDefiningOp();
   // An argument of the function, or of a loop.
   if (!op)
     return cast<BlockArgument>(value).getOwner()->getParentOp()->isAncestor(
         wait);
+  if (slice.contains(op))
+    return true;
   Operation *ancestor = wait->getBlock()->findAncestorOpInBlock(*op);
   if (!ancestor) // defined around the wait's block, and so before
     return true;
   if (ancestor != wait && ancestor->isBeforeInBlock(wait))
     return true;
-  if (op->getNumRegions() || !isPure(op))
+  if (!isComputableAnywhere(op))
     return false;
   for (Value operand : op->getOperands())
-    if (!collectSlice(operand, wait, slice))
+    if (!collectSlice(operand, wait, starts, slice))
       return false;
   slice.insert(op);
   return true;
@@ -42,7 +63,7 @@ static bool collectSlice(Value value, Operation *wait,
 /// arithmetic.
 static bool moveAhead(Value value, Operation *wait) {
   llvm::SetVector<Operation *> slice;
-  if (!collectSlice(value, wait, slice))
+  if (!collectSlice(value, wait, IRMapping(), slice))
     return false;
   for (Operation *op : slice)
     op->moveBefore(wait);
@@ -83,6 +104,15 @@ static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
                             LLVM::AsmDialectAttr(), ArrayAttr());
 }
 
+/// Both, of which the first may be null. Where it is false, the second may be
+/// poison.
+static Value both(OpBuilder &b, Value x, Value y) {
+  if (!x)
+    return y;
+  Value no = arith::ConstantIntOp::create(b, y.getLoc(), false, 1);
+  return arith::SelectOp::create(b, y.getLoc(), x, y, no);
+}
+
 /// Whether `value` is computed from the number of the block; not by way of what
 /// is in `seen`.
 static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
@@ -109,72 +139,142 @@ static bool dependsOnBlock(Value value) {
   return dependsOnBlock(value, seen);
 }
 
+/// The bytes of a pack of a row; 0 if `type` is none.
+static int64_t getPackBytes(Type type) {
+  constexpr int64_t kLeastBytes = 16;
+  auto vector = dyn_cast<VectorType>(type);
+  int64_t bytes =
+      vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8
+             : 0;
+  return bytes >= kLeastBytes ? bytes : 0;
+}
+
 namespace {
 /// What is loaded after the wait if both hold (null: always).
 struct EarlyLoads {
   Value condition, mask;
   SmallVector<Value> rows;   // pointers to whole packs
   SmallVector<Value> shared; // pointers that are the same in every block
+  int64_t rowBytes = 0;      // of all packs, a thread
+};
+
+/// Finds the loads after a wait whose pointers and conditions need no memory,
+/// and has what they need come ahead of it. Of a loop, those of the first turn.
+class EarlyLoadFinder {
+public:
+  EarlyLoadFinder(Operation *wait) : wait(wait) {
+    collect(wait->getNextNode(), Value());
+  }
+  SmallVector<EarlyLoads> loads;
+
+private:
+  void collect(Operation *op, Value condition);
+  void collectLoad(Value pointer, Type type, Value mask, Value condition);
+  void collectLoop(scf::ForOp loop, Value condition);
+  Value buildAhead(Value value);
+  EarlyLoads &find(Value condition, Value mask);
+
+  Operation *wait;
+  IRMapping starts; // of what the loops around count, where they begin
 };
 } // namespace
 
+/// `value` ahead of the wait, in the first turn of all loops around; null where
+/// that takes memory.
+Value EarlyLoadFinder::buildAhead(Value value) {
+  if (starts.getValueMap().empty())
+    return moveAhead(value, wait) ? value : Value();
+  llvm::SetVector<Operation *> slice;
+  if (!collectSlice(value, wait, starts, slice))
+    return Value();
+  OpBuilder b(wait);
+  for (Operation *op : slice)
+    b.clone(*op, starts);
+  return starts.lookupOrDefault(value);
+}
+
 /// The loads under `condition` and `mask`.
-static EarlyLoads &findLoads(SmallVectorImpl<EarlyLoads> &loads,
-                             Value condition, Value mask) {
+EarlyLoads &EarlyLoadFinder::find(Value condition, Value mask) {
   auto found = llvm::find_if(loads, [&](const EarlyLoads &group) {
     return group.condition == condition && group.mask == mask;
   });
   if (found != loads.end())
     return *found;
-  loads.push_back({condition, mask, {}, {}});
+  loads.push_back({condition, mask, {}, {}, 0});
   return loads.back();
 }
 
-/// Collects the loads among the ops from `op` on whose pointers and conditions
-/// need no memory; what they need is moved ahead of the wait.
-static void collectEarlyLoads(Operation *op, Operation *wait, Value condition,
-                              SmallVector<EarlyLoads> &loads) {
-  constexpr int64_t kLeastBytes = 16;
+void EarlyLoadFinder::collectLoad(Value pointer, Type type, Value mask,
+                                  Value condition) {
+  int64_t bytes = getPackBytes(type);
+  if (!isGlobal(pointer) || (!bytes && dependsOnBlock(pointer)))
+    return;
+  Value early = buildAhead(pointer);
+  Value earlyMask = mask && early ? buildAhead(mask) : mask;
+  if (!early || (mask && !earlyMask))
+    return;
+  EarlyLoads &group = find(condition, earlyMask);
+  (bytes ? group.rows : group.shared).push_back(early);
+  group.rowBytes += bytes;
+}
+
+void EarlyLoadFinder::collectLoop(scf::ForOp loop, Value condition) {
+  Value first = buildAhead(loop.getLowerBound()),
+        end = buildAhead(loop.getUpperBound());
+  if (!first || !end)
+    return;
+  OpBuilder b(wait);
+  Value turns = arith::CmpIOp::create(b, loop.getLoc(),
+                                      arith::CmpIPredicate::slt, first, end);
+  IRMapping around = starts;
+  starts.map(loop.getInductionVar(), first);
+  collect(&loop.getBody()->front(), both(b, condition, turns));
+  starts = around;
+}
+
+void EarlyLoadFinder::collect(Operation *op, Value condition) {
   for (; op; op = op->getNextNode()) {
-    if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
-      Value pointer = load.getAddr();
-      auto vector = dyn_cast<VectorType>(load.getType());
-      bool isRow =
-          vector && vector.getNumElements() * vector.getElementTypeBitWidth() >=
-                        8 * kLeastBytes;
-      if (isGlobal(pointer) && (isRow || !dependsOnBlock(pointer)) &&
-          moveAhead(pointer, wait)) {
-        EarlyLoads &group = findLoads(loads, condition, Value());
-        (isRow ? group.rows : group.shared).push_back(pointer);
+    if (auto load = dyn_cast<LLVM::LoadOp>(op))
+      collectLoad(load.getAddr(), load.getType(), Value(), condition);
+    else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op)) {
+      if (auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>())
+        collectLoad(load.getData(), load.getType(), mask.getSource(),
+                    condition);
+    } else if (auto loop = dyn_cast<scf::ForOp>(op))
+      collectLoop(loop, condition);
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      if (Value taken = buildAhead(branch.getCondition())) {
+        OpBuilder b(wait);
+        collect(&branch.thenBlock()->front(), both(b, condition, taken));
       }
-    } else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op)) {
-      // Rows are not asked for under a mask: that took 6% longer.
-      Value pointer = load.getData();
-      auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>();
-      if (mask && isGlobal(pointer) && !dependsOnBlock(pointer) &&
-          moveAhead(pointer, wait) && moveAhead(mask.getSource(), wait))
-        findLoads(loads, condition, mask.getSource()).shared.push_back(pointer);
-    }
-    auto branch = dyn_cast<scf::IfOp>(op);
-    if (!branch || !moveAhead(branch.getCondition(), wait))
-      continue;
-    OpBuilder b(wait);
-    Value all = branch.getCondition();
-    if (condition)
-      all = LLVM::AndOp::create(b, branch.getLoc(), condition, all);
-    collectEarlyLoads(&branch.thenBlock()->front(), wait, all, loads);
   }
+}
+
+/// How many of a grid's first threads ask for their rows, so many bytes each:
+/// more than memory has time for before the grid ahead ends would be asked for
+/// twice. But a grid of a few blocks a multiprocessor asks for all of it, since
+/// it takes as long as those that did not.
+static int64_t countEarlyThreads(int64_t bytes) {
+  constexpr int64_t kEarlyBytes = 3 << 20, kLeastThreads = 160 * 256;
+  return std::max(kEarlyBytes / bytes, kLeastThreads);
 }
 
 /// Asks the second level cache, ahead of the wait, for what is loaded after it:
 /// there, memory is coherent, so that a line which the grid before has yet to
-/// write is none the worse for having been fetched. Threads of later blocks
-/// find that grid at its end, and have no time to gain. What all blocks load,
-/// the first one asks for.
+/// write is none the worse for having been fetched. What all blocks load, the
+/// first one asks for.
 static void prefetch(NVVM::GriddepcontrolOp wait) {
-  constexpr int64_t kFirstThreads = 160 * 2048; // that a GPU holds at once
-  SmallVector<EarlyLoads> loads;
-  collectEarlyLoads(wait->getNextNode(), wait, Value(), loads);
+  // Each condition is a branch, all of which a thread goes through: eight slots
+  // that may be empty cost 2%.
+  constexpr size_t kMostConditions = 4;
+  SmallVector<EarlyLoads> loads = EarlyLoadFinder(wait).loads;
+  bool isTooMany = loads.size() > kMostConditions;
+  int64_t bytes = 0;
+  for (EarlyLoads &group : loads)
+    if (isTooMany && group.mask)
+      group.rows.clear();
+    else
+      bytes += group.rowBytes;
   OpBuilder b(wait);
   Location loc = wait.getLoc();
   Type i32 = b.getI32Type();
@@ -186,7 +286,7 @@ static void prefetch(NVVM::GriddepcontrolOp wait) {
                  const EarlyLoads &group) {
     for (Value condition : {group.condition, group.mask})
       if (condition)
-        isEarly = LLVM::AndOp::create(b, loc, isEarly, condition);
+        isEarly = both(b, isEarly, condition);
     auto branch = scf::IfOp::create(b, loc, isEarly, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
@@ -199,7 +299,8 @@ static void prefetch(NVVM::GriddepcontrolOp wait) {
     Value size = NVVM::BlockDimXOp::create(b, loc, i32);
     if (!group.rows.empty())
       ask(group.rows,
-          isBelow(LLVM::MulOp::create(b, loc, block, size), kFirstThreads),
+          isBelow(LLVM::MulOp::create(b, loc, block, size),
+                  countEarlyThreads(bytes)),
           group);
     if (!group.shared.empty())
       ask(group.shared, isBelow(block, 1), group);
@@ -219,9 +320,9 @@ static void delay(NVVM::GriddepcontrolOp wait) {
     addresses =
         addresses ? LLVM::OrOp::create(b, loc, addresses, address) : address;
   }
+  prefetch(wait);
   if (!addresses)
     return;
-  prefetch(wait);
   // One of the two is executed, whatever the addresses are.
   buildAssembly(b, loc,
                 "{\n\t.reg .pred ready;\n\tsetp.ne.u64 ready, $0, 0;\n\t@ready "

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -157,18 +158,56 @@ static int64_t countRowRegisters(KernelOp kernel) {
   return most;
 }
 
+static bool loadsInLoop(KernelOp kernel) {
+  return kernel
+      .walk([](Operation *op) {
+        return isa<vector::LoadOp, vector::MaskedLoadOp>(op) &&
+                       op->getParentOfType<scf::ForOp>()
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether a launch says how far rows lie apart.
+static bool hasStridedRows(KernelOp kernel) {
+  auto isStrided = [](Value memref, VectorType moved) {
+    SmallVector<int64_t> strides =
+        cast<MemRefType>(memref.getType()).getStridesAndOffset().first;
+    return moved.getNumElements() > 1 &&
+           llvm::any_of(strides, ShapedType::isDynamic);
+  };
+  return kernel
+      .walk([&](Operation *op) {
+        bool found = false;
+        if (auto load = dyn_cast<vector::LoadOp>(op))
+          found = isStrided(load.getBase(), load.getVectorType());
+        else if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
+          found = isStrided(load.getBase(), load.getVectorType());
+        return found ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// How many blocks a multiprocessor is to hold at once; 0: as many as there
 /// happen to fit. A kernel that holds one pack of each row is all latency: as
 /// many warps as there are registers for hide it, and assemblers differ in how
 /// few registers they find by themselves.
 static int64_t getResidentBlocks(KernelOp kernel) {
   constexpr int64_t kRegisters = 65536; // of a multiprocessor, since sm_60
-  // Of a thread, addresses and weights. Of one pack a lane, on an H200, six
-  // blocks of 256 did better than eight, which fit, too; of two in place, three
-  // of 512 did better than two.
-  const int64_t kOtherRegisters =
-      kernel.getLayoutAttr().getPacks() == 1 ? 18 : 16;
   LayoutAttr layout = kernel.getLayoutAttr();
+  // Of a thread, addresses and weights. Of one pack a lane, on an H200, six
+  // blocks of 256 did better than eight, which fit, too; but not of two rows
+  // that have strides of their own. Of two in place, 1536 threads did better
+  // than 1024.
+  constexpr int64_t kTwoRows = 8;
+  int64_t loaded = countRowRegisters(kernel);
+  bool isTight = loaded <= kTwoRows && hasStridedRows(kernel);
+  int64_t others = layout.getPacks() == 1 && !isTight ? 18 : 16;
+  // A loop's addresses are kept beside those of its first turn, which is asked
+  // for early (DelayWait.cpp).
+  if (hasDependentLaunch(getTarget(kernel)) && loadsInLoop(kernel))
+    others += 8;
   bool isRagged = kernel.getGeometryAttr().contains("blocks_per_sm");
   if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1)
     return 0;
@@ -177,8 +216,7 @@ static int64_t getResidentBlocks(KernelOp kernel) {
       kernel.walk([](NVVM::ShflOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
   int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
-  int64_t perThread =
-      llvm::alignTo(kOtherRegisters + row + countRowRegisters(kernel), 8);
+  int64_t perThread = llvm::alignTo(others + row + loaded, 8);
   int64_t threads = std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
                              kRegisters / perThread);
   return threads / layout.getThreads();

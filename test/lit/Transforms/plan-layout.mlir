@@ -41,7 +41,7 @@ mlafix.kernel @d128_bf16_bf16(
 // CHECK-NOT: distinct
 // CHECK-SAME: value = 2048 : i64
 // CHECK-SAME: {args = [3, 1], kind = "same_strides"}]
-// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = 32>
+// CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = 16>
 // CHECK-LABEL: @scaled_fast
 // CHECK-NOT: same_strides
 // CHECK-LABEL: @scaled_any
