@@ -17,12 +17,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+import timeit
+from collections.abc import Callable, Mapping
 from typing import Any
 
 ROUNDS = 21
 WARM_UP = 2
 N, HEADS, DIM = 16, 16, 128
+GC = "import gc; gc.enable()"  # timeit would have it off.
 NEW_DIMS = (72, 88, 104, 136, 152, 168, 184)
 
 
@@ -52,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
     print(f"{report['device']}: merge of {N} x {HEADS} x {DIM} bf16")
     print(f"{'one call':44}{'median us':>10}{'p10':>8}{'p90':>8}")
     each = min(options.calls // ROUNDS, 500)  # A device's queue holds about a thousand launches: none is made to wait.
-    for name, times in take_turns(calls(torch, device), options.calls // each, each, wait).items():
+    with torch.inference_mode():  # As engines call; with autograd on, each tensor is asked whether it wants a gradient.
+        found = take_turns(calls(torch, device), options.calls // each, each, wait)
+    for name, times in found.items():
         tenths = statistics.quantiles(times, n=10)
         report["calls"][name] = numbers = {"median_us": statistics.median(times), "p10_us": tenths[0], "p90_us": tenths[-1]}
         print(f"{name:44}{numbers['median_us']:10.2f}{numbers['p10_us']:8.2f}{numbers['p90_us']:8.2f}")
@@ -74,27 +78,28 @@ def tensors(torch: Any, device: str, dim: int = DIM) -> dict[str, Any]:
     return dict(prefix=rows[0], prefix_lse=lses[0], suffix=rows[1], suffix_lse=lses[1], out=rows[2], out_lse=lses[2])
 
 
-def calls(torch: Any, device: str) -> dict[str, Callable[[], Any]]:
-    """The ways to call a merge, each with its arguments."""
+def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
+    """The ways to call a merge, each as its caller writes it: no function of ours around it adds to its time."""
     from mlafix import ops, torch_ops  # noqa: F401 (torch_ops defines the operators)
     from mlafix.compat import vllm
 
     t = tensors(torch, device)
-    inputs = t["prefix"], t["prefix_lse"], t["suffix"], t["suffix_lse"]
-    bound = ops.merge_attn_states.bind(**t)
-    stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else None
-    operator = torch.ops.mlafix.merge_attn_states.default
-    return {
-        "bound(stream)": lambda: bound(stream),
-        "bound()": bound,
-        "ops.merge_attn_states, outputs given": lambda: ops.merge_attn_states(*inputs, out=t["out"], out_lse=t["out_lse"]),
-        "ops.merge_attn_states, outputs allocated": lambda: ops.merge_attn_states(*inputs),
-        "compat.vllm.merge_attn_states": lambda: vllm.merge_attn_states(t["out"], *inputs, t["out_lse"], N),
-        "torch.ops.mlafix.merge_attn_states": lambda: operator(t["out"], t["out_lse"], *inputs, N, "hn,e"),
+    names = dict(t, N=N, ops=ops, vllm=vllm, bound=ops.merge_attn_states.bind(**t),
+                 operator=torch.ops.mlafix.merge_attn_states.default,
+                 stream=torch.cuda.current_stream().cuda_stream if device == "cuda" else None)
+    inputs = "prefix, prefix_lse, suffix, suffix_lse"
+    statements = {
+        "bound(stream)": "bound(stream)",
+        "bound()": "bound()",
+        "ops.merge_attn_states, outputs given": f"ops.merge_attn_states({inputs}, out=out, out_lse=out_lse)",
+        "ops.merge_attn_states, outputs allocated": f"ops.merge_attn_states({inputs})",
+        "compat.vllm.merge_attn_states": f"vllm.merge_attn_states(out, {inputs}, out_lse, N)",
+        "torch.ops.mlafix.merge_attn_states": f"operator(out, out_lse, {inputs}, N, 'hn,e')",
     }
+    return {name: timeit.Timer(statement, GC, globals=names) for name, statement in statements.items()}
 
 
-def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int, batch: int,
+def take_turns(contenders: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
                wait: Callable[[], None]) -> dict[str, list[float]]:
     """Microseconds of one call of each contender, a number for every round of `batch` calls.
 
@@ -102,16 +107,13 @@ def take_turns(contenders: dict[str, Callable[[], Any]], rounds: int, batch: int
     differ. A round waits for the device only after its time was taken.
     """
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    order = list(contenders.items())
+    order = [(name, call if isinstance(call, timeit.Timer) else timeit.Timer(call, GC)) for name, call in contenders.items()]
     for turn in range(-WARM_UP, rounds):
         first = turn % max(len(order), 1)
-        for name, call in order[first:] + order[:first]:
-            call()
+        for name, timer in order[first:] + order[:first]:
+            timer.timeit(1)
             wait()
-            start = time.perf_counter()
-            for _ in range(batch):
-                call()
-            spent = time.perf_counter() - start
+            spent = timer.timeit(batch)
             wait()
             if turn >= 0:
                 times[name].append(spent / batch * 1e6)

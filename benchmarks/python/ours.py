@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import timeit
 from pathlib import Path
 from typing import Callable
 
@@ -43,11 +44,12 @@ def compile_to_cubin(variant: str) -> None:
 
 def host_times(settings: Settings, rivals: dict[str, Prepare]) -> list[dict[str, object]]:
     """Calls of a merge of 16 x 16 x 128, ours and by rivals; on a CPU a call is the work itself, so there are none."""
-    calls: dict[str, Call] = {}
+    calls: dict[str, Call | timeit.Timer] = {}
     if settings.is_cuda:
         t = merge_case(16, heads=16).make(torch.Generator(settings.device), settings.device)
         calls = {**python_host_time.calls(torch, "cuda"), **{name: prepare(t) for name, prepare in rivals.items()}}
-    times = python_host_time.take_turns(calls, 10 * settings.rounds, 100, settings.synchronize)
+    with torch.inference_mode():  # As engines call.
+        times = python_host_time.take_turns(calls, 10 * settings.rounds, 100, settings.synchronize)
     compilations: dict[str, Call] = {"compile to cubin, one variant": lambda: compile_to_cubin("dense"),
                                      "compile to cubin": lambda: compile_to_cubin("")}
     try:

@@ -83,6 +83,25 @@ std::vector<Launch> chainInPlace(const std::vector<States> &inputs) {
   return launches;
 }
 
+/// Either chain, of hand-written merges in the form that `suffix` names; every
+/// tensor without gaps.
+std::vector<Launch> chainOfRivals(const std::vector<States> &inputs,
+                                  const States &result,
+                                  const std::string &suffix) {
+  std::vector<Launch> launches;
+  const std::vector<int64_t> &sizes = result.rows.sizes;
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    const States left = i == 1 ? inputs[0] : result;
+    launches.push_back({"merge_bf16_h" + std::to_string(sizes[1]) + "_d" +
+                            std::to_string(sizes[2]) + "_rows_first" + suffix,
+                        "",
+                        {result.rows, result.lse, left.rows, left.lse,
+                         inputs[i].rows, inputs[i].lse, sizes[0], sizes[0]},
+                        sizes[0] * sizes[1] * sizes[2] / 8});
+  }
+  return launches;
+}
+
 /// The two chains of merges of two that `inputs` could be merged with.
 void addPairs(Case &work, const std::vector<States> &inputs, const View &out,
               const View &outLse) {
@@ -97,6 +116,22 @@ void addPairs(Case &work, const std::vector<States> &inputs, const View &out,
         {"pairs" + suffix, false, isDependent, ours, pairs, between});
     work.contenders.push_back({"pairs, in place" + suffix, false, isDependent,
                                ours, over, between, inPlace});
+  }
+}
+
+void addRivalPairs(Case &work, const std::vector<States> &inputs,
+                   const States &result) {
+  int between = int(inputs.size()) - 2;
+  Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs, MLAFIX_BF16);
+  for (bool isDependent : {false, true}) {
+    std::string how = isDependent ? ", dependent" : "";
+    std::string suffix = isDependent ? "_dependent" : "";
+    work.contenders.push_back({"cuda, pairs" + how, true, isDependent,
+                               "mlafix" + how,
+                               chainOfRivals(inputs, result, suffix), between});
+    work.contenders.push_back(
+        {"cuda, pairs, in place" + how, true, isDependent, "mlafix" + how,
+         chainOfRivals(inputs, inputs[0], suffix), between, inPlace});
   }
 }
 
@@ -134,8 +169,10 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   addOurs(work,
           {"merge_states_list",
            bindings(heads, dim, "bf16") + (isOpen ? "" : exactly(ways)), args});
-  if (!isOpen)
+  if (!isOpen) {
     addPairs(work, inputs, out, outLse);
+    addRivalPairs(work, inputs, {out, outLse});
+  }
   addRival(work, rivalName("list", ways, heads, dim), rivalArgs,
            n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
