@@ -131,8 +131,8 @@ TEST(Merge, partial_overlap_is_an_error_and_launches_nothing) { // N11
   EXPECT_EQ("", Both.unchanged());
 }
 
-// In place, 16 MB a tensor and more, a GPU reads the row of the prefix behind
-// its lse, and not at all where that is infinite.
+// In place, 16 MB a tensor and more, a GPU reads the row that is replaced
+// behind its lse, and not at all where that is infinite.
 TEST(Merge, large_calls_in_place_hold_every_kind_of_row) { // N11
   MergeSetup S = deepSeekRows(4200, 3000);
   S.Where = MergeSetup::OverSuffix;

@@ -285,6 +285,24 @@ TEST(MergeMany, left_out_states_may_be_any_but_the_first) {
                              Float::F16, Out, nullptr, T, I));
 }
 
+// A merge of two whose second state may be left out, small and large, and in
+// place, where a GPU reads the row that is replaced late.
+TEST(MergeMany, a_second_state_that_may_be_left_out) { // N11
+  StateCase Case = {{16, 128}, Float::BF16, false};
+  std::string Open = exactly(1);
+  std::string Slot = ",v1=absent,s1=absent";
+  Open.erase(Open.find(Slot), Slot.size());
+  for (int64_t Count : {1, 2}) {
+    for (int64_t Over = -1; Over < Count; ++Over)
+      ASSERT_TRUE(mergeList(Case, 5, Count, Spread::Dense, Over, Open).Good)
+          << Count << " states, over " << Over;
+    // 17 MB a tensor
+    ASSERT_TRUE(
+        mergeList(Case, 4200, Count, Spread::Dense, Count - 1, Open).Good)
+        << Count << " states, large";
+  }
+}
+
 // Optional arguments that were bound leave kernels that do the same, to the
 // bit, as the one that asks which are there.
 TEST(MergeMany, code_for_exactly_one_to_eight_states) {
