@@ -146,30 +146,31 @@ static int64_t getLeastThreads(LayoutAttr layout) {
   return threads;
 }
 
-/// The branches that decide whether rows are stored or left alone.
-static SmallVector<scf::IfOp> getRowBranches(ForallOp forall) {
-  llvm::SetVector<Operation *> branches;
+/// The conditions that decide whether rows are stored or left alone.
+static SetVector<Value> getRowConditions(ForallOp forall) {
+  SetVector<Value> conditions;
   forall.walk([&](StoreOp store) {
     if (isRowTile(store.getValue().getType()))
       if (auto branch = store->getParentOfType<scf::IfOp>())
-        branches.insert(branch);
+        conditions.insert(branch.getCondition());
   });
-  return llvm::map_to_vector(branches,
-                             [](Operation *op) { return cast<scf::IfOp>(op); });
+  return conditions;
 }
 
-/// Whether the first and the last row take `branch` differently, i1; null where
-/// scalar arithmetic alone cannot tell. Built ahead of the grid.
-static Value buildEndsDiffer(OpBuilder &b, ForallOp forall, scf::IfOp branch) {
-  Location loc = branch.getLoc();
+/// Whether one of `conditions` is another for the last row than for the first,
+/// i1; null where scalar arithmetic alone cannot tell. Built ahead of the grid.
+static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
+                             const SetVector<Value> &conditions) {
+  Location loc = forall.getLoc();
   Block &body = forall.getBody().front();
-  Value condition = branch.getCondition();
   BackwardSliceOptions options;
   options.inclusive = true;
   options.filter = [&](Operation *op) { return forall->isProperAncestor(op); };
   SetVector<Operation *> slice;
-  if (failed(getBackwardSlice(condition, &slice, options)) ||
-      !llvm::all_of(slice, [&](Operation *op) {
+  for (Value condition : conditions)
+    if (failed(getBackwardSlice(condition, &slice, options)))
+      return Value();
+  if (!llvm::all_of(slice, [&](Operation *op) {
         return isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
                op->getBlock() == &body &&
                llvm::none_of(op->getOperandTypes(), isRowTile);
@@ -182,15 +183,22 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall, scf::IfOp branch) {
       mapping.map(index, position(extent));
     for (Operation *op : slice)
       b.clone(*op, mapping);
-    return mapping.lookupOrDefault(condition);
+    return mapping;
   };
   Value zero = arith::ConstantIndexOp::create(b, loc, 0),
         one = arith::ConstantIndexOp::create(b, loc, 1);
-  Value first = buildAt([&](Value) { return zero; });
-  Value last = buildAt([&](Value extent) -> Value {
+  IRMapping first = buildAt([&](Value) { return zero; });
+  IRMapping last = buildAt([&](Value extent) -> Value {
     return arith::SubIOp::create(b, loc, extent, one);
   });
-  return arith::XOrIOp::create(b, loc, first, last);
+  Value any;
+  for (Value condition : conditions) {
+    Value differs =
+        arith::XOrIOp::create(b, loc, first.lookupOrDefault(condition),
+                              last.lookupOrDefault(condition));
+    any = any ? arith::OrIOp::create(b, loc, any, differs) : differs;
+  }
+  return any;
 }
 
 /// Blocks 0, 1, 2, … take the places 0, n / 2, 1, n / 2 + 1, …: rows that are
@@ -198,20 +206,12 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall, scf::IfOp branch) {
 /// find that out; so they run beside others. Where rows at both ends fare
 /// alike, blocks keep their places: memory likes that better.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
-  SmallVector<scf::IfOp> branches = getRowBranches(forall);
-  if (branches.empty())
+  SetVector<Value> conditions = getRowConditions(forall);
+  if (conditions.empty())
     return block;
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
-  Value differs;
-  for (scf::IfOp branch : branches) {
-    Value one = buildEndsDiffer(b, forall, branch);
-    if (!one) {
-      differs = Value();
-      break;
-    }
-    differs = differs ? arith::OrIOp::create(b, loc, differs, one) : one;
-  }
+  Value differs = buildEndsDiffer(b, forall, conditions);
   Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
   Value two = x.i32(2);
   Value half = x.div(x.add(blocks, x.i32(1)), two);

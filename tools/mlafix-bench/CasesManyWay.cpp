@@ -8,6 +8,7 @@
 #include "Case.h"
 #include "Checks.h"
 
+#include <functional>
 #include <string>
 
 using namespace mlafix::bench;
@@ -53,85 +54,72 @@ std::string exactly(int64_t ways) {
   return text;
 }
 
-/// out = 0 (+) 1, out = out (+) 2, ...: what engines do today.
-std::vector<Launch> chainOfPairs(const std::vector<States> &inputs,
-                                 const View &out, const View &outLse) {
-  std::vector<Launch> launches;
-  int64_t n = out.sizes[0];
-  for (size_t i = 1; i < inputs.size(); ++i) {
-    const States left = i == 1 ? inputs[0] : States{out, outLse};
-    launches.push_back(
-        {"merge_attn_states",
-         bindings(out.sizes[1], out.sizes[2], "bf16"),
-         {out, outLse.transposed(), left.rows, left.lse.transposed(),
-          inputs[i].rows, inputs[i].lse.transposed(), n}});
-  }
-  return launches;
-}
+/// Makes the launch that merges two states into a third.
+using MergeTwo = std::function<Launch(const States &result, const States &left,
+                                      const States &right)>;
 
-/// 0 = 0 (+) 1, 0 = 0 (+) 2, ...: what engines do that merge in place, over the
-/// first state. Replayed, it merges the others into it again and again: a mean
-/// of the same numbers, whose lse grows with the logarithm of how often.
-std::vector<Launch> chainInPlace(const std::vector<States> &inputs) {
+/// result = 0 (+) 1, result = result (+) 2, ...: what engines do today. Where
+/// `result` is the first state, the chain is in place. Replayed, that merges
+/// the others into it again and again: a mean of the same numbers, whose lse
+/// grows with the logarithm of how often.
+std::vector<Launch> chain(const std::vector<States> &inputs,
+                          const States &result, const MergeTwo &mergeTwo) {
   std::vector<Launch> launches;
-  const View &rows = inputs[0].rows;
   for (size_t i = 1; i < inputs.size(); ++i)
     launches.push_back(
-        {"merge_state_in_place",
-         bindings(rows.sizes[1], rows.sizes[2], "bf16") + ",mask=absent",
-         {rows, inputs[0].lse, inputs[i].rows, inputs[i].lse, Argument()}});
+        mergeTwo(result, i == 1 ? inputs[0] : result, inputs[i]));
   return launches;
 }
 
-/// Either chain, of hand-written merges in the form that `suffix` names; every
-/// tensor without gaps.
-std::vector<Launch> chainOfRivals(const std::vector<States> &inputs,
-                                  const States &result,
-                                  const std::string &suffix) {
-  std::vector<Launch> launches;
+Launch mergePair(const States &result, const States &left,
+                 const States &right) {
   const std::vector<int64_t> &sizes = result.rows.sizes;
-  for (size_t i = 1; i < inputs.size(); ++i) {
-    const States left = i == 1 ? inputs[0] : result;
-    launches.push_back({"merge_bf16_h" + std::to_string(sizes[1]) + "_d" +
-                            std::to_string(sizes[2]) + "_rows_first" + suffix,
-                        "",
-                        {result.rows, result.lse, left.rows, left.lse,
-                         inputs[i].rows, inputs[i].lse, sizes[0], sizes[0]},
-                        sizes[0] * sizes[1] * sizes[2] / 8});
-  }
-  return launches;
+  return {"merge_attn_states",
+          bindings(sizes[1], sizes[2], "bf16"),
+          {result.rows, result.lse.transposed(), left.rows,
+           left.lse.transposed(), right.rows, right.lse.transposed(),
+           sizes[0]}};
 }
 
-/// The two chains of merges of two that `inputs` could be merged with.
-void addPairs(Case &work, const std::vector<States> &inputs, const View &out,
-              const View &outLse) {
-  int between = int(inputs.size()) - 2;
-  Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs, MLAFIX_BF16);
-  std::vector<Launch> pairs = chainOfPairs(inputs, out, outLse);
-  std::vector<Launch> over = chainInPlace(inputs);
-  for (const char *how : {"", ", dependent"}) {
-    std::string suffix = how, ours = "mlafix" + suffix;
-    bool isDependent = !suffix.empty();
-    work.contenders.push_back(
-        {"pairs" + suffix, false, isDependent, ours, pairs, between});
-    work.contenders.push_back({"pairs, in place" + suffix, false, isDependent,
-                               ours, over, between, inPlace});
-  }
+Launch mergeInto(const States &result, const States &, const States &right) {
+  const std::vector<int64_t> &sizes = result.rows.sizes;
+  return {"merge_state_in_place",
+          bindings(sizes[1], sizes[2], "bf16") + ",mask=absent",
+          {result.rows, result.lse, right.rows, right.lse, Argument()}};
 }
 
-void addRivalPairs(Case &work, const std::vector<States> &inputs,
-                   const States &result) {
+/// The hand-written merge, of tensors without gaps.
+MergeTwo rivalMerge(bool isDependent) {
+  return [=](const States &result, const States &left,
+             const States &right) -> Launch {
+    const std::vector<int64_t> &sizes = result.rows.sizes;
+    return {"merge_bf16_h" + std::to_string(sizes[1]) + "_d" +
+                std::to_string(sizes[2]) + "_rows_first" +
+                (isDependent ? "_dependent" : ""),
+            "",
+            {result.rows, result.lse, left.rows, left.lse, right.rows,
+             right.lse, sizes[0], sizes[0]},
+            sizes[0] * sizes[1] * sizes[2] / 8};
+  };
+}
+
+/// The chains of merges of two that `inputs` could be merged with: into
+/// `result`, and over the first of them.
+void addPairs(Case &work, const std::vector<States> &inputs,
+              const States &result, bool isRival = false) {
   int between = int(inputs.size()) - 2;
   Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs, MLAFIX_BF16);
   for (bool isDependent : {false, true}) {
-    std::string how = isDependent ? ", dependent" : "";
-    std::string suffix = isDependent ? "_dependent" : "";
-    work.contenders.push_back({"cuda, pairs" + how, true, isDependent,
-                               "mlafix" + how,
-                               chainOfRivals(inputs, result, suffix), between});
+    std::string prefix = isRival ? "cuda, pairs" : "pairs",
+                how = isDependent ? ", dependent" : "", ours = "mlafix" + how;
+    MergeTwo rival = rivalMerge(isDependent);
     work.contenders.push_back(
-        {"cuda, pairs, in place" + how, true, isDependent, "mlafix" + how,
-         chainOfRivals(inputs, inputs[0], suffix), between, inPlace});
+        {prefix + how, isRival, isDependent, ours,
+         chain(inputs, result, isRival ? rival : mergePair), between});
+    work.contenders.push_back(
+        {prefix + ", in place" + how, isRival, isDependent, ours,
+         chain(inputs, inputs[0], isRival ? rival : mergeInto), between,
+         inPlace});
   }
 }
 
@@ -170,8 +158,8 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
           {"merge_states_list",
            bindings(heads, dim, "bf16") + (isOpen ? "" : exactly(ways)), args});
   if (!isOpen) {
-    addPairs(work, inputs, out, outLse);
-    addRivalPairs(work, inputs, {out, outLse});
+    addPairs(work, inputs, {out, outLse});
+    addPairs(work, inputs, {out, outLse}, /*isRival=*/true);
   }
   addRival(work, rivalName("list", ways, heads, dim), rivalArgs,
            n * heads * dim / 8);
@@ -196,7 +184,7 @@ Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
       work,
       {"merge_states", bindings(heads, dim, "bf16"), {out, outLse, rows, lse}});
   if (hasPairs)
-    addPairs(work, inputs, out, outLse);
+    addPairs(work, inputs, {out, outLse});
   addRival(work, rivalName("dense", ways, heads, dim),
            {out, outLse, rows, lse, n}, n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);

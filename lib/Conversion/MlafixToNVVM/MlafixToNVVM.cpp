@@ -171,20 +171,18 @@ static bool loadsInLoop(KernelOp kernel) {
 
 /// Whether a launch says how far rows lie apart.
 static bool hasStridedRows(KernelOp kernel) {
-  auto isStrided = [](Value memref, VectorType moved) {
-    SmallVector<int64_t> strides =
-        cast<MemRefType>(memref.getType()).getStridesAndOffset().first;
-    return moved.getNumElements() > 1 &&
-           llvm::any_of(strides, ShapedType::isDynamic);
-  };
   return kernel
-      .walk([&](Operation *op) {
-        bool found = false;
-        if (auto load = dyn_cast<vector::LoadOp>(op))
-          found = isStrided(load.getBase(), load.getVectorType());
-        else if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
-          found = isStrided(load.getBase(), load.getVectorType());
-        return found ? WalkResult::interrupt() : WalkResult::advance();
+      .walk([](Operation *op) {
+        if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op) ||
+            cast<VectorType>(op->getResult(0).getType()).getNumElements() == 1)
+          return WalkResult::advance();
+        SmallVector<int64_t> strides =
+            cast<MemRefType>(op->getOperand(0).getType())
+                .getStridesAndOffset()
+                .first;
+        return llvm::any_of(strides, ShapedType::isDynamic)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -196,6 +194,9 @@ static bool hasStridedRows(KernelOp kernel) {
 static int64_t getResidentBlocks(KernelOp kernel) {
   constexpr int64_t kRegisters = 65536; // of a multiprocessor, since sm_60
   LayoutAttr layout = kernel.getLayoutAttr();
+  bool isRagged = kernel.getGeometryAttr().contains("blocks_per_sm");
+  if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1)
+    return 0;
   // Of a thread, addresses and weights. Of one pack a lane, on an H200, six
   // blocks of 256 did better than eight, which fit, too; but not of two rows
   // that have strides of their own. Of two in place, 1536 threads did better
@@ -208,9 +209,6 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   // for early (DelayWait.cpp).
   if (hasDependentLaunch(getTarget(kernel)) && loadsInLoop(kernel))
     others += 8;
-  bool isRagged = kernel.getGeometryAttr().contains("blocks_per_sm");
-  if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1)
-    return 0;
   // A row in f32, of which a kernel that reduces it holds all packs.
   bool reduces =
       kernel.walk([](NVVM::ShflOp) { return WalkResult::interrupt(); })
