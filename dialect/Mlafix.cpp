@@ -133,9 +133,16 @@ void DimAttr::print(AsmPrinter &printer) const {
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t lanes, int64_t packs, int64_t pack,
-                                 int64_t rows) {
-  if (lanes < 1 || lanes > 1024)
-    return emitError() << "expected 1 to 1024 lanes, got " << lanes;
+                                 int64_t rows, int64_t groups) {
+  // Lanes that share a row with other groups may be in several blocks.
+  int64_t mostLanes = groups > 1 ? INT32_MAX : 1024;
+  if (lanes < 1 || lanes > mostLanes)
+    return emitError() << "expected 1 to " << mostLanes << " lanes, got "
+                       << lanes;
+  if (groups < 1 || groups > 32 || !llvm::isPowerOf2_64(groups))
+    return emitError() << "expected a power of two of lane groups, at most 32, "
+                          "got "
+                       << groups;
   if (pack < 1 || !llvm::isPowerOf2_64(pack))
     return emitError() << "expected a power of two of elements in a pack, got "
                        << pack;
@@ -147,7 +154,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected one row in a block whose rows cross warps, "
                           "got rows = "
                        << rows;
-  if (lanes * rows > 1024)
+  if (groups == 1 && lanes * rows > 1024)
     return emitError()
            << "expected at most 1024 threads in a block, got lanes * rows = "
            << lanes * rows;

@@ -75,16 +75,24 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     `[(p * lanes + l) * pack, … + pack)` of it for each of its `packs` packs `p`; a thread block works on `rows` rows. Lanes that wait for each other
     or exchange values are a power of two.
 
+    With `groups` above 1 the launch chooses how many groups of lanes, at most so many, share the chunks of a row's merge loops; lanes of a row then never meet, and may be
+    in several blocks.
+
     ```mlir
     #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
+    #mlafix.layout<lanes = 128, packs = 1, pack = 4, rows = 1, groups = 16>
     ```
   }];
-  let parameters = (ins "int64_t":$lanes, "int64_t":$packs, "int64_t":$pack, "int64_t":$rows);
+  let parameters = (ins "int64_t":$lanes, "int64_t":$packs, "int64_t":$pack, "int64_t":$rows, DefaultValuedParameter<"int64_t", "1">:$groups);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Threads of a block.
-    int64_t getThreads() const { return getLanes() * getRows(); }
+    /// Threads of a block, at most.
+    int64_t getThreads() const { return isGrouped() ? kLeastGrouped * getGroups() : getLanes() * getRows(); }
+    /// Whether the launch chooses the number of lane groups of a row.
+    bool isGrouped() const { return getGroups() > 1; }
+    /// Threads of a group within a block, at least: a warp.
+    static constexpr int64_t kLeastGrouped = 32;
     /// Packs a lane holds of a row tile of `size` elements.
     int64_t packsFor(int64_t size) const {
       int64_t step = getLanes() * getPack();

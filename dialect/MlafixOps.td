@@ -12,6 +12,7 @@ include "dialect/MlafixTypes.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/LoopLikeInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
@@ -105,8 +106,8 @@ def Mlafix_ReturnOp : Mlafix_Op<"return", [Pure, Terminator, HasParent<"KernelOp
 }
 
 def Mlafix_YieldOp : Mlafix_Op<"yield", [
-    Pure, Terminator, ReturnLike, ParentOneOf<["ForallOp", "RaggedForallOp"]>]> {
-  let summary = "ends a grid's region; in a `where` region it gives the predicate";
+    Pure, Terminator, ReturnLike, ParentOneOf<["ForallOp", "RaggedForallOp", "MergeLoopOp"]>]> {
+  let summary = "ends a region: of a grid, where a `where` region yields the predicate, or of a merge loop, which yields a state";
   let description = [{
     ```mlir
     mlafix.kernel @drop(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"},
@@ -263,6 +264,39 @@ def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative, SameOperandsAndResul
   let assemblyFormat = "$states attr-dict `:` type($result)";
   let hasFolder = 1;
   let hasCanonicalizer = 1;
+}
+
+def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
+    RecursiveMemoryEffects, DeclareOpInterfaceMethods<LoopLikeOpInterface>]> {
+  let summary = "a running merge, chunk by chunk";
+  let description = [{
+    For `k` = lower, lower + step, … below upper, in this order: merges the state that the body yields, the merge of one *chunk*, into the running
+    state, which begins as `init`. The operands of the two merges stay apart: the result's bits are those of this order, whoever computes the chunks, and
+    so several groups of lanes may compute them side by side (N9). `mlafix-chunk-merges` makes it of `scf.for`; a body may be run for a `k` of upper or more, and
+    yields the identity then.
+
+    After `mlafix-lower-states` the state is its three values, and `base` says what the base of its lse was.
+
+    ```mlir
+    %all = mlafix.merge_loop %k = %c0 to %s step 4 init(%none) : !mlafix.state<"D", e> {
+      %part = mlafix.load_state %partial[%k, %h] lse %partial_lse[%k, %h]
+          : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
+      mlafix.yield %part : !mlafix.state<"D", e>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Index:$lower, Index:$upper, I64Attr:$step, Variadic<AnyType>:$init, OptionalAttr<Mlafix_BaseAttr>:$base);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getInductionVar() { return getBody().getArgument(0); }
+    /// What the body yields: one chunk, merged.
+    ::mlir::OperandRange getChunk();
+  }];
 }
 
 def Mlafix_MaskOp : Mlafix_Op<"mask", [Pure, AllTypesMatch<["state", "result"]>]> {

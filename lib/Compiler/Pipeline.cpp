@@ -51,6 +51,8 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   pm.addPass(createCanonicalizer());
   if (isLast(Stage::Canonical))
     return;
+  if (isGPU(options.target))
+    pm.addNestedPass<KernelOp>(createChunkMergesPass());
   UnrollLoopsPassOptions unroll;
   unroll.target = options.target;
   pm.addNestedPass<KernelOp>(createUnrollLoopsPass(unroll));

@@ -198,8 +198,15 @@ DictionaryAttr mlafix::describeVariant(KernelOp kernel,
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
   };
+  LayoutAttr layout = kernel.getLayoutAttr();
   SmallVector<Attribute> described;
   for (const Param &param : params) {
+    // The last argument, which a launch chooses (DistributeGrid.cpp).
+    if (layout.isGrouped() && param.arg + 1 == kernel.getNumArguments()) {
+      described.push_back(b.getDictionaryAttr(
+          b.getNamedAttr("kind", b.getStringAttr("group_threads"))));
+      continue;
+    }
     constexpr StringLiteral kinds[] = {"pointer", "size", "stride", "scalar"};
     SmallVector<NamedAttribute> fields = {
         b.getNamedAttr("kind", b.getStringAttr(kinds[param.kind])),
@@ -212,17 +219,17 @@ DictionaryAttr mlafix::describeVariant(KernelOp kernel,
       kernel
           .walk([](NVVM::GriddepcontrolOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
-  LayoutAttr layout = kernel.getLayoutAttr();
+  SmallVector<NamedAttribute> shape = {
+      number("lanes", layout.getLanes()), number("packs", layout.getPacks()),
+      number("pack", layout.getPack()), number("rows", layout.getRows())};
+  if (layout.isGrouped())
+    shape.push_back(number("groups", layout.getGroups()));
   return b.getDictionaryAttr({
       b.getNamedAttr("entry", kernel.getSymNameAttr()),
       b.getNamedAttr("guards", kernel.getGuardsAttr()),
       b.getNamedAttr("params", b.getArrayAttr(described)),
       b.getNamedAttr("geometry", kernel.getGeometryAttr()),
-      b.getNamedAttr("layout",
-                     b.getDictionaryAttr({number("lanes", layout.getLanes()),
-                                          number("packs", layout.getPacks()),
-                                          number("pack", layout.getPack()),
-                                          number("rows", layout.getRows())})),
+      b.getNamedAttr("layout", b.getDictionaryAttr(shape)),
       b.getNamedAttr("dependent_launch", b.getBoolAttr(waits)),
   });
 }
@@ -462,10 +469,11 @@ LogicalResult mlafix::lowerBody(KernelOp kernel, LLVM::LLVMFuncOp function,
 LogicalResult mlafix::checkRemainingMath(Operation *op) {
   if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
       isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
-          math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp>(op))
+          math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
+          math::CtPopOp>(op))
     return success();
   return op->emitError()
          << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
-            "absi, floor, ceil, copysign or ctlz, got '"
+            "absi, floor, ceil, copysign, ctlz or ctpop, got '"
          << op->getName() << "'";
 }

@@ -94,10 +94,11 @@ struct Plan {
   const Variant *variant;
   uint32_t index; ///< of the variant
   uint32_t numParams;
-  uint32_t grid;    ///< CUDA: blocks
-  uint32_t threads; ///< CUDA: of a block
-  int64_t rows;     ///< 0: nothing
-  int64_t rowBytes; ///< CPU: memory that a row touches, about
+  uint32_t grid;         ///< CUDA: blocks
+  uint32_t threads;      ///< CUDA: of a block
+  uint32_t groupThreads; ///< CUDA: of a lane group in a block, if there are any
+  int64_t rows;          ///< 0: nothing
+  int64_t rowBytes;      ///< CPU: memory that a row touches, about
   uint64_t slots[MLAFIX_MAX_PARAMS];
 };
 

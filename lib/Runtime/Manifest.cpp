@@ -220,6 +220,11 @@ Param parseParam(const Value &value, const KernelDesc &kernel) {
   Param param{};
   std::string kind = value.at("kind").string();
   param.bytes = 8;
+  if (kind == "group_threads") {
+    param.kind = Param::GroupThreads;
+    param.bytes = 4;
+    return param;
+  }
   if (kind == "scalar") {
     param.kind = Param::Scalar;
     param.arg = argIndex(value.at("arg"), kernel);
@@ -275,6 +280,24 @@ Extent parseExtent(const Value &value, const KernelDesc &kernel) {
   return extent;
 }
 
+void parseGroups(const Value &value, const KernelDesc &kernel,
+                 Geometry &geometry) {
+  Groups &groups = geometry.groups;
+  auto powerOfTwo = [&](const char *name, int64_t most) {
+    int64_t number = value.at(name).integer(1, most);
+    if (number & (number - 1))
+      value.at(name).error("a power of two");
+    return number;
+  };
+  groups.most = powerOfTwo("most", limits::groups);
+  groups.chunk = value.at("chunk").integer(1, limits::rowsPerBlock);
+  groups.leastThreads =
+      powerOfTwo("least_threads", limits::threads / groups.most);
+  groups.threadsPerSm =
+      value.at("threads_per_sm").integer(1, limits::threadsPerSm);
+  groups.pieces = parseExtent(value.at("pieces"), kernel);
+}
+
 Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
                        bool isCpu) {
   Geometry geometry;
@@ -289,6 +312,17 @@ Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
     geometry.kind = Geometry::Ragged;
     append(value.at("rows"));
     value.at("inner").each(limits::extents, append);
+  } else if (kind == "groups" && !isCpu) {
+    geometry.kind = Geometry::Groups;
+    value.at("extents").each(limits::extents, append);
+    geometry.lanes = value.at("lanes").integer(1, INT32_MAX);
+    geometry.threads = value.at("threads").integer(1, limits::threads);
+    parseGroups(value.at("groups"), kernel, geometry);
+    if (geometry.threads <
+        std::max(limits::leastGroupedBlock,
+                 geometry.groups.most * geometry.groups.leastThreads))
+      value.at("threads").error("threads for all groups");
+    return geometry;
   } else {
     value.at("kind").error("a geometry that this library knows (the unit may "
                            "come from a newer mlafix)");
@@ -321,6 +355,11 @@ Variant parseVariant(const Value &value, const KernelDesc &kernel,
     variant.params.push_back(parseParam(param, kernel));
   });
   variant.geometry = parseGeometry(value.at("geometry"), kernel, code.isCpu());
+  for (const Param &param : variant.params)
+    if (param.kind == Param::GroupThreads &&
+        variant.geometry.kind != Geometry::Groups)
+      value.at("params").error("\"group_threads\" only beside a geometry of "
+                               "lane groups");
   if (value.has("dependent_launch"))
     variant.dependentLaunch = value.at("dependent_launch").boolean();
   if (code.isCpu()) {

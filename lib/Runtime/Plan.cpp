@@ -149,9 +149,11 @@ bool holds(const Call &call, const Guard &guard, const Rows &rows) {
          arg.strides[guard.dim] == guard.value;
 }
 
-uint64_t slotValue(const Call &call, const Param &param) {
+uint64_t slotValue(const Call &call, const Param &param, const Plan &plan) {
   const CallArg &arg = call.args[param.arg];
   switch (param.kind) {
+  case Param::GroupThreads:
+    return plan.groupThreads;
   case Param::Pointer:
     return reinterpret_cast<uintptr_t>(arg.data);
   case Param::Size:
@@ -164,9 +166,52 @@ uint64_t slotValue(const Call &call, const Param &param) {
   return arg.scalar;
 }
 
+mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
+  if (blocks > INT32_MAX)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "kernel \"%s\": expected a grid of at most %d blocks, got %lld",
+                call.desc().name.c_str(), INT32_MAX,
+                static_cast<long long>(blocks));
+  plan.grid = static_cast<uint32_t>(blocks);
+  return MLAFIX_OK;
+}
+
+/// As many lane groups a row as have chunks to do, as long as the
+/// multiprocessors hold no more threads than make a difference. What a row's
+/// result is does not depend on it.
+mlafix_status computeGroups(const Call &call, const Geometry &geometry,
+                            const Rows &rows, int64_t multiprocessors,
+                            Plan &plan) {
+  const Groups &of = geometry.groups;
+  int64_t lanes = 0, most = multiprocessors * of.threadsPerSm, groups = 1;
+  if (__builtin_mul_overflow(rows.total, geometry.lanes, &lanes))
+    return setBlocks(call, INT64_MAX, plan);
+  int64_t pieces = 0;
+  switch (of.pieces.kind) {
+  case Extent::ScalarValue: // a range that ends below 0 is empty
+    pieces = call.desc().args[of.pieces.arg].kind == MLAFIX_ARG_I32
+                 ? static_cast<int32_t>(call.args[of.pieces.arg].scalar)
+                 : static_cast<int64_t>(call.args[of.pieces.arg].scalar);
+    break;
+  case Extent::TensorSize:
+  case Extent::Constant:
+    MLAFIX_TRY(extentValue(call, of.pieces, pieces));
+  }
+  while (groups < of.most && groups * of.chunk < pieces &&
+         lanes <= most / (2 * groups))
+    groups *= 2;
+  int64_t threads =
+      std::max(of.leastThreads, limits::leastGroupedBlock / groups);
+  plan.groupThreads = static_cast<uint32_t>(threads);
+  plan.threads = static_cast<uint32_t>(threads * groups);
+  return setBlocks(call, (lanes - 1) / threads + 1, plan);
+}
+
 mlafix_status computeGrid(const Call &call, const Geometry &geometry,
                           const Rows &rows, int64_t multiprocessors,
                           Plan &plan) {
+  if (geometry.kind == Geometry::Groups)
+    return computeGroups(call, geometry, rows, multiprocessors, plan);
   // Smaller blocks end more evenly; large ones pay where there are many.
   constexpr int64_t kBlocksPerMultiprocessor = 32;
   int64_t threads = geometry.threads, rowsPerBlock = geometry.rowsPerBlock;
@@ -181,13 +226,7 @@ mlafix_status computeGrid(const Call &call, const Geometry &geometry,
   if (geometry.kind == Geometry::Ragged)
     blocks =
         std::clamp<int64_t>(geometry.blocksPerSm * multiprocessors, 1, blocks);
-  if (blocks > INT32_MAX)
-    return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": expected a grid of at most %d blocks, got %lld",
-                call.desc().name.c_str(), INT32_MAX,
-                static_cast<long long>(blocks));
-  plan.grid = static_cast<uint32_t>(blocks);
-  return MLAFIX_OK;
+  return setBlocks(call, blocks, plan);
 }
 
 /// About how much memory a row touches: all tensors' elements, shared out.
@@ -215,7 +254,7 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
     plan.variant = &variant;
     plan.index = v;
     plan.rows = rows.outer;
-    plan.grid = plan.threads = 0;
+    plan.grid = plan.threads = plan.groupThreads = 0;
     plan.rowBytes = 1;
     if (rows.outer > 0 && code.isCpu())
       plan.rowBytes = estimateRowBytes(call, rows.outer);
@@ -224,7 +263,7 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
           computeGrid(call, variant.geometry, rows, multiprocessors, plan));
     plan.numParams = static_cast<uint32_t>(variant.params.size());
     for (uint32_t i = 0; i < plan.numParams; ++i)
-      plan.slots[i] = slotValue(call, variant.params[i]);
+      plan.slots[i] = slotValue(call, variant.params[i], plan);
     return MLAFIX_OK;
   }
   return fail(MLAFIX_INVALID_ARGUMENT,

@@ -40,6 +40,9 @@ constexpr size_t nameBytes = 1024;
 constexpr int64_t threads = 1024;
 constexpr int64_t rowsPerBlock = 1 << 20;
 constexpr int64_t blocksPerSm = 32;
+constexpr int64_t groups = 32;
+constexpr int64_t leastGroupedBlock = 128; ///< threads
+constexpr int64_t threadsPerSm = 1 << 20;
 } // namespace limits
 
 /// What every launch reads comes first and lies together: the driver has put
@@ -83,7 +86,8 @@ struct Guard {
 static_assert(MLAFIX_MAX_ARGS <= 64, "a guard has a bit for each argument");
 
 struct Param {
-  enum Kind { Pointer, Size, Stride, Scalar } kind;
+  /// GroupThreads: of a lane group in a block, which the launch chooses
+  enum Kind { Pointer, Size, Stride, Scalar, GroupThreads } kind;
   uint32_t arg = 0, dim = 0;
   uint32_t bytes = 8; ///< what the GPU entry takes
 };
@@ -94,9 +98,20 @@ struct Extent {
   int64_t value = 0;
 };
 
+/// Lane groups that share the pieces of each row.
+struct Groups {
+  int64_t most = 1;         ///< groups, a power of two
+  int64_t chunk = 1;        ///< pieces that a group does at a time
+  int64_t leastThreads = 1; ///< of a group in a block
+  int64_t threadsPerSm = 1; ///< from which on more groups gain nothing
+  Extent pieces{};
+};
+
 struct Geometry {
-  enum Kind { Rows, Ragged } kind = Rows;
-  std::vector<Extent> extents; ///< Rows: all; Ragged: the rows, then the inner
+  enum Kind { Rows, Ragged, Groups } kind = Rows;
+  std::vector<Extent> extents; ///< Ragged: the rows, then the inner; else all
+  int64_t lanes = 1;           ///< Groups: of a row
+  runtime::Groups groups;
   int64_t rowsPerBlock = 1;
   int64_t threads = 1;      ///< of a block, at most; rowsPerBlock goes with it
   int64_t leastThreads = 1; ///< the fewest that a launch may halve it to

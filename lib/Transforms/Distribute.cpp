@@ -129,8 +129,10 @@ public:
     }
     if (failed(verifyNoStates(kernel)))
       return signalPassFailure();
+    // Lanes that share their row with other groups never meet.
+    bool isGrouped = kernel.getLayoutAttr().isGrouped();
     int64_t lanes = kernel.getLayoutAttr().getLanes();
-    if (!llvm::isPowerOf2_64(lanes) && lanesMeet(kernel)) {
+    if (!isGrouped && !llvm::isPowerOf2_64(lanes) && lanesMeet(kernel)) {
       kernel.emitError()
           << "expected a power of two of lanes in a layout whose "
              "lanes meet, got "
@@ -140,7 +142,7 @@ public:
     FailureOr<RowContext> context = distributeGrid(kernel, target);
     if (failed(context))
       return signalPassFailure();
-    if (context->isGPU && context->layout.getLanes() > 1) {
+    if (context->isGPU && context->layout.getLanes() > 1 && !isGrouped) {
       SmallVector<LaneAccess> open;
       separateAccesses(kernel, *context->row, *context, open);
     }

@@ -26,6 +26,9 @@ struct RowContext {
   mlir::Block *row = nullptr;
   /// The members of this row in their warp, i32; null when there is one lane.
   mlir::Value rowMask;
+  /// In a layout of lane groups: this thread's group, how many groups the block
+  /// has, of how many threads, and this thread's number among them; all i32.
+  mlir::Value group, groups, groupThreads, member;
 
   bool crossesWarps() const { return layout.getLanes() > 32; }
 

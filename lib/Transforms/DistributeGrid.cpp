@@ -12,6 +12,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
@@ -220,6 +221,114 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
                  : place;
 }
 
+/// Appends an argument that a call does not have.
+static Value addArgument(KernelOp kernel, StringRef name, Type type) {
+  SmallVector<Attribute> names(kernel.getArgNames().getValue());
+  unsigned position = kernel.getNumArguments();
+  (void)kernel.insertArgument(position, type, {}, kernel.getLoc());
+  names.push_back(StringAttr::get(kernel.getContext(), name));
+  kernel.setArgNamesAttr(ArrayAttr::get(kernel.getContext(), names));
+  return kernel.getArgument(position);
+}
+
+/// What a launch shares out among lane groups: the iterations of the kernel's
+/// merge loops, which all have the same bound, or the first one's.
+static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
+                                     ForallOp forall) {
+  // Of the threads that a multiprocessor holds, so many times: with fewer, it
+  // runs out of loads before it runs out of chunks; with more, what a thread
+  // does but once costs more than the loads.
+  constexpr int64_t kWaves = 1;
+  MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
+  auto number = [&](StringRef name, int64_t value) {
+    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
+  };
+  return b.getDictionaryAttr(
+      {number("most", kernel.getLayoutAttr().getGroups()),
+       number("chunk", loop.getStep()),
+       number("least_threads", LayoutAttr::kLeastGrouped),
+       number("threads_per_sm",
+              kWaves * getThreadsPerMultiprocessor(getTarget(kernel))),
+       b.getNamedAttr("pieces", describeExtent(loop.getUpper()))});
+}
+
+/// A dense grid in which groups of lanes share the chunks of merge loops. The
+/// lanes of a row never meet, so that the grid's lanes are numbered through,
+/// whatever the block; a block has `blockDim.y` groups of the same lanes. All
+/// threads of a block take part in the exchange of chunks: those past the last
+/// row do the last row once more. The first group does what comes after.
+static RowContext distributeGroups(KernelOp kernel, ForallOp forall) {
+  OpBuilder b(forall);
+  Location loc = forall.getLoc();
+  IndexBuilder x(b, loc);
+  LayoutAttr layout = kernel.getLayoutAttr();
+  setGeometry(kernel, {{"kind", b.getStringAttr("groups")},
+                       {"extents",
+                        describeExtents(b.getContext(), forall.getExtents())},
+                       {"lanes", b.getI64IntegerAttr(layout.getLanes())},
+                       {"threads", b.getI64IntegerAttr(layout.getThreads())},
+                       {"groups", describeGroups(b, kernel, forall)}});
+
+  Type i32 = b.getI32Type();
+  RowContext context;
+  context.layout = layout;
+  context.isGPU = true;
+  context.groupThreads = addArgument(kernel, "group_threads", i32);
+  // A power of two: shifts are a fraction of what divisions cost.
+  Value last = x.sub(context.groupThreads, x.i32(1));
+  Value shift = math::CtPopOp::create(b, loc, last);
+  Value id = NVVM::ThreadIdXOp::create(b, loc, i32);
+  context.group = arith::ShRUIOp::create(b, loc, id, shift);
+  context.member = x.band(id, last);
+  context.groups = arith::ShRUIOp::create(
+      b, loc, NVVM::BlockDimXOp::create(b, loc, i32), shift);
+  bool narrow = hasRowBound(kernel.getGuardsAttr());
+  auto toRowType = [&](Value value) {
+    return narrow ? value : x.toIndex(value);
+  };
+  Value block = NVVM::BlockIdXOp::create(b, loc, i32);
+  Value thread = x.add(x.mul(toRowType(block), toRowType(context.groupThreads)),
+                       toRowType(context.member));
+  Value lanes =
+      narrow ? x.i32(layout.getLanes()) : x.constant(layout.getLanes());
+  Value row = x.div(thread, lanes), lane = x.rem(thread, lanes);
+  context.lane = narrow ? x.toIndex(lane) : lane;
+
+  SmallVector<Value> extents;
+  Value total;
+  for (Value extent : forall.getExtents()) {
+    extents.push_back(narrow ? x.toI32(extent) : extent);
+    total = total ? x.mul(total, extents.back()) : extents.back();
+  }
+  Value one = narrow ? x.i32(1) : x.constant(1);
+  Value isStored =
+      x.band(x.ult(row, total),
+             x.compare(arith::CmpIPredicate::eq, context.group, x.i32(0)));
+  row = arith::MinUIOp::create(b, loc, row, x.sub(total, one));
+  SmallVector<Value> indices = x.delinearize(row, extents);
+  if (narrow)
+    for (Value &index : indices)
+      index = x.toIndex(index);
+  buildDependency(b, loc, kernel);
+
+  context.row = b.getInsertionBlock();
+  inlineRow(b, forall.getBody().front(), indices);
+  // What follows the last merge loop is one group's.
+  Operation *loop = forall->getPrevNode();
+  while (!isa<MergeLoopOp>(loop))
+    loop = loop->getPrevNode();
+  b.setInsertionPointAfter(loop);
+  auto store = scf::IfOp::create(b, loc, isStored, /*withElseRegion=*/false);
+  Operation *end = store.thenBlock()->getTerminator();
+  for (Operation *op = store->getNextNode(); op != forall;) {
+    Operation *next = op->getNextNode();
+    op->moveBefore(end);
+    op = next;
+  }
+  forall.erase();
+  return context;
+}
+
 static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
@@ -285,16 +394,9 @@ static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
 
 /// Appends the arguments `begin` and `end`, the range of rows a call has to do.
 static std::pair<Value, Value> addRange(KernelOp kernel) {
-  Builder b(kernel.getContext());
-  SmallVector<Attribute> names(kernel.getArgNames().getValue());
-  unsigned position = kernel.getNumArguments();
-  for (StringRef name : {"begin", "end"}) {
-    (void)kernel.insertArgument(kernel.getNumArguments(), b.getIndexType(), {},
-                                kernel.getLoc());
-    names.push_back(b.getStringAttr(name));
-  }
-  kernel.setArgNamesAttr(b.getArrayAttr(names));
-  return {kernel.getArgument(position), kernel.getArgument(position + 1)};
+  Type index = IndexType::get(kernel.getContext());
+  Value begin = addArgument(kernel, "begin", index);
+  return {begin, addArgument(kernel, "end", index)};
 }
 
 static RowContext distributeForallCPU(KernelOp kernel, ForallOp forall) {
@@ -327,9 +429,13 @@ FailureOr<RowContext> mlafix::distributeGrid(KernelOp kernel,
   Operation *grid = kernel.getGrid();
   if (!grid)
     return kernel.emitError() << "expected a grid to distribute, got none";
-  if (auto forall = dyn_cast<ForallOp>(grid))
-    return isGPU(target) ? distributeForallGPU(kernel, forall)
-                         : distributeForallCPU(kernel, forall);
+  if (auto forall = dyn_cast<ForallOp>(grid)) {
+    if (!isGPU(target))
+      return distributeForallCPU(kernel, forall);
+    return kernel.getLayoutAttr().isGrouped()
+               ? distributeGroups(kernel, forall)
+               : distributeForallGPU(kernel, forall);
+  }
   auto ragged = cast<RaggedForallOp>(grid);
   if (isGPU(target))
     return distributeRaggedGPU(kernel, ragged);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Distribute.h"
+#include "lib/Transforms/DistributeMergeLoops.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/Target.h"
 
@@ -271,7 +272,7 @@ private:
 };
 } // namespace
 
-/// What the patterns below cannot do gets an error that says so, rather than a
+/// What the patterns above cannot do gets an error that says so, rather than a
 /// failed conversion.
 static LogicalResult checkRowOps(KernelOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) {
@@ -279,8 +280,9 @@ static LogicalResult checkRowOps(KernelOp kernel) {
     if (llvm::none_of(op->getOperandTypes(), isTile) &&
         llvm::none_of(op->getResultTypes(), isTile))
       return WalkResult::advance();
-    if (isa<LoadOp, StoreOp, SplatOp, ReduceOp, scf::ForOp, scf::IfOp,
-            scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
+    if (isa<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp,
+            scf::ForOp, scf::IfOp, scf::YieldOp, scf::WhileOp,
+            scf::ConditionOp>(op))
       return WalkResult::advance();
     if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
       if (isa<SplatElementsAttr>(constant.getValue()))
@@ -330,12 +332,14 @@ LogicalResult mlafix::distributeRows(KernelOp kernel,
   patterns.add<DistributeLoad, DistributeStore, DistributeSplat,
                DistributeConstant, DistributeElementwise, DistributeReduce>(
       converter, ctx, layout);
+  populateMergeLoopPatterns(patterns, converter, layout);
   ConversionTarget target(*ctx);
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  target.addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp>();
+  target
+      .addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }

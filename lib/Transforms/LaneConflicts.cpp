@@ -34,7 +34,10 @@ bool mlafix::mayConflict(KernelOp kernel, const LaneAccess &a,
          !areGuardedDistinct(kernel.getGuardsAttr(), a.argument, b.argument);
 }
 
-bool mlafix::lanesMeet(KernelOp kernel) {
+/// Whether the row is reduced, or two of its accesses conflict.
+static bool
+lanesMeet(KernelOp kernel,
+          function_ref<bool(const LaneAccess &, const LaneAccess &)> conflict) {
   SmallVector<LaneAccess> accesses;
   bool reduces = false;
   kernel.walk([&](Operation *op) {
@@ -43,8 +46,27 @@ bool mlafix::lanesMeet(KernelOp kernel) {
       accesses.push_back(*access);
   });
   return reduces || llvm::any_of(accesses, [&](const LaneAccess &a) {
-           return llvm::any_of(accesses, [&](const LaneAccess &b) {
-             return mayConflict(kernel, a, b);
-           });
+           return llvm::any_of(
+               accesses, [&](const LaneAccess &b) { return conflict(a, b); });
          });
+}
+
+bool mlafix::lanesMeet(KernelOp kernel) {
+  return ::lanesMeet(kernel, [&](const LaneAccess &a, const LaneAccess &b) {
+    return mayConflict(kernel, a, b);
+  });
+}
+
+bool mlafix::lanesMeet(KernelOp kernel, ArrayAttr aliases) {
+  return ::lanesMeet(kernel, [&](const LaneAccess &a, const LaneAccess &b) {
+    bool canBeOne =
+        a.argument == b.argument ||
+        llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
+          int64_t first = cast<IntegerAttr>(pair[0]).getInt(),
+                  second = cast<IntegerAttr>(pair[1]).getInt();
+          return (first == a.argument && second == b.argument) ||
+                 (first == b.argument && second == a.argument);
+        });
+    return canBeOne && mayConflict(kernel, a, b);
+  });
 }

@@ -34,6 +34,10 @@ bool mayConflict(KernelOp kernel, const LaneAccess &a, const LaneAccess &b);
 /// Whether lanes of a row wait for each other or exchange values.
 bool lanesMeet(KernelOp kernel);
 
+/// The same, of a kernel that only `aliases`, pairs of arguments, can make one
+/// tensor of two: what a launch lets through.
+bool lanesMeet(KernelOp kernel, mlir::ArrayAttr aliases);
+
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_LANECONFLICTS_H

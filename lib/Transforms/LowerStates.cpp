@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/F32Builder.h"
+#include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
 
@@ -27,8 +29,8 @@ using namespace mlafix;
 
 namespace {
 
-/// A state's three values. Empty exactly when `max` is -inf; `sum` and `acc`
-/// then do not matter.
+/// A state's three values, of which the accumulator is a row tile. Empty
+/// exactly when `max` is -inf; `sum` and `acc` then do not matter.
 struct Parts {
   Value max, sum, acc;
 
@@ -38,44 +40,7 @@ struct Parts {
   SmallVector<Value> values() const { return {max, sum, acc}; }
 };
 
-/// Builds f32 arithmetic at one location.
-class F32Builder {
-public:
-  F32Builder(OpBuilder &b, Location loc) : b(b), loc(loc) {}
-
-  Value constant(float value) {
-    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
-  }
-  Value negInf() { return constant(-std::numeric_limits<float>::infinity()); }
-  Value equal(Value x, Value y) {
-    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, y);
-  }
-  Value select(Value p, Value x, Value y) {
-    return arith::SelectOp::create(b, loc, p, x, y);
-  }
-  Value add(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
-  Value sub(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
-  Value mul(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  Value div(Value x, Value y) { return arith::DivFOp::create(b, loc, x, y); }
-  Value fma(Value x, Value y, Value z) {
-    return math::FmaOp::create(b, loc, x, y, z);
-  }
-  Value max(Value x, Value y) {
-    return arith::MaximumFOp::create(b, loc, x, y);
-  }
-  Value splat(Value x, Type tile) { return SplatOp::create(b, loc, tile, x); }
-
-private:
-  OpBuilder &b;
-  Location loc;
-};
-
 bool isBaseE(StateType type) { return *type.getBase().getBase() == LogBase::E; }
-
-/// log2(b) for base b: what turns a difference of lse into an exponent of two.
-float exponentScale(StateType type) {
-  return isBaseE(type) ? llvm::numbers::log2ef : 1.0f;
-}
 
 /// The three values of a state in memory: N2.
 Parts partsOf(F32Builder f, Value lse, Value row) {
@@ -137,34 +102,45 @@ struct LowerMerge : OpConversionPattern<MergeOp> {
   LogicalResult
   matchAndRewrite(MergeOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    F32Builder f(rewriter, op.getLoc());
-    SmallVector<Parts> states;
+    SmallVector<LoweredState> states;
     for (ValueRange values : adaptor.getStates())
       states.emplace_back(values);
+    LoweredState merged = buildMerge(rewriter, op.getLoc(), states,
+                                     *op.getType().getBase().getBase());
+    rewriter.replaceOpWithMultiple(op, {merged.values()});
+    return success();
+  }
+};
 
-    Value max = states.front().max;
-    for (const Parts &state : ArrayRef(states).drop_front())
-      max = f.max(max, state.max); // keeps NaN (N6)
-    // All empty: any finite reference makes every weight 2^-inf = 0.
-    Value zero = f.constant(0.0f);
-    Value reference = f.select(f.equal(max, f.negInf()), zero, max);
+struct LowerMergeLoop : OpConversionPattern<MergeLoopOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MergeLoopOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = dyn_cast<StateType>(op.getResultTypes().front());
+    if (!type)
+      return rewriter.notifyMatchFailure(op, "its state is lowered already");
+    ValueRange init = adaptor.getInit().front();
+    auto loop = MergeLoopOp::create(rewriter, op.getLoc(), init.getTypes(),
+                                    op.getLower(), op.getUpper(),
+                                    op.getStepAttr(), init, type.getBase());
+    rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
+                                loop.getBody().end());
+    rewriter.replaceOpWithMultiple(op, {SmallVector<Value>(loop.getResults())});
+    return success();
+  }
+};
 
-    Type tile = op.getType().getTileType();
-    Value dead = f.splat(f.constant(-0.0f), tile);
-    Value scale = f.constant(exponentScale(op.getType()));
-    Value sum, acc;
-    for (const Parts &state : states) {
-      Value weight = math::Exp2Op::create(
-          rewriter, op.getLoc(), f.mul(f.sub(state.max, reference), scale));
-      Value isDead = f.equal(weight, zero);
-      // -0.0 is what leaves every other value as it is, -0.0 included (N4); the
-      // payload's own bits are dropped (N5).
-      Value payload = f.select(isDead, dead, state.acc);
-      Value factor = f.splat(weight, tile);
-      sum = sum ? f.fma(weight, state.sum, sum) : f.mul(weight, state.sum);
-      acc = acc ? f.fma(factor, payload, acc) : f.mul(factor, payload);
-    }
-    rewriter.replaceOpWithMultiple(op, {Parts(max, sum, acc).values()});
+/// Of a merge loop: the chunk's three values.
+struct LowerYield : OpConversionPattern<YieldOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(YieldOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> values;
+    for (ValueRange value : adaptor.getValues())
+      llvm::append_range(values, value);
+    rewriter.replaceOpWithNewOp<YieldOp>(op, values);
     return success();
   }
 };
@@ -312,8 +288,8 @@ public:
 
     RewritePatternSet patterns(context);
     patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMerge,
-                 LowerMask, LowerRebase, LowerStoreState, LowerSelect>(
-        converter, context);
+                 LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
+                 LowerStoreState, LowerSelect>(converter, context);
     ConversionTarget target(*context);
     target.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });
@@ -323,7 +299,7 @@ public:
                         MergeOp, MaskOp, RebaseOp>();
     // The regions of the grid have no states as arguments: only ops need a
     // look.
-    target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, YieldOp, ReturnOp>();
+    target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       signalPassFailure();

@@ -26,6 +26,36 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let options = [ListOption<"bindings", "bindings", "std::string", "NAME=VALUE, for each compile-time name">];
 }
 
+def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
+  let summary = "running merges become merges of chunks, which lane groups may share";
+  let description = [{
+    A loop that does nothing but merge states into the one it carries, as often as a launch knows beforehand, becomes `mlafix.merge_loop`: a chunk of `size` iterations is merged by
+    itself, with one common maximum, and then into the running state. The states of iterations past the end are the identity, so there is no loop for what is left, and chunks may be
+    computed in any order and by any lanes. A loop of at most `fewest` known iterations is left to `mlafix-unroll-loops`. For GPUs.
+
+    ```mlir
+    // Before
+    %all = scf.for %k = %c0 to %s step %c1 iter_args(%acc = %none) -> (!mlafix.state<"D", e>) {
+      %part = mlafix.load_state %partial[%k, %h] lse %partial_lse[%k, %h] : …
+      %sum = mlafix.merge %acc, %part : !mlafix.state<"D", e>
+      scf.yield %sum : !mlafix.state<"D", e>
+    }
+    // After, with size=2
+    %all = mlafix.merge_loop %k = %c0 to %s step 2 init(%none) : !mlafix.state<"D", e> {
+      %left = arith.subi %s, %k : index
+      %p0 = mlafix.load_state %partial[%k, %h] lse %partial_lse[%k, %h] if %exists0 : …
+      %p1 = mlafix.load_state %partial[%k1, %h] lse %partial_lse[%k1, %h] if %exists1 : …
+      %chunk = mlafix.merge %p0, %p1 : !mlafix.state<"D", e>
+      mlafix.yield %chunk : !mlafix.state<"D", e>
+    }
+    ```
+  }];
+  let options = [
+    Option<"size", "size", "int64_t", "4", "iterations of a chunk: the rows that a lane has in flight">,
+    Option<"fewest", "fewest", "int64_t", "8", "known iterations up to which a loop is left as it is">];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
   let summary = "unroll the loops over rows, so that several rows are in flight";
   let description = [{

@@ -182,7 +182,7 @@ static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
     int64_t rows = 1; // to fill whole warps
     while (rows * needed % kWarp != 0 || rows * needed < threads)
       ++rows;
-    return LayoutAttr::get(context, needed, 1, pack, rows);
+    return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
   }
   int64_t sector = std::max<int64_t>(1, 32 / (pack * shape.widest()));
   int64_t lanes = 0, packs = 0, slots = 0;
@@ -203,7 +203,37 @@ static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
     packs = llvm::divideCeil(needed, lanes);
   }
   int64_t rows = lanes > kWarp ? 1 : threads / lanes;
-  return LayoutAttr::get(context, lanes, packs, pack, rows);
+  return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
+}
+
+/// Whether groups of lanes can share the kernel's merge loops: these are at the
+/// top of a dense grid's body, nothing is stored ahead of them, and lanes meet
+/// nowhere else.
+static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
+  auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
+  if (!forall || forall.getOps<MergeLoopOp>().empty() ||
+      lanesMeet(kernel, aliases))
+    return false;
+  bool isAfterStore = false;
+  WalkResult walk = forall.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    isAfterStore |= isa<StoreOp>(op);
+    bool isLate =
+        isa<MergeLoopOp>(op) && (isAfterStore || op->getParentOp() != forall);
+    return isLate ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return !walk.wasInterrupted();
+}
+
+/// At most kGroupedPacks packs a lane, as long as a row has a warp of lanes:
+/// what a lane does once a chunk costs as much as what it does with a pack. The
+/// launch chooses how many groups share its merge loops.
+static LayoutAttr getGroupedLayout(MLIRContext *context, const RowShape &shape,
+                                   int64_t pack) {
+  constexpr int64_t kMostGroups = 16, kGroupedPacks = 2;
+  int64_t needed = llvm::divideCeil(shape.largest(), pack);
+  int64_t packs = std::clamp<int64_t>(needed / kWarp, 1, kGroupedPacks);
+  return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
+                         /*rows=*/1, kMostGroups);
 }
 
 /// The type of a tensor whose rows follow each other without gaps, where its
@@ -352,7 +382,9 @@ static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
     if (place == Place::Apart)
       makeDistinct(dense, aliases);
     LayoutAttr layout =
-        chooseLayout(context, shape, pack, place, lanesMeet(dense));
+        canShareMerges(dense, aliases)
+            ? getGroupedLayout(context, shape, pack)
+            : chooseLayout(context, shape, pack, place, lanesMeet(dense));
     SmallVector<Attribute> guards = getGuards(context, shape, layout);
     llvm::append_range(guards, dense.getGuardsAttr());
     dense.setLayoutAttr(layout);
@@ -367,10 +399,13 @@ static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
 
 /// The variant for any strides. Slices often keep no more than 16 bytes of
 /// alignment.
-static void planFast(KernelOp kernel, const RowShape &shape) {
+static void planFast(KernelOp kernel, const RowShape &shape,
+                     ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, kAnyAccessBytes / shape.widest());
-  LayoutAttr layout = chooseLayout(context, shape, pack, shape.place());
+  LayoutAttr layout = canShareMerges(kernel, aliases)
+                          ? getGroupedLayout(context, shape, pack)
+                          : chooseLayout(context, shape, pack, shape.place());
   SmallVector<Attribute> guards = getGuards(context, shape, layout);
   if (!guards.empty())
     cloneVariant(kernel, "fast", layout, guards);
@@ -387,7 +422,7 @@ static void planCPU(KernelOp kernel, StringRef target, const RowShape &shape,
       choosePack(shape, hasWideRegisters(target) ? kWideCpuPack : kCpuPack);
   auto layout = [&](int64_t rows) {
     return LayoutAttr::get(context, 1, llvm::divideCeil(shape.largest(), pack),
-                           pack, rows);
+                           pack, rows, /*groups=*/1);
   };
   auto addVariant = [&](StringRef suffix, ArrayRef<Attribute> guards) {
     KernelOp variant = cloneVariant(kernel, suffix, layout(1), guards);
@@ -432,7 +467,7 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, ArrayAttr aliases) {
 
   if (!shape->elementBytes.empty())
     planDense(kernel, target, *shape, aliases);
-  planFast(kernel, *shape);
+  planFast(kernel, *shape, aliases);
   cloneVariant(kernel, "any", chooseLayout(context, *shape, 1, Place::Apart),
                {});
   return success();

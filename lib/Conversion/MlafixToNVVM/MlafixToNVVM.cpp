@@ -251,12 +251,14 @@ private:
     auto function = LLVM::LLVMFuncOp::create(b, loc, kernel.getSymName(), type);
     function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                       b.getUnitAttr());
-    int64_t threads = kernel.getLayoutAttr().getThreads();
+    LayoutAttr layout = kernel.getLayoutAttr();
+    int64_t threads = layout.getThreads();
     auto least = kernel.getGeometryAttr().getAs<IntegerAttr>("least_threads");
+    bool isAdaptable =
+        layout.isGrouped() || (least && least.getInt() < threads);
     function->setAttr(
-        least && least.getInt() < threads
-            ? NVVM::NVVMDialect::getMaxntidAttrName()
-            : NVVM::NVVMDialect::getReqntidAttrName(),
+        isAdaptable ? NVVM::NVVMDialect::getMaxntidAttrName()
+                    : NVVM::NVVMDialect::getReqntidAttrName(),
         b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
     if (int64_t blocks = getResidentBlocks(kernel))
       function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),

@@ -1044,3 +1044,66 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
     %given = mlafix.present %x : memref<?xf32, strided<[1], offset: ?>>
   }
 }
+
+// -----
+
+mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %e = mlafix.identity : !mlafix.state<64, e>
+    // expected-error @below {{expected a step of at least 1, got 0}}
+    %r = mlafix.merge_loop %k = %c0 to %c1 step 0 init(%e) : !mlafix.state<64, e> {
+      mlafix.yield %e : !mlafix.state<64, e>
+    }
+    mlafix.store_state %r to %v[%t] : !mlafix.state<64, e>, memref<?x64xf32, strided<[?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %zero = arith.constant 0.0 : f32
+    // expected-error @below {{expected one state, or its maximum, sum and accumulator, got 1 values}}
+    %r = mlafix.merge_loop %k = %c0 to %c1 step 4 init(%zero) : f32 {
+      mlafix.yield %zero : f32
+    }
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %e = mlafix.identity : !mlafix.state<64, e>
+    %r = mlafix.merge_loop %k = %c0 to %c1 step 4 init(%e) : !mlafix.state<64, e> {
+      // expected-error @above {{expected a body that yields a chunk of the type of the result}}
+      mlafix.yield
+    }
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %e = mlafix.identity : !mlafix.state<64, e>
+    %r = mlafix.merge_loop %k = %c0 to %c1 step 4 init(%e) : !mlafix.state<64, e> {
+      // expected-error @below {{expected no store in a merge loop, got one}}
+      mlafix.store_state %e to %v[%t] : !mlafix.state<64, e>, memref<?x64xf32, strided<[?, 1], offset: ?>>
+      mlafix.yield %e : !mlafix.state<64, e>
+    }
+  }
+}
+
+// -----
+
+// expected-error @below {{expected a power of two of lane groups, at most 32, got 3}}
+#layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 3>

@@ -159,6 +159,77 @@ TEST_F(Plan, blocks_are_halved_while_there_are_few) {
   EXPECT_EQ(info().grid_x, (enough / 4 / 20 * 20 + 20 + 15) / 16);
 }
 
+/// Rows of `lanes` lanes each, along argument 4, of as many pieces as argument
+/// 0 has rows: 20.
+json groups(int64_t lanes) {
+  return {{"kind", "groups"},
+          {"extents", {{{"arg", 4}}}},
+          {"lanes", lanes},
+          {"threads", 512},
+          {"groups",
+           {{"most", 16},
+            {"chunk", 4},
+            {"least_threads", 32},
+            {"threads_per_sm", 8192},
+            {"pieces", {{"arg", 0}, {"dim", 0}}}}}};
+}
+
+TEST_F(Plan, lane_groups_share_pieces_while_the_device_has_room) {
+  writer.kernel()["args"][4].erase("at_most");
+  variant()["guards"] = json::array();
+  variant()["geometry"] = groups(32);
+  variant()["params"] = json::array({{{"kind", "group_threads"}}});
+  fake.paramSizes = {4};
+  auto plan = [&](int64_t rows) {
+    call.args[4] = rows;
+    return info();
+  };
+  // Twenty pieces are five chunks: eight groups, one warp each.
+  EXPECT_EQ(plan(3).block_x, 256u);
+  EXPECT_EQ(info().grid_x, 3u);
+  EXPECT_EQ(info().slots[0], 32u);
+  // 132 multiprocessors, 8192 threads each.
+  constexpr int64_t room = 132 * 8192 / 32;
+  EXPECT_EQ(plan(room / 8).block_x, 256u);
+  EXPECT_EQ(plan(room / 8 + 1).slots[0], 32u);
+  EXPECT_EQ(info().block_x, 128u) << "four groups";
+  EXPECT_EQ(plan(room / 2).slots[0], 64u) << "two groups";
+  EXPECT_EQ(info().block_x, 128u);
+  EXPECT_EQ(plan(room).slots[0], 128u) << "one group";
+  EXPECT_EQ(info().grid_x, room / 4);
+  EXPECT_EQ(plan(0).rows, 0);
+}
+
+TEST_F(Plan, lane_groups_are_no_more_than_chunks) {
+  variant()["guards"] = json::array();
+  writer.kernel()["args"][4].erase("at_most");
+  variant()["params"] = json::array({{{"kind", "group_threads"}}});
+  fake.paramSizes = {4};
+  auto plan = [&](int64_t pieces) {
+    variant()["geometry"] = groups(40);
+    variant()["geometry"]["groups"]["pieces"] = {{"value", pieces}};
+    call.args[4] = 1;
+    return info();
+  };
+  EXPECT_EQ(plan(0).block_x, 128u);
+  EXPECT_EQ(plan(4).slots[0], 128u) << "one group";
+  EXPECT_EQ(plan(5).slots[0], 64u) << "two groups";
+  EXPECT_EQ(plan(1 << 20).block_x, 512u) << "sixteen groups";
+  EXPECT_EQ(info().grid_x, 2u) << "of 40 lanes, 32 and 8";
+}
+
+TEST_F(Plan, a_negative_number_of_pieces_is_none) {
+  writer.kernel()["args"][4].erase("at_most");
+  variant()["guards"] = json::array();
+  variant()["geometry"] = groups(32);
+  variant()["geometry"]["extents"] = json::array({{{"value", 1}}});
+  variant()["geometry"]["groups"]["pieces"] = {{"arg", 4}};
+  variant()["params"] = json::array({{{"kind", "group_threads"}}});
+  fake.paramSizes = {4};
+  call.args[4] = -5;
+  EXPECT_EQ(info().slots[0], 128u);
+}
+
 TEST_F(Plan, a_same_strides_guard_looks_at_dims_of_several_elements) {
   variant()["guards"] =
       json::array({{{"kind", "same_strides"}, {"args", json::array({0, 1})}}});

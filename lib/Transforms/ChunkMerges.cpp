@@ -1,0 +1,155 @@
+//===- ChunkMerges.cpp - running merges by chunks -------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "mlafix-chunk-merges"
+
+namespace mlafix {
+#define GEN_PASS_DEF_CHUNKMERGESPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Whether the launch knows `bound`: a dim, an integer argument or a constant.
+static bool isKnownAtLaunch(Value bound) {
+  if (getConstantIntValue(bound) || getKernelArgument(bound))
+    return true;
+  if (auto dim = bound.getDefiningOp<memref::DimOp>()) {
+    BlockArgument argument = getKernelArgument(dim.getSource());
+    return argument && dim.getConstantIndex() &&
+           !cast<KernelOp>(argument.getOwner()->getParentOp())
+                .isArgOptional(argument.getArgNumber());
+  }
+  auto cast = bound.getDefiningOp<arith::IndexCastOp>();
+  return cast && getKernelArgument(cast.getIn());
+}
+
+/// The merge that ends each iteration, if all that the loop carries is its
+/// running merge; null, and a reason, else.
+static MergeOp getRunningMerge(scf::ForOp loop, StringRef &reason) {
+  auto refuse = [&](StringRef why) {
+    reason = why;
+    return MergeOp();
+  };
+  if (!isa<ForallOp>(loop->getParentOp()))
+    return refuse("it is not at the top of a dense grid's body");
+  std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
+  if (!lower || *lower < 0 || getConstantIntValue(loop.getStep()) != 1 ||
+      !isKnownAtLaunch(loop.getUpperBound()))
+    return refuse("a launch does not know how often it runs");
+  if (loop.getNumRegionIterArgs() != 1 ||
+      !isa<StateType>(loop.getRegionIterArg(0).getType()))
+    return refuse("it carries other values than one state");
+  BlockArgument running = loop.getRegionIterArg(0);
+  auto merge =
+      loop.getBody()->getTerminator()->getOperand(0).getDefiningOp<MergeOp>();
+  if (!merge || merge->getParentOp() != loop || !running.hasOneUse() ||
+      *running.getUsers().begin() != merge || merge.getStates().size() < 2 ||
+      !merge->hasOneUse())
+    return refuse("it does more than merge into the state that it carries");
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (op.getNumRegions() || !(isPure(&op) || isa<LoadOp, LoadStateOp>(op)))
+      return refuse("its body stores or branches");
+  return merge;
+}
+
+/// Clones one iteration at `index`, in which nothing is read unless `exists`,
+/// and appends the states that it would merge to `chunk`.
+static void cloneIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
+                           Value index, Value exists,
+                           SmallVector<Value> &chunk) {
+  IRMapping mapping;
+  mapping.map(loop.getInductionVar(), index);
+  auto restrict = [&](Operation *op, MutableOperandRange predicate) {
+    Value both = exists;
+    if (!predicate.empty())
+      both = arith::AndIOp::create(b, op->getLoc(), predicate[0].get(), exists);
+    predicate.assign(both);
+  };
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    if (&op == merge)
+      continue;
+    Operation *copy = b.clone(op, mapping);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(copy);
+    if (auto load = dyn_cast<LoadStateOp>(copy))
+      restrict(load, load.getPredicateMutable());
+    else if (auto load = dyn_cast<LoadOp>(copy))
+      restrict(load, load.getPredicateMutable());
+  }
+  for (Value state : merge.getStates()) {
+    if (state == loop.getRegionIterArg(0))
+      continue;
+    Value copy = mapping.lookupOrDefault(state);
+    // A state that was loaded is the identity by its predicate.
+    if (copy == state || !copy.getDefiningOp<LoadStateOp>())
+      copy = MaskOp::create(b, merge.getLoc(), copy, exists);
+    chunk.push_back(copy);
+  }
+}
+
+static void chunk(scf::ForOp loop, MergeOp merge, int64_t size) {
+  OpBuilder b(loop);
+  Location loc = loop.getLoc();
+  auto chunks =
+      MergeLoopOp::create(b, loc, loop->getResultTypes(), loop.getLowerBound(),
+                          loop.getUpperBound(), b.getI64IntegerAttr(size),
+                          loop.getInitArgs(), BaseAttr());
+  Block &block = chunks.getBody().emplaceBlock();
+  Value first = block.addArgument(b.getIndexType(), loc);
+  b.setInsertionPointToStart(&block);
+  // The difference does not wrap: no bound is negative.
+  Value left = arith::SubIOp::create(b, loc, loop.getUpperBound(), first);
+  SmallVector<Value> states;
+  for (int64_t i = 0; i < size; ++i) {
+    Value offset = arith::ConstantIndexOp::create(b, loc, i);
+    Value exists =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, offset, left);
+    Value index = arith::AddIOp::create(b, loc, first, offset);
+    cloneIteration(b, loop, merge, index, exists, states);
+  }
+  Value merged = MergeOp::create(b, merge.getLoc(), merge.getType(), states);
+  YieldOp::create(b, loc, merged);
+  loop.replaceAllUsesWith(chunks.getResults());
+  loop.erase();
+}
+
+namespace {
+class ChunkMergesPass
+    : public mlafix::impl::ChunkMergesPassBase<ChunkMergesPass> {
+public:
+  using ChunkMergesPassBase::ChunkMergesPassBase;
+
+  void runOnOperation() override {
+    SmallVector<std::pair<scf::ForOp, MergeOp>> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      std::optional<APInt> trips = loop.getStaticTripCount();
+      if (trips && trips->ule(fewest))
+        return;
+      StringRef reason;
+      if (MergeOp merge = getRunningMerge(loop, reason))
+        loops.push_back({loop, merge});
+      else
+        LLVM_DEBUG(llvm::dbgs() << DEBUG_TYPE << ": " << loop.getLoc()
+                                << ": left as it is, since " << reason << "\n");
+    });
+    for (auto [loop, merge] : loops)
+      chunk(loop, merge, size);
+  }
+};
+} // namespace

@@ -1,0 +1,111 @@
+// A running merge whose length a launch knows becomes merges of chunks; every state of a chunk is read only if it exists.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{size=2}),canonicalize)" | FileCheck %s
+
+!rows = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!out = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!ints = memref<?xi32, strided<[1], offset: ?>>
+!state = !mlafix.state<64, e>
+
+// CHECK-LABEL: @dim
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[COUNT:.*]] = memref.dim %v, %[[C1]]
+// CHECK: %[[NONE:.*]] = mlafix.identity
+// CHECK: %[[ALL:.*]] = mlafix.merge_loop %[[K:.*]] = %[[C0]] to %[[COUNT]] step 2 init(%[[NONE]]) : !mlafix.state<64, e> {
+// CHECK: %[[LEFT:.*]] = arith.subi %[[COUNT]], %[[K]]
+// CHECK: %[[HAS0:.*]] = arith.cmpi sgt, %[[LEFT]], %[[C0]]
+// CHECK: %[[P0:.*]] = mlafix.load_state %v[%{{.*}}, %[[K]]] lse %s[%{{.*}}, %[[K]]] if %[[HAS0]]
+// CHECK: %[[HAS1:.*]] = arith.cmpi sgt, %[[LEFT]], %[[C1]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[K]], %[[C1]]
+// CHECK: %[[P1:.*]] = mlafix.load_state %v[%{{.*}}, %[[NEXT]]] lse %s[%{{.*}}, %[[NEXT]]] if %[[HAS1]]
+// CHECK: %[[CHUNK:.*]] = mlafix.merge %[[P0]], %[[P1]]
+// CHECK: mlafix.yield %[[CHUNK]]
+// CHECK: mlafix.store_state %[[ALL]]
+mlafix.kernel @dim(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// A state that is not loaded is masked; what an iteration loads for itself is read only if the iteration exists.
+// CHECK-LABEL: @made
+// CHECK: mlafix.merge_loop
+// CHECK: mlafix.load %s[%{{.*}}, %{{.*}}] if
+// CHECK: mlafix.make_state
+// CHECK: mlafix.mask
+// CHECK: mlafix.yield
+mlafix.kernel @made(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %count: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %l = mlafix.load %s[%t, %k] : !lses -> f32
+      %row = mlafix.splat %l : f32 -> tensor<64xf32, #mlafix.dim<64>>
+      %x = mlafix.make_state %row lse %l : tensor<64xf32, #mlafix.dim<64>> -> !state
+      %m = mlafix.merge %x, %acc : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// The length comes from memory: a launch does not know it.
+// CHECK-LABEL: @from_memory
+// CHECK-NOT: merge_loop
+// CHECK: scf.for
+mlafix.kernel @from_memory(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %counts: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %c = mlafix.load %counts[%t] : !ints -> i32
+    %count = arith.index_cast %c : i32 to index
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// The running state is looked at in the loop: no order but this one gives what is stored.
+// CHECK-LABEL: @looked_at
+// CHECK-NOT: merge_loop
+// CHECK: scf.for
+mlafix.kernel @looked_at(
+    %out: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      mlafix.store_state %m to %out[%t, %k] : !state, !rows
+      scf.yield %m : !state
+    }
+  }
+}
