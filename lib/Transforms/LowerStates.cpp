@@ -50,6 +50,9 @@ public:
   Value equal(Value x, Value y) {
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, y);
   }
+  Value less(Value x, Value y) {
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, x, y);
+  }
   Value select(Value p, Value x, Value y) {
     return arith::SelectOp::create(b, loc, p, x, y);
   }
@@ -60,6 +63,7 @@ public:
   Value fma(Value x, Value y, Value z) {
     return math::FmaOp::create(b, loc, x, y, z);
   }
+  Value exp2(Value x) { return math::Exp2Op::create(b, loc, x); }
   Value max(Value x, Value y) {
     return arith::MaximumFOp::create(b, loc, x, y);
   }
@@ -72,9 +76,68 @@ private:
 
 bool isBaseE(StateType type) { return *type.getBase().getBase() == LogBase::E; }
 
-/// log2(b) for base b: what turns a difference of lse into an exponent of two.
-float exponentScale(StateType type) {
-  return isBaseE(type) ? llvm::numbers::log2ef : 1.0f;
+/// What a state counts for in a merge.
+struct Weight {
+  Value value;
+  /// Whether the value is 0.
+  Value isDead;
+};
+
+/// base^difference, exactly 1 for 0. `lost` is what rounding took from the
+/// difference, if that is known.
+Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
+  Value zero = f.constant(0.0f);
+  if (!isBaseE) {
+    Value power = f.exp2(difference);
+    return {power, f.equal(power, zero)};
+  }
+  Value exponent = f.mul(difference, f.constant(llvm::numbers::log2ef));
+  Value power = f.exp2(exponent);
+  // What rounding took from the exponent is as large a relative error of the
+  // power (Cody and Waite).
+  Value rest = f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference);
+  if (lost)
+    rest = f.add(rest, lost);
+  // An lse of -inf leaves no number there.
+  Value isDead = f.equal(power, zero);
+  return {f.select(isDead, zero, f.fma(power, rest, power)), isDead};
+}
+
+/// The weights of two states relative to the larger lse, which weighs 1: one
+/// power is enough. A NaN makes it NaN (N6).
+SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
+                                    Value reference, bool isBaseE) {
+  Value isFirstLess = f.less(first, second);
+  Value least = f.select(isFirstLess, first, second);
+  Value difference = f.sub(least, reference), lost;
+  if (isBaseE) {
+    // Knuth's two-sum: up to 2^-18 from 64 on.
+    Value back = f.sub(difference, least);
+    Value ofLeast = f.sub(least, f.sub(difference, back));
+    Value ofReference = f.add(reference, back);
+    lost = f.sub(ofLeast, ofReference);
+  }
+  Value power = buildPower(f, difference, lost, isBaseE).value;
+  auto weigh = [&](Value x, Value y) -> Weight {
+    Value value = f.select(isFirstLess, x, y);
+    return {value, f.equal(value, f.constant(0.0f))};
+  };
+  Value one = f.constant(1.0f);
+  return {weigh(power, one), weigh(one, power)};
+}
+
+/// The weights of states relative to the largest lse, which is `max`.
+SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<Parts> states,
+                                 Value max, bool isBaseE) {
+  // All empty: any finite reference will do.
+  Value reference = f.select(f.equal(max, f.negInf()), f.constant(0.0f), max);
+  if (states.size() == 2)
+    return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
+  // Of more, what a difference loses is left out: it would take six operations
+  // more for each state, and a third of the registers.
+  return llvm::map_to_vector(states, [&](const Parts &state) {
+    return buildPower(f, f.sub(state.max, reference), Value(), isBaseE);
+  });
 }
 
 /// The three values of a state in memory: N2.
@@ -145,23 +208,19 @@ struct LowerMerge : OpConversionPattern<MergeOp> {
     Value max = states.front().max;
     for (const Parts &state : ArrayRef(states).drop_front())
       max = f.max(max, state.max); // keeps NaN (N6)
-    // All empty: any finite reference makes every weight 2^-inf = 0.
-    Value zero = f.constant(0.0f);
-    Value reference = f.select(f.equal(max, f.negInf()), zero, max);
+    SmallVector<Weight> weights =
+        buildWeights(f, states, max, isBaseE(op.getType()));
 
     Type tile = op.getType().getTileType();
     Value dead = f.splat(f.constant(-0.0f), tile);
-    Value scale = f.constant(exponentScale(op.getType()));
     Value sum, acc;
-    for (const Parts &state : states) {
-      Value weight = math::Exp2Op::create(
-          rewriter, op.getLoc(), f.mul(f.sub(state.max, reference), scale));
-      Value isDead = f.equal(weight, zero);
+    for (auto [state, weight] : llvm::zip_equal(states, weights)) {
       // -0.0 is what leaves every other value as it is, -0.0 included (N4); the
       // payload's own bits are dropped (N5).
-      Value payload = f.select(isDead, dead, state.acc);
-      Value factor = f.splat(weight, tile);
-      sum = sum ? f.fma(weight, state.sum, sum) : f.mul(weight, state.sum);
+      Value payload = f.select(weight.isDead, dead, state.acc);
+      Value factor = f.splat(weight.value, tile);
+      sum = sum ? f.fma(weight.value, state.sum, sum)
+                : f.mul(weight.value, state.sum);
       acc = acc ? f.fma(factor, payload, acc) : f.mul(factor, payload);
     }
     rewriter.replaceOpWithMultiple(op, {Parts(max, sum, acc).values()});

@@ -26,6 +26,23 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let options = [ListOption<"bindings", "bindings", "std::string", "NAME=VALUE, for each compile-time name">];
 }
 
+def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
+  let summary = "give integer arithmetic, conversions and loops a result for all operands";
+  let description = [{
+    What upstream's ops leave undefined for some operands is defined in a kernel, and the same on every target. This pass comes before the first one that
+    folds, and writes it out:
+
+    - `arith.shli`, `shrui`, `shrsi`: a shift by the width or more leaves 0, an arithmetic one copies of the sign. The amount is taken as unsigned, so a
+      negative one is such an amount.
+    - `arith.divsi`, `divui`, `floordivsi`: a / 0 is a, and the smallest integer over -1 wraps around; `remsi`, `remui`: a % 0 is 0.
+    - `arith.fptosi`, `fptoui`: saturate; NaN becomes 0.
+    - `scf.for`: the number of iterations is exact for all bounds, 0 where the range is empty. A loop whose step is not 1 counts its iterations instead, so that no
+      index wraps. A constant step below 1 is an error, one that is known only at run time means no iteration.
+    - Overflow flags, `exact` and fast-math flags go: nothing checks what they promise, and N9 and N10 hold for every operation of a kernel.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
   let summary = "unroll the loops over rows, so that several rows are in flight";
   let description = [{
@@ -63,7 +80,11 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     A state becomes three values: the largest lse m (f32; -inf exactly when the state is empty), the sum s of the weights relative to m (f32),
     and the unnormalised accumulator (a row tile of f32). `merge` rescales its operands to the common maximum, with weights 2^((m_i - m) log2 b); a dead payload
     is replaced by -0.0, the neutral element of addition, before it is multiplied (N4, N5), and `store_state` divides once.
-    The formulas are those of the online softmax (Milakov and Gimelshein, 2018).
+    The formulas are those of the online softmax (Milakov and Gimelshein, 2018). In base e, the power of two is multiplied by 1 + what rounding took from its
+    exponent, so that an error of the weights does not grow with the gap between two lse (N10).
+
+    `store_state` divides by a sum of weights, which is at least 1 and at most the number of states: `arcp` on this division, and `afn` on the logarithm of the sum,
+    say that an approximation which holds for such numbers will do. No other operation carries such a flag: a kernel's own divisions are correctly rounded.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
