@@ -46,6 +46,9 @@ public:
   Value constant(float value) {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
   }
+  Value constantBool(bool value) {
+    return arith::ConstantIntOp::create(b, loc, value, 1);
+  }
   Value negInf() { return constant(-std::numeric_limits<float>::infinity()); }
   Value equal(Value x, Value y) {
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x, y);
@@ -117,13 +120,14 @@ SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
     Value ofReference = f.add(reference, back);
     lost = f.sub(ofLeast, ofReference);
   }
-  Value power = buildPower(f, difference, lost, isBaseE).value;
-  auto weigh = [&](Value x, Value y) -> Weight {
-    Value value = f.select(isFirstLess, x, y);
-    return {value, f.equal(value, f.constant(0.0f))};
-  };
+  Weight power = buildPower(f, difference, lost, isBaseE);
   Value one = f.constant(1.0f);
-  return {weigh(power, one), weigh(one, power)};
+  Value none = f.constantBool(false);
+  Weight firstLess = {f.select(isFirstLess, power.value, one),
+                      f.select(isFirstLess, power.isDead, none)};
+  return {firstLess,
+          {f.select(isFirstLess, one, power.value),
+           f.select(isFirstLess, none, power.isDead)}};
 }
 
 /// The weights of states relative to the largest lse, which is `max`.
@@ -134,7 +138,7 @@ SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<Parts> states,
   if (states.size() == 2)
     return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
   // Of more, what a difference loses is left out: it would take six operations
-  // more for each state, and a third of the registers.
+  // more for each state, and registers (N10 says what that costs).
   return llvm::map_to_vector(states, [&](const Parts &state) {
     return buildPower(f, f.sub(state.max, reference), Value(), isBaseE);
   });

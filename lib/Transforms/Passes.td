@@ -16,8 +16,9 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
     Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
     kernel. A name that no kernel has, a name left unbound and a value of the wrong kind are errors.
 
-    The name of an optional argument may be bound to `absent` or `present`. An absent one is left out at every launch: its loads become
-    identities, `else` values or zeros, its stores go, its access becomes `"absent"`; names that nothing else has need no value. A present one is
+    The name of an optional argument may be bound to `absent` or `present`. An absent one is left out at every launch: states loaded
+    from it become identities, its other loads zeros where their predicate holds and `else` values elsewhere, as at a launch that leaves it out; its stores go, its access
+    becomes `"absent"`; names that nothing else has need no value. A present one is
     optional no more.
 
     `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
@@ -48,6 +49,7 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
   let description = [{
     On a GPU, a loop of at most 8 known iterations that reads rows is unrolled altogether, a longer one or one of unknown length four times. The merges of a
     running state then flatten into one (canonicalise), which needs one common maximum instead of four. A CPU reads ahead by itself.
+    What is divided by four is the exact number of iterations, which is 0 for a range that is empty by any number of steps.
   }];
   let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v4, x86-64-v3 or x86-64">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -19,7 +19,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 TEXT = """
 @mlafix.inline
-def turns(x, low, high, step):
+def summed(x, low, high, step):
     # The sum of a row for each iteration: rows are read, so that a GPU unrolls the loop.
     total = splat(0.0, "D")
     for i in range(low, high, step):
@@ -30,19 +30,19 @@ def turns(x, low, high, step):
 @mlafix.kernel
 def sums(y: Out[f32, "s n D"], x: In[f32, "m D"], low: In[INT, "n"], high: In[INT, "n"]):
     for t in grid("n"):
-        y[0, t] = turns(x, low[t], high[t], 1)
-        y[1, t] = turns(x, low[t], high[t], 2)
-        y[2, t] = turns(x, low[t], high[t], 3)
-        y[3, t] = turns(x, low[t], high[t], 1 << 30)
+        y[0, t] = summed(x, low[t], high[t], 1)
+        y[1, t] = summed(x, low[t], high[t], 2)
+        y[2, t] = summed(x, low[t], high[t], 3)
+        y[3, t] = summed(x, low[t], high[t], 1 << 30)
 
 
 @mlafix.kernel
 def index_sums(y: Out[f32, "s n D"], x: In[f32, "m D"], low: In[i64, "n"], high: In[i64, "n"]):
     for t in grid("n"):
-        y[0, t] = turns(x, index(low[t]), index(high[t]), 1)
-        y[1, t] = turns(x, index(low[t]), index(high[t]), 2)
-        y[2, t] = turns(x, index(low[t]), index(high[t]), 3)
-        y[3, t] = turns(x, index(low[t]), index(high[t]), 1 << 30)
+        y[0, t] = summed(x, index(low[t]), index(high[t]), 1)
+        y[1, t] = summed(x, index(low[t]), index(high[t]), 2)
+        y[2, t] = summed(x, index(low[t]), index(high[t]), 3)
+        y[3, t] = summed(x, index(low[t]), index(high[t]), 1 << 30)
 
 
 @mlafix.kernel
@@ -62,10 +62,10 @@ def counts(y: Out[i32, "s n"], low: In[INT, "n"], high: In[INT, "n"]):
 @mlafix.kernel
 def reported(y: Out[f32, "n D"], x: In[f32, "m D"], c: In[i32, "n"], seven: i32):
     for t in grid("n"):
-        a = turns(x, c[t], 0, 2)
-        b = turns(x, max(index(t), -2), min(-5, 2), 2)
-        d = turns(x, max(shape("n"), -2), 1, 3)
-        y[t] = a + b + d + turns(x, seven, 2, 2)
+        a = summed(x, c[t], 0, 2)
+        b = summed(x, max(index(t), -2), min(-5, 2), 2)
+        d = summed(x, max(shape("n"), -2), 1, 3)
+        y[t] = a + b + d + summed(x, seven, 2, 2)
 
 
 @mlafix.kernel
