@@ -114,58 +114,78 @@ template <typename OpTy> static Value buildShift(OpBuilder &b, OpTy op) {
 // Division
 //===----------------------------------------------------------------------===//
 
-/// a / 0 is a, and the smallest integer over -1 wraps around.
-static Value divideSigned(TotalBuilder t, Value a, Value b) {
-  Value isMinusOne = t.compare(P::eq, b, t.i(-1));
-  Value isOdd = t.op<arith::OrIOp>(t.compare(P::eq, b, t.i(0)), isMinusOne);
-  Value quotient = t.op<arith::DivSIOp>(a, t.select(isOdd, t.i(1), b));
-  Value negated = t.op<arith::SubIOp>(t.i(0), a);
-  return t.select(isMinusOne, negated, quotient);
-}
-
-/// a % 0 is 0, and so is a % -1.
-static Value remainderSigned(TotalBuilder t, Value a, Value b) {
-  Value isMinusOne = t.compare(P::eq, b, t.i(-1));
-  Value isOdd = t.op<arith::OrIOp>(t.compare(P::eq, b, t.i(0)), isMinusOne);
-  return t.op<arith::RemSIOp>(a, t.select(isOdd, t.i(1), b));
-}
-
+/// Whether the divisor may be one that upstream's ops do not take.
 static bool isOddDivisor(Value divisor, bool isSigned) {
   std::optional<APInt> constant = constantOf(divisor);
   return !constant || constant->isZero() || (isSigned && constant->isAllOnes());
 }
 
+/// 0 and -1 become 1.
+static Value signedDivisor(TotalBuilder t, Value b) {
+  if (!isOddDivisor(b, /*isSigned=*/true))
+    return b;
+  Value isMinusOne = t.compare(P::eq, b, t.i(-1));
+  Value isOdd = t.op<arith::OrIOp>(t.compare(P::eq, b, t.i(0)), isMinusOne);
+  return t.select(isOdd, t.i(1), b);
+}
+
+static Value unsignedDivisor(TotalBuilder t, Value b) {
+  if (!isOddDivisor(b, /*isSigned=*/false))
+    return b;
+  Value isZero = t.compare(P::eq, b, t.i(0));
+  return t.select(isZero, t.i(1), b);
+}
+
+/// a / 0 is a, and the smallest integer over -1 wraps around.
+static Value divideSigned(TotalBuilder t, Value a, Value b) {
+  Value quotient = t.op<arith::DivSIOp>(a, signedDivisor(t, b));
+  if (!isOddDivisor(b, /*isSigned=*/true))
+    return quotient;
+  Value negated = t.op<arith::SubIOp>(t.i(0), a);
+  return t.select(t.compare(P::eq, b, t.i(-1)), negated, quotient);
+}
+
+/// a % 0 is 0, and so is a % -1.
+static Value remainderSigned(TotalBuilder t, Value a, Value b) {
+  return t.op<arith::RemSIOp>(a, signedDivisor(t, b));
+}
+
 template <typename OpTy> static Value buildDivision(OpBuilder &b, OpTy op) {
   TotalBuilder t(b, op.getLoc(), op.getType());
   Value lhs = op.getLhs(), rhs = op.getRhs();
-  constexpr bool isSigned = std::is_same_v<OpTy, arith::DivSIOp> ||
-                            std::is_same_v<OpTy, arith::RemSIOp>;
+  constexpr bool isQuotient = std::is_same_v<OpTy, arith::DivSIOp>;
+  constexpr bool isSigned = isQuotient || std::is_same_v<OpTy, arith::RemSIOp>;
   if (!isOddDivisor(rhs, isSigned))
     return {};
-  if (std::is_same_v<OpTy, arith::DivSIOp>)
-    return divideSigned(t, lhs, rhs);
-  if (std::is_same_v<OpTy, arith::RemSIOp>)
-    return remainderSigned(t, lhs, rhs);
-  Value isZero = t.compare(P::eq, rhs, t.i(0));
-  return t.op<OpTy>(lhs, t.select(isZero, t.i(1), rhs));
+  if (isSigned)
+    return isQuotient ? divideSigned(t, lhs, rhs)
+                      : remainderSigned(t, lhs, rhs);
+  return t.op<OpTy>(lhs, unsignedDivisor(t, rhs));
 }
 
-/// The quotient rounded down: one less than the division's where a remainder
-/// is left whose sign is not the divisor's.
-static Value buildFloorDivision(OpBuilder &b, arith::FloorDivSIOp op) {
-  TotalBuilder t(b, op.getLoc(), op.getType());
-  Value lhs = op.getLhs(), rhs = op.getRhs();
-  bool isOdd = isOddDivisor(rhs, /*isSigned=*/true);
-  Value quotient =
-      isOdd ? divideSigned(t, lhs, rhs) : t.op<arith::DivSIOp>(lhs, rhs);
-  Value remainder =
-      isOdd ? remainderSigned(t, lhs, rhs) : t.op<arith::RemSIOp>(lhs, rhs);
-  Value signs = t.op<arith::XOrIOp>(remainder, rhs);
+/// The quotient rounded down or up: off by one where a remainder is left, and
+/// the exact quotient is negative or positive.
+static Value divideRounded(TotalBuilder t, Value a, Value b, bool isUp) {
+  Value quotient = divideSigned(t, a, b);
+  Value remainder = remainderSigned(t, a, b);
   Value zero = t.i(0);
-  Value hasRemainder = t.compare(P::ne, remainder, zero);
-  Value differs = t.compare(P::slt, signs, zero);
-  Value isAbove = t.op<arith::AndIOp>(hasRemainder, differs);
-  return t.select(isAbove, t.op<arith::SubIOp>(quotient, t.i(1)), quotient);
+  Value signs = t.op<arith::XOrIOp>(remainder, b);
+  Value isCut = t.compare(isUp ? P::sge : P::slt, signs, zero);
+  Value isOff = t.op<arith::AndIOp>(t.compare(P::ne, remainder, zero), isCut);
+  Value next = t.op<arith::AddIOp>(quotient, t.i(isUp ? 1 : -1));
+  return t.select(isOff, next, quotient);
+}
+
+static Value buildRoundedDivision(OpBuilder &b, Operation *op) {
+  TotalBuilder t(b, op->getLoc(), op->getResult(0).getType());
+  Value lhs = op->getOperand(0), rhs = op->getOperand(1);
+  if (!isa<arith::CeilDivUIOp>(op))
+    return divideRounded(t, lhs, rhs, isa<arith::CeilDivSIOp>(op));
+  Value divisor = unsignedDivisor(t, rhs);
+  Value quotient = t.op<arith::DivUIOp>(lhs, divisor);
+  Value remainder = t.op<arith::RemUIOp>(lhs, divisor);
+  Value next = t.op<arith::AddIOp>(quotient, t.i(1));
+  return t.select(t.compare(P::ne, remainder, t.i(0)), next, quotient);
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,19 +254,25 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
           [&](auto shift) { return buildShift(b, shift); })
       .Case<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp>(
           [&](auto division) { return buildDivision(b, division); })
-      .Case([&](arith::FloorDivSIOp op) { return buildFloorDivision(b, op); })
+      .Case<arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(
+          [&](Operation *division) {
+            return buildRoundedDivision(b, division);
+          })
       .Case<arith::FPToSIOp, arith::FPToUIOp>(
           [&](auto conversion) { return buildToInteger(b, conversion); })
       .Default([](Operation *) { return Value(); });
 }
 
-/// A loop whose index may step over the largest number would never end.
+/// A loop whose index may step over the largest number would never end, and
+/// one of more iterations than its type has positive numbers folds to none.
 static LogicalResult makeTotal(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
   if (step && !step->isStrictlyPositive())
     return loop.emitOpError("expected a step of at least 1, got ")
            << step->getSExtValue();
-  if (!step || !step->isOne() || loop.getUnsignedCmp())
+  Type type = loop.getInductionVar().getType();
+  bool isWide = type.isIndex() || type.isInteger(64);
+  if (!isWide || !step || !step->isOne() || loop.getUnsignedCmp())
     countIterations(loop);
   return success();
 }

@@ -33,7 +33,8 @@ static bool readsRows(scf::ForOp loop) {
 /// number that is not negative: what unrolling by a factor divides.
 static scf::ForOp makeDivisible(scf::ForOp loop) {
   std::optional<APInt> step = loop.getConstantStep();
-  bool isWide = !loop.getLowerBound().getType().isInteger(32);
+  Type type = loop.getInductionVar().getType();
+  bool isWide = type.isIndex() || type.isInteger(64);
   if (!isWide || !step || !step->isOne() || loop.getUnsignedCmp())
     return countIterations(loop);
   OpBuilder b(loop);

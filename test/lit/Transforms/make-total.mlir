@@ -63,7 +63,7 @@ mlafix.kernel @divisions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"
     // CHECK: %[[BY:.*]] = arith.select %[[ODD]], %{{.*}}, %k
     // CHECK: %[[Q:.*]] = arith.divsi %[[V:.*]], %[[BY]] : i32
     // CHECK: %[[NEGATED:.*]] = arith.subi %{{.*}}, %[[V]]
-    // CHECK: %[[A:.*]] = arith.select %[[IS_MINUS]], %[[NEGATED]], %[[Q]]
+    // CHECK: %[[A:.*]] = arith.select %{{.*}}, %[[NEGATED]], %[[Q]]
     %a = arith.divsi %v, %k exact : i32
     // CHECK: %[[BY:.*]] = arith.select %{{.*}}, %{{.*}}, %k
     // CHECK: %[[B:.*]] = arith.remsi %[[A]], %[[BY]]
@@ -76,12 +76,21 @@ mlafix.kernel @divisions(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"
     // CHECK: arith.divsi
     // CHECK: arith.remsi
     // CHECK: arith.xori
-    // CHECK: %[[E:.*]] = arith.select
+    // CHECK: arith.select
     %e = arith.floordivsi %d, %k : i32
+    // CHECK: arith.divsi
+    // CHECK: arith.remsi
+    // CHECK: arith.cmpi sge
+    // CHECK: arith.select
+    %up = arith.ceildivsi %e, %k : i32
+    // CHECK: arith.divui
+    // CHECK: arith.remui
+    // CHECK: %[[E:.*]] = arith.select
+    %above = arith.ceildivui %up, %k : i32
     %c9 = arith.constant 9 : i32
     // CHECK: %[[F:.*]] = arith.divsi %[[E]], %c9_i32 : i32
     // CHECK-NEXT: mlafix.store %[[F]]
-    %f = arith.divsi %e, %c9 : i32
+    %f = arith.divsi %above, %c9 : i32
     mlafix.store %f, %y[%t] : i32, !ints
   }
 }
@@ -132,10 +141,12 @@ mlafix.kernel @loops(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
     %c1 = arith.constant 1 : i32
     %c2 = arith.constant 2 : i32
     %zero = arith.constant 0 : i32
-    // An index that grows by 1 ends where it meets the bound.
-    // CHECK: %[[ONE:.*]] = scf.for %{{.*}} = %a to %b step %c1_i32
-    %one = scf.for %i = %a to %b step %c1 iter_args(%s = %zero) -> (i32) : i32 {
-      %next = arith.addi %s, %i : i32
+    // An index of 64 bits that grows by 1 ends where it meets the bound.
+    %first = arith.constant 1 : index
+    // CHECK: %[[ONE:.*]] = scf.for %{{.*}} = %c0 to %dim step %c1
+    %one = scf.for %i = %c0 to %n step %first iter_args(%s = %zero) -> (i32) {
+      %k = arith.index_cast %i : index to i32
+      %next = arith.addi %s, %k : i32
       scf.yield %next : i32
     }
     // CHECK: %[[SOME:.*]] = arith.cmpi slt, %a, %b : i32
@@ -154,10 +165,20 @@ mlafix.kernel @loops(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
       %next = arith.addi %s, %i : i32
       scf.yield %next : i32
     }
+    // More iterations than i32 has positive numbers are not none.
+    // CHECK: %[[ALL:.*]] = arith.constant 4294967295 : index
+    // FOLDED: scf.for %{{.*}} to %c4294967295
+    %low = arith.constant -2147483648 : i32
+    %high = arith.constant 2147483647 : i32
+    // CHECK: scf.for %{{.*}} to %[[ALL]]
+    %all = scf.for %i = %low to %high step %c1 iter_args(%s = %two) -> (i32) : i32 {
+      %next = arith.addi %s, %i : i32
+      scf.yield %next : i32
+    }
     // A step of 0 and less, which only a run knows, is no iteration.
     // CHECK: arith.cmpi sgt, %b, %{{.*}}
     // CHECK: scf.for
-    %any = scf.for %i = %a to %two step %b iter_args(%s = %zero) -> (i32) : i32 {
+    %any = scf.for %i = %a to %all step %b iter_args(%s = %zero) -> (i32) : i32 {
       %next = arith.addi %s, %i : i32
       scf.yield %next : i32
     }
