@@ -38,6 +38,17 @@ def Mlafix_Dialect : Dialect {
     | N11 | outputs may alias inputs exactly: in-place is legal |
     | N12 | any strides on the row dims, stride 1 on the payload; any H >= 1, D >= 1, N >= 0 |
     | N13 | offsets are 64-bit |
+
+    The ends of N7 and N10:
+
+    - A weight below 2^-126 of the largest is rounded to a multiple of 2^-149, and to 0 below half of that.
+    - Merging k states adds up k payloads before it divides by the sum of the weights: payloads of 2^128 / k and more may overflow.
+    - The error of f32 is relative to the sum of the magnitudes of what is added up, where terms cancel; below 2^-126 it is at most 2^-126. A term that a merge of
+      three states or more in base e weighs below e^-64 may be off by 5e-6 of itself. An lse is off by at most 4e-6 of itself, or 4e-6 where it is smaller than 1.
+    - Outside of states, `arith.divf` and `math.sqrt` are correctly rounded, and the other functions of `math` are off by at most N10, over their whole range; subnormal
+      numbers are numbers like any other.
+
+    Operations of upstream dialects have a result for all operands in a kernel, the same on every target: `mlafix-make-total` in [Passes.md](Passes.md) says which.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"

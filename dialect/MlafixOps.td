@@ -251,7 +251,8 @@ def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative, SameOperandsAndResul
   let description = [{
     With m the largest lse, w_i = base^(lse_i - m) and s = sum w_i, the result has lse m + log(s) and out sum (w_i / s) * out_i.
     Empty operands contribute nothing (N3, N4), nor does a payload whose weight is zero, whatever it holds (N5); NaN in a live
-    lse stays (N6). All operands have the result's dim and base (N8).
+    lse stays (N6). All operands have the result's dim and base (N8). The sum of w_i * out_i is divided by s when it is stored: of k states that are merged into
+    one row, payloads must be smaller than 2^128 / k for it not to overflow (N7).
 
     Folds: identities drop out, a single operand is itself, nested merges flatten.
 
@@ -372,7 +373,8 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
   let description = [{
     With one index less than the memref has dims it reads the row along the last dim, else one element. Floats widen to f32, integers
     to the width of the result, by their sign; booleans stay as they are. Where the predicate is false nothing is read and the result is the `else`
-    value, zero where there is none.
+    value, zero where there is none. An optional argument that was left out reads as zeros where the predicate holds: `else` is about the
+    predicate alone, and `if` with `mlafix.present` says what a tensor that was left out stands for.
 
     ```mlir
     %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>

@@ -48,6 +48,8 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     pm.addPass(createSpecializePass(specialize));
   if (isLast(Stage::Specialized))
     return;
+  // Before the first fold: some operands upstream folds to poison.
+  pm.addNestedPass<KernelOp>(createMakeTotalPass());
   pm.addPass(createCanonicalizer());
   if (isLast(Stage::Canonical))
     return;

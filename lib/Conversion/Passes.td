@@ -15,7 +15,15 @@ def MlafixToNVVMPass : Pass<"mlafix-to-nvvm", "::mlir::ModuleOp"> {
   let description = [{
     Every kernel becomes an `llvm.func` with the kernel ABI of docs/UnitFormat.md: one pointer per memref, plus only the sizes and strides that
     are dynamic and used. Accesses become pointer arithmetic in 64 bits (N13) in the global address space; no pointer is `noalias`, since outputs may
-    be inputs (N11) and `ld.global.nc` would then read stale data. `math` becomes the approximate instructions (ex2, lg2, rcp, rsqrt), never a libdevice call.
+    be inputs (N11) and `ld.global.nc` would then read stale data. No function of `math` becomes a libdevice call.
+
+    The approximate instructions stand where they hold N10 over the whole range of their operands, subnormal ones included: `ex2` for `exp2`, and with what rounding takes
+    from the exponent put back for `exp`; `rsqrt`. Elsewhere they stand only where an operation's flags say so: `rcp.ftz` for a division with `arcp`, `lg2.ftz` for a logarithm
+    with `afn`. These flags come from `mlafix-lower-states` alone. Any other division is `div.rn`, which keeps subnormal results and divides by numbers beyond 2^126; any
+    other logarithm is a series, since the error of `lg2` is absolute and leaves no digit near 1.
+
+    Where f16 is stored, bf16 is widened by integer arithmetic: between a widening from bf16 and a narrowing to f16, LLVM would compute in f16, which has as many
+    digits but ends at 65504.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
 }

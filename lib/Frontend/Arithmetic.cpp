@@ -179,39 +179,21 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
 // Binary
 //===----------------------------------------------------------------------===//
 
-/// a / b rounded down, or a - b times that. Total, so that no processor traps:
-/// a / 0 is a, and the smallest integer over -1 wraps around.
-static mlir::Value floorDivide(Impl &impl, mlir::Value a, mlir::Value b,
-                               bool wantsRemainder,
-                               const SourceLocation &location) {
+/// a - b * floor(a / b): a remainder whose sign is not the divisor's is one
+/// divisor off.
+static mlir::Value floorRemainder(Impl &impl, mlir::Value a, mlir::Value b,
+                                  const SourceLocation &location) {
   using P = arith::CmpIPredicate;
-  auto like = [&](int64_t value) {
-    return impl.constantLike(a.getType(), value, location);
+  mlir::Value zero = impl.constantLike(a.getType(), 0, location);
+  auto is = [&](P predicate, mlir::Value x) -> mlir::Value {
+    return impl.make<arith::CmpIOp>(location, predicate, x, zero);
   };
-  auto is = [&](P predicate, mlir::Value x, mlir::Value y) -> mlir::Value {
-    return impl.make<arith::CmpIOp>(location, predicate, x, y);
-  };
-  auto select = [&](mlir::Value p, mlir::Value x,
-                    mlir::Value y) -> mlir::Value {
-    return impl.make<arith::SelectOp>(location, p, x, y);
-  };
-  mlir::Value zero = like(0), one = like(1),
-              isMinusOne = is(P::eq, b, like(-1));
-  mlir::Value odd =
-      impl.make<arith::OrIOp>(location, is(P::eq, b, zero), isMinusOne);
-  mlir::Value divisor = select(odd, one, b);
-  mlir::Value remainder = impl.make<arith::RemSIOp>(location, a, divisor);
-  // Division rounded up if a remainder is there and has not the divisor's sign.
-  mlir::Value signs = impl.make<arith::XOrIOp>(location, remainder, divisor);
-  mlir::Value up = impl.make<arith::AndIOp>(
-      location, is(P::ne, remainder, zero), is(P::slt, signs, zero));
-  if (wantsRemainder)
-    return select(up, impl.make<arith::AddIOp>(location, remainder, divisor),
-                  remainder);
-  mlir::Value quotient = impl.make<arith::DivSIOp>(location, a, divisor);
-  mlir::Value down = impl.make<arith::SubIOp>(location, quotient, one);
-  mlir::Value negated = impl.make<arith::SubIOp>(location, zero, a);
-  return select(isMinusOne, negated, select(up, down, quotient));
+  mlir::Value remainder = impl.make<arith::RemSIOp>(location, a, b);
+  mlir::Value signs = impl.make<arith::XOrIOp>(location, remainder, b);
+  mlir::Value isOff = impl.make<arith::AndIOp>(location, is(P::ne, remainder),
+                                               is(P::slt, signs));
+  mlir::Value next = impl.make<arith::AddIOp>(location, remainder, b);
+  return impl.make<arith::SelectOp>(location, isOff, next, remainder);
 }
 
 KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
@@ -248,9 +230,10 @@ KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
   MLAFIX_BINARY(isBits("and"), arith::AndIOp)
   MLAFIX_BINARY(isBits("or"), arith::OrIOp)
   MLAFIX_BINARY(isBits("xor"), arith::XOrIOp)
+  MLAFIX_BINARY(isInt("floordiv"), arith::FloorDivSIOp)
 #undef MLAFIX_BINARY
-  if (is("floordiv", Domain::Integer) || is("mod", Domain::Integer))
-    return impl->wrap(floorDivide(*impl, a, b, op == "mod", location));
+  if (isInt("mod"))
+    return impl->wrap(floorRemainder(*impl, a, b, location));
   return notFor(*impl, op, lhs, location);
 }
 

@@ -133,11 +133,11 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op, Value start) {
         widen(b, load,
               readMemory(b, loc, layout, predicate, layout.packType(element),
                          load.getSource(), indices));
-    if (!predicate || !load.getOther())
+    if (!load.getOther())
       return pack;
     Value other =
         vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
-    return arith::SelectOp::create(b, loc, predicate, pack, other);
+    return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
   }
   if (auto store = dyn_cast<StoreOp>(op)) {
     Type element =

@@ -39,15 +39,17 @@ struct DistributeLoad : RowPattern<LoadOp> {
     Location loc = op.getLoc();
     Value source = op.getSource();
     Type element = cast<MemRefType>(source.getType()).getElementType();
+    // What is left out reads as zero; `else` is for where the kernel's own
+    // predicate is false.
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
-    Value other = op.getOther();
+    Value other = op.getOther(), chosen = op.getPredicate();
 
     if (!isRowTile(op.getType())) {
       Value value = readMemory(rewriter, loc, layout, predicate, element,
                                source, op.getIndices());
       value = widen(rewriter, op, value);
-      if (predicate && other)
-        value = arith::SelectOp::create(rewriter, loc, predicate, value, other);
+      if (other)
+        value = arith::SelectOp::create(rewriter, loc, chosen, value, other);
       rewriter.replaceOp(op, value);
       return success();
     }
@@ -62,11 +64,11 @@ struct DistributeLoad : RowPattern<LoadOp> {
       Value value = readMemory(rewriter, loc, layout, exists,
                                layout.packType(element), source, indices);
       packs.push_back(widen(rewriter, op, value));
-      if (predicate && other) {
+      if (other) {
         Value splat = vector::BroadcastOp::create(
             rewriter, loc, packs.back().getType(), other);
-        packs.back() = arith::SelectOp::create(rewriter, loc, predicate,
-                                               packs.back(), splat);
+        packs.back() =
+            arith::SelectOp::create(rewriter, loc, chosen, packs.back(), splat);
       }
     }
     rewriter.replaceOpWithMultiple(op, {packs});

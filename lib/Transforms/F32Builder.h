@@ -25,11 +25,18 @@ public:
   mlir::Value constant(float value) {
     return mlir::arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
   }
+  mlir::Value constantBool(bool value) {
+    return mlir::arith::ConstantIntOp::create(b, loc, value, 1);
+  }
   mlir::Value negInf() {
     return constant(-std::numeric_limits<float>::infinity());
   }
   mlir::Value equal(mlir::Value x, mlir::Value y) {
     return mlir::arith::CmpFOp::create(b, loc, mlir::arith::CmpFPredicate::OEQ,
+                                       x, y);
+  }
+  mlir::Value less(mlir::Value x, mlir::Value y) {
+    return mlir::arith::CmpFOp::create(b, loc, mlir::arith::CmpFPredicate::OLT,
                                        x, y);
   }
   mlir::Value select(mlir::Value p, mlir::Value x, mlir::Value y) {
@@ -67,11 +74,6 @@ private:
   mlir::OpBuilder &b;
   mlir::Location loc;
 };
-
-/// log2(b) for base b: what turns a difference of lse into an exponent of two.
-inline float exponentScale(LogBase base) {
-  return base == LogBase::E ? llvm::numbers::log2ef : 1.0f;
-}
 
 } // namespace mlafix
 

@@ -11,33 +11,97 @@
 using namespace mlir;
 using namespace mlafix;
 
+namespace {
+/// What a state counts for in a merge.
+struct Weight {
+  Value value;
+  /// Whether the value is 0.
+  Value isDead;
+};
+
+/// base^difference, exactly 1 for 0. `lost` is what rounding took from the
+/// difference, if that is known.
+Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
+  Value zero = f.constant(0.0f);
+  if (!isBaseE) {
+    Value power = f.exp2(difference);
+    return {power, f.equal(power, zero)};
+  }
+  Value exponent = f.mul(difference, f.constant(llvm::numbers::log2ef));
+  Value power = f.exp2(exponent);
+  // What rounding took from the exponent is as large a relative error of the
+  // power (Cody and Waite).
+  Value rest = f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference);
+  if (lost)
+    rest = f.add(rest, lost);
+  // An lse of -inf leaves no number there.
+  Value isDead = f.equal(power, zero);
+  return {f.select(isDead, zero, f.fma(power, rest, power)), isDead};
+}
+
+/// The weights of two states relative to the larger lse, which weighs 1: one
+/// power is enough. A NaN makes it NaN (N6).
+SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
+                                    Value reference, bool isBaseE) {
+  Value isFirstLess = f.less(first, second);
+  Value least = f.select(isFirstLess, first, second);
+  Value difference = f.sub(least, reference), lost;
+  if (isBaseE) {
+    // Knuth's two-sum: up to 2^-18 from 64 on.
+    Value back = f.sub(difference, least);
+    Value ofLeast = f.sub(least, f.sub(difference, back));
+    Value ofReference = f.add(reference, back);
+    lost = f.sub(ofLeast, ofReference);
+  }
+  Weight power = buildPower(f, difference, lost, isBaseE);
+  Value one = f.constant(1.0f);
+  Value none = f.constantBool(false);
+  Weight firstLess = {f.select(isFirstLess, power.value, one),
+                      f.select(isFirstLess, power.isDead, none)};
+  return {firstLess,
+          {f.select(isFirstLess, one, power.value),
+           f.select(isFirstLess, none, power.isDead)}};
+}
+
+/// The weights of states relative to the largest lse, which is `max`.
+SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<LoweredState> states,
+                                 Value max, bool isBaseE) {
+  // All empty: any finite reference will do.
+  Value reference = f.select(f.equal(max, f.negInf()), f.constant(0.0f), max);
+  if (states.size() == 2)
+    return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
+  // Of more, what a difference loses is left out: it would take six operations
+  // more for each state, and registers (N10 says what that costs).
+  return llvm::map_to_vector(states, [&](const LoweredState &state) {
+    return buildPower(f, f.sub(state.max, reference), Value(), isBaseE);
+  });
+}
+} // namespace
+
 LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
                                 ArrayRef<LoweredState> states, LogBase base) {
   F32Builder f(b, loc);
   Value max = states.front().max;
   for (const LoweredState &state : states.drop_front())
     max = f.max(max, state.max); // keeps NaN (N6)
-  // All empty: any finite reference makes every weight 2^-inf = 0.
-  Value zero = f.constant(0.0f);
-  Value reference = f.select(f.equal(max, f.negInf()), zero, max);
+  SmallVector<Weight> weights =
+      buildWeights(f, states, max, base == LogBase::E);
 
   SmallVector<Value> dead;
   for (Value acc : states.front().acc)
     dead.push_back(f.splat(f.constant(-0.0f), acc.getType()));
-  Value scale = f.constant(exponentScale(base));
   Value sum;
   SmallVector<Value> sums(dead.size());
-  for (const LoweredState &state : states) {
-    Value weight = f.exp2(f.mul(f.sub(state.max, reference), scale));
-    Value isDead = f.equal(weight, zero);
+  for (auto [state, weight] : llvm::zip_equal(states, weights)) {
     // -0.0 is what leaves every other value as it is, -0.0 included (N4); the
     // payload's own bits are dropped (N5).
     for (auto [acc, none, total] : llvm::zip(state.acc, dead, sums)) {
-      Value payload = f.select(isDead, none, acc);
-      Value factor = f.splat(weight, acc.getType());
+      Value payload = f.select(weight.isDead, none, acc);
+      Value factor = f.splat(weight.value, acc.getType());
       total = total ? f.fma(factor, payload, total) : f.mul(factor, payload);
     }
-    sum = sum ? f.fma(weight, state.sum, sum) : f.mul(weight, state.sum);
+    sum = sum ? f.fma(weight.value, state.sum, sum)
+              : f.mul(weight.value, state.sum);
   }
   return {max, sum, sums};
 }

@@ -16,14 +16,32 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
     Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
     kernel. A name that no kernel has, a name left unbound and a value of the wrong kind are errors.
 
-    The name of an optional argument may be bound to `absent` or `present`. An absent one is left out at every launch: its loads become
-    identities, `else` values or zeros, its stores go, its access becomes `"absent"`; names that nothing else has need no value. A present one is
+    The name of an optional argument may be bound to `absent` or `present`. An absent one is left out at every launch: states loaded
+    from it become identities, its other loads zeros where their predicate holds and `else` values elsewhere, as at a launch that leaves it out; its stores go, its access
+    becomes `"absent"`; names that nothing else has need no value. A present one is
     optional no more.
 
     `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [ListOption<"bindings", "bindings", "std::string", "NAME=VALUE, for each compile-time name">];
+}
+
+def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
+  let summary = "give integer arithmetic, conversions and loops a result for all operands";
+  let description = [{
+    What upstream's ops leave undefined for some operands is defined in a kernel, and the same on every target. This pass comes before the first one that
+    folds, and writes it out:
+
+    - `arith.shli`, `shrui`, `shrsi`: a shift by the width or more leaves 0, an arithmetic one copies of the sign. The amount is taken as unsigned, so a
+      negative one is such an amount.
+    - `arith.divsi`, `divui`, `floordivsi`, `ceildivsi`, `ceildivui`: a / 0 is a, and the smallest integer over -1 wraps around; `remsi`, `remui`: a % 0 is 0.
+    - `arith.fptosi`, `fptoui`: saturate; NaN becomes 0.
+    - `scf.for`: the number of iterations is exact for all bounds, 0 where the range is empty. A loop whose step is not 1, or whose
+      index has fewer than 64 bits, counts its iterations instead, so that nothing wraps. A constant step below 1 is an error, one that is known only at run time means no iteration.
+    - Overflow flags, `exact` and fast-math flags go: nothing checks what they promise, and N9 and N10 hold for every operation of a kernel.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
 def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
@@ -61,6 +79,7 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
   let description = [{
     On a GPU, a loop of at most 8 known iterations that reads rows is unrolled altogether, a longer one or one of unknown length four times. The merges of a
     running state then flatten into one (canonicalise), which needs one common maximum instead of four. A CPU reads ahead by itself.
+    What is divided by four is the exact number of iterations, which is 0 for a range that is empty by any number of steps.
   }];
   let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v4, x86-64-v3 or x86-64">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -93,7 +112,11 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     A state becomes three values: the largest lse m (f32; -inf exactly when the state is empty), the sum s of the weights relative to m (f32),
     and the unnormalised accumulator (a row tile of f32). `merge` rescales its operands to the common maximum, with weights 2^((m_i - m) log2 b); a dead payload
     is replaced by -0.0, the neutral element of addition, before it is multiplied (N4, N5), and `store_state` divides once.
-    The formulas are those of the online softmax (Milakov and Gimelshein, 2018).
+    The formulas are those of the online softmax (Milakov and Gimelshein, 2018). In base e, the power of two is multiplied by 1 + what rounding took from its
+    exponent, so that an error of the weights does not grow with the gap between two lse (N10).
+
+    `store_state` divides by a sum of weights, which is at least 1 and at most the number of states: `arcp` on this division, and `afn` on the logarithm of the sum,
+    say that an approximation which holds for such numbers will do. No other operation carries such a flag: a kernel's own divisions are correctly rounded.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }

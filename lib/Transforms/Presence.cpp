@@ -32,14 +32,13 @@ void mlafix::bindAsPresent(KernelOp kernel, unsigned index) {
   kernel.removeArgAttr(index, kOptionalAttr);
 }
 
-/// The `else` value, zero where there is none.
+/// Zero where the predicate holds, the `else` value elsewhere.
 static void replaceLoad(OpBuilder &b, LoadOp load) {
   Location loc = load.getLoc();
-  Value value = load.getOther();
-  if (!value) {
-    Type element = getElementTypeOrSelf(load.getType());
-    value = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-  }
+  Type element = getElementTypeOrSelf(load.getType());
+  Value value = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+  if (Value other = load.getOther())
+    value = arith::SelectOp::create(b, loc, load.getPredicate(), value, other);
   if (isRowTile(load.getType()))
     value = SplatOp::create(b, loc, load.getType(), value);
   load.replaceAllUsesWith(value);

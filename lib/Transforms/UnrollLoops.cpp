@@ -5,9 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/Iterations.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
 
@@ -27,6 +29,24 @@ static bool readsRows(scf::ForOp loop) {
   });
 }
 
+/// A loop of which the number of iterations is upper bound - lower bound, a
+/// number that is not negative: what unrolling by a factor divides.
+static scf::ForOp makeDivisible(scf::ForOp loop) {
+  std::optional<APInt> step = loop.getConstantStep();
+  Type type = loop.getInductionVar().getType();
+  bool isWide = type.isIndex() || type.isInteger(64);
+  if (!isWide || !step || !step->isOne() || loop.getUnsignedCmp())
+    return countIterations(loop);
+  OpBuilder b(loop);
+  Value lower = loop.getLowerBound();
+  // An empty range has as many iterations as one that ends where it starts.
+  // From 0 on, a negative count is one that unrolls to none, too.
+  if (!isConstantIntValue(lower, 0))
+    loop.setUpperBound(b.createOrFold<arith::MaxSIOp>(loop.getLoc(), lower,
+                                                      loop.getUpperBound()));
+  return loop;
+}
+
 namespace {
 class UnrollLoopsPass
     : public mlafix::impl::UnrollLoopsPassBase<UnrollLoopsPass> {
@@ -42,6 +62,7 @@ public:
         loops.push_back(loop);
     });
     for (scf::ForOp loop : loops) {
+      loop = makeDivisible(loop);
       std::optional<APInt> trips = loop.getStaticTripCount();
       if (trips && trips->ule(kMaxFull)) {
         if (failed(loopUnrollFull(loop)))

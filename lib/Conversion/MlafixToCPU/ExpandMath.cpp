@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToCPU/ExpandMath.h"
+#include "lib/Conversion/ElementaryMath.h"
 #include "lib/Conversion/KernelABI.h"
 #include "lib/Conversion/MlafixToCPU/PairedRows.h"
 #include "lib/Conversion/ShapedBuilder.h"
@@ -52,45 +53,6 @@ Value expandExp2(ShapedBuilder s, Value x) {
   };
   return s.op<arith::MulFOp>(s.op<arith::MulFOp>(p, power(half)),
                              power(s.op<arith::SubIOp>(n, half)));
-}
-
-/// log2(x). With x = m * 2^e, m in [sqrt(1/2), sqrt(2)) and t = (m - 1) / (m +
-/// 1), log(m) = 2 atanh(t), the series up to t^11 (|t| < 0.172: relative error
-/// 5e-9 before rounding). log2(1) is exactly 0.
-Value expandLog2(ShapedBuilder s, Value x) {
-  constexpr float kMinNormal = 1.17549435e-38f;
-  Value isTiny = s.cmp(P::OLT, x, s.f(kMinNormal));
-  Value scaled =
-      s.select(isTiny, s.op<arith::MulFOp>(x, s.f(8388608.0f)), x); // 2^23
-  Value bits = s.bits(scaled);
-  constexpr uint32_t kSqrtHalf = 0x3f3504f3;
-  Value e =
-      s.op<arith::ShRSIOp>(s.op<arith::SubIOp>(bits, s.i(kSqrtHalf)), s.i(23));
-  Value m =
-      s.floatOf(s.op<arith::SubIOp>(bits, s.op<arith::ShLIOp>(e, s.i(23))));
-  Value exponent = arith::SIToFPOp::create(s.b, s.loc, s.f32(), e);
-  exponent =
-      s.op<arith::SubFOp>(exponent, s.select(isTiny, s.f(23.0f), s.f(0.0f)));
-
-  Value t = s.op<arith::DivFOp>(s.op<arith::SubFOp>(m, s.f(1.0f)),
-                                s.op<arith::AddFOp>(m, s.f(1.0f)));
-  Value square = s.op<arith::MulFOp>(t, t);
-  Value p = s.f(static_cast<float>(2.0 / llvm::numbers::ln2 / 11));
-  for (int k = 9; k >= 1; k -= 2)
-    p = s.fma(p, square, s.f(static_cast<float>(2.0 / llvm::numbers::ln2 / k)));
-  Value result = s.fma(p, t, exponent);
-
-  constexpr float kInf = std::numeric_limits<float>::infinity();
-  result = s.select(s.cmp(P::OEQ, x, s.f(kInf)), s.f(kInf), result);
-  result = s.select(s.cmp(P::OEQ, x, s.f(0.0f)), s.f(-kInf), result);
-  return s.select(s.cmp(P::ULT, x, s.f(0.0f)),
-                  s.f(std::numeric_limits<float>::quiet_NaN()), result);
-}
-
-Value extendBF16(ShapedBuilder s, Value x) {
-  Value bits = arith::ExtUIOp::create(
-      s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
-  return s.floatOf(s.op<arith::ShLIOp>(bits, s.i(16)));
 }
 
 /// The bits of bf16 in the upper halves: rounded to nearest even; NaN keeps its
@@ -227,11 +189,14 @@ Value expand(OpBuilder &b, Operation *op, bool isPaired, bool isBaseline) {
   if (isa<math::Exp2Op>(op))
     return expandExp2(s, x);
   if (isa<math::ExpOp>(op))
-    return expandExp2(s, s.op<arith::MulFOp>(x, s.f(llvm::numbers::log2ef)));
-  if (isa<math::Log2Op>(op))
-    return expandLog2(s, x);
-  if (isa<math::LogOp>(op))
-    return s.op<arith::MulFOp>(expandLog2(s, x), s.f(llvm::numbers::ln2f));
+    return buildExp(s, x, [&](Value v) { return expandExp2(s, v); });
+  if (isa<math::Log2Op, math::LogOp>(op)) {
+    Value result = buildLog2(
+        s, x, [&](Value a, Value b) { return s.op<arith::DivFOp>(a, b); });
+    return isa<math::LogOp>(op)
+               ? s.op<arith::MulFOp>(result, s.f(llvm::numbers::ln2f))
+               : result;
+  }
   if (isa<math::RsqrtOp>(op))
     return s.op<arith::DivFOp>(s.f(1.0f),
                                math::SqrtOp::create(b, op->getLoc(), x));

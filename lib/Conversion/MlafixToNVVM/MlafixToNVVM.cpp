@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Conversion/ElementaryMath.h"
 #include "lib/Conversion/KernelABI.h"
 #include "lib/Conversion/MlafixToNVVM/DelayWait.h"
 #include "lib/Conversion/NarrowFp8.h"
@@ -42,11 +43,6 @@ static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
       .getResults();
 }
 
-static Value scale(OpBuilder &b, Location loc, Value x, float factor) {
-  return arith::MulFOp::create(
-      b, loc, x, arith::ConstantOp::create(b, loc, b.getF32FloatAttr(factor)));
-}
-
 /// Applies a scalar function to a scalar or to each element of a vector.
 static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn) {
   auto vector = dyn_cast<VectorType>(x.getType());
@@ -59,53 +55,65 @@ static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn) {
   return result;
 }
 
+/// An instruction of one f32, for a scalar or each element of a vector.
+static Value callOnElements(OpBuilder &b, Location loc, StringRef name,
+                            Value x) {
+  return applyToElements(b, loc, x, [&](OpBuilder &b, Location loc, Value v) {
+    return callIntrinsic(b, loc, name, v);
+  });
+}
+
+/// Subnormals, which it flushes, are no divisors here.
+static Value reciprocal(OpBuilder &b, Location loc, Value x) {
+  return callOnElements(b, loc, "llvm.nvvm.rcp.approx.ftz.f", x);
+}
+
+static bool hasFlags(Operation *op, arith::FastMathFlags flags) {
+  auto math = dyn_cast<arith::ArithFastMathInterface>(op);
+  return math && arith::bitEnumContainsAll(
+                     math.getFastMathFlagsAttr().getValue(), flags);
+}
+
+/// log2, or where an approximation will do (`afn`) the instruction: its error
+/// is an absolute one, so that near 1 no digit may be left, and it takes
+/// subnormals for 0.
+static Value lowerLog2(OpBuilder &b, Operation *op) {
+  Location loc = op->getLoc();
+  Value x = op->getOperand(0);
+  if (hasFlags(op, arith::FastMathFlags::afn))
+    return callOnElements(b, loc, "llvm.nvvm.lg2.approx.ftz.f", x);
+  ShapedBuilder s(b, loc, x.getType());
+  return buildLog2(s, x, [&](Value a, Value c) {
+    return s.op<arith::MulFOp>(a, reciprocal(b, loc, c));
+  });
+}
+
 static Value lowerMath(OpBuilder &b, Operation *op) {
   Location loc = op->getLoc();
   Value x = op->getOperand(0);
-  auto apply = [&](ScalarFn fn) { return applyToElements(b, loc, x, fn); };
-  auto ex2 = [](OpBuilder &b, Location loc, Value v) {
-    return callIntrinsic(b, loc, "llvm.nvvm.ex2.approx.f32", v);
+  auto exp2 = [&](Value v) {
+    return callOnElements(b, loc, "llvm.nvvm.ex2.approx.f32", v);
   };
-  // Approximate on top of what the instruction is: its form that takes
-  // subnormals for 0.
-  auto flags = dyn_cast<arith::ArithFastMathInterface>(op);
-  bool isFlushed = flags && arith::bitEnumContainsAll(
-                                flags.getFastMathFlagsAttr().getValue(),
-                                arith::FastMathFlags::afn);
-  auto lg2 = [&](OpBuilder &b, Location loc, Value v) {
-    return callIntrinsic(
-        b, loc,
-        isFlushed ? "llvm.nvvm.lg2.approx.ftz.f" : "llvm.nvvm.lg2.approx.f", v);
-  };
+  ShapedBuilder s(b, loc, x.getType());
   if (isa<math::Exp2Op>(op))
-    return apply(ex2);
+    return exp2(x);
   if (isa<math::ExpOp>(op))
-    return apply([&](OpBuilder &b, Location loc, Value v) {
-      return ex2(b, loc, scale(b, loc, v, llvm::numbers::log2ef));
-    });
+    return buildExp(s, x, exp2);
   if (isa<math::Log2Op>(op))
-    return apply(lg2);
+    return lowerLog2(b, op);
   if (isa<math::LogOp>(op))
-    return apply([&](OpBuilder &b, Location loc, Value v) {
-      return scale(b, loc, lg2(b, loc, v), llvm::numbers::ln2f);
-    });
+    return s.op<arith::MulFOp>(lowerLog2(b, op), s.f(llvm::numbers::ln2f));
   if (isa<math::RsqrtOp>(op))
-    return apply([](OpBuilder &b, Location loc, Value v) {
-      return callIntrinsic(b, loc, "llvm.nvvm.rsqrt.approx.f", v);
-    });
+    return callOnElements(b, loc, "llvm.nvvm.rsqrt.approx.f", x);
   return {};
 }
 
 /// x / y where a reciprocal is allowed: x * rcp(y).
 static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
-  Location loc = op.getLoc();
-  Value inverse = applyToElements(
-      b, loc, op.getRhs(), [](OpBuilder &b, Location loc, Value v) {
-        return callIntrinsic(b, loc, "llvm.nvvm.rcp.approx.ftz.f", v);
-      });
+  Value inverse = reciprocal(b, op.getLoc(), op.getRhs());
   return matchPattern(op.getLhs(), m_OneFloat())
              ? inverse
-             : arith::MulFOp::create(b, loc, op.getLhs(), inverse);
+             : arith::MulFOp::create(b, op.getLoc(), op.getLhs(), inverse);
 }
 
 static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
@@ -115,8 +123,7 @@ static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
     OpBuilder b(op);
     Value result;
     if (auto division = dyn_cast<arith::DivFOp>(op);
-        division && arith::bitEnumContainsAll(division.getFastmath(),
-                                              arith::FastMathFlags::arcp))
+        division && hasFlags(op, arith::FastMathFlags::arcp))
       result = lowerDivision(b, division);
     else if (isa_and_nonnull<math::MathDialect>(op->getDialect()))
       result = lowerMath(b, op);
@@ -128,6 +135,30 @@ static LogicalResult lowerMathOps(LLVM::LLVMFuncOp function) {
     }
   }
   return success();
+}
+
+/// LLVM narrows arithmetic between a widening and a narrowing to the narrow
+/// type if that has as many digits: f16 for bf16, which ends at 65504 where
+/// bf16 ends at 3.4e38. Where a kernel has both, the widening is one that LLVM
+/// does not know.
+static void hideWidening(LLVM::LLVMFuncOp function) {
+  SmallVector<arith::ExtFOp> widenings;
+  bool narrowsToF16 = false;
+  function.walk([&](Operation *op) {
+    if (auto widening = dyn_cast<arith::ExtFOp>(op);
+        widening && getElementTypeOrSelf(widening.getIn()).isBF16())
+      widenings.push_back(widening);
+    if (isa<arith::TruncFOp>(op))
+      narrowsToF16 |= getElementTypeOrSelf(op->getResult(0)).isF16();
+  });
+  if (!narrowsToF16)
+    return;
+  for (arith::ExtFOp widening : widenings) {
+    OpBuilder b(widening);
+    ShapedBuilder s(b, widening.getLoc(), widening.getType());
+    widening.replaceAllUsesWith(extendBF16(s, widening.getIn()));
+    widening.erase();
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -270,6 +301,7 @@ private:
       return failure();
     kernel.erase();
     delayWaits(function);
+    hideWidening(function);
     if (failed(narrowFp8(function, hasFp8Conversion(target))))
       return failure();
     return lowerMathOps(function);

@@ -26,12 +26,20 @@ mlafix.kernel @k(
     %v = mlafix.load %x[%t] : !rows -> tensor<64xf32, #mlafix.dim<64>>
     // CHECK: llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"
     %r = math.rsqrt %factor : f32
+    // e^x: the instruction's 2^x, times 1 + what rounding took from its exponent (N10).
+    // CHECK: %[[EXPONENT:.*]] = arith.mulf
+    // CHECK: %[[T:.*]] = arith.select %{{.*}}, %{{.*}}, %[[EXPONENT]]
     // CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"
+    // CHECK: %[[REST:.*]] = math.fma %[[T]], %{{.*}}, %{{.*}} : vector<4xf32>
+    // CHECK: math.fma %{{.*}}, %[[REST]], %{{.*}} : vector<4xf32>
     %e = math.exp %v : tensor<64xf32, #mlafix.dim<64>>
     %s = mlafix.splat %r : f32 -> tensor<64xf32, #mlafix.dim<64>>
     %y = arith.mulf %e, %s : tensor<64xf32, #mlafix.dim<64>>
     mlafix.store %y, %out[%t] : tensor<64xf32, #mlafix.dim<64>>, !rows
-    // CHECK: llvm.call_intrinsic "llvm.nvvm.lg2.approx.f"
+    // A logarithm that is right near 1 is no instruction.
+    // CHECK-NOT: lg2
+    // CHECK: llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"
+    // CHECK-NOT: lg2
     %log = math.log %factor : f32
     // CHECK: llvm.icmp "ne" %[[L]]
     mlafix.store %log, %lse[%t] if %flag : f32, !col

@@ -20,6 +20,7 @@ mlafix.kernel @merge(
   // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
   // CHECK-DAG: %[[LOG2E:.*]] = arith.constant 1.44269502 : f32
   // CHECK-DAG: %[[LN2:.*]] = arith.constant 0.693147182 : f32
+  // CHECK-DAG: %[[MINUS_LN2:.*]] = arith.constant -0.693147182 : f32
   mlafix.forall (%t, %h) in (%n, %n) {
     // An excluded row is not read (N5): its lse is -inf, its payload is never looked at.
     // CHECK: %[[ACC0:.*]] = mlafix.load %x[%[[T:.*]], %[[H:.*]]] if %p : memref<{{.*}}> -> tensor<?xf32
@@ -31,18 +32,33 @@ mlafix.kernel @merge(
     // CHECK: %[[ACC1:.*]] = mlafix.load %x[%[[H]], %[[T]]] :
     // CHECK: %[[M1:.*]] = arith.select
     %b = mlafix.load_state %x[%h, %t] lse %lse[%t, %h] : !rows, !lses -> !state
-    // NaN stays (N6); with both empty the reference is 0 and every weight 2^-inf (N3).
+    // NaN stays (N6); with both empty the reference is 0 (N3).
     // CHECK: %[[MAX:.*]] = arith.maximumf %[[M0]], %[[M1]]
     // CHECK: %[[EMPTY:.*]] = arith.cmpf oeq, %[[MAX]], %[[NEGINF]]
     // CHECK: %[[REF:.*]] = arith.select %[[EMPTY]], %[[ZERO]], %[[MAX]]
-    // CHECK: %[[D0:.*]] = arith.subf %[[M0]], %[[REF]]
-    // CHECK: %[[E0:.*]] = arith.mulf %[[D0]], %[[LOG2E]]
-    // CHECK: %[[W0:.*]] = math.exp2 %[[E0]]
+    // Of two, the larger lse weighs 1.
+    // CHECK: %[[LESS:.*]] = arith.cmpf olt, %[[M0]], %[[M1]]
+    // CHECK: %[[LEAST:.*]] = arith.select %[[LESS]], %[[M0]], %[[M1]]
+    // CHECK: %[[D:.*]] = arith.subf %[[LEAST]], %[[REF]]
+    // What rounding took from the difference and from the exponent is put back (N10).
+    // CHECK: %[[BACK:.*]] = arith.subf %[[D]], %[[LEAST]]
+    // CHECK: %[[AGAIN:.*]] = arith.subf %[[D]], %[[BACK]]
+    // CHECK: %[[LOST0:.*]] = arith.subf %[[LEAST]], %[[AGAIN]]
+    // CHECK: %[[LOST1:.*]] = arith.addf %[[REF]], %[[BACK]]
+    // CHECK: %[[LOST:.*]] = arith.subf %[[LOST0]], %[[LOST1]]
+    // CHECK: %[[E:.*]] = arith.mulf %[[D]], %[[LOG2E]]
+    // CHECK: %[[POWER:.*]] = math.exp2 %[[E]]
+    // CHECK: %[[REST0:.*]] = math.fma %[[E]], %[[MINUS_LN2]], %[[D]]
+    // CHECK: %[[REST:.*]] = arith.addf %[[REST0]], %[[LOST]]
+    // CHECK: %[[NONE:.*]] = arith.cmpf oeq, %[[POWER]], %[[ZERO]]
+    // CHECK: %[[EXACT:.*]] = math.fma %[[POWER]], %[[REST]], %[[POWER]]
+    // CHECK: %[[W:.*]] = arith.select %[[NONE]], %[[ZERO]], %[[EXACT]]
+    // CHECK: %[[W0:.*]] = arith.select %[[LESS]], %[[W]], %[[ONE]]
+    // CHECK: %[[DEAD0:.*]] = arith.{{andi|select}} %[[LESS]], %[[NONE]]
+    // CHECK: %[[W1:.*]] = arith.select %[[LESS]], %[[ONE]], %[[W]]
     // A payload of weight zero is replaced before it is multiplied (N5), by what addition ignores (N4).
-    // CHECK: %[[DEAD0:.*]] = arith.cmpf oeq, %[[W0]], %[[ZERO]]
     // CHECK: %[[P0:.*]] = arith.select %[[DEAD0]], %{{.*}}, %[[ACC0]]
     // CHECK: arith.mulf %{{.*}}, %[[P0]]
-    // CHECK: %[[W1:.*]] = math.exp2
     // CHECK: %[[P1:.*]] = arith.select %{{.*}}, %{{.*}}, %[[ACC1]]
     // CHECK: math.fma %{{.*}}, %[[P1]], %{{.*}} : tensor
     %m = mlafix.merge %a, %b : !state
@@ -158,5 +174,32 @@ mlafix.kernel @optional_and_scaled(
     // CHECK-NOT: arith.mulf {{.*}} : tensor
     // CHECK: mlafix.store %{{.*}}, %out
     mlafix.store_state %m to %out[%t, %h] scale %scale : !state, !bytes
+  }
+}
+
+// -----
+
+!rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+!lses = memref<?xf32, strided<[?], offset: ?>>
+
+// Of three states each weight has its own power, and in base 2 a power is an instruction.
+// CHECK-LABEL: @three
+mlafix.kernel @three(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+    %lse: !lses {mlafix.dims = ["n"], mlafix.access = "read"}, %one: index, %two: index) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    // CHECK: %[[D:.*]] = arith.subf
+    // CHECK: math.exp2 %[[D]]
+    // CHECK: math.exp2
+    // CHECK: math.exp2
+    // CHECK-NOT: math.exp2
+    // CHECK: mlafix.store
+    %a = mlafix.load_state %x[%t] lse %lse[%t] : !rows, !lses -> !mlafix.state<"D", 2>
+    %b = mlafix.load_state %x[%one] lse %lse[%one] : !rows, !lses -> !mlafix.state<"D", 2>
+    %c = mlafix.load_state %x[%two] lse %lse[%two] : !rows, !lses -> !mlafix.state<"D", 2>
+    %m = mlafix.merge %a, %b, %c : !mlafix.state<"D", 2>
+    mlafix.store_state %m to %out[%t] : !mlafix.state<"D", 2>, !rows
   }
 }

@@ -47,8 +47,8 @@ mlafix.kernel @k(
     %b = mlafix.load_state %w[%t] lse %w_lse[%t] : !rows, !lses -> !state
     %m = mlafix.merge %a, %b : !state
 
-    // The dim of an absent tensor is 0, as it is at a launch that leaves it out; what is read of it is what the load's
-    // `else` says; what is stored to it is not.
+    // The dim of an absent tensor is 0, as it is at a launch that leaves it out; what is read of it is
+    // zero, or where the load's own predicate is false the `else` value; what is stored to it is not.
     // ABSENT: %[[DIM:.*]] = arith.constant 0 : index
     // ABSENT: %[[SIZE:.*]] = arith.index_cast %[[DIM]]
     // ABSENT: %[[SEVEN:.*]] = arith.constant 7
@@ -58,7 +58,9 @@ mlafix.kernel @k(
     %dim = memref.dim %scale, %c0 : !wide
     %size = arith.index_cast %dim : index to i32
     %seven = arith.constant 7 : i32
-    // ABSENT: arith.addi %[[SIZE]], %[[SEVEN]] : i32
+    // ABSENT: %[[ZERO:.*]] = arith.constant 0 : i32
+    // ABSENT: %[[ELEMENT:.*]] = arith.select %false, %[[ZERO]], %[[SEVEN]] : i32
+    // ABSENT: arith.addi %[[SIZE]], %[[ELEMENT]] : i32
     %element = mlafix.load %scale[%t, %c0] if %has else %seven : !wide -> i32
     %either = arith.addi %size, %element : i32
     %f = arith.sitofp %either : i32 to f32

@@ -64,3 +64,57 @@ mlafix.kernel @unknown(
     mlafix.store_state %r to %out[%t] : !state, !out
   }
 }
+
+// CHECK-LABEL: @between
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// A range that is empty by any number of rows has as many iterations as one that ends where it starts.
+// CHECK: %[[END:.*]] = arith.maxsi %from, %to : index
+// CHECK: %[[COUNT:.*]] = arith.subi %[[END]], %from
+// CHECK: %[[REST:.*]] = arith.remsi %[[COUNT]], %c4
+// CHECK: %[[WHOLE:.*]] = arith.subi %[[COUNT]], %[[REST]]
+// CHECK: %[[MAIN:.*]] = arith.addi %from, %[[WHOLE]]
+// CHECK: scf.for %{{.*}} = %from to %[[MAIN]] step %c4
+// CHECK: scf.for %{{.*}} = %[[MAIN]] to %[[END]] step %[[ONE]]
+mlafix.kernel @between(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %from: index, %to: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %from to %to step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// Steps and indices of 32 bits are counted first, in 64.
+// CHECK-LABEL: @steps
+// CHECK: arith.cmpi slt, %from, %to : i32
+// CHECK: arith.divui
+// CHECK: arith.index_castui %{{.*}} : i32 to index
+// CHECK: %[[COUNT:.*]] = arith.select %{{.*}} : index
+// CHECK: arith.remsi %[[COUNT]], %c4
+// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c4
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[COUNT]] step %c1
+mlafix.kernel @steps(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %from: i32, %to: i32) {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : i32
+  %n = memref.dim %out, %c0 : !out
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %i = %from to %to step %c3 iter_args(%acc = %e) -> !state : i32 {
+      %k = arith.index_cast %i : i32 to index
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}

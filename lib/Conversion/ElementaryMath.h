@@ -1,0 +1,32 @@
+//===- ElementaryMath.h - functions that targets share ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_CONVERSION_ELEMENTARYMATH_H
+#define MLAFIX_CONVERSION_ELEMENTARYMATH_H
+
+#include "lib/Conversion/ShapedBuilder.h"
+
+namespace mlafix {
+
+using UnaryFn = llvm::function_ref<mlir::Value(mlir::Value)>;
+using BinaryFn = llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)>;
+
+/// e^x by way of a target's 2^x, with an error of a few units in the last place
+/// for all x: what rounding takes from the exponent is put back.
+mlir::Value buildExp(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
+
+/// log2(x), with an error of a few units in the last place for all x, those
+/// near 1 included; log2(1) is exactly 0. `divide` is asked for quotients whose
+/// divisor lies in [1.7, 2.5].
+mlir::Value buildLog2(ShapedBuilder s, mlir::Value x, BinaryFn divide);
+
+/// bf16 as f32, by integer arithmetic.
+mlir::Value extendBF16(ShapedBuilder s, mlir::Value x);
+
+} // namespace mlafix
+
+#endif // MLAFIX_CONVERSION_ELEMENTARYMATH_H
