@@ -55,6 +55,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 # What may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each look-up
 # of a name costs as much as some of these questions.
 compiling: Callable[[], bool] = torch.compiler.is_compiling
+dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 tracing: Callable[[], Any] = torch._C._get_tracing_state

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
+from .._runtime import NewTensor
 from ..ops import Array
 from ..ops._arrays import empty
 from ..ops._wrong import renames, wrong
+from ..ops.merge_many import try_split
+
+# [B, L, H] as a view of [B, H, L].
+_NEW_LSE = NewTensor(order=(0, 2, 1))
 
 
-@renames(partial="out_partial", partial_lse="lse_partial")
 def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None = None, out_dtype: Any = None,
                        cu_seqlens: Array | None = None, seqused: Array | None = None, varlen_batch_idx: Array | None = None,
                        return_lse: bool = True) -> tuple[Any, Any]:
@@ -37,6 +41,16 @@ def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
+    if varlen_batch_idx is None:
+        made = try_split(out_partial, lse_partial, out, _NEW_LSE if return_lse else None, out_dtype, "e", None)
+        if made is not None:
+            return made[0], made[1]
+    return _combine(out_partial, lse_partial, out, out_dtype, varlen_batch_idx, return_lse)
+
+
+@renames(partial="out_partial", partial_lse="lse_partial")
+def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtype: Any, varlen_batch_idx: Array | None,
+             return_lse: bool) -> tuple[Any, Any]:
     if varlen_batch_idx is not None:
         raise wrong("varlen_batch_idx", "None, since rows are combined one by one", "an array")
     dims = len(out_partial.shape)

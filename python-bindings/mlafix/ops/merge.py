@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ._arrays import empty, empty_rows, one_element, rows_of
-from ._launch import Family, bindable, launcher
+from .._runtime import NewTensor, SizeOf
+from ._launch import Family, bindable, launcher, short_way
 from ._types import Array, Base, Launch, LseLayout, Stream
 
 _ROWS = ("n", "H", "D")
@@ -14,6 +15,7 @@ _MERGE = Family("merge_attn_states", lse_args=_LSES)
 _MERGE_FP8 = Family("merge_attn_states_fp8", lse_args=_LSES)
 _IN_PLACE = Family("merge_state_in_place", native="nh", lse_args=("s", "s_other"))
 _STATS = Family("merge_attn_stats", based=False)
+_NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
 
 def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, out: Array | None = None,
@@ -69,6 +71,11 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
+    if out_scale is None and (short := short_way(_MERGE, (lse_layout, base))):
+        made = short((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
+                      prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
+        if made is not None:
+            return made[0], made[1]
     launch, arguments, result = _merge(
         prefix, prefix_lse, suffix, suffix_lse, out, out_lse, return_lse, context_rows, out_scale, lse_layout, base)
     launch(arguments, stream)
