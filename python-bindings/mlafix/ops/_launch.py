@@ -27,15 +27,18 @@ class Family(Dict[Key, Launch]):
     """The dispatchers of one kernel, made as they are asked for.
 
     `native` is the layout of the lse arguments in the kernel's own signature; in the other one `lse_args` are passed
-    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose.
+    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose. `stored` names
+    the dtype variables of payloads that are written and never read: these may be fp8 too.
     """
 
-    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True) -> None:
+    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True,
+                 stored: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.kernel = kernel
         self.native = native
         self.lse_args = lse_args
         self.based = based
+        self.stored = stored
         FAMILIES[kernel] = self
 
     def __missing__(self, key: Key) -> Launch:
@@ -45,7 +48,8 @@ class Family(Dict[Key, Launch]):
         views = {name: (1, 0) for name in self.lse_args} if layout != self.native else {}
         from .. import library
 
-        made: Launch = library.dispatcher(self.kernel, bindings=bindings, views=views, specialize=tuple(specialize))
+        made: Launch = library.dispatcher(
+            self.kernel, bindings=bindings, views=views, specialize=tuple(specialize), stored=self.stored)
         return self.setdefault(key, made)
 
 
