@@ -53,12 +53,15 @@ def merges(where: str) -> dict[str, Callable[[], tuple[Any, Any]]]:
     token_lses = [lse.T.contiguous() for lse in lses]
     turned = torch.randn(H, N, D, device=where).transpose(0, 1)
     wide = torch.randn(N, H, 2 * D, device=where).half()[..., :D]
+    empty_row, infinite = torch.randn(N, H, D, device=where), torch.full((H, N), float("inf"), device=where)
     many, many_lses = torch.randn(N, 3, H, D, device=where).half(), torch.randn(N, 3, H, device=where)
     cascade, cascade_lses = torch.randn(N, 9, H, D, device=where), torch.randn(N, 9, H, device=where)
     part, part_lse = torch.randn(3, 2, N, H, D, device=where), torch.randn(3, 2, H, N, device=where).transpose(2, 3)
     return {
         "merge": lambda: ops.merge_attn_states(rows[0], lses[0], rows[1], lses[1]),
         "merge, threshold": lambda: ops.merge_attn_states(rows[0], lses[0], rows[1], lses[1], context_rows=2),
+        "merge, copies": lambda: ops.merge_attn_states(empty_row, infinite, empty_row, infinite, context_rows=2, copy_past_context=True),
+        "merge, empty states": lambda: ops.merge_attn_states(empty_row, infinite, empty_row, infinite, context_rows=2),
         "merge, no lse": lambda: ops.merge_attn_states(rows[0], lses[0], rows[1], lses[1], return_lse=False),
         "merge, nh, base 2": lambda: ops.merge_attn_states(rows[0], token_lses[0], rows[1], token_lses[1], lse_layout="nh", base="2"),
         "merge, lses turned": lambda: ops.merge_attn_states(rows[0], token_lses[0].T, rows[1], token_lses[1].T),

@@ -29,15 +29,18 @@ class Family(Dict[Key, Dispatch]):
     """The dispatchers of one kernel, made as they are asked for.
 
     `native` is the layout of the lse arguments in the kernel's own signature; in the other one `lse_args` are passed
-    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose.
+    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose. `stored` names
+    the dtype variables of payloads that are written and never read: these may be fp8 too.
     """
 
-    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True) -> None:
+    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True,
+                 stored: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.kernel = kernel
         self.native = native
         self.lse_args = lse_args
         self.based = based
+        self.stored = stored
         # `Dispatcher.try_launch` of each variant that a plain tensor was passed to.
         self.short: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
@@ -49,7 +52,8 @@ class Family(Dict[Key, Dispatch]):
         views = {name: (1, 0) for name in self.lse_args} if layout != self.native else {}
         from .. import library
 
-        made: Dispatch = library.dispatcher(self.kernel, bindings=bindings, views=views, specialize=tuple(specialize))
+        made: Dispatch = library.dispatcher(
+            self.kernel, bindings=bindings, views=views, specialize=tuple(specialize), stored=self.stored)
         return self.setdefault(key, made)
 
 

@@ -172,6 +172,8 @@ def _split(partial: Array, partial_lse: Array, *, out: Array | None = None, out_
            out_dtype: Any = None, return_lse: bool = True,
            base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
+    if out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
+        raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
     if out is None:
         out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
     if out_lse is None and return_lse:
@@ -221,7 +223,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         partial_lse: `[S, B, L, H] f32`, any strides (a transposed `[S, B, H, L]` among them).
         out: `[B, L, H, D]`, of any float dtype. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
-        out_dtype: of `out` where it is allocated; None is the dtype of `partial`.
+        out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `partial_lse` and `out_lse`: "e" or "2".
         stream: the CUDA stream; None is torch's current one.
