@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from typing import Any, Callable, Iterator
 
 import pytest
@@ -91,6 +92,8 @@ def described(tensor: Any) -> Any:
 @pytest.mark.parametrize("name", list(merges("cpu")))
 @pytest.mark.parametrize("inference", [False, True], ids=["eager", "inference"])
 def test_outputs_are_those_of_the_long_way(name: str, inference: bool, where: str) -> None:
+    for other in merges(where).values():
+        other()  # Every way that a wrong turn could take is there.
     call = merges(where)[name]
     with torch.inference_mode(inference):
         with long_way():
@@ -185,6 +188,9 @@ def test_a_prototype_holds_no_memory_and_is_forgotten(where: str) -> None:
         out, lse = dispatch.try_launch((NewTensor(), None, v, s))
         assert lse is None and tuple(out.shape) == (n, H, D)
         assert torch.equal(out, ops.merge_states(v, s)[0])
+    del out, v, s
+    kept = [tensor for tensor in gc.get_objects() if type(tensor) is torch.Tensor and tuple(tensor.shape) == (1, H, D)]
+    assert kept and all(tensor.untyped_storage().nbytes() == 0 for tensor in kept)
 
 
 def test_the_short_way_refuses_what_it_cannot_do(where: str) -> None:
