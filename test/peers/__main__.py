@@ -1,7 +1,7 @@
 """Runs the engines' own tests over `mlafix.compat`.
 
     python test/peers --vllm DIR --sglang DIR --flashinfer DIR --flash-attention DIR [--json FILE] [--markdown FILE]
-    python test/peers --from FILE --markdown FILE      the table of an earlier run
+    python test/peers --from FILE --markdown FILE      the table of an earlier run, or of several: --from FILE --from FILE
 
 Each DIR is a checkout of the engine, of which only Python files are read; nothing is built, and an engine that is not given
 is not run. A folder that is no git checkout names its version in a file VERSION_OF_CHECKOUT. The tests need a CUDA device,
@@ -26,6 +26,7 @@ from peer_report import fill, table
 from peer_suites import ENGINES, SUITES, Suite
 
 HERE = Path(__file__).resolve().parent
+OUTCOMES = ("passed", "failed", "skipped", "faults")  # A fault is a failure that the engine's own function has, too.
 
 
 def arguments() -> argparse.Namespace:
@@ -34,9 +35,9 @@ def arguments() -> argparse.Namespace:
         parser.add_argument(f"--{engine}", type=Path, action="append", default=[], metavar="DIR", help="a checkout; may be given again")
     parser.add_argument("--json", type=Path, help="where the results go")
     parser.add_argument("--markdown", type=Path, help="a page whose table is filled in")
-    parser.add_argument("--from", dest="results", type=Path, help="results of an earlier run; runs nothing")
+    parser.add_argument("--from", dest="results", type=Path, action="append", help="results of an earlier run; runs nothing")
     parser.add_argument("--every", type=int, default=1, help="run every Nth case of each file")
-    parser.add_argument("--jobs", type=int, default=4, help="processes at once")
+    parser.add_argument("--jobs", type=int, default=8, help="processes at once")
     parser.add_argument("--memory", type=int, default=120, help="GiB of GPU memory that they share")
     parser.add_argument("--only", default="", help="files whose name contains this")
     parser.add_argument("--timeout", type=int, default=900, help="seconds for a file, after which it counts as failed")
@@ -69,6 +70,7 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
     inherited = [Path(folder).resolve() for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder]
     folders = [HERE, *(checkout / folder for folder in suite.path), checkout, *inherited]
     environment = {**os.environ, "PEER_SHIM": suite.shim, "PEER_CHECKOUT": str(checkout), "PEER_SHARE": share, "PEER_RECORD": str(record),
+                   "PEER_FAULTS": json.dumps(dict(suite.faults)),
                    "PYTHONPATH": os.pathsep.join(map(str, folders))}
     if options.on_cpu:
         environment.update(PEER_ON_CPU="1", TRITON_INTERPRET="1")
@@ -84,7 +86,7 @@ def run_share(suite: Suite, checkout: Path, file: Path, share: str, options: arg
         made: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
         return made
     last = (said.strip().splitlines() or ["pytest said nothing"])[-1]
-    return {"outcomes": {"passed": 0, "failed": 0, "skipped": 0}, "reasons": {"failed": {}, "skipped": {}},
+    return {"outcomes": {key: 0 for key in OUTCOMES}, "reasons": {"failed": {}, "skipped": {}},
             "collection_errors": [f"pytest ended without results: {last}"], "exit_status": 1}
 
 
@@ -107,7 +109,7 @@ def run_suite(suite: Suite, checkout: Path, options: argparse.Namespace) -> dict
         for outcome, counter in reasons.items():
             counter.update(part["reasons"][outcome])
     return {"engine": suite.engine, "version": version(checkout), "file": str(file.relative_to(checkout)), "tests": list(suite.tests),
-            "every": options.every, "outcomes": {key: outcomes[key] for key in ("passed", "failed", "skipped")},
+            "every": options.every, "outcomes": {key: outcomes[key] for key in OUTCOMES},
             "reasons": {key: dict(counter) for key, counter in reasons.items()}, "seconds": round(time.monotonic() - begin, 1),
             "collection_errors": sorted({error for part in parts for error in part["collection_errors"]})}
 
@@ -140,16 +142,25 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     return {"machine": machine(options.on_cpu), "suites": suites}
 
 
+def joined(files: list[Path]) -> dict[str, Any]:
+    """The results of several runs on one machine as those of one."""
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    for other in runs[1:]:
+        if other["machine"] != runs[0]["machine"]:
+            raise SystemExit(f"expected runs on one machine, got {runs[0]['machine']} and {other['machine']}")
+    return {"machine": runs[0]["machine"], "suites": [suite for part in runs for suite in part["suites"]]}
+
+
 def main() -> int:
     options = arguments()
-    results = json.loads(options.results.read_text(encoding="utf-8")) if options.results else run(options)
+    results = joined(options.results) if options.results else run(options)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if options.markdown:
         options.markdown.write_text(fill(options.markdown.read_text(encoding="utf-8"), results), encoding="utf-8")
     else:
         print(table(results))
-    return int(any(suite["outcomes"]["failed"] or suite["collection_errors"] for suite in results["suites"]))
+    return int(any(suite["outcomes"]["failed"] > suite["outcomes"]["faults"] or suite["collection_errors"] for suite in results["suites"]))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ class _OnCpu(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if function is torch.Tensor.cuda:
             return args[0]
-        if function is torch.Tensor.is_cuda.__get__:
+        if function == torch.Tensor.is_cuda.__get__:
             return True
         if "device" in kwargs:
             kwargs["device"] = _cpu(kwargs["device"])
@@ -42,6 +42,11 @@ def _cpu(value: Any) -> Any:
     if isinstance(value, (str, torch.device)) and str(value).startswith("cuda"):
         return torch.device("cpu")
     return value
+
+
+class _Generator(torch.Generator):
+    def __new__(cls, device: Any = "cpu") -> _Generator:
+        return super().__new__(cls, device=_cpu(device))
 
 
 def install() -> None:
@@ -55,5 +60,4 @@ def install() -> None:
     torch.cuda.get_device_name = lambda *unused: "CPU"
     torch.cuda.get_device_capability = lambda *unused: (9, 0)
     torch.Event = _Event  # type: ignore[misc,assignment]
-    generator = torch.Generator
-    torch.Generator = lambda device="cpu": generator(device=_cpu(device))  # type: ignore[misc,assignment]
+    torch.Generator = _Generator  # type: ignore[misc]

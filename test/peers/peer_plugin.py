@@ -1,7 +1,8 @@
 """The pytest plugin of one run: installs an engine's stand-in, takes its share of the cases, and records what came of them.
 
 Told by environment variables, since pytest has no other way before it imports conftests: PEER_SHIM, PEER_CHECKOUT,
-PEER_SHARE ("index/count"), PEER_RECORD (the file to write), PEER_ON_CPU.
+PEER_SHARE ("index/count"), PEER_FAULTS (JSON: why a test of the engine's fails whatever it is run over), PEER_RECORD (the
+file to write), PEER_ON_CPU.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import pytest
 _outcomes: Counter[str] = Counter()
 _reasons: dict[str, Counter[str]] = {"failed": Counter(), "skipped": Counter()}
 _collection: list[str] = []
+_faults = json.loads(os.environ.get("PEER_FAULTS", "{}"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +48,8 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         if report.when == "teardown":
             _outcomes["passed"] -= 1
         _outcomes[report.outcome] += 1
+        if report.failed and _fault(report):
+            _outcomes["faults"] += 1
         if report.outcome != "passed":
             _reasons[report.outcome][_reason(report)] += 1
 
@@ -55,11 +59,17 @@ def _reason(report: pytest.TestReport) -> str:
         return str(report.longrepr[2]).removeprefix("Skipped: ")
     crash: Any = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash is not None else str(report.longrepr)
-    return (text.strip().splitlines() or ["no message"])[0][:300]
+    said = (text.strip().splitlines() or ["no message"])[0][:300]
+    return f"{said} (over the engine's own function too: {_fault(report)})" if report.failed and _fault(report) else said
+
+
+def _fault(report: pytest.TestReport) -> str:
+    """Why this test fails whatever it is run over; nothing where it need not."""
+    return str(_faults.get(report.nodeid.rpartition("::")[2].partition("[")[0], ""))
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    record = {"outcomes": {key: _outcomes[key] for key in ("passed", "failed", "skipped")},
+    record = {"outcomes": {key: _outcomes[key] for key in ("passed", "failed", "skipped", "faults")},
               "reasons": {key: dict(counter) for key, counter in _reasons.items()}, "collection_errors": _collection,
               "exit_status": int(exitstatus)}
     Path(os.environ["PEER_RECORD"]).write_text(json.dumps(record), encoding="utf-8")

@@ -24,6 +24,8 @@ def install(checkout: Path) -> None:
            has_flashinfer_jit_cache=lambda: True)
     module("flashinfer.jit")
     module("flashinfer.cascade", **names)
+    if (root / "trace").is_dir():
+        checkout_module("flashinfer.trace")
     package("flashinfer.trace.templates", root / "trace" / "templates")
     package("flashinfer.triton", root / "triton")
     # merge_state, merge_state_in_place and merge_states of this module are the references of the engine's tests.

@@ -55,6 +55,9 @@ def install(checkout: Path) -> None:
     package("vllm.v1.attention", root / "v1" / "attention")
     package("vllm.v1.attention.ops", root / "v1" / "attention" / "ops")
     # The merge in this file is the test's reference and stays; the masks are under test.
-    checkout_module("vllm.v1.attention.ops.triton_merge_attn_states", mask_empty_context=ours.mask_empty_context,
-                    mask_empty_context_lse=ours.mask_empty_context_lse)
+    masks = {name: getattr(ours, name) for name in ("mask_empty_context", "mask_empty_context_lse")}
+    if (root / "v1" / "attention" / "ops" / "triton_merge_attn_states.py").is_file():
+        checkout_module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)
+    else:
+        module("vllm.v1.attention.ops.triton_merge_attn_states", **masks)
     module("vllm.v1.attention.ops.dcp_alltoall", _lse_weighted_combine=combine, dcp_lse_combine_triton=combine)
