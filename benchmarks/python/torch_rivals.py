@@ -75,7 +75,9 @@ def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Pre
 
 
 def rivals_of(group: str) -> dict[str, Prepare]:
-    """Eager and compiled, each shape for itself."""
+    """Eager, and compiled, each shape for itself: but for the groups of many shapes, each of which takes seconds to compile."""
     function, names = FUNCTIONS[group]
-    return {"torch": prepare_with(function, names),
-            "torch.compile": prepare_with(torch.compile(function, dynamic=False), names)}
+    rivals = {"torch": prepare_with(function, names)}
+    if group not in ("combine", "ragged"):
+        rivals["torch.compile"] = prepare_with(torch.compile(function, dynamic=False), names)
+    return rivals
