@@ -24,6 +24,8 @@ from typing import Any
 ROUNDS = 21
 WARM_UP = 2
 N, HEADS, DIM = 16, 16, 128
+COMBINE = (8, 4, 16, 128)
+"""Splits, tokens, heads and dim of what is combined."""
 GC = "import gc; gc.enable()"  # timeit would have it off.
 NEW_DIMS = (72, 88, 104, 136, 152, 168, 184)
 
@@ -81,10 +83,13 @@ def tensors(torch: Any, device: str, dim: int = DIM) -> dict[str, Any]:
 def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
     """The ways to call a merge, each as its caller writes it: no function of ours around it adds to its time."""
     from mlafix import ops, torch_ops  # noqa: F401 (torch_ops defines the operators)
-    from mlafix.compat import vllm
+    from mlafix.compat import flash_attn, vllm
 
     t = tensors(torch, device)
-    names = dict(t, N=N, ops=ops, vllm=vllm, bound=ops.merge_attn_states.bind(**t),
+    splits, batch, heads, dim = COMBINE
+    names = dict(t, N=N, HEADS=HEADS, torch=torch, ops=ops, vllm=vllm, flash_attn=flash_attn, device=t["out"].device,
+                 partial=torch.randn(splits, batch, 1, heads, dim, device=device),
+                 partial_lse=torch.randn(splits, batch, heads, 1, device=device).transpose(2, 3), bound=ops.merge_attn_states.bind(**t),
                  operator=torch.ops.mlafix.merge_attn_states.default,
                  stream=torch.cuda.current_stream().cuda_stream if device == "cuda" else None)
     inputs = "prefix, prefix_lse, suffix, suffix_lse"
@@ -94,6 +99,10 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
         "ops.merge_attn_states, outputs given": f"ops.merge_attn_states({inputs}, out=out, out_lse=out_lse)",
         "ops.merge_attn_states, outputs allocated": f"ops.merge_attn_states({inputs})",
         "compat.vllm.merge_attn_states": f"vllm.merge_attn_states(out, {inputs}, out_lse, N)",
+        "compat.flash_attn.flash_attn_combine": "flash_attn.flash_attn_combine(partial, partial_lse)",
+        # What the outputs of that merge cost a caller of torch alone.
+        "torch.empty, two outputs": "torch.empty(prefix.shape, dtype=prefix.dtype, device=device); "
+                                    "torch.empty((HEADS, N), dtype=torch.float32, device=device)",
         "torch.ops.mlafix.merge_attn_states": f"operator(out, out_lse, {inputs}, N, 'hn,e')",
     }
     return {name: timeit.Timer(statement, GC, globals=names) for name, statement in statements.items()}

@@ -247,6 +247,234 @@ __device__ void mergeMany(T *out, float *outLse, States states, int64_t n) {
 }
 
 //===----------------------------------------------------------------------===//
+// The combine of split-KV partials: few rows, many f32 states
+//===----------------------------------------------------------------------===//
+
+/// A float4 from global to shared memory, without a register on the way.
+__device__ void copyAsync(float4 *to, const float4 *from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                   uint32_t(__cvta_generic_to_shared(to))),
+               "l"(from));
+}
+__device__ void commitCopies() { asm volatile("cp.async.commit_group;"); }
+template <int Left> __device__ void waitForCopies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
+}
+
+/// A pack of bf16 from four sums.
+__device__ void storePack(__nv_bfloat16 *to, float4 sums) {
+  __nv_bfloat162 pairs[2] = {__floats2bfloat162_rn(sums.x, sums.y),
+                             __floats2bfloat162_rn(sums.z, sums.w)};
+  *reinterpret_cast<uint2 *>(to) = *reinterpret_cast<uint2 *>(pairs);
+}
+
+__device__ void addWeighted(float4 &sums, float weight, float4 values) {
+  // A dead payload may hold anything.
+  if (weight == 0)
+    return;
+  sums.x += weight * values.x;
+  sums.y += weight * values.y;
+  sums.z += weight * values.z;
+  sums.w += weight * values.w;
+}
+
+/// The merged lse of a row, and what its weights are relative to: computed by
+/// `Lanes` neighbouring lanes, each of which looks at every Lanes-th split.
+struct RowWeights {
+  float origin, inverse, lse;
+  __device__ float of(float lse) const {
+    return exp2Approx((lse - origin) * log2e) * inverse;
+  }
+};
+
+template <int Lanes>
+__device__ RowWeights findWeights(const float *lses, int64_t row,
+                                  int64_t splits, int64_t numRows, int lane) {
+  float top = -INFINITY, sum = 0;
+  for (int64_t s = lane; s < splits; s += Lanes)
+    top = fmaxf(top, emptyAsMinusInfinity(lses[s * numRows + row]));
+#pragma unroll
+  for (int step = Lanes / 2; step > 0; step /= 2)
+    top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, step));
+  float origin = top == -INFINITY ? 0 : top;
+  for (int64_t s = lane; s < splits; s += Lanes)
+    sum += exp2Approx((emptyAsMinusInfinity(lses[s * numRows + row]) - origin) *
+                      log2e);
+#pragma unroll
+  for (int step = Lanes / 2; step > 0; step /= 2)
+    sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  return {origin, sum > 0 ? reciprocal(sum) : 0,
+          sum > 0 ? top + log2Approx(sum) * ln2 : -INFINITY};
+}
+
+/// A block for a tile of rows and columns. The partials stream through shared
+/// memory, several splits ahead; the weights are computed while the first are
+/// on their way. A thread reads what it has copied itself, so that nobody waits
+/// for anybody else.
+template <int D, bool IsDependent>
+__device__ void combineTile(__nv_bfloat16 *out, float *outLse,
+                            const float *partials, const float *lses,
+                            int64_t splits, int64_t numRows) {
+  constexpr int threads = 128, columns = D < 128 ? D : 128;
+  constexpr int packs = columns / 4, tile = threads / packs, stages = 8;
+  constexpr int lanes = threads / tile, mostSplits = 128;
+  __shared__ float4 ring[stages][threads];
+  __shared__ float weights[mostSplits][tile];
+  int local = threadIdx.x / packs, pack = threadIdx.x % packs;
+  int64_t row = int64_t(blockIdx.x) * tile + local;
+  int64_t known = row < numRows ? row : numRows - 1;
+  int64_t at = known * D + blockIdx.y * columns + pack * 4;
+  auto partial = [&](int64_t s) {
+    return reinterpret_cast<const float4 *>(partials + s * numRows * D + at);
+  };
+  if constexpr (IsDependent)
+    waitForPredecessor();
+#pragma unroll
+  for (int s = 0; s < stages - 1; ++s) {
+    if (s < splits)
+      copyAsync(&ring[s][threadIdx.x], partial(s));
+    commitCopies();
+  }
+  RowWeights found =
+      findWeights<lanes>(lses, known, splits, numRows, pack % lanes);
+  for (int64_t s = pack; s < splits; s += lanes)
+    weights[s][local] =
+        found.of(emptyAsMinusInfinity(lses[s * numRows + known]));
+  if (pack == 0 && blockIdx.y == 0 && row < numRows)
+    outLse[row] = found.lse;
+  __syncthreads();
+  float4 sums = {};
+  for (int64_t s = 0; s < splits; ++s) {
+    waitForCopies<stages - 2>();
+    float4 values = ring[s % stages][threadIdx.x];
+    int64_t next = s + stages - 1;
+    if (next < splits)
+      copyAsync(&ring[next % stages][threadIdx.x], partial(next));
+    commitCopies();
+    addWeighted(sums, weights[s][local], values);
+  }
+  if (row < numRows)
+    storePack(out + at, sums);
+}
+
+/// A block for a row, whose splits its warps (for short rows, parts of them)
+/// share; the sums meet in shared memory.
+template <int D, bool IsDependent>
+__device__ void combineShared(__nv_bfloat16 *out, float *outLse,
+                              const float *partials, const float *lses,
+                              int64_t splits, int64_t numRows) {
+  constexpr int threads = 256, packs = D / 4;
+  constexpr int lanes = packs < 32 ? packs : 32, mine = packs / lanes;
+  constexpr int workers = threads / lanes, ahead = mine > 2 ? 2 : 4;
+  __shared__ float4 parts[workers][packs];
+  int worker = threadIdx.x / lanes, lane = threadIdx.x % lanes;
+  int64_t row = blockIdx.x;
+  if constexpr (IsDependent)
+    waitForPredecessor();
+  RowWeights found;
+  float4 sums[mine] = {};
+  for (int64_t first = worker; first < splits || first == worker;
+       first += workers * ahead) {
+    float4 values[ahead][mine] = {};
+    float own[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) {
+      int64_t s = first + k * workers;
+      own[k] = -INFINITY;
+      if (s >= splits)
+        continue;
+      own[k] = emptyAsMinusInfinity(lses[s * numRows + row]);
+#pragma unroll
+      for (int p = 0; p < mine; ++p)
+        values[k][p] = reinterpret_cast<const float4 *>(
+            partials + (s * numRows + row) * D)[p * lanes + lane];
+    }
+    // Behind the first loads: their latency hides that of the lse.
+    if (first == worker)
+      found = findWeights<32>(lses, row, splits, numRows, threadIdx.x % 32);
+#pragma unroll
+    for (int k = 0; k < ahead; ++k)
+#pragma unroll
+      for (int p = 0; p < mine; ++p)
+        addWeighted(sums[p], found.of(own[k]), values[k][p]);
+  }
+#pragma unroll
+  for (int p = 0; p < mine; ++p)
+    parts[worker][p * lanes + lane] = sums[p];
+  __syncthreads();
+  if (threadIdx.x < packs) {
+    float4 whole = parts[0][threadIdx.x];
+    int64_t live = splits < workers ? splits : workers;
+    for (int w = 1; w < live; ++w)
+      addWeighted(whole, 1, parts[w][threadIdx.x]);
+    storePack(out + row * D + threadIdx.x * 4, whole);
+  }
+  if (threadIdx.x == 0)
+    outLse[row] = found.lse;
+}
+
+//===----------------------------------------------------------------------===//
+// The merge of segments of states
+//===----------------------------------------------------------------------===//
+
+/// Eight states at a time, all of them in flight.
+template <typename T, int H, int D, bool IsDependent>
+__device__ void mergeRagged(T *out, float *outLse, const T *rows,
+                            const float *lses, const int *indptr, int64_t n) {
+  constexpr int size = Pack<T>::size, packs = D / size, ahead = 8;
+  uint32_t item = blockIdx.x * blockDim.x + threadIdx.x;
+  uint32_t row = item / packs, pack = item % packs, t = row / H, h = row % H;
+  if (t >= n)
+    return;
+  if constexpr (IsDependent)
+    waitForPredecessor();
+  int64_t begin = indptr[t], end = indptr[t + 1];
+  float top = -INFINITY, sum = 0;
+  float result[size] = {};
+  for (int64_t base = begin; base < end; base += ahead) {
+    uint4 bits[ahead];
+    float own[ahead];
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) {
+      own[k] = -INFINITY;
+      bits[k] = {};
+      if (base + k < end) {
+        int64_t at = (base + k) * H + h;
+        bits[k] = *reinterpret_cast<const uint4 *>(rows + at * D + pack * size);
+        own[k] = emptyAsMinusInfinity(lses[at]);
+      }
+    }
+    float before = top;
+#pragma unroll
+    for (int k = 0; k < ahead; ++k)
+      top = fmaxf(top, own[k]);
+    float origin = top == -INFINITY ? 0 : top;
+    float scale = exp2Approx((before - origin) * log2e);
+    sum *= scale;
+#pragma unroll
+    for (int i = 0; i < size; ++i)
+      result[i] *= scale;
+#pragma unroll
+    for (int k = 0; k < ahead; ++k) {
+      float weight = exp2Approx((own[k] - origin) * log2e);
+      sum += weight;
+      float values[size];
+      Pack<T>::unpack(bits[k], values);
+#pragma unroll
+      for (int i = 0; i < size; ++i)
+        result[i] += weight > 0 ? weight * values[i] : 0;
+    }
+  }
+  float inverse = sum > 0 ? reciprocal(sum) : 0;
+#pragma unroll
+  for (int i = 0; i < size; ++i)
+    result[i] *= inverse;
+  Pack<T>::store(out + int64_t(row) * D + pack * size, result, 1);
+  if (pack == 0)
+    outLse[row] = sum > 0 ? top + log2Approx(sum) * ln2 : -INFINITY;
+}
+
+//===----------------------------------------------------------------------===//
 // Rows of sequences without keys
 //===----------------------------------------------------------------------===//
 
@@ -423,6 +651,34 @@ extern "C" __global__ void __launch_bounds__(512, 1)
 
 MERGE_DENSE(merge_dense_k4_bf16_h128_d128, 4, 128, 128)
 MERGE_DENSE(merge_dense_k100_bf16_h32_d128, 100, 32, 128)
+
+#define COMBINE_FORM(NAME, FUNCTION, THREADS, D, IS_DEPENDENT)                 \
+  extern "C" __global__ void __launch_bounds__(THREADS)                        \
+      NAME(__nv_bfloat16 *out, float *outLse, const float *partials,           \
+           const float *lses, int64_t splits, int64_t numRows) {               \
+    FUNCTION<D, IS_DEPENDENT>(out, outLse, partials, lses, splits, numRows);   \
+  }
+#define COMBINE(D)                                                             \
+  COMBINE_FORM(combine_bf16_d##D, combineTile, 128, D, false)                  \
+  COMBINE_FORM(combine_bf16_d##D##_dependent, combineTile, 128, D, true)       \
+  COMBINE_FORM(combine_shared_bf16_d##D, combineShared, 256, D, false)         \
+  COMBINE_FORM(combine_shared_bf16_d##D##_dependent, combineShared, 256, D,    \
+               true)
+
+COMBINE(64)
+COMBINE(128)
+COMBINE(512)
+
+#define MERGE_RAGGED(NAME, IS_DEPENDENT)                                       \
+  extern "C" __global__ void __launch_bounds__(512)                            \
+      NAME(__half *out, float *outLse, const __half *rows, const float *lses,  \
+           const int *indptr, int64_t n) {                                     \
+    mergeRagged<__half, 64, 128, IS_DEPENDENT>(out, outLse, rows, lses,        \
+                                               indptr, n);                     \
+  }
+
+MERGE_RAGGED(merge_ragged_f16_h64_d128, false)
+MERGE_RAGGED(merge_ragged_f16_h64_d128_dependent, true)
 
 extern "C" __global__ void __launch_bounds__(256)
     fixup_grid_bf16_h128_d128(__nv_bfloat16 *out, float *lse, const int *kvLens,

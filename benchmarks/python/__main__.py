@@ -3,7 +3,7 @@
 
     python3 benchmarks/python [--device cuda:0|cpu] [--case REGEX] [--json FILE] [--rounds N] [--rotate MIB] [--quick]
 
-Needs the mlafix package and torch; Triton, vLLM, sgl-kernel and FlashInfer are measured where they can be imported. The JSON has the
+Needs the mlafix package and torch; Triton, vLLM, sgl-kernel, FlashInfer and FlashAttention are measured where they can be imported. The JSON has the
 form that docs/Benchmark.md describes. Exit code: 1 where a result of ours was wrong.
 """
 
@@ -128,7 +128,7 @@ def last_cache(device: torch.device) -> int:
 def versions() -> str:
     """What was compared."""
     found = [f"torch {torch.__version__}"]
-    for name in ("triton", "vllm", "sgl_kernel", "flashinfer"):
+    for name in ("triton", "vllm", "sgl_kernel", "flashinfer", "flash_attn", "flash_attn_interface"):
         try:
             found.append(f"{name} {__import__(name).__version__}")
         except (ImportError, AttributeError, OSError, RuntimeError):

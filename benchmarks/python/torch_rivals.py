@@ -34,9 +34,31 @@ def fixup(out: torch.Tensor, lse: torch.Tensor, kv_lens: torch.Tensor, cu_seqlen
     lse.masked_fill_(is_dead[None, :], -float("inf"))
 
 
+def combine(out: torch.Tensor, out_lse: torch.Tensor, partial: torch.Tensor, partial_lse: torch.Tensor) -> None:
+    """Partials [S, B, L, H, D], lse [S, B, L, H]."""
+    total = torch.logsumexp(partial_lse, 0)
+    out.copy_((partial * torch.exp(partial_lse - total)[..., None]).sum(0))
+    out_lse.copy_(total)
+
+
+def ragged(out: torch.Tensor, out_lse: torch.Tensor, v: torch.Tensor, s: torch.Tensor, indptr: torch.Tensor) -> None:
+    """Rows [nnz, H, D], lse [nnz, H]: sums of the rows by their segments."""
+    states = torch.arange(v.shape[0], device=v.device, dtype=torch.int32)
+    segment = torch.searchsorted(indptr, states, right=True) - 1
+    heads = segment[:, None].expand_as(s)
+    top = torch.full_like(out_lse, -float("inf")).scatter_reduce(0, heads, s, "amax")
+    weights = torch.exp(s - top[segment])
+    total = torch.zeros_like(out_lse).index_add(0, segment, weights)
+    merged = torch.zeros(out.shape, device=v.device).index_add(0, segment, v * weights[..., None])
+    out.copy_(merged / total[..., None])
+    out_lse.copy_(top + torch.log(total))
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., None], tuple[str, ...]]] = {
     "merge": (merge, ("out", "out_lse", "prefix", "prefix_lse", "suffix", "suffix_lse")),
     "n_way": (merge_dense, ("out", "out_lse", "v", "s")),
+    "combine": (combine, ("out", "out_lse", "partial", "partial_lse")),
+    "ragged": (ragged, ("out", "out_lse", "v", "s", "indptr")),
     "fixup": (fixup, ("out", "lse", "kv_lens", "cu_seqlens")),
 }
 """By group: the function, and its arguments' names in a set of buffers."""
@@ -53,7 +75,9 @@ def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Pre
 
 
 def rivals_of(group: str) -> dict[str, Prepare]:
-    """Eager and compiled, each shape for itself."""
+    """Eager, and compiled, each shape for itself: but for the groups of many shapes, each of which takes seconds to compile."""
     function, names = FUNCTIONS[group]
-    return {"torch": prepare_with(function, names),
-            "torch.compile": prepare_with(torch.compile(function, dynamic=False), names)}
+    rivals = {"torch": prepare_with(function, names)}
+    if group not in ("combine", "ragged"):
+        rivals["torch.compile"] = prepare_with(torch.compile(function, dynamic=False), names)
+    return rivals

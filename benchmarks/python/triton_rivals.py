@@ -47,6 +47,70 @@ def merge_dense_kernel(out, out_lse, v, s, K: tl.constexpr, H: tl.constexpr, D: 
     tl.store(out_lse + token * H + head, tl.log(total) + top)
 
 
+@triton.jit
+def combine_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr):
+    """A program for a row, one split after the other, with a running maximum: how SGLang reduces the splits of a decode."""
+    row = tl.program_id(0).to(tl.int64)
+    lanes = tl.arange(0, D)
+    top = -float("inf")
+    total = 0.0
+    acc = tl.zeros((D,), dtype=tl.float32)
+    for s in range(S):
+        lse = tl.load(partial_lse + s * R + row)
+        part = tl.load(partial + (s * R + row) * D + lanes)
+        new_top = tl.maximum(top, lse)
+        old_weight = tl.exp(top - new_top)
+        weight = tl.exp(lse - new_top)
+        acc = acc * old_weight + part * weight
+        total = total * old_weight + weight
+        top = new_top
+    tl.store(out + row * D + lanes, (acc / total).to(out.dtype.element_ty))
+    tl.store(out_lse + row, tl.log(total) + top)
+
+
+@triton.jit
+def combine_tile_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr, SPLITS: tl.constexpr, COLUMNS: tl.constexpr):
+    """A program for some columns of a row, all splits of them at once."""
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    splits = tl.arange(0, SPLITS)
+    lses = tl.load(partial_lse + splits * R + row, mask=splits < S, other=-float("inf"))
+    top = tl.max(lses, 0)
+    weights = tl.exp(lses - top)
+    total = tl.sum(weights, 0)
+    at = (splits[:, None].to(tl.int64) * R + row) * D + columns[None, :]
+    parts = tl.load(partial + at, mask=splits[:, None] < S, other=0.0)
+    merged = tl.sum(parts * weights[:, None], 0) / total
+    tl.store(out + row * D + columns, merged.to(out.dtype.element_ty))
+    if tl.program_id(1) == 0:
+        tl.store(out_lse + row, tl.log(total) + top)
+
+
+@triton.jit
+def ragged_kernel(out, out_lse, v, s, indptr, H: tl.constexpr, D: tl.constexpr):
+    """A program for a row, its states one after the other."""
+    segment = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1)
+    lanes = tl.arange(0, D)
+    top = -float("inf")
+    total = 0.0
+    acc = tl.zeros((D,), dtype=tl.float32)
+    begin = tl.load(indptr + segment).to(tl.int64)
+    end = tl.load(indptr + segment + 1).to(tl.int64)
+    for state in range(begin, end):
+        at = state * H + head
+        lse = tl.load(s + at)
+        row = tl.load(v + at * D + lanes).to(tl.float32)
+        new_top = tl.maximum(top, lse)
+        old_weight = tl.exp(top - new_top)
+        weight = tl.exp(lse - new_top)
+        acc = acc * old_weight + row * weight
+        total = total * old_weight + weight
+        top = new_top
+    tl.store(out + (segment * H + head) * D + lanes, (acc / total).to(out.dtype.element_ty))
+    tl.store(out_lse + segment * H + head, tl.log(total) + top)
+
+
 def prepare_merge(t: Tensors) -> Callable[[], object]:
     """Rows [n, H, D], lse [H, n]; D a power of two."""
     n, heads, dim = t["out"].shape
@@ -61,6 +125,30 @@ def prepare_dense(t: Tensors) -> Callable[[], object]:
                                                   num_warps=1)
 
 
+def prepare_combine(t: Tensors) -> Callable[[], object]:
+    """Partials [S, B, 1, H, D], lse of [S, B, H, 1]; D a power of two."""
+    splits, batch, _, heads, dim = t["partial"].shape
+    rows = batch * heads
+    return lambda: combine_kernel[(rows,)](t["out"], t["out_lse"], t["partial"], t["partial_lse"], rows, splits, dim, num_warps=4,
+                                           num_stages=2)
+
+
+def prepare_combine_tile(t: Tensors) -> Callable[[], object]:
+    """The same; as many columns as make 32 KB of partials."""
+    splits, batch, _, heads, dim = t["partial"].shape
+    rows, tile = batch * heads, triton.next_power_of_2(splits)
+    columns = min(dim, max(32, 8192 // tile))
+    return lambda: combine_tile_kernel[(rows, dim // columns)](t["out"], t["out_lse"], t["partial"], t["partial_lse"], rows, splits, dim,
+                                                               tile, columns, num_warps=4)
+
+
+def prepare_ragged(t: Tensors) -> Callable[[], object]:
+    """Rows [nnz, H, D], lse [nnz, H]; D a power of two."""
+    segments, heads, dim = t["out"].shape
+    return lambda: ragged_kernel[(segments, heads)](t["out"], t["out_lse"], t["v"], t["s"], t["indptr"], heads, dim, num_warps=1)
+
+
 def rivals_of(group: str) -> dict[str, Prepare]:
     """Ours in Triton."""
-    return {"merge": {"triton": prepare_merge}, "n_way": {"triton": prepare_dense}}.get(group, {})
+    return {"merge": {"triton": prepare_merge}, "n_way": {"triton": prepare_dense}, "ragged": {"triton": prepare_ragged},
+            "combine": {"triton": prepare_combine, "triton, tile": prepare_combine_tile}}.get(group, {})

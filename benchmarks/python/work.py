@@ -93,6 +93,58 @@ def dense_case(ways: int, n: int, heads: int = 128, dim: int = 128) -> Case:
     return Case(f"n_way/dense_k{ways}_h{heads}_d{dim}/n{n}", ways * side, side, make, check)
 
 
+def f32_payload(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:
+    """As `payload`, in f32."""
+    return payload(generator, device, *shape).float()
+
+
+def combine_case(splits: int, batch: int, heads: int = 16, dim: int = 512) -> Case:
+    """f32 partials of a split-KV decode, [S, B, 1, H, D], to bf16; the lse as FlashAttention has it, a view of [S, B, H, 1]."""
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        return {"partial": f32_payload(generator, device, splits, batch, 1, heads, dim),
+                "partial_lse": lses(generator, device, splits, batch, heads, 1).transpose(2, 3),
+                "out": blank(device, batch, 1, heads, dim), "out_lse": blank(device, batch, heads, 1, dtype=torch.float32).transpose(1, 2)}
+
+    def check(before: Tensors, after: Tensors) -> None:
+        check_merged(list(before["partial"][:, :, 0].unbind(0)), list(before["partial_lse"][:, :, 0].unbind(0)),
+                     after["out"][:, 0], after["out_lse"][:, 0])
+
+    rows = batch * heads
+    return Case(f"combine/f32_s{splits}_h{heads}_d{dim}/b{batch}", splits * rows * (4 * dim + 4), rows * (2 * dim + 4), make, check)
+
+
+def ragged_lengths(segments: int) -> list[int]:
+    """1 to 8, each as often, in the order that mlafix-bench has."""
+    return [1 + (segment * 2654435761 % 2**32 >> 29) for segment in range(segments)]
+
+
+def ragged_case(segments: int, heads: int = 64, dim: int = 128) -> Case:
+    """Segments of 1 to 8 states in f16, found through indptr."""
+    lengths = ragged_lengths(segments)
+    starts = [0]
+    for length in lengths:
+        starts.append(starts[-1] + length)
+
+    def make(generator: torch.Generator, device: torch.device) -> Tensors:
+        return {"v": payload(generator, device, starts[-1], heads, dim).half(), "s": lses(generator, device, starts[-1], heads),
+                "indptr": torch.tensor(starts, device=device, dtype=torch.int32),
+                "out": blank(device, segments, heads, dim, dtype=torch.float16),
+                "out_lse": blank(device, segments, heads, dtype=torch.float32)}
+
+    def check(before: Tensors, after: Tensors) -> None:
+        nothing = torch.full_like(before["s"][0], -float("inf"))
+        rows, weights = [], []
+        for i in range(8):
+            some = [min(start + i, starts[-1] - 1) for start in starts[:-1]]
+            rows.append(before["v"][some])
+            weights.append(torch.stack([before["s"][at] if i < length else nothing for at, length in zip(some, lengths)]))
+        check_merged(rows, weights, after["out"], after["out_lse"])
+
+    side = heads * (2 * dim + 4)
+    return Case(f"ragged/f16_1to8_h{heads}_d{dim}/n{segments}", starts[-1] * side + 4 * (segments + 1), segments * side, make, check)
+
+
 def fixup_case(name: str, lengths: list[int], dead: list[bool], heads: int = 128, dim: int = 128) -> Case:
     """Rows of dead sequences become 0, -inf; lse [H, n]."""
     starts = [0]
@@ -121,6 +173,10 @@ def all_cases() -> list[Case]:
     return [
         *(merge_case(n) for n in (16, 64, 256, 1024, 4096, 8192)),
         *(dense_case(4, n) for n in (64, 1024)),
+        *(combine_case(splits, batch, dim=dim) for dim in (128, 512) for splits in (8, 32) for batch in (1, 8, 64, 256)),
+        *(combine_case(splits, batch, dim=64) for splits in (8, 32) for batch in (8, 64)),
+        *(combine_case(128, batch, dim=dim) for dim in (128, 512) for batch in (1, 8)),
+        ragged_case(1000),
         fixup_case("all_dead_h128_d128/n8192", [8192], [True]),
         fixup_case("short_dead_16384_and_255x1", [16384] + [1] * 255, [False] + [True] * 255),
         fixup_case("none_dead_256x64", [64] * 256, [False] * 256),

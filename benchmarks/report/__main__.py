@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from picture import draw, lines_of  # noqa: E402
+from picture import draw, lines_of, title_of  # noqa: E402
 from results import Results, load  # noqa: E402
 from tables import NOTHING, chains_table, gains_table, goals_table, group_table, host_table  # noqa: E402
 
@@ -37,10 +37,10 @@ class Writer:
     def picture(self, prefix: str) -> str:
         """Markdown of a picture."""
         lines = lines_of(self.results.gpu, prefix) if self.results.gpu else []
-        if not lines:
+        if not self.results.gpu or not lines:
             return NOTHING
         name = "performance-" + re.sub(r"\W+", "-", prefix).strip("-") + ".svg"
-        title = f"{prefix.rstrip('/')}: percent of the stream roof"
+        title = title_of(self.results.gpu, prefix)
         self.pictures[name] = draw(title, lines)
         return f"![{title}]({self.images}/{name})"
 

@@ -1,16 +1,17 @@
-"""Pictures as SVG text: percent of the roof over bytes, a line for each contender."""
+"""Pictures as SVG text: percent of the roof over bytes, a line for each contender and each roof."""
 
 from __future__ import annotations
 
 import math
 from html import escape
 
-from results import Run, percent_of_roof, timed, total_bytes
+from results import NOT_MEASURED, ROOFS, Run, best_roof, percent_of_roof, roof_time, timed, total_bytes
 
 WIDTH, HEIGHT = 760, 400
 LEFT, RIGHT, TOP, BOTTOM = 64, 190, 48, 52
 GRID, TEXT, FAINT = "#d0d7de", "#24292f", "#57606a"
 COLORS = {"mlafix, dependent": "#0969da", "mlafix": "#54aeff"}
+ROOF_COLOR = "#24292f"
 RIVAL_COLORS = ("#bc4c00", "#1a7f37", "#8250df", "#6e7781", "#bf3989", "#9a6700")
 
 Line = tuple[str, list[tuple[float, float]]]
@@ -24,10 +25,22 @@ def bytes_text(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def title_of(run: Run, prefix: str) -> str:
+    """What a picture of these cases shows: what 100 % is, and what is not known."""
+    cases = [case for case in run.cases(prefix) if "roof" in case]
+    if all("roof_dependent" in case for case in cases):
+        return f"{prefix.rstrip('/')}: percent of the faster stream roof"
+    return f"{prefix.rstrip('/')}: percent of the stream roof (roof, dependent: {NOT_MEASURED})"
+
+
 def lines_of(run: Run, prefix: str) -> list[Line]:
-    """(bytes, percent of roof) of every contender over the cases whose name begins so."""
+    """(bytes, percent of the faster roof) of every contender and roof over the cases whose name begins so."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for case in run.cases(prefix):
+        best = best_roof(case)
+        for name, field in ROOFS.items():
+            if best and (time := roof_time(case, field)):
+                lines.setdefault(name, []).append((float(total_bytes(case)), 100 * best / time))
         for name in timed(case):
             if (percent := percent_of_roof(case, name)) is not None:
                 lines.setdefault(name, []).append((float(total_bytes(case)), percent))
@@ -71,14 +84,15 @@ def draw(title: str, lines: list[Line]) -> str:
         out.append(f'<path d="M{across(x):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{GRID}" stroke-dasharray="2 4"/>')
         out.append(f'<text x="{across(x):.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle" fill="{FAINT}">{bytes_text(x)}</text>')
     out.append(f'<text x="{(LEFT + end) / 2:.0f}" y="{HEIGHT - 10}" text-anchor="middle" fill="{FAINT}">bytes moved</text>')
-    rivals = [name for name, _ in lines if name not in COLORS]
+    rivals = [name for name, _ in lines if name not in COLORS and name not in ROOFS]
     labels = spread_labels([down(points[-1][1]) for _, points in lines], 17)
     # Ours last, on top.
     for label, (name, points) in sorted(zip(labels, lines), key=lambda item: item[1][0] in COLORS):
-        is_ours = name in COLORS
-        color = COLORS[name] if is_ours else RIVAL_COLORS[rivals.index(name) % len(RIVAL_COLORS)]
+        is_ours, is_roof = name in COLORS, name in ROOFS
+        color = COLORS[name] if is_ours else ROOF_COLOR if is_roof else RIVAL_COLORS[rivals.index(name) % len(RIVAL_COLORS)]
         path = "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in points)
-        out.append(f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="{3 if is_ours else 2}"/>')
+        dashes = ' stroke-dasharray="6 4"' if is_roof else ""
+        out.append(f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="{3 if is_ours else 2}"{dashes}/>')
         out += [f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="{4 if is_ours else 3}" fill="{color}"/>' for x, y in points]
         out.append(f'<text x="{end + 12}" y="{label + 4:.1f}" fill="{color}"{" font-weight=%sbold%s" % (chr(34), chr(34)) if is_ours else ""}>'
                    f'{escape(name)}</text>')

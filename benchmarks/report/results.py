@@ -22,6 +22,11 @@ class Run:
         """Which machine, which program."""
         return f"{self.data['machine']}; {self.data['tool']}, {self.data['rounds']} rounds"
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether mlafix-bench measured a GPU, which has a roof with dependent launch from sm_90 on."""
+        return role_of(self.data) == "gpu"
+
     def cases(self, prefix: str = "") -> Iterator[dict[str, Any]]:
         """Those that were measured, in the order of the file."""
         for case in self.data["cases"]:
@@ -64,10 +69,27 @@ def time_of(case: dict[str, Any], contender: str) -> float | None:
     return entry["us"]["median"] if entry else None
 
 
-def percent_of_roof(case: dict[str, Any], contender: str) -> float | None:
-    """The roof's time over the contender's."""
+ROOFS = {"roof": "roof", "roof, dependent": "roof_dependent"}
+"""What tables call the roofs, and their fields: of a chain of plain launches, and of one with dependent launch."""
+
+NOT_MEASURED = "not measured"
+
+
+def roof_time(case: dict[str, Any], field: str) -> float | None:
+    """Median microseconds; None where that roof was not measured, as in files of before it was."""
+    return case[field]["us"]["median"] if field in case else None
+
+
+def best_roof(case: dict[str, Any]) -> float | None:
+    """The faster of the roofs that were measured."""
+    return min((time for field in ROOFS.values() if (time := roof_time(case, field))), default=None)
+
+
+def percent_of_roof(case: dict[str, Any], contender: str, field: str | None = None) -> float | None:
+    """The time of a roof, the faster one if none is named, over the contender's."""
     micros = time_of(case, contender)
-    return 100 * case["roof"]["us"]["median"] / micros if micros and "roof" in case else None
+    roof = roof_time(case, field) if field else best_roof(case)
+    return 100 * roof / micros if micros and roof else None
 
 
 def total_bytes(case: dict[str, Any]) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from goals import CHAINS, RIVAL_CHAINS, all_goals, chain_time
 from picture import bytes_text
-from results import OURS, Results, Run, ours_of, percent_of_roof, time_of, timed, total_bytes
+from results import NOT_MEASURED, OURS, ROOFS, Results, Run, best_roof, ours_of, percent_of_roof, roof_time, time_of, timed, total_bytes
 
 NOTHING = "_No results of this kind are in `benchmarks/results/` yet._"
 
@@ -28,7 +29,7 @@ def goals_table(results: Results) -> str:
         return NOTHING
     rows = [goal.row(results) for goal in all_goals()]
     reached = sum(row[3] == "yes" for row in rows)
-    measured = sum(row[2] != "not measured" for row in rows)
+    measured = sum(row[2] != NOT_MEASURED for row in rows)
     return (f"{results.gpu.title}. {reached} of the {measured} goals that were measured are reached.\n\n"
             + table(["measure", "goal", "measured", "reached"], rows))
 
@@ -40,7 +41,7 @@ def spread_of(case: dict[str, Any]) -> str:
 
 
 def cell(case: dict[str, Any], name: str) -> str:
-    """Microseconds and percent of the roof; where there is no roof, how many times faster ours is."""
+    """Microseconds and percent of the faster roof; where there is no roof, how many times faster ours is."""
     wrong = [contender for contender in case["contenders"] if contender["name"] == name and "wrong" in contender]
     if wrong:
         return "wrong result"
@@ -62,23 +63,31 @@ def columns_of(cases: list[dict[str, Any]]) -> list[str]:
 def group_table(run: Run | None, prefixes: str) -> str:
     """The cases of one group whose name begins with one of the prefixes, which have a + between them."""
     cases = [case for prefix in prefixes.split("+") for case in run.cases(prefix) if ours_of(case)] if run else []
-    if not cases:
+    if not run or not cases:
         return NOTHING
     group = prefixes.split("/")[0]
     names = columns_of(cases)
-    rows: list[list[str]] = []
-    bases: list[str] = []
-    for case in cases:
-        base = case["roof"]["us"]["median"] if "roof" in case else case.get("empty_launch_us")
-        bases.append(micros(base) if base else "")
-        rows.append([case["name"].removeprefix(group + "/"), bytes_text(total_bytes(case)),
-                     *(cell(case, name) for name in names), spread_of(case)])
+    rows = [[case["name"].removeprefix(group + "/"), bytes_text(total_bytes(case)), *(cell(case, name) for name in names),
+             spread_of(case)] for case in cases]
     head = [group, "bytes", *names, "spread"]
-    if any(bases):
-        kinds = {"roof" if "roof" in case else "empty launch": None for case in cases}
-        for line, text in zip([head, *rows], [" or ".join(kinds), *bases]):
+    for name, texts in reversed(base_columns(cases, run.is_gpu)):
+        for line, text in zip([head, *rows], [name, *texts]):
             line.insert(2, text)
     return table(head, rows)
+
+
+def base_columns(cases: list[dict[str, Any]], has_dependent_launch: bool) -> list[tuple[str, list[str]]]:
+    """What the cases are held against: name and text of each column."""
+    bases = [roof_time(case, "roof") or case.get("empty_launch_us") for case in cases]
+    if not any(bases):
+        return []
+    kinds = {"roof" if "roof" in case else "empty launch": None for case in cases}
+    columns = [(" or ".join(kinds), [micros(base) if base else "" for base in bases])]
+    if has_dependent_launch and "roof" in kinds:
+        times = [roof_time(case, "roof_dependent") for case in cases]
+        columns.append(("roof, dependent", [micros(time) if time else NOT_MEASURED if "roof" in case else ""
+                                            for case, time in zip(cases, times)]))
+    return columns
 
 
 def host_table(results: Results) -> str:
@@ -96,7 +105,7 @@ def chain_row(case: dict[str, Any]) -> list[str]:
     ours, pairs = time_of(case, "ours"), [chain_time(case, name) for name in CHAINS]
     rivals = [chain_time(case, name) for name in RIVAL_CHAINS]
     fastest = min(time for time in pairs if time)
-    roof = case["roof"]["us"]["median"]
+    roof = best_roof(case) or math.nan
     return [case["name"].split("/", 1)[1], bytes_text(whole), bytes_text(chain), f"{chain / whole:.2f}",
             *(f"{time / ours:.2f}" if time and ours else "" for time in (*pairs, *rivals)),
             f"{fastest / roof:.2f}", f"{100 * (chain / fastest) / (whole / roof):.0f} %"]

@@ -78,6 +78,52 @@ def merge_attn_states_fp8(
 
 
 @kernel
+def merge_attn_states_copy(
+    out: Out[T, "n H D"],
+    out_lse: Out[f32, "H n"] | None,
+    prefix: In[T, "n H D"],
+    prefix_lse: In[f32, "H n"],
+    suffix: In[T, "n H D"],
+    suffix_lse: In[f32, "H n"],
+    context_rows: index.at_most("n"),
+):
+    for t, h in grid("n", "H"):
+        if t < context_rows:
+            p = load_state(prefix[t, h], prefix_lse[h, t])
+            s = load_state(suffix[t, h], suffix_lse[h, t])
+            store_state(merge(p, s), out[t, h], out_lse[h, t])
+        else:
+            row = suffix[t, h]
+            lse = suffix_lse[h, t]
+            out[t, h] = row
+            out_lse[h, t] = lse
+
+
+@kernel
+def merge_attn_states_copy_fp8(
+    out: Out[f8e4m3fn, "n H D"],
+    out_lse: Out[f32, "H n"] | None,
+    out_scale: In[f32, "one=1"],
+    prefix: In[T, "n H D"],
+    prefix_lse: In[f32, "H n"],
+    suffix: In[T, "n H D"],
+    suffix_lse: In[f32, "H n"],
+    context_rows: index.at_most("n"),
+):
+    for t, h in grid("n", "H"):
+        scale = out_scale[0]
+        if t < context_rows:
+            p = load_state(prefix[t, h], prefix_lse[h, t])
+            s = load_state(suffix[t, h], suffix_lse[h, t])
+            store_state(merge(p, s), out[t, h], out_lse[h, t], scale=scale)
+        else:
+            row = suffix[t, h]
+            lse = suffix_lse[h, t]
+            out[t, h] = row * (1.0 / scale)
+            out_lse[h, t] = lse
+
+
+@kernel
 def merge_state_in_place(
     v: InOut[T, "n H D"],
     s: InOut[f32, "n H"],
@@ -213,20 +259,20 @@ def fixup_zero_kv_rows(out: InOut[T, "n H D"], lse: InOut[f32, "H n"], kv_lens: 
 @inline
 def has_no_context(segment, context_start_loc):
     known = segment + 1 < context_start_loc.shape[0]
-    first = load(context_start_loc[segment], where=known)
-    last = load(context_start_loc[segment + 1], where=known)
+    first = i64(load(context_start_loc[segment], where=known))
+    last = i64(load(context_start_loc[segment + 1], where=known))
     return known & (last <= first)
 
 
 @kernel
-def mask_empty_context_lse(lse: InOut[f32, "H n"], query_start_loc: In[i32, "b1"], context_start_loc: In[i32, "b1"]):
+def mask_empty_context_lse(lse: InOut[f32, "H n"], query_start_loc: In[i32, "b1"], context_start_loc: In[I, "b1"]):
     for b, t, h in segments(query_start_loc, "n", "H", where=lambda b: has_no_context(b, context_start_loc)):
         lse[h, t] = -math.inf
 
 
 @kernel
 def mask_empty_context(
-    out: InOut[T, "n H D"], lse: InOut[f32, "H n"], query_start_loc: In[i32, "b1"], context_start_loc: In[i32, "b1"]
+    out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, query_start_loc: In[i32, "b1"], context_start_loc: In[I, "b1"]
 ):
     for b, t, h in segments(query_start_loc, "n", "H", where=lambda b: has_no_context(b, context_start_loc)):
         store_state(identity("D"), out[t, h], lse[h, t])

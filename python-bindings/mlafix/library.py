@@ -57,6 +57,7 @@ def signature(name: str) -> str:
 
 
 _FLOATS = ("bf16", "f16", "f32")
+_FP8 = "f8e4m3fn"
 _INTEGERS = ("i32", "i64")
 
 
@@ -86,6 +87,7 @@ def dispatcher(
     bindings: Mapping[str, str] | None = None,
     views: Mapping[str, Sequence[int]] | None = None,
     specialize: Sequence[str] = (),
+    stored: Sequence[str] = (),
 ) -> _runtime.Dispatcher:
     """A dispatcher of a library kernel, with a table of its own.
 
@@ -95,6 +97,7 @@ def dispatcher(
         views: for an argument, which of the passed dims becomes each dim of the kernel: {"prefix_lse": (1, 0)} passes
             an [n, H] lse to a kernel that takes [H, n].
         specialize: lower-case dims to compile for as well.
+        stored: dtype variables of arguments that the kernel writes and never reads: fp8 is legal there.
     """
     compiled = variants(name)
     fixed = dict(bindings or {})
@@ -102,10 +105,11 @@ def dispatcher(
 
     def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
         for variable, (argument, dtypes) in legal.items():
-            if bound.get(variable, dtypes[0]) not in dtypes:
-                raise ArgumentError(
-                    f'kernel "{name}": argument "{argument}": expected dtype {" or ".join(dtypes)}, got {bound[variable]}'
-                )
+            got = bound.get(variable, dtypes[0])
+            if got in dtypes or (variable in stored and got == _FP8):
+                continue
+            why = " (fp8 can be written, not read)" if got == _FP8 and variable not in stored else ""
+            raise ArgumentError(f'kernel "{name}": argument "{argument}": expected dtype {" or ".join(dtypes)}, got {got}{why}')
         return compiled({**bound, **fixed}, device_type, ordinal)
 
     return _runtime.Dispatcher(name, signature(name), resolve, views, specialize)

@@ -27,6 +27,8 @@ _OUTPUTS = "Tensor(a!) out, Tensor(b!)? out_lse"
 SCHEMAS: dict[str, str] = {
     "merge_attn_states": f"{_OUTPUTS}, {_MERGE_INPUTS}",
     "merge_attn_states_fp8": f"{_OUTPUTS}, Tensor out_scale, {_MERGE_INPUTS}",
+    "merge_attn_states_copy": f"{_OUTPUTS}, {_MERGE_INPUTS}",
+    "merge_attn_states_copy_fp8": f"{_OUTPUTS}, Tensor out_scale, {_MERGE_INPUTS}",
     "merge_state_in_place": "Tensor(a!) v, Tensor(b!) s, Tensor v_other, Tensor s_other, Tensor? mask",
     "merge_states": f"{_OUTPUTS}, Tensor v, Tensor s",
     "merge_states_ragged": f"{_OUTPUTS}, Tensor v, Tensor s, Tensor indptr",
@@ -34,7 +36,7 @@ SCHEMAS: dict[str, str] = {
     "combine_split_kv": f"{_OUTPUTS}, Tensor partial, Tensor partial_lse",
     "fixup_zero_kv_rows": "Tensor(a!) out, Tensor(b!) lse, Tensor kv_lens, Tensor cu_seqlens",
     "mask_empty_context_lse": "Tensor(a!) lse, Tensor query_start_loc, Tensor context_start_loc",
-    "mask_empty_context": "Tensor(a!) out, Tensor(b!) lse, Tensor query_start_loc, Tensor context_start_loc",
+    "mask_empty_context": "Tensor(a!) out, Tensor(b!)? lse, Tensor query_start_loc, Tensor context_start_loc",
     "fill_pad_rows": "Tensor(a!) out, Tensor(b!)? lse, SymInt live_rows",
     "fill_pad_rows_device": "Tensor(a!) out, Tensor(b!)? lse, Tensor live_rows",
     "clear_pad_flags": "Tensor(a!) flags, SymInt live_rows",
@@ -55,6 +57,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 # What may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each look-up
 # of a name costs as much as some of these questions.
 compiling: Callable[[], bool] = torch.compiler.is_compiling
+dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 tracing: Callable[[], Any] = torch._C._get_tracing_state

@@ -251,8 +251,8 @@ void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
   }
 }
 
-void CallArgs::read(const Signature &signature, PyObject *given,
-                    uint32_t flags) {
+void CallArgs::begin(const Signature &signature, PyObject *given,
+                     uint32_t flags) {
   if (!PyTuple_Check(given))
     throwArgumentError("kernel \"%s\": expected a tuple of arguments, got %s",
                        signature.name.c_str(), Py_TYPE(given)->tp_name);
@@ -271,34 +271,63 @@ void CallArgs::read(const Signature &signature, PyObject *given,
   key.count = static_cast<uint32_t>(numKeys + 2);
   for (size_t i = 0; i < numKeys; ++i)
     key.values[i] = unbound;
-  uint64_t present = 0;
-  static_assert(MLAFIX_MAX_ARGS <= 64, "a bit for each argument");
+  present = 0;
+}
 
-  for (uint32_t i = 0; i < count; ++i) {
-    const ArgSpec &spec = signature.args[i];
-    PyObject *object = i < numGiven ? PyTuple_GET_ITEM(given, i) : Py_None;
-    ArgPlace place{signature.name.c_str(), spec.name.c_str(),
-                   spec.expected.c_str()};
-    if (!spec.isTensor()) {
-      readScalar(object, spec, place, args[i]);
-      continue;
-    }
-    args[i].struct_size = sizeof(mlafix_arg);
-    args[i].kind = MLAFIX_ARG_TENSOR;
-    args[i].value.tensor = nullptr;
-    if (object == Py_None) {
-      if (!spec.optional)
-        place.fail("expected %s, got None", place.expected);
-      continue;
-    }
-    present |= uint64_t(1) << i;
-    readView(spec, object, place, conversion, views[i]);
-    addTensor(i);
-    bindKeys(signature, spec, i, place);
+PyObject *CallArgs::argument(PyObject *given, uint32_t index) {
+  return index < static_cast<size_t>(PyTuple_GET_SIZE(given))
+             ? PyTuple_GET_ITEM(given, index)
+             : Py_None;
+}
+
+void CallArgs::readArg(const Signature &signature, uint32_t index,
+                       PyObject *object) {
+  static_assert(MLAFIX_MAX_ARGS <= 64, "a bit for each argument");
+  const ArgSpec &spec = signature.args[index];
+  ArgPlace place{signature.name.c_str(), spec.name.c_str(),
+                 spec.expected.c_str()};
+  if (!spec.isTensor())
+    return readScalar(object, spec, place, args[index]);
+  args[index].struct_size = sizeof(mlafix_arg);
+  args[index].kind = MLAFIX_ARG_TENSOR;
+  args[index].value.tensor = nullptr;
+  if (object == Py_None) {
+    if (!spec.optional)
+      place.fail("expected %s, got None", place.expected);
+    return;
   }
+  present |= uint64_t(1) << index;
+  readView(spec, object, place, conversion, views[index]);
+  addTensor(index);
+  bindKeys(signature, spec, index, place);
+}
+
+bool CallArgs::readSize(const Signature &signature, uint32_t index, int32_t arg,
+                        int32_t dim) {
+  bool isRead = arg >= 0 && arg < static_cast<int32_t>(index) &&
+                present >> arg & 1 && dim >= 0 &&
+                dim < static_cast<int32_t>(views[arg].ndim);
+  if (!isRead || signature.args[index].kind != MLAFIX_ARG_I64)
+    return false;
+  args[index].struct_size = sizeof(mlafix_arg);
+  args[index].kind = MLAFIX_ARG_I64;
+  args[index].value.i64 = views[arg].sizes[dim];
+  return true;
+}
+
+void CallArgs::finish(const Signature &signature) {
+  size_t numKeys = signature.keys.size();
   key.values[numKeys] = (static_cast<int64_t>(device.type) << 32) |
                         static_cast<uint32_t>(device.ordinal);
   key.values[numKeys + 1] = static_cast<int64_t>(present);
+}
+
+void CallArgs::read(const Signature &signature, PyObject *given,
+                    uint32_t flags) {
+  begin(signature, given, flags);
+  for (uint32_t i = 0; i < count; ++i)
+    readArg(signature, i, argument(given, i));
+  finish(signature);
 }
 
 nb::dict CallArgs::bindings(const Signature &signature) const {
@@ -318,8 +347,7 @@ nb::dict CallArgs::bindings(const Signature &signature) const {
 
 nb::dict CallArgs::presence(const Signature &signature) const {
   nb::dict out;
-  auto present =
-      static_cast<uint64_t>(key.values[signature.keys.size() + 1]);
+  auto present = static_cast<uint64_t>(key.values[signature.keys.size() + 1]);
   for (size_t i = 0; i < signature.args.size(); ++i)
     if (signature.args[i].optional)
       out[signature.args[i].name.c_str()] =

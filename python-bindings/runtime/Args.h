@@ -38,6 +38,17 @@ struct CallArgs {
                        TensorView &view);
   /// Reads the tuple `given`. Throws ArgumentError.
   void read(const Signature &signature, PyObject *given, uint32_t flags);
+
+  // The steps of `read`, for calls whose outputs are made in between.
+  void begin(const Signature &signature, PyObject *given, uint32_t flags);
+  void readArg(const Signature &signature, uint32_t index, PyObject *object);
+  /// An integer that is the size of a tensor read before; false if it is none.
+  bool readSize(const Signature &signature, uint32_t index, int32_t arg,
+                int32_t dim);
+  void finish(const Signature &signature);
+  /// What `read` finds in `given` at `index`: None past its end.
+  static PyObject *argument(PyObject *given, uint32_t index);
+
   /// {"D": "128", "T": "bf16"}: what the key binds. Names that only arguments
   /// left out have are not in it.
   nanobind::dict bindings(const Signature &signature) const;
@@ -50,6 +61,7 @@ private:
   void bindKeys(const Signature &signature, const ArgSpec &spec, uint32_t index,
                 const ArgPlace &place);
 
+  uint64_t present; ///< a bit for each tensor that was given
   bool haveDevice;
   uint32_t deviceFrom;       ///< the argument that decided the device
   uint32_t boundBy[maxKeys]; ///< the argument that decided a key

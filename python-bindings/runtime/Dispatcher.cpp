@@ -62,19 +62,89 @@ void Dispatcher::launch(nb::handle args, nb::handle stream, uint32_t flags) {
     call.conversion.producerStream =
         readStream(stream.ptr(), call.conversion, {MLAFIX_CUDA, 0});
   Entry entry = find(args, flags, call);
-  void *where = stream.is_none()
-                    ? readStream(Py_None, call.conversion, call.device)
-                    : call.conversion.producerStream;
-  mlafix_status status;
+  check(start(entry, call, findStream(stream, call), flags));
+}
+
+void *Dispatcher::findStream(nb::handle stream, const CallArgs &call) {
+  return stream.is_none() ? readStream(Py_None, call.conversion, call.device)
+                          : call.conversion.producerStream;
+}
+
+mlafix_status Dispatcher::start(const Entry &entry, const CallArgs &call,
+                                void *stream, uint32_t flags) {
   if (call.device.type == MLAFIX_CPU && call.bytes >= releaseBytes) {
     nb::gil_scoped_release released;
-    status = mlafix_launch(entry.kernel, call.args, call.count, call.device,
-                           where, flags & runtimeFlags);
-  } else {
-    status = mlafix_launch(entry.kernel, call.args, call.count, call.device,
-                           where, flags & runtimeFlags);
+    return mlafix_launch(entry.kernel, call.args, call.count, call.device,
+                         stream, flags & runtimeFlags);
   }
-  check(status);
+  return mlafix_launch(entry.kernel, call.args, call.count, call.device, stream,
+                       flags & runtimeFlags);
+}
+
+bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
+                                nb::object &outputs) {
+  call.begin(*signature, args.ptr(), 0);
+  outputs =
+      nb::steal(PyTuple_New(static_cast<Py_ssize_t>(signature->numOutputs)));
+  if (!outputs.is_valid())
+    nb::raise_python_error();
+  // What stands for something else, until the inputs are read.
+  const NewTensor *wanted[MLAFIX_MAX_ARGS] = {};
+  for (uint32_t i = 0; i < call.count; ++i) {
+    PyObject *object = CallArgs::argument(args.ptr(), i);
+    bool isOutput = i < signature->numOutputs;
+    if (isOutput && (wanted[i] = asNewTensor(object)))
+      continue;
+    if (signature->args[i].isTensor() && object != Py_None &&
+        !plainTorchApi(Py_TYPE(object)))
+      return false;
+    if (const SizeOf *size = asSizeOf(object)) {
+      if (!call.readSize(*signature, i, size->arg, size->dim))
+        return false;
+      continue;
+    }
+    call.readArg(*signature, i, object);
+    if (isOutput)
+      PyTuple_SET_ITEM(outputs.ptr(), i, Py_NewRef(object));
+  }
+  for (uint32_t i = 0; i < signature->numOutputs; ++i) {
+    if (!wanted[i])
+      continue;
+    nb::object made =
+        allocate(*signature, call, args, i, *wanted[i], prototypes);
+    if (!made.is_valid())
+      return false;
+    call.readArg(*signature, i, made.ptr());
+    PyTuple_SET_ITEM(outputs.ptr(), i, made.release().ptr());
+  }
+  call.finish(*signature);
+  return true;
+}
+
+nb::object Dispatcher::tryLaunch(nb::handle args, nb::handle stream) {
+  try {
+    CallArgs call;
+    nb::object outputs;
+    if (!isTorchUnwatched() || !readAllocating(args, call, outputs))
+      return nb::none();
+    auto found = table.find(call.key);
+    if (found == table.end())
+      return nb::none();
+    Entry entry = found->second;
+    if (!stream.is_none())
+      call.conversion.producerStream =
+          readStream(stream.ptr(), call.conversion, {MLAFIX_CUDA, 0});
+    mlafix_status status = start(entry, call, findStream(stream, call), 0);
+    if (status == MLAFIX_INVALID_ARGUMENT)
+      return nb::none();
+    check(status);
+    return outputs;
+  } catch (nb::python_error &error) {
+    // Whoever launches otherwise says what is wrong with the arguments.
+    if (!error.matches(classOfArgumentErrors()))
+      throw;
+    return nb::none();
+  }
 }
 
 Bound Dispatcher::bind(nb::handle args, uint32_t flags) {
@@ -143,6 +213,13 @@ void mlafix::python::bindDispatcher(nb::module_ &module) {
            "default stream); nothing waits. CPU: done on return. Raises "
            "ArgumentError, UnitError, DriverError, and what `resolve` raises; "
            "then nothing was launched.")
+      .def("try_launch", &Dispatcher::tryLaunch, nb::arg("args"),
+           nb::arg("stream").none() = nb::none(),
+           "The short way, for plain torch tensors while no mode or tracer of "
+           "torch watches: outputs may be a NewTensor, and are allocated. "
+           "Returns the tuple of outputs; or None, with nothing launched, for "
+           "any other call, a wrong one, and one that was not resolved yet. "
+           "Raises DriverError.")
       .def("bind", &Dispatcher::bind, nb::arg("args"), nb::arg("flags") = 0,
            "The same checks, once: a Bound to launch many times.")
       .def("prepare", &Dispatcher::prepare, nb::arg("args"),

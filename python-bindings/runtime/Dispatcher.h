@@ -10,15 +10,15 @@
 #define MLAFIX_PYTHON_DISPATCHER_H
 
 #include "Bound.h"
+#include "NewTensor.h"
 #include <unordered_map>
 
 namespace mlafix::python {
 
 /// A kernel that is specialised by what it is called with: reads the dims and
-/// dtypes that it is compiled for off the arguments, and which optional ones are
-/// given, looks the compiled kernel
-/// up in a table, launches it. A combination not met before is asked of
-/// `resolve`, a Python function, once.
+/// dtypes that it is compiled for off the arguments, and which optional ones
+/// are given, looks the compiled kernel up in a table, launches it. A
+/// combination not met before is asked of `resolve`, a Python function, once.
 class Dispatcher {
 public:
   Dispatcher(const std::string &name, nanobind::str signature,
@@ -26,6 +26,10 @@ public:
              nanobind::object specialize);
 
   void launch(nanobind::handle args, nanobind::handle stream, uint32_t flags);
+  /// As `launch`, for plain torch tensors that nothing watches and code that is
+  /// there: allocates the outputs that a NewTensor stands for and returns all,
+  /// a tuple. Returns None, and has launched nothing, for any other call.
+  nanobind::object tryLaunch(nanobind::handle args, nanobind::handle stream);
   Bound bind(nanobind::handle args, uint32_t flags);
   /// Resolves and loads what a call with these arguments would run.
   KernelInfo prepare(nanobind::handle args);
@@ -44,9 +48,18 @@ private:
   /// Reads the arguments into `call` and finds the kernel for them.
   Entry find(nanobind::handle args, uint32_t flags, CallArgs &call);
   Entry resolveEntry(const CallArgs &call);
+  /// Reads the arguments, and allocates what is to be allocated into `outputs`,
+  /// a tuple. False where that is not possible. Throws what is wrong.
+  bool readAllocating(nanobind::handle args, CallArgs &call,
+                      nanobind::object &outputs);
+  /// The stream that a call names, or the current one.
+  static void *findStream(nanobind::handle stream, const CallArgs &call);
+  static mlafix_status start(const Entry &entry, const CallArgs &call,
+                             void *stream, uint32_t flags);
 
   std::shared_ptr<const Signature> signature;
   std::unordered_map<Key, Entry, KeyHash> table;
+  Prototypes prototypes;
 };
 
 void bindDispatcher(nanobind::module_ &module);

@@ -68,6 +68,8 @@ void mlafix::python::importErrors() {
   classes.driver = nb::object(module.attr("DriverError")).release().ptr();
 }
 
+PyObject *mlafix::python::classOfArgumentErrors() { return classes.argument; }
+
 void mlafix::python::throwArgumentError(const char *format, ...) {
   va_list args;
   va_start(args, format);

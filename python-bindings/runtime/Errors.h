@@ -16,6 +16,9 @@ namespace mlafix::python {
 /// Looks the classes of mlafix.errors up; once, when the module is loaded.
 void importErrors();
 
+/// mlafix.ArgumentError; borrowed.
+PyObject *classOfArgumentErrors();
+
 /// Sets mlafix.ArgumentError with that message and throws.
 [[noreturn]] void throwArgumentError(const char *format, ...)
     __attribute__((format(printf, 1, 2)));

@@ -13,6 +13,7 @@
 #include "Bound.h"
 #include "Dispatcher.h"
 #include "Errors.h"
+#include "NewTensor.h"
 #include "UnitModule.h"
 
 namespace nb = nanobind;
@@ -24,6 +25,7 @@ NB_MODULE(_runtime, module) {
   mlafix::python::importErrors();
   mlafix::python::bindUnits(module);
   mlafix::python::bindBound(module);
+  mlafix::python::bindNewTensor(module);
   mlafix::python::bindDispatcher(module);
   // Kernels are module globals, which outlive the interpreter's last sweep.
   nb::set_leak_warnings(false);

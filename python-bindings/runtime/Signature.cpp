@@ -145,6 +145,39 @@ void applyView(Signature &signature, const std::string &name,
                      name.c_str());
 }
 
+/// Finds where a call that allocates its outputs has their sizes from.
+void findSources(Signature &signature) {
+  auto &args = signature.args;
+  while (signature.numOutputs < args.size() &&
+         args[signature.numOutputs].isTensor() &&
+         args[signature.numOutputs].written)
+    ++signature.numOutputs;
+  auto isInput = [&](size_t index) {
+    return index >= signature.numOutputs && args[index].isTensor() &&
+           !args[index].optional;
+  };
+  for (size_t output = 0; output < signature.numOutputs; ++output) {
+    ArgSpec &made = args[output];
+    for (const std::string &dim : made.dims) {
+      DimPlace place;
+      for (size_t i = 0; i < args.size() && place.arg < 0; ++i) {
+        auto found = std::find(args[i].dims.begin(), args[i].dims.end(), dim);
+        if (isInput(i) && found != args[i].dims.end())
+          place = {static_cast<int32_t>(i),
+                   static_cast<int32_t>(found - args[i].dims.begin())};
+      }
+      if (place.arg < 0)
+        break;
+      made.sources.push_back(place);
+    }
+    if (made.sources.size() != made.dims.size())
+      made.sources.clear();
+    for (size_t i = 0; i < args.size() && made.twin < 0; ++i)
+      if (isInput(i) && args[i].dims == made.dims && args[i].view == made.view)
+        made.twin = static_cast<int32_t>(i);
+  }
+}
+
 } // namespace
 
 Signature Signature::parse(const std::string &name, nb::str json,
@@ -169,6 +202,7 @@ Signature Signature::parse(const std::string &name, nb::str json,
   if (!views.is_none())
     for (auto [arg, permutation] : nb::cast<nb::dict>(views))
       applyView(signature, nb::str(arg).c_str(), permutation);
+  findSources(signature);
   return signature;
 }
 

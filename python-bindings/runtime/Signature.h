@@ -17,6 +17,11 @@
 
 namespace mlafix::python {
 
+/// A dim of a tensor argument, in the kernel's order.
+struct DimPlace {
+  int32_t arg = -1, dim = -1;
+};
+
 /// One argument.
 struct ArgSpec {
   std::string name;
@@ -30,6 +35,12 @@ struct ArgSpec {
   /// Tensors: which dim of what is passed becomes dim i; empty: as passed.
   std::vector<uint8_t> view;
   std::string expected; ///< "a tensor of dtype T", "an integer", ...
+  /// Outputs: for each dim an input that has it, so that the output can be made
+  /// for a call. Empty where there is none for some dim.
+  std::vector<DimPlace> sources;
+  /// Outputs: an input with the same dims and, unless bound apart, dtype; or
+  /// -1.
+  int32_t twin = -1;
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
 };
@@ -47,6 +58,7 @@ struct Signature {
   std::vector<ArgSpec> args;
   std::vector<KeyName> keys;
   size_t numRequired = 0; ///< arguments past these may be left off a call
+  size_t numOutputs = 0;  ///< leading tensors that are written
 
   /// From the JSON text of a signature. `views` is {argument: permutation} or
   /// None, `specialize` lists lower-case dims to bind as well. Throws

@@ -152,6 +152,11 @@ PyObject *mlafix::python::importedModule(const char *name) {
   return PyDict_GetItemString(PyImport_GetModuleDict(), name);
 }
 
+const dlpack::ExchangeApi *mlafix::python::plainTorchApi(PyTypeObject *type) {
+  TypeEntry entry = lookUp(type);
+  return entry.kind == Kind::Torch ? entry.api : nullptr;
+}
+
 void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
                                 const ArgPlace &place, TensorView &view) {
   view.dtype = dtypeOf(tensor.dtype);

@@ -67,6 +67,10 @@ struct Conversion {
 void readTensor(PyObject *object, const ArgPlace &place, Conversion &conversion,
                 TensorView &view);
 
+/// The table of C functions of a plain torch tensor's type; null for all other
+/// types, and for a torch that has none.
+const dlpack::ExchangeApi *plainTorchApi(PyTypeObject *type);
+
 // What readTensor chooses among; each in a file of its own.
 void readNumpy(PyObject *object, const ArgPlace &place, TensorView &view);
 void readTorch(PyObject *object, const dlpack::ExchangeApi *api,

@@ -80,10 +80,12 @@ std::vector<uint32_t> bitsOf(Float Type, const std::vector<float> &Values) {
   return Bits;
 }
 
-/// A merge whose payload leaves as fp8.
+/// A merge whose payload leaves as fp8; past the threshold the suffix's state,
+/// or with \p Copies its payload and lse whatever they are.
 testing::AssertionResult merges(const StateCase &Case, int64_t N,
                                 int64_t ContextRows, float Scale, Spread How,
-                                bool WantLse, bool InPlace = false) {
+                                bool WantLse, bool InPlace = false,
+                                bool Copies = false) {
   auto [H, D] = Case.Shape;
   Sides S(Case.Type, N * H, 2, D, 23);
   TestTensor Prefix = payloadTensor(Case.Type, {N, H, D}, How, 0);
@@ -103,7 +105,8 @@ testing::AssertionResult merges(const StateCase &Case, int64_t N,
     }
   const TestTensor &ToLse = InPlace ? PrefixLse : OutLse;
   launchOn(
-      kernel("merge_attn_states_fp8", Case.bindings()),
+      kernel(Copies ? "merge_attn_states_copy_fp8" : "merge_attn_states_fp8",
+             Case.bindings()),
       {Out.view(), WantLse ? ToLse.view() : mlafix::Tensor::none(),
        ScaleTensor.view(), Prefix.view(), PrefixLse.view(), Suffix.view(),
        SuffixLse.view(), ContextRows},
@@ -112,11 +115,22 @@ testing::AssertionResult merges(const StateCase &Case, int64_t N,
   for (int64_t T = 0; T < N; ++T)
     for (int64_t I = 0; I < H; ++I) {
       ExpectedRow Row = S.expected(T * H + I, T < ContextRows ? 0 : 1, 2, As);
+      bool IsCopy = Copies && T >= ContextRows;
+      if (IsCopy) // The payload of a row that is not empty.
+        Row = mergeReference(Case.Type, D, {{S.payload(T * H + I, 1), 0}}, As);
       if (testing::AssertionResult Good =
               rowMatches(Row, Fp8, Out, nullptr, T, I);
           !Good)
         return Good << " (token " << T << ", head " << I << ")";
       std::string Why;
+      if (IsCopy) {
+        float Lse = S.lse(T * H + I, 1);
+        uint32_t Bits;
+        std::memcpy(&Bits, &Lse, sizeof(Bits));
+        if (WantLse && ToLse.get({I, T}) != Bits)
+          return testing::AssertionFailure() << "out_lse is no copy of " << Lse;
+        continue;
+      }
       if (WantLse && !matches(Float::F32, Row.Lse, ToLse.get({I, T}), Why))
         return testing::AssertionFailure() << "out_lse: " << Why;
     }
@@ -167,6 +181,17 @@ TEST_P(MergeFp8, scaled_saturated_and_exact_where_copied) {
   ASSERT_TRUE(merges(GetParam(), 5, 3, 1e-4f, Spread::Dense, true));
   ASSERT_TRUE(merges(GetParam(), 5, 3, 300.0f, Spread::Dense, false));
   ASSERT_TRUE(merges(GetParam(), 0, 0, 1.0f, Spread::Dense, true));
+}
+
+TEST_P(MergeFp8, rows_past_the_threshold_take_the_suffix_whatever_its_lse) {
+  for (Spread How : AllSpreads)
+    for (int64_t ContextRows : {0, 6, 9})
+      for (bool InPlace : {false, true})
+        ASSERT_TRUE(merges(GetParam(), 9, ContextRows, 0.03f, How, true,
+                           InPlace, /*Copies=*/true))
+            << "spread " << int(How) << ", context_rows " << ContextRows;
+  ASSERT_TRUE(merges(GetParam(), 5, 3, 300.0f, Spread::Dense, false, false,
+                     /*Copies=*/true));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MergeFp8, testing::ValuesIn(stateCases()),

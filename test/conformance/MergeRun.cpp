@@ -43,7 +43,8 @@ Layout payloadLayout(const MergeSetup &S, int Operand) {
 
 /// Layout of an lse tensor, logically [H, n] or [n, H] as it lies in memory.
 Layout lseLayout(const MergeSetup &S, int Operand) {
-  int64_t Rows = S.LseRowsFirst ? S.N : S.H, Columns = S.LseRowsFirst ? S.H : S.N;
+  int64_t Rows = S.LseRowsFirst ? S.N : S.H,
+          Columns = S.LseRowsFirst ? S.H : S.N;
   Layout L = Layout::contiguous({Rows, Columns});
   if (S.How == Style::SlicedLse) {
     L.Offset = 5 + Operand;
@@ -97,8 +98,10 @@ uint32_t oddBits(Float Type, uint64_t Choice) {
 } // namespace
 
 MergeRun::MergeRun(Device &On, const MergeSetup &S)
-    : On(On), Setup(S), Code(conformance::kernel("merge_attn_states", S.H, S.D,
-                                                 S.Type)) {
+    : On(On), Setup(S),
+      Code(conformance::kernel(S.CopiesPast ? "merge_attn_states_copy"
+                                            : "merge_attn_states",
+                               S.H, S.D, S.Type)) {
   mlafix_dtype Type = dtypeOf(S.Type);
   auto Payload = [&](int Operand) {
     return std::make_unique<TestTensor>(On, Type, payloadLayout(S, Operand));
@@ -154,8 +157,13 @@ void MergeRun::fillRow(int64_t T, int64_t H) {
   double P = Center + R.uniform(-5, 5), S = Center + R.uniform(-5, 5);
   double Scale = 4;
   bool Opposite = false; // the suffix is the prefix negated
-  enum Content { Values, AllNaN, AllInf, Odd } InPrefix = Values,
-                                               InSuffix = Values;
+  enum Content {
+    Values,
+    AllNaN,
+    AllInf,
+    Odd
+  } InPrefix = Values,
+    InSuffix = Values;
   switch (Kind) {
   case RowKind::BothLive:
   case RowKind::Count:
@@ -318,15 +326,12 @@ TestTensor *MergeRun::outLse() const {
 std::vector<mlafix::Arg> MergeRun::arguments() const {
   // The kernel sees every lse as [H, n]; where it lies as [n, H] it gets a
   // transposed view.
-  std::vector<int> Order = Setup.LseRowsFirst ? std::vector<int>{1, 0}
-                                              : std::vector<int>{0, 1};
+  std::vector<int> Order =
+      Setup.LseRowsFirst ? std::vector<int>{1, 0} : std::vector<int>{0, 1};
   TestTensor *Lse = outLse();
-  return {out().view(),
-          Lse ? Lse->view(Order) : mlafix::Tensor::none(),
-          Prefix->view(),
-          PrefixLse->view(Order),
-          Suffix->view(),
-          SuffixLse->view(Order),
+  return {out().view(),     Lse ? Lse->view(Order) : mlafix::Tensor::none(),
+          Prefix->view(),   PrefixLse->view(Order),
+          Suffix->view(),   SuffixLse->view(Order),
           Setup.ContextRows};
 }
 
@@ -360,6 +365,27 @@ std::vector<uint32_t> MergeRun::rowBits(int64_t T, int64_t H) const {
   return Bits;
 }
 
+bool MergeRun::isCopy(int64_t T, int64_t H, std::string &Why) const {
+  int64_t Row = T * Setup.H + H;
+  auto Same = [&](const std::string &What, uint32_t Got, uint32_t Want) {
+    if (Got == Want)
+      return true;
+    std::ostringstream Text;
+    Text << What << ": expected the bits 0x" << std::hex << Want << ", got 0x"
+         << Got;
+    Why = Text.str();
+    return false;
+  };
+  for (int64_t I = 0; I < Setup.D; ++I)
+    if (!Same("out[" + std::to_string(I) + "]", out().get({T, H, I}),
+              SuffixBits[Row * Setup.D + I]))
+      return false;
+  TestTensor *Lse = outLse();
+  uint32_t Want;
+  std::memcpy(&Want, &SuffixLses[Row], sizeof(Want));
+  return !Lse || Same("out_lse", getLse(*Lse, T, H), Want);
+}
+
 testing::AssertionResult MergeRun::check() const {
   int64_t D = Setup.D;
   std::string Why;
@@ -377,9 +403,14 @@ testing::AssertionResult MergeRun::check() const {
                << "row (token " << T << ", head " << H << "), kind "
                << int(Setup.Kind(T + Setup.FirstRow, H)) << ", prefix lse "
                << PrefixLses[Row] << ", suffix lse " << SuffixLses[Row]
-               << (T >= Setup.ContextRows ? ", past the threshold" : "")
-               << ": " << What << ": " << Why;
+               << (T >= Setup.ContextRows ? ", past the threshold" : "") << ": "
+               << What << ": " << Why;
       };
+      if (Setup.CopiesPast && T >= Setup.ContextRows) {
+        if (!isCopy(T, H, Why))
+          return Fail("a copy of the suffix");
+        continue;
+      }
       for (int64_t I = 0; I < D; ++I) {
         uint32_t Bits = out().get({T, H, I});
         if (Bits == Poison) {
@@ -402,9 +433,9 @@ testing::AssertionResult MergeRun::check() const {
   struct {
     const char *Name;
     TestTensor *Tensor;
-  } All[] = {{"prefix", Prefix.get()},       {"prefix_lse", PrefixLse.get()},
-             {"suffix", Suffix.get()},       {"suffix_lse", SuffixLse.get()},
-             {"out", Out.get()},             {"out_lse", OutLse.get()}};
+  } All[] = {{"prefix", Prefix.get()}, {"prefix_lse", PrefixLse.get()},
+             {"suffix", Suffix.get()}, {"suffix_lse", SuffixLse.get()},
+             {"out", Out.get()},       {"out_lse", OutLse.get()}};
   for (auto &Entry : All) {
     if (!Entry.Tensor)
       continue;

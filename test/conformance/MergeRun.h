@@ -26,15 +26,15 @@ namespace conformance {
 
 /// What a row's two sides hold.
 enum class RowKind {
-  BothLive,            ///< Ordinary values.
-  LargePayload,        ///< Live, scaled up (f16: to its range).
-  SmallPayload,        ///< Live, scaled down.
-  Cancelling,          ///< Equal weights, opposite payloads.
-  HugeLse,             ///< |lse| about 1e5, a few units apart.
-  PrefixEmptyNaN,      ///< Prefix lse -inf, payload NaN.
-  PrefixEmptyInf,      ///< Prefix lse -inf, payload infinities.
-  PrefixEmptyPlus,     ///< Prefix lse +inf (FlashAttention-2), payload NaN.
-  SuffixEmptyNaN,      ///< The same for the suffix.
+  BothLive,        ///< Ordinary values.
+  LargePayload,    ///< Live, scaled up (f16: to its range).
+  SmallPayload,    ///< Live, scaled down.
+  Cancelling,      ///< Equal weights, opposite payloads.
+  HugeLse,         ///< |lse| about 1e5, a few units apart.
+  PrefixEmptyNaN,  ///< Prefix lse -inf, payload NaN.
+  PrefixEmptyInf,  ///< Prefix lse -inf, payload infinities.
+  PrefixEmptyPlus, ///< Prefix lse +inf (FlashAttention-2), payload NaN.
+  SuffixEmptyNaN,  ///< The same for the suffix.
   SuffixEmptyInf,
   SuffixEmptyPlus,
   CopyOddValues,       ///< Prefix empty; suffix of -0.0, denormals, Inf, NaN.
@@ -43,19 +43,19 @@ enum class RowKind {
   BothEmptyPlus,       ///< +inf against -inf, payloads garbage.
   PrefixUnderflow,     ///< Prefix weight is zero in f32, payload NaN.
   SuffixUnderflow,
-  FarApart,            ///< lse 3e38 against -3e38, dead payload NaN.
-  PrefixNaNLse,        ///< NaN lse in a live row: NaN out (N6).
-  SuffixNaNLse,        ///< The same beside an empty prefix.
+  FarApart,     ///< lse 3e38 against -3e38, dead payload NaN.
+  PrefixNaNLse, ///< NaN lse in a live row: NaN out (N6).
+  SuffixNaNLse, ///< The same beside an empty prefix.
   Count
 };
 
 /// How the tensors lie in memory.
 enum class Style {
-  Contiguous,  ///< Aligned and without gaps.
-  Misaligned,  ///< One element past an aligned address: the tail variant.
-  Padded,      ///< Gaps after heads and rows, each operand its own.
-  PaddedOdd,   ///< Strides that no vector width divides.
-  SlicedLse    ///< The lse tensors are columns [a, b) of larger ones.
+  Contiguous, ///< Aligned and without gaps.
+  Misaligned, ///< One element past an aligned address: the tail variant.
+  Padded,     ///< Gaps after heads and rows, each operand its own.
+  PaddedOdd,  ///< Strides that no vector width divides.
+  SlicedLse   ///< The lse tensors are columns [a, b) of larger ones.
 };
 
 struct MergeSetup {
@@ -63,7 +63,8 @@ struct MergeSetup {
   Float Type = Float::BF16;
   bool LseRowsFirst = false; ///< lse lies as [n, H] and not as [H, n].
   Style How = Style::Contiguous;
-  int64_t ContextRows = 0; ///< Rows at or past it copy the suffix.
+  int64_t ContextRows = 0; ///< Rows at or past it take the suffix alone:
+  bool CopiesPast = false; ///< bit for bit (merge_attn_states_copy).
   bool WantLse = true;     ///< False: the optional out_lse is left out.
   enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
   uint64_t Seed = 1;
@@ -100,6 +101,8 @@ private:
   TestTensor &out() const;
   TestTensor *outLse() const;
   uint32_t getLse(const TestTensor &From, int64_t T, int64_t H) const;
+  /// Whether a row holds the suffix as it was filled; else says why not.
+  bool isCopy(int64_t T, int64_t H, std::string &Why) const;
   void setLse(TestTensor &To, int64_t T, int64_t H, float Value);
   void fillRow(int64_t T, int64_t H);
 

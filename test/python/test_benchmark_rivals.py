@@ -38,6 +38,7 @@ def bench() -> Iterator[types.SimpleNamespace]:
 def small_cases(bench: types.SimpleNamespace) -> dict[str, Any]:
     """One of each group."""
     return {"merge": bench.work.merge_case(3, heads=2, dim=64), "n_way": bench.work.dense_case(4, 3, heads=2, dim=64),
+            "combine": bench.work.combine_case(3, 2, heads=2, dim=64), "ragged": bench.work.ragged_case(9, heads=2, dim=64),
             "fixup": bench.work.fixup_case("small", [3, 1, 2], [True, False, True], heads=2, dim=64)}
 
 
@@ -49,7 +50,7 @@ def run(case: Any, prepare: Callable[[Any], Callable[[], object]]) -> tuple[dict
     return before, after
 
 
-@pytest.mark.parametrize("group", ["merge", "n_way", "fixup"])
+@pytest.mark.parametrize("group", ["merge", "n_way", "combine", "ragged", "fixup"])
 def test_right_results_pass_and_wrong_ones_do_not(bench: types.SimpleNamespace, group: str) -> None:
     case = small_cases(bench)[group]
     for prepare in (bench.ours.OURS[group], bench.torch_rivals.rivals_of(group)["torch"]):
@@ -57,7 +58,7 @@ def test_right_results_pass_and_wrong_ones_do_not(bench: types.SimpleNamespace, 
         case.check(before, after)
         for name in ("out", "out_lse" if "out_lse" in after else "lse"):
             broken = {**after, name: after[name].clone()}
-            broken[name].view(-1)[0] = 77
+            broken[name].reshape(-1)[0] = 77
             with pytest.raises(AssertionError, match="expected"):
                 case.check(before, broken)
 
@@ -66,17 +67,20 @@ def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
     pytest.importorskip("triton")
     script = """if True:
         import torch, triton_rivals, work
-        cases = {"merge": work.merge_case(3, heads=2, dim=64), "n_way": work.dense_case(4, 3, heads=2, dim=64)}
+        cases = {"merge": work.merge_case(3, heads=2, dim=64), "n_way": work.dense_case(4, 3, heads=2, dim=64),
+                 "combine": work.combine_case(3, 2, heads=2, dim=64), "ragged": work.ragged_case(9, heads=2, dim=64)}
         for group, case in cases.items():
-            before = case.make(torch.Generator().manual_seed(0), torch.device("cpu"))
-            after = {name: tensor.clone() for name, tensor in before.items()}
-            triton_rivals.rivals_of(group)["triton"](after)()
-            case.check(before, after)
-            print(group)
+            for name, prepare in triton_rivals.rivals_of(group).items():
+                before = case.make(torch.Generator().manual_seed(0), torch.device("cpu"))
+                after = {name: tensor.clone() for name, tensor in before.items()}
+                prepare(after)()
+                case.check(before, after)
+                print(group, name, sep=": ")
     """
     done = subprocess.run([sys.executable, "-c", script], cwd=FOLDER, capture_output=True, text=True, timeout=300,
                           env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(FOLDER)})
-    assert done.stdout.split() == ["merge", "n_way"], done.stderr
+    names = ["merge: triton", "n_way: triton", "combine: triton", "combine: triton, tile", "ragged: triton"]
+    assert done.stdout.splitlines() == names, done.stderr
 
 
 def test_engines_are_called_as_they_want_to_be(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,10 +108,24 @@ def test_engines_are_called_as_they_want_to_be(bench: types.SimpleNamespace, mon
         bench.torch_rivals.merge_dense(out, lse, v, s * math.log(2))
         return out, lse / math.log(2)
 
+    def variable_length_merge_states(v: Any, s: Any, indptr: Any) -> Any:
+        out, lse = v.new_empty(len(indptr) - 1, *v.shape[1:]), s.new_empty(len(indptr) - 1, *s.shape[1:])
+        bench.torch_rivals.ragged(out, lse, v, s * math.log(2), indptr)
+        return out, lse / math.log(2)
+
+    def flash_attn_combine(out_partial: Any, lse_partial: Any, out: Any = None, out_dtype: Any = None) -> Any:
+        assert lse_partial.stride(-2) == 1
+        lse = torch.empty_like(lse_partial[0])
+        bench.torch_rivals.combine(out, lse, out_partial, lse_partial)
+        return out, lse
+
     stand_ins = {"vllm._custom_ops": {"merge_attn_states": vllm},
                  "vllm.v1.attention.ops.triton_merge_attn_states": {"merge_attn_states": vllm_triton},
                  "sgl_kernel": {"merge_state_v2": merge_state_v2},
-                 "flashinfer": {"merge_state": merge_state, "merge_states": merge_states}}
+                 "flashinfer": {"merge_state": merge_state, "merge_states": merge_states},
+                 "flashinfer.triton.cascade": {"variable_length_merge_states": variable_length_merge_states},
+                 "flash_attn_interface": {"flash_attn_combine": flash_attn_combine},
+                 "flash_attn.cute.interface": {"flash_attn_combine": flash_attn_combine}}
     for group, case in small_cases(bench).items():
         for name, prepare in bench.engine_rivals.rivals_of(group).items():
             for module, functions in stand_ins.items():

@@ -13,7 +13,7 @@ import contract
 import mlafix
 from devices import Device
 from mlafix.compat import flash_attn, flashinfer, sglang, vllm
-from numerics import BF16, E4M3, F32, garbage, poison, same_bits
+from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits
 from states import make_states
 
 SIGNATURES = [
@@ -29,7 +29,7 @@ SIGNATURES = [
     (flashinfer, "merge_states", "(v, s)"),
     (flashinfer, "variable_length_merge_states", "(v, s, indptr)"),
     (flash_attn, "flash_attn_combine", "(out_partial, lse_partial, out=None, out_dtype=None, cu_seqlens=None, seqused=None, "
-                                       "varlen_batch_idx=None, return_lse=True)"),
+                                       "virtual_batch_idx=None, return_lse=True)"),
 ]
 
 
@@ -50,10 +50,11 @@ def test_vllm_merges_in_place_on_slices_of_a_larger_lse(device: Device, rng: np.
     before = device.get(whole).copy()
     prefix, suffix, suffix_lse = device.put(states.v[0].copy()), device.put(states.v[1]), device.put(states.s[1].T.copy())
     assert vllm.merge_attn_states(prefix, prefix, prefix_lse, suffix, suffix_lse, prefix_lse, 7) is None  # type: ignore[func-returns-value]
-    want, want_lse = contract.merge_attn_states(states.v[0], states.s[0], states.v[1], states.s[1], 7, out_dtype=BF16)
-    want.check(device.get(prefix), "output")
+    want, want_lse = contract.merge(states.v[:, :7], states.s[:, :7], out_dtype=BF16)
+    want.check(device.get(prefix)[:7], "output")
     after = device.get(whole)
-    want_lse.check(after[:, 2 : 2 + n].T, "output_lse")
+    want_lse.check(after[:, 2:9].T, "output_lse")
+    assert same_bits(device.get(prefix)[7:], states.v[1, 7:]) and same_bits(after[:, 9 : 2 + n].T, states.s[1, 7:])
     assert same_bits(after[:, :2], before[:, :2]) and same_bits(after[:, 2 + n :], before[:, 2 + n :])
 
 
@@ -64,7 +65,63 @@ def test_vllm_without_output_lse_computes_none(device: Device, rng: np.random.Ge
     contract.merge(states.v, states.s)[0].check(device.get(out), "output")
 
 
-@pytest.mark.parametrize("shape", [(), (1,)], ids=str)
+def odd_rows(rng: np.random.Generator, n: int, heads: int, dim: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """A suffix [n, H, D] of any bits, signalling NaN among them, and an lse [H, n] of every kind of number."""
+    size = dtype.itemsize
+    bits = rng.integers(0, 1 << 8 * size, (n, heads, dim), f"u{size}")
+    lse = rng.normal(0, 3, (heads, n)).astype(np.float32)
+    lse[:, ::4], lse[:, 1::4], lse[:, 2::4] = np.inf, -np.inf, np.array(0x7FA12345, np.uint32).view(np.float32)
+    return bits.view(dtype), lse
+
+
+@pytest.mark.parametrize("onto", ["new", "prefix", "suffix"])
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+def test_vllm_rows_past_the_threshold_are_copies_of_the_suffix(dtype: np.dtype, onto: str, device: Device,
+                                                               rng: np.random.Generator) -> None:
+    """vLLM's own test holds an lse of +inf there, which as a state would be empty; D = 192: a row of more than one warp's lanes."""
+    n, heads, dim, threshold = 13, 3, 192, 5
+    states = make_states(rng, 2, n, heads, dim, dtype)
+    suffix, suffix_lse = states.v[1].copy(), np.ascontiguousarray(states.s[1].T)
+    suffix[threshold:], suffix_lse[:, threshold:] = (part for part in odd_rows(rng, n - threshold, heads, dim, dtype))
+    prefix, prefix_lse = device.put(states.v[0].copy()), device.put(np.ascontiguousarray(states.s[0].T))
+    on_device, lse_on_device = device.put(suffix.copy()), device.put(suffix_lse.copy())
+    out, lse = {"new": lambda: (device.poisoned((n, heads, dim), dtype), device.poisoned((heads, n), F32)),
+                "prefix": lambda: (prefix, prefix_lse), "suffix": lambda: (on_device, lse_on_device)}[onto]()
+    vllm.merge_attn_states(out, prefix, prefix_lse, on_device, lse_on_device, lse, threshold)
+    got, got_lse = device.get(out), device.get(lse)
+    assert same_bits(got[threshold:], suffix[threshold:]) and same_bits(got_lse[:, threshold:], suffix_lse[:, threshold:])
+    want, want_lse = contract.merge(states.v[:, :threshold], states.s[:, :threshold], out_dtype=dtype)
+    want.check(got[:threshold], "output")
+    want_lse.check(got_lse[:, :threshold].T, "output_lse")
+    vllm.merge_attn_states(out, prefix, prefix_lse, on_device, lse_on_device, None, threshold)
+    assert same_bits(device.get(out)[threshold:], suffix[threshold:])
+
+
+def test_vllm_fp8_rows_past_the_threshold_take_the_suffix_whatever_its_lse(device: Device, rng: np.random.Generator) -> None:
+    n, heads, dim, threshold = 9, 2, 64, 4
+    states = make_states(rng, 2, n, heads, dim, BF16)
+    suffix_lse = np.ascontiguousarray(states.s[1].T)
+    suffix_lse[:, threshold:] = odd_rows(rng, n - threshold, heads, dim, BF16)[1]
+    out, lse = device.poisoned((n, heads, dim), E4M3), device.poisoned((heads, n), F32)
+    arrays = [device.put(x) for x in (states.v[0], np.ascontiguousarray(states.s[0].T), states.v[1], suffix_lse)]
+    vllm.merge_attn_states(out, *arrays, lse, threshold, device.put(np.full(1, 0.3, np.float32)))
+    live = np.zeros((1, n - threshold, heads), np.float32)
+    contract.merge(states.v[1:, threshold:], live, out_dtype=E4M3, scale=0.3)[0].check(device.get(out)[threshold:], "output")
+    assert same_bits(device.get(lse)[:, threshold:], suffix_lse[:, threshold:])
+    contract.merge(states.v[:, :threshold], states.s[:, :threshold], out_dtype=E4M3, scale=0.3)[0].check(
+        device.get(out)[:threshold], "output")
+
+
+def test_vllm_says_that_fp8_is_not_read(device: Device) -> None:
+    rows, lse = (device.put(np.ones((3, 2, 64), np.float32).astype(E4M3)) for _ in range(2)), device.put(np.zeros((2, 3), np.float32))
+    prefix, suffix = rows
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "prefix_output": expected dtype bf16 or f16 or f32, got f8e4m3fn '
+                                                   r'\(fp8 can be written, not read\)'):
+        vllm.merge_attn_states(device.poisoned((3, 2, 64), E4M3), prefix, lse, suffix, lse,
+                               output_scale=device.put(np.ones(1, np.float32)))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)], ids=str)
 def test_vllm_fp8_output_takes_a_device_scale(shape: tuple[int, ...], device: Device, rng: np.random.Generator) -> None:
     states = make_states(rng, 2, 5, 2, 64, BF16)
     arrays = [device.put(x) for x in (states.v[0], states.s[0].T.copy(), states.v[1], states.s[1].T.copy())]
@@ -99,6 +156,53 @@ def test_vllm_masks_and_metadata(device: Device, rng: np.random.Generator) -> No
     assert device.get(lens).tolist() == [[3, 4], [0, 1], [8, 9]]
     flags = vllm.is_prefilling(device.put(np.array([1, 7, 0], np.int32)), device.put(np.array([2, 7, 9], np.int32)), 2, 4)
     assert device.get(flags).tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int16, np.uint8, np.int32], ids=str)
+def test_vllm_masks_take_offsets_of_any_integer_dtype(dtype: type, device: Device, rng: np.random.Generator) -> None:
+    """i64 is what a cumsum of lengths gives; contexts of 64 bits are as long as they like."""
+    lse, out = garbage(rng, (2, 7), F32), garbage(rng, (7, 2, 64), F16)
+    query, context = np.array([0, 2, 6, 7], dtype), np.array([0, 3, 3, 9], dtype)
+    if dtype is np.int64:
+        context += np.array([0, 2**31 - 2, 2**31 - 2, 2**33])
+    spaced = np.zeros((4, 3), dtype)
+    spaced[:, 1] = query
+    for starts in (query, spaced[:, 1]):
+        only_lse, both, both_out = device.put(lse.copy()), device.put(lse.copy()), device.put(out.copy())
+        vllm.mask_empty_context_lse(only_lse, device.put(starts), device.put(context))
+        vllm.mask_empty_context(both, both_out, device.put(starts), device.put(context))
+        for masked in (device.get(only_lse), device.get(both)):
+            assert np.isneginf(masked[:, 2:6]).all()
+            assert same_bits(masked[:, :2], lse[:, :2]) and same_bits(masked[:, 6:], lse[:, 6:])
+        got = device.get(both_out)
+        assert same_bits(got[2:6], np.zeros_like(got[2:6])) and same_bits(got[:2], out[:2]) and same_bits(got[6:], out[6:])
+
+
+@pytest.mark.parametrize("dtype", [E4M3, np.dtype(np.int8), BF16], ids=str)
+@pytest.mark.parametrize("shape", [(6,), (6, 64), (6, 2, 64), (6, 4, 64), (6, 2, 3, 32), (6, 2, 1, 3, 32), (6, 2, 0, 32)], ids=str)
+def test_vllm_masks_payloads_of_any_rank(shape: tuple[int, ...], dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
+    lse = garbage(rng, (2, 6), F32)
+    out = np.ascontiguousarray(rng.integers(1, 100, shape, f"u{dtype.itemsize}")).view(dtype)
+    # Beside a layout without gaps, one whose inner dims are not evenly spaced.
+    gaps = np.zeros((*shape[:-1], shape[-1] + 8), dtype)[..., : shape[-1]] if len(shape) > 1 else out.copy()
+    gaps[...] = out
+    permuted = np.ascontiguousarray(gaps.swapaxes(1, -2)).swapaxes(1, -2) if len(shape) > 3 else gaps
+    query, context = device.put(np.array([0, 2, 6])), device.put(np.array([0, 0, 3]))
+    for held in (out, gaps, permuted):
+        masked, payload = device.put(lse.copy()), device.put(held.copy() if held is out else held)
+        vllm.mask_empty_context(masked, payload, query, context)
+        assert np.isneginf(device.get(masked)[:, :2]).all() and same_bits(device.get(masked)[:, 2:], lse[:, 2:])
+        got = device.get(payload)
+        assert same_bits(got[:2], np.zeros_like(got[:2])) and same_bits(got[2:], out[2:])
+        held[...] = out
+
+
+def test_sglang_fixup_wants_one_more_offset_than_lengths(device: Device, rng: np.random.Generator) -> None:
+    out, lse = garbage(rng, (6, 2, 64), BF16), garbage(rng, (6, 2), F32)
+    on_device = device.put(out.copy()), device.put(lse.copy())
+    with pytest.raises(mlafix.ArgumentError, match='argument "cum_seq_lens": expected 4 entries for the 3 sequences of kv_lens, got 3'):
+        sglang.fixup_zero_kv_rows(*on_device, device.put(np.zeros(3, np.int32)), device.put(np.array([0, 2, 6], np.int32)), 4)
+    assert same_bits(device.get(on_device[0]), out) and same_bits(device.get(on_device[1]), lse)
 
 
 def test_sglang_fills_and_returns_what_it_is_given(device: Device, rng: np.random.Generator) -> None:
@@ -204,9 +308,27 @@ def test_flash_attn_combine_of_ragged_batches(device: Device, rng: np.random.Gen
         want_lse.check(device.get(lse), "lse")
 
 
+def test_flash_attn_combine_in_any_order_of_batches(device: Device, rng: np.random.Generator) -> None:
+    """`virtual_batch_idx` says in which order batches are taken, which rows that are independent do not see."""
+    states = make_states(rng, 3, 8, 2, 64, F32)
+    partial, lse_partial = states.v.reshape(3, 4, 2, 2, 64), states.s.reshape(3, 4, 2, 2)
+    order = device.put(np.array([2, 0, 3, 1], np.int32))
+    out, lse = flash_attn.flash_attn_combine(device.put(partial), device.put(lse_partial), virtual_batch_idx=order)
+    want, want_lse = contract.merge(partial, lse_partial)
+    want.check(device.get(out), "out")
+    want_lse.check(device.get(lse), "lse")
+
+
+def test_flash_attn_combine_out_dtype_must_be_that_of_out(device: Device) -> None:
+    partial, lse = device.put(np.ones((1, 1, 2, 2, 64), np.float32)), device.put(np.ones((1, 1, 2, 2), np.float32))
+    out = device.poisoned((1, 2, 2, 64), BF16)
+    with pytest.raises(mlafix.ArgumentError, match='argument "out_dtype": expected bf16, the dtype of out, or None, got f32'):
+        flash_attn.flash_attn_combine(partial, lse, out, "float32")
+    assert same_bits(device.get(out), poison((1, 2, 2, 64), BF16))
+    assert flash_attn.flash_attn_combine(partial, lse, out, "bfloat16")[0] is out
+
+
 def test_flash_attn_combine_says_what_it_does_not_take(device: Device) -> None:
     partial, lse = device.put(np.ones((1, 2, 2, 64), np.float32)), device.put(np.ones((1, 2, 2), np.float32))
-    with pytest.raises(mlafix.ArgumentError, match='argument "varlen_batch_idx": expected None'):
-        flash_attn.flash_attn_combine(partial, lse, varlen_batch_idx=lse)
     with pytest.raises(mlafix.ArgumentError, match='argument "out_partial": expected 5 dims .* got 3'):
         flash_attn.flash_attn_combine(partial[0], lse)

@@ -31,6 +31,8 @@ def test_report_names_every_way_to_call(tmp_path: Path) -> None:
         "ops.merge_attn_states, outputs given",
         "ops.merge_attn_states, outputs allocated",
         "compat.vllm.merge_attn_states",
+        "compat.flash_attn.flash_attn_combine",
+        "torch.empty, two outputs",
         "torch.ops.mlafix.merge_attn_states",
     ]
     for name, numbers in report["calls"].items():

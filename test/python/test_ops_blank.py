@@ -13,10 +13,10 @@ import contract
 import mlafix
 from devices import Device
 from mlafix import ops
-from numerics import BF16, F16, F32, garbage, same_bits
+from numerics import BF16, E4M3, F16, F32, garbage, same_bits
 from states import LAYOUTS, buffer_of, lay_out, untouched_outside
 
-DTYPES = [BF16, F16, F32]
+DTYPES = [BF16, F16, F32, E4M3]
 HEADS, DIM = 4, 64
 
 
@@ -95,9 +95,10 @@ CONTEXTS = [
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_mask_empty_context_blanks_requests_without_context(dtype: np.dtype, lse_layout: str, device: Device,
                                                             rng: np.random.Generator) -> None:
-    for query, context, n in CONTEXTS:
+    for case, (query, context, n) in enumerate(CONTEXTS):
         out, lse = rows(rng, n, dtype, lse_layout)
-        starts = np.array(query, np.int32), np.array(context, np.int32)
+        integer = (np.int32, np.int64)[case % 2]
+        starts = np.array(query, integer), np.array(context, integer)
         dead = contract.empty_context_rows(n, *starts)
         where = [device.put(x) for x in starts]
         on_device = device.put(out.copy()), device.put(lse.copy())

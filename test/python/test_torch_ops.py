@@ -47,6 +47,8 @@ def arguments(kernel: str, where: str) -> tuple[Any, ...]:
     return {
         "merge_attn_states": lambda: (rows(), lse(), *merge, 3),
         "merge_attn_states_fp8": lambda: (fp8, lse(), scale, *merge, N),
+        "merge_attn_states_copy": lambda: (rows(), lse(), *merge, 3),
+        "merge_attn_states_copy_fp8": lambda: (fp8, lse(), scale, *merge, 3),
         "merge_state_in_place": lambda: (rows(), lse(N, H), rows(), lse(N, H), torch.ones(N, dtype=torch.uint8, device=where)),
         "merge_states": lambda: (rows(), lse(N, H), rows(N, 3, H, D), lse(N, 3, H)),
         "merge_states_ragged": lambda: (rows(), None, rows(9, H, D), lse(9, H), ints(0, 1, 2, 3, 5, 9, 9)),
@@ -172,8 +174,10 @@ def test_every_function_compiles(function: str, where: str) -> None:
 
 
 def test_drop_ins_compile(where: str) -> None:
-    def step(v: Any, s: Any, w: Any, t: Any, out: Any, out_lse: Any) -> tuple[Any, ...]:
+    def step(v: Any, s: Any, w: Any, t: Any, lens: Any, out: Any, out_lse: Any) -> tuple[Any, ...]:
         vllm.merge_attn_states(out, v, s.T, w, t.T, out_lse, 3)
+        starts = torch.cat([lens - lens, lens]).cumsum(0)  # i64
+        vllm.mask_empty_context(out_lse, out, starts, starts)
         a = sglang.merge_state_v2(v, s, w, t)
         b = flashinfer.merge_states(torch.stack([v, w], 1), torch.stack([s, t], 1))
         flashinfer.merge_state_in_place(*b, w, t, torch.arange(N, device=where) % 2 == 0)
@@ -182,10 +186,12 @@ def test_drop_ins_compile(where: str) -> None:
 
     v, w = (torch.randn(N, H, D, device=where, dtype=torch.bfloat16) for _ in range(2))
     s, t = (torch.randn(N, H, device=where) for _ in range(2))
+    t[4] = float("inf")
+    lens = torch.tensor([2, 0, 1], dtype=torch.int32, device=where)
     torch._dynamo.reset()
     outputs = [(torch.empty_like(v), torch.empty(H, N, device=where)) for _ in range(2)]
-    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")(v, s, w, t, *outputs[0])
-    for got, want in zip(compiled, step(v, s, w, t, *outputs[1])):
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")(v, s, w, t, lens, *outputs[0])
+    for got, want in zip(compiled, step(v, s, w, t, lens, *outputs[1])):
         assert torch.equal(got, want)
 
 

@@ -69,6 +69,7 @@ std::vector<Case> mlafix::bench::allCases() {
   std::vector<Case> cases;
   addMergeCases(cases);
   addManyWayCases(cases);
+  addCombineCases(cases);
   addFixupCases(cases);
   addPaddingCases(cases);
   return cases;

@@ -130,6 +130,7 @@ std::vector<Case> allCases();
 /// The groups (Cases*.cpp).
 void addMergeCases(std::vector<Case> &cases);
 void addManyWayCases(std::vector<Case> &cases);
+void addCombineCases(std::vector<Case> &cases);
 void addFixupCases(std::vector<Case> &cases);
 void addPaddingCases(std::vector<Case> &cases);
 

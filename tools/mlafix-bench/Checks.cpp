@@ -8,6 +8,7 @@
 #include "Checks.h"
 #include "Numbers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -15,10 +16,9 @@ using namespace mlafix::bench;
 
 namespace {
 
-/// Some hundreds of numbers of [0, count): all if there are no more, else the
+/// Some numbers of [0, count): all if there are no more than `most`, else the
 /// first, the last and others far apart.
-std::vector<int64_t> sample(int64_t count) {
-  constexpr int64_t most = 384;
+std::vector<int64_t> sample(int64_t count, int64_t most = 384) {
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < std::min(count, most); ++i)
     chosen.push_back(count <= most ? i : i * (count - 1) / (most - 1));
@@ -45,11 +45,16 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
                            int64_t t, int64_t h) {
   std::vector<double> weights;
   double top = -INFINITY, sum = 0;
+  auto tokenOf = [&](const States &states) {
+    return states.token ? states.token(t) : t;
+  };
   for (size_t i = 0; i < expected.inputs.size(); ++i) {
-    const View &view = expected.inputs[i].lse;
+    const States &states = expected.inputs[i];
+    const View &view = states.lse;
     bool isLive = !expected.isLive || expected.isLive(i, t);
     double lse =
-        isLive ? outcome.before(view.buffer, view.index({t, h})) : -INFINITY;
+        isLive ? outcome.before(view.buffer, view.index({tokenOf(states), h}))
+               : -INFINITY;
     weights.push_back(isEmptyLse(lse) ? -INFINITY : lse);
     top = std::max(top, weights.back());
   }
@@ -71,8 +76,9 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
     for (size_t i = 0; i < expected.inputs.size(); ++i) {
       if (weights[i] == 0)
         continue;
-      const View &view = expected.inputs[i].rows;
-      double value = outcome.before(view.buffer, view.index({t, h, d}));
+      const States &states = expected.inputs[i];
+      double value = outcome.before(states.rows.buffer,
+                                    states.rows.index({tokenOf(states), h, d}));
       want += weights[i] / sum * value;
       size += weights[i] / sum * std::fabs(value);
     }
@@ -96,7 +102,11 @@ std::string checkMergedRow(const Outcome &outcome, const MergeCheck &expected,
 std::string mlafix::bench::checkMerge(const Outcome &outcome,
                                       const MergeCheck &expected) {
   int64_t heads = expected.rows.sizes[1];
-  for (int64_t row : sample(expected.rows.sizes[0] * heads)) {
+  // Rows of many states take long: as many elements of them.
+  constexpr int64_t mostElements = 512 << 10;
+  int64_t perRow = expected.rows.sizes[2] * int64_t(expected.inputs.size());
+  int64_t most = std::clamp<int64_t>(mostElements / perRow, 16, 384);
+  for (int64_t row : sample(expected.rows.sizes[0] * heads, most)) {
     std::string wrong =
         checkMergedRow(outcome, expected, row / heads, row % heads);
     if (!wrong.empty())

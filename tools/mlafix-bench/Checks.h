@@ -24,6 +24,8 @@ namespace mlafix::bench {
 /// Partial states: rows [n, H, D], lse [n, H].
 struct States {
   View rows, lse;
+  /// Which token of theirs goes with token t; the same if empty.
+  std::function<int64_t(int64_t t)> token = {};
 };
 
 struct MergeCheck {

@@ -152,14 +152,14 @@ public:
     return std::make_unique<CpuReplay>(std::move(launches));
   }
 
-  std::vector<std::string> streamForms(int) const override {
-    return {"ordinary stores", "streaming stores"};
+  StreamForms streamForms(int, bool) const override {
+    return {{"ordinary stores", "streaming stores"}};
   }
   // On the threads that run the kernels.
-  void runStream(const Stream &stream, size_t form) override {
+  void runStream(const Stream &stream, const StreamForm &form) override {
     int64_t chunks = (stream.bytes + chunkBytes - 1) / chunkBytes;
     mlafix::runtime::parallelFor(
-        chunks, 1, 1, form ? streamChunks<true> : streamChunks<false>,
+        chunks, 1, 1, form.shape ? streamChunks<true> : streamChunks<false>,
         const_cast<Stream *>(&stream));
   }
 };

@@ -103,9 +103,7 @@ public:
     mlafix::check(context.enter(ordinal));
     CUDA(cuDeviceGet, &handle, ordinal);
     CUDA(cuStreamCreate, &queue, 1); // does not wait for the legacy stream
-    std::string text = streamModule();
-    CUDA(cuLibraryLoadData, &streams, text.c_str(), nullptr, nullptr, 0,
-         nullptr, nullptr, 0);
+    streams = loadStreams(streamModule());
     CUDA(cuLibraryGetKernel, &empty, streams, "empty");
   }
 
@@ -163,25 +161,45 @@ public:
     return std::make_unique<CudaReplay>(queue, launches);
   }
 
-  std::vector<std::string> streamForms(int reads) const override {
-    std::vector<std::string> names;
-    for (StreamForm form : mlafix::bench::streamForms(reads))
-      names.push_back(std::to_string(form.packs) + " x 16 bytes, " +
-                      std::to_string(form.threads) + " threads");
-    return names;
+  StreamForms streamForms(int reads, bool isDependent) const override {
+    StreamForms forms;
+    for (StreamShape shape : streamShapes(reads))
+      forms.shapes.push_back(std::to_string(shape.packs) + " x 16 bytes, " +
+                             std::to_string(shape.threads) + " threads");
+    if (isDependent)
+      forms.schedules.clear();
+    for (const StreamSchedule &schedule : streamSchedules(reads))
+      if (isDependent)
+        forms.schedules.push_back(toString(schedule));
+    return forms;
   }
-  void runStream(const Stream &stream, size_t index) override {
-    StreamForm form = mlafix::bench::streamForms(stream.reads)[index];
+  void runStream(const Stream &stream, const StreamForm &form) override {
+    StreamShape shape = streamShapes(stream.reads)[form.shape];
     uint64_t packs = stream.bytes / 16;
-    int64_t perBlock = int64_t(form.packs) * form.threads;
-    RivalCall call = {streamKernel(stream.reads, form.packs),
+    int64_t perBlock = int64_t(shape.packs) * shape.threads;
+    RivalCall call = {nullptr,
                       uint32_t((packs + perBlock - 1) / perBlock),
                       1,
-                      uint32_t(form.threads),
-                      false,
+                      uint32_t(shape.threads),
+                      form.isDependent,
                       {address(stream.from), address(stream.to),
                        uint64_t(stream.bytes), packs}};
+    if (form.isDependent) {
+      StreamSchedule schedule = streamSchedules(stream.reads)[form.schedule];
+      call.function = dependentKernel(stream.reads, shape.packs, schedule);
+      call.params.push_back(
+          prefetchedPacks(schedule, stream.reads, shape.packs));
+    } else {
+      call.function =
+          streamKernel(streams, streamEntry(stream.reads, shape.packs));
+    }
     launchRival(call);
+  }
+  bool hasDependentLaunch() const override {
+    int major = 0;
+    CUDA(cuDeviceGetAttribute, &major, cuda::attributeComputeCapabilityMajor,
+         handle);
+    return major >= 9;
   }
   bool hasEmptyLaunch() const override { return true; }
   void launchEmpty() override { launchRival({empty, 1, 1, 32, false, {}}); }
@@ -226,12 +244,25 @@ public:
   }
 
 private:
-  void *streamKernel(int reads, int packs) {
-    CUkernel &kernel = streamKernels[{reads, packs}];
+  /// The driver compiles what is loaded: only as much as is wanted.
+  CUlibrary loadStreams(const std::string &text) {
+    CUlibrary library = nullptr;
+    CUDA(cuLibraryLoadData, &library, text.c_str(), nullptr, nullptr, 0,
+         nullptr, nullptr, 0);
+    return library;
+  }
+  void *streamKernel(CUlibrary library, const std::string &entry) {
+    CUkernel &kernel = streamKernels[entry];
     if (!kernel)
-      CUDA(cuLibraryGetKernel, &kernel, streams,
-           streamEntry(reads, packs).c_str());
+      CUDA(cuLibraryGetKernel, &kernel, library, entry.c_str());
     return kernel;
+  }
+  void *dependentKernel(int reads, int packs, const StreamSchedule &schedule) {
+    CUlibrary &library = dependentStreams[reads];
+    if (!library)
+      library = loadStreams(dependentStreamModule(reads, reads));
+    return streamKernel(library,
+                        dependentStreamEntry(reads, packs, schedule.trigger));
   }
 
   int ordinal;
@@ -241,7 +272,8 @@ private:
   CUlibrary streams = nullptr, rivals = nullptr;
   CUkernel empty = nullptr;
   std::string rivalImage;
-  std::map<std::pair<int, int>, CUkernel> streamKernels;
+  std::map<int, CUlibrary> dependentStreams; ///< by streams read
+  std::map<std::string, CUkernel> streamKernels;
 };
 
 } // namespace

@@ -25,6 +25,13 @@ static Json toJson(const Summary &time) {
           {"p90", rounded(time.high)}};
 }
 
+static Json toJson(const CaseResult &result, const Roof &roof) {
+  return {{"mix", result.roofMix},
+          {"form", roof.form},
+          {"us", toJson(roof.time)},
+          {"gbps", rounded(result.gigabytesPerSecond(roof.time))}};
+}
+
 static Json toJson(const CaseResult &result) {
   Json json = {
       {"name", result.name},
@@ -36,12 +43,10 @@ static Json toJson(const CaseResult &result) {
   }
   json["sets"] = result.sets;
   json["rotated_bytes"] = result.rotated;
-  bool hasRoof = !result.roofMix.empty();
-  if (hasRoof)
-    json["roof"] = {{"mix", result.roofMix},
-                    {"form", result.roofForm},
-                    {"us", toJson(result.roof)},
-                    {"gbps", rounded(result.gigabytesPerSecond(result.roof))}};
+  if (result.roof.isMeasured())
+    json["roof"] = toJson(result, result.roof);
+  if (result.dependentRoof.isMeasured())
+    json["roof_dependent"] = toJson(result, result.dependentRoof);
   if (result.emptyMicros > 0)
     json["empty_launch_us"] = rounded(result.emptyMicros);
   json["contenders"] = Json::array();
@@ -58,11 +63,14 @@ static Json toJson(const CaseResult &result) {
       entry["wrong"] = contender.wrong;
     } else {
       entry["us"] = toJson(contender.time);
-      if (hasRoof) {
+      if (result.roof.isMeasured()) {
         entry["gbps"] = rounded(result.gigabytesPerSecond(contender.time));
         entry["percent_of_roof"] =
-            rounded(result.percentOfRoof(contender.time));
+            rounded(CaseResult::percentOf(result.roof, contender.time));
       }
+      if (result.dependentRoof.isMeasured())
+        entry["percent_of_roof_dependent"] = rounded(
+            CaseResult::percentOf(result.dependentRoof, contender.time));
     }
     json["contenders"].push_back(std::move(entry));
   }

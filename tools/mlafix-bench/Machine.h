@@ -36,6 +36,18 @@ struct Stream {
   int64_t bytes; ///< of one stream; a multiple of 16
 };
 
+/// The forms of a stream kernel: every shape with every schedule.
+struct StreamForms {
+  std::vector<std::string> shapes;
+  std::vector<std::string> schedules = {""};
+};
+
+/// One of them. The chain has dependent launch, or not: that is asked apart.
+struct StreamForm {
+  size_t shape = 0, schedule = 0;
+  bool isDependent = false;
+};
+
 /// A function of a rival: see Launch.
 struct RivalCall {
   void *function;
@@ -69,8 +81,10 @@ public:
   virtual std::unique_ptr<Replay> record(std::function<void()> launches) = 0;
 
   /// The forms a stream kernel comes in: the roof is the best of them.
-  virtual std::vector<std::string> streamForms(int reads) const = 0;
-  virtual void runStream(const Stream &stream, size_t form) = 0;
+  virtual StreamForms streamForms(int reads, bool isDependent) const = 0;
+  virtual void runStream(const Stream &stream, const StreamForm &form) = 0;
+  /// Whether a launch may begin while the preceding one ends.
+  virtual bool hasDependentLaunch() const { return false; }
   /// A kernel that does nothing, where launches have a cost of their own.
   virtual bool hasEmptyLaunch() const { return false; }
   virtual void launchEmpty() {}

@@ -33,8 +33,8 @@ double CaseResult::gigabytesPerSecond(const Summary &time) const {
   return double(traffic.total()) / time.median * 1e-3;
 }
 
-double CaseResult::percentOfRoof(const Summary &time) const {
-  return 100 * roof.median / time.median;
+double CaseResult::percentOf(const Roof &roof, const Summary &time) {
+  return 100 * roof.time.median / time.median;
 }
 
 /// What takes turns, round by round: clocks drift, and all drift alike.
@@ -43,13 +43,13 @@ public:
   Runs(Machine &machine, const Case &work, int64_t rotate)
       : buffers(machine, work, rotate) {}
 
-  static constexpr int roof = -1, emptyLaunch = -2;
+  static constexpr int roof = -1, emptyLaunch = -2, dependentRoof = -3;
   struct Run {
     std::function<void(int64_t)> body; ///< one iteration, on a set
     std::unique_ptr<Replay> replay;
     int64_t iterations = 0;
     std::vector<double> times;
-    int contender = roof; ///< an index, or one of these two
+    int contender = roof; ///< an index, or one of these three
   };
 
   Workload buffers;
@@ -69,9 +69,15 @@ std::unique_ptr<Replay> Meter::record(const std::function<void(int64_t)> &run,
   });
 }
 
-double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets) {
+double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets,
+                     int64_t bytes) {
+  // Enough that one launch more or less does not matter, and no more: many
+  // forms are tried out.
+  constexpr int64_t most = 64, enoughBytes = int64_t(2) << 30;
   bool isGraph = machine.device().type == MLAFIX_CUDA;
-  int64_t iterations = isGraph ? std::max<int64_t>(sets, 64 / sets * sets) : 1;
+  int64_t wanted = std::min(most, enoughBytes / std::max<int64_t>(bytes, 1));
+  int64_t iterations =
+      isGraph ? std::max<int64_t>(sets, wanted / sets * sets) : 1;
   auto replay = record(run, sets, iterations);
   replay->time();
   std::vector<double> times;
@@ -80,7 +86,67 @@ double Meter::tryOut(const std::function<void(int64_t)> &run, int64_t sets) {
   return summarize(times).median;
 }
 
-void Meter::addRoof(const Case &work, Runs &runs, CaseResult &result) {
+/// What the streams of one set of buffers cover.
+static int64_t bytesOf(const Stream &stream) {
+  return stream.bytes * (stream.reads + 1);
+}
+
+std::function<void(int64_t)> Meter::streamBody(const Stream &stream,
+                                               const StreamForm &form) {
+  return [=](int64_t set) {
+    Stream here = stream;
+    here.from += set * bytesOf(stream);
+    here.to += set * bytesOf(stream);
+    machine.runStream(here, form);
+  };
+}
+
+/// Shapes under the first schedule, schedules of the best shape, and shapes
+/// again if another schedule was better: far fewer than all pairs.
+StreamForm Meter::findBestForm(const Stream &stream, bool isDependent,
+                               int64_t sets) {
+  auto key = std::make_tuple(stream.reads, stream.bytes, isDependent);
+  auto known = roofForms.find(key);
+  if (known != roofForms.end())
+    return known->second;
+  StreamForms forms = machine.streamForms(stream.reads, isDependent);
+  StreamForm best = {0, 0, isDependent};
+  double least = INFINITY;
+  auto consider = [&](StreamForm form) {
+    double micros = tryOut(streamBody(stream, form), sets, bytesOf(stream));
+    if (micros >= least)
+      return;
+    least = micros;
+    best = form;
+  };
+  auto considerShapes = [&](size_t schedule) {
+    for (size_t shape = 0; shape < forms.shapes.size(); ++shape)
+      consider({shape, schedule, isDependent});
+  };
+  considerShapes(0);
+  size_t shape = best.shape;
+  for (size_t schedule = 1; schedule < forms.schedules.size(); ++schedule)
+    consider({shape, schedule, isDependent});
+  if (best.schedule != 0)
+    considerShapes(best.schedule);
+  return roofForms.emplace(key, best).first->second;
+}
+
+void Meter::addRoof(const Stream &stream, bool isDependent, Runs &runs,
+                    Roof &roof) {
+  StreamForm form = findBestForm(stream, isDependent, runs.buffers.sets());
+  StreamForms names = machine.streamForms(stream.reads, isDependent);
+  roof.form = names.shapes[form.shape];
+  if (const std::string &schedule = names.schedules[form.schedule];
+      !schedule.empty())
+    roof.form += "; " + schedule;
+  Runs::Run run;
+  run.body = streamBody(stream, form);
+  run.contender = isDependent ? Runs::dependentRoof : Runs::roof;
+  runs.runs.push_back(std::move(run));
+}
+
+void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
   const Traffic &traffic = work.traffic;
   if (!work.hasRoof || traffic.written == 0)
     return;
@@ -89,39 +155,19 @@ void Meter::addRoof(const Case &work, Runs &runs, CaseResult &result) {
       maxStreamReads);
   int64_t bytes =
       std::max<int64_t>(traffic.total() / (reads + 1) / 16 * 16, 16);
-  int64_t perSet = bytes * (reads + 1), sets = runs.buffers.sets();
-  runs.roofBuffers = std::make_unique<Arena>(machine, perSet * sets);
+  int64_t perSet = bytes * (reads + 1), whole = perSet * runs.buffers.sets();
+  runs.roofBuffers = std::make_unique<Arena>(machine, whole);
   // The same random bytes as the case's.
-  for (int64_t done = 0; done < perSet * sets; done += runs.buffers.bytes())
+  for (int64_t done = 0; done < whole; done += runs.buffers.bytes())
     machine.copy(runs.roofBuffers->base() + done, runs.buffers.base(),
-                 std::min(runs.buffers.bytes(), perSet * sets - done));
+                 std::min(runs.buffers.bytes(), whole - done));
   machine.synchronize();
   char *base = runs.roofBuffers->base();
-  auto body = [=](size_t form) {
-    return [=](int64_t set) {
-      char *from = base + set * perSet;
-      machine.runStream({reads, from, from + reads * bytes, bytes}, form);
-    };
-  };
-  std::vector<std::string> names = machine.streamForms(reads);
-  auto known = roofForms.find({reads, bytes});
-  if (known == roofForms.end()) {
-    double least = 0;
-    size_t best = 0;
-    for (size_t form = 0; form < names.size(); ++form) {
-      double micros = tryOut(body(form), sets);
-      if (form == 0 || micros < least) {
-        least = micros;
-        best = form;
-      }
-    }
-    known = roofForms.emplace(std::make_pair(reads, bytes), best).first;
-  }
+  Stream stream = {reads, base, base + reads * bytes, bytes};
   result.roofMix = std::to_string(reads) + "R1W";
-  result.roofForm = names[known->second];
-  Runs::Run run;
-  run.body = body(known->second);
-  runs.runs.push_back(std::move(run));
+  addRoof(stream, /*isDependent=*/false, runs, result.roof);
+  if (machine.hasDependentLaunch())
+    addRoof(stream, /*isDependent=*/true, runs, result.dependentRoof);
 }
 
 void Meter::addContender(const Contender &contender, Runs &runs,
@@ -155,7 +201,7 @@ void Meter::addContender(const Contender &contender, Runs &runs,
     const Ready *current = candidate.get();
     double micros =
         tryOut([this, current](int64_t set) { current->run(machine, set); },
-               runs.buffers.sets());
+               runs.buffers.sets(), result.traffic.total());
     if (!best || micros < least) {
       best = std::move(candidate);
       bestThreads = threads;
@@ -208,7 +254,7 @@ CaseResult Meter::measure(const Case &work) {
   machine.synchronize();
   for (const Contender &contender : work.contenders)
     addContender(contender, *all, result);
-  addRoof(work, *all, result);
+  addRoofs(work, *all, result);
   if (!work.hasRoof && machine.hasEmptyLaunch()) {
     Runs::Run run;
     run.body = [this](int64_t) { machine.launchEmpty(); };
@@ -217,7 +263,7 @@ CaseResult Meter::measure(const Case &work) {
   }
   bool isGraph = machine.device().type == MLAFIX_CUDA;
   for (Runs::Run &run : all->runs) {
-    double micros = tryOut(run.body, sets);
+    double micros = tryOut(run.body, sets, result.traffic.total());
     auto wanted = int64_t(settings.replayMicros / micros) + 1;
     // Long graphs take long to make.
     wanted = std::min<int64_t>(wanted, 2048);
@@ -236,7 +282,9 @@ CaseResult Meter::measure(const Case &work) {
     if (run.contender >= 0)
       result.contenders[run.contender].time = summary;
     else if (run.contender == Runs::roof)
-      result.roof = summary;
+      result.roof.time = summary;
+    else if (run.contender == Runs::dependentRoof)
+      result.dependentRoof.time = summary;
     else
       result.emptyMicros = summary.median;
   }

@@ -10,6 +10,8 @@
 
 #include "Workload.h"
 
+#include <tuple>
+
 namespace mlafix::bench {
 
 struct Settings {
@@ -34,20 +36,26 @@ struct ContenderResult {
   Summary time;
 };
 
+struct Roof {
+  std::string form; ///< the one that was best; empty: not measured
+  Summary time;
+  bool isMeasured() const { return !form.empty(); }
+};
+
 struct CaseResult {
   std::string name;
   Traffic traffic;
   int64_t sets = 0, rotated = 0;
-  std::string roofMix; ///< "2R1W"; empty: no roof
-  std::string roofForm;
-  Summary roof;
+  std::string roofMix;    ///< "2R1W"; empty: no roof
+  Roof roof;              ///< of a chain of plain launches
+  Roof dependentRoof;     ///< of a chain with dependent launch
   double emptyMicros = 0; ///< of an empty launch; 0: not measured
   std::vector<ContenderResult> contenders;
   std::string leftOut; ///< not empty: why the case was not measured
 
   const ContenderResult *find(const std::string &name) const;
   double gigabytesPerSecond(const Summary &time) const;
-  double percentOfRoof(const Summary &time) const;
+  static double percentOf(const Roof &roof, const Summary &time);
 };
 
 class Meter {
@@ -58,18 +66,25 @@ public:
 
 private:
   class Runs;
-  void addRoof(const Case &work, Runs &runs, CaseResult &result);
+  void addRoofs(const Case &work, Runs &runs, CaseResult &result);
+  void addRoof(const Stream &stream, bool isDependent, Runs &runs, Roof &roof);
+  StreamForm findBestForm(const Stream &stream, bool isDependent, int64_t sets);
+  std::function<void(int64_t)> streamBody(const Stream &stream,
+                                          const StreamForm &form);
   void addContender(const Contender &contender, Runs &runs, CaseResult &result);
   std::unique_ptr<Replay> record(const std::function<void(int64_t)> &run,
                                  int64_t sets, int64_t iterations);
-  /// Microseconds an iteration, of a few short replays.
-  double tryOut(const std::function<void(int64_t)> &run, int64_t sets);
+  /// Microseconds an iteration that moves so many bytes, of a few short
+  /// replays.
+  double tryOut(const std::function<void(int64_t)> &run, int64_t sets,
+                int64_t bytes);
 
   Machine &machine;
   Units &units;
   Settings settings;
-  /// The best form for so many streams of so many bytes.
-  std::map<std::pair<int, int64_t>, size_t> roofForms;
+  /// The best form for so many streams of so many bytes, without and with
+  /// dependent launch.
+  std::map<std::tuple<int, int64_t, bool>, StreamForm> roofForms;
 };
 
 /// What a launch costs the host, in microseconds.

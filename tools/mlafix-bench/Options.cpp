@@ -29,6 +29,8 @@ const char *const mlafix::bench::usage =
   --list            list the cases and measure nothing
   --list-units      list the kernels and specialisations that the cases use
   --stream-ptx      print the stream kernels that make a GPU's roof
+  --dependent-stream-ptx
+                    print those of the roof with dependent launch
   --help            this text
 
 Exits with 1 where a kernel of ours gave a wrong result or nothing could be
@@ -66,9 +68,11 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
     bool *flag = option == "--list"         ? &options.list
                  : option == "--list-units" ? &options.listUnits
                  : option == "--stream-ptx" ? &options.streamPtx
-                 : option == "--help"       ? &options.help
-                 : option == "--quick"      ? &options.quick
-                                            : nullptr;
+                 : option == "--dependent-stream-ptx"
+                     ? &options.dependentStreamPtx
+                 : option == "--help"  ? &options.help
+                 : option == "--quick" ? &options.quick
+                                       : nullptr;
     if (flag) {
       *flag = true;
       continue;

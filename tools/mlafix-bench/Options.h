@@ -22,7 +22,8 @@ struct Options {
   std::string rivals, json;
   int64_t rotate = -1; ///< MiB; -1: three times the cache
   Settings settings;
-  bool list = false, listUnits = false, streamPtx = false;
+  bool list = false, listUnits = false;
+  bool streamPtx = false, dependentStreamPtx = false;
   bool help = false, quick = false;
 };
 

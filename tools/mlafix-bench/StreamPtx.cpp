@@ -7,6 +7,7 @@
 
 #include "StreamPtx.h"
 
+#include <algorithm>
 #include <sstream>
 
 using namespace mlafix::bench;
@@ -15,81 +16,235 @@ namespace {
 
 const int packCounts[] = {1, 2, 4};
 const int blockSizes[] = {128, 256, 512, 1024};
+const Trigger triggers[] = {Trigger::AfterWait, Trigger::BeforeWait,
+                            Trigger::AfterLoads};
 /// Reads in flight beyond this only cost registers.
 constexpr int maxInFlight = 16;
+/// Addresses that are computed ahead of the wait; more only cost registers.
+constexpr int maxEarlyAddresses = 8;
 
-std::string registers(int first) {
-  std::ostringstream text;
-  text << "{%r" << first << ", %r" << first + 1 << ", %r" << first + 2 << ", %r"
-       << first + 3 << "}";
-  return text.str();
-}
-
-/// Registers: %r0-%r3 indices; then, for pack p and stream r, four from
-/// 4 + 4 * (p * max(reads, 1) + r) on. %d0 from, %d1 to, %d2 step from stream
-/// to stream, %d3 count, %d4 first pack; %d(8 + p) byte offsets.
-void writeKernel(std::ostream &out, int reads, int packs) {
-  int streams = reads ? reads : 1;
-  auto data = [&](int p, int r) { return 4 + 4 * (p * streams + r); };
-  out << ".visible .entry " << streamEntry(reads, packs)
-      << "(.param .u64 from, .param .u64 to, .param .u64 step, "
-         ".param .u64 count)\n{\n"
-      << "  .reg .pred %p<" << packs << ">;\n  .reg .b32 %r<" << data(packs, 0)
-      << ">;\n  .reg .b64 %d<" << 9 + packs << ">;\n"
-      << "  ld.param.u64 %d0, [from];\n  cvta.to.global.u64 %d0, %d0;\n"
-      << "  ld.param.u64 %d1, [to];\n  cvta.to.global.u64 %d1, %d1;\n"
-      << "  ld.param.u64 %d2, [step];\n  ld.param.u64 %d3, [count];\n"
-      << "  mov.u32 %r0, %ctaid.x;\n  mov.u32 %r1, %ntid.x;\n"
-      << "  mov.u32 %r2, %tid.x;\n"
-      << "  mul.lo.u32 %r3, %r1, " << packs << ";\n"
-      << "  mul.wide.u32 %d4, %r0, %r3;\n"
-      << "  cvt.u64.u32 %d5, %r2;\n  add.u64 %d4, %d4, %d5;\n"
-      << "  cvt.u64.u32 %d6, %r1;\n";
-  for (int p = 0; p < packs; ++p)
-    out << "  setp.lt.u64 %p" << p << ", %d4, %d3;\n"
-        << "  shl.b64 %d" << 8 + p << ", %d4, 4;\n"
-        << "  add.u64 %d4, %d4, %d6;\n";
-  for (int r = 0; r < reads; ++r) {
-    for (int p = 0; p < packs; ++p)
-      out << "  add.u64 %d7, %d0, %d" << 8 + p << ";\n"
-          << "  @%p" << p << " ld.global.v4.u32 " << registers(data(p, r))
-          << ", [%d7];\n";
-    out << "  add.u64 %d0, %d0, %d2;\n";
+const char *nameOf(Trigger trigger) {
+  switch (trigger) {
+  case Trigger::BeforeWait:
+    return "before_wait";
+  case Trigger::AfterWait:
+    return "after_wait";
+  case Trigger::AfterLoads:
+    return "after_loads";
   }
-  for (int p = 0; p < packs; ++p) {
-    for (int lane = 0; lane < 4; ++lane) {
-      int sum = data(p, 0) + lane;
-      if (!reads)
-        out << "  mov.u32 %r" << sum << ", " << 0x3f803f80 + lane << ";\n";
-      for (int r = 1; r < reads; ++r)
-        out << "  xor.b32 %r" << sum << ", %r" << sum << ", %r"
-            << data(p, r) + lane << ";\n";
-    }
-    out << "  add.u64 %d7, %d1, %d" << 8 + p << ";\n"
-        << "  @%p" << p << " st.global.v4.u32 [%d7], " << registers(data(p, 0))
-        << ";\n";
-  }
-  out << "  ret;\n}\n";
+  return "";
 }
 
 bool isWorthTrying(int reads, int packs) {
   return packs == 1 || reads * packs <= maxInFlight;
 }
 
+/// Streams whose addresses are computed ahead of the wait, by each pack.
+int countEarlyStreams(int reads, int packs) {
+  return std::min(std::max(reads, 1), std::max(maxEarlyAddresses / packs, 1));
+}
+
+/// Writes one stream kernel. Registers: %r0-%r3 indices; then, for pack p and
+/// stream r, four of data. %d0 from, %d1 to, %d2 step from stream to stream,
+/// %d3 count, %d4 first pack; then byte offsets of each pack, and addresses.
+class KernelWriter {
+public:
+  KernelWriter(std::ostream &out, int reads, int packs)
+      : out(out), reads(reads), packs(packs) {}
+
+  void write() {
+    open(streamEntry(reads, packs), "");
+    writeOffsets();
+    writeLoads();
+    writeStores();
+    out << "  ret;\n}\n";
+  }
+
+  void writeDependent(Trigger trigger) {
+    open(dependentStreamEntry(reads, packs, trigger), ", .param .u64 early");
+    writeOffsets();
+    writeAddresses();
+    writePrefetch();
+    const char *start = "  griddepcontrol.launch_dependents;\n";
+    if (trigger == Trigger::BeforeWait)
+      out << start;
+    writeWait();
+    if (trigger == Trigger::AfterWait)
+      out << start;
+    numEarly = early();
+    writeLoads();
+    if (trigger == Trigger::AfterLoads)
+      out << start;
+    writeStores();
+    out << "  ret;\n}\n";
+  }
+
+private:
+  int data(int p, int r) const { return 4 + 4 * (p * std::max(reads, 1) + r); }
+  std::string registers(int p, int r) const {
+    std::ostringstream text;
+    int first = data(p, r);
+    text << "{%r" << first << ", %r" << first + 1 << ", %r" << first + 2
+         << ", %r" << first + 3 << "}";
+    return text.str();
+  }
+  std::string offset(int p) const { return "%d" + std::to_string(8 + p); }
+  /// Of the access to stream r by pack p: streams that are read, or, where
+  /// there are none, the one that is written.
+  std::string address(int p, int r) const {
+    return "%d" + std::to_string(8 + packs * (1 + r) + p);
+  }
+  int early() const { return countEarlyStreams(reads, packs); }
+
+  void open(const std::string &entry, const char *more) {
+    int numWide = 8 + packs * (1 + std::max(reads, 1));
+    out << ".visible .entry " << entry
+        << "(.param .u64 from, .param .u64 to, .param .u64 step, "
+           ".param .u64 count"
+        << more << ")\n{\n"
+        << "  .reg .pred %p<" << packs << ">;\n  .reg .pred %q<2>;\n"
+        << "  .reg .b32 %r<" << data(packs, 0) << ">;\n  .reg .b64 %d<"
+        << numWide << ">;\n";
+  }
+
+  void writeOffsets() {
+    out << "  ld.param.u64 %d0, [from];\n  cvta.to.global.u64 %d0, %d0;\n"
+        << "  ld.param.u64 %d1, [to];\n  cvta.to.global.u64 %d1, %d1;\n"
+        << "  ld.param.u64 %d2, [step];\n  ld.param.u64 %d3, [count];\n"
+        << "  mov.u32 %r0, %ctaid.x;\n  mov.u32 %r1, %ntid.x;\n"
+        << "  mov.u32 %r2, %tid.x;\n"
+        << "  mul.lo.u32 %r3, %r1, " << packs << ";\n"
+        << "  mul.wide.u32 %d4, %r0, %r3;\n"
+        << "  cvt.u64.u32 %d5, %r2;\n  add.u64 %d4, %d4, %d5;\n"
+        << "  cvt.u64.u32 %d6, %r1;\n";
+    for (int p = 0; p < packs; ++p)
+      out << "  setp.lt.u64 %p" << p << ", %d4, %d3;\n"
+          << "  shl.b64 " << offset(p) << ", %d4, 4;\n"
+          << "  add.u64 %d4, %d4, %d6;\n";
+  }
+
+  void writeAddress(int p, int r) {
+    if (r == 0)
+      out << "  add.u64 " << address(p, r) << ", " << (reads ? "%d0" : "%d1")
+          << ", " << offset(p) << ";\n";
+    else
+      out << "  add.u64 " << address(p, r) << ", " << address(p, r - 1)
+          << ", %d2;\n";
+  }
+
+  void writeAddresses() {
+    for (int r = 0; r < early(); ++r)
+      for (int p = 0; p < packs; ++p)
+        writeAddress(p, r);
+  }
+
+  /// What the first blocks read, as far as it has an address.
+  void writePrefetch() {
+    if (!reads)
+      return;
+    out << "  ld.param.u64 %d7, [early];\n  shl.b64 %d7, %d7, 4;\n";
+    for (int p = 0; p < packs; ++p) {
+      out << "  setp.lt.u64 %q0, " << offset(p) << ", %d7;\n"
+          << "  and.pred %q0, %q0, %p" << p << ";\n";
+      for (int r = 0; r < early(); ++r)
+        out << "  @%q0 prefetch.global.L2 [" << address(p, r) << "];\n";
+    }
+  }
+
+  /// ptxas issues the wait ahead of all arithmetic that it does not need. One
+  /// of the two is executed, whatever the addresses are.
+  void writeWait() {
+    out << "  mov.u64 %d7, " << address(0, 0) << ";\n";
+    for (int r = 0; r < early(); ++r)
+      for (int p = 0; p < packs; ++p)
+        if (r || p)
+          out << "  or.b64 %d7, %d7, " << address(p, r) << ";\n";
+    out << "  setp.ne.u64 %q1, %d7, 0;\n  @%q1 griddepcontrol.wait;\n"
+        << "  @!%q1 griddepcontrol.wait;\n";
+  }
+
+  void writeLoads() {
+    for (int r = 0; r < reads; ++r)
+      for (int p = 0; p < packs; ++p) {
+        if (r >= numEarly)
+          writeAddress(p, r);
+        out << "  @%p" << p << " ld.global.v4.u32 " << registers(p, r) << ", ["
+            << address(p, r) << "];\n";
+      }
+  }
+
+  void writeStores() {
+    for (int p = 0; p < packs; ++p) {
+      for (int lane = 0; lane < 4; ++lane) {
+        int sum = data(p, 0) + lane;
+        if (!reads)
+          out << "  mov.u32 %r" << sum << ", " << 0x3f803f80 + lane << ";\n";
+        for (int r = 1; r < reads; ++r)
+          out << "  xor.b32 %r" << sum << ", %r" << sum << ", %r"
+              << data(p, r) + lane << ";\n";
+      }
+      out << "  add.u64 %d7, %d1, " << offset(p) << ";\n"
+          << "  @%p" << p << " st.global.v4.u32 [%d7], " << registers(p, 0)
+          << ";\n";
+    }
+  }
+
+  std::ostream &out;
+  int reads, packs;
+  int numEarly = 0; ///< streams whose addresses are there already
+};
+
 } // namespace
 
-std::vector<StreamForm> mlafix::bench::streamForms(int reads) {
-  std::vector<StreamForm> forms;
+std::vector<StreamShape> mlafix::bench::streamShapes(int reads) {
+  std::vector<StreamShape> shapes;
   for (int packs : packCounts)
     for (int threads : blockSizes)
       // A thread of 1024 may hold 64 registers.
       if (isWorthTrying(reads, packs) && (threads < 1024 || reads * packs <= 8))
-        forms.push_back({packs, threads});
-  return forms;
+        shapes.push_back({packs, threads});
+  return shapes;
+}
+
+std::vector<StreamSchedule> mlafix::bench::streamSchedules(int reads) {
+  std::vector<StreamSchedule> schedules;
+  // What memory has time for while the preceding grid ends; none; everything.
+  for (int64_t prefetched : {int64_t(3) << 20, int64_t(0), INT64_MAX})
+    for (Trigger trigger : triggers)
+      if (reads || prefetched == 0)
+        schedules.push_back({trigger, prefetched});
+  return schedules;
+}
+
+std::string mlafix::bench::toString(const StreamSchedule &schedule) {
+  std::string text =
+      schedule.trigger == Trigger::BeforeWait  ? "dependents before the wait"
+      : schedule.trigger == Trigger::AfterWait ? "dependents after the wait"
+                                               : "dependents after the loads";
+  if (schedule.prefetched == 0)
+    return text;
+  return text + ", " +
+         (schedule.prefetched == INT64_MAX
+              ? std::string("all")
+              : std::to_string(schedule.prefetched >> 20) + " MB") +
+         " prefetched";
+}
+
+int64_t mlafix::bench::prefetchedPacks(const StreamSchedule &schedule,
+                                       int reads, int packs) {
+  // What is shifted to bytes must not wrap.
+  int64_t most = INT64_MAX >> 8;
+  return std::min(schedule.prefetched / 16 / countEarlyStreams(reads, packs),
+                  most);
 }
 
 std::string mlafix::bench::streamEntry(int reads, int packs) {
   return "stream_" + std::to_string(reads) + "r_1w_x" + std::to_string(packs);
+}
+
+std::string mlafix::bench::dependentStreamEntry(int reads, int packs,
+                                                Trigger trigger) {
+  return streamEntry(reads, packs) + "_" + nameOf(trigger);
 }
 
 std::string mlafix::bench::streamModule() {
@@ -99,6 +254,17 @@ std::string mlafix::bench::streamModule() {
   for (int reads = 0; reads <= maxStreamReads; ++reads)
     for (int packs : packCounts)
       if (isWorthTrying(reads, packs))
-        writeKernel(out, reads, packs);
+        KernelWriter(out, reads, packs).write();
+  return out.str();
+}
+
+std::string mlafix::bench::dependentStreamModule(int from, int to) {
+  std::ostringstream out;
+  out << ".version 7.8\n.target sm_90\n.address_size 64\n";
+  for (int reads = from; reads <= to; ++reads)
+    for (int packs : packCounts)
+      for (Trigger trigger : triggers)
+        if (isWorthTrying(reads, packs))
+          KernelWriter(out, reads, packs).writeDependent(trigger);
   return out.str();
 }

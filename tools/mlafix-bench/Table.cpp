@@ -31,6 +31,16 @@ void mlafix::bench::printTableHead(const RunInfo &info) {
               info.device.c_str(), info.machine.c_str(), info.settings.rounds);
 }
 
+static void printRoof(const CaseResult &result, const Roof &roof,
+                      const char *how) {
+  if (!roof.isMeasured())
+    return;
+  std::printf("  %-20s", ("roof " + result.roofMix + how).c_str());
+  printTime(roof.time);
+  std::printf("  %.0f GB/s, %s\n", result.gigabytesPerSecond(roof.time),
+              roof.form.c_str());
+}
+
 void mlafix::bench::printCase(const CaseResult &result) {
   if (!result.leftOut.empty()) {
     std::printf("%s: left out: %s\n", result.name.c_str(),
@@ -41,26 +51,24 @@ void mlafix::bench::printCase(const CaseResult &result) {
   std::printf("%s  (%s, %lld sets)\n", result.name.c_str(),
               bytesText(result.traffic.total()).c_str(),
               static_cast<long long>(result.sets));
-  bool hasRoof = !result.roofMix.empty();
-  if (hasRoof) {
-    std::printf("  %-20s", ("roof " + result.roofMix).c_str());
-    printTime(result.roof);
-    std::printf("  %.0f GB/s, %s\n", result.gigabytesPerSecond(result.roof),
-                result.roofForm.c_str());
-  }
+  printRoof(result, result.roof, "");
+  printRoof(result, result.dependentRoof, ", dependent");
   if (result.emptyMicros > 0)
     std::printf("  %-20s%10.2f\n", "an empty launch", result.emptyMicros);
   for (const ContenderResult &contender : result.contenders) {
     std::printf("  %-20s", contender.name.c_str());
     if (!contender.wrong.empty()) {
-      std::printf("WRONG: %s\n", contender.wrong.c_str());
+      std::printf(" WRONG: %s\n", contender.wrong.c_str());
       continue;
     }
     printTime(contender.time);
-    if (hasRoof)
+    if (result.roof.isMeasured())
       std::printf("  %.0f GB/s, %.1f%% of roof",
                   result.gigabytesPerSecond(contender.time),
-                  result.percentOfRoof(contender.time));
+                  CaseResult::percentOf(result.roof, contender.time));
+    if (result.dependentRoof.isMeasured())
+      std::printf(", %.1f%% of the dependent one",
+                  CaseResult::percentOf(result.dependentRoof, contender.time));
     const ContenderResult *ours = result.find(contender.against);
     if (ours && ours->wrong.empty())
       std::printf("  x %.3f of %s", contender.time.median / ours->time.median,

@@ -111,6 +111,10 @@ int main(int argc, char **argv) {
     std::fputs(streamModule().c_str(), stdout);
     return 0;
   }
+  if (options.dependentStreamPtx) {
+    std::fputs(dependentStreamModule().c_str(), stdout);
+    return 0;
+  }
   std::vector<Case> cases;
   for (Case &work : allCases())
     if (!options.isFiltered || std::regex_search(work.name, options.cases))

@@ -5,30 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 from .. import ops
+from .._runtime import NewTensor
 from ..ops import Array
 from ..ops._arrays import empty
 from ..ops._wrong import renames, wrong
+from ..ops.merge_many import try_split
+
+# [B, L, H] as a view of [B, H, L].
+_NEW_LSE = NewTensor(order=(0, 2, 1))
 
 
-@renames(partial="out_partial", partial_lse="lse_partial")
 def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None = None, out_dtype: Any = None,
-                       cu_seqlens: Array | None = None, seqused: Array | None = None, varlen_batch_idx: Array | None = None,
+                       cu_seqlens: Array | None = None, seqused: Array | None = None, virtual_batch_idx: Array | None = None,
                        return_lse: bool = True) -> tuple[Any, Any]:
     """Combines split-KV partials (`flash_attn_interface.flash_attn_combine`; `mlafix.ops.combine_split_kv`).
 
     The first four arguments are FlashAttention 3's, the others FlashAttention 4's additions. Rows are independent, so
-    the lengths of sequences change nothing: with `cu_seqlens` the partials are `[S, T, H, D]`. Differences: with
-    `seqused` the rows past a sequence's end are combined as well, where FlashAttention leaves them as they were; an lse of
-    +inf (FlashAttention 2's empty row) and of -inf (3's) both mean empty (N1, N2), and a row empty in every split is 0, -inf.
+    neither the lengths of sequences nor the order of batches changes anything: with `cu_seqlens` the partials are
+    `[S, T, H, D]`. Differences: the rows past a sequence's end (`seqused`), and of batches that `virtual_batch_idx` does not
+    name, are combined as well, where FlashAttention leaves them as they were; an lse of +inf (FlashAttention 2's empty row)
+    and of -inf (3's) both mean empty (N1, N2), and a row empty in every split is 0, -inf; an `out_dtype` that is not the
+    dtype of a given `out` is an error.
 
     Args:
         out_partial: `[S, B, L, H, D]` (or `[S, T, H, D]`), f32, bf16, f16. S = 1 is legal.
         lse_partial: `[S, B, L, H] f32` (or `[S, T, H]`), any strides: usually a transposed view of `[S, B, H, L]`.
         out: `[B, L, H, D]` (or `[T, H, D]`); filled and returned itself. Allocated if None.
-        out_dtype: of a new `out`; None is the dtype of the partials.
+        out_dtype: of a new `out`; None is the dtype of the partials. Beside a given `out` it must be that one's dtype.
         cu_seqlens: `[B + 1] i32`; says only that the partials have the second form.
         seqused: `[B] i32`; not needed, see above.
-        varlen_batch_idx: must be None.
+        virtual_batch_idx: `[B] i32`: in which order a scheduler takes the batches; not needed, see above.
         return_lse: False: no lse is computed.
 
     Returns:
@@ -37,8 +43,14 @@ def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    if varlen_batch_idx is not None:
-        raise wrong("varlen_batch_idx", "None, since rows are combined one by one", "an array")
+    made = try_split(out_partial, lse_partial, out, _NEW_LSE if return_lse else None, out_dtype, "e", None)
+    if made is not None:
+        return made[0], made[1]
+    return _combine(out_partial, lse_partial, out, out_dtype, return_lse)
+
+
+@renames(partial="out_partial", partial_lse="lse_partial")
+def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtype: Any, return_lse: bool) -> tuple[Any, Any]:
     dims = len(out_partial.shape)
     if dims not in (4, 5):
         raise wrong("out_partial", "5 dims [S, B, L, H, D] or 4 dims [S, T, H, D]", dims)

@@ -60,16 +60,17 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Arr
     """Blanks the rows of sequences without KV, kv_len <= 0 (`mlafix.ops.fixup_zero_kv_rows`).
 
     Difference from SGLang: the cost follows the rows blanked, not max_seq_len x batch, and `max_seq_len` is not used; f32
-    outputs are legal too.
+    and fp8 outputs are legal too.
 
     Args:
-        out: `[N, H, Dv]` bf16, f16, f32.
+        out: `[N, H, Dv]` bf16, f16, f32, f8e4m3fn.
         lse: `[N, H] f32`.
         kv_lens: `[B] i32`.
         cum_seq_lens: `[B + 1] i32`.
         max_seq_len: the most query tokens of one sequence; ignored.
 
     Raises:
-        ArgumentError: an argument does not fit; nothing was launched then.
+        ArgumentError: an argument does not fit, such as offsets that are not one more than the lengths; nothing was
+            launched then.
     """
     ops.fixup_zero_kv_rows(out, lse, kv_lens, cum_seq_lens, lse_layout="nh")

@@ -11,6 +11,7 @@ from .. import ops
 from ..errors import ArgumentError
 from ..ops import Array
 from ..ops._wrong import renames, wrong
+from ._views import bytes_as_fp8, rows_of_heads, widened
 
 
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
@@ -20,10 +21,13 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
                       output_scale: Array | None = None) -> None:
     """Merges the attention over the prefix with that over the suffix (`mlafix.ops.merge_attn_states`).
 
+    Tokens at or past the threshold are copies of the suffix, payload and lse as they are, an lse of +inf and the payload
+    beside it included: as in vLLM, and unlike `mlafix.ops`, which has `copy_past_context` for it.
+
     Differences from vLLM, all by contract: with both sides empty the row is 0, -inf (N3; vLLM copies the prefix buffer,
-    whatever it holds); a suffix lse of +inf past the threshold means empty too (N2; vLLM copies it); a side without
-    weight is never multiplied, so its NaN stays out (N5); NaN stays NaN in an fp8 output (N7; vLLM's CUDA kernel makes
-    it +448). Any head strides are legal, also different ones for prefix and suffix (N12), and offsets are 64-bit (N13).
+    whatever it holds); a side without weight is never multiplied, so its NaN stays out (N5); NaN stays NaN in an fp8 output
+    (N7; vLLM's CUDA kernel makes it +448). Any head strides are legal, also different ones for prefix and suffix (N12), and
+    offsets are 64-bit (N13). fp8 inputs are refused: the language writes fp8 and does not read it.
 
     Args:
         output: `[N, H, D]` bf16, f16, f32 as the inputs, or f8e4m3fn with `output_scale`; may be an input itself.
@@ -32,15 +36,16 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
         suffix_output: `[N, H, D]`.
         suffix_lse: `[H, N] f32`.
         output_lse: `[H, N] f32`, may be an input lse itself; None: the merged lse is not computed.
-        prefill_tokens_with_context: a host int, 0 to N: tokens at or past it copy the suffix. None is N.
-        output_scale: one f32 on the device, `[]` or `[1]`: stored is saturate(value * (1 / scale)). Needed for fp8.
+        prefill_tokens_with_context: a host int, 0 to N: tokens at or past it are copies of the suffix. None is N.
+        output_scale: one f32 on the device, of any rank: stored is saturate(value * (1 / scale)). Needed for fp8.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     try:
         ops.merge_attn_states(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, out_lse=output_lse,
-                              return_lse=False, context_rows=prefill_tokens_with_context, out_scale=output_scale)
+                              return_lse=False, context_rows=prefill_tokens_with_context, out_scale=output_scale,
+                              copy_past_context=True)
     except ArgumentError:
         if output_scale is None and "float8" in str(output.dtype):
             raise wrong("output_scale", f"one f32 for an output of {output.dtype}", "None") from None
@@ -52,29 +57,39 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 
     Args:
         lse: `[H, N] f32`, any strides.
-        query_start_loc: `[B + 1] i32`.
-        context_start_loc: `[B + 1] i32`.
+        query_start_loc: `[B + 1]` of any integer dtype; below 32 bits it is copied to i32 first.
+        context_start_loc: `[B + 1]`, likewise.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    ops.mask_empty_context_lse(lse, query_start_loc, context_start_loc)
+    ops.mask_empty_context_lse(lse, widened(query_start_loc), widened(context_start_loc))
 
 
 @renames(out="output")
 def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, context_start_loc: Array) -> None:
     """As `mask_empty_context_lse`, and zeroes these tokens' output rows (`mlafix.ops.mask_empty_context`).
 
+    One launch for an `output` of `[N, H, D]`. Of other ranks, or with other heads than the lse has, it is zeroed by a
+    launch of its own, and by one for each index of a dim that is not evenly spaced with the next.
+
     Args:
         lse: `[H, N] f32`, any strides.
-        output: `[N, H, D]` bf16, f16, f32.
-        query_start_loc: `[B + 1] i32`.
-        context_start_loc: `[B + 1] i32`.
+        output: `[N, ...]`, bf16, f16, f32 or a dtype of one byte (fp8 of any kind); the last dim is contiguous.
+        query_start_loc: `[B + 1]` of any integer dtype; below 32 bits it is copied to i32 first.
+        context_start_loc: `[B + 1]`, likewise.
 
     Raises:
-        ArgumentError: an argument does not fit; nothing was launched then.
+        ArgumentError: an argument does not fit; no output of `[N, H, D]` was written then.
     """
-    ops.mask_empty_context(output, lse, query_start_loc, context_start_loc)
+    starts, contexts = widened(query_start_loc), widened(context_start_loc)
+    payload = bytes_as_fp8(output)
+    if len(payload.shape) == 3 and payload.shape[1] == lse.shape[0]:
+        ops.mask_empty_context(payload, lse, starts, contexts)
+        return
+    ops.mask_empty_context_lse(lse, starts, contexts)
+    for rows in rows_of_heads(payload, "output"):
+        ops.mask_empty_context(rows, None, starts, contexts)
 
 
 def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int) -> Any:

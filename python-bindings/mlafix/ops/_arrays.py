@@ -81,12 +81,51 @@ def _spelling(dtype: Any) -> str:
 
 
 def one_element(array: Any, like: Any) -> Any:
-    """An array of one f32 as it is, and a float as an array of one f32 beside `like`."""
+    """An array of one f32 with at most one dim, and a float as an array of one f32 beside `like`."""
     if isinstance(array, (int, float, numpy.floating, numpy.integer)) and not isinstance(array, bool):
         if hasattr(type(like), "__torch_function__"):
             return like.new_full((1,), float(array), dtype=torch_dtype("f32"))
         return numpy.full(1, array, numpy.float32)
-    return array
+    shape = getattr(array, "shape", ())
+    return array.reshape((1,)) if len(shape) > 1 and all(size == 1 for size in shape) else array
+
+
+def offsets_as_i32(offsets: Any, name: str, rows: int) -> Any:
+    """Integers that count up to `rows`, fewer than 2^31, as i32 over the same memory.
+
+    Of 64 bits these are the low words, which is the whole number for what lies in bounds. What is no array of 32 or 64 bits of
+    numpy's or torch's is left to the launch, which says so if it does not fit.
+    """
+    offsets = as_signed(offsets)
+    if _integer_bytes(offsets) != 8:
+        return offsets
+    if rows >= 2**31:
+        raise wrong(name, f"dtype i32 for {rows} rows, since of 64 bits the low ones are read", offsets.dtype)
+    # The last dim must be contiguous for a view of another size; one that is added is.
+    return offsets[..., None].view(_signed(offsets, 4))[..., 0]
+
+
+def as_signed(integers: Any) -> Any:
+    """Unsigned integers of 32 or 64 bits as signed ones over the same memory; other arrays as they are."""
+    size = _integer_bytes(integers)
+    if size not in (4, 8) or integers.dtype == (signed := _signed(integers, size)):
+        return integers
+    return integers.view(signed)
+
+
+def _integer_bytes(array: Any) -> int:
+    """The bytes of an integer of numpy's or torch's, in this machine's byte order; 0 for other arrays and dtypes."""
+    if isinstance(array, numpy.ndarray):
+        return array.dtype.itemsize if array.dtype.kind in "iu" and array.dtype.isnative else 0
+    if not hasattr(type(array), "__torch_function__"):
+        return 0
+    dtype = array.dtype
+    return 0 if dtype.is_floating_point or dtype.is_complex else int(dtype.itemsize)
+
+
+def _signed(like: Any, size: int) -> Any:
+    name = f"int{8 * size}"
+    return numpy.dtype(name) if isinstance(like, numpy.ndarray) else getattr(sys.modules["torch"], name)
 
 
 def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import Any, Callable, Dict, Tuple, cast
+from typing import Any, Callable, Dict, Tuple, Union, cast
 
 import numpy
 
-from ._types import Bound, Launch, Operation, P, Q, R
+from ._types import Bound, Dispatch, Launch, Operation, P, Q, R
 from ._wrong import renames, wrong
+
+TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
 Key = Tuple[str, ...]
 """Which variant of a kernel's call: the lse's layout and base, then the lower-case dims to compile for as well."""
@@ -23,29 +25,35 @@ LAYOUTS = ("hn", "nh")
 BASES = ("e", "2")
 
 
-class Family(Dict[Key, Launch]):
+class Family(Dict[Key, Dispatch]):
     """The dispatchers of one kernel, made as they are asked for.
 
     `native` is the layout of the lse arguments in the kernel's own signature; in the other one `lse_args` are passed
-    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose.
+    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose. `stored` names
+    the dtype variables of payloads that are written and never read: these may be fp8 too.
     """
 
-    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True) -> None:
+    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True,
+                 stored: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.kernel = kernel
         self.native = native
         self.lse_args = lse_args
         self.based = based
+        self.stored = stored
+        # `Dispatcher.try_launch` of each variant that a plain tensor was passed to.
+        self.short: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 
-    def __missing__(self, key: Key) -> Launch:
+    def __missing__(self, key: Key) -> Dispatch:
         check_key(key)
         layout, base, *specialize = key
         bindings = {"B": base} if self.based and base != "e" else {}
         views = {name: (1, 0) for name in self.lse_args} if layout != self.native else {}
         from .. import library
 
-        made: Launch = library.dispatcher(self.kernel, bindings=bindings, views=views, specialize=tuple(specialize))
+        made: Dispatch = library.dispatcher(
+            self.kernel, bindings=bindings, views=views, specialize=tuple(specialize), stored=self.stored)
         return self.setdefault(key, made)
 
 
@@ -65,9 +73,20 @@ def check_key(key: Key) -> None:
 # imported here: whoever has a tensor has imported it.
 _tensor: type | None = None
 _compiling: Callable[[], bool] = bool
+_dynamo_traces: Callable[[], bool] = bool
 _dispatch_modes: Callable[[], int] = int
 _function_modes: Callable[[], int] = int
 _tracing: Callable[[], Any] = bool
+
+
+def short_way(family: Family, key: Key) -> TryLaunch | None:
+    """Launches `family` in variant `key` on plain tensors, and returns the outputs: None where there is no such way.
+
+    Among its arguments a `NewTensor` stands for an output to allocate, and a `SizeOf` for a size. It returns None, with nothing
+    launched, for all that is not common and for what is wrong: `launcher` knows the way then, and what to say.
+    """
+    # torch.compile answers the second question itself; it knows nothing of what is behind it.
+    return None if _tensor is None or _dynamo_traces() else family.short.get(key)
 
 
 def launcher(family: Family, key: Key, probe: Any) -> Launch:
@@ -75,10 +94,18 @@ def launcher(family: Family, key: Key, probe: Any) -> Launch:
     kind = type(probe)
     # torch_ops.intercepted(), but for the call and for modes that turn out to be harmless.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None):
-        return family[key]
+        return shortened(family, key)
     if kind is numpy.ndarray:
         return family[key]
     return _other(family, key, probe)
+
+
+def shortened(family: Family, key: Key) -> Launch:
+    """The dispatcher of a variant, to which plain tensors find a short way from now on."""
+    dispatch = family[key]
+    if key not in family.short:
+        family.short[key] = dispatch.try_launch
+    return dispatch
 
 
 def _other(family: Family, key: Key, probe: Any) -> Launch:
@@ -92,16 +119,17 @@ def _other(family: Family, key: Key, probe: Any) -> Launch:
         return torch_ops.through(family.kernel, key)
     if _tensor is None:
         watch_torch()
-    return family[key]
+    return shortened(family, key)
 
 
 def watch_torch() -> None:
     """From now on `launcher` knows a plain tensor at a glance."""
-    global _tensor, _compiling, _dispatch_modes, _function_modes, _tracing
+    global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing
     from .. import torch_ops
 
     _compiling, _tracing = torch_ops.compiling, torch_ops.tracing
     _dispatch_modes, _function_modes = torch_ops.dispatch_modes, torch_ops.function_modes
+    _dynamo_traces = torch_ops.dynamo_traces
     _tensor = sys.modules["torch"].Tensor
 
 

@@ -53,6 +53,12 @@ class Launch(Protocol):
     def bind(self, args: tuple[Any, ...]) -> Bound: ...
 
 
+class Dispatch(Launch, Protocol):
+    """A `Launch` that goes straight to the kernel, and has a short way there: see `_runtime.Dispatcher.try_launch`."""
+
+    def try_launch(self, args: tuple[Any, ...], stream: Any = None) -> tuple[Any, ...] | None: ...
+
+
 class Operation(Protocol, Generic[P, Q, R_co]):
     """A public function; `bind` takes the same arguments, less the stream, and returns a `Bound`."""
 

@@ -6,20 +6,24 @@ from typing import Any
 
 import numpy
 
-from ._arrays import on_device
+from ._arrays import as_signed, offsets_as_i32, on_device
 from ._launch import Family, bindable, launcher
 from ._types import Array, Launch, LseLayout, Stream
 from ._wrong import wrong
 
-_FIXUP = Family("fixup_zero_kv_rows", lse_args=("lse",), based=False)
+_FIXUP = Family("fixup_zero_kv_rows", lse_args=("lse",), based=False, stored=("T",))
 _MASK_LSE = Family("mask_empty_context_lse", lse_args=("lse",), based=False)
-_MASK = Family("mask_empty_context", lse_args=("lse",), based=False)
-_PAD = Family("fill_pad_rows", lse_args=("lse",), based=False)
-_PAD_DEVICE = Family("fill_pad_rows_device", lse_args=("lse",), based=False)
+_MASK = Family("mask_empty_context", lse_args=("lse",), based=False, stored=("T",))
+_PAD = Family("fill_pad_rows", lse_args=("lse",), based=False, stored=("T",))
+_PAD_DEVICE = Family("fill_pad_rows_device", lse_args=("lse",), based=False, stored=("T",))
 
 
 def _fixup(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array, *,
            lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
+    # The kernel has no name for "one more than b"; a wrong number of dims is seen with all the others.
+    lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
+    if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
+        raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
     return launcher(_FIXUP, (lse_layout, "e"), out), (out, lse, kv_lens, cu_seqlens), None
 
 
@@ -34,7 +38,7 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
     on the host whether a chunk needs this at all. A sequence counts only if 0 <= start <= end <= n.
 
     Args:
-        out: `[n, H, D] T`, T of bf16, f16, f32; rows of dead sequences are written, no others.
+        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows of dead sequences are written, no others.
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; likewise.
         kv_lens: `[B] i32`, on the arrays' device.
         cu_seqlens: `[B + 1] i32`, likewise.
@@ -94,9 +98,21 @@ def _host_integers(values: Any, name: str) -> numpy.ndarray[Any, Any]:
     return array
 
 
+def _offsets(rows: int, query_start_loc: Array, context_start_loc: Array) -> tuple[Any, Any]:
+    """The offsets of requests as the kernels take them: those of rows as i32, those of contexts as i32 or i64."""
+    return offsets_as_i32(query_start_loc, "query_start_loc", rows), as_signed(context_start_loc)
+
+
+def _rows(array: Array, dims: int, dim: int) -> int:
+    """The size of a dim; 0 where an array has another number of dims, which is seen with all that does not fit."""
+    shape = getattr(array, "shape", ())
+    return int(shape[dim]) if len(shape) == dims else 0
+
+
 def _mask_lse(lse: Array, query_start_loc: Array, context_start_loc: Array, *,
               lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    return launcher(_MASK_LSE, (lse_layout, "e"), lse), (lse, query_start_loc, context_start_loc), None
+    starts, contexts = _offsets(_rows(lse, 2, 1 if lse_layout == "hn" else 0), query_start_loc, context_start_loc)
+    return launcher(_MASK_LSE, (lse_layout, "e"), lse), (lse, starts, contexts), None
 
 
 @bindable(_mask_lse)
@@ -111,8 +127,8 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 
     Args:
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
-        query_start_loc: `[B + 1] i32`, on the lse's device.
-        context_start_loc: `[B + 1] i32`, likewise.
+        query_start_loc: `[B + 1]` i32 or i64, on the lse's device.
+        context_start_loc: `[B + 1]` i32 or i64, likewise.
         lse_layout: "hn" or "nh".
         stream: the CUDA stream; None is torch's current one.
 
@@ -123,21 +139,22 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
     launch(arguments, stream)
 
 
-def _mask(out: Array, lse: Array, query_start_loc: Array, context_start_loc: Array, *,
+def _mask(out: Array, lse: Array | None, query_start_loc: Array, context_start_loc: Array, *,
           lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    return launcher(_MASK, (lse_layout, "e"), out), (out, lse, query_start_loc, context_start_loc), None
+    starts, contexts = _offsets(_rows(out, 3, 0), query_start_loc, context_start_loc)
+    return launcher(_MASK, (lse_layout, "e"), out), (out, lse, starts, contexts), None
 
 
 @bindable(_mask)
-def mask_empty_context(out: Array, lse: Array, query_start_loc: Array, context_start_loc: Array, *,
+def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, context_start_loc: Array, *,
                        lse_layout: LseLayout = "hn", stream: Stream = None) -> None:
     """As `mask_empty_context_lse`, and the payload of these rows becomes 0.
 
     Args:
-        out: `[n, H, D] T`, T of bf16, f16, f32; updated.
-        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
-        query_start_loc: `[B + 1] i32`, on the arrays' device.
-        context_start_loc: `[B + 1] i32`, likewise.
+        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; updated.
+        lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated. None where there is none.
+        query_start_loc: `[B + 1]` i32 or i64, on the arrays' device.
+        context_start_loc: `[B + 1]` i32 or i64, likewise.
         lse_layout: "hn" or "nh".
         stream: the CUDA stream; None is torch's current one.
 
@@ -163,7 +180,7 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
     and needs no fill of its whole.
 
     Args:
-        out: `[n, H, D] T`, T of bf16, f16, f32; rows at or past `live_rows` are written, no others.
+        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows at or past `live_rows` are written, no others.
         live_rows: how many tokens are live: an int, 0 to n, or `[1] i32` on the arrays' device (a count outside 0 to n
             is as the nearer of the two).
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; None where there is none.

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._runtime import NewTensor, SizeOf
 from ._arrays import empty, empty_rows, one_element, rows_of
-from ._launch import Family, bindable, launcher
+from ._launch import Family, bindable, launcher, short_way
 from ._types import Array, Base, Launch, LseLayout, Stream
 
 _ROWS = ("n", "H", "D")
 _LSES = ("out_lse", "prefix_lse", "suffix_lse")
 _MERGE = Family("merge_attn_states", lse_args=_LSES)
 _MERGE_FP8 = Family("merge_attn_states_fp8", lse_args=_LSES)
+_COPY = Family("merge_attn_states_copy", lse_args=_LSES)
+_COPY_FP8 = Family("merge_attn_states_copy_fp8", lse_args=_LSES)
 _IN_PLACE = Family("merge_state_in_place", native="nh", lse_args=("s", "s_other"))
 _STATS = Family("merge_attn_stats", based=False)
+_NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
 
 def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, out: Array | None = None,
            out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
-           out_scale: Array | float | None = None, lse_layout: LseLayout = "hn",
-           base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
+           out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
+           copy_past_context: bool = False) -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
+    copies = copy_past_context and context_rows is not None
     if context_rows is None:
         # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
@@ -30,16 +35,16 @@ def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, o
         out_lse = empty(prefix, (heads, n) if lse_layout == "hn" else (n, heads), "f32")
     if out_scale is None:
         arguments: tuple[Any, ...] = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows)
-        return launcher(_MERGE, (lse_layout, base), prefix), arguments, (out, out_lse)
+        return launcher(_COPY if copies else _MERGE, (lse_layout, base), prefix), arguments, (out, out_lse)
     arguments = (out, out_lse, one_element(out_scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)
-    return launcher(_MERGE_FP8, (lse_layout, base), prefix), arguments, (out, out_lse)
+    return launcher(_COPY_FP8 if copies else _MERGE_FP8, (lse_layout, base), prefix), arguments, (out, out_lse)
 
 
 @bindable(_merge, out="", out_lse="return_lse")
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
                       out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
-                      stream: Stream = None) -> tuple[Any, Any]:
+                      copy_past_context: bool = False, stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
         lse = log(exp(prefix_lse) + exp(suffix_lse))
@@ -56,11 +61,14 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         out: `[n, H, D]`, T or f8e4m3fn (then with `out_scale`); may be `prefix` or `suffix` itself (N11). Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
-        context_rows: a host integer, 0 to n: tokens at or past it copy the suffix. None is n.
+        context_rows: a host integer, 0 to n: tokens at or past it take the suffix alone. None is n.
         out_scale: makes the output fp8 e4m3fn: stored is `value * (1 / out_scale)`, saturating at +-448, NaN stays NaN (N7). One
-            f32 on the inputs' device, rank 0 or 1; a float is copied there first.
+            f32 on the inputs' device, of any rank; a float is copied there first.
         lse_layout: the layout of all three lse arrays, "hn" or "nh".
         base: the base of all three lse arrays, "e" or "2" (N8).
+        copy_past_context: what a token at or past `context_rows` takes from the suffix. False: its state, so that an lse of
+            +inf is empty and such a row becomes 0, -inf (N2, N3). True: its bits, payload and lse, whatever they are (an fp8
+            output: the payload scaled); the payload does not wait for the lse.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -69,8 +77,15 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
+    family = _COPY if copy_past_context and context_rows is not None else _MERGE
+    if out_scale is None and (short := short_way(family, (lse_layout, base))):
+        made = short((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
+                      prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
+        if made is not None:
+            return made[0], made[1]
     launch, arguments, result = _merge(
-        prefix, prefix_lse, suffix, suffix_lse, out, out_lse, return_lse, context_rows, out_scale, lse_layout, base)
+        prefix, prefix_lse, suffix, suffix_lse, out, out_lse, return_lse, context_rows, out_scale, lse_layout, base,
+        copy_past_context)
     launch(arguments, stream)
     return result
 

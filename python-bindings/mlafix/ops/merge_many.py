@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Sequence
 
+from .._runtime import NewTensor
+from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_rows, rows_of
-from ._launch import Family, bindable, launcher
+from ._launch import Family, Key, bindable, launcher, short_way
 from ._types import Array, Base, Launch, LseLayout, Stream
 from ._wrong import wrong
 
@@ -20,6 +23,11 @@ _RAGGED = Family("merge_states_ragged", native="nh")
 _LIST = Family("merge_states_list", native="nh", lse_args=("out_lse", *(f"s{i}" for i in range(MAX_LIST))))
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
 _SPLIT = Family("combine_split_kv", native="nh")
+_NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
+
+
+def _key(base: Base, count: int, name: str) -> Key:
+    return ("nh", base, name) if 0 < count <= _BOUND_COUNT else ("nh", base)
 
 
 def _dense(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
@@ -29,8 +37,7 @@ def _dense(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | Non
         out = empty(v, (n, heads, dim))
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, heads), "f32")
-    key = ("nh", base, "k") if 0 < count <= _BOUND_COUNT else ("nh", base)
-    return launcher(_DENSE, key, v), (out, out_lse, v, s), (out, out_lse)
+    return launcher(_DENSE, _key(base, count, "k"), v), (out, out_lse, v, s), (out, out_lse)
 
 
 @bindable(_dense, out="", out_lse="return_lse")
@@ -58,6 +65,11 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
+    shape = getattr(v, "shape", ())
+    if len(shape) == 4 and (short := short_way(_DENSE, _key(base, shape[1], "k"))):
+        made = short((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
+        if made is not None:
+            return made[0], made[1]
     launch, arguments, result = _dense(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base)
     launch(arguments, stream)
     return result
@@ -160,12 +172,40 @@ def _split(partial: Array, partial_lse: Array, *, out: Array | None = None, out_
            out_dtype: Any = None, return_lse: bool = True,
            base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
+    if out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
+        raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
     if out is None:
         out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
     if out_lse is None and return_lse:
         out_lse = empty(partial, tuple(shape[1:4]), "f32")
-    key = ("nh", base, "s") if 0 < shape[0] <= _BOUND_COUNT else ("nh", base)
-    return launcher(_SPLIT, key, partial), (out, out_lse, partial, partial_lse), (out, out_lse)
+    return launcher(_SPLIT, _key(base, shape[0], "s"), partial), (out, out_lse, partial, partial_lse), (out, out_lse)
+
+
+@functools.lru_cache(maxsize=64)
+def _new_of(dtype: Any) -> NewTensor | None:
+    """None, which no kernel takes for an output, for what is no dtype."""
+    try:
+        return NewTensor(dtype_name(dtype))
+    except ArgumentError:
+        return None
+
+
+def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: NewTensor | None, out_dtype: Any, base: Base,
+              stream: Stream, out_lse: Array | None = None) -> tuple[Any, ...] | None:
+    """A combine by its short way, with the lse allocated as `new_lse` says where it is not given; None where there is no way."""
+    shape = getattr(partial, "shape", None)
+    if not shape or out is not None and out_dtype is not None:
+        return None
+    short = short_way(_SPLIT, ("nh", base, "s") if 0 < shape[0] <= _BOUND_COUNT else ("nh", base))
+    if not short:
+        return None
+    rows: Any = out
+    if out is None:
+        try:
+            rows = _NEW_LIKE_PARTIAL if out_dtype is None else _new_of(out_dtype)
+        except TypeError:  # not hashable
+            return None
+    return short((rows, new_lse if out_lse is None else out_lse, partial, partial_lse), stream)
 
 
 @bindable(_split, out="", out_lse="return_lse")
@@ -183,7 +223,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         partial_lse: `[S, B, L, H] f32`, any strides (a transposed `[S, B, H, L]` among them).
         out: `[B, L, H, D]`, of any float dtype. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
-        out_dtype: of `out` where it is allocated; None is the dtype of `partial`.
+        out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `partial_lse` and `out_lse`: "e" or "2".
         stream: the CUDA stream; None is torch's current one.
@@ -194,6 +234,9 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
+    made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
+    if made is not None:
+        return made[0], made[1]
     launch, arguments, result = _split(
         partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse, base=base)
     launch(arguments, stream)

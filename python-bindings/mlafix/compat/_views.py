@@ -1,0 +1,67 @@
+"""Arrays as the engines pass them, seen as the operations of `mlafix.ops` take them."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, Iterator
+
+import numpy
+
+from ..ops._arrays import numpy_dtype, torch_dtype
+from ..ops._wrong import wrong
+
+
+def widened(offsets: Any) -> Any:
+    """Integers of fewer than 32 bits as a new array of i32; other arrays as they are."""
+    if isinstance(offsets, numpy.ndarray):
+        return offsets.astype(numpy.int32) if offsets.dtype.kind in "iu" and offsets.dtype.itemsize < 4 else offsets
+    if not _is_torch(offsets):
+        return offsets
+    torch = sys.modules["torch"]
+    return offsets.to(torch.int32) if offsets.dtype in (torch.int16, torch.int8, torch.uint8, torch.uint16) else offsets
+
+
+def bytes_as_fp8(payload: Any) -> Any:
+    """A payload of elements of one byte as one of f8e4m3fn over the same memory: its zero is theirs."""
+    if getattr(getattr(payload, "dtype", None), "itemsize", 0) != 1:
+        return payload
+    if isinstance(payload, numpy.ndarray):
+        return payload.view(numpy_dtype("f8e4m3fn"))
+    return payload.view(torch_dtype("f8e4m3fn")) if _is_torch(payload) else payload
+
+
+def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
+    """A payload `[N, ...]` of any rank as arrays `[N, H, D]` over the same memory that hold all of its elements."""
+    dims = len(payload.shape)
+    if 0 in payload.shape:
+        return
+    if dims == 0:
+        raise wrong(name, "at least 1 dim [N, ...]", dims)
+    if dims == 1:
+        yield payload[:, None, None]
+    elif dims == 2:
+        yield payload[:, None]
+    elif dims == 3:
+        yield payload
+    elif (flat := _flattened(payload)) is not None:
+        yield flat
+    else:
+        for index in range(payload.shape[1]):
+            yield from rows_of_heads(payload[:, index], name)
+
+
+def _flattened(payload: Any) -> Any:
+    """The dims between the first and the last as one, or None where they are not evenly spaced."""
+    shape = (payload.shape[0], math.prod(payload.shape[1:-1]), payload.shape[-1])
+    if _is_torch(payload):
+        try:
+            return payload.view(shape)
+        except RuntimeError:
+            return None
+    flat = payload.reshape(shape)
+    return flat if numpy.may_share_memory(flat, payload) else None
+
+
+def _is_torch(array: Any) -> bool:
+    return hasattr(type(array), "__torch_function__")

@@ -1,0 +1,82 @@
+//===- NewTensor.h - Outputs that a call allocates --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_NEWTENSOR_H
+#define MLAFIX_PYTHON_NEWTENSOR_H
+
+#include "Args.h"
+
+namespace mlafix::python {
+
+/// Stands among a call's arguments for an output that is to be allocated.
+struct NewTensor {
+  int32_t dtype = 0; ///< a mlafix_dtype; 0: the signature's, or that of `like`
+  /// The index of an argument, or -1. If that has the same dims, its strides
+  /// are followed, too, as torch.empty_like does.
+  int32_t like = -1;
+  /// Dims as the caller sees them, the outermost in memory first; empty: in
+  /// their order.
+  std::vector<uint8_t> order;
+
+  NewTensor(const std::string &dtype, int32_t like, nanobind::object order);
+};
+
+/// Stands among a call's arguments for an integer that is a size of another
+/// one.
+struct SizeOf {
+  int32_t arg, dim;
+
+  SizeOf(int32_t arg, int32_t dim) : arg(arg), dim(dim) {}
+};
+
+/// What an object is, if it is one of these; else null.
+const NewTensor *asNewTensor(PyObject *object);
+const SizeOf *asSizeOf(PyObject *object);
+
+/// Sizes and strides of a tensor as the caller sees it.
+struct Shape {
+  uint32_t ndim;
+  int32_t dtype;
+  mlafix_device device;
+  int64_t sizes[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS];
+
+  bool operator==(const Shape &other) const;
+};
+
+/// Tensors without memory, of the shapes that calls have asked for twice.
+/// torch makes one like another in two thirds of the time that it takes to be
+/// told sizes, strides, dtype and device.
+class Prototypes {
+public:
+  nanobind::object make(const Shape &shape);
+
+private:
+  static constexpr size_t maxEntries = 8;
+  struct Entry {
+    Shape shape;
+    nanobind::object tensor; ///< null: asked for once
+  };
+  std::vector<Entry> entries;
+  size_t oldest = 0;
+};
+
+/// Whether nothing watches torch's operations: no mode, no tracer. Then a plain
+/// tensor is what it looks like.
+bool isTorchUnwatched();
+
+/// Allocates output `index` of a call whose inputs are in `call`, by torch: the
+/// tensor, or null where the call does not say its sizes or dtype. Throws what
+/// torch raises.
+nanobind::object allocate(const Signature &signature, const CallArgs &call,
+                          nanobind::handle args, uint32_t index,
+                          const NewTensor &wanted, Prototypes &prototypes);
+
+void bindNewTensor(nanobind::module_ &module);
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_NEWTENSOR_H

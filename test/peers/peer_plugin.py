@@ -1,0 +1,75 @@
+"""The pytest plugin of one run: installs an engine's stand-in, takes its share of the cases, and records what came of them.
+
+Told by environment variables, since pytest has no other way before it imports conftests: PEER_SHIM, PEER_CHECKOUT,
+PEER_SHARE ("index/count"), PEER_FAULTS (JSON: why a test of the engine's fails whatever it is run over), PEER_RECORD (the
+file to write), PEER_ON_CPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_outcomes: Counter[str] = Counter()
+_reasons: dict[str, Counter[str]] = {"failed": Counter(), "skipped": Counter()}
+_collection: list[str] = []
+_faults = json.loads(os.environ.get("PEER_FAULTS", "{}"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("PEER_ON_CPU"):
+        import peer_cpu
+
+        peer_cpu.install()
+    importlib.import_module(f"peer_shims.{os.environ['PEER_SHIM']}").install(Path(os.environ["PEER_CHECKOUT"]))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    index, count = (int(part) for part in os.environ["PEER_SHARE"].split("/"))
+    kept = items[index::count]
+    config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % count != index])
+    items[:] = kept
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        _collection.append(str(report.longrepr).strip().splitlines()[-1])
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    # A test is one outcome: its call, or what kept it from being called, or a teardown that went wrong.
+    if report.when == "call" or report.failed or report.skipped:
+        if report.when == "teardown":
+            _outcomes["passed"] -= 1
+        _outcomes[report.outcome] += 1
+        if report.failed and _fault(report):
+            _outcomes["faults"] += 1
+        if report.outcome != "passed":
+            _reasons[report.outcome][_reason(report)] += 1
+
+
+def _reason(report: pytest.TestReport) -> str:
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2]).removeprefix("Skipped: ")
+    crash: Any = getattr(report.longrepr, "reprcrash", None)
+    text = crash.message if crash is not None else str(report.longrepr)
+    said = (text.strip().splitlines() or ["no message"])[0][:300]
+    return f"{said} (over the engine's own function too: {_fault(report)})" if report.failed and _fault(report) else said
+
+
+def _fault(report: pytest.TestReport) -> str:
+    """Why this test fails whatever it is run over; nothing where it need not."""
+    return str(_faults.get(report.nodeid.rpartition("::")[2].partition("[")[0], ""))
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    record = {"outcomes": {key: _outcomes[key] for key in ("passed", "failed", "skipped", "faults")},
+              "reasons": {key: dict(counter) for key, counter in _reasons.items()}, "collection_errors": _collection,
+              "exit_status": int(exitstatus)}
+    Path(os.environ["PEER_RECORD"]).write_text(json.dumps(record), encoding="utf-8")

@@ -1,0 +1,91 @@
+"""Modules that stand in for an engine, so that its own tests run over `mlafix.compat` without the engine being built.
+
+One module an engine, with `install(checkout)`: it puts modules into `sys.modules` before the tests are imported. What a test
+imports and mlafix has is mlafix's; what the test only compares with (the engine's Triton kernels, its references) is
+loaded from the checkout; everything else is `Elsewhere`, which skips the test that uses it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+class Elsewhere:
+    """A part of an engine that mlafix does not stand in for: the test that uses it is skipped, one that imports it is not."""
+
+    def __init__(self, name: str) -> None:
+        self.__dict__["name"] = name
+
+    def _skip(self) -> Any:
+        return pytest.skip(f"needs {self.name}, which is not a part of mlafix.compat")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._skip()
+
+    def __getattr__(self, attribute: str) -> Any:
+        # What Python asks of any object, typing and inspect among it, is no use of it.
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        return self._skip()
+
+    def __enter__(self) -> Any:
+        return self._skip()
+
+    def __exit__(self, *unused: Any) -> None:
+        """Never entered."""
+
+
+class _Open(ModuleType):
+    """A module in which every name that was not given is `Elsewhere`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Elsewhere(f"{self.__name__}.{name}")
+
+
+def module(name: str, **names: Any) -> ModuleType:
+    """Installs a module that holds `names`, and for all others `Elsewhere`; its packages are made too where they are missing."""
+    made = _Open(name)
+    made.__dict__.update(names)
+    made.__dict__.setdefault("__path__", [])
+    return _place(name, made)
+
+
+def package(name: str, *folders: Path) -> ModuleType:
+    """Installs a package whose `__init__` is not run; its submodules come from `folders`."""
+    made = ModuleType(name)
+    made.__path__ = [str(folder) for folder in folders]
+    return _place(name, made)
+
+
+def checkout_module(name: str, **names: Any) -> ModuleType:
+    """Loads a module of the checkout and replaces `names` in it."""
+    loaded = importlib.import_module(name)
+    for key, value in names.items():
+        setattr(loaded, key, value)
+    return loaded
+
+
+def _place(name: str, made: ModuleType) -> ModuleType:
+    sys.modules[name] = made
+    parent, _, child = name.rpartition(".")
+    if parent:
+        if parent not in sys.modules:
+            module(parent)
+        setattr(sys.modules[parent], child, made)
+    return made
+
+
+def merge_ranks(outputs: Any, lses: Any, *, base: str, return_lse: bool) -> Any:
+    """Partial results of ranks, `[R, B, H, D]` and `[R, B, H]`, as one: what combines after an exchange over ranks do."""
+    from mlafix import ops
+
+    out, lse = ops.merge_states(outputs.transpose(0, 1), lses.transpose(0, 1), base=base, return_lse=return_lse)  # type: ignore[arg-type]
+    return out, lse

@@ -1,0 +1,35 @@
+"""FlashAttention 3 (`flash_attn_interface`) and 4 (`flash_attn.cute`): `flash_attn_combine`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+
+from mlafix.compat import flash_attn as ours
+
+from . import Elsewhere, module
+
+
+def install(checkout: Path) -> None:
+    if find_spec("einops") is None:
+        module("einops")
+    module("flash_attn_interface", flash_attn_combine=_third)
+    module("flash_attn.cute")
+    module("flash_attn.cute.interface", flash_attn_combine=ours.flash_attn_combine,
+           _flash_attn_fwd=Elsewhere("the attention kernel"),
+           _flash_attn_fwd_combine=Elsewhere("the engine's own launcher of its combine kernel"))
+    module("flash_attn.cute.cache_utils")
+    module("flash_attn.cute.testing", maybe_fake_tensor_mode=_fake_tensor_mode, is_fake_mode=lambda: False)
+
+
+def _third(out_partial: Any, lse_partial: Any, out: Any = None, out_dtype: Any = None) -> Any:
+    """With FlashAttention 3's four arguments and no others."""
+    return ours.flash_attn_combine(out_partial, lse_partial, out, out_dtype)
+
+
+def _fake_tensor_mode(wanted: bool) -> Callable[[Any], Any]:
+    """The engine compiles without a GPU in this mode; there is nothing of ours to compile so."""
+    return pytest.mark.skip("compiles the engine's kernels without a GPU") if wanted else lambda test: test

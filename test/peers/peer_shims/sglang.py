@@ -1,0 +1,45 @@
+"""SGLang: `sgl_kernel.merge_state*`, `fixup_zero_kv_rows`, and the combine behind its exchange over ranks."""
+
+from __future__ import annotations
+
+import unittest
+from pathlib import Path
+from typing import Any
+
+from mlafix.compat import sglang as ours
+
+from . import checkout_module, merge_ranks, module, package
+
+_DCP = "sglang.kernels.ops.attention.dcp_kernels"
+
+
+def combine(recv_output: Any, recv_lse: Any, is_lse_base_on_e: bool = True, return_lse: bool = False) -> Any:
+    """SGLang's signature over `mlafix.ops.merge_states`."""
+    return merge_ranks(recv_output, recv_lse, base="e" if is_lse_base_on_e else "2", return_lse=return_lse)
+
+
+def install(checkout: Path) -> None:
+    module("sgl_kernel", merge_state=ours.merge_state, merge_state_v2=ours.merge_state_v2)
+    root = checkout / "python" / "sglang"
+    package("sglang", root)
+    package("sglang.test", root / "test")
+    module("sglang.test.test_utils", CustomTestCase=unittest.TestCase)
+    module("sglang.test.ci.ci_register", register_cuda_ci=lambda **unused: None)
+    for name in ("sglang.kernels", "sglang.kernels.ops", "sglang.kernels.ops.attention", "sglang.srt", "sglang.srt.layers"):
+        package(name, root.joinpath(*name.split(".")[1:]))
+    for name in ("sglang.kernels.ops.attention.fixup_zero_kv", "sglang.jit_kernel.fixup_zero_kv"):
+        module(name, fixup_zero_kv_rows=ours.fixup_zero_kv_rows)
+    module("sglang.srt.models.deepseek_common.attention_forward_methods.forward_mla")
+    if (root / "kernels" / "ops" / "attention" / "dcp_kernels.py").is_file():
+        _install_dcp(root)
+
+
+def _install_dcp(root: Path) -> None:
+    """The exchange over ranks from the checkout, the combine behind it ours."""
+    checkout_module(_DCP, dcp_lse_combine_triton=combine)
+    module("sglang.srt.distributed.device_communicators.pynccl_allocator")
+    module("sglang.srt.distributed.parallel_state")
+    module("sglang.srt.runtime_context")
+    package("sglang.srt.layers.dcp", root / "srt" / "layers" / "dcp")
+    comm = checkout_module("sglang.srt.layers.dcp.comm")
+    module("sglang.srt.layers.dcp", __path__=[str(root / "srt" / "layers" / "dcp")], dcp_a2a_lse_reduce=comm.dcp_a2a_lse_reduce)

@@ -1,0 +1,39 @@
+"""Which of the engines' own test files run over `mlafix.compat`, and which of their tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One test file of an engine. Its place differs between releases: the first that a checkout has is taken."""
+
+    engine: str
+    shim: str
+    files: tuple[str, ...]
+    tests: tuple[str, ...] = ()  # All of them if empty. In a file of attention kernels: those of what mlafix has.
+    path: tuple[str, ...] = ()  # Folders of the checkout that the tests import from, besides its root.
+    gibibytes: int = 4  # Of GPU memory, for one process at the most.
+    faults: tuple[tuple[str, str], ...] = ()  # Tests that fail over the engine's own function too, and why.
+
+
+SUITES = (
+    Suite("vllm", "vllm", ("tests/kernels/attention/test_merge_attn_states.py", "tests/kernels/test_merge_attn_states.py")),
+    Suite("vllm", "vllm", ("tests/distributed/test_dcp_a2a.py",),
+          faults=(("test_dominant_rank", "the test compares the result [B, H, D] with an array [H, D]"),)),
+    Suite("sglang", "sglang", ("sgl-kernel/tests/test_merge_state.py",)),
+    Suite("sglang", "sglang", ("python/sglang/kernels/aot/tests/test_merge_state_v2.py", "sgl-kernel/tests/test_merge_state_v2.py")),
+    Suite("sglang", "sglang", ("test/registered/kernels/test_fixup_zero_kv.py", "test/registered/kernels/test_fixup_zero_kv_rows.py",
+                               "test/registered/**/test_fixup_zero_kv*.py", "python/sglang/**/test_fixup_zero_kv*.py")),
+    Suite("sglang", "sglang", ("test/registered/kernels/test_dcp_lse_combine.py", "test/**/test_dcp_lse_combine.py")),
+    Suite("flashinfer", "flashinfer", ("tests/utils/test_triton_cascade.py",), gibibytes=16),
+    Suite("flashinfer", "flashinfer", ("tests/attention/test_shared_prefix_kernels.py",), tests=("test_merge_state_in_place_with_mask",)),
+    Suite("flashinfer", "flashinfer", ("tests/trace/test_merge_state_reference_correctness.py",)),
+    Suite("flashinfer", "flashinfer", ("tests/trace/test_merge_states_reference_correctness.py",)),
+    Suite("flashinfer", "flashinfer", ("tests/trace/test_merge_state_in_place_reference_correctness.py",)),
+    Suite("flash-attention", "flash_attn", ("hopper/test_flash_attn.py",), tests=("test_flash_attn_combine",), path=("hopper",),
+          gibibytes=120),
+    Suite("flash-attention", "flash_attn", ("tests/cute/test_flash_attn_combine.py",), gibibytes=120),
+)
+ENGINES = tuple(dict.fromkeys(suite.engine for suite in SUITES))

@@ -1,0 +1,106 @@
+"""test/peers: that engines' tests run over mlafix.compat, that what came of them is told as it was, and the page that shows it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+ROOT = Path(__file__).resolve().parents[2]
+PEERS = ROOT / "test" / "peers"
+PAGE = ROOT / "docs" / "Peers.md"
+
+# Made here: a checkout with tests of its own in the places and with the imports of SGLang's and vLLM's.
+FIXUP = """
+import pytest
+import torch
+from sglang.kernels.ops.attention.fixup_zero_kv import fixup_zero_kv_rows
+from sglang.test.ci.ci_register import register_cuda_ci
+from sglang.test.test_utils import CustomTestCase
+from sglang.test.test_utils import something
+
+register_cuda_ci(est_time=1)
+
+@pytest.mark.parametrize("case", range(4))
+def test_blanks(case):
+    out, lse = torch.ones(3, 2, 8, device="cuda"), torch.ones(3, 2, device="cuda")
+    lens = torch.tensor([1, 0], dtype=torch.int32, device="cuda")
+    fixup_zero_kv_rows(out, lse, lens, torch.tensor([0, 1, 3], dtype=torch.int32, device="cuda"), 2)
+    torch.cuda.synchronize()
+    assert out[:, 0, 0].tolist() == [1, 0, 0] and lse[:, 0].tolist() == [1, float("-inf"), float("-inf")]
+
+def test_that_fails():
+    assert 1 == 2, "as it should"
+
+def test_of_something_else():
+    something(1)
+"""
+DOMINANT = """
+from vllm.v1.attention.ops.dcp_alltoall import _lse_weighted_combine
+import torch
+
+def test_dominant_rank():
+    assert _lse_weighted_combine(torch.ones(2, 1, 1, 4), torch.zeros(2, 1, 1)).shape == (1, 4)
+
+def test_combine():
+    out, lse = _lse_weighted_combine(torch.ones(2, 1, 1, 4), torch.zeros(2, 1, 1), return_lse=True, is_lse_base_on_e=False)
+    assert out.tolist() == [[[1.0] * 4]] and lse.tolist() == [[1.0]]
+"""
+
+
+def peers(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(PEERS), *map(str, arguments)], capture_output=True, text=True, timeout=300)
+
+
+def checkout(folder: Path, file: str, text: str) -> Path:
+    path = folder / file
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    (folder / "VERSION_OF_CHECKOUT").write_text("made here\n", encoding="utf-8")
+    return folder
+
+
+def test_outcomes_are_told_as_they_were(tmp_path: Path) -> None:
+    sglang = checkout(tmp_path / "sglang", "test/registered/kernels/test_fixup_zero_kv.py", FIXUP)
+    vllm = checkout(tmp_path / "vllm", "tests/distributed/test_dcp_a2a.py", DOMINANT)
+    made = peers("--sglang", sglang, "--vllm", vllm, "--on-cpu", "--jobs", 2, "--json", tmp_path / "results.json")
+    assert made.returncode == 1, made.stdout + made.stderr
+    first, second = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["suites"]
+    assert first["outcomes"] == {"passed": 1, "failed": 1, "skipped": 0, "faults": 1} and first["version"] == "made here"
+    assert "over the engine's own function too" in next(iter(first["reasons"]["failed"]))
+    assert second["outcomes"] == {"passed": 4, "failed": 1, "skipped": 1, "faults": 0}
+    assert second["reasons"]["skipped"] == {"needs sglang.test.test_utils.something, which is not a part of mlafix.compat": 1}
+    assert "as it should" in next(iter(second["reasons"]["failed"]))
+    assert "| sglang | made here | `test/registered/kernels/test_fixup_zero_kv.py` (2) | 6 | 4 | 1 | 1 |" in made.stdout
+
+
+def test_a_fault_of_the_engine_alone_is_no_failure_and_cases_can_be_a_part(tmp_path: Path) -> None:
+    vllm = checkout(tmp_path / "vllm", "tests/distributed/test_dcp_a2a.py", DOMINANT)
+    made = peers("--vllm", vllm, "--on-cpu", "--every", 2, "--jobs", 1)
+    assert made.returncode == 0 and "| 1, every 2th | 0 | 1 | 0 |" in made.stdout, made.stdout + made.stderr
+
+
+def test_a_file_that_is_not_collected_is_a_failure(tmp_path: Path) -> None:
+    broken = checkout(tmp_path / "vllm", "tests/distributed/test_dcp_a2a.py", "import no_such_module\n")
+    made = peers("--vllm", broken, "--on-cpu", "--jobs", 1)
+    assert made.returncode == 1 and "not collected: " in made.stdout and "no_such_module" in made.stdout, made.stdout + made.stderr
+    assert peers().returncode != 0
+
+
+def test_the_page_holds_the_recorded_run() -> None:
+    sys.path.insert(0, str(PEERS))
+    try:
+        from peer_report import BEGIN, END, fill
+    finally:
+        sys.path.remove(str(PEERS))
+    page, recorded = PAGE.read_text(encoding="utf-8"), PEERS / "results.json"
+    if recorded.is_file():
+        assert page == fill(page, json.loads(recorded.read_text(encoding="utf-8"))), f"run {PEERS} --from {recorded} --markdown {PAGE}"
+    else:
+        assert page.partition(BEGIN)[2].partition(END)[0].strip() == "No run is recorded."

@@ -1,0 +1,158 @@
+//===- CasesCombine.cpp - Few rows of many states, and ragged ones --------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Case.h"
+#include "Checks.h"
+
+#include <string>
+
+using namespace mlafix::bench;
+
+namespace {
+
+std::string bindings(int64_t heads, int64_t dim, const std::string &types) {
+  return "H=" + std::to_string(heads) + ",D=" + std::to_string(dim) + "," +
+         types;
+}
+
+std::string shaped(int64_t heads, int64_t dim) {
+  return "h" + std::to_string(heads) + "_d" + std::to_string(dim);
+}
+
+/// Ours, with and without dependent launch.
+std::vector<Contender> ours(const Launch &launch) {
+  return {{"mlafix", false, false, "", {launch}},
+          {"mlafix, dependent", false, true, "", {launch}}};
+}
+
+/// A rival and its form for chains with dependent launch.
+void addRival(Case &work, const std::string &name, const Launch &launch) {
+  Launch dependent = launch;
+  dependent.function += "_dependent";
+  work.contenders.push_back({name, true, false, "mlafix", {launch}});
+  work.contenders.push_back(
+      {name + ", dependent", true, true, "mlafix, dependent", {dependent}});
+}
+
+/// The hand-written combines: a block for a tile of rows and columns, and a
+/// block for a row whose splits its warps share.
+void addCombineRivals(Case &work, std::vector<Argument> args, int64_t numRows,
+                      int64_t splits, int64_t dim) {
+  constexpr int64_t threads = 128, mostColumns = 128, packSize = 4;
+  args.push_back(splits);
+  args.push_back(numRows);
+  int64_t columns = std::min(dim, mostColumns);
+  int64_t tile = threads * packSize / columns;
+  std::string shape = "bf16_d" + std::to_string(dim);
+  Launch tiles = {"combine_" + shape, "", args};
+  tiles.gridX = uint32_t((numRows + tile - 1) / tile);
+  tiles.gridY = uint32_t(dim / columns);
+  tiles.threads = threads;
+  addRival(work, "cuda", tiles);
+  Launch shared = {"combine_shared_" + shape, "", args};
+  shared.gridX = uint32_t(numRows);
+  shared.threads = 256;
+  addRival(work, "cuda, shared", shared);
+}
+
+/// f32 partials of a split-KV decode, [S, B, 1, H, D], to bf16, with the lse as
+/// FlashAttention has it: [S, B, H, 1], seen as [S, B, 1, H].
+Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
+  constexpr int64_t heads = 16, length = 1;
+  Case work;
+  work.name = "combine/f32_s" + std::to_string(splits) + "_" +
+              shaped(heads, dim) + "/b" + std::to_string(batch);
+  View out =
+      work.add(MLAFIX_BF16, {batch, length, heads, dim}, Content::Poison);
+  View outLse = work.add(MLAFIX_F32, {batch, length, heads}, Content::Poison);
+  View rows = work.add(MLAFIX_F32, {splits, batch, length, heads, dim},
+                       Content::Payload);
+  View lse = work.add(MLAFIX_F32, {splits, batch, heads, length}, Content::Lse);
+  std::swap(lse.sizes[2], lse.sizes[3]);
+  std::swap(lse.strides[2], lse.strides[3]);
+  std::vector<Argument> args = {out, outLse, rows, lse};
+  // As mlafix.ops has it: code for so many splits where they are few.
+  std::string types = "T=f32,O=bf16";
+  if (splits <= 8)
+    types += ",s=" + std::to_string(splits);
+  work.contenders =
+      ours({"combine_split_kv", bindings(heads, dim, types), args});
+  int64_t numRows = batch * length * heads;
+  addCombineRivals(work, args, numRows, splits, dim);
+  work.traffic = {splits * numRows * (dim * 4 + 4), numRows * (dim * 2 + 4)};
+  MergeCheck check;
+  check.type = MLAFIX_BF16;
+  check.rows = out.at(1, 0);
+  check.lse = outLse.at(1, 0);
+  for (int64_t i = 0; i < splits; ++i)
+    check.inputs.push_back({rows.at(0, i).at(1, 0), lse.at(0, i).at(1, 0)});
+  work.check = [check](const Outcome &outcome) {
+    return checkMerge(outcome, check);
+  };
+  return work;
+}
+
+/// 1 to 8, each as often, in no order.
+int64_t lengthOf(int64_t segment) {
+  return 1 + (uint32_t(segment) * 2654435761u >> 29);
+}
+
+/// Segments of 1 to 8 states, found through indptr.
+Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
+  constexpr int64_t most = 8;
+  Case work;
+  work.name =
+      "ragged/f16_1to8_" + shaped(heads, dim) + "/n" + std::to_string(n);
+  std::vector<double> starts = {0};
+  for (int64_t t = 0; t < n; ++t)
+    starts.push_back(starts.back() + double(lengthOf(t)));
+  auto total = int64_t(starts.back());
+  View out = work.add(MLAFIX_F16, {n, heads, dim}, Content::Poison);
+  View outLse = work.add(MLAFIX_F32, {n, heads}, Content::Poison);
+  View rows = work.add(MLAFIX_F16, {total, heads, dim}, Content::Payload);
+  View lse = work.add(MLAFIX_F32, {total, heads}, Content::Lse);
+  View indptr = work.add(MLAFIX_I32, {n + 1}, Content::Values, starts);
+  std::vector<Argument> args = {out, outLse, rows, lse, indptr};
+  work.contenders =
+      ours({"merge_states_ragged", bindings(heads, dim, "T=f16"), args});
+  args.push_back(n);
+  addRival(work, "cuda",
+           {"merge_ragged_f16_" + shaped(heads, dim), "", args,
+            n * heads * dim / 8});
+  int64_t rowBytes = heads * (dim * 2 + 4);
+  work.traffic = {total * rowBytes + (n + 1) * 4, n * rowBytes};
+  MergeCheck check;
+  check.type = MLAFIX_F16;
+  check.rows = out;
+  check.lse = outLse;
+  for (int64_t i = 0; i < most; ++i)
+    check.inputs.push_back(
+        {rows, lse, [=](int64_t t) { return int64_t(starts[t]) + i; }});
+  check.isLive = [starts](size_t index, int64_t t) {
+    return double(index) < starts[t + 1] - starts[t];
+  };
+  work.check = [check](const Outcome &outcome) {
+    return checkMerge(outcome, check);
+  };
+  return work;
+}
+
+} // namespace
+
+void mlafix::bench::addCombineCases(std::vector<Case> &cases) {
+  auto add = [&](int64_t dim, std::initializer_list<int64_t> splits,
+                 std::initializer_list<int64_t> batches) {
+    for (int64_t s : splits)
+      for (int64_t b : batches)
+        cases.push_back(makeCombine(s, b, dim));
+  };
+  add(64, {8, 32}, {8, 64});
+  add(128, {2, 8, 32, 128}, {1, 8, 64, 256});
+  add(512, {8, 32}, {1, 8, 64, 256});
+  add(512, {128}, {1, 8});
+  cases.push_back(makeRagged(1000, 64, 128));
+}
