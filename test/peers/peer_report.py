@@ -29,7 +29,7 @@ def table(results: dict[str, Any]) -> str:
 
 def _cases(suite: dict[str, Any]) -> str:
     ran = sum(suite["outcomes"][outcome] for outcome in ("passed", "failed", "skipped"))
-    return str(ran) if suite["every"] == 1 else f"{ran}, every {suite['every']}th"
+    return str(ran) if suite["every"] == 1 else f"{ran} (one in {suite['every']})"
 
 
 def _quoted(text: str) -> str:

@@ -14,8 +14,9 @@ from . import Elsewhere, module
 
 
 def install(checkout: Path) -> None:
-    if find_spec("einops") is None:
-        module("einops")
+    for name in ("einops", "expecttest"):  # Imported beside the tests that are run here, not by them.
+        if find_spec(name) is None:
+            module(name)
     module("flash_attn_interface", flash_attn_combine=_third)
     module("flash_attn.cute")
     module("flash_attn.cute.interface", flash_attn_combine=ours.flash_attn_combine,
