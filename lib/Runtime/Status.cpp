@@ -8,6 +8,7 @@
 #include "Status.h"
 
 #include "Environment.h"
+#include "Fork.h"
 
 #include <algorithm>
 #include <atomic>
@@ -37,11 +38,9 @@ struct LogSink {
   void *user = nullptr;
   std::atomic<bool> wanted{false};
 };
-// Never destroyed: threads may log while the process exits.
-LogSink &logSink() {
-  static LogSink *sink = new LogSink;
-  return *sink;
-}
+// Neither made nor destroyed at run time: threads may log while the process
+// exits.
+LogSink sink;
 
 void copyToCaller() {
   if (!errors.callerBuffer || errors.callerCapacity == 0)
@@ -84,7 +83,6 @@ mlafix_status mlafix::runtime::prefixError(mlafix_status status,
 }
 
 void mlafix::runtime::log(mlafix_log_level level, const char *format, ...) {
-  LogSink &sink = logSink();
   bool toStderr = level >= environment().logLevel;
   if (!toStderr && !sink.wanted.load(std::memory_order_relaxed))
     return;
@@ -93,7 +91,7 @@ void mlafix::runtime::log(mlafix_log_level level, const char *format, ...) {
   va_start(arguments, format);
   std::vsnprintf(message, messageCapacity, format, arguments);
   va_end(arguments);
-  std::lock_guard<std::mutex> lock(sink.mutex);
+  ForkSafeLock lock(sink.mutex);
   if (sink.callback)
     sink.callback(sink.user, level, message);
   else if (toStderr)
@@ -154,8 +152,7 @@ extern "C" void mlafix_set_error_buffer(char *buffer,
 
 extern "C" void mlafix_set_log_callback(mlafix_log_callback callback,
                                         void *user) noexcept {
-  LogSink &sink = logSink();
-  std::lock_guard<std::mutex> lock(sink.mutex);
+  ForkSafeLock lock(sink.mutex);
   sink.callback = callback;
   sink.user = user;
   sink.wanted.store(callback != nullptr, std::memory_order_relaxed);
