@@ -173,7 +173,7 @@ typedef enum mlafix_arg_kind {
 } mlafix_arg_kind;
 
 /** One argument of a call. In an array all elements have the same struct_size,
- * which is then also the distance from one to the next. */
+ * which is then also the distance from one to the next: at most 256. */
 typedef struct mlafix_arg {
   uint32_t struct_size;
   int32_t kind; /**< a mlafix_arg_kind: says which member of `value` counts */

@@ -45,7 +45,9 @@ std::atomic<const CudaDriver *> readyDriver{nullptr};
 
 template <typename... Arguments>
 bool giveReason(Machine &m, const char *format, Arguments... arguments) {
-  std::snprintf(m.reason, sizeof(m.reason), format, arguments...);
+  int wanted = std::snprintf(m.reason, sizeof(m.reason), format, arguments...);
+  if (wanted >= static_cast<int>(sizeof(m.reason)))
+    m.reason[wholeLength(m.reason, sizeof(m.reason) - 1)] = '\0';
   return false;
 }
 

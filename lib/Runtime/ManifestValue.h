@@ -5,13 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For Manifest.cpp alone.
+// For Manifest.cpp and ManifestJson.cpp alone.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MLAFIX_RUNTIME_MANIFESTVALUE_H
 #define MLAFIX_RUNTIME_MANIFESTVALUE_H
 
+#include "Status.h"
 #include "UnitModel.h"
 
 #include <algorithm>
@@ -24,6 +25,10 @@ using nlohmann::json;
 struct ManifestError {
   std::string message;
 };
+
+/// The text's value. Throws a ManifestError if it is no JSON or beyond the
+/// limits on depth and number of values. Takes time in proportion to the size.
+json parseJson(const char *text, size_t size);
 
 /// A JSON value and the way to it, such as `kernels[0].args[2].dtype`.
 class Value {
@@ -108,7 +113,9 @@ private:
   std::string describe() const {
     std::string text =
         value.dump(-1, ' ', false, json::error_handler_t::replace);
-    return text.size() <= 64 ? text : text.substr(0, 61) + "...";
+    return text.size() <= 64
+               ? text
+               : text.substr(0, wholeLength(text.data(), 61)) + "...";
   }
 
   const json &value;

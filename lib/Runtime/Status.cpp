@@ -47,17 +47,48 @@ void copyToCaller() {
     return;
   size_t length =
       std::min(std::strlen(errors.message), errors.callerCapacity - 1);
+  length = wholeLength(errors.message, length);
   std::memcpy(errors.callerBuffer, errors.message, length);
   errors.callerBuffer[length] = '\0';
 }
 
+/// vsnprintf() for messages: what is too long ends with a whole character.
+/// Returns the length of what was written.
+size_t formatMessage(char (&out)[messageCapacity], const char *format,
+                     va_list arguments) {
+  int wanted = std::vsnprintf(out, messageCapacity, format, arguments);
+  if (wanted < 0)
+    return out[0] = '\0';
+  auto length = static_cast<size_t>(wanted);
+  if (length >= messageCapacity) {
+    length = wholeLength(out, messageCapacity - 1);
+    out[length] = '\0';
+  }
+  return length;
+}
+
 } // namespace
+
+size_t mlafix::runtime::wholeLength(const char *text, size_t length) {
+  // A character is a byte that says how many of the form 10xxxxxx follow it.
+  size_t tail = 0;
+  auto byteAt = [&](size_t fromEnd) {
+    return static_cast<unsigned char>(text[length - 1 - fromEnd]);
+  };
+  while (tail < 3 && tail < length && (byteAt(tail) & 0xc0) == 0x80)
+    ++tail;
+  if (tail == length)
+    return length;
+  unsigned char first = byteAt(tail);
+  size_t follow = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
+  return tail < follow ? length - tail - 1 : length;
+}
 
 mlafix_status mlafix::runtime::fail(mlafix_status status, const char *format,
                                     ...) {
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(errors.message, messageCapacity, format, arguments);
+  formatMessage(errors.message, format, arguments);
   va_end(arguments);
   copyToCaller();
   return status;
@@ -69,15 +100,13 @@ mlafix_status mlafix::runtime::prefixError(mlafix_status status,
   std::memcpy(old, errors.message, messageCapacity);
   va_list arguments;
   va_start(arguments, format);
-  int length =
-      std::vsnprintf(errors.message, messageCapacity, format, arguments);
+  size_t length = formatMessage(errors.message, format, arguments);
   va_end(arguments);
-  if (length >= 0 && static_cast<size_t>(length) < messageCapacity - 1) {
-    size_t room = messageCapacity - static_cast<size_t>(length) - 1;
-    size_t rest = std::min(std::strlen(old), room);
-    std::memcpy(errors.message + length, old, rest);
-    errors.message[static_cast<size_t>(length) + rest] = '\0';
-  }
+  size_t rest = std::strlen(old), room = messageCapacity - length - 1;
+  if (rest > room)
+    rest = wholeLength(old, room);
+  std::memcpy(errors.message + length, old, rest);
+  errors.message[length + rest] = '\0';
   copyToCaller();
   return status;
 }
@@ -89,7 +118,7 @@ void mlafix::runtime::log(mlafix_log_level level, const char *format, ...) {
   char message[messageCapacity];
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(message, messageCapacity, format, arguments);
+  formatMessage(message, format, arguments);
   va_end(arguments);
   ForkSafeLock lock(sink.mutex);
   if (sink.callback)

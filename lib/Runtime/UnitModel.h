@@ -28,6 +28,9 @@ namespace limits {
 constexpr uint64_t manifestBytes = uint64_t(16) << 20;
 constexpr uint64_t fileBytes = uint64_t(1) << 30;
 constexpr int jsonDepth = 16;
+/// The largest manifests that the compiler writes have a value for each eight
+/// bytes or more.
+constexpr size_t jsonValues = manifestBytes / 8;
 constexpr size_t kernels = 4096;
 constexpr size_t bindings = 64;
 constexpr size_t aliases = 256;
