@@ -15,10 +15,9 @@
 namespace mlafix::python {
 
 /// A kernel that is specialised by what it is called with: reads the dims and
-/// dtypes that it is compiled for off the arguments, and which optional ones are
-/// given, looks the compiled kernel
-/// up in a table, launches it. A combination not met before is asked of
-/// `resolve`, a Python function, once.
+/// dtypes that it is compiled for off the arguments, and which optional ones
+/// are given, looks the compiled kernel up in a table, launches it. A
+/// combination not met before is asked of `resolve`, a Python function, once.
 class Dispatcher {
 public:
   Dispatcher(const std::string &name, nanobind::str signature,
