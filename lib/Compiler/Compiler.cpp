@@ -13,6 +13,7 @@
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/SourceCheck.h"
+#include "lib/Compiler/TextCheck.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "mlir/IR/AsmState.h"
@@ -115,6 +116,7 @@ public:
 
 private:
   LogicalResult compileSource();
+  LogicalResult checkSourceText();
   LogicalResult checkBindings();
   LogicalResult selectTargets();
   LogicalResult selectAssemblers();
@@ -359,16 +361,30 @@ LogicalResult Compilation::describe() {
   return success();
 }
 
+/// Without the line in the message, which may be most of the text.
+LogicalResult Compilation::checkSourceText() {
+  const MemoryBuffer *text = sources.getMemoryBuffer(sources.getMainFileID());
+  std::optional<TextError> error = checkText(text->getBuffer());
+  if (!error)
+    return success();
+  auto [line, column] = sources.getLineAndColumn(
+      SMLoc::getFromPointer(text->getBufferStart() + error->offset));
+  StringRef name = text->getBufferIdentifier();
+  diagnosticStream << name << ":" << line << ":" << column
+                   << ": error: " << error->message << "\n";
+  SourceLocation place{name.str(), line, column, line, column};
+  result.messages.push_back(
+      {Diagnostic::Severity::Error, error->message, place, {}});
+  return failure();
+}
+
 LogicalResult Compilation::compileSource() {
   if (failed(checkBindings()) ||
       (!needsNoTarget(options.emit) &&
        (failed(selectTargets()) || failed(selectAssemblers()))))
     return failure();
-  StringRef text =
-      sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
-  if (unsigned depth = nestingDepth(text); depth > maximalNesting)
-    return fail("expected brackets nested at most " + Twine(maximalNesting) +
-                " deep in the source, got " + Twine(depth));
+  if (failed(checkSourceText()))
+    return failure();
   module = stopwatch.time("parse", [&] {
     return mlir::parseSourceFile<mlir::ModuleOp>(
         sources, mlir::ParserConfig(context.get()));
