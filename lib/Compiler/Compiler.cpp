@@ -24,6 +24,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -116,6 +117,7 @@ public:
 
 private:
   LogicalResult compileSource();
+  LogicalResult writeUnit();
   LogicalResult checkSourceText();
   LogicalResult checkBindings();
   LogicalResult selectTargets();
@@ -126,6 +128,8 @@ private:
                               const Bindings &bindings);
   LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
                       StringRef target);
+  LogicalResult addToUnit(mlir::Operation *kernel,
+                          std::vector<target::UnitKernel> entry);
   LogicalResult describe();
   LogicalResult generate(mlir::ModuleOp module, const TargetSpec &target,
                          std::vector<target::UnitKernel> &kernels);
@@ -150,6 +154,7 @@ private:
   Assemblers assemblers;
   std::vector<mlir::Operation *> kernels;
   std::vector<target::UnitKernel> unitKernels;
+  StringSet<> unitNames; ///< of those, with their bindings
 };
 
 } // namespace
@@ -312,6 +317,25 @@ static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   return isolated;
 }
 
+/// Puts a kernel with its code into the unit, if the runtime could load that.
+LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
+                                     std::vector<target::UnitKernel> entry) {
+  for (target::UnitKernel &made : entry) {
+    if (Error error = target::checkLimits(made))
+      return kernel->emitError(toString(std::move(error)));
+    std::string bindings;
+    if (const json::Value *value = made.signature.get("bindings"))
+      raw_string_ostream(bindings) << *value;
+    if (!unitNames.insert((kernelName(kernel) + "\n" + bindings).str()).second)
+      return kernel->emitError()
+             << "expected each kernel once in a unit for the same bindings, "
+                "got '"
+             << kernelName(kernel) << "' twice for " << bindings;
+    unitKernels.push_back(std::move(made));
+  }
+  return success();
+}
+
 LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
                                          const Bindings &bindings) {
   if (needsNoTarget(options.emit)) {
@@ -329,7 +353,8 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
         failed(generate(*isolated, *target, entry)))
       return failure();
   }
-  append_range(unitKernels, std::move(entry));
+  if (options.emit == Emit::Unit && failed(addToUnit(kernel, std::move(entry))))
+    return failure();
   return success();
 }
 
@@ -415,9 +440,15 @@ LogicalResult Compilation::compileSource() {
           return failure();
   }
 
-  if (options.emit == Emit::Unit)
-    result.output = stopwatch.time(
-        "write unit", [&] { return target::writeUnit(unitKernels); });
+  return options.emit == Emit::Unit ? writeUnit() : success();
+}
+
+LogicalResult Compilation::writeUnit() {
+  Expected<std::string> unit = stopwatch.time(
+      "write unit", [&] { return target::writeUnit(unitKernels); });
+  if (!unit)
+    return fail(toString(unit.takeError()));
+  result.output = std::move(*unit);
   return success();
 }
 

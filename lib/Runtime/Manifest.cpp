@@ -417,8 +417,7 @@ parseBindings(const Value &value) {
             ? std::to_string(binding.integer(INT64_MIN, INT64_MAX))
             : binding.name();
     // A list of bindings is a text, too: "D=128,T=bf16".
-    if (item.key().empty() ||
-        (item.key() + text).find_first_of("=,") != text.npos)
+    if (!limits::isBindable(item.key()) || !limits::isBindable(text))
       value.error("names and values without '=' and ','");
     bindings.emplace_back(item.key(), text);
   }

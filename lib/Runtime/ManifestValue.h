@@ -15,7 +15,6 @@
 #include "Status.h"
 #include "UnitModel.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace mlafix::runtime {
@@ -69,11 +68,7 @@ public:
     if (!value.is_string())
       error("a string");
     const std::string &text = value.get_ref<const std::string &>();
-    // Names end up in messages and C strings.
-    bool clean = std::none_of(text.begin(), text.end(), [](char c) {
-      return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    });
-    if (!clean || text.size() > limits::nameBytes)
+    if (!limits::isText(text))
       error("a string without control characters of at most " +
             std::to_string(limits::nameBytes) + " bytes");
     return text;
