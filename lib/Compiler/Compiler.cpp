@@ -317,6 +317,13 @@ static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   return isolated;
 }
 
+/// Whether PTX takes the name as it is; LLVM ends the process over others.
+static bool isPtxName(StringRef name) {
+  return !name.empty() && !isDigit(name.front()) && all_of(name, [](char c) {
+    return isAlnum(c) || c == '_' || c == '$';
+  });
+}
+
 /// Puts a kernel with its code into the unit, if the runtime could load that.
 LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
                                      std::vector<target::UnitKernel> entry) {
@@ -347,6 +354,10 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {
+    if (target->isGPU() && !isPtxName(kernelName(kernel)))
+      return kernel->emitError()
+             << "expected a name of letters, digits, '_' and '$' for "
+             << target->name << ", got '" << kernelName(kernel) << "'";
     assemblers.begin(*target, !options.variant.empty());
     OwningModule isolated = isolate(*module, kernel);
     if (failed(lower(*isolated, bindings, target->name)) ||
