@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Mlafix.h"
+#include "dialect/KernelLimits.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -236,6 +236,8 @@ LogicalResult KernelOp::verify() {
     return emitOpError() << "expected a name for each of the "
                          << getNumArguments() << " arguments, got "
                          << getArgNames().size();
+  if (failed(verifyLimits(*this)))
+    return failure();
   llvm::StringMap<int64_t> sizes;
   llvm::StringMap<Type> dtypes;
   for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
@@ -344,7 +346,7 @@ static LogicalResult verifyNames(KernelOp kernel) {
 }
 
 LogicalResult KernelOp::verifyRegions() {
-  if (failed(verifyNames(*this)))
+  if (failed(verifyNames(*this)) || failed(verifyGridLimits(*this)))
     return failure();
   WalkResult walk =
       this->walk([](memref::DimOp dim) { return WalkResult(verifyDim(dim)); });

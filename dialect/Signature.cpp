@@ -108,9 +108,10 @@ static bool mayAlias(KernelOp kernel, ArrayRef<Access> written,
   for (const Access &access : llvm::concat<const Access>(written, read))
     if (access.indices != first.indices || getLoop(access.op))
       return false;
-  for (const Access &write : written)
-    for (const Access &access : read)
-      if (mayFollow(write.op, access.op))
+  // The first argument may be read, too, before or after the other.
+  for (const Access &access : written)
+    for (const Access &other : read)
+      if (access.isWrite && mayFollow(access.op, other.op))
         return false;
   return true;
 }

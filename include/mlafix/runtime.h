@@ -108,7 +108,7 @@ typedef void (*mlafix_log_callback)(void *user, mlafix_log_level level,
 /** Send log messages to `callback` (NULL: to nobody, which is the default; the
  * environment variable MLAFIX_LOG=debug|info|warning sends them to stderr). The
  * callback may run on any thread that calls the library, one call at a time,
- * and must not call the library. */
+ * and must neither call the library nor fork. */
 MLAFIX_API void mlafix_set_log_callback(mlafix_log_callback callback,
                                         void *user) MLAFIX_NOEXCEPT;
 
@@ -173,7 +173,7 @@ typedef enum mlafix_arg_kind {
 } mlafix_arg_kind;
 
 /** One argument of a call. In an array all elements have the same struct_size,
- * which is then also the distance from one to the next. */
+ * which is then also the distance from one to the next: at most 256. */
 typedef struct mlafix_arg {
   uint32_t struct_size;
   int32_t kind; /**< a mlafix_arg_kind: says which member of `value` counts */

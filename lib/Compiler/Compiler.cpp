@@ -13,6 +13,7 @@
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/SourceCheck.h"
+#include "lib/Compiler/TextCheck.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "mlir/IR/AsmState.h"
@@ -23,6 +24,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -115,6 +117,8 @@ public:
 
 private:
   LogicalResult compileSource();
+  LogicalResult writeUnit();
+  LogicalResult checkSourceText();
   LogicalResult checkBindings();
   LogicalResult selectTargets();
   LogicalResult selectAssemblers();
@@ -124,6 +128,8 @@ private:
                               const Bindings &bindings);
   LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
                       StringRef target);
+  LogicalResult addToUnit(mlir::Operation *kernel,
+                          std::vector<target::UnitKernel> entry);
   LogicalResult describe();
   LogicalResult generate(mlir::ModuleOp module, const TargetSpec &target,
                          std::vector<target::UnitKernel> &kernels);
@@ -148,6 +154,7 @@ private:
   Assemblers assemblers;
   std::vector<mlir::Operation *> kernels;
   std::vector<target::UnitKernel> unitKernels;
+  StringSet<> unitNames; ///< of those, with their bindings
 };
 
 } // namespace
@@ -310,6 +317,32 @@ static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   return isolated;
 }
 
+/// Whether PTX takes the name as it is; LLVM ends the process over others.
+static bool isPtxName(StringRef name) {
+  return !name.empty() && !isDigit(name.front()) && all_of(name, [](char c) {
+    return isAlnum(c) || c == '_' || c == '$';
+  });
+}
+
+/// Puts a kernel with its code into the unit, if the runtime could load that.
+LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
+                                     std::vector<target::UnitKernel> entry) {
+  for (target::UnitKernel &made : entry) {
+    if (Error error = target::checkLimits(made))
+      return kernel->emitError(toString(std::move(error)));
+    std::string bindings;
+    if (const json::Value *value = made.signature.get("bindings"))
+      raw_string_ostream(bindings) << *value;
+    if (!unitNames.insert((kernelName(kernel) + "\n" + bindings).str()).second)
+      return kernel->emitError()
+             << "expected each kernel once in a unit for the same bindings, "
+                "got '"
+             << kernelName(kernel) << "' twice for " << bindings;
+    unitKernels.push_back(std::move(made));
+  }
+  return success();
+}
+
 LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
                                          const Bindings &bindings) {
   if (needsNoTarget(options.emit)) {
@@ -321,13 +354,18 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {
+    if (target->isGPU() && !isPtxName(kernelName(kernel)))
+      return kernel->emitError()
+             << "expected a name of letters, digits, '_' and '$' for "
+             << target->name << ", got '" << kernelName(kernel) << "'";
     assemblers.begin(*target, !options.variant.empty());
     OwningModule isolated = isolate(*module, kernel);
     if (failed(lower(*isolated, bindings, target->name)) ||
         failed(generate(*isolated, *target, entry)))
       return failure();
   }
-  append_range(unitKernels, std::move(entry));
+  if (options.emit == Emit::Unit && failed(addToUnit(kernel, std::move(entry))))
+    return failure();
   return success();
 }
 
@@ -359,16 +397,30 @@ LogicalResult Compilation::describe() {
   return success();
 }
 
+/// Without the line in the message, which may be most of the text.
+LogicalResult Compilation::checkSourceText() {
+  const MemoryBuffer *text = sources.getMemoryBuffer(sources.getMainFileID());
+  std::optional<TextError> error = checkText(text->getBuffer());
+  if (!error)
+    return success();
+  auto [line, column] = sources.getLineAndColumn(
+      SMLoc::getFromPointer(text->getBufferStart() + error->offset));
+  StringRef name = text->getBufferIdentifier();
+  diagnosticStream << name << ":" << line << ":" << column
+                   << ": error: " << error->message << "\n";
+  SourceLocation place{name.str(), line, column, line, column};
+  result.messages.push_back(
+      {Diagnostic::Severity::Error, error->message, place, {}});
+  return failure();
+}
+
 LogicalResult Compilation::compileSource() {
   if (failed(checkBindings()) ||
       (!needsNoTarget(options.emit) &&
        (failed(selectTargets()) || failed(selectAssemblers()))))
     return failure();
-  StringRef text =
-      sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
-  if (unsigned depth = nestingDepth(text); depth > maximalNesting)
-    return fail("expected brackets nested at most " + Twine(maximalNesting) +
-                " deep in the source, got " + Twine(depth));
+  if (failed(checkSourceText()))
+    return failure();
   module = stopwatch.time("parse", [&] {
     return mlir::parseSourceFile<mlir::ModuleOp>(
         sources, mlir::ParserConfig(context.get()));
@@ -399,9 +451,15 @@ LogicalResult Compilation::compileSource() {
           return failure();
   }
 
-  if (options.emit == Emit::Unit)
-    result.output = stopwatch.time(
-        "write unit", [&] { return target::writeUnit(unitKernels); });
+  return options.emit == Emit::Unit ? writeUnit() : success();
+}
+
+LogicalResult Compilation::writeUnit() {
+  Expected<std::string> unit = stopwatch.time(
+      "write unit", [&] { return target::writeUnit(unitKernels); });
+  if (!unit)
+    return fail(toString(unit.takeError()));
+  result.output = std::move(*unit);
   return success();
 }
 

@@ -13,40 +13,6 @@
 
 using namespace llvm;
 
-unsigned mlafix::nestingDepth(StringRef source) {
-  unsigned depth = 0, deepest = 0;
-  for (size_t i = 0; i < source.size(); ++i) {
-    switch (source[i]) {
-    case '/': // a comment, to the end of the line
-      if (source.substr(i).starts_with("//"))
-        i = std::min(source.find('\n', i), source.size());
-      break;
-    case '"': // a string, to the next quote that no backslash precedes
-      for (++i; i < source.size() && source[i] != '"' && source[i] != '\n'; ++i)
-        i += source[i] == '\\';
-      break;
-    case '(':
-    case '[':
-    case '{':
-    case '<':
-      deepest = std::max(deepest, ++depth);
-      break;
-    case '-': // an arrow closes nothing
-      i += source.substr(i).starts_with("->");
-      break;
-    case ')':
-    case ']':
-    case '}':
-    case '>':
-      depth -= depth != 0;
-      break;
-    default:
-      break;
-    }
-  }
-  return deepest;
-}
-
 /// The dialects whose every operation a kernel may use.
 static constexpr StringLiteral dialects[] = {"mlafix", "arith", "math", "scf"};
 

@@ -12,13 +12,6 @@
 
 namespace mlafix {
 
-/// How deep the brackets of `source`, MLIR text, are nested. MLIR's parser
-/// calls itself for each level, and has only the stack to stop it.
-unsigned nestingDepth(llvm::StringRef source);
-
-/// The deepest nesting that is taken; kernels stay far below it.
-constexpr unsigned maximalNesting = 250;
-
 /// Emits an error at every operation of `module` that no kernel may hold, and
 /// fails if there was one: operations of other dialects than the language's,
 /// and ones that verify although MLIR's own folds do not survive them.

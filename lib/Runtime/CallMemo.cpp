@@ -8,30 +8,38 @@
 #include "CallMemo.h"
 
 #include "Call.h"
+#include "Fork.h"
 #include "Overlap.h"
 
 #include <algorithm>
 
 using namespace mlafix::runtime;
 
-namespace {
-
-class TryLock {
+class CallMemo::TryLock {
 public:
-  explicit TryLock(std::atomic_flag &flag)
-      : flag(flag), owns(!flag.test_and_set(std::memory_order_acquire)) {}
+  explicit TryLock(CallMemo &memo) : memo(memo) {
+    unsigned mine = forkGeneration() + 1, holder = 0;
+    owns = memo.holder.compare_exchange_strong(holder, mine,
+                                               std::memory_order_acquire);
+    if (owns || holder == mine)
+      return;
+    // The holder is a thread that a fork left behind, amid a change perhaps.
+    owns = memo.holder.compare_exchange_strong(holder, mine,
+                                               std::memory_order_acquire);
+    for (KnownCall &call : memo.known)
+      if (owns)
+        call.forget();
+  }
   ~TryLock() {
     if (owns)
-      flag.clear(std::memory_order_release);
+      memo.holder.store(0, std::memory_order_release);
   }
   explicit operator bool() const { return owns; }
 
 private:
-  std::atomic_flag &flag;
+  CallMemo &memo;
   bool owns;
 };
-
-} // namespace
 
 /// The sizes, strides and scalars are those of the last call, and pointers are
 /// as aligned. Collects the pointers.
@@ -217,7 +225,7 @@ bool CallMemo::recall(const mlafix_arg *args, uint32_t numArgs,
       MLAFIX_LAUNCH_NO_DEPENDENT | MLAFIX_LAUNCH_ASSUME_DISJOINT;
   if (!args || (flags & ~harmless))
     return false;
-  TryLock lock(busy);
+  TryLock lock(*this);
   if (!lock)
     return false;
   for (unsigned i = 0; i < numKnown && isWorthIt(); ++i) {
@@ -234,7 +242,7 @@ bool CallMemo::recall(const mlafix_arg *args, uint32_t numArgs,
 
 void CallMemo::keep(const Call &call, const TargetCode &code,
                     const Plan &plan) {
-  TryLock lock(busy);
+  TryLock lock(*this);
   if (!lock || !isWorthIt())
     return;
   latest = (latest + numKnown - 1) % numKnown;

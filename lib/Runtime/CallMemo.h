@@ -32,6 +32,7 @@ public:
   void set(const Call &call, const TargetCode &code, const Plan &plan) {
     valid = remember(call, code, plan);
   }
+  void forget() { valid = false; }
 
   /// If `args`, as many as the kernel has, differ from those of the call in
   /// nothing that a check or the plan depends on, fills in the plan.
@@ -96,6 +97,7 @@ public:
   void keep(const Call &call, const TargetCode &code, const Plan &plan);
 
 private:
+  class TryLock;
   static constexpr unsigned numKnown = 4;
 
   /// False for most calls where every call is another: to compare and to
@@ -105,9 +107,10 @@ private:
     return misses <= patience || misses % seldom == 0;
   }
 
-  /// Held for as long as a few dozen numbers are compared or copied; who does
-  /// not get it does without.
-  std::atomic_flag busy = ATOMIC_FLAG_INIT;
+  /// Held for as long as a few dozen numbers are compared or copied; a thread
+  /// that does not get it does without. 0: free; else one more than the fork
+  /// generation of the process that took it.
+  std::atomic<unsigned> holder{0};
   unsigned latest = 0; ///< of `known`
   unsigned misses = 0; ///< calls since one was recalled
   KnownCall known[numKnown];

@@ -22,6 +22,9 @@ constexpr uint32_t knownFlags = MLAFIX_LAUNCH_DEEP_CHECKS |
                                 MLAFIX_LAUNCH_NO_DEPENDENT |
                                 MLAFIX_LAUNCH_ASSUME_DISJOINT;
 
+/// No version of mlafix_arg will be larger.
+constexpr uint32_t maxArgBytes = 256;
+
 #define WRONG(DESC, FORMAT, ...)                                               \
   fail(MLAFIX_INVALID_ARGUMENT, "argument \"%s\": " FORMAT,                    \
        (DESC).name.c_str(), __VA_ARGS__)
@@ -52,12 +55,16 @@ const char *dtypeName(int32_t dtype) {
 struct DimLabel {
   DimLabel(const ArgDesc &desc, uint32_t dim) {
     const std::string &name = desc.dims[dim];
+    size_t shown = std::min<size_t>(name.size(), longest);
     if (name.empty())
       text[0] = '\0';
     else
-      std::snprintf(text, sizeof(text), " (\"%s\")", name.c_str());
+      std::snprintf(text, sizeof(text), " (\"%.*s%s\")",
+                    static_cast<int>(wholeLength(name.data(), shown)),
+                    name.data(), shown < name.size() ? "..." : "");
   }
-  char text[64];
+  static constexpr size_t longest = 48;
+  char text[longest + 16];
 };
 
 mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
@@ -375,13 +382,21 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
   call.flags = flags;
   const char *next = reinterpret_cast<const char *>(args);
   uint32_t step = numArgs > 0 ? args->struct_size : 0;
+  // Else what follows the first argument would be looked for anywhere.
+  if (numArgs > 0 && (step < sizeof(mlafix_arg) || step > maxArgBytes ||
+                      step % alignof(mlafix_arg) != 0))
+    return WRONG(desc.args[0],
+                 "expected a mlafix_arg with struct_size %zu, or that of a "
+                 "newer header, got %u",
+                 sizeof(mlafix_arg), step);
   for (uint32_t i = 0; i < numArgs; ++i, next += step) {
     const ArgDesc &arg = desc.args[i];
     const auto &given = *reinterpret_cast<const mlafix_arg *>(next);
-    if (given.struct_size < sizeof(mlafix_arg) || given.struct_size != step)
-      return WRONG(arg, "expected a mlafix_arg with struct_size %zu, got %u",
-                   std::max<size_t>(sizeof(mlafix_arg), step),
-                   given.struct_size);
+    if (given.struct_size != step)
+      return WRONG(arg,
+                   "expected a mlafix_arg with struct_size %u, as the first "
+                   "one, got %u",
+                   step, given.struct_size);
     if (given.kind != arg.kind)
       return WRONG(arg, "expected %s, got %s", kindName(arg.kind),
                    kindName(given.kind));

@@ -8,6 +8,7 @@
 #include "CpuCache.h"
 
 #include "Environment.h"
+#include "Fork.h"
 #include "ThreadPool.h"
 
 #include <algorithm>
@@ -80,11 +81,12 @@ int64_t askSystem() {
   return int64_t(32) << 20;
 }
 
+Lazy<int64_t> systemBytes;
+
 } // namespace
 
 int64_t mlafix::runtime::lastCacheBytes() {
   if (environment().cpuCacheBytes >= 0)
     return environment().cpuCacheBytes;
-  static const int64_t bytes = askSystem();
-  return bytes;
+  return systemBytes.get(askSystem);
 }

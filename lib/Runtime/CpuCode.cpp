@@ -7,6 +7,7 @@
 
 #include "CpuCache.h"
 #include "Environment.h"
+#include "Fork.h"
 #include "Status.h"
 #include "Unit.h"
 
@@ -25,30 +26,11 @@ constexpr struct {
   int level;
 } cpuTargets[] = {{"x86-64-v4", 4}, {"x86-64-v3", 3}, {"x86-64", 0}};
 
-/// The highest level that the machine has, with the operating system saving the
-/// wide registers; -1: no x86-64 at all.
-int machineLevel() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  bool hasV3 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
-      __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt") &&
-      __builtin_cpu_supports("movbe");
-  bool hasV4 = hasV3 && __builtin_cpu_supports("avx512f") &&
-               __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512cd") &&
-               __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl");
-  return hasV4 ? 4 : hasV3 ? 3 : 0;
-#else
-  return -1;
-#endif
-}
+Lazy<int> knownLevel;
 
 /// The same, unless the user asks for less.
 int allowedLevel() {
-  static const int machine = machineLevel();
+  int machine = knownLevel.get(machineLevel);
   int asked = cpuLevelOf(environment().cpuTarget);
   return asked < 0 ? machine : std::min(machine, asked);
 }

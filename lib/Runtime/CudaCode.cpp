@@ -7,6 +7,7 @@
 
 #include "CudaCode.h"
 
+#include "Fork.h"
 #include "Status.h"
 #include "Unit.h"
 
@@ -36,15 +37,11 @@ struct RetainedContexts {
   }
 };
 
-RetainedContexts &retainedContexts() {
-  static RetainedContexts *instance = new RetainedContexts;
-  return *instance;
-}
+RetainedContexts retained;
 
 mlafix_status retainPrimary(const CudaDriver &driver, int32_t ordinal,
                             CUcontext &context) {
-  RetainedContexts &retained = retainedContexts();
-  std::lock_guard<std::mutex> lock(retained.mutex);
+  ForkSafeLock lock(retained.mutex);
   context = retained.at(ordinal).load(std::memory_order_relaxed);
   if (context)
     return MLAFIX_OK;
@@ -58,7 +55,7 @@ mlafix_status retainPrimary(const CudaDriver &driver, int32_t ordinal,
 } // namespace
 
 void mlafix::runtime::forgetContextsForTesting() {
-  for (std::atomic<CUcontext> &context : retainedContexts().contexts)
+  for (std::atomic<CUcontext> &context : retained.contexts)
     context = nullptr;
 }
 
@@ -66,7 +63,7 @@ mlafix_status ContextScope::enter(int32_t ordinal) {
   CUcontext context = nullptr;
   MLAFIX_CUDA_TRY(driver, cuCtxGetCurrent, &context);
   if (context &&
-      context == retainedContexts().at(ordinal).load(std::memory_order_acquire))
+      context == retained.at(ordinal).load(std::memory_order_acquire))
     return MLAFIX_OK;
   if (context) {
     CUdevice device = 0;

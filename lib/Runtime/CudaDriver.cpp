@@ -7,6 +7,7 @@
 
 #include "CudaDriver.h"
 
+#include "Fork.h"
 #include "Status.h"
 
 #include <atomic>
@@ -34,11 +35,9 @@ struct Machine {
   CudaDriver driver;
 };
 
-// Never destroyed: launches may come from other static destructors.
-Machine &machine() {
-  static Machine *instance = new Machine;
-  return *instance;
-}
+// Neither made nor destroyed at run time: launches may come from constructors
+// and destructors of other static variables.
+Machine machine;
 
 std::atomic<const CudaDriver *> testDriver{nullptr};
 /// The machine's driver once it is initialised: launches take no lock.
@@ -46,7 +45,9 @@ std::atomic<const CudaDriver *> readyDriver{nullptr};
 
 template <typename... Arguments>
 bool giveReason(Machine &m, const char *format, Arguments... arguments) {
-  std::snprintf(m.reason, sizeof(m.reason), format, arguments...);
+  int wanted = std::snprintf(m.reason, sizeof(m.reason), format, arguments...);
+  if (wanted >= static_cast<int>(sizeof(m.reason)))
+    m.reason[wholeLength(m.reason, sizeof(m.reason) - 1)] = '\0';
   return false;
 }
 
@@ -99,8 +100,8 @@ mlafix_status mlafix::runtime::getCudaDriver(const CudaDriver *&driver) {
     driver = readyDriver.load(std::memory_order_acquire);
   if (driver)
     return MLAFIX_OK;
-  Machine &m = machine();
-  std::lock_guard<std::mutex> lock(m.mutex);
+  Machine &m = machine;
+  ForkSafeLock lock(m.mutex);
   if (!m.tried) {
     m.tried = true;
     m.usable = open(m);
@@ -125,8 +126,8 @@ const CudaDriver *mlafix::runtime::getCudaDriverIfLoaded() {
   if (!library)
     return nullptr;
   dlclose(library); // RTLD_NOLOAD counts a reference too
-  Machine &m = machine();
-  std::lock_guard<std::mutex> lock(m.mutex);
+  Machine &m = machine;
+  ForkSafeLock lock(m.mutex);
   if (!m.tried) {
     m.tried = true;
     m.usable = open(m);

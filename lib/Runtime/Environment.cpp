@@ -7,6 +7,8 @@
 
 #include "Environment.h"
 
+#include "Fork.h"
+
 #include "mlafix/runtime.h"
 
 #include <cstdlib>
@@ -46,14 +48,14 @@ Environment readAll() {
   return result;
 }
 
-Environment &storage() {
-  // Never destroyed: pool threads outlive static destructors.
-  static Environment *instance = new Environment(readAll());
-  return *instance;
-}
+Lazy<Environment> instance;
 
 } // namespace
 
-const Environment &mlafix::runtime::environment() { return storage(); }
+const Environment &mlafix::runtime::environment() {
+  return instance.get(readAll);
+}
 
-void mlafix::runtime::reloadEnvironmentForTesting() { storage() = readAll(); }
+void mlafix::runtime::reloadEnvironmentForTesting() {
+  instance.get(readAll) = readAll();
+}

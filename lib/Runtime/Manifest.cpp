@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The only source file that sees the JSON library (through ManifestValue.h). A
-// mistake is thrown as a ManifestError that carries the path to the offending
-// value; parseManifest catches it.
+// This file and ManifestJson.cpp alone see the JSON library (through
+// ManifestValue.h). A mistake is thrown as a ManifestError that carries the
+// path to the offending value; parseManifest catches it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -455,8 +455,9 @@ parseBindings(const Value &value) {
         item.value().is_number_integer()
             ? std::to_string(binding.integer(INT64_MIN, INT64_MAX))
             : binding.name();
-    if (item.key().empty() || item.key().find_first_of("=,") != item.key().npos)
-      value.error("names without '=' and ','");
+    // A list of bindings is a text, too: "D=128,T=bf16".
+    if (!limits::isBindable(item.key()) || !limits::isBindable(text))
+      value.error("names and values without '=' and ','");
     bindings.emplace_back(item.key(), text);
   }
   return bindings;
@@ -490,22 +491,6 @@ KernelDesc parseKernel(const Value &value) {
     kernel.code.push_back(parseCode(code, kernel));
   });
   return kernel;
-}
-
-json parseJson(const char *text, size_t size) {
-  // The parser itself does not recurse; the cap keeps later walks shallow.
-  auto depthCap = [](int depth, json::parse_event_t, json &) {
-    if (depth > limits::jsonDepth)
-      throw ManifestError{"expected at most " +
-                          std::to_string(limits::jsonDepth) +
-                          " nested levels, got more"};
-    return true;
-  };
-  try {
-    return json::parse(text, text + size, depthCap);
-  } catch (const json::exception &error) {
-    throw ManifestError{std::string("expected JSON, got ") + error.what()};
-  }
 }
 
 } // namespace

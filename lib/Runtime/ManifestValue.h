@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For Manifest.cpp alone.
+// For Manifest.cpp and ManifestJson.cpp alone.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MLAFIX_RUNTIME_MANIFESTVALUE_H
 #define MLAFIX_RUNTIME_MANIFESTVALUE_H
 
+#include "Status.h"
 #include "UnitModel.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace mlafix::runtime {
@@ -24,6 +24,10 @@ using nlohmann::json;
 struct ManifestError {
   std::string message;
 };
+
+/// The text's value. Throws a ManifestError if it is no JSON or beyond the
+/// limits on depth and number of values. Takes time in proportion to the size.
+json parseJson(const char *text, size_t size);
 
 /// A JSON value and the way to it, such as `kernels[0].args[2].dtype`.
 class Value {
@@ -64,11 +68,7 @@ public:
     if (!value.is_string())
       error("a string");
     const std::string &text = value.get_ref<const std::string &>();
-    // Names end up in messages and C strings.
-    bool clean = std::none_of(text.begin(), text.end(), [](char c) {
-      return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    });
-    if (!clean || text.size() > limits::nameBytes)
+    if (!limits::isText(text))
       error("a string without control characters of at most " +
             std::to_string(limits::nameBytes) + " bytes");
     return text;
@@ -108,7 +108,9 @@ private:
   std::string describe() const {
     std::string text =
         value.dump(-1, ' ', false, json::error_handler_t::replace);
-    return text.size() <= 64 ? text : text.substr(0, 61) + "...";
+    return text.size() <= 64
+               ? text
+               : text.substr(0, wholeLength(text.data(), 61)) + "...";
   }
 
   const json &value;

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Fork.h"
 #include "Status.h"
 #include "Unit.h"
 
@@ -67,7 +68,7 @@ mlafix_status mlafix::runtime::prepareKernel(const mlafix_kernel &kernel,
     return MLAFIX_OK;
 
   mlafix_unit &unit = *kernel.unit;
-  std::lock_guard<std::mutex> lock(unit.mutex);
+  ForkSafeLock lock(unit.mutex);
   // Another thread may have been first.
   prepared = kernel.prepared[slot].load(std::memory_order_acquire);
   if (prepared)
@@ -121,7 +122,7 @@ extern "C" mlafix_status mlafix_unit_unload(mlafix_unit *unit,
                   "argument \"unit\": expected a unit, got null");
     size_t slot = 0;
     MLAFIX_TRY(deviceSlot(device, slot));
-    std::lock_guard<std::mutex> lock(unit->mutex);
+    ForkSafeLock lock(unit->mutex);
     for (mlafix_kernel &kernel : unit->kernels) {
       const PreparedKernel *old = kernel.prepared[slot].exchange(nullptr);
       auto &owned = unit->preparedOwned;

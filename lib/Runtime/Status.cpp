@@ -8,6 +8,7 @@
 #include "Status.h"
 
 #include "Environment.h"
+#include "Fork.h"
 
 #include <algorithm>
 #include <atomic>
@@ -37,28 +38,57 @@ struct LogSink {
   void *user = nullptr;
   std::atomic<bool> wanted{false};
 };
-// Never destroyed: threads may log while the process exits.
-LogSink &logSink() {
-  static LogSink *sink = new LogSink;
-  return *sink;
-}
+// Neither made nor destroyed at run time: threads may log while the process
+// exits.
+LogSink sink;
 
 void copyToCaller() {
   if (!errors.callerBuffer || errors.callerCapacity == 0)
     return;
   size_t length =
       std::min(std::strlen(errors.message), errors.callerCapacity - 1);
+  length = wholeLength(errors.message, length);
   std::memcpy(errors.callerBuffer, errors.message, length);
   errors.callerBuffer[length] = '\0';
 }
 
+/// vsnprintf() for messages: what is too long ends with a whole character.
+/// Returns the length of what was written.
+size_t formatMessage(char (&out)[messageCapacity], const char *format,
+                     va_list arguments) {
+  int wanted = std::vsnprintf(out, messageCapacity, format, arguments);
+  if (wanted < 0)
+    return out[0] = '\0';
+  auto length = static_cast<size_t>(wanted);
+  if (length >= messageCapacity) {
+    length = wholeLength(out, messageCapacity - 1);
+    out[length] = '\0';
+  }
+  return length;
+}
+
 } // namespace
+
+size_t mlafix::runtime::wholeLength(const char *text, size_t length) {
+  // A character is a byte that says how many of the form 10xxxxxx follow it.
+  size_t tail = 0;
+  auto byteAt = [&](size_t fromEnd) {
+    return static_cast<unsigned char>(text[length - 1 - fromEnd]);
+  };
+  while (tail < 3 && tail < length && (byteAt(tail) & 0xc0) == 0x80)
+    ++tail;
+  if (tail == length)
+    return length;
+  unsigned char first = byteAt(tail);
+  size_t follow = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc0 ? 1 : 0;
+  return tail < follow ? length - tail - 1 : length;
+}
 
 mlafix_status mlafix::runtime::fail(mlafix_status status, const char *format,
                                     ...) {
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(errors.message, messageCapacity, format, arguments);
+  formatMessage(errors.message, format, arguments);
   va_end(arguments);
   copyToCaller();
   return status;
@@ -70,30 +100,27 @@ mlafix_status mlafix::runtime::prefixError(mlafix_status status,
   std::memcpy(old, errors.message, messageCapacity);
   va_list arguments;
   va_start(arguments, format);
-  int length =
-      std::vsnprintf(errors.message, messageCapacity, format, arguments);
+  size_t length = formatMessage(errors.message, format, arguments);
   va_end(arguments);
-  if (length >= 0 && static_cast<size_t>(length) < messageCapacity - 1) {
-    size_t room = messageCapacity - static_cast<size_t>(length) - 1;
-    size_t rest = std::min(std::strlen(old), room);
-    std::memcpy(errors.message + length, old, rest);
-    errors.message[static_cast<size_t>(length) + rest] = '\0';
-  }
+  size_t rest = std::strlen(old), room = messageCapacity - length - 1;
+  if (rest > room)
+    rest = wholeLength(old, room);
+  std::memcpy(errors.message + length, old, rest);
+  errors.message[length + rest] = '\0';
   copyToCaller();
   return status;
 }
 
 void mlafix::runtime::log(mlafix_log_level level, const char *format, ...) {
-  LogSink &sink = logSink();
   bool toStderr = level >= environment().logLevel;
   if (!toStderr && !sink.wanted.load(std::memory_order_relaxed))
     return;
   char message[messageCapacity];
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(message, messageCapacity, format, arguments);
+  formatMessage(message, format, arguments);
   va_end(arguments);
-  std::lock_guard<std::mutex> lock(sink.mutex);
+  ForkSafeLock lock(sink.mutex);
   if (sink.callback)
     sink.callback(sink.user, level, message);
   else if (toStderr)
@@ -154,8 +181,7 @@ extern "C" void mlafix_set_error_buffer(char *buffer,
 
 extern "C" void mlafix_set_log_callback(mlafix_log_callback callback,
                                         void *user) noexcept {
-  LogSink &sink = logSink();
-  std::lock_guard<std::mutex> lock(sink.mutex);
+  ForkSafeLock lock(sink.mutex);
   sink.callback = callback;
   sink.user = user;
   sink.wanted.store(callback != nullptr, std::memory_order_relaxed);

@@ -16,6 +16,7 @@
 
 #include "mlafix/runtime.h"
 
+#include <cstddef>
 #include <exception>
 #include <new>
 
@@ -28,6 +29,10 @@ mlafix_status fail(mlafix_status status, const char *format, ...)
 /// Puts `prefix` in front of the message just recorded.
 mlafix_status prefixError(mlafix_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/// The bytes of `text`, `length` of them, up to a last character of UTF-8 that
+/// is cut off.
+size_t wholeLength(const char *text, size_t length);
 
 /// Sends a message to the log callback, or to stderr where MLAFIX_LOG asks.
 void log(mlafix_log_level level, const char *format, ...)

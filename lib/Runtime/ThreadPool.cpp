@@ -40,13 +40,14 @@ struct Job {
   bool hasWork() const { return next.load(std::memory_order_relaxed) < count; }
 
   void work() {
-    // `next` stays far below overflow: each worker adds one chunk too many at
-    // most, and a chunk is a fraction of the count.
-    for (;;) {
-      int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= count)
-        return;
-      task(context, begin, std::min(count - begin, chunk) + begin);
+    // `next` never passes the count, which may be the largest of its type.
+    int64_t begin = next.load(std::memory_order_relaxed);
+    while (begin < count) {
+      int64_t end = begin + std::min(count - begin, chunk);
+      if (!next.compare_exchange_weak(begin, end, std::memory_order_relaxed))
+        continue;
+      task(context, begin, end);
+      begin = next.load(std::memory_order_relaxed);
     }
   }
 };
@@ -76,9 +77,6 @@ public:
     *link = job.following;
     done.wait(lock, [&] { return job.workers == 0; });
   }
-
-  void lockForFork() { mutex.lock(); }
-  void unlockAfterFork() { mutex.unlock(); }
 
 private:
   /// With the mutex held.
@@ -126,24 +124,15 @@ private:
 // Never destroyed: its threads run until the process ends.
 alignas(Pool) char poolStorage[sizeof(Pool)];
 
-Pool *pool() {
-  static Pool *instance = [] {
-    auto *fresh = new (poolStorage) Pool;
-    // A forked child has none of the threads: it starts with a new pool in the
-    // place of the old.
-    pthread_atfork(
-        [] {
-          std::launder(reinterpret_cast<Pool *>(poolStorage))->lockForFork();
-        },
-        [] {
-          std::launder(reinterpret_cast<Pool *>(poolStorage))
-              ->unlockAfterFork();
-        },
-        [] { new (poolStorage) Pool; });
-    return fresh;
-  }();
-  return instance;
+/// When the library is loaded, before constructors that may launch. A forked
+/// child has none of the threads: it starts with a new pool in the place of the
+/// old, whatever state that is in.
+__attribute__((constructor(101))) void makePool() {
+  new (poolStorage) Pool;
+  pthread_atfork(nullptr, nullptr, [] { new (poolStorage) Pool; });
 }
+
+Pool *pool() { return std::launder(reinterpret_cast<Pool *>(poolStorage)); }
 
 struct Hook {
   mlafix_parallel_for function;

@@ -105,6 +105,10 @@ mlafix_status prepareKernel(const mlafix_kernel &kernel, mlafix_device device,
 /// The CPU code of `kernel` that this machine runs, or NO_IMAGE.
 mlafix_status chooseCpuCode(const KernelDesc &kernel, const TargetCode *&code);
 
+/// The highest level of CPU code (UnitModel.h) that the processor and the
+/// operating system, which saves the wide registers, support; -1: no x86-64.
+int machineLevel();
+
 /// Name of the best CPU target of this machine, or null if there is none.
 const char *cpuTargetName();
 

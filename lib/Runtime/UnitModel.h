@@ -14,7 +14,7 @@
 #ifndef MLAFIX_RUNTIME_UNITMODEL_H
 #define MLAFIX_RUNTIME_UNITMODEL_H
 
-#include "mlafix/runtime.h"
+#include "mlafix/UnitLimits.h"
 
 #include <cstdint>
 #include <string>
@@ -23,27 +23,7 @@
 
 namespace mlafix::runtime {
 
-/// Most of everything that a manifest may hold.
-namespace limits {
-constexpr uint64_t manifestBytes = uint64_t(16) << 20;
-constexpr uint64_t fileBytes = uint64_t(1) << 30;
-constexpr int jsonDepth = 16;
-constexpr size_t kernels = 4096;
-constexpr size_t bindings = 64;
-constexpr size_t aliases = 256;
-constexpr size_t targets = 64;
-constexpr size_t images = 8;
-constexpr size_t variants = 64;
-constexpr size_t guards = 64;
-constexpr size_t extents = MLAFIX_MAX_DIMS;
-constexpr size_t nameBytes = 1024;
-constexpr int64_t threads = 1024;
-constexpr int64_t rowsPerBlock = 1 << 20;
-constexpr int64_t blocksPerSm = 32;
-constexpr int64_t groups = 32;
-constexpr int64_t leastGroupedBlock = 128; ///< threads
-constexpr int64_t threadsPerSm = 1 << 20;
-} // namespace limits
+namespace limits = mlafix::limits;
 
 /// What every launch reads comes first and lies together: the driver has put
 /// other memory into the caches since the launch before.

@@ -7,6 +7,7 @@
 
 #include "lib/Target/Unit.h"
 
+#include "mlafix/UnitLimits.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -60,7 +61,84 @@ static std::string writeManifest(ArrayRef<UnitKernel> kernels,
   return formatv("{0}", manifest).str();
 }
 
-std::string mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
+/// Fails unless `count` is within `most`.
+static Error checkCount(size_t count, size_t most, const Twine &what) {
+  if (count <= most)
+    return Error::success();
+  return createStringError("expected at most " + Twine(most) + " " + what +
+                           " in a unit, got " + Twine(count));
+}
+
+/// Every text within `value` is one that the runtime takes.
+static Error checkTexts(const json::Value &value) {
+  if (std::optional<StringRef> text = value.getAsString()) {
+    if (mlafix::limits::isText({text->data(), text->size()}))
+      return Error::success();
+    return createStringError(
+        "expected texts of at most " + Twine(mlafix::limits::nameBytes) +
+        " bytes without control characters in a unit, got another");
+  }
+  if (const json::Array *array = value.getAsArray())
+    for (const json::Value &element : *array)
+      if (Error error = checkTexts(element))
+        return error;
+  if (const json::Object *object = value.getAsObject())
+    for (const auto &entry : *object)
+      if (Error error = checkTexts(entry.second))
+        return error;
+  return Error::success();
+}
+
+static size_t sizeOf(const json::Array *array) {
+  return array ? array->size() : 0;
+}
+
+static Error checkVariant(const json::Object &variant) {
+  if (Error error = checkCount(sizeOf(variant.getArray("params")),
+                               MLAFIX_MAX_PARAMS, "parameters of a variant"))
+    return error;
+  return checkCount(sizeOf(variant.getArray("guards")), mlafix::limits::guards,
+                    "guards of a variant");
+}
+
+static Error checkCode(const UnitCode &code) {
+  if (Error error = checkCount(code.variants.size(), mlafix::limits::variants,
+                               "variants for a target"))
+    return error;
+  for (const json::Value &variant : code.variants) {
+    if (Error error = checkTexts(variant))
+      return error;
+    if (const json::Object *object = variant.getAsObject())
+      if (Error error = checkVariant(*object))
+        return error;
+  }
+  return Error::success();
+}
+
+Error mlafix::target::checkLimits(const UnitKernel &kernel) {
+  const json::Object &signature = kernel.signature;
+  for (const auto &entry : signature)
+    if (Error error = checkTexts(entry.second))
+      return error;
+  const json::Object *bindings = signature.getObject("bindings");
+  if (Error error = checkCount(bindings ? bindings->size() : 0,
+                               limits::bindings, "bindings of a kernel"))
+    return error;
+  if (Error error = checkCount(sizeOf(signature.getArray("aliases")),
+                               limits::aliases, "aliases of a kernel"))
+    return error;
+  if (Error error = checkCount(kernel.code.size(), limits::targets,
+                               "targets of a kernel"))
+    return error;
+  for (const UnitCode &code : kernel.code)
+    if (Error error = checkCode(code))
+      return error;
+  return Error::success();
+}
+
+Expected<std::string> mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
+  if (Error error = checkCount(kernels.size(), limits::kernels, "kernels"))
+    return error;
   // The offsets are part of the text whose length they follow from: try the
   // first place for the images, and go on to where the text then ends. Larger
   // offsets never make a shorter text, so this climbs to a place that fits
@@ -73,6 +151,10 @@ std::string mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
     next = alignTo(headerSize + manifest.size(), imageAlignment);
   }
 
+  if (Error error = checkCount(manifest.size(), limits::manifestBytes,
+                               "bytes of manifest"))
+    return error;
+
   std::string unit(headerSize, '\0');
   unit += manifest;
   for (const UnitKernel &kernel : kernels)
@@ -81,6 +163,9 @@ std::string mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
         unit.resize(alignTo(unit.size(), imageAlignment), '\0');
         unit += image.bytes;
       }
+
+  if (Error error = checkCount(unit.size(), limits::fileBytes, "bytes"))
+    return error;
 
   std::copy(magic.begin(), magic.end(), unit.begin());
   char *header = unit.data();

@@ -12,6 +12,7 @@
 #ifndef MLAFIX_LIB_TARGET_UNIT_H
 #define MLAFIX_LIB_TARGET_UNIT_H
 
+#include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <string>
 #include <vector>
@@ -38,8 +39,14 @@ struct UnitKernel {
   std::vector<UnitCode> code;
 };
 
+/// What the runtime would refuse of the kernel (mlafix/UnitLimits.h), that its
+/// verifier could not see: what specialising and the passes made of it.
+llvm::Error checkLimits(const UnitKernel &kernel);
+
 /// Writes `kernels` as a unit. The bytes depend on nothing but the arguments.
-std::string writeUnit(llvm::ArrayRef<UnitKernel> kernels);
+/// Error: the runtime would refuse a unit of so many kernels, or so large a
+/// one.
+llvm::Expected<std::string> writeUnit(llvm::ArrayRef<UnitKernel> kernels);
 
 } // namespace mlafix::target
 

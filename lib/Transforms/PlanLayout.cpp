@@ -369,6 +369,15 @@ getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
   return guards;
 }
 
+/// Whether a tensor that is written and not read may be one that is read. What
+/// is updated is in place as it is; that it is given a second time, as in a
+/// merge of a state with itself, is legal, but no call to have a variant for.
+static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
+  return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
+    return kernel.getArgAccess(cast<IntegerAttr>(pair[0]).getInt()) == "write";
+  });
+}
+
 /// The variants for tensors whose rows follow each other, with the widest
 /// accesses there are: one for the common call, in which outputs are no inputs,
 /// and, if they may be, one for the call in place.
@@ -393,7 +402,7 @@ static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
     makeAlike(dense, shape);
   };
   add("dense", shape.place());
-  if (!aliases.empty())
+  if (hasCallsInPlace(kernel, aliases))
     add("place", Place::InPlace);
 }
 

@@ -8,11 +8,14 @@ Needs nothing but the standard library, so that the build can run it as a progra
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Mapping
 
 # Of the way a name is made; a change makes every name anew.
 _FORMAT = 1
+# Names of kernels that are part of a file name as they are.
+_PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def _digest(*parts: str) -> str:
@@ -29,13 +32,15 @@ def variant_file(kernel: str, source: str, bindings: Mapping[str, str], target: 
     """File name of a unit that holds one variant of a kernel.
 
     Args:
-        kernel: its name in the source.
+        kernel: its name in the source, which may be any text.
         source: the text that is compiled.
         bindings: what it is specialised to: {"D": "128", "T": "bf16"}.
         target: "sm_90", "x86-64-v3".
     """
     bound = [f"{name}={bindings[name]}" for name in sorted(bindings)]
-    return f"{kernel}.{_digest(str(_FORMAT), kernel, source, *bound, target)}.mlafix"
+    # The digest says it all; a plain name is there for who looks at the folder.
+    shown = kernel if _PLAIN.fullmatch(kernel) else "kernel"
+    return f"{shown}.{_digest(str(_FORMAT), kernel, source, *bound, target)}.mlafix"
 
 
 def compiler_folder(*facts: str) -> str:

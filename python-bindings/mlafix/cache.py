@@ -2,8 +2,9 @@
 
 A variant is a kernel's source specialised by bindings (``{"H": "128", "D": "128", "T": "bf16", "out_lse": "absent"}``)
 for one target. On disk it is one unit file, named by a digest of exactly that; the cache keeps a folder for each compiler,
-so that another version, or another assembler, starts afresh. Files appear by renaming, and one process compiles while the
-others that want the same variant wait for it. A file that does not load is compiled anew.
+so that another version, or another assembler, starts afresh. One process compiles while the others that want the same
+variant wait for it. A file that does not load, or that holds something else, is compiled anew; a folder that is not the
+user's alone is an error.
 
 A call wants the variant for exactly the optional arguments that it gives. While there is none, one that leaves them open
 serves it as well, if that was compiled ahead or asked for by name: whoever did so does not want a compiler to run.
@@ -12,20 +13,18 @@ serves it as well, if that was compiled ahead or asked for by name: whoever did 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import importlib
 import importlib.util
 import logging
 import os
 import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import _env, _keys, _runtime
+from . import _disk, _env, _keys, _runtime
 from .errors import CompileError, UnitError
 
 _log = logging.getLogger("mlafix")
@@ -36,6 +35,16 @@ _GPU_TARGETS = (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 _memory: dict[str, _runtime.Unit] = {}
 _locks: dict[str, threading.Lock] = {}
 _guard = threading.Lock()
+
+
+def _forget_locks() -> None:
+    """In a forked child, where threads that held some are no more."""
+    global _guard
+    _guard = threading.Lock()
+    _locks.clear()
+
+
+os.register_at_fork(after_in_child=_forget_locks)
 
 
 def target_of(device_type: int, ordinal: int = 0) -> str:
@@ -96,7 +105,7 @@ class Variants:
         if len(loose) == len(bindings):
             return self.load(bindings, target)
         name = self._file(loose, target)
-        unit = self._ready(self._file(bindings, target)) or _memory.get(name) or _find_prebuilt(name)
+        unit = self._ready(bindings, target) or _memory.get(name) or self._prebuilt(loose, target)
         if unit is not None:
             return unit
         try:
@@ -116,7 +125,8 @@ class Variants:
 
         Raises:
             CompileError: the kernel does not compile so.
-            UnitError: there is none, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler.
+            UnitError: there is none, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler; or the folder
+                of compiled kernels is not the user's alone.
         """
         bound = {name: str(value) for name, value in bindings.items()}
         name = self._file(bound, target)
@@ -126,7 +136,7 @@ class Variants:
         with _guard:
             lock = _locks.setdefault(name, threading.Lock())
         with lock:
-            unit = self._ready(name)
+            unit = self._ready(bound, target)
             if unit is None:
                 unit = _memory[name] = self._made(name, bound, target)
         return unit
@@ -134,29 +144,68 @@ class Variants:
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
         return _keys.variant_file(self.kernel, self.source, bindings, target)
 
-    def _ready(self, name: str) -> _runtime.Unit | None:
+    def _ready(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         """The unit in memory, or of a file that was compiled ahead or cached."""
+        name = self._file(bindings, target)
         unit = _memory.get(name)
         if unit is None:
-            unit = _find_prebuilt(name) or _read(_cache_path(name))
+            unit = self._prebuilt(bindings, target) or self._cached(_compiler_cache(), bindings, target)
             if unit is not None:
                 _memory[name] = unit
         return unit
+
+    def _prebuilt(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
+        name = self._file(bindings, target)
+        for folder in _prebuilt_folders():
+            path = folder / name
+            with contextlib.suppress(OSError):
+                unit = self._unit(path, path.read_bytes(), bindings, target)
+                if unit is not None:
+                    return unit
+        return None
+
+    def _cached(self, folder: _disk.Folder | None, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
+        if folder is None:
+            return None
+        name = self._file(bindings, target)
+        data = folder.read(name)
+        return None if data is None else self._unit(folder.path / name, data, bindings, target)
+
+    def _unit(self, path: Path, data: bytes, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
+        """The unit of a file's bytes, or None if it does not load or is not this variant."""
+        try:
+            unit = _runtime.Unit.from_bytes(data)
+        except UnitError as error:
+            wrong = str(error)
+        else:
+            if any(self._is_variant(kernel, bindings, target) for kernel in unit.kernels):
+                return unit
+            wrong = f'expected kernel "{self.kernel}" for {_listed(bindings)} on {target}, got {unit.kernels}'
+        _log.warning("%s: not used, and made anew where that is possible: %s", path, wrong)
+        return None
+
+    def _is_variant(self, kernel: _runtime.KernelInfo, bindings: Mapping[str, str], target: str) -> bool:
+        # What folds away has no binding in the unit.
+        return (
+            kernel.name == self.kernel
+            and target in kernel.targets
+            and all(_is_same(kernel.bindings.get(name, value), value) for name, value in bindings.items())
+        )
 
     def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
         """The unit that the compiler makes, and keeps."""
         if _env.strict() or _compiler_file() is None:
             return self._without_compiler(bindings, target)
-        path = _cache_path(name)
-        with _only_process(path) as shared:
+        folder = _compiler_cache()
+        with folder.only_process(name) if folder else contextlib.nullcontext(False) as shared:
             # Another process may have compiled it while this one waited.
-            unit = _read(path) if shared else None
+            unit = self._cached(folder, bindings, target) if shared else None
             if unit is not None:
                 return unit
             data = self._compile(bindings, target)
             unit = _runtime.Unit.from_bytes(data)
-            if path and shared:
-                _write(path, data)
+            if folder and shared:
+                folder.write(name, data)
             return unit
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
@@ -175,14 +224,14 @@ class Variants:
     def _without_compiler(self, bindings: dict[str, str], target: str) -> _runtime.Unit:
         """What was compiled for an older chip of the kind, or an error that says what there could have been."""
         for other in _older_targets(target):
-            unit = _find_prebuilt(self._file(bindings, other))
+            unit = self._prebuilt(bindings, other)
             if unit is not None:
                 return unit
-        wanted = ", ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
         reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else "this installation has no compiler"
-        places = [str(folder) for folder in (*_prebuilt_folders(), _compiler_cache()) if folder]
+        cached = _compiler_cache()
+        places = [str(folder) for folder in (*_prebuilt_folders(), cached and cached.path) if folder]
         raise UnitError(
-            f'kernel "{self.kernel}": expected a compiled variant for {wanted} on {target} in '
+            f'kernel "{self.kernel}": expected a compiled variant for {_listed(bindings)} on {target} in '
             f"{' or '.join(places) or 'some folder'}, got none, and {reason}"
         )
 
@@ -224,30 +273,17 @@ def _assembler(path: str) -> str:
     return shutil.which("ptxas", path=path) or ""
 
 
-def _compiler_cache() -> Path | None:
+def _compiler_cache() -> _disk.Folder | None:
     """The folder on disk for what this compiler makes, or None if nothing is kept."""
     root = _env.cache_dir()
     if root is None:
         return None
     assembler = (*_env.assemblers(), _assembler(os.environ.get("PATH", "")))
-    return root / _keys.compiler_folder(*_compiler_facts(), *assembler)
-
-
-def _cache_path(name: str) -> Path | None:
-    folder = _compiler_cache()
-    return folder / name if folder else None
+    return _disk.Folder(root / _keys.compiler_folder(*_compiler_facts(), *assembler))
 
 
 def _prebuilt_folders() -> list[Path]:
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
-
-
-def _find_prebuilt(name: str) -> _runtime.Unit | None:
-    for folder in _prebuilt_folders():
-        unit = _read(folder / name)
-        if unit is not None:
-            return unit
-    return None
 
 
 def _older_targets(target: str) -> list[str]:
@@ -259,50 +295,10 @@ def _older_targets(target: str) -> list[str]:
     return [f"sm_{older}" for older in reversed(_GPU_TARGETS) if older < capability]
 
 
-def _read(path: Path | None) -> _runtime.Unit | None:
-    """The unit at `path`, or None if there is none that loads."""
-    if path is None:
-        return None
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    try:
-        return _runtime.Unit.from_bytes(data)
-    except UnitError as error:
-        _log.warning("%s: not used, and made anew where that is possible: %s", path, error)
-        return None
+def _listed(bindings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Put a file there whole, or not at all. A disk that refuses it costs time later, and nothing else."""
-    temporary = ""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
-            temporary = file.name
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError as error:
-        _log.warning("%s: cannot keep a compiled kernel: %s", path, error)
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-
-
-@contextlib.contextmanager
-def _only_process(path: Path | None) -> Iterator[bool]:
-    """Hold the lock that belongs to a file. Yields whether the folder can be used at all."""
-    if path is None:
-        yield False
-        return
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # what lies there is run
-        lock = open(path.with_suffix(".lock"), "ab")  # noqa: SIM115 (closed below)
-    except OSError as error:
-        _log.warning("%s: cannot keep compiled kernels: %s", path.parent, error)
-        yield False
-        return
-    with lock:
-        # A file system without locks (OSError): then two processes may compile the same, and both rename it into place.
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield True
+def _is_same(bound: str, asked: str) -> bool:
+    """Whether two values of a binding are one: "8" and "008" are."""
+    return bound == asked or (bound.isdecimal() and asked.isdecimal() and int(bound) == int(asked))

@@ -33,9 +33,8 @@ struct DeviceText {
 /// tensors of one element by accident.
 bool isTensorLike(PyObject *object) {
   return !PyLong_Check(object) && !PyFloat_Check(object) &&
-         PyObject_HasAttrString(object, "__dlpack__") == 1 &&
-         PyObject_HasAttrString(object, "shape") == 1 &&
-         PyObject_HasAttrString(object, "__array_struct__") != 1;
+         hasAttribute(object, "__dlpack__") && hasAttribute(object, "shape") &&
+         !hasAttribute(object, "__array_struct__");
 }
 
 int64_t readInteger(PyObject *object, const ArgPlace &place) {
@@ -43,14 +42,14 @@ int64_t readInteger(PyObject *object, const ArgPlace &place) {
     place.fail("expected an integer, got %s", Py_TYPE(object)->tp_name);
   nb::object number = nb::steal(PyNumber_Index(object));
   if (!number.is_valid()) {
-    PyErr_Clear();
+    clearException();
     place.fail("expected an integer, got %s", Py_TYPE(object)->tp_name);
   }
   int overflow = 0;
   long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow)
     place.fail("expected an integer of 64 bits, got %s",
-               nb::str(number).c_str());
+               textOf(number).c_str());
   return value;
 }
 
@@ -59,7 +58,7 @@ float readFloat(PyObject *object, const ArgPlace &place) {
     place.fail("expected a number, got %s", Py_TYPE(object)->tp_name);
   double value = PyFloat_AsDouble(object);
   if (value == -1 && PyErr_Occurred()) {
-    PyErr_Clear();
+    clearException();
     place.fail("expected a number, got %s", Py_TYPE(object)->tp_name);
   }
   return static_cast<float>(value);
@@ -71,7 +70,10 @@ bool readBool(PyObject *object, const ArgPlace &place) {
   std::string_view type = Py_TYPE(object)->tp_name;
   if (type != "numpy.bool" && type != "numpy.bool_")
     place.fail("expected a bool, got %s", Py_TYPE(object)->tp_name);
-  return PyObject_IsTrue(object) == 1;
+  int truth = PyObject_IsTrue(object);
+  if (truth < 0)
+    nb::raise_python_error();
+  return truth == 1;
 }
 
 /// The number in a stream object's attribute or method, or false.
@@ -79,24 +81,25 @@ bool streamHandle(PyObject *object, uintptr_t &handle) {
   // torch.cuda.Stream
   nb::object value = nb::steal(PyObject_GetAttrString(object, "cuda_stream"));
   if (!value.is_valid()) {
-    PyErr_Clear();
+    clearException();
     // cuda.core, cupy, numba: (version, handle)
     value = nb::steal(PyObject_GetAttrString(object, "__cuda_stream__"));
     if (!value.is_valid()) {
-      PyErr_Clear();
+      clearException();
       return false;
     }
     if (PyCallable_Check(value.ptr()))
       value = nb::steal(PyObject_CallNoArgs(value.ptr()));
     if (!value.is_valid())
       nb::raise_python_error();
-    if (!PySequence_Check(value.ptr()) || PySequence_Size(value.ptr()) != 2)
+    nb::object pair = pairOf(value);
+    if (!pair.is_valid())
       return false;
-    value = value[1];
+    value = nb::borrow(PyTuple_GET_ITEM(pair.ptr(), 1));
   }
   handle = PyLong_AsSize_t(value.ptr());
   if (handle == static_cast<size_t>(-1) && PyErr_Occurred()) {
-    PyErr_Clear();
+    clearException();
     return false;
   }
   return true;
@@ -136,9 +139,12 @@ void *mlafix::python::readStream(PyObject *object, const Conversion &conversion,
     if (conversion.streamApi) {
       void *stream = nullptr;
       if (conversion.streamApi->currentStream(dlpack::deviceCuda,
-                                              device.ordinal, &stream) != 0)
+                                              device.ordinal, &stream) == 0)
+        return stream;
+      if (PyErr_Occurred())
         nb::raise_python_error();
-      return stream;
+      throwArgumentError("argument \"stream\": expected the tensors' framework "
+                         "to name its current stream, got none");
     }
     return conversion.torchStream ? currentTorchStream(device.ordinal)
                                   : nullptr;
@@ -148,14 +154,14 @@ void *mlafix::python::readStream(PyObject *object, const Conversion &conversion,
     handle = PyLong_AsSize_t(object);
     if (handle != static_cast<size_t>(-1) || !PyErr_Occurred())
       return reinterpret_cast<void *>(handle);
-    PyErr_Clear();
+    clearException();
   } else if (streamHandle(object, handle)) {
     return reinterpret_cast<void *>(handle);
   }
   throwArgumentError("argument \"stream\": expected None, the integer handle "
                      "of a CUDA stream, or an object with cuda_stream or "
                      "__cuda_stream__, got %s",
-                     PyLong_Check(object) ? nb::repr(object).c_str()
+                     PyLong_Check(object) ? reprOf(object).c_str()
                                           : Py_TYPE(object)->tp_name);
 }
 

@@ -84,7 +84,7 @@ uint64_t Bound::newPointer(const ArgSpec &spec, nb::handle object,
     if (address == static_cast<size_t>(-1) && PyErr_Occurred()) {
       PyErr_Clear();
       place.fail("expected a tensor or an address, got %s",
-                 nb::repr(object).c_str());
+                 reprOf(object).c_str());
     }
     return address;
   }

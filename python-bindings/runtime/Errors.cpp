@@ -7,7 +7,6 @@
 
 #include "Errors.h"
 
-#include <cstdarg>
 #include <cstdio>
 #include <string>
 
@@ -43,19 +42,27 @@ PyObject *classOf(mlafix_status status) {
   }
 }
 
-std::string formatted(const char *format, va_list args) {
-  va_list again;
-  va_copy(again, args);
-  int size = std::vsnprintf(nullptr, 0, format, args);
-  std::string text(size > 0 ? static_cast<size_t>(size) : 0, '\0');
-  std::vsnprintf(text.data(), text.size() + 1, format, again);
-  va_end(again);
-  return text;
+[[noreturn]] void raise(PyObject *type, const std::string &text) {
+  // The text may quote anything: a file's name, what a library says.
+  nb::object message = nb::steal(PyUnicode_DecodeUTF8(
+      text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  if (message.is_valid())
+    PyErr_SetObject(type, message.ptr());
+  throw nb::python_error();
 }
 
-[[noreturn]] void raise(PyObject *type, const std::string &text) {
-  PyErr_SetString(type, text.c_str());
-  throw nb::python_error();
+/// The bytes of `text`, a new reference to a str or null, in UTF-8.
+std::string toUtf8(PyObject *text, nb::handle object) {
+  nb::object owned = nb::steal(text);
+  nb::object bytes;
+  // Surrogates that stand alone have no form in UTF-8.
+  if (owned.is_valid())
+    bytes = nb::steal(
+        PyUnicode_AsEncodedString(owned.ptr(), "utf-8", "backslashreplace"));
+  if (bytes.is_valid())
+    return PyBytes_AS_STRING(bytes.ptr());
+  clearException();
+  return Py_TYPE(object.ptr())->tp_name;
 }
 
 } // namespace
@@ -69,6 +76,40 @@ void mlafix::python::importErrors() {
 }
 
 PyObject *mlafix::python::classOfArgumentErrors() { return classes.argument; }
+
+std::string mlafix::python::formatted(const char *format, va_list args) {
+  va_list again;
+  va_copy(again, args);
+  int size = std::vsnprintf(nullptr, 0, format, args);
+  std::string text(size > 0 ? static_cast<size_t>(size) : 0, '\0');
+  std::vsnprintf(text.data(), text.size() + 1, format, again);
+  va_end(again);
+  return text;
+}
+
+void mlafix::python::clearException() {
+  if (!PyErr_Occurred())
+    return;
+  if (!PyErr_ExceptionMatches(PyExc_Exception))
+    throw nb::python_error();
+  PyErr_Clear();
+}
+
+bool mlafix::python::hasAttribute(PyObject *object, const char *name) {
+  nb::object value = nb::steal(PyObject_GetAttrString(object, name));
+  if (value.is_valid())
+    return true;
+  clearException();
+  return false;
+}
+
+std::string mlafix::python::textOf(nb::handle object) {
+  return toUtf8(PyObject_Str(object.ptr()), object);
+}
+
+std::string mlafix::python::reprOf(nb::handle object) {
+  return toUtf8(PyObject_Repr(object.ptr()), object);
+}
 
 void mlafix::python::throwArgumentError(const char *format, ...) {
   va_list args;

@@ -9,7 +9,9 @@
 #define MLAFIX_PYTHON_ERRORS_H
 
 #include "mlafix/runtime.h"
+#include <cstdarg>
 #include <nanobind/nanobind.h>
+#include <string>
 
 namespace mlafix::python {
 
@@ -30,6 +32,23 @@ PyObject *classOfArgumentErrors();
 /// Sets the exception that stands for `status`, with the thread's last message,
 /// and throws.
 [[noreturn]] void throwStatus(mlafix_status status);
+
+/// printf() to a string of any length.
+std::string formatted(const char *format, va_list args);
+
+/// Forgets the pending Python exception, if there is one, to be followed by an
+/// error of our own. But what no `except Exception` would catch (SystemExit,
+/// KeyboardInterrupt) is thrown on.
+void clearException();
+
+/// Whether the object has the attribute. An exception other than AttributeError
+/// counts as no, with the same exceptions to it.
+bool hasAttribute(PyObject *object, const char *name);
+
+/// str(object), or repr(object), in UTF-8, whatever it holds; the name of its
+/// type if it has no such text.
+std::string textOf(nanobind::handle object);
+std::string reprOf(nanobind::handle object);
 
 /// Throws unless `status` is MLAFIX_OK.
 inline void check(mlafix_status status) {

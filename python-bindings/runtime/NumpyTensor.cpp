@@ -42,7 +42,7 @@ std::string dtypeText(PyObject *array) {
   nb::object dtype = nb::steal(PyObject_GetAttrString(array, "dtype"));
   if (!dtype.is_valid())
     nb::raise_python_error();
-  return nb::str(dtype).c_str();
+  return textOf(dtype);
 }
 
 /// numpy has neither bf16 nor fp8: those are of ml_dtypes, which numpy only

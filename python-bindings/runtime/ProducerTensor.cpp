@@ -15,7 +15,7 @@ namespace {
 
 /// What __dlpack__ wants for `stream`: None on the CPU; on CUDA a number, in
 /// which the legacy default stream is 1.
-nb::object streamArgument(int32_t deviceType, void *stream) {
+nb::object streamArgument(long deviceType, void *stream) {
   if (deviceType != dlpack::deviceCuda &&
       deviceType != dlpack::deviceCudaManaged)
     return nb::none();
@@ -23,36 +23,56 @@ nb::object streamArgument(int32_t deviceType, void *stream) {
   return nb::int_(number == 0 ? 1 : number);
 }
 
-/// Older producers know neither `max_version` nor the capsule that says
-/// whether memory is read-only.
+/// The type of device that the producer names: the first of a pair of integers.
+long readDeviceType(PyObject *producer, const ArgPlace &place) {
+  nb::object answer =
+      nb::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
+  if (!answer.is_valid())
+    place.failBecause(producer, "whose __dlpack_device__ failed");
+  nb::object pair = pairOf(answer), first;
+  if (pair.is_valid())
+    first = nb::steal(PyNumber_Index(PyTuple_GET_ITEM(pair.ptr(), 0)));
+  long type = first.is_valid() ? PyLong_AsLong(first.ptr()) : -1;
+  clearException();
+  if (type < 0)
+    place.fail("expected __dlpack_device__ of %s to give a pair of integers, "
+               "the device's type and number, got %s",
+               Py_TYPE(producer)->tp_name, reprOf(answer).c_str());
+  return type;
+}
+
+/// Null with an exception pending where the producer gives none. Older ones
+/// know neither `max_version` nor the capsule that says whether memory is
+/// read-only.
 nb::object makeCapsule(nb::handle producer, nb::object stream) {
-  nb::object method = producer.attr("__dlpack__");
-  try {
-    return method(nb::arg("stream") = stream,
-                  nb::arg("max_version") = nb::make_tuple(1, 0));
-  } catch (nb::python_error &error) {
-    if (!error.matches(PyExc_TypeError))
-      throw;
-  }
-  return method(nb::arg("stream") = stream);
+  nb::object method =
+      nb::steal(PyObject_GetAttrString(producer.ptr(), "__dlpack__"));
+  nb::dict options;
+  options["stream"] = stream;
+  options["max_version"] = nb::make_tuple(1, 0);
+  auto call = [&] {
+    return nb::steal(
+        PyObject_Call(method.ptr(), nb::tuple().ptr(), options.ptr()));
+  };
+  if (!method.is_valid())
+    return method;
+  nb::object capsule = call();
+  if (capsule.is_valid() || !PyErr_ExceptionMatches(PyExc_TypeError))
+    return capsule;
+  PyErr_Clear();
+  PyDict_DelItemString(options.ptr(), "max_version");
+  return call();
 }
 
 } // namespace
 
 void mlafix::python::readProducer(PyObject *object, const ArgPlace &place,
                                   Conversion &conversion, TensorView &view) {
-  nb::handle producer(object);
-  nb::tuple device(producer.attr("__dlpack_device__")());
-  auto deviceType = nb::cast<int32_t>(nb::int_(device[0]));
-  nb::object capsule;
-  try {
-    capsule = makeCapsule(
-        producer, streamArgument(deviceType, conversion.producerStream));
-  } catch (nb::python_error &error) {
-    place.fail("expected %s, got %s, whose __dlpack__ failed: %s",
-               place.expected, Py_TYPE(object)->tp_name,
-               nb::str(error.value()).c_str());
-  }
+  long deviceType = readDeviceType(object, place);
+  nb::object capsule = makeCapsule(
+      object, streamArgument(deviceType, conversion.producerStream));
+  if (!capsule.is_valid())
+    place.failBecause(object, "whose __dlpack__ failed");
   // The capsule stays ours and unused: its own destructor gives the memory
   // back.
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor_versioned")) {

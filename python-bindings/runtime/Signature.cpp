@@ -20,7 +20,7 @@ namespace {
 
 std::string text(nb::handle dict, const char *key) {
   nb::object value = nb::borrow<nb::dict>(dict).attr("get")(key, nb::none());
-  return value.is_none() ? "" : nb::str(value).c_str();
+  return value.is_none() ? "" : textOf(value);
 }
 
 int32_t dtypeOf(const std::string &name) {
@@ -80,7 +80,7 @@ private:
     arg.written = text(json, "access") != "read";
     arg.optional = text(json, "optional") == "True";
     for (nb::handle dim : nb::borrow<nb::dict>(json)["dims"]) {
-      std::string name = nb::str(dim).c_str();
+      std::string name = textOf(dim);
       bool bound = !name.empty() &&
                    (std::isupper(static_cast<unsigned char>(name.front())) ||
                     isListed(dim));
@@ -137,7 +137,7 @@ void applyView(Signature &signature, const std::string &name,
       throwArgumentError("argument \"views\": expected a permutation of %zu "
                          "dims for \"%s\", got %s",
                          arg.dims.size(), name.c_str(),
-                         nb::repr(permutation).c_str());
+                         reprOf(permutation).c_str());
     return;
   }
   throwArgumentError("argument \"views\": expected the names of arguments, got "
@@ -201,7 +201,7 @@ Signature Signature::parse(const std::string &name, nb::str json,
       signature.numRequired = i + 1;
   if (!views.is_none())
     for (auto [arg, permutation] : nb::cast<nb::dict>(views))
-      applyView(signature, nb::str(arg).c_str(), permutation);
+      applyView(signature, textOf(arg), permutation);
   findSources(signature);
   return signature;
 }

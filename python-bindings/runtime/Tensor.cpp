@@ -8,8 +8,6 @@
 #include "Tensor.h"
 #include "Errors.h"
 
-#include <cstdio>
-
 namespace nb = nanobind;
 using namespace mlafix::python;
 
@@ -30,17 +28,13 @@ constexpr size_t maxKnownTypes = 32;
 TypeEntry knownTypes[maxKnownTypes];
 size_t numKnownTypes = 0;
 
-bool hasAttr(PyObject *object, const char *name) {
-  return PyObject_HasAttrString(object, name) == 1;
-}
-
 /// The table of C functions on a type, or null.
 const dlpack::ExchangeApi *findExchangeApi(PyTypeObject *type) {
   auto *holder = reinterpret_cast<PyObject *>(type);
   nb::object capsule =
       nb::steal(PyObject_GetAttrString(holder, "__dlpack_c_exchange_api__"));
   if (!capsule.is_valid()) {
-    PyErr_Clear();
+    clearException();
     return nullptr;
   }
   if (!PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api"))
@@ -62,7 +56,7 @@ int relation(PyTypeObject *type, const char *module, const char *name) {
     return 0;
   nb::object wanted = nb::steal(PyObject_GetAttrString(loaded, name));
   if (!wanted.is_valid()) {
-    PyErr_Clear();
+    clearException();
     return 0;
   }
   if (!PyType_Check(wanted.ptr()))
@@ -86,7 +80,8 @@ TypeEntry classify(PyTypeObject *type) {
     return {type, Kind::Numpy, nullptr};
   if (api)
     return {type, Kind::Exchange, api};
-  if (hasAttr(holder, "__dlpack__") && hasAttr(holder, "__dlpack_device__"))
+  if (hasAttribute(holder, "__dlpack__") &&
+      hasAttribute(holder, "__dlpack_device__"))
     return {type, Kind::Producer, nullptr};
   return {type, Kind::NotATensor, nullptr};
 }
@@ -140,12 +135,31 @@ const char *codeName(uint8_t code) {
 } // namespace
 
 void ArgPlace::fail(const char *format, ...) const {
-  char text[1024];
   va_list args;
   va_start(args, format);
-  std::vsnprintf(text, sizeof(text), format, args);
+  std::string text = formatted(format, args);
   va_end(args);
-  throwArgumentError("kernel \"%s\": argument \"%s\": %s", kernel, name, text);
+  throwArgumentError("kernel \"%s\": argument \"%s\": %s", kernel, name,
+                     text.c_str());
+}
+
+void ArgPlace::failBecause(PyObject *object, const char *where) const {
+  if (!PyErr_Occurred())
+    fail("expected %s, got %s, %s nothing", expected, Py_TYPE(object)->tp_name,
+         where);
+  nb::python_error error;
+  if (!error.matches(PyExc_Exception))
+    throw error;
+  fail("expected %s, got %s, %s: %s", expected, Py_TYPE(object)->tp_name, where,
+       textOf(error.value()).c_str());
+}
+
+nb::object mlafix::python::pairOf(nb::handle object) {
+  nb::object pair = nb::steal(PySequence_Tuple(object.ptr()));
+  if (pair.is_valid() && PyTuple_GET_SIZE(pair.ptr()) == 2)
+    return pair;
+  clearException();
+  return nb::object();
 }
 
 PyObject *mlafix::python::importedModule(const char *name) {
@@ -184,6 +198,8 @@ void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
   if (tensor.ndim < 0 || tensor.ndim > MLAFIX_MAX_DIMS)
     place.fail("expected at most %d dims, got %d", MLAFIX_MAX_DIMS,
                tensor.ndim);
+  if (tensor.ndim > 0 && !tensor.shape)
+    place.fail("expected %d sizes, one per dim, got null", tensor.ndim);
   view.ndim = static_cast<uint32_t>(tensor.ndim);
   int64_t contiguous = 1;
   for (uint32_t i = view.ndim; i-- > 0;) {
@@ -210,11 +226,8 @@ void mlafix::python::readTensor(PyObject *object, const ArgPlace &place,
     return readTorch(object, entry.api, place, conversion, view);
   case Kind::Exchange: {
     dlpack::Tensor tensor;
-    if (entry.api->view(object, &tensor) != 0) {
-      nb::python_error error;
-      place.fail("expected %s, got %s, which says: %s", place.expected,
-                 Py_TYPE(object)->tp_name, nb::str(error.value()).c_str());
-    }
+    if (entry.api->view(object, &tensor) != 0)
+      place.failBecause(object, "which says");
     readDLPack(tensor, place, view);
     if (view.device.type == MLAFIX_CUDA && !conversion.streamApi)
       conversion.streamApi = entry.api;

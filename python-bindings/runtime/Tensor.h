@@ -43,6 +43,10 @@ struct ArgPlace {
   /// ArgumentError: kernel "k": argument "a": …
   [[noreturn]] void fail(const char *format, ...) const
       __attribute__((format(printf, 2, 3)));
+
+  /// The same where Python code, of `object` or for it, raised an exception:
+  /// "got TYPE, WHERE: TEXT". What is no Exception (SystemExit) is thrown on.
+  [[noreturn]] void failBecause(PyObject *object, const char *where) const;
 };
 
 /// What the conversions of one call share.
@@ -82,6 +86,9 @@ void readDLPack(const dlpack::Tensor &tensor, const ArgPlace &place,
 
 /// torch's current stream on a CUDA device, asked of torch itself.
 void *currentTorchStream(int32_t ordinal);
+
+/// A tuple of the elements of `object`, if that has two; else null.
+nanobind::object pairOf(nanobind::handle object);
 
 /// The module if it has been imported already, else null; borrowed.
 PyObject *importedModule(const char *name);

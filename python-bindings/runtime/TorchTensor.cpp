@@ -15,6 +15,7 @@
 #include "Errors.h"
 #include "Tensor.h"
 
+#include <memory>
 #include <nanobind/stl/string.h>
 
 namespace nb = nanobind;
@@ -45,17 +46,23 @@ struct Torch {
   }
 };
 const Torch &torch() {
-  static Torch found;
-  return found;
+  // No variable with a guard: who waits for it keeps the interpreter's lock,
+  // which the thread that fills the variable in may want.
+  static const Torch *found = nullptr;
+  if (!found) {
+    auto made = std::make_unique<Torch>();
+    if (!found)
+      found = made.release();
+  }
+  return *found;
 }
 
-std::string textOf(nb::handle object, const char *attribute) {
+std::string attributeText(nb::handle object, const char *attribute) {
   nb::object value = nb::steal(PyObject_GetAttrString(object.ptr(), attribute));
-  if (!value.is_valid()) {
-    PyErr_Clear();
-    return "unknown";
-  }
-  return nb::str(value).c_str();
+  if (value.is_valid())
+    return textOf(value);
+  clearException();
+  return "unknown";
 }
 
 bool truth(PyObject *value) {
@@ -100,11 +107,11 @@ void refuseUnusable(PyObject *object, const ArgPlace &place,
 
 /// Says why torch would not describe the tensor; returns if it gives no reason.
 void explain(PyObject *object, const ArgPlace &place) {
-  std::string layout = textOf(object, "layout");
+  std::string layout = attributeText(object, "layout");
   if (layout != "torch.strided")
     place.fail("expected a strided tensor, got one of layout %s",
                layout.c_str());
-  std::string device = textOf(object, "device");
+  std::string device = attributeText(object, "device");
   if (device.compare(0, 3, "cpu") != 0 && device.compare(0, 4, "cuda") != 0)
     place.fail("expected a tensor on a CPU or CUDA device, got one on %s",
                device.c_str());
@@ -149,7 +156,7 @@ void readByAttributes(PyObject *object, const ArgPlace &place,
   refuseRedefined(object, place);
   explain(object, place);
   nb::handle tensor(object);
-  std::string dtype = textOf(tensor, "dtype");
+  std::string dtype = attributeText(tensor, "dtype");
   view.dtype = dtypeOf(dtype);
   if (view.dtype == 0)
     place.fail("expected %s, got dtype %s", place.expected, dtype.c_str());
@@ -181,12 +188,12 @@ void mlafix::python::readTorch(PyObject *object, const dlpack::ExchangeApi *api,
     dlpack::Tensor tensor;
     if (api->view(object, &tensor) != 0) {
       // torch's own words hold a C++ stack trace.
-      PyErr_Clear();
+      clearException();
       explain(object, place);
       place.fail(
           "expected %s, got a torch tensor of dtype %s that has no plain "
           "memory of its own",
-          place.expected, textOf(object, "dtype").c_str());
+          place.expected, attributeText(object, "dtype").c_str());
     }
     readDLPack(tensor, place, view);
   } else {

@@ -62,6 +62,7 @@ nb::dict bindingsDict(const KernelInfo &kernel) {
   while (!rest.empty()) {
     std::string_view one = rest.substr(0, rest.find(','));
     rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    // Neither names nor values hold '=' or ',', as the unit's loader checked.
     size_t equals = one.find('=');
     out[nb::str(one.data(), equals)] =
         nb::str(one.data() + equals + 1, one.size() - equals - 1);
@@ -75,7 +76,7 @@ nb::object sizeOrNone(int64_t size) {
 
 nb::dict describeArg(const mlafix_arg_info &info) {
   static const char *const accesses[] = {"", "read", "write", "update",
-                                          "absent"};
+                                         "absent"};
   nb::dict out;
   out["name"] = info.name;
   out["kind"] = info.kind == MLAFIX_ARG_TENSOR ? "tensor" : "scalar";
@@ -146,9 +147,9 @@ std::string mlafix::python::bindingsText(nb::handle bindings) {
   for (auto [name, value] : nb::borrow<nb::dict>(bindings)) {
     if (!out.empty())
       out += ',';
-    out += nb::str(name).c_str();
+    out += textOf(name);
     out += '=';
-    out += nb::str(value).c_str();
+    out += textOf(value);
   }
   return out;
 }

@@ -140,7 +140,7 @@ private:
     size_t length =
         1 + below(std::min<size_t>(tokens.size() - at, 1 + below(12)));
     auto begin = tokens.begin() + at, end = begin + length;
-    switch (below(8)) {
+    switch (below(9)) {
     case 0: // forget something
       tokens.erase(begin, end);
       break;
@@ -168,6 +168,15 @@ private:
       size_t count = 1 + below(std::min<size_t>(other.size() - from, 24));
       Tokens piece(other.begin() + from, other.begin() + from + count);
       tokens.insert(begin, piece.begin(), piece.end());
+      break;
+    }
+    case 7: { // a piece many times: brackets, operators, digits
+      std::string piece, text;
+      for (auto token = begin; token != end; ++token)
+        piece += *token;
+      for (size_t i = 0, count = 1 + below(2000); i != count; ++i)
+        text += piece;
+      tokens.insert(begin, text);
       break;
     }
     default: // another character

@@ -31,6 +31,54 @@ mlafix.kernel @shared_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "upda
 // -----
 
 !vec = memref<?xf32, strided<[1], offset: ?>>
+// What is written may be read as well, before the other or after it.
+// CHECK: aliases = {{\[\[}}0, 1]]
+mlafix.kernel @update_read_first(%y: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %a = mlafix.load %y[%t] : !vec -> f32
+    %b = mlafix.load %x[%t] : !vec -> f32
+    %sum = arith.addf %a, %b : f32
+    mlafix.store %sum, %y[%t] : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[1], offset: ?>>
+// CHECK: aliases = {{\[\[}}0, 1]]
+mlafix.kernel @update_read_last(%y: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %b = mlafix.load %x[%t] : !vec -> f32
+    %a = mlafix.load %y[%t] : !vec -> f32
+    %sum = arith.addf %b, %a : f32
+    mlafix.store %sum, %y[%t] : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[1], offset: ?>>
+// A write and a read again, which other arguments would see.
+// CHECK: aliases = []
+mlafix.kernel @update_between(%y: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %a = mlafix.load %y[%t] : !vec -> f32
+    mlafix.store %a, %y[%t] : f32, !vec
+    %b = mlafix.load %x[%t] : !vec -> f32
+    %sum = arith.addf %a, %b : f32
+    mlafix.store %sum, %y[%t] : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[1], offset: ?>>
 // A read after the write would see it.
 // CHECK: aliases = []
 mlafix.kernel @late_read(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %in: !vec {mlafix.dims = ["n"], mlafix.access = "read"},

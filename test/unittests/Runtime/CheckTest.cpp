@@ -245,6 +245,90 @@ TEST_F(Check, arguments_of_a_newer_caller_are_longer) {
   EXPECT_TRUE(call.isDone());
 }
 
+TEST_F(Check, a_first_size_of_arguments_that_cannot_be_is_refused) {
+  mlafix_tensor views[5];
+  mlafix_arg args[5];
+  for (int i = 0; i < 5; ++i)
+    args[i] = call.args[i].pack(0, views[i]);
+  for (uint32_t size :
+       {0u, 4u, 15u, 17u, 20u, 264u, 0x10000000u, 0xfffffff8u, 0xffffffffu}) {
+    args[0].struct_size = size;
+    EXPECT_EQ(mlafix_launch(kernel.get(), args, 5, cpu(), nullptr, 0),
+              MLAFIX_INVALID_ARGUMENT);
+    std::string message = mlafix_last_error();
+    EXPECT_NE(message.find("argument \"out\": expected a mlafix_arg with "
+                           "struct_size 16"),
+              std::string::npos)
+        << message;
+  }
+  EXPECT_TRUE(call.isUntouched());
+}
+
+/// Whether a text is UTF-8: the JSON library writes no other.
+bool isUtf8(const std::string &text) {
+  try {
+    (void)json(text).dump();
+    return true;
+  } catch (const json::exception &) {
+    return false;
+  }
+}
+
+/// `count` characters of three bytes, after so many of one.
+std::string wideText(int shift, int count) {
+  std::string text(shift, 'x');
+  for (int i = 0; i < count; ++i)
+    text += "€";
+  return text;
+}
+
+TEST_F(Check, messages_that_are_cut_off_end_with_a_whole_character) {
+  for (int shift = 0; shift < 4; ++shift) {
+    std::string name = wideText(shift, 1000);
+    const mlafix_kernel *found = nullptr;
+    EXPECT_EQ(mlafix_unit_find_kernel(unit.get(), name.c_str(), "", &found),
+              MLAFIX_NOT_FOUND);
+    std::string message = mlafix_last_error();
+    EXPECT_GT(message.size(), 2000u);
+    EXPECT_TRUE(isUtf8(message)) << message;
+    // The prefix, "unit \"…\": ", and what it is put before.
+    for (int length : {300, 660, 680, 700}) {
+      std::string path = wideText(shift, length);
+      mlafix_unit *none = nullptr;
+      EXPECT_NE(mlafix_unit_load_file(path.c_str(), nullptr, &none), MLAFIX_OK);
+      EXPECT_TRUE(isUtf8(mlafix_last_error()));
+    }
+  }
+}
+
+TEST_F(Check, names_of_dims_are_shortened_by_whole_characters) {
+  for (int shift = 0; shift < 4; ++shift) {
+    UnitWriter writer = cpuOnlyUnit();
+    writer.kernel()["args"][0]["dims"][1] = wideText(shift, 40);
+    Unit named = load(writer);
+    AddBiasCall wrong;
+    wrong.args[0] = Tensor::strided(wrong.out(), MLAFIX_F32, {8, 3}, {4, 1});
+    Error error = errorOf([&] { wrong.launch(named.kernel("add_bias")); });
+    EXPECT_TRUE(isUtf8(error.what())) << error.what();
+    EXPECT_NE(std::string(error.what()).find("...\"), got 3"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(Check, a_callers_buffer_gets_whole_characters) {
+  std::string name = wideText(0, 40);
+  for (size_t capacity = 1; capacity < 120; ++capacity) {
+    std::vector<char> buffer(capacity, 'z');
+    mlafix_set_error_buffer(buffer.data(), capacity);
+    const mlafix_kernel *found = nullptr;
+    mlafix_unit_find_kernel(unit.get(), name.c_str(), "", &found);
+    mlafix_set_error_buffer(nullptr, 0);
+    EXPECT_TRUE(isUtf8(buffer.data())) << capacity;
+    EXPECT_GE(std::strlen(buffer.data()) + 3, capacity);
+  }
+}
+
 TEST_F(Check, sizes_that_leave_the_address_space) {
   int64_t huge = int64_t(1) << 60;
   call.args[0] = Tensor::strided(call.out(), MLAFIX_F32, {huge, 4}, {4, 1});

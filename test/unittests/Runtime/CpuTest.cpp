@@ -9,13 +9,17 @@
 #include "MachineCode.h"
 #include "TestUnit.h"
 #include "ThreadPool.h"
+#include "Unit.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <set>
+#include <sstream>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -191,6 +195,35 @@ TEST_F(Cpu, the_best_code_of_the_processor_runs_or_less_where_asked_for) {
 #endif
 }
 
+/// The words in /proc/cpuinfo's line of flags.
+std::set<std::string> kernelsFlags() {
+  std::ifstream file("/proc/cpuinfo");
+  std::set<std::string> flags;
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, 5, "flags") != 0)
+      continue;
+    std::istringstream words(line.substr(line.find(':') + 1));
+    for (std::string word; words >> word;)
+      flags.insert(word);
+    break;
+  }
+  return flags;
+}
+
+TEST_F(Cpu, the_processors_level_is_what_the_kernel_says_of_it) {
+  std::set<std::string> flags = kernelsFlags();
+  if (flags.empty())
+    GTEST_SKIP() << "no /proc/cpuinfo";
+  auto hasAll = [&](std::initializer_list<const char *> names) {
+    return std::all_of(names.begin(), names.end(),
+                       [&](const char *name) { return flags.count(name); });
+  };
+  bool hasV3 = hasAll({"avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe"});
+  bool hasV4 = hasV3 && hasAll({"avx512f", "avx512bw", "avx512cd", "avx512dq",
+                                "avx512vl"});
+  EXPECT_EQ(runtime::machineLevel(), hasV4 ? 4 : hasV3 ? 3 : 0);
+}
+
 TEST_F(Cpu, a_unit_without_the_best_code_runs_what_it_has) {
   EXPECT_STREQ(load(unitFor({"x86-64"})).kernel("add_bias").code(cpu()).target,
                "x86-64");
@@ -288,6 +321,29 @@ TEST(ThreadPool, ranges_begin_at_whole_batches_where_they_are_longer) {
     bool isWhole = crooked == 0 && ranges == 7; // of 600; 513 without batches
     runtime::parallelFor(4097, 1, 1000, task, &state);
     return isWhole && ranges == 7 + 8 && crooked > 0;
+  });
+}
+
+TEST(ThreadPool, the_largest_count_is_covered_once_and_ends) {
+  // The bound of a ragged grid's rows may be any number; its code looks at the
+  // segments that there are.
+  inFreshPool("3", [] {
+    for (int64_t count : {INT64_MAX, INT64_MAX - 1, INT64_MAX / 2 + 1})
+      for (int64_t batch : {1, 1 << 20}) {
+        std::atomic<int64_t> rows{0}, wrong{0};
+        struct State {
+          std::atomic<int64_t> &rows, &wrong;
+        } state{rows, wrong};
+        auto task = [](void *context, int64_t begin, int64_t end) {
+          auto &state = *static_cast<State *>(context);
+          state.wrong += begin < 0 || end <= begin;
+          state.rows += end - begin;
+        };
+        runtime::parallelFor(count, 1, batch, task, &state);
+        if (rows != count || wrong != 0)
+          return false;
+      }
+    return true;
   });
 }
 

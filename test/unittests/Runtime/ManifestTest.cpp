@@ -6,8 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "TestUnit.h"
+#include "UnitModel.h"
 
 #include <functional>
+#include <unistd.h>
 
 using namespace mlafix;
 using namespace mlafix::test;
@@ -84,7 +86,9 @@ const std::vector<Spoilt> spoilt = {
      [](json &k) { arg(k, 0)["shape"] = json::array({-1}); },
      {"args[0].shape", "2 sizes"}},
     {"strides_and_dims_differ",
-     [](json &k) { arg(k, 0)["strides"] = json::array({1, 1, 1}); },
+     [](json &k) {
+       arg(k, 0)["strides"] = json::array({1, 1, 1});
+     },
      {"args[0].strides", "2 strides"}},
     {"negative_size",
      [](json &k) { arg(k, 0)["shape"][0] = -2; },
@@ -120,13 +124,19 @@ const std::vector<Spoilt> spoilt = {
      },
      {"args", "at most 64 elements, got 65"}},
     {"alias_of_a_scalar",
-     [](json &k) { k["aliases"] = {{0, 3}}; },
+     [](json &k) {
+       k["aliases"] = {{0, 3}};
+     },
      {"aliases[0][1]", "tensor"}},
     {"alias_of_itself",
-     [](json &k) { k["aliases"] = json::array({json::array({1, 1})}); },
+     [](json &k) {
+       k["aliases"] = json::array({json::array({1, 1})});
+     },
      {"aliases[0]", "two different"}},
     {"alias_out_of_range",
-     [](json &k) { k["aliases"] = json::array({json::array({0, 5})}); },
+     [](json &k) {
+       k["aliases"] = json::array({json::array({0, 5})});
+     },
      {"aliases[0][1]", "0 to 4"}},
     {"unknown_target",
      [](json &k) { k["code"][1]["target"] = "gfx942"; },
@@ -274,6 +284,12 @@ const std::vector<Spoilt> spoilt = {
     {"binding_is_an_object",
      [](json &k) { k["bindings"]["D"] = json::object(); },
      {"bindings.D"}},
+    {"binding_to_a_value_with_a_comma",
+     [](json &k) { k["bindings"]["T"] = "bf16,f32"; },
+     {"without '=' and ','"}},
+    {"binding_to_a_value_with_an_equals_sign",
+     [](json &k) { k["bindings"]["T"] = "T=bf16"; },
+     {"without '=' and ','"}},
     {"binding_with_an_equals_sign",
      [](json &k) { k["bindings"]["a=b"] = 1; },
      {"'='"}},
@@ -317,6 +333,42 @@ TEST(ManifestText, deep_nesting_is_refused) {
   std::vector<uint8_t> bytes = wrapUnit(deep, "");
   expectError(MLAFIX_BAD_UNIT, {"nested"},
               [&] { Unit::load(bytes.data(), bytes.size()); });
+}
+
+/// An array of so many empty objects, under a key that nobody reads.
+json manyValues(size_t count) {
+  return json(json::array_t(count, json::object()));
+}
+
+TEST(ManifestText, many_values_take_time_in_proportion) {
+  alarm(100); // that many values squared take hours
+  for (json wide : {manyValues(600000), json({{"a", manyValues(600000)}}),
+                    json({manyValues(300000), manyValues(300000)})}) {
+    UnitWriter writer = addBiasUnit();
+    writer.manifest["notes"] = wide;
+    EXPECT_NO_THROW(load(writer));
+  }
+  alarm(0);
+}
+
+TEST(ManifestText, too_many_values_are_refused) {
+  UnitWriter writer = addBiasUnit();
+  writer.manifest["notes"] = manyValues(runtime::limits::jsonValues);
+  expectBadUnit(writer, {"expected at most 2097152 values, got more"});
+}
+
+TEST(ManifestText, what_a_message_quotes_ends_with_a_whole_character) {
+  for (int shift = 0; shift < 4; ++shift) {
+    UnitWriter writer = addBiasUnit();
+    std::string text(shift, 'x');
+    for (int i = 0; i < 100; ++i)
+      text += "€";
+    writer.kernel()["args"][0]["access"] = text;
+    std::vector<uint8_t> bytes = writer.finish();
+    Error error = errorOf([&] { Unit::load(bytes.data(), bytes.size()); });
+    EXPECT_EQ(error.status(), MLAFIX_BAD_UNIT);
+    EXPECT_NO_THROW(json(error.what()).dump()) << "no UTF-8";
+  }
 }
 
 TEST(ManifestText, too_many_kernels_are_refused) {

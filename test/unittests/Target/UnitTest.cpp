@@ -78,24 +78,63 @@ static void expectWellFormed(const std::string &unit, size_t expectedImages) {
   EXPECT_EQ(end, unit.size());
 }
 
+std::string written(ArrayRef<UnitKernel> kernels) {
+  return cantFail(writeUnit(kernels));
+}
+
 TEST(Unit, follows_the_container_rules_whatever_the_sizes) {
   for (size_t nameSize = 1; nameSize < 200; ++nameSize)
     for (size_t imageSize : {1, 63, 64, 65, 935, 100000})
       expectWellFormed(
-          writeUnit({makeKernel(nameSize, imageSize), makeKernel(3, 5)}), 6);
+          written({makeKernel(nameSize, imageSize), makeKernel(3, 5)}), 6);
 }
 
 TEST(Unit, same_arguments_give_the_same_bytes) {
   UnitKernel kernel = makeKernel(5, 100);
-  EXPECT_EQ(writeUnit({kernel}), writeUnit({kernel}));
+  EXPECT_EQ(written({kernel}), written({kernel}));
 }
 
 TEST(Unit, names_the_assembler_of_a_cubin_only) {
-  std::string unit = writeUnit({makeKernel(1, 1)});
+  std::string unit = written({makeKernel(1, 1)});
   EXPECT_EQ(StringRef(unit).count("\"assembler\":\"ptxas 1.2\""), 1u);
   EXPECT_EQ(StringRef(unit).count("assembler"), 1u);
 }
 
+/// What is said of a kernel beyond a limit.
+std::string faultOf(const UnitKernel &kernel) {
+  Error error = checkLimits(kernel);
+  return error ? toString(std::move(error)) : "";
+}
+
+TEST(Unit, of_more_than_the_runtime_loads_is_refused) {
+  EXPECT_EQ(faultOf(makeKernel(5, 100)), "");
+  UnitKernel kernel = makeKernel(5, 100);
+  json::Object guards{{"guards", json::Array()}, {"params", json::Array()}};
+  for (int i = 0; i != 65; ++i)
+    guards.getArray("guards")->push_back(i);
+  kernel.code[0].variants.push_back(std::move(guards));
+  EXPECT_EQ(faultOf(kernel),
+            "expected at most 64 guards of a variant in a unit, got 65");
+  kernel = makeKernel(5, 100);
+  json::Object params{{"params", json::Array()}};
+  for (int i = 0; i != 257; ++i)
+    params.getArray("params")->push_back(i);
+  kernel.code[0].variants.push_back(std::move(params));
+  EXPECT_EQ(faultOf(kernel),
+            "expected at most 256 parameters of a variant in a unit, got 257");
+  kernel = makeKernel(5, 100);
+  kernel.signature["args"] = json::Array{"a\nb"};
+  EXPECT_NE(faultOf(kernel).find("control characters"), std::string::npos);
+  kernel = makeKernel(5, 100);
+  kernel.signature["args"] = json::Array{std::string(1025, 'x')};
+  EXPECT_NE(faultOf(kernel).find("at most 1024 bytes"), std::string::npos);
+  std::vector<UnitKernel> many(4097);
+  Expected<std::string> unit = writeUnit(many);
+  ASSERT_FALSE(static_cast<bool>(unit));
+  EXPECT_EQ(toString(unit.takeError()),
+            "expected at most 4096 kernels in a unit, got 4097");
+}
+
 TEST(Unit, without_kernels_is_a_manifest_alone) {
-  expectWellFormed(writeUnit({}), 0);
+  expectWellFormed(written({}), 0);
 }

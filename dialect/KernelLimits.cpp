@@ -1,0 +1,118 @@
+//===- KernelLimits.cpp - what a unit can hold of a kernel ----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/KernelLimits.h"
+
+#include "mlafix/UnitLimits.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// What is wrong with a text of a unit; empty if nothing is.
+static std::string findFault(StringRef text) {
+  if (text.size() > limits::nameBytes)
+    return "one of " + std::to_string(text.size()) + " bytes";
+  if (!llvm::json::isUTF8(text))
+    return "one that is no UTF-8";
+  return limits::isText(text) ? "" : "one with control characters";
+}
+
+/// `what` is "the name of argument 3".
+static LogicalResult verifyText(KernelOp kernel, StringRef text,
+                                const Twine &what, bool mayBeEmpty) {
+  std::string fault = findFault(text);
+  if (fault.empty() && text.empty() && !mayBeEmpty)
+    fault = "an empty one";
+  if (fault.empty())
+    return success();
+  return kernel.emitOpError()
+         << "expected " << what << " to be a text of "
+         << (mayBeEmpty ? "at most " : "1 to ") << limits::nameBytes
+         << " bytes in UTF-8 without control characters, got " << fault;
+}
+
+static LogicalResult verifyTensor(KernelOp kernel, unsigned index,
+                                  MemRefType type) {
+  auto fail = [&] {
+    return kernel.emitOpError()
+           << "argument '" << kernel.getArgName(index) << "': ";
+  };
+  if (type.getRank() > MLAFIX_MAX_DIMS)
+    return fail() << "expected at most " << int(MLAFIX_MAX_DIMS)
+                  << " dims, got " << type.getRank();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return success(); // an error of its own
+  for (int64_t stride : strides)
+    if (stride < 0 && !ShapedType::isDynamic(stride))
+      return fail() << "expected strides of at least 0, or dynamic ones, got "
+                    << stride;
+  if (ArrayAttr dims = kernel.getArgDims(index))
+    for (auto [position, attr] : llvm::enumerate(dims))
+      if (auto name = dyn_cast<StringAttr>(attr))
+        if (failed(verifyText(kernel, name.getValue(),
+                              "the name of dim " + Twine(position) +
+                                  " of argument " + Twine(index),
+                              /*mayBeEmpty=*/true)))
+          return failure();
+  return success();
+}
+
+/// Bindings of a unit's kernels are written as one text.
+static LogicalResult verifyBindable(KernelOp kernel) {
+  for (const BindableName &name : getBindableNames(kernel)) {
+    StringRef text = name.name;
+    if (failed(verifyText(kernel, text, "a name that may be bound",
+                          /*mayBeEmpty=*/false)))
+      return failure();
+    if (!limits::isBindable({text.data(), text.size()}))
+      return kernel.emitOpError()
+             << "expected names that may be bound to be without '=' and ',', "
+                "got '"
+             << text << "'";
+  }
+  return success();
+}
+
+LogicalResult mlafix::verifyLimits(KernelOp kernel) {
+  // A variant's name is longer than that of its kernel.
+  StringRef name = kernel.getSymName();
+  if (!kernel.getLayoutAttr() && name.size() > limits::kernelNameBytes)
+    return kernel.emitOpError()
+           << "expected a name of at most " << limits::kernelNameBytes
+           << " bytes, got one of " << name.size() << " bytes";
+  if (failed(verifyText(kernel, name, "the kernel's name", false)))
+    return failure();
+  if (kernel.getNumArguments() > MLAFIX_MAX_ARGS)
+    return kernel.emitOpError()
+           << "expected at most " << int(MLAFIX_MAX_ARGS) << " arguments, got "
+           << kernel.getNumArguments();
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    if (failed(verifyText(kernel, kernel.getArgName(index),
+                          "the name of argument " + Twine(index), false)))
+      return failure();
+    if (auto memref = dyn_cast<MemRefType>(type))
+      if (failed(verifyTensor(kernel, index, memref)))
+        return failure();
+  }
+  return success();
+}
+
+LogicalResult mlafix::verifyGridLimits(KernelOp kernel) {
+  size_t extents = 0;
+  if (auto grid = dyn_cast_if_present<ForallOp>(kernel.getGrid()))
+    extents = grid.getExtents().size();
+  if (auto grid = dyn_cast_if_present<RaggedForallOp>(kernel.getGrid()))
+    extents = grid.getInner().size();
+  if (extents > limits::extents)
+    return kernel.getGrid()->emitOpError()
+           << "expected at most " << limits::extents << " extents, got "
+           << extents;
+  return verifyBindable(kernel);
+}

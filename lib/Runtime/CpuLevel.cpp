@@ -1,0 +1,77 @@
+//===- CpuLevel.cpp - What the processor has ------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Asked of the processor itself: which names __builtin_cpu_supports() takes
+// depends on the compiler and its version.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Unit.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+using namespace mlafix::runtime;
+
+#if defined(__x86_64__)
+namespace {
+
+struct Registers {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+/// All zero for a leaf that the processor does not have.
+Registers cpuid(unsigned leaf) {
+  Registers out;
+  if (!__get_cpuid_count(leaf, 0, &out.eax, &out.ebx, &out.ecx, &out.edx))
+    return Registers();
+  return out;
+}
+
+constexpr unsigned bit(int index) { return 1u << index; }
+
+bool hasAll(unsigned bits, unsigned wanted) {
+  return (bits & wanted) == wanted;
+}
+
+/// The registers that the operating system saves, by the bits of XCR0; 0 if it
+/// enabled none.
+unsigned savedRegisters() {
+  constexpr unsigned osxsave = bit(27);
+  if (!hasAll(cpuid(1).ecx, osxsave))
+    return 0;
+  unsigned low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+} // namespace
+
+int mlafix::runtime::machineLevel() {
+  constexpr unsigned avxState = bit(1) | bit(2);
+  constexpr unsigned avx512State = avxState | bit(5) | bit(6) | bit(7);
+  constexpr unsigned fma = bit(12), movbe = bit(22), avx = bit(28),
+                     f16c = bit(29); // leaf 1, ecx
+  constexpr unsigned lzcnt = bit(5); // 0x80000001, ecx
+  constexpr unsigned bmi1 = bit(3), avx2 = bit(5), bmi2 = bit(8),
+                     avx512f = bit(16), avx512dq = bit(17), avx512cd = bit(28),
+                     avx512bw = bit(30), avx512vl = bit(31); // leaf 7, ebx
+  unsigned saved = savedRegisters(), extended = cpuid(7).ebx;
+  if (!hasAll(saved, avxState) ||
+      !hasAll(cpuid(1).ecx, fma | movbe | avx | f16c) ||
+      !hasAll(cpuid(0x80000001).ecx, lzcnt) ||
+      !hasAll(extended, bmi1 | avx2 | bmi2))
+    return 0;
+  bool hasV4 =
+      hasAll(saved, avx512State) &&
+      hasAll(extended, avx512f | avx512dq | avx512cd | avx512bw | avx512vl);
+  return hasV4 ? 4 : 3;
+}
+#else
+int mlafix::runtime::machineLevel() { return -1; }
+#endif

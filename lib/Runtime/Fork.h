@@ -1,0 +1,72 @@
+//===- Fork.h - Locks that a forked child finds free ------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// A forked child has the thread that forked and no other. A mutex that another
+// thread held would stay locked there, and what it guards half changed. Hence
+// every lock of the runtime is a ForkSafeLock, and fork() waits for those that
+// are held. A thread that holds one may take others, so no order among the
+// mutexes matters to it.
+//
+// Variables that are made at their first use are a Lazy: the guard of a
+// function's static variable is a lock like any other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_FORK_H
+#define MLAFIX_RUNTIME_FORK_H
+
+#include <atomic>
+#include <mutex>
+
+namespace mlafix::runtime {
+
+/// While a thread has one, fork() on any other thread waits. They nest.
+class NoFork {
+public:
+  NoFork();
+  ~NoFork();
+  NoFork(const NoFork &) = delete;
+  NoFork &operator=(const NoFork &) = delete;
+};
+
+/// Holds a mutex that is locked in no other way.
+class ForkSafeLock {
+public:
+  explicit ForkSafeLock(std::mutex &mutex) : lock(mutex) {}
+
+private:
+  NoFork noFork; // comes first: given up only once the mutex is free
+  std::lock_guard<std::mutex> lock;
+};
+
+/// The number of forks from the process that loaded the library to this one.
+unsigned forkGeneration();
+
+/// A variable that is made at its first use and never destroyed. Of static
+/// storage only.
+template <typename T> class Lazy {
+public:
+  template <typename Make> T &get(Make make) {
+    if (T *made = value.load(std::memory_order_acquire))
+      return *made;
+    ForkSafeLock lock(mutex);
+    T *made = value.load(std::memory_order_relaxed);
+    if (!made) {
+      made = new T(make());
+      value.store(made, std::memory_order_release);
+    }
+    return *made;
+  }
+
+private:
+  std::mutex mutex;
+  std::atomic<T *> value{nullptr};
+};
+
+} // namespace mlafix::runtime
+
+#endif // MLAFIX_RUNTIME_FORK_H

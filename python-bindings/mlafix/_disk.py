@@ -1,0 +1,114 @@
+"""A folder of compiled kernels on disk. What lies there is run, so it must be the user's own.
+
+Files appear whole, by renaming, and one process at a time makes a file that several want. All is done by the descriptor of
+the folder that was checked: another one in its place would not be looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from .errors import UnitError
+
+_log = logging.getLogger("mlafix")
+
+
+class Folder:
+    """A folder that need not exist yet.
+
+    Its methods raise UnitError if it is somebody else's, or if others may enter it: then what it holds may be anybody's.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file, or None if there is none that can be read and is the user's."""
+        try:
+            with self._open(create=False) as folder:
+                # Not blocking: a pipe may have been put there.
+                descriptor = _open_file(name, os.O_RDONLY | os.O_NONBLOCK, folder)
+                with open(descriptor, "rb") as file:
+                    status = os.fstat(descriptor)
+                    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                        return file.read()
+                    _log.warning("%s: not used: expected a file of user %d", self.path / name, os.geteuid())
+        except OSError:
+            pass
+        return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file there whole, or not at all. A disk that refuses it costs time later, and nothing else."""
+        temporary = f".new-{os.getpid()}-{secrets.token_hex(8)}"
+        try:
+            with self._open(create=True) as folder:
+                try:
+                    with open(_open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder), "wb") as file:
+                        file.write(data)
+                    os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+                except OSError:
+                    with contextlib.suppress(OSError):
+                        os.unlink(temporary, dir_fd=folder)
+                    raise
+        except OSError as error:
+            _log.warning("%s: cannot keep a compiled kernel: %s", self.path / name, error)
+
+    @contextlib.contextmanager
+    def only_process(self, name: str) -> Iterator[bool]:
+        """Hold the lock that belongs to a file. Yields whether the folder can be used at all."""
+        try:
+            with self._open(create=True) as folder:
+                lock = _open_file(f"{Path(name).stem}.lock", os.O_RDWR | os.O_CREAT, folder)
+        except OSError as error:
+            _log.warning("%s: cannot keep compiled kernels: %s", self.path, error)
+            yield False
+            return
+        try:
+            # A file system without locks (OSError): then two processes may compile the same, and both rename it into place.
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield True
+        finally:
+            # Closing would leave it locked where a child that was forked meanwhile has the file open, too.
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
+
+    @contextlib.contextmanager
+    def _open(self, create: bool) -> Iterator[int]:
+        """A descriptor of the folder, once it is checked."""
+        if create:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.path.mkdir(mode=0o700, exist_ok=True)
+        try:
+            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR) and self.path.is_symlink():
+                raise self._refusal("a symbolic link") from None
+            raise
+        try:
+            status = os.fstat(folder)
+            mode = stat.S_IMODE(status.st_mode)
+            if status.st_uid != os.geteuid() or mode & 0o077:
+                raise self._refusal(f"one of user {status.st_uid} with mode {mode:04o}")
+            yield folder
+        finally:
+            os.close(folder)
+
+    def _refusal(self, got: str) -> UnitError:
+        return UnitError(
+            f'cache "{self.path}": expected a folder of user {os.geteuid()} with mode 0700, since what lies there is run, '
+            f"got {got} (remove it, or name another folder in MLAFIX_CACHE_DIR)"
+        )
+
+
+def _open_file(name: str, flags: int, folder: int) -> int:
+    return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
