@@ -80,6 +80,12 @@ Value mlafix::narrow(OpBuilder &b, Location loc, Value value, Type element) {
     return value;
   if (isa<FloatType>(element))
     return arith::TruncFOp::create(b, loc, type, value);
+  unsigned from = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth(),
+           to = element.getIntOrFloatBitWidth();
+  if (from > to)
+    value = arith::TruncIOp::create(b, loc, dropSign(type), value);
+  if (from < to)
+    value = arith::ExtSIOp::create(b, loc, dropSign(type), value);
   return castSign(b, loc, value, type);
 }
 

@@ -81,7 +81,8 @@ mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 /// What was read by `load` as its result holds it: floats widen to f32 (N7),
 /// integers to the result's width.
 mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value);
-/// f32 to floats in memory (N7); anything else as it is.
+/// f32 to floats in memory (N7), integers to the width in memory:
+/// sign-extended, or their low bits.
 mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                    mlir::Type element);
 
