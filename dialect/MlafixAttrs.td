@@ -71,9 +71,10 @@ def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
 def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let summary = "how a row is shared out: written by `mlafix-plan-layout`";
   let description = [{
-    `pack` consecutive elements are moved by one access; `lanes` threads share a row, and lane `l` holds the elements
-    `[(p * lanes + l) * pack, … + pack)` of it for each of its `packs` packs `p`; a thread block works on `rows` rows. Lanes that wait for each other
-    or exchange values are a power of two.
+    At most `pack` consecutive elements are moved by one access; `lanes` threads share a row, and lane `l` holds the elements
+    `[(p * lanes + l) * pack, … + pack)` of it for each of its packs `p`, of which a lane holds at most `packs`; a thread block works on `rows` rows.
+    Rows along different dims have packs of their own: of as many elements as the largest power of two that divides `pack` and the dim's size, so
+    that no pack straddles a row's end. Lanes that wait for each other or exchange values are a power of two.
 
     ```mlir
     #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
@@ -85,9 +86,11 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let extraClassDeclaration = [{
     /// Threads of a block.
     int64_t getThreads() const { return getLanes() * getRows(); }
-    /// Packs a lane holds of a row tile of `size` elements.
+    /// Elements of a pack of a row of `size` elements.
+    int64_t packFor(int64_t size) const { return ::std::min(getPack(), size & -size); }
+    /// Packs a lane holds of it.
     int64_t packsFor(int64_t size) const {
-      int64_t step = getLanes() * getPack();
+      int64_t step = getLanes() * packFor(size);
       return (size + step - 1) / step;
     }
   }];

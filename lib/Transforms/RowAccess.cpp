@@ -180,7 +180,7 @@ Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout,
   auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
   if (!isRowTile(constant.getType()) || !splat)
     return {};
-  auto type = layout.packType(splat.getElementType());
+  auto type = layout.packType(constant.getType());
   return arith::ConstantOp::create(
       b, constant.getLoc(),
       DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
@@ -188,8 +188,8 @@ Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout,
 
 Value mlafix::applyToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
                           ValueRange operands) {
-  Type element = getElementTypeOrSelf(op->getResult(0).getType());
   OperationState state(op->getLoc(), op->getName(), operands,
-                       {layout.packType(element)}, op->getAttrs());
+                       {layout.packType(op->getResult(0).getType())},
+                       op->getAttrs());
   return b.create(state)->getResult(0);
 }
