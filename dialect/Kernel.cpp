@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -342,6 +343,32 @@ static LogicalResult verifyNames(KernelOp kernel) {
       return fail("no default, the argument being optional,");
     }
   }
+  return success();
+}
+
+/// Names of the body go with the ops that fold away, and their defaults with
+/// them.
+LogicalResult KernelOp::canonicalize(KernelOp op, PatternRewriter &rewriter) {
+  DictionaryAttr defaults = op.getDefaults().value_or(DictionaryAttr());
+  if (!defaults)
+    return rewriter.notifyMatchFailure(op, "no defaults");
+  llvm::StringSet<> names;
+  for (const BindableName &name : getBindableNames(op))
+    names.insert(name.name);
+  DictionaryAttr bound = op.getBindings().value_or(DictionaryAttr());
+  SmallVector<NamedAttribute> kept;
+  for (NamedAttribute entry : defaults)
+    if (names.contains(entry.getName()) ||
+        (bound && bound.contains(entry.getName())))
+      kept.push_back(entry);
+  if (kept.size() == defaults.size())
+    return rewriter.notifyMatchFailure(op, "every name is there");
+  rewriter.modifyOpInPlace(op, [&] {
+    if (kept.empty())
+      op.removeDefaultsAttr();
+    else
+      op.setDefaultsAttr(rewriter.getDictionaryAttr(kept));
+  });
   return success();
 }
 

@@ -71,9 +71,10 @@ def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
 def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let summary = "how a row is shared out: written by `mlafix-plan-layout`";
   let description = [{
-    `pack` consecutive elements are moved by one access; `lanes` threads share a row, and lane `l` holds the elements
-    `[(p * lanes + l) * pack, … + pack)` of it for each of its `packs` packs `p`; a thread block works on `rows` rows. Lanes that wait for each other
-    or exchange values are a power of two.
+    At most `pack` consecutive elements are moved by one access; `lanes` threads share a row, and lane `l` holds the elements
+    `[(p * lanes + l) * pack, … + pack)` of it for each of its packs `p`, of which a lane holds at most `packs`; a thread block works on `rows` rows.
+    Rows along different dims have packs of their own: of as many elements as the largest power of two that divides `pack` and the dim's size, so
+    that no pack straddles a row's end. Lanes that wait for each other or exchange values are a power of two.
 
     With `groups` above 1 the launch chooses how many groups of lanes, at most so many, share the chunks of a row's merge loops; lanes of a row then never meet, and may be
     in several blocks.
@@ -93,9 +94,11 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     bool isGrouped() const { return getGroups() > 1; }
     /// Threads of a group within a block, at least: a warp.
     static constexpr int64_t kLeastGrouped = 32;
-    /// Packs a lane holds of a row tile of `size` elements.
+    /// Elements of a pack of a row of `size` elements.
+    int64_t packFor(int64_t size) const { return ::std::min(getPack(), size & -size); }
+    /// Packs a lane holds of it.
     int64_t packsFor(int64_t size) const {
-      int64_t step = getLanes() * getPack();
+      int64_t step = getLanes() * packFor(size);
       return (size + step - 1) / step;
     }
   }];

@@ -69,6 +69,7 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
+  let hasCanonicalizeMethod = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
@@ -396,7 +397,8 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [AttrSizedOperandSegments]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
     The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448 and keeps
-    NaN (N7). Where the predicate is false nothing is
+    NaN (N7). Integers are stored as they are; only where the memref's dtype is a variable, whose width the body does not know, an i32 or
+    i64 is stored with the width that the variable is bound to: sign-extended, or its low bits. Where the predicate is false nothing is
     written.
 
     ```mlir

@@ -126,6 +126,22 @@ static LogicalResult verifyElement(Operation *op, Value memref,
   return success();
 }
 
+/// Likewise for a store. A body does not know the width of an integer whose
+/// dtype is a variable's: i32 and i64 are for all of them.
+static LogicalResult verifyStored(StoreOp op) {
+  Type element = cast<MemRefType>(op.getTarget().getType()).getElementType();
+  Type value = getElementTypeOrSelf(op.getValue().getType());
+  BlockArgument argument = getKernelArgument(op.getTarget());
+  bool isVariable =
+      argument &&
+      cast<KernelOp>(argument.getOwner()->getParentOp())
+          .getArgAttrOfType<StringAttr>(argument.getArgNumber(), kDTypeAttr);
+  if (isVariable && element.isInteger() && !element.isInteger(1) &&
+      (value.isInteger(32) || value.isInteger(64)))
+    return success();
+  return verifyElement(op, op.getTarget(), value);
+}
+
 /// Likewise for a load, which may widen integers.
 static LogicalResult verifyLoaded(LoadOp op) {
   Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
@@ -358,7 +374,7 @@ LogicalResult StoreOp::verify() {
   if (failed(verifyAccess(*this, getTarget(), getIndices().size(), dim,
                           /*writes=*/true, "target")))
     return failure();
-  return verifyElement(*this, getTarget(), getValue().getType());
+  return verifyStored(*this);
 }
 
 void StoreOp::getCanonicalizationPatterns(RewritePatternSet &patterns,

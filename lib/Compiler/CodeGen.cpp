@@ -217,6 +217,8 @@ LogicalResult Generator::makeCpuCode() {
     return failure();
   std::string &object = code->front();
   if (emits(Emit::Object)) {
+    if (Error error = checkDefined(object))
+      return fail(std::move(error));
     result.output = std::move(object);
     return success();
   }

@@ -308,9 +308,9 @@ LogicalResult Compilation::generate(mlir::ModuleOp module,
 }
 
 /// A module of `kernel` and whatever else the source defines, but no other
-/// kernel.
+/// kernel; what goes wrong with it as a whole is said where the kernel is.
 static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
-  OwningModule isolated = mlir::ModuleOp::create(module->getLoc());
+  OwningModule isolated = mlir::ModuleOp::create(kernel->getLoc());
   for (mlir::Operation &op : *module.getBody())
     if (&op == kernel || op.getName() != kernel->getName())
       isolated->push_back(op.clone());

@@ -12,12 +12,12 @@
 
 namespace mlafix {
 
-/// Replaces every value of f8E4M3FN in `function` by its bits, an i8: constants
-/// and truncations of f32 (round to nearest even, saturating at +-448, NaN
-/// stays NaN: N7). `hasConvert`: the target has NVIDIA's instruction for it
-/// (sm_89 and later); else integer arithmetic does the same, and gives the same
-/// bits.
-mlir::LogicalResult narrowFp8(mlir::LLVM::LLVMFuncOp function, bool hasConvert);
+/// Replaces every truncation of f32 to f8E4M3FN in `function` by what makes its
+/// bits, an i8 (round to nearest even, saturating at +-448, NaN stays NaN: N7),
+/// and a cast of these to f8E4M3FN, for replaceFloatsByBits to remove.
+/// `hasConvert`: the target has NVIDIA's instruction for it (sm_89 and later);
+/// else integer arithmetic does the same, and gives the same bits.
+void narrowFp8(mlir::LLVM::LLVMFuncOp function, bool hasConvert);
 
 } // namespace mlafix
 

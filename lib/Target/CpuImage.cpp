@@ -19,6 +19,7 @@
 #include "llvm/ExecutionEngine/JITLink/JITLink.h"
 #include "llvm/ExecutionEngine/JITLink/x86_64.h"
 #include "llvm/ExecutionEngine/Orc/SymbolStringPool.h"
+#include "llvm/Object/ObjectFile.h"
 
 using namespace llvm;
 using namespace llvm::jitlink;
@@ -28,6 +29,11 @@ using namespace mlafix::target;
 static constexpr uint64_t linkAddress = 0x100000;
 // Of the runtime's mapping and of images in a unit.
 static constexpr uint64_t imageAlignment = 64;
+
+static Error undefined(ArrayRef<std::string> names) {
+  return createStringError("expected CPU code without undefined symbols, got " +
+                           join(names, ", "));
+}
 
 namespace {
 
@@ -109,9 +115,7 @@ public:
     for (const auto &[symbol, flags] : symbols)
       names.push_back(("'" + *symbol + "'").str());
     llvm::sort(names);
-    next->run(
-        createStringError("expected CPU code without undefined symbols, got " +
-                          join(names, ", ")));
+    next->run(undefined(names));
   }
 
   Error notifyResolved(LinkGraph &graph) override {
@@ -193,6 +197,28 @@ private:
 };
 
 } // namespace
+
+Error mlafix::target::checkDefined(StringRef object) {
+  auto file =
+      object::ObjectFile::createObjectFile(MemoryBufferRef(object, "kernel.o"));
+  if (!file)
+    return file.takeError();
+  std::vector<std::string> names;
+  for (const object::SymbolRef &symbol : (*file)->symbols()) {
+    Expected<uint32_t> flags = symbol.getFlags();
+    if (!flags)
+      return flags.takeError();
+    if (!(*flags & object::SymbolRef::SF_Undefined) ||
+        (*flags & object::SymbolRef::SF_FormatSpecific))
+      continue;
+    Expected<StringRef> name = symbol.getName();
+    if (!name)
+      return name.takeError();
+    names.push_back(("'" + *name + "'").str());
+  }
+  llvm::sort(names);
+  return names.empty() ? Error::success() : undefined(names);
+}
 
 Expected<CpuImage> mlafix::target::linkCpuImage(StringRef object,
                                                 ArrayRef<std::string> entries) {

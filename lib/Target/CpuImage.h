@@ -23,6 +23,10 @@ struct CpuImage {
   std::vector<uint64_t> offsets; // of the entries, in the order asked for
 };
 
+/// An error that names the symbols which `object` leaves undefined, if there
+/// are any: code calls nothing.
+llvm::Error checkDefined(llvm::StringRef object);
+
 /// Links `object` (ELF, x86-64) into an image with the entry points
 /// `entries`; sections that they do not reach are left out. Errors, each naming
 /// the culprit: an undefined symbol, writable data, an absolute address, a

@@ -33,9 +33,11 @@ Value mlafix::allocBuffer(KernelOp kernel, Type element, int64_t count) {
                                   MemRefType::get({count}, element));
 }
 
-static Value allocBuffer(KernelOp kernel, Value tile) {
-  auto type = cast<RankedTensorType>(tile.getType());
-  return allocBuffer(kernel, type.getElementType(), type.getDimSize(0));
+Value mlafix::allocRow(KernelOp kernel, Type tile) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t size = getTileDim(tile).getSize();
+  return allocBuffer(kernel, getElementTypeOrSelf(tile),
+                     layout.packsFor(size) * layout.packFor(size));
 }
 
 static void storeRow(OpBuilder &b, Value tile, Value buffer) {
@@ -79,7 +81,7 @@ static void bufferLoop(KernelOp kernel, scf::ForOp loop) {
   SmallVector<Value> buffers, inits;
   for (Value init : loop.getInitArgs()) {
     bool isRow = isRowTile(init.getType());
-    buffers.push_back(isRow ? ::allocBuffer(kernel, init) : Value());
+    buffers.push_back(isRow ? allocRow(kernel, init.getType()) : Value());
     if (isRow)
       storeRow(b, init, buffers.back());
     else
@@ -108,7 +110,7 @@ static void bufferBranch(KernelOp kernel, scf::IfOp branch) {
   SmallVector<Type> kept;
   for (Value result : branch.getResults()) {
     bool isRow = isRowTile(result.getType());
-    buffers.push_back(isRow ? ::allocBuffer(kernel, result) : Value());
+    buffers.push_back(isRow ? allocRow(kernel, result.getType()) : Value());
     if (!isRow)
       kept.push_back(result.getType());
   }
@@ -131,7 +133,7 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
     if (user->getBlock() == op->getBlock())
       continue;
     if (!buffer) {
-      buffer = ::allocBuffer(kernel, tile);
+      buffer = allocRow(kernel, tile.getType());
       OpBuilder b(op->getContext());
       b.setInsertionPointAfter(op);
       storeRow(b, tile, buffer);

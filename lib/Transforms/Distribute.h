@@ -46,8 +46,8 @@ mlir::FailureOr<RowContext> distributeGrid(KernelOp kernel,
 /// share of them.
 mlir::LogicalResult distributeRows(KernelOp kernel, const RowContext &context);
 
-/// For a CPU and rows of many packs: the same in loops over the packs, if every
-/// op on rows is in one block; else nothing.
+/// For rows of many packs: the same in loops over the packs, unless scf.while
+/// carries rows.
 void distributeRowsInLoops(KernelOp kernel, const RowContext &context);
 
 /// Builds index arithmetic at one location.

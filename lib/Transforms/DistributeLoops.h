@@ -23,6 +23,9 @@ bool isUniform(mlir::Operation *op);
 /// A buffer on the stack, for as long as the kernel runs.
 mlir::Value allocBuffer(KernelOp kernel, mlir::Type element, int64_t count);
 
+/// Likewise for what a lane holds of a row tile.
+mlir::Value allocRow(KernelOp kernel, mlir::Type tile);
+
 /// Keeps the rows that pass through scf.for and scf.if, and those that a nested
 /// block uses, in buffers: every row is then used in the block that makes it.
 void bufferRows(KernelOp kernel);

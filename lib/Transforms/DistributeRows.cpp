@@ -8,10 +8,9 @@
 #include "lib/Transforms/Distribute.h"
 #include "lib/Transforms/DistributeMergeLoops.h"
 #include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/RowReduce.h"
 #include "lib/Transforms/Target.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
@@ -54,15 +53,15 @@ struct DistributeLoad : RowPattern<LoadOp> {
       return success();
     }
 
-    int64_t size = getTileDim(op.getType()).getSize();
+    Type tile = op.getType();
     SmallVector<Value> packs;
-    for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p) {
+    for (int64_t p = 0, n = layout.packsOf(tile); p < n; ++p) {
       SmallVector<Value> indices(op.getIndices());
-      indices.push_back(layout.packStart(rewriter, loc, p));
+      indices.push_back(layout.packStart(rewriter, loc, tile, p));
       Value exists = both(rewriter, loc, predicate,
-                          layout.packExists(rewriter, loc, p, size));
+                          layout.packExists(rewriter, loc, tile, p));
       Value value = readMemory(rewriter, loc, layout, exists,
-                               layout.packType(element), source, indices);
+                               layout.packType(tile, element), source, indices);
       packs.push_back(widen(rewriter, op, value));
       if (other) {
         Value splat = vector::BroadcastOp::create(
@@ -101,13 +100,13 @@ struct DistributeStore : RowPattern<StoreOp> {
       return success();
     }
 
-    int64_t size = getTileDim(op.getValue().getType()).getSize();
+    Type tile = op.getValue().getType();
     for (auto [p, pack] : llvm::enumerate(adaptor.getValue())) {
       Value value = narrow(rewriter, loc, pack, element);
       SmallVector<Value> indices(op.getIndices());
-      indices.push_back(layout.packStart(rewriter, loc, p));
+      indices.push_back(layout.packStart(rewriter, loc, tile, p));
       Value exists = both(rewriter, loc, predicate,
-                          layout.packExists(rewriter, loc, p, size));
+                          layout.packExists(rewriter, loc, tile, p));
       writeIf(rewriter, loc, exists, [&](OpBuilder &b) {
         vector::StoreOp::create(b, loc, value, target, indices,
                                 layout.isStreamed(target),
@@ -126,7 +125,7 @@ struct DistributeSplat : RowPattern<SplatOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Value scalar = adaptor.getScalar().front();
     Value pack = vector::BroadcastOp::create(
-        rewriter, op.getLoc(), layout.packType(scalar.getType()), scalar);
+        rewriter, op.getLoc(), layout.packType(op.getType()), scalar);
     rewriter.replaceOpWithMultiple(
         op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
     return success();
@@ -177,99 +176,20 @@ struct DistributeElementwise : ConversionPattern {
   const RowLayout &layout;
 };
 
-/// Reduces along the bits of the element's index, lowest first: within a pack,
-/// across lanes, across warps, across packs. The tree is the same for every
-/// layout (N9).
 struct DistributeReduce : RowPattern<ReduceOp> {
   using RowPattern::RowPattern;
-
   LogicalResult
   matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    Type element = getElementTypeOrSelf(op.getSource().getType());
-    int64_t size = getTileDim(op.getSource().getType()).getSize();
-    Value neutral = arith::ConstantOp::create(
-        rewriter, loc, cast<TypedAttr>(neutralOf(op.getKind(), element)));
     SmallVector<Value> partials;
-    for (auto [p, pack] : llvm::enumerate(adaptor.getSource())) {
-      SmallVector<Value> elements;
-      for (int64_t i = 0; i < layout.pack(); ++i)
-        elements.push_back(vector::ExtractOp::create(rewriter, loc, pack, i));
-      Value partial = reduceTree(rewriter, loc, op.getKind(), elements);
-      if (Value exists = layout.packExists(rewriter, loc, p, size))
-        partial =
-            arith::SelectOp::create(rewriter, loc, exists, partial, neutral);
-      partials.push_back(partial);
-    }
-    int64_t lanes = layout.context.layout.getLanes();
-    for (Value &partial : partials)
-      for (int64_t distance = 1; distance < std::min<int64_t>(lanes, 32);
-           distance *= 2)
-        partial = combine(rewriter, loc, op.getKind(), partial,
-                          shuffleXor(rewriter, loc, partial, distance));
-    if (lanes > 32)
-      reduceAcrossWarps(rewriter, loc, op.getKind(), partials);
+    for (auto [p, pack] : llvm::enumerate(adaptor.getSource()))
+      partials.push_back(reducePack(
+          rewriter, layout, op, pack,
+          layout.packExists(rewriter, loc, op.getSource().getType(), p)));
+    reduceAcrossLanes(rewriter, layout, op, partials);
     rewriter.replaceOp(op, reduceTree(rewriter, loc, op.getKind(), partials));
     return success();
-  }
-
-private:
-  static Attribute neutralOf(ReduceKind kind, Type type) {
-    Builder b(type.getContext());
-    if (isa<FloatType>(type)) {
-      float inf = std::numeric_limits<float>::infinity();
-      return b.getF32FloatAttr(kind == ReduceKind::add   ? -0.0f
-                               : kind == ReduceKind::max ? -inf
-                                                         : inf);
-    }
-    unsigned width = type.getIntOrFloatBitWidth();
-    APInt value = kind == ReduceKind::add   ? APInt(width, 0)
-                  : kind == ReduceKind::max ? APInt::getSignedMinValue(width)
-                                            : APInt::getSignedMaxValue(width);
-    return b.getIntegerAttr(type, value);
-  }
-
-  Value shuffleXor(OpBuilder &b, Location loc, Value value,
-                   int64_t distance) const {
-    IndexBuilder x(b, loc);
-    return NVVM::ShflOp::create(b, loc, value.getType(), layout.context.rowMask,
-                                value, x.i32(distance), x.i32(31),
-                                NVVM::ShflKind::bfly, UnitAttr());
-  }
-
-  /// Every warp leaves its partials in shared memory, and every thread reads
-  /// them all.
-  void reduceAcrossWarps(OpBuilder &b, Location loc, ReduceKind kind,
-                         SmallVector<Value> &partials) const {
-    IndexBuilder x(b, loc);
-    int64_t warps = layout.context.layout.getLanes() / 32,
-            packs = partials.size();
-    auto space = gpu::AddressSpaceAttr::get(b.getContext(),
-                                            gpu::AddressSpace::Workgroup);
-    auto type = MemRefType::get({warps * packs}, partials.front().getType(),
-                                AffineMap(), space);
-    Value shared = memref::AllocaOp::create(b, loc, type);
-    Value warp = x.div(layout.context.lane, x.constant(32));
-    Value isFirst =
-        x.compare(arith::CmpIPredicate::eq,
-                  x.rem(layout.context.lane, x.constant(32)), x.constant(0));
-    writeIf(b, loc, isFirst, [&](OpBuilder &then) {
-      IndexBuilder y(then, loc);
-      for (auto [p, partial] : llvm::enumerate(partials))
-        memref::StoreOp::create(
-            then, loc, partial, shared,
-            ValueRange{y.add(y.mul(warp, y.constant(packs)), y.constant(p))});
-    });
-    NVVM::BarrierOp::create(b, loc);
-    for (auto [p, partial] : llvm::enumerate(partials)) {
-      SmallVector<Value> values;
-      for (int64_t w = 0; w < warps; ++w)
-        values.push_back(memref::LoadOp::create(
-            b, loc, shared, ValueRange{x.constant(w * packs + p)}));
-      partial = reduceTree(b, loc, kind, values);
-    }
-    NVVM::BarrierOp::create(b, loc); // a loop may come back to this memory
   }
 };
 } // namespace
@@ -310,12 +230,33 @@ static LogicalResult checkRowOps(KernelOp kernel) {
   return failure(walk.wasInterrupted());
 }
 
+/// Rows that are not walked in loops become one value a pack.
+static LogicalResult checkUnrolled(KernelOp kernel, const RowLayout &layout) {
+  constexpr int64_t kMaxPacks = 1 << 15;
+  int64_t packs = 0;
+  Operation *first = nullptr;
+  kernel.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (isRowTile(type)) {
+        packs += layout.packsOf(type);
+        first = first ? first : op;
+      }
+  });
+  if (packs <= kMaxPacks)
+    return success();
+  return first->emitError()
+         << "expected rows of at most " << kMaxPacks
+         << " packs, all together, where scf.while carries some, got " << packs;
+}
+
 LogicalResult mlafix::distributeRows(KernelOp kernel,
                                      const RowContext &context) {
   if (failed(checkRowOps(kernel)))
     return failure();
   distributeRowsInLoops(kernel, context);
   // What is left: scalars, and rows that were not walked in loops.
+  if (failed(checkUnrolled(kernel, {context, kernel.getGuardsAttr()})))
+    return failure();
   MLIRContext *ctx = kernel.getContext();
   RowLayout layout{context, kernel.getGuardsAttr()};
   TypeConverter converter;
@@ -325,8 +266,7 @@ LogicalResult mlafix::distributeRows(KernelOp kernel,
           SmallVectorImpl<Type> &results) -> std::optional<LogicalResult> {
         if (!isRowTile(type))
           return std::nullopt;
-        results.append(layout.packsOf(type),
-                       layout.packType(type.getElementType()));
+        results.append(layout.packsOf(type), layout.packType(type));
         return success();
       });
 

@@ -62,14 +62,11 @@ struct RowShape {
   llvm::SmallSetVector<int64_t, 4> sizes; // of the row tiles
   std::map<int64_t, int64_t>
       elementBytes; // of the arguments moved as rows, by index
+  std::map<int64_t, int64_t> lengths;              // of their rows, in elements
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
   int64_t moves = 0; // of rows, at once
 
-  /// Elements of the longest row tile.
-  int64_t largest() const {
-    return sizes.empty() ? 1 : *llvm::max_element(sizes);
-  }
   /// What is known of where every variant writes.
   Place place() const {
     bool isUpdate = llvm::any_of(
@@ -121,6 +118,10 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
     if (std::optional<LaneAccess> access = getLaneAccess(op);
         access && access->isTile) {
       shape.elementBytes[access->argument] = getDTypeBytes(access->element);
+      shape.lengths[access->argument] =
+          cast<MemRefType>(kernel.getArgumentTypes()[access->argument])
+              .getShape()
+              .back();
       (access->isWrite ? shape.stored : shape.loaded).insert(access->argument);
     }
     return WalkResult::advance();
@@ -137,14 +138,26 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
   return shape;
 }
 
-/// The largest power of two, at most `limit`, that divides every tile's size: a
-/// pack never straddles a row's end.
+/// Elements of a row of `size` that one access may move, of `pack` at most:
+/// LayoutAttr::packFor before there is a layout.
+static int64_t packFor(int64_t size, int64_t pack) {
+  return std::min(pack, size & -size);
+}
+
+/// The widest pack of any row, a power of two of `limit` elements at most.
 static int64_t choosePack(const RowShape &shape, int64_t limit) {
-  int64_t pack = shape.sizes.empty() ? 1 : limit;
+  int64_t pack = 1;
   for (int64_t size : shape.sizes)
-    while (size % pack != 0)
-      pack /= 2;
+    pack = std::max(pack, packFor(size, limit));
   return pack;
+}
+
+/// Packs of the row that has the most of them.
+static int64_t countPacks(const RowShape &shape, int64_t pack) {
+  int64_t most = 1;
+  for (int64_t size : shape.sizes)
+    most = std::max(most, size / packFor(size, pack));
+  return most;
 }
 
 /// Whether lanes are to hold kInPlacePacks of each row at once.
@@ -175,7 +188,7 @@ static int64_t chooseBlock(const RowShape &shape, int64_t pack, Place place) {
 static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
                                int64_t pack, Place place,
                                bool lanesMeet = true) {
-  int64_t needed = llvm::divideCeil(shape.largest(), pack);
+  int64_t needed = countPacks(shape, pack);
   int64_t threads = chooseBlock(shape, pack, place);
   if (place == Place::Apart && !lanesMeet && !shape.isRagged &&
       needed <= kWarp) {
@@ -230,7 +243,7 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
 static LayoutAttr getGroupedLayout(MLIRContext *context, const RowShape &shape,
                                    int64_t pack) {
   constexpr int64_t kMostGroups = 16, kGroupedPacks = 2;
-  int64_t needed = llvm::divideCeil(shape.largest(), pack);
+  int64_t needed = countPacks(shape, pack);
   int64_t packs = std::clamp<int64_t>(needed / kWarp, 1, kGroupedPacks);
   return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
                          /*rows=*/1, kMostGroups);
@@ -360,8 +373,8 @@ getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
   SmallVector<Attribute> guards;
   std::map<int64_t, SmallVector<int64_t>> byAlignment;
   for (auto [index, bytes] : shape.elementBytes)
-    if (layout.getPack() > 1)
-      byAlignment[layout.getPack() * bytes].push_back(index);
+    if (int64_t pack = layout.packFor(shape.lengths.at(index)); pack > 1)
+      byAlignment[pack * bytes].push_back(index);
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(makeAlignGuard(context, args, bytes));
   if (!shape.isRagged)
@@ -430,8 +443,8 @@ static void planCPU(KernelOp kernel, StringRef target, const RowShape &shape,
   int64_t pack =
       choosePack(shape, hasWideRegisters(target) ? kWideCpuPack : kCpuPack);
   auto layout = [&](int64_t rows) {
-    return LayoutAttr::get(context, 1, llvm::divideCeil(shape.largest(), pack),
-                           pack, rows, /*groups=*/1);
+    return LayoutAttr::get(context, 1, countPacks(shape, pack), pack, rows,
+                           /*groups=*/1);
   };
   auto addVariant = [&](StringRef suffix, ArrayRef<Attribute> guards) {
     KernelOp variant = cloneVariant(kernel, suffix, layout(1), guards);
@@ -448,7 +461,9 @@ static void planCPU(KernelOp kernel, StringRef target, const RowShape &shape,
     if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
       moved.push_back(arg);
   bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
-    return pack * shape.elementBytes.at(arg) % kAnyAccessBytes == 0;
+    return packFor(shape.lengths.at(arg), pack) * shape.elementBytes.at(arg) %
+               kAnyAccessBytes ==
+           0;
   });
   if (isWide)
     addVariant("streamed", {makeAlignGuard(context, stored, kAnyAccessBytes),

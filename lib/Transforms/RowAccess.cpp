@@ -80,6 +80,12 @@ Value mlafix::narrow(OpBuilder &b, Location loc, Value value, Type element) {
     return value;
   if (isa<FloatType>(element))
     return arith::TruncFOp::create(b, loc, type, value);
+  unsigned from = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth(),
+           to = element.getIntOrFloatBitWidth();
+  if (from > to)
+    value = arith::TruncIOp::create(b, loc, dropSign(type), value);
+  if (from < to)
+    value = arith::ExtSIOp::create(b, loc, dropSign(type), value);
   return castSign(b, loc, value, type);
 }
 
@@ -174,7 +180,7 @@ Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout,
   auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
   if (!isRowTile(constant.getType()) || !splat)
     return {};
-  auto type = layout.packType(splat.getElementType());
+  auto type = layout.packType(constant.getType());
   return arith::ConstantOp::create(
       b, constant.getLoc(),
       DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
@@ -182,8 +188,8 @@ Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout,
 
 Value mlafix::applyToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
                           ValueRange operands) {
-  Type element = getElementTypeOrSelf(op->getResult(0).getType());
   OperationState state(op->getLoc(), op->getName(), operands,
-                       {layout.packType(element)}, op->getAttrs());
+                       {layout.packType(op->getResult(0).getType())},
+                       op->getAttrs());
   return b.create(state)->getResult(0);
 }

@@ -18,32 +18,40 @@ struct RowLayout {
   const RowContext &context;
   mlir::ArrayAttr guards;
 
-  int64_t pack() const { return context.layout.getPack(); }
-  int64_t packsOf(mlir::Type tile) const {
-    return context.layout.packsFor(getTileDim(tile).getSize());
+  static int64_t sizeOf(mlir::Type tile) { return getTileDim(tile).getSize(); }
+  /// Elements of a pack of a row tile.
+  int64_t packOf(mlir::Type tile) const {
+    return context.layout.packFor(sizeOf(tile));
   }
-  mlir::VectorType packType(mlir::Type element) const {
-    return mlir::VectorType::get({pack()}, element);
+  /// Packs that a lane holds of a row tile.
+  int64_t packsOf(mlir::Type tile) const {
+    return context.layout.packsFor(sizeOf(tile));
+  }
+  /// The type of a pack of a row tile, of the tile's elements or others.
+  mlir::VectorType packType(mlir::Type tile) const {
+    return packType(tile, mlir::getElementTypeOrSelf(tile));
+  }
+  mlir::VectorType packType(mlir::Type tile, mlir::Type element) const {
+    return mlir::VectorType::get({packOf(tile)}, element);
   }
 
-  /// Where pack `p` of this lane begins in its row, index.
-  mlir::Value packStart(mlir::OpBuilder &b, mlir::Location loc,
+  /// Where pack `p` of this lane begins in a row of type `tile`, index.
+  mlir::Value packStart(mlir::OpBuilder &b, mlir::Location loc, mlir::Type tile,
                         int64_t p) const {
     IndexBuilder x(b, loc);
-    int64_t base = p * context.layout.getLanes() * pack();
+    int64_t pack = packOf(tile), base = p * context.layout.getLanes() * pack;
     if (!context.lane)
       return x.constant(base);
-    return x.add(x.mul(context.lane, x.constant(pack())), x.constant(base));
+    return x.add(x.mul(context.lane, x.constant(pack)), x.constant(base));
   }
 
-  /// Whether pack `p` lies within a row of `size` elements; null if it does in
-  /// every lane.
-  mlir::Value packExists(mlir::OpBuilder &b, mlir::Location loc, int64_t p,
-                         int64_t size) const {
-    if ((p + 1) * context.layout.getLanes() * pack() <= size)
+  /// Whether pack `p` lies within the row; null if it does in every lane.
+  mlir::Value packExists(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Type tile, int64_t p) const {
+    if ((p + 1) * context.layout.getLanes() * packOf(tile) <= sizeOf(tile))
       return {};
     IndexBuilder x(b, loc);
-    return x.ult(packStart(b, loc, p), x.constant(size));
+    return x.ult(packStart(b, loc, tile, p), x.constant(sizeOf(tile)));
   }
 
   /// The alignment in bytes that an access to a pack of `memref` may assume.
@@ -81,7 +89,8 @@ mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 /// What was read by `load` as its result holds it: floats widen to f32 (N7),
 /// integers to the result's width.
 mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value);
-/// f32 to floats in memory (N7); anything else as it is.
+/// f32 to floats in memory (N7), integers to the width in memory:
+/// sign-extended, or their low bits.
 mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                    mlir::Type element);
 

@@ -12,6 +12,7 @@
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlafix {
 #define GEN_PASS_DEF_SPECIALIZEPASS
@@ -130,13 +131,19 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
 }
 
 /// Binds what `bindings` left out. Names that only arguments bound as absent
-/// had are gone by now.
+/// had are gone by now, and need no value; one with a default is bound all the
+/// same, so that a kernel's bindings do not depend on what folds.
 LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
-  for (const BindableName &name : getBindableNames(kernel)) {
+  llvm::StringSet<> left;
+  for (const BindableName &name : getBindableNames(kernel))
+    left.insert(name.name);
+  for (const BindableName &name : names.all) {
     if (names.isBound(name.name) || name.kind == BindableName::DynamicDim ||
         name.kind == BindableName::Presence)
       continue;
     if (name.defaultValue.empty()) {
+      if (!left.contains(name.name))
+        continue;
       constexpr StringLiteral kinds[] = {"size for dim", "dtype for",
                                          "base for"};
       return kernel.emitError()

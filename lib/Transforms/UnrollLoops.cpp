@@ -47,6 +47,13 @@ static scf::ForOp makeDivisible(scf::ForOp loop) {
   return loop;
 }
 
+/// Ops in the body of `loop`, those of loops inside it too.
+static uint64_t countOps(scf::ForOp loop) {
+  uint64_t count = 0;
+  loop.getBody()->walk([&](Operation *) { ++count; });
+  return count;
+}
+
 namespace {
 class UnrollLoopsPass
     : public mlafix::impl::UnrollLoopsPassBase<UnrollLoopsPass> {
@@ -61,15 +68,20 @@ public:
       if (readsRows(loop))
         loops.push_back(loop);
     });
+    // Inner loops come first, and count for the outer ones as often as they
+    // were unrolled.
     for (scf::ForOp loop : loops) {
       loop = makeDivisible(loop);
       std::optional<APInt> trips = loop.getStaticTripCount();
-      if (trips && trips->ule(kMaxFull)) {
-        if (failed(loopUnrollFull(loop)))
-          return signalPassFailure();
-      } else if (failed(loopUnrollByFactor(loop, kFactor))) {
+      bool isShort = trips && trips->ule(kMaxFull);
+      if (countOps(loop) * (isShort ? trips->getZExtValue() : kFactor) >
+          kMaxOps)
+        continue;
+      LogicalResult unrolled =
+          isShort ? loopUnrollFull(loop)
+                  : LogicalResult(loopUnrollByFactor(loop, kFactor));
+      if (failed(unrolled))
         return signalPassFailure();
-      }
     }
   }
 
@@ -78,5 +90,7 @@ private:
   static constexpr uint64_t kMaxFull = 8;
   /// Rows in flight of a longer loop, or of one whose length is not known.
   static constexpr uint64_t kFactor = 4;
+  /// Ops that unrolling may make of one loop: loops in loops multiply.
+  static constexpr uint64_t kMaxOps = 1024;
 };
 } // namespace

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// test/conformance/kernels/rows_in_control_flow.mlir against f64.
+// test/conformance/kernels/rows_in_control_flow.mlir and
+// rows_along_two_dims.mlir against f64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,6 +82,48 @@ testing::AssertionResult runs(int64_t D, bool P, int64_t K, Spread How) {
   return nothingElseWritten({}, {&X, &Y});
 }
 
+/// Whole numbers of a size that leaves all sums exact.
+testing::AssertionResult runsTwoDims(int64_t D, int64_t E, int64_t K) {
+  const int64_t N = 3;
+  TestTensor X = payloadTensor(Float::F32, {N, D}, Spread::OddGaps, 0);
+  TestTensor Y = payloadTensor(Float::F32, {N, E}, Spread::Dense, 1);
+  std::vector<Row> Xs(N, Row(D)), Ys(N, Row(E));
+  Random R(uint64_t(D + E + K));
+  auto Fill = [&](TestTensor &Tensor, std::vector<Row> &Rows) {
+    for (int64_t T = 0; T < N; ++T)
+      for (size_t I = 0; I < Rows[T].size(); ++I) {
+        Rows[T][I] = std::floor(R.uniform(-4, 5));
+        Tensor.setFloat({T, int64_t(I)}, float(Rows[T][I]));
+      }
+  };
+  Fill(X, Xs);
+  Fill(Y, Ys);
+  launchOn(kernel("rows_along_two_dims",
+                  "D=" + std::to_string(D) + ",E=" + std::to_string(E)),
+           {X.view(), Y.view(), K}, {&X, &Y});
+  for (int64_t T = 0; T < N; ++T) {
+    for (int64_t J = 0; J < K; ++J) {
+      double Max = *std::max_element(Xs[T].begin(), Xs[T].end()),
+             Min = *std::min_element(Ys[T].begin(), Ys[T].end());
+      for (double &Value : Xs[T])
+        Value += Min;
+      for (double &Value : Ys[T])
+        Value -= Max;
+    }
+    double Sum = std::accumulate(Xs[T].begin(), Xs[T].end(), 0.0);
+    for (double &Value : Ys[T])
+      Value += Sum;
+    for (auto [Tensor, Want] : {std::pair(&X, &Xs[T]), std::pair(&Y, &Ys[T])})
+      for (size_t I = 0; I < Want->size(); ++I)
+        if (double Got = toDouble(Float::F32, Tensor->get({T, int64_t(I)}));
+            Got != (*Want)[I])
+          return testing::AssertionFailure()
+                 << (Tensor == &X ? "x[" : "y[") << T << ", " << I
+                 << "]: expected " << (*Want)[I] << ", got " << Got;
+  }
+  return nothingElseWritten({}, {&X, &Y});
+}
+
 } // namespace
 
 TEST(ControlFlow, rows_in_loops_and_branches) {
@@ -90,4 +133,22 @@ TEST(ControlFlow, rows_in_loops_and_branches) {
         for (Spread How : {Spread::Dense, Spread::OddGaps})
           ASSERT_TRUE(runs(D, P, K, How))
               << "D = " << D << ", p = " << P << ", k = " << K;
+}
+
+// More elements than a thread holds at once: a loop over packs on GPUs, too.
+TEST(ControlFlow, rows_longer_than_a_thread_holds) {
+  for (int64_t D : {65521, 65536})
+    for (bool P : {false, true})
+      for (int64_t K : {0, 2})
+        ASSERT_TRUE(runs(D, P, K, K ? Spread::Dense : Spread::OddGaps))
+            << "D = " << D << ", p = " << P << ", k = " << K;
+}
+
+TEST(ControlFlow, rows_along_two_dims) {
+  const std::pair<int64_t, int64_t> Sizes[] = {
+      {33, 2048}, {2048, 33}, {96, 7}, {65521, 4096}, {65536, 5}};
+  for (auto [D, E] : Sizes)
+    for (int64_t K : {0, 1, 3})
+      ASSERT_TRUE(runsTwoDims(D, E, K))
+          << "D = " << D << ", E = " << E << ", k = " << K;
 }

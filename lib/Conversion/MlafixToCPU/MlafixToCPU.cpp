@@ -10,6 +10,7 @@
 #include "lib/Conversion/MlafixToCPU/ExpandMath.h"
 #include "lib/Conversion/NarrowFp8.h"
 #include "lib/Conversion/Passes.h"
+#include "lib/Conversion/StoredFloats.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -97,9 +98,14 @@ private:
       return failure();
     kernel.erase();
     finishStreamedStores(function);
-    if (failed(narrowFp8(function, /*hasConvert=*/false)))
+    splitConversions(function);
+    narrowFp8(function, /*hasConvert=*/false);
+    if (failed(expandMath(function, /*isBaseline=*/target == "x86-64")))
       return failure();
-    return expandMath(function, /*isBaseline=*/target == "x86-64");
+    // LLVM moves bf16, and f16 on the baseline, by way of f32, and calls a
+    // library for the way back.
+    return replaceFloatsByBits(
+        function, [](FloatType type) { return type.getWidth() < 32; });
   }
 };
 } // namespace

@@ -11,6 +11,7 @@
 #include "lib/Conversion/MlafixToNVVM/DelayWait.h"
 #include "lib/Conversion/NarrowFp8.h"
 #include "lib/Conversion/Passes.h"
+#include "lib/Conversion/StoredFloats.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -301,8 +302,11 @@ private:
       return failure();
     kernel.erase();
     delayWaits(function);
+    splitConversions(function);
     hideWidening(function);
-    if (failed(narrowFp8(function, hasFp8Conversion(target))))
+    narrowFp8(function, hasFp8Conversion(target));
+    if (failed(replaceFloatsByBits(
+            function, [](FloatType type) { return type.getWidth() == 8; })))
       return failure();
     return lowerMathOps(function);
   }

@@ -156,9 +156,9 @@ class Calls(Operators):
         if tensor.annotation.access == "read":
             self.fail(node, f"expected a tensor declared with Out or InOut to store to, got '{tensor.name}', which is In")
         value = self.lift(value, value_node, tensor.element)
-        if value.type.kind in ("scalar", "row") and value.type.dtype != tensor.element:
-            stored = tensor.annotation.dtype.name
-            self.fail(value_node, f"expected {tensor.element} to store to '{tensor.name}' ({stored}), got {describe(value)}")
+        if value.type.kind in ("scalar", "row") and value.type.dtype not in tensor.stores:
+            stored, allowed = tensor.annotation.dtype.name, " or ".join(tensor.stores)
+            self.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}")
         is_row = len(element.indices) < tensor.rank
         dim = tensor.annotation.dims[-1].name if tensor.rank else ""
         if value.type.kind == "row" and (not is_row or value.type.dim != dim):

@@ -59,7 +59,8 @@ class DType:
     Args:
         name: upper case; equal names are one dtype.
         default: what it is if nobody chooses ("f32", or f32). An integer default makes it a variable of integers, which
-            a body sees as i64; otherwise it stands for floats, which a body sees as f32.
+            a body reads as i64 and stores from i32 or i64 (sign-extended, or their low bits); otherwise it stands for
+            floats, which a body sees as f32.
     """
 
     name: str

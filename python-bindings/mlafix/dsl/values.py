@@ -49,6 +49,12 @@ class Tensor:
             return "i64" if dtype.is_integer else "f32"
         return "f32" if dtype.name in ("bf16", "f16", "f32", "f8e4m3fn") else dtype.name
 
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """What a body may store as an element: integers of a dtype variable have any width."""
+        dtype = self.annotation.dtype
+        return ("i64", "i32") if hasattr(dtype, "example") and dtype.is_integer else (self.element,)
+
     def __str__(self) -> str:
         return f"the tensor '{self.name}'"
 

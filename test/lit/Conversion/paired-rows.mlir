@@ -8,7 +8,7 @@
 !tile = tensor<16xf32, #mlafix.dim<16>>
 
 // CHECK-LABEL: llvm.func @paired_any
-// CHECK: %[[WORDS:.*]] = vector.bitcast %{{.*}} : vector<16xbf16> to vector<8xi32>
+// CHECK: %[[WORDS:.*]] = vector.bitcast %{{.*}} : vector<16xi16> to vector<8xi32>
 // CHECK: %[[SHIFT:.*]] = arith.constant dense<16> : vector<8xi32>
 // CHECK: arith.shli %[[WORDS]], %[[SHIFT]]
 // CHECK: %[[MASK:.*]] = arith.constant dense<-65536> : vector<8xi32>
@@ -17,7 +17,7 @@
 // CHECK: arith.mulf
 // CHECK: vector.shuffle %{{.*}} [0, 1, 2, 3, 4, 5, 6, 7] : vector<16xi32>
 // CHECK: vector.shuffle %{{.*}} [8, 9, 10, 11, 12, 13, 14, 15] : vector<16xi32>
-// CHECK: vector.bitcast %{{.*}} : vector<8xi32> to vector<16xbf16>
+// CHECK: vector.bitcast %{{.*}} : vector<8xi32> to vector<16xi16>
 // Nothing moves from lane to lane.
 // CODE-LABEL: <paired_any>:
 // CODE-NOT: vpmovzx

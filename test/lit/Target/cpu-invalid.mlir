@@ -2,6 +2,7 @@
 
 // RUN: split-file %s %t
 // RUN: not %mlafix-opt %t/undefined.mlir --target=x86-64-v3 -o %t/u 2>&1 | FileCheck %t/undefined.mlir --check-prefix=UNDEFINED
+// RUN: not %mlafix-opt %t/undefined.mlir --target=x86-64-v3 --emit=object -o %t/u 2>&1 | FileCheck %t/undefined.mlir --check-prefix=UNDEFINED
 // RUN: not %mlafix-opt %t/library.mlir --target=x86-64-v3 -o %t/u 2>&1 | FileCheck %t/library.mlir --check-prefix=LIBRARY
 // RUN: not %mlafix-opt %t/writable.mlir --target=x86-64-v3 -o %t/u 2>&1 | FileCheck %t/writable.mlir --check-prefix=WRITABLE
 // RUN: not %mlafix-opt %t/absolute.mlir --target=x86-64-v3 -o %t/u 2>&1 | FileCheck %t/absolute.mlir --check-prefix=ABSOLUTE

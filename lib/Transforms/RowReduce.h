@@ -1,0 +1,31 @@
+//===- RowReduce.h - a row to one scalar ------------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_ROWREDUCE_H
+#define MLAFIX_TRANSFORMS_ROWREDUCE_H
+
+#include "lib/Transforms/RowAccess.h"
+
+namespace mlafix {
+
+// A row is reduced along the bits of the element's index, lowest first: within
+// a pack, across lanes, across warps, across packs. The tree is the same for
+// every layout (N9).
+
+/// What `op` makes of one pack of this lane, a scalar: neutral where the pack
+/// does not exist (null: it always does).
+mlir::Value reducePack(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
+                       mlir::Value pack, mlir::Value exists);
+
+/// Replaces this lane's `partials`, one for each pack, by those of all lanes of
+/// the row together.
+void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
+                       llvm::SmallVector<mlir::Value> &partials);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_ROWREDUCE_H

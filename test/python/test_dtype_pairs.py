@@ -1,0 +1,221 @@
+"""Every dtype that can be loaded into every dtype that can be stored: rows and elements, always and under conditions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numerics import BF16, E4M3, F16, F32, round_to
+from sources import HEADER, load
+
+import mlafix
+from mlafix import _runtime
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+STORED = {
+    "bf16": BF16, "f16": F16, "f32": F32, "f8e4m3fn": E4M3, "i32": np.dtype(np.int32), "i64": np.dtype(np.int64),
+    "i8": np.dtype(np.int8), "u8": np.dtype(np.uint8), "bool": np.dtype(np.bool_),
+}  # fmt: skip
+LOADED = [name for name in STORED if name != "f8e4m3fn"]
+FLOATS = ("bf16", "f16", "f32", "f8e4m3fn")
+ROWS = 48
+WORD = {"bool": "bool_"}
+
+
+def in_body(dtype: str) -> str:
+    return "f32" if dtype in FLOATS else dtype
+
+
+def is_legal(source: str, target: str) -> bool:
+    """Bytes have no conversion to them; all else has, or needs none."""
+    return target not in ("i8", "u8") or source == target
+
+
+def halves(source: str) -> tuple[list[str], list[str]]:
+    """The legal targets: a kernel for all of them would have too many arguments."""
+    rest = [target for target in STORED if target not in FLOATS and is_legal(source, target)]
+    return list(FLOATS), rest
+
+
+# What is stored, and where; `v` is a row or an element of the source, `c` the word that converts it.
+WAYS = [
+    "{y} = {c}({v})",
+    "{y} = {c}(load({v}, where=p[t]))",
+    "{y} = {c}({v}) if p[t] else {zero}",
+    "store({y}, {c}({v}), where=p[t])",
+]
+
+
+def program(source: str, targets: list[str]) -> str:
+    """One kernel that converts to all of `targets` in all ways."""
+    arguments, lines = [], []
+    for target in targets:
+        word = "" if in_body(source) == in_body(target) else WORD.get(in_body(target), in_body(target))
+        zero = "False" if target == "bool" else "0"
+        for i, way in enumerate(WAYS):
+            for kind, dims, value in (("row", "n D", "x[t]"), ("one", "n", "z[t]")):
+                name = f"{kind}_{target}_{i}"
+                # Of the last way only some rows are written.
+                access = "InOut" if "store(" in way else "Out"
+                arguments.append(f'{name}: {access}[{WORD.get(target, target)}, "{dims}"]')
+                lines.append("        " + way.format(y=f"{name}[t]", c=word, v=value, zero=zero))
+    dtype = WORD.get(source, source)
+    given = f'x: In[{dtype}, "n D"], z: In[{dtype}, "n"], p: In[bool_, "n"]'
+    return "@mlafix.kernel\ndef k(" + ", ".join([*arguments, given]) + '):\n    for t in grid("n"):\n' + "\n".join(lines) + "\n"
+
+
+def values(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Numbers of the dtype that every other one takes: the ends of ranges, ties, zeros of both signs."""
+    dtype = STORED[source]
+    if source == "bool":
+        return rng.integers(0, 2, shape).astype(dtype)
+    if source not in FLOATS:
+        info = np.iinfo(dtype)
+        menu = [info.min, info.max, 0, 1, -1, 17, 2**24 + 1, 2**25 - 1, -(2**24) - 1, 65519, 65520, 257, 449, 464, 465]
+        menu = [number for number in menu if info.min <= number <= info.max]
+        return np.array(menu, dtype)[rng.integers(0, len(menu), shape)]
+    # A float becomes an integer only where that holds it; what lies beyond, and NaN, is test_specials' matter.
+    menu = [0.0, -0.0, 1.0, -1.5, 0.3, 1e-3, -2.0**-9, 2.0**-10, 3 * 2.0**-11, 17.0, 19.0, 447.0, 448.0, 464.0, 480.0, -3e4]
+    menu += [65504.0, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 1 + 2.0**-11, 2.0**-24, 2.0**-25]
+    return np.array(menu)[rng.integers(0, len(menu), shape)].astype(dtype)
+
+
+def specials(source: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """What floats have and integers have not."""
+    menu = np.array([np.nan, np.inf, -np.inf, -0.0, 3e38, -3e38, 1e-40, 65520.0, 448.5])
+    with np.errstate(over="ignore"):
+        return menu[rng.integers(0, len(menu), shape)].astype(STORED[source])
+
+
+def expected(given: np.ndarray, target: str) -> np.ndarray:
+    """Through f32, as the language says; rounded by the tests' own rounding."""
+    dtype = STORED[target]
+    if target in FLOATS:
+        return round_to(dtype, given.astype(np.float32).astype(np.float64)).astype(np.float32).astype(dtype)
+    if target == "bool":
+        return given.astype(np.float64) != 0
+    return (np.trunc(given.astype(np.float64)) if given.dtype.kind not in "iub" else given).astype(dtype)
+
+
+def assert_same(got: np.ndarray, want: np.ndarray, what: str) -> None:
+    """The same bits, though NaN has many."""
+    bits = f"u{got.dtype.itemsize}"
+    nan = np.isnan(want.astype(np.float64)) if want.dtype.kind not in "iub" else np.zeros(want.shape, bool)
+    if nan.any():
+        assert np.isnan(got[nan].astype(np.float64)).all(), what
+    wrong = (got.view(bits) != want.view(bits)) & ~nan
+    assert not wrong.any(), f"{what}: expected {want[wrong][:4]}, got {got[wrong][:4]}"
+
+
+def run(folder: Path, source: str, targets: list[str], machine: str, x: np.ndarray, z: np.ndarray) -> None:
+    kernel = load(folder, program(source, targets)).k
+    dispatcher = _runtime.Dispatcher("k", kernel._signature_text, lambda bound, *_: kernel.compile(machine, **bound))
+    p = np.arange(ROWS) % 3 != 0
+    outputs, wanted = [], []
+    for target in targets:
+        dtype = STORED[target]
+        for i, _ in enumerate(WAYS):
+            for given in (x, z):
+                outputs.append(np.full(given.shape, 1, dtype))
+                want = expected(given, target)
+                if i:
+                    want[~p] = 1 if i == 3 else 0
+                wanted.append((want, f"{source} to {target}, {given.ndim} dims: {WAYS[i]}"))
+    dispatcher((*outputs, x, z, p))
+    for got, (want, what) in zip(outputs, wanted):
+        assert_same(got, want, what)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pairs")
+
+
+def machines() -> list[str]:
+    """This processor's target and those below it."""
+    every = ["x86-64-v4", "x86-64-v3", "x86-64"]
+    return every[every.index(_runtime.device_target("cpu")) :]
+
+
+@pytest.mark.parametrize("size", [16, 5])
+@pytest.mark.parametrize("machine", machines())
+@pytest.mark.parametrize("source", LOADED)
+def test_every_pair_converts_on_the_cpu(
+    folder: Path, rng: np.random.Generator, source: str, machine: str, size: int
+) -> None:
+    for targets in halves(source):
+        run(folder, source, targets, machine, values(source, (ROWS, size), rng), values(source, (ROWS,), rng))
+
+
+@pytest.mark.parametrize("machine", machines())
+@pytest.mark.parametrize("source", [name for name in LOADED if name in FLOATS])
+def test_specials_convert_on_the_cpu(folder: Path, rng: np.random.Generator, source: str, machine: str) -> None:
+    run(folder, source, list(FLOATS), machine, specials(source, (ROWS, 16), rng), specials(source, (ROWS,), rng))
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize("source", LOADED)
+def test_every_pair_compiles_and_assembles_for_gpus(folder: Path, source: str, chip: str) -> None:
+    for targets in halves(source):
+        kernel = load(folder, program(source, targets)).k
+        unit = kernel.compile(chip, D=16)
+        assert unit.kernels[0].targets == [chip]
+
+
+@pytest.mark.parametrize("source", LOADED)
+@pytest.mark.parametrize("target", STORED)
+def test_types_do_not_mix_by_themselves(folder: Path, source: str, target: str) -> None:
+    """Without a word that converts, a pair of different types in a body is an error with a place."""
+    text = program(source, [target])
+    if in_body(source) == in_body(target):
+        load(folder, text).k.ir("source")
+        return
+    word = WORD.get(in_body(target), in_body(target))
+    with pytest.raises(mlafix.CompileError, match="expected") as caught:
+        load(folder, text.replace(f"{word}(", "(") if is_legal(source, target) else text).k.ir("source")
+    assert caught.value.line == len(HEADER.splitlines()) + 4
+
+
+INTEGERS = """
+@mlafix.kernel
+def k(r: Out[I, "n D"], s: Out[I, "n"], q: InOut[I, "n D"], c: Out[I, "n D"], one: Out[I, "n"], x: In[i32, "n D"],
+      z: In[i64, "n"], same: In[I, "n D"]):
+    for t in grid("n"):
+        r[t] = x[t]
+        s[t] = z[t]
+        store(q[t], i64(x[t]), where=z[t] > 0)
+        c[t] = same[t]
+        one[t] = 1
+"""
+
+
+@pytest.mark.parametrize("machine", machines())
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "i64"])
+def test_integers_take_the_width_of_a_dtype_variable(
+    folder: Path, rng: np.random.Generator, dtype: str, machine: str
+) -> None:
+    """Sign-extended, or their low bits."""
+    kernel, width = load(folder, INTEGERS).k, STORED[dtype]
+    x, z = values("i32", (ROWS, 16), rng), values("i64", (ROWS,), rng)
+    same = values(dtype, (ROWS, 16), rng)
+    outputs = [np.full((ROWS, 16)[: 2 - i % 2], 7, width) for i in (0, 1, 0, 0, 1)]
+    dispatcher = _runtime.Dispatcher("k", kernel._signature_text, lambda bound, *_: kernel.compile(machine, **bound))
+    dispatcher((*outputs, x, z, same))
+    chosen = np.where((z > 0)[:, None], x.astype(width), np.full(1, 7, width))
+    for got, want in zip(outputs, (x.astype(width), z.astype(width), chosen, same, np.ones(ROWS, width))):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_100"])
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "i64"])
+def test_integers_of_a_dtype_variable_assemble_for_gpus(folder: Path, dtype: str, chip: str) -> None:
+    assert load(folder, INTEGERS).k.compile(chip, D=16, I=dtype).kernels[0].targets == [chip]
+
+
+def test_a_float_is_no_integer_of_a_dtype_variable(folder: Path) -> None:
+    text = INTEGERS.replace("x[t]\n", "f32(x[t])\n", 1)
+    with pytest.raises(mlafix.CompileError, match=r"expected i64 or i32 to store to 'r' \(I\), got a row of f32"):
+        load(folder, text).k.ir("source")
