@@ -247,6 +247,17 @@ static void dropPromises(Operation *op) {
                                               arith::FastMathFlags::none));
 }
 
+/// An index narrows by way of i64: upstream takes a cast back for the index
+/// that it was.
+static Value buildIndexCast(OpBuilder &b, arith::IndexCastOp cast) {
+  Type to = cast.getType();
+  if (!cast.getIn().getType().isIndex() || to.getIntOrFloatBitWidth() >= 64)
+    return Value();
+  Value wide = arith::IndexCastOp::create(b, cast.getLoc(), b.getI64Type(),
+                                          cast.getIn());
+  return arith::TruncIOp::create(b, cast.getLoc(), to, wide);
+}
+
 /// The op's result, defined for all operands; null where it is already.
 static Value buildTotal(OpBuilder &b, Operation *op) {
   return TypeSwitch<Operation *, Value>(op)
@@ -260,6 +271,8 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
           })
       .Case<arith::FPToSIOp, arith::FPToUIOp>(
           [&](auto conversion) { return buildToInteger(b, conversion); })
+      .Case<arith::IndexCastOp>(
+          [&](auto cast) { return buildIndexCast(b, cast); })
       .Default([](Operation *) { return Value(); });
 }
 

@@ -37,6 +37,7 @@ def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
       negative one is such an amount.
     - `arith.divsi`, `divui`, `floordivsi`, `ceildivsi`, `ceildivui`: a / 0 is a, and the smallest integer over -1 wraps around; `remsi`, `remui`: a % 0 is 0.
     - `arith.fptosi`, `fptoui`: saturate; NaN becomes 0.
+    - `arith.index_cast` of an index to a narrower integer keeps the low bits, also where it is cast back.
     - `scf.for`: the number of iterations is exact for all bounds, 0 where the range is empty. A loop whose step is not 1, or whose
       index has fewer than 64 bits, counts its iterations instead, so that nothing wraps. A constant step below 1 is an error, one that is known only at run time means no iteration.
     - Overflow flags, `exact` and fast-math flags go: nothing checks what they promise, and N9 and N10 hold for every operation of a kernel.
