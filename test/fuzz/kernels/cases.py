@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pprint
+from pathlib import Path
 
 import syntax
 from render import source
@@ -21,6 +22,13 @@ def read(text: str) -> Case:
     """The case of a text. Only cases of this folder are read: their text is Python."""
     made: Case = eval(text, {"__builtins__": {}, **_NAMES, "inf": math.inf, "nan": math.nan})  # noqa: S307
     return made
+
+
+def load(path: Path) -> Case:
+    """The case of a file."""
+    names: dict[str, str] = {}
+    exec(compile(path.read_text(), str(path), "exec"), names)
+    return read(names["CASE"].strip())
 
 
 def document(case: Case, title: str) -> str:

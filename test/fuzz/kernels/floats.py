@@ -65,11 +65,11 @@ class Floats:
         return Floats(None, f(self.lo), f(self.hi), f(self.nan))
 
 
-def _lower(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def lower(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((a < b) | ((a == b) & np.signbit(a)), a, b)
 
 
-def _upper(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def upper(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((a > b) | ((a == b) & ~np.signbit(a)), a, b)
 
 
@@ -95,7 +95,7 @@ def monotone(function: Callable[..., np.ndarray], *parts: Floats, nan: np.ndarra
         is_nan = np.isnan(value)
         may = may | is_nan
         low, high = np.where(is_nan, INF, value), np.where(is_nan, -INF, value)
-        lo, hi = (low, high) if lo is None else (_lower(lo, low), _upper(hi, high))
+        lo, hi = (low, high) if lo is None else (lower(lo, low), upper(hi, high))
     for b in all_bounds:
         may = may | b[2]
     assert lo is not None and hi is not None
@@ -118,7 +118,7 @@ def hull(*parts: Floats) -> Floats:
     lo, hi, nan = parts[0].bounds()
     for part in parts[1:]:
         low, high, other = part.bounds()
-        lo, hi, nan = _lower(lo, low), _upper(hi, high), nan | other
+        lo, hi, nan = lower(lo, low), upper(hi, high), nan | other
     return Floats.between(lo, hi, nan)
 
 
@@ -171,8 +171,10 @@ def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> 
         return approximate(x.v, error)
     relative, absolute = error
     lo, hi, nan = x.bounds()
-    down = np.where(np.isfinite(lo) & (lo != 0), f32_down(lo - np.abs(lo) * relative - absolute), lo)
-    up = np.where(np.isfinite(hi) & (hi != 0), f32_up(hi + np.abs(hi) * relative + absolute), hi)
+    # What is near zero may be off by the absolute error, but no function of a positive result gives a negative one.
+    off_zero = (np.asarray(absolute) > 8 * TINY) & (lo != hi)
+    down = np.where(np.isfinite(lo) & ((lo != 0) | off_zero), f32_down(lo - np.abs(lo) * relative - absolute), lo)
+    up = np.where(np.isfinite(hi) & ((hi != 0) | off_zero), f32_up(hi + np.abs(hi) * relative + absolute), hi)
     only_nan = lo > hi
     return Floats.between(np.where(only_nan, INF, down), np.where(only_nan, -INF, up), nan)
 
@@ -250,11 +252,11 @@ def _approximate(function: Callable[[np.ndarray], np.ndarray], x: Floats, error:
     first, last, may = inner.bounds()
     only_nan = first > last
     true = Floats.between(np.where(only_nan, INF, function(np.where(only_nan, 1, first))), np.where(only_nan, -INF, function(np.where(only_nan, 1, last))), may)
-    return widened(true, error(np.where(np.isfinite(size), size, 0)))
+    return widened(true, error(np.minimum(size, LARGEST)))
 
 
 def exp(x: Floats) -> Floats:
-    return _approximate(np.exp, x, lambda size: (EXP2[0] + np.where(np.isfinite(size), np.minimum(size, 200), 0) * 2.0**-23, EXP2[1]))
+    return _approximate(np.exp, x, lambda size: (EXP2[0] + np.minimum(size, 200) * 2.0**-23, EXP2[1]))
 
 
 def exp2(x: Floats) -> Floats:
@@ -284,9 +286,11 @@ def rsqrt(x: Floats) -> Floats:
         return approximate(1 / np.sqrt(x.v), RSQRT)
     lo, hi, nan = x.bounds()
     if ((lo <= 0) & (lo <= hi)).any():  # falls from an infinity on either side of zero
-        may = nan | (lo < 0)
-        positive = Floats.between(np.where(hi > 0, np.where(lo > 0, 1 / np.sqrt(np.maximum(hi, TINY)), -INF), INF), np.where(hi >= 0, INF, -INF), may | (hi < 0))
-        return widened(positive, RSQRT)
+        minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
+        low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
+        # The largest value is at zero, or at a lower bound above it; negative numbers alone have none.
+        high = np.where(lo > 0, 1 / np.sqrt(np.where(lo > 0, lo, 1)), np.where((hi > 0) | ((hi == 0) & ~np.signbit(hi)), INF, -INF))
+        return widened(Floats.between(low, high, nan | (lo < 0)), RSQRT)
     only_nan = lo > hi
     low, high = 1 / np.sqrt(np.where(only_nan, 1, hi)), 1 / np.sqrt(np.where(only_nan, 1, lo))
     return widened(Floats.between(np.where(only_nan, INF, low), np.where(only_nan, -INF, high), nan), RSQRT)
@@ -341,12 +345,18 @@ def compare(op: str, a: Floats, b: Floats) -> Bools:
 
 
 def to_int(x: Floats, width: int) -> Ints:
-    """Towards zero; unknown where it does not fit, is NaN, or lies within the bounds."""
+    """Towards zero, and to the nearest integer that there is; NaN becomes 0. Unknown where the bounds differ in that."""
     lo, hi, nan = x.bounds()
+    only_nan = lo > hi
+    first, last = _saturated(np.where(only_nan, 0, lo), width), _saturated(np.where(only_nan, 0, hi), width)
+    return Ints(first, (first != last) | (nan & ~only_nan & (first != 0)))
+
+
+def _saturated(x: np.ndarray, width: int) -> np.ndarray:
     limit = 2.0 ** (width - 1)
-    first, last = np.trunc(lo), np.trunc(hi)
-    fits = (first == last) & ~nan & (first >= -limit) & (first < limit)
-    return Ints(np.where(fits, first, 0).astype(np.int64), ~fits)
+    most = (1 << (width - 1)) - 1
+    inside = np.where(np.abs(x) < limit, x, 0).astype(np.int64)
+    return np.where(x >= limit, most, np.where(x <= -limit, -most - 1, inside))
 
 
 def from_int(x: Ints) -> Floats:

@@ -116,6 +116,9 @@ class Generator(Statements):
                 dims.add(node.attrs["dim"])
             if node.op in ("identity", "splat", "make_state"):
                 dims.add(parse_dim(node.type.dim)[0])
+            # How long a row of zeros is must be known even where its tensor is left out.
+            if node.op == "load" and node.type.kind == "row":
+                dims.add(parse_dim(node.type.dim)[0])
             if node.op == "shape" and "tensor" in node.attrs:
                 kernel.tensor(node.attrs["tensor"]).optional = False
         dims |= {scalar.at_most for scalar in kernel.scalars if scalar.at_most}

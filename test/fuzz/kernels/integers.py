@@ -58,18 +58,17 @@ def floor_divide(a: np.ndarray, b: np.ndarray, remainder: bool) -> np.ndarray:
     return np.where(b == 0, a, np.where(b == -1, -a, np.floor_divide(a, safe)))
 
 
-def shift(a: np.ndarray, b: np.ndarray, width: int, left: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Shifted, and where the amount is no number of bits below the width: what comes of that is unknown."""
-    odd = (b < 0) | (b >= width)
-    amount = np.where(odd, 0, b)
-    return (np.left_shift(a, amount) if left else np.right_shift(a, amount)), odd
+def shift(a: np.ndarray, b: np.ndarray, width: int, left: bool) -> np.ndarray:
+    """Shifted; by the width or more, as an unsigned amount, everything is: 0 is left, or copies of the sign."""
+    amount = np.where((b < 0) | (b >= width), width, b)
+    most = np.minimum(amount, width - 1)
+    return np.where(amount == width, 0, np.left_shift(a, most)) if left else np.right_shift(a, most)
 
 
 def binary(op: str, a: Ints, b: Ints, width: int) -> Ints:
     unknown = either(a.unknown, b.unknown)
     if op in ("shl", "shr"):
-        v, odd = shift(a.v, b.v, width, op == "shl")
-        return Ints(wrap(v, width), either(unknown, odd))
+        return Ints(wrap(shift(a.v, b.v, width, op == "shl"), width), unknown)
     if op in ("floordiv", "mod"):
         return Ints(wrap(floor_divide(a.v, b.v, op == "mod"), width), unknown)
     functions = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,

@@ -146,6 +146,10 @@ class Runner:
 
     def run(self, case: Case, text: str = "", number: int = 0) -> Outcome:
         """The outcome; `text` is what to compile, if not what the case says."""
+        with np.errstate(all="ignore"):
+            return self._run(case, text, number)
+
+    def _run(self, case: Case, text: str, number: int) -> Outcome:
         outcome = Outcome("ok")
         begin = time.perf_counter()
         try:

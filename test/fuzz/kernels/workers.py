@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def work(where: str, text_rate: int, folder: Path) -> None:
 def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
     import cases
     from generate import generate
+    from run import Outcome
     from words import words
 
     begin = time.perf_counter()
@@ -50,7 +52,10 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
         if planted is None:
             return {"kind": "absent", "seed": job["seed"]}
         text = planted
-    answer = dataclasses.asdict(runner.run(case, text, job.get("seed", 0)))
+    try:
+        answer = dataclasses.asdict(runner.run(case, text, job.get("seed", 0)))
+    except Exception:  # of the instrument, or what a kernel raises that none should
+        answer = {**dataclasses.asdict(Outcome("invalid")), "message": traceback.format_exc(limit=-3)}
     if "case" not in job:
         answer["words"] = sorted(words(case))
     return {**answer, "seed": job.get("seed", -1), "total": time.perf_counter() - begin}
@@ -96,7 +101,9 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
-        self.log.close()
+        for stream in (self.process.stdout, self.log):
+            if stream:
+                stream.close()
         shutil.rmtree(self.folder, ignore_errors=True)
         return code
 
@@ -104,6 +111,20 @@ class Worker:
         self.log.flush()
         lines = Path(self.log.name).read_text(errors="replace").strip().splitlines()
         return " | ".join(lines[-3:])[:600]
+
+
+def ask(worker: Worker, job: dict[str, Any], limit: float = _LIMIT) -> dict[str, Any]:
+    """The answer of one worker to one job."""
+    worker.give(job)
+    with selectors.DefaultSelector() as selector:
+        selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+        line = worker.process.stdout.readline() if selector.select(timeout=limit) else None
+        if line:
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        if line is None:
+            worker.process.kill()
+        return _ended(worker, selector, "crash" if line is not None else "hang")
 
 
 def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, until: Callable[[], bool] = lambda: False,
