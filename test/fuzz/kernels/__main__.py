@@ -27,6 +27,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--case", type=Path, help="a file of regressions/")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--device", default="cpu", help="cpu, or cuda:0 (torch tensors)")
+    parser.add_argument("--target", default="", help="compile for a target such as sm_90, and run nothing")
     parser.add_argument("--seconds", type=float, help="start no kernel after so many")
     parser.add_argument("--text", type=int, default=4, help="one kernel of so many also runs from its text in MLIR's syntax; 0: none")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one kernel")
@@ -60,7 +61,7 @@ def _many(options: argparse.Namespace) -> int:
     def late() -> bool:
         return options.seconds is not None and time.monotonic() - begin > options.seconds
 
-    for answer in workers.run(jobs, min(options.jobs, len(seeds)), options.device, options.text, late, options.limit):
+    for answer in workers.run(jobs, min(options.jobs, len(seeds)), options.device, options.text, late, options.limit, options.target):
         if answer["kind"] == "absent":
             continue
         report.add(answer)
@@ -76,7 +77,9 @@ def _many(options: argparse.Namespace) -> int:
     if len(seeds) > 1:
         print(report.coverage())
     print(report.text())
-    print(f"{time.monotonic() - begin:.0f} s on {options.device} with {options.jobs} jobs")
+    if done < len(seeds) and not options.plant:
+        print(f"stopped after {done} of {len(seeds)} seeds")
+    print(f"{time.monotonic() - begin:.0f} s on {options.target or options.device} with {options.jobs} jobs")
     if options.seed is not None and len(seeds) == 1:
         _show(options)
     return 1 if report.failures else 0
@@ -100,7 +103,7 @@ def _shrink(options: argparse.Namespace, report: object) -> None:
 def main() -> int:
     options = _arguments()
     if options.worker:
-        workers.work(options.device, options.text, options.worker)
+        workers.work(options.device, options.text, options.worker, options.target)
         return 0
     os.environ["MLAFIX_CACHE"] = "0"
     if options.list:

@@ -38,7 +38,7 @@ class Generator(Statements):
         for number in range(self.weighted({0: 6, 1: 2, 2: 1})):
             self.inline_functions.append(self.inline(number))
         large = any(size > 300 for size in self.fixed_sizes.values())
-        body = self.statements(self.rng.randint(0, 2) if large else self.weighted({0: 1, 1: 2, 2: 3, 3: 3, 4: 2, 5: 1, 6: 0.7}), 0 if large else 2)
+        body = self.statements(self.rng.randint(0, 2) if large else self.weighted({0: 2, 1: 3, 2: 3, 3: 2, 4: 1, 6: 0.4}), 0 if large else 2)
         for _ in range(self.weighted({1: 5, 2: 3, 3: 1})):
             body.append(self.write(self.weighted({"Out": 4, "InOut": 1.5}) if not self.partial else "InOut", BOOL if self.chance(0.6) else None))
         kernel = Kernel(self.tensors, self.scalars, self.grid(), body, self.inline_functions)

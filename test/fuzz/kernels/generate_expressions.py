@@ -96,7 +96,7 @@ class Expressions:
         if self.in_where:  # there may be no rows, though there are segments
             own = {dim for _, dim in self.own}
             usable = [t for t in usable if not own & set(t.dims)]
-        if usable and (self.chance(0.6) or len(self.tensors) > 11):
+        if usable and (self.chance(0.65) or len(self.tensors) > 8):
             return self.pick(usable)
         return self.new_input(element, row_dim)
 
@@ -111,7 +111,7 @@ class Expressions:
             return name(chosen, self.variables[chosen]), None
         if fixed is not None and self.chance(0.5):
             return lit(self.rng.randrange(fixed), INDEX), None
-        index = self.expression(self.pick([I32, INDEX, I64] if depth > 0 else [I32, INDEX]), min(depth, 1))
+        index = self.expression(self.pick([I32, INDEX, I64] if depth > 0 else [I32, INDEX]), 1 if depth > 1 and self.chance(0.4) else 0)
         size = lit(fixed, INDEX) if fixed is not None else Node("shape", INDEX, [], {"dim": text})
         if index.op == "lit":
             index = Node("convert", index.type, [self.leaf(INDEX)]) if index.type != INDEX else self.leaf_name(INDEX) or index
@@ -440,7 +440,7 @@ class Expressions:
 
     def load_state(self, type: Type, depth: int) -> Node:
         usable = [pair for pair in self.pairs if self.tensor_of(pair[0]).dims[-1] == type.dim]
-        if usable and (self.chance(0.6) or len(self.tensors) > 11):
+        if usable and (self.chance(0.6) or len(self.tensors) > 8):
             out, lse = (self.tensor_of(part) for part in self.pick(usable))
         else:
             out = self.new_input("f32", type.dim)

@@ -66,7 +66,7 @@ class Statements(Expressions):
 
     def state_new(self, nesting: int) -> list[Statement]:
         type = self.value_type()
-        value = self.expression(type, self.rng.randint(1, 3))
+        value = self.expression(type, self.weighted({1: 3, 2: 3, 3: 1}))
         variable = self.fresh("v")
         statement = Assign([variable], [value])
         if type.dtype in ("f32", "i32") and self.chance(0.08):
@@ -137,7 +137,8 @@ class Statements(Expressions):
             target, nodes = self.output(dtype, row_dim, access, optional)
         element = {"T": "f32", "O": "f32", "I": "i64", "bf16": "f32", "f16": "f32", "f8e4m3fn": "f32"}.get(dtype, dtype)
         type = row(row_dim, element) if row_dim else Type("scalar", element)
-        value = self.operand(type, 3) if row_dim else self.expression(type, 3)
+        depth = self.weighted({1: 1, 2: 3, 3: 2})
+        value = self.operand(type, depth) if row_dim else self.expression(type, depth)
         if row_dim and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool"):
             return self.element_loop(target, nodes, row_dim, element)
         return Store(target, list(nodes), value, where)
@@ -159,7 +160,7 @@ class Statements(Expressions):
     def write_state(self, access: str, where: Node | None, optional: bool) -> Statement:
         dim = self.pick(self.row_dims)
         dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2})
-        state = self.state(Type("state", "", dim, self.pick(["B", "B", "e", "2"])), 3)
+        state = self.state(Type("state", "", dim, self.pick(["B", "B", "e", "2"])), self.weighted({1: 1, 2: 3, 3: 1}))
         parts = self.weighted({"both": 6, "out": 2, "lse": 1})
         out, out_nodes, lse, lse_nodes = "", [], "", []
         if parts != "lse":

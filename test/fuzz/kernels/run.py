@@ -16,7 +16,7 @@ from contents import contents
 from interpret import Interpreter, Invalid
 from memory import Cells
 from render import source
-from syntax import Call, Case, Kernel
+from syntax import Call, Case, Kernel, parse_dim
 
 _MOST_SHOWN = 4
 
@@ -133,16 +133,28 @@ def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np
     return "\n".join(lines)
 
 
+def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
+    """What a call binds, for a compilation ahead of it."""
+    given = [tensor for tensor in kernel.tensors if tensor.name not in call.absent]
+    dims = {parse_dim(dim)[0] for tensor in given for dim in tensor.dims}
+    found: dict[str, object] = {dim: size for dim, size in call.sizes.items() if dim in dims and dim[0].isupper()}
+    used = {tensor.dtype for tensor in given}
+    found |= {variable: dtype for variable, dtype in call.dtypes.items() if variable in used}
+    found |= {tensor.name: "absent" if tensor.name in call.absent else "present" for tensor in kernel.tensors if tensor.optional}
+    return found | call.bases
+
+
 class Runner:
     """Runs cases on one device.
 
     Args:
         where: "cpu" or "cuda:0".
         text_rate: of how many cases one is run from its text in MLIR's syntax as well; 0 for none.
+        target: compile for it, and run nothing.
     """
 
-    def __init__(self, where: str, text_rate: int, folder: Path) -> None:
-        self.device, self.text_rate, self.folder = device(where), text_rate, folder
+    def __init__(self, where: str, text_rate: int, folder: Path, target: str = "") -> None:
+        self.device, self.text_rate, self.folder, self.target = device(where), text_rate, folder, target
 
     def run(self, case: Case, text: str = "", number: int = 0) -> Outcome:
         """The outcome; `text` is what to compile, if not what the case says."""
@@ -154,6 +166,10 @@ class Runner:
         begin = time.perf_counter()
         try:
             kernel = load(text or source(case.kernel), self.folder)
+            if self.target:
+                kernel.compile(self.target, **bindings(case.kernel, case.calls[0]))
+                outcome.seconds = time.perf_counter() - begin
+                return outcome
             twin = self._from_text(kernel) if self.text_rate and number % self.text_rate == 0 else None
             for outcome.call, call in enumerate(case.calls):
                 wrong = self._call(case.kernel, call, kernel, twin, outcome)

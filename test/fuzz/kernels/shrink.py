@@ -370,10 +370,10 @@ class Shrinker:
         return candidate if self.fails(candidate) else None
 
 
-def shrink_one(case: Case, answer: dict[str, Any], where: str, seconds: float = _SECONDS) -> tuple[Case, dict[str, Any]]:
+def shrink_one(case: Case, answer: dict[str, Any], where: str, target: str = "", seconds: float = _SECONDS) -> tuple[Case, dict[str, Any]]:
     """The small case, and its own failure."""
     wanted = group(answer["kind"], answer["message"])
-    worker = workers.Worker(where, 0)
+    worker = workers.Worker(where, 0, target)
     last = answer
 
     def fails(candidate: Case) -> bool:
@@ -394,7 +394,7 @@ def shrink_all(report: Report, options: argparse.Namespace) -> None:
     """One small case of each kind of failure, printed, and saved if a folder is named."""
     for name, answers in report.groups.items():
         answer = answers[0]
-        case, last = shrink_one(generate(answer["seed"]), answer, options.device)
+        case, last = shrink_one(generate(answer["seed"]), answer, options.device, options.target)
         print(f"--- {name}: seed {answer['seed']} made small\n{last['message']}\n\n{source(case.kernel)}")
         for call in case.calls:
             print("#", call)

@@ -22,12 +22,12 @@ _HERE = Path(__file__).resolve().parent
 _SERVES = 1500
 
 
-def work(where: str, text_rate: int, folder: Path) -> None:
+def work(where: str, text_rate: int, folder: Path, target: str) -> None:
     """A worker: reads jobs, a line each, and answers with a line each."""
     from run import Runner
     from syntax import Case  # noqa: F401 (cases are evaluated)
 
-    runner = Runner(where, text_rate, folder)
+    runner = Runner(where, text_rate, folder, target)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever the compiler prints is no answer
     for line in sys.stdin:
@@ -64,14 +64,15 @@ def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
 class Worker:
     """One process, and the job it has."""
 
-    def __init__(self, where: str, text_rate: int) -> None:
-        self.where, self.text_rate = where, text_rate
+    def __init__(self, where: str, text_rate: int, target: str = "") -> None:
+        self.where, self.text_rate, self.target = where, text_rate, target
         self.start()
 
     def start(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="mlafix-kernels-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
         self.log = open(self.folder / "stderr", "w+")  # noqa: SIM115
-        command = [sys.executable, str(_HERE), "--worker", str(self.folder), "--device", self.where, "--text", str(self.text_rate)]
+        command = [sys.executable, str(_HERE), "--worker", str(self.folder), "--device", self.where, "--text", str(self.text_rate),
+                   "--target", self.target]  # fmt: skip
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1,
             env={**os.environ, "MLAFIX_CACHE": "0", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
@@ -128,14 +129,14 @@ def ask(worker: Worker, job: dict[str, Any], limit: float = _LIMIT) -> dict[str,
 
 
 def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, until: Callable[[], bool] = lambda: False,
-        limit: float = _LIMIT) -> Iterator[dict[str, Any]]:  # fmt: skip
+        limit: float = _LIMIT, target: str = "") -> Iterator[dict[str, Any]]:  # fmt: skip
     """The answers to jobs, in the order in which they come.
 
     Args:
-        count: of processes; until: whether to give out no more; limit: seconds for a job.
+        target: compile for it, and run nothing; count: of processes; until: whether to give out no more; limit: seconds for a job.
     """
     waiting = iter(jobs)
-    workers = [Worker(where, text_rate) for _ in range(count)]
+    workers = [Worker(where, text_rate, target) for _ in range(count)]
     selector = selectors.DefaultSelector()
     idle = []
     try:
@@ -147,8 +148,11 @@ def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, 
                 worker = key.data
                 line = worker.process.stdout.readline()
                 if line:
-                    yield json.loads(line)
-                    if worker.served >= _SERVES:
+                    answer = json.loads(line)
+                    lost = answer["kind"] in ("error", "invalid") and ("CUDA" in answer["message"] or "DriverError" in answer["message"])
+                    yield {**answer, "kind": "crash"} if lost else answer
+                    # After a fault on the GPU, nothing else runs in that process.
+                    if lost or worker.served >= _SERVES:
                         _again(worker, selector)
                 else:
                     yield _ended(worker, selector, "crash")
