@@ -7,8 +7,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from edits import get, put, slots
 from render import source
-from syntax import BOOL, Case, For, If, Kernel, Node, Store, StoreState, all_statements, lit
+from syntax import BOOL, Case, For, If, Node, Store, StoreState, all_statements, lit
 
 _SWAPS = {
     "add": "sub", "sub": "add", "mul": "add", "div": "mul", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "or",
@@ -122,12 +123,6 @@ STATEMENTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]] = {
 KINDS = [*NODES, *STATEMENTS]
 
 
-def _places(kernel: Kernel) -> list[tuple[Any, Any]]:
-    from shrink import _slots
-
-    return _slots(kernel)
-
-
 def plant(case: Case, kind: str, seed: int) -> str | None:
     """The source with a fault, if the kernel has such an operation."""
     rng, spoiled = random.Random(seed), copy.deepcopy(case.kernel)
@@ -139,12 +134,9 @@ def plant(case: Case, kind: str, seed: int) -> str | None:
         change(rng.choice(found))
         return source(spoiled)
     has_node, replace = NODES[kind]
-    holders = [(holder, key) for holder, key in _places(spoiled) if has_node(holder[key] if isinstance(holder, list) else getattr(holder, key))]
-    if not holders:
+    places = [place for place in slots(spoiled) if has_node(get(*place))]
+    if not places:
         return None
-    holder, key = rng.choice(holders)
-    if isinstance(holder, list):
-        holder[key] = replace(holder[key])
-    else:
-        setattr(holder, key, replace(getattr(holder, key)))
+    place = rng.choice(places)
+    put(*place, replace(get(*place)))
     return source(spoiled)
