@@ -57,15 +57,15 @@ class Device:
         return self.buffer
 
 
-class Cuda(Device):
-    """A GPU, with torch tensors."""
+class TorchDevice(Device):
+    """A GPU ("cuda:0"), or the CPU ("torch"), with torch tensors."""
 
     may_reverse = False
 
     def __init__(self, where: str) -> None:
         import torch
 
-        self.torch, self.where = torch, where
+        self.torch, self.where = torch, "cpu" if where == "torch" else where
         self.types = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f8e4m3fn": torch.float8_e4m3fn,
                       "i32": torch.int32, "i64": torch.int64, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}  # fmt: skip
 
@@ -77,13 +77,14 @@ class Cuda(Device):
         return typed.as_strided(view.shape, view.strides, view.offset // typed.element_size())
 
     def end(self) -> np.ndarray:
-        self.torch.cuda.synchronize()
+        if self.where != "cpu":
+            self.torch.cuda.synchronize()
         found: np.ndarray = self.raw.cpu().numpy()
         return found
 
 
 def device(where: str) -> Device:
-    return Device() if where == "cpu" else Cuda(where)
+    return Device() if where == "cpu" else TorchDevice(where)
 
 
 def load(text: str, folder: Path) -> mlafix.Kernel:
@@ -148,7 +149,7 @@ class Runner:
     """Runs cases on one device.
 
     Args:
-        where: "cpu" or "cuda:0".
+        where: "cpu", "torch" or "cuda:0".
         text_rate: of how many cases one is run from its text in MLIR's syntax as well; 0 for none.
         target: compile for it, and run nothing.
     """
