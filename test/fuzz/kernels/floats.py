@@ -11,18 +11,13 @@ import itertools
 from collections.abc import Callable
 
 import numpy as np
-from formats import LARGEST, TINY, f32, f32_down, f32_up
+from formats import TINY, f32, f32_down, f32_up
 from integers import Bools, Ints
 
 INF = np.inf
 
-# Relative and absolute error of approximate functions; README.md says where each comes from.
-DIVIDE = (2.0**-22, TINY)
-SQRT = (2.0**-22, TINY)
-RSQRT = (2.0**-21, TINY)
-EXP2 = (2.0**-21, 2 * TINY)
-LOG2 = (2.0**-21, 2.0**-21)
-TANH = (2.0**-21, 2e-7)
+# Relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10).
+FUNCTION = (4e-6, TINY)
 
 
 class Floats:
@@ -155,14 +150,17 @@ def mul(a: Floats, b: Floats) -> Floats:
 
 
 def divide(a: Floats, b: Floats) -> Floats:
-    if a.v is not None and b.v is not None:
-        return approximate(a.v / b.v, DIVIDE)
-    (alo, ahi, anan), (blo, bhi, bnan) = a.bounds(), b.bounds()
-    with_zero = (blo <= 0) & (bhi >= 0)
-    may = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
-    lo, hi, nan = monotone(lambda x, y: x / y, a, b, nan=may).bounds()
-    lo, hi = np.where(with_zero & (lo <= hi), -INF, lo), np.where(with_zero & (lo <= hi), INF, hi)
-    return widened(Floats.between(lo, hi, nan), DIVIDE)
+    """Correctly rounded."""
+    nan: np.ndarray | bool = False
+    if a.v is None or b.v is None:
+        (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
+        with_zero = (blo <= 0) & (bhi >= 0)
+        nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
+        result = monotone(lambda x, y: f32(x / y), a, b, nan=nan)
+        lo, hi, may = result.bounds()
+        wide = with_zero & (lo <= hi) & ((blo != bhi) | (np.signbit(blo) != np.signbit(bhi)))
+        return Floats.between(np.where(wide, -INF, lo), np.where(wide, INF, hi), may)
+    return Floats(f32(a.v / b.v))
 
 
 def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
@@ -171,10 +169,8 @@ def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> 
         return approximate(x.v, error)
     relative, absolute = error
     lo, hi, nan = x.bounds()
-    # What is near zero may be off by the absolute error, but no function of a positive result gives a negative one.
-    off_zero = (np.asarray(absolute) > 8 * TINY) & (lo != hi)
-    down = np.where(np.isfinite(lo) & ((lo != 0) | off_zero), f32_down(lo - np.abs(lo) * relative - absolute), lo)
-    up = np.where(np.isfinite(hi) & ((hi != 0) | off_zero), f32_up(hi + np.abs(hi) * relative + absolute), hi)
+    down = np.where(np.isfinite(lo) & (lo != 0), f32_down(lo - np.abs(lo) * relative - absolute), lo)
+    up = np.where(np.isfinite(hi) & (hi != 0), f32_up(hi + np.abs(hi) * relative + absolute), hi)
     only_nan = lo > hi
     return Floats.between(np.where(only_nan, INF, down), np.where(only_nan, -INF, up), nan)
 
@@ -241,59 +237,59 @@ def ceil(x: Floats) -> Floats:
     return monotone(np.ceil, x)
 
 
-def _approximate(function: Callable[[np.ndarray], np.ndarray], x: Floats, error: Callable[[np.ndarray], tuple], low: float = -INF) -> Floats:
-    """An increasing function of x >= `low`; NaN below."""
+def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False) -> Floats:
+    """An increasing function of x >= `low`, NaN below; correctly rounded, or within the bound of a function."""
     if x.v is not None:
-        return approximate(function(x.v), error(np.abs(x.v)))
+        return Floats(f32(function(x.v))) if is_rounded else approximate(function(x.v), FUNCTION)
     lo, hi, nan = x.bounds()
-    size = np.where(lo > hi, 0, np.maximum(np.abs(lo), np.abs(hi)))
     below = (lo < low) & (lo <= hi)
-    inner = Floats.between(np.where(below, np.minimum(low, np.where(hi < low, INF, low)), lo), np.where(hi < low, -INF, hi), nan | below)
-    first, last, may = inner.bounds()
+    first, last = np.where(below, np.where(hi < low, INF, low), lo), np.where(hi < low, -INF, hi)
     only_nan = first > last
-    true = Floats.between(np.where(only_nan, INF, function(np.where(only_nan, 1, first))), np.where(only_nan, -INF, function(np.where(only_nan, 1, last))), may)
-    return widened(true, error(np.minimum(size, LARGEST)))
+    low_end, high_end = function(np.where(only_nan, 1, first)), function(np.where(only_nan, 1, last))
+    true = Floats.between(np.where(only_nan, INF, low_end), np.where(only_nan, -INF, high_end), nan | below)
+    if not is_rounded:
+        return widened(true, FUNCTION)
+    lo, hi, nan = true.bounds()
+    return Floats.between(f32(lo), f32(hi), nan)
 
 
 def exp(x: Floats) -> Floats:
-    return _approximate(np.exp, x, lambda size: (EXP2[0] + np.minimum(size, 200) * 2.0**-23, EXP2[1]))
+    return _function(np.exp, x)
 
 
 def exp2(x: Floats) -> Floats:
-    return _approximate(np.exp2, x, lambda size: EXP2)
+    return _function(np.exp2, x)
 
 
 def log(x: Floats) -> Floats:
-    return _approximate(np.log, x, lambda size: LOG2, low=0.0)
+    return _function(np.log, x, low=0.0)
 
 
 def log2(x: Floats) -> Floats:
-    return _approximate(np.log2, x, lambda size: LOG2, low=0.0)
+    return _function(np.log2, x, low=0.0)
 
 
 def sqrt(x: Floats) -> Floats:
-    return _approximate(np.sqrt, x, lambda size: SQRT, low=0.0)
+    return _function(np.sqrt, x, low=0.0, is_rounded=True)
 
 
 def tanh(x: Floats) -> Floats:
-    lo, hi, nan = _approximate(np.tanh, x, lambda size: TANH).bounds()
-    # Within the bound of zero, either sign of zero is.
-    return Floats.between(np.where(lo == 0, -0.0, lo), np.where(hi == 0, 0.0, hi), nan)
+    return _function(np.tanh, x)
 
 
 def rsqrt(x: Floats) -> Floats:
     if x.v is not None:
-        return approximate(1 / np.sqrt(x.v), RSQRT)
+        return approximate(1 / np.sqrt(x.v), FUNCTION)
     lo, hi, nan = x.bounds()
     if ((lo <= 0) & (lo <= hi)).any():  # falls from an infinity on either side of zero
         minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
         low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
         # The largest value is at zero, or at a lower bound above it; negative numbers alone have none.
         high = np.where(lo > 0, 1 / np.sqrt(np.where(lo > 0, lo, 1)), np.where((hi > 0) | ((hi == 0) & ~np.signbit(hi)), INF, -INF))
-        return widened(Floats.between(low, high, nan | (lo < 0)), RSQRT)
+        return widened(Floats.between(low, high, nan | (lo < 0)), FUNCTION)
     only_nan = lo > hi
     low, high = 1 / np.sqrt(np.where(only_nan, 1, hi)), 1 / np.sqrt(np.where(only_nan, 1, lo))
-    return widened(Floats.between(np.where(only_nan, INF, low), np.where(only_nan, -INF, high), nan), RSQRT)
+    return widened(Floats.between(np.where(only_nan, INF, low), np.where(only_nan, -INF, high), nan), FUNCTION)
 
 
 def reduce(kind: str, x: Floats) -> Floats:

@@ -7,10 +7,23 @@ from collections.abc import Callable
 
 import numpy as np
 from generate_loads import Loads
-from syntax import BOOL, F32, I32, I64, INDEX, Node, Scalar, Type, lit, name, row
+from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, lit, name, row
 
 _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
 _FUNCTIONS = ["exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "floor", "ceil"]
+
+
+def _may_be_constant(node: Node) -> bool:
+    """Whether a bool may be known when the kernel is compiled."""
+    if node.op == "lit":
+        return True
+    parts = node.args[:1] if node.op == "convert" else node.args
+    return node.op in ("convert", "unary", "logic", "binary", "ifexp", "where") and any(_may_be_constant(part) for part in parts)
+
+
+def _has_rows(function: Inline) -> bool:
+    nodes = [node for s in function.body for value in s.values for node in value.walk()]
+    return any(node.type.kind == "row" for node in [*nodes, *function.result.walk()])
 
 
 class Expressions(Loads):
@@ -92,6 +105,8 @@ class Expressions(Loads):
 
     def inline_call(self, type: Type, depth: int) -> Node | None:
         functions = [f for f in self.inline_functions if f.result.type == type]
+        if self.in_where:  # which has no rows
+            functions = [f for f in functions if all(of.kind == "scalar" for of in f.types) and not _has_rows(f)]
         if not functions:
             return None
         function = self.pick(functions)
@@ -126,8 +141,10 @@ class Expressions(Loads):
         if type.kind == "row" and self.chance(0.5):
             condition = self.full(row(type.dim, "bool"), depth)
             return Node("where", type, [condition, *self.pair(type, depth)])
-        nodes = [self.full(type, depth), self.operand(type, depth)]
-        return Node(self.pick(["where", "ifexp"]), type, [self.full(BOOL, depth), *nodes])
+        condition = self.full(BOOL, depth)
+        # A condition that is known at once gives one of the two as it is: both have the type then.
+        other = self.full(type, depth) if _may_be_constant(condition) else self.operand(type, depth)
+        return Node(self.pick(["where", "ifexp"]), type, [condition, self.full(type, depth), other])
 
     def splat(self, type: Type) -> Node:
         return Node("splat", type, [self.expression(type.scalar(), 0 if self.pure else 1)])

@@ -13,6 +13,8 @@ from formats import LARGEST, TINY, f32_down, f32_up
 from integers import Bools
 
 ERROR = 4e-6  # N10
+TINY_TERM, TINY_TERM_ERROR = -92.0, 1e-6  # what a term of a merge of three and more may be off besides, below e^-64
+SMALLEST = 2.0**-126  # errors below it are at most it
 LSE_ERROR = 1e-6  # of log(sum), whose argument is near 1
 # Exponents of two between which a weight may be a number or zero: subnormal numbers, and some slack.
 SURELY_ZERO, SURELY_THERE = -151.0, -124.0
@@ -150,11 +152,12 @@ def _mean(a: States, b: States, gaps: tuple, slack: np.ndarray, weights: tuple, 
         size = np.where(gone | ~finite, 0, np.abs(middle) + width)
         sums["center"] = sums["center"] + np.where(gone, 0, w * middle)
         sums["size"] = sums["size"] + w * size
-        sums["error"] = sums["error"] + np.where(gone | ~finite, 0, w * width) + np.where(maybe, w * size, 0)
+        far = np.where(low < TINY_TERM, w * size * TINY_TERM_ERROR, 0)
+        sums["error"] = sums["error"] + np.where(gone | ~finite, 0, w * width) + np.where(maybe, w * size, 0) + far
         largest = np.maximum(largest, size)
     s = total[:, None]
     spread = np.expm1(np.minimum(2 * slack * np.log(2), 50.0))[:, None]
-    radius = (sums["error"] + sums["size"] * (ERROR + 2 * spread)) / s + 2 * TINY
+    radius = (sums["error"] + sums["size"] * (ERROR + 2 * spread)) / s + SMALLEST
     center = sums["center"] / s
     # Accumulators are not normalised (docs/Rationale.md): beyond this they may overflow.
     anything |= largest * (a.count + b.count)[:, None] > LARGEST

@@ -67,7 +67,7 @@ def test_an_fma_rounds_its_sum_and_not_its_product() -> None:
 
 def test_approximate_functions_keep_special_values_and_bound_the_others() -> None:
     lo, hi, _ = bounds(floats.exp(points(0.0, -math.inf, math.inf)))
-    assert lo[0] < 1 < hi[0] and hi[0] - lo[0] < 1e-6
+    assert lo[0] < 1 < hi[0] and hi[0] - lo[0] < 1e-5
     assert (lo[1], hi[1], lo[2]) == (0.0, 0.0, math.inf)
     lo, hi, nan = bounds(floats.log(points(0.0, -1.0)))
     assert lo[0] == -math.inf and nan[1] and lo[1] > hi[1]
