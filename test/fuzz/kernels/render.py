@@ -210,7 +210,10 @@ def _reduce(node: Node) -> str:
 
 
 def _convert(node: Node) -> str:
-    return f"{_conversion(node.type.dtype)}({expression(node.args[0])})" if node.args[0].op != "lit" else _typed(node.args[0])
+    inner = node.args[0]
+    if inner.op == "lit" and inner.type == node.type:
+        return _typed(inner)
+    return f"{_conversion(node.type.dtype)}({_typed(inner)})"
 
 
 # -- Statements --------------------------------------------------------------------------------------------------------------
