@@ -141,12 +141,19 @@ def sub(a: Floats, b: Floats) -> Floats:
 
 
 def mul(a: Floats, b: Floats) -> Floats:
-    nan: np.ndarray | bool = False
-    if a.v is None or b.v is None:
-        (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
-        inf_a, inf_b = np.isinf(alo) | np.isinf(ahi), np.isinf(blo) | np.isinf(bhi)
-        nan = (inf_a & (blo <= 0) & (bhi >= 0)) | (inf_b & (alo <= 0) & (ahi >= 0))
-    return monotone(lambda x, y: f32(x * y), a, b, nan=nan)
+    if a.v is not None and b.v is not None:
+        return Floats(f32(a.v * b.v))
+    (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
+    inf_a, inf_b = np.isinf(alo) | np.isinf(ahi), np.isinf(blo) | np.isinf(bhi)
+    nan = (inf_a & (blo <= 0) & (bhi >= 0)) | (inf_b & (alo <= 0) & (ahi >= 0))
+    one = (alo == ahi) & (blo == bhi)
+
+    def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Zero times what is nearly infinite is zero; NaN is possible besides."""
+        exact = x * y
+        return f32(np.where(np.isnan(exact) & ~one, np.copysign(0.0, np.copysign(1.0, x) * np.copysign(1.0, y)), exact))
+
+    return monotone(product, a, b, nan=nan)
 
 
 def divide(a: Floats, b: Floats) -> Floats:
@@ -186,11 +193,21 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
 
         return function
 
-    may: np.ndarray | bool = False
+    exact = hull(monotone(bound(-INF), a, b, c), monotone(bound(INF), a, b, c))
+    if a.v is not None and b.v is not None and c.v is not None:
+        return exact
+    # Bounds by way of the product, but where all three are points.
     product = mul(a, b)
-    if product.v is None:
-        may = product.nan
-    return hull(monotone(bound(-INF), a, b, c, nan=may), monotone(bound(INF), a, b, c, nan=may))
+    loose = add(widened(product, (2.0**-23, TINY)), c)
+    # A product beyond f32 is none yet.
+    low, high, _ = product.bounds()
+    beyond = np.broadcast_to((np.isinf(low) | np.isinf(high)) & (low <= high), loose.shape)
+    loose = select(Bools(beyond), Floats.anything(loose.shape), loose)
+    points = np.ones(loose.shape, bool)
+    for part in (a, b, c):
+        lo, hi, nan = part.bounds()
+        points = points & ((lo > hi) | ((lo == hi) & ~nan))
+    return select(Bools(points), exact, loose)
 
 
 def neg(a: Floats) -> Floats:

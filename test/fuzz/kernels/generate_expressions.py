@@ -6,19 +6,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from generate_loads import Loads
+from generate_loads import Loads, may_be_constant
 from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, lit, name, row
 
 _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
 _FUNCTIONS = ["exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "floor", "ceil"]
-
-
-def _may_be_constant(node: Node) -> bool:
-    """Whether a bool may be known when the kernel is compiled."""
-    if node.op == "lit":
-        return True
-    parts = node.args[:1] if node.op == "convert" else node.args
-    return node.op in ("convert", "unary", "logic", "binary", "ifexp", "where") and any(_may_be_constant(part) for part in parts)
 
 
 def _has_rows(function: Inline) -> bool:
@@ -143,7 +135,7 @@ class Expressions(Loads):
             return Node("where", type, [condition, *self.pair(type, depth)])
         condition = self.full(BOOL, depth)
         # A condition that is known at once gives one of the two as it is: both have the type then.
-        other = self.full(type, depth) if _may_be_constant(condition) else self.operand(type, depth)
+        other = self.full(type, depth) if may_be_constant(condition) else self.operand(type, depth)
         return Node(self.pick(["where", "ifexp"]), type, [condition, self.full(type, depth), other])
 
     def splat(self, type: Type) -> Node:

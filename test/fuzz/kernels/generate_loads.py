@@ -8,6 +8,14 @@ from typing import Any
 from syntax import BOOL, I32, I64, INDEX, Node, Scalar, Tensor, Type, lit, name, parse_dim
 
 
+def may_be_constant(node: Node) -> bool:
+    """Whether a bool may be known when the kernel is compiled."""
+    if node.op == "lit":
+        return True
+    parts = node.args[:1] if node.op == "convert" else node.args
+    return node.op in ("convert", "unary", "logic", "binary", "ifexp", "where") and any(may_be_constant(part) for part in parts)
+
+
 class Loads:
     """Draws loads. What they need of tensors and scalar arguments is added to the kernel as they go.
 
@@ -162,7 +170,8 @@ class Loads:
         if guard is None or self.chance(0.3):
             extra = self.expression(BOOL, min(depth - 1, 1))
             guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
-        if self.chance(0.3):  # memory that Python would not read
+        # A condition that is known at once would give the other value as it is, a number.
+        if self.chance(0.3) and not (row_dim and may_be_constant(guard)):  # memory that Python would not read
             other = self.expression(type, 0) if self.chance(0.5) else self.literal(type.scalar())
             return Node("ifexp", type, [guard, Node("load", type, nodes, attrs), other])
         args = [*nodes, guard]

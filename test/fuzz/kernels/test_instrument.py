@@ -85,12 +85,15 @@ def test_intervals_hold_what_their_points_become() -> None:
         ends = formats.f32(np.where(special, menu[rng.integers(0, len(menu), (2, 2))], rng.standard_normal((2, 2)) * 4))
         ends = np.array([floats.lower(*ends), floats.upper(*ends)])
         a, b = (Floats.between(ends[:1, i], ends[1:, i], np.array([False])) for i in (0, 1))
-        inside = [points(ends[i, 0]) for i in (0, 1)], [points(ends[i, 1]) for i in (0, 1)]
+        between = formats.f32(np.clip(rng.choice([0.0, 1.0, -0.5, 7.0], 2), ends[0], ends[1]))
+        inside = tuple([points(ends[0, i]), points(between[i]), points(ends[1, i])] for i in (0, 1))
         for function in unary:
             for x in inside[0]:
                 _check_inside(function(x), function(a))
         for function, x, y in itertools.product(binary, *inside):
             _check_inside(function(x, y), function(a, b))
+        for x, y, z in itertools.product(*inside, inside[0]):
+            _check_inside(floats.fma(x, y, z), floats.fma(a, b, a))
 
 
 def _check_inside(point: Floats, interval: Floats) -> None:
