@@ -332,7 +332,9 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
 KernelBuilder::Value KernelBuilder::convert(Value operand,
                                             std::string_view dtype,
                                             const SourceLocation &location) {
-  if (!impl->checkOpen(location) ||
+  // Before the grid, too: an extent may be an argument of any integer type.
+  bool isInGrid = impl->frames.back().kind != Impl::Frame::Top;
+  if (!impl->checkOpen(location, isInGrid) ||
       !impl->checkVisible(operand, "operand", location))
     return {};
   ValueType from = impl->type(operand);
@@ -386,6 +388,12 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
     x = impl->make<arith::FPToSIOp>(location, builder.getI64Type(), x);
     return impl->wrap(impl->make<arith::IndexCastOp>(location, to, x));
   }
+  if (source.isIndex() && !element.isInteger(64)) {
+    // Two casts of an index fold to none, whatever bits they dropped between
+    // them; an index is a number of 64 bits, and those are truncated.
+    x = impl->make<arith::IndexCastOp>(location, builder.getI64Type(), x);
+    return impl->wrap(impl->make<arith::TruncIOp>(location, to, x));
+  }
   if (element.isIndex() || source.isIndex()) {
     if (widensUnsigned)
       return impl->wrap(impl->make<arith::IndexCastUIOp>(location, to, x));
@@ -409,9 +417,8 @@ KernelBuilder::Value KernelBuilder::splat(Value scalar, std::string_view dim,
       type.dtype == "u8" || dim.empty())
     return notFor(*impl, "splat", scalar, location);
   mlir::Value value = impl->get(scalar);
-  auto named = DimAttr::get(impl->context.get(), llvm::StringRef(dim));
   return impl->wrap(impl->make<SplatOp>(
-      location, getRowTileType(named, value.getType()), value));
+      location, getRowTileType(impl->dimOf(dim), value.getType()), value));
 }
 
 KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,

@@ -92,6 +92,8 @@ struct KernelBuilder::Impl {
   /// The dim that rows of `tensor` lie along; null, and an error, if it is none
   /// that has a name.
   DimAttr rowDim(Value tensor, const SourceLocation &location);
+  /// The dim that arguments call so: its size, where that is fixed.
+  DimAttr dimOf(std::string_view name);
   /// Notes that rows of `tensor` are moved: its last dim must have stride 1.
   void useRows(Value tensor);
   void refreshSignature();

@@ -31,6 +31,19 @@ DimAttr Impl::rowDim(Value tensor, const SourceLocation &location) {
   return dim;
 }
 
+DimAttr Impl::dimOf(std::string_view name) {
+  Block &entry = KernelOp(kernel).getBody().front();
+  for (BlockArgument argument : entry.getArguments()) {
+    ArrayAttr dims = KernelOp(kernel).getArgDims(argument.getArgNumber());
+    if (!dims)
+      continue;
+    for (auto [position, dim] : llvm::enumerate(dims.getAsRange<StringAttr>()))
+      if (dim.getValue() == llvm::StringRef(name))
+        return getArgumentDim(argument, position);
+  }
+  return DimAttr::get(context.get(), llvm::StringRef(name));
+}
+
 void Impl::useRows(Value tensor) {
   mlir::Value value = get(tensor);
   auto type = cast<MemRefType>(value.getType());
@@ -203,9 +216,7 @@ KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
   BaseAttr parsed = parseBase(*impl, base, location);
   if (!parsed)
     return {};
-  auto type = StateType::get(
-      impl->context.get(),
-      DimAttr::get(impl->context.get(), llvm::StringRef(dim)), parsed);
+  auto type = StateType::get(impl->context.get(), impl->dimOf(dim), parsed);
   return impl->wrap(impl->make<IdentityOp>(location, type));
 }
 

@@ -160,7 +160,8 @@ class Calls(Operators):
             stored, allowed = tensor.annotation.dtype.name, " or ".join(tensor.stores)
             self.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}")
         is_row = len(element.indices) < tensor.rank
-        dim = tensor.annotation.dims[-1].name if tensor.rank else ""
+        last = tensor.annotation.dims[-1] if tensor.rank else None
+        dim = "" if last is None else str(last.size or last.name)  # a row along a dim of a fixed size is known by that
         if value.type.kind == "row" and (not is_row or value.type.dim != dim):
             expected = f"a row along {dim}" if is_row else f"{tensor.element}, an element,"
             self.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}")

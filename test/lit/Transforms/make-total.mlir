@@ -201,3 +201,22 @@ mlafix.kernel @never(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
     }
   }
 }
+
+// -----
+
+!longs = memref<?xi64, strided<[?], offset: ?>>
+
+// Upstream takes a cast back for the index that it was.
+// CHECK-LABEL: @narrowed
+// CHECK: %[[WIDE:.*]] = arith.index_cast %a : index to i64
+// CHECK: arith.trunci %[[WIDE]] : i64 to i32
+mlafix.kernel @narrowed(%y: !longs {mlafix.dims = ["n"], mlafix.access = "write"}, %a: index) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !longs
+  mlafix.forall (%t) in (%n) {
+    %narrow = arith.index_cast %a : index to i32
+    %back = arith.index_cast %narrow : i32 to index
+    %long = arith.index_cast %back : index to i64
+    mlafix.store %long, %y[%t] : i64, !longs
+  }
+}

@@ -1,0 +1,123 @@
+"""Random kernels against their meaning. See README.md.
+
+    python test/fuzz/kernels --seed 17              one kernel, with its source and what is wrong
+    python test/fuzz/kernels --seeds 0:20000 --jobs 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import workers
+
+
+def _range(text: str) -> range:
+    first, _, last = text.partition(":")
+    return range(int(first), int(last))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser("kernels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, help="one seed")
+    parser.add_argument("--seeds", type=_range, help="FIRST:LAST, the last one left out")
+    parser.add_argument("--case", type=Path, help="a file of regressions/")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--device", default="cpu", help="cpu; torch: torch tensors there; cuda:0")
+    parser.add_argument("--target", default="", help="compile for a target such as sm_90, and run nothing")
+    parser.add_argument("--seconds", type=float, help="start no kernel after so many")
+    parser.add_argument("--text", type=int, default=4, help="one kernel of so many also runs from its text in MLIR's syntax; 0: none")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one kernel")
+    parser.add_argument("--shrink", action="store_true", help="make failing kernels small: one of each kind")
+    parser.add_argument("--save", type=Path, help="a folder for failing kernels")
+    parser.add_argument("--plant", help="spoil one operation of each kernel's source: which (see plant.py)")
+    parser.add_argument("--list", action="store_true", help="print the source of --seed or --case, and run nothing")
+    parser.add_argument("--worker", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _show(options: argparse.Namespace) -> None:
+    import cases
+    from generate import generate
+    from render import source
+
+    case = cases.load(options.case) if options.case else generate(options.seed)
+    print(source(case.kernel))
+    for call in case.calls:
+        print("#", call)
+
+
+def _many(options: argparse.Namespace) -> int:
+    from report import Report
+
+    begin, report = time.monotonic(), Report()
+    seeds = options.seeds if options.seeds is not None else [options.seed]
+    jobs = ({"seed": seed, **({"plant": options.plant} if options.plant else {})} for seed in seeds)
+    done = 0
+
+    def late() -> bool:
+        return options.seconds is not None and time.monotonic() - begin > options.seconds
+
+    for answer in workers.run(jobs, min(options.jobs, len(seeds)), options.device, options.text, late, options.limit, options.target):
+        if answer["kind"] == "absent":
+            continue
+        report.add(answer)
+        done += 1
+        if answer["kind"] != "ok":
+            print(f"seed {answer['seed']}: {answer['kind']}\n{answer['message']}\n", flush=True)
+            if options.save:
+                _save(options, answer)
+        if done % 1000 == 0:
+            print(f"... {done} kernels, {report.failures} failures, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+    if options.shrink:
+        _shrink(options, report)
+    if len(seeds) > 1:
+        print(report.coverage())
+    print(report.text())
+    if done < len(seeds) and not options.plant:
+        print(f"stopped after {done} of {len(seeds)} seeds")
+    print(f"{time.monotonic() - begin:.0f} s on {options.target or options.device} with {options.jobs} jobs")
+    if options.seed is not None and len(seeds) == 1:
+        _show(options)
+    return 1 if report.failures else 0
+
+
+def _save(options: argparse.Namespace, answer: dict) -> None:
+    import cases
+    from generate import generate
+
+    options.save.mkdir(parents=True, exist_ok=True)
+    title = f"Seed {answer['seed']} on {options.device}: {answer['kind']}\n\n{answer['message']}".replace('"""', "'''").replace("\\", "/")
+    (options.save / f"seed_{answer['seed']}.py").write_text(cases.document(generate(answer["seed"]), title))
+
+
+def _shrink(options: argparse.Namespace, report: object) -> None:
+    from shrink import shrink_all
+
+    shrink_all(report, options)
+
+
+def main() -> int:
+    options = _arguments()
+    if options.worker:
+        workers.work(options.device, options.text, options.worker, options.target)
+        return 0
+    os.environ["MLAFIX_CACHE"] = "0"
+    if options.list:
+        _show(options)
+        return 0
+    if options.case:
+        from shrink import replay
+
+        return replay(options)
+    if options.seed is None and options.seeds is None:
+        print("expected --seed, --seeds or --case, got none", file=sys.stderr)
+        return 2
+    return _many(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""One buffer that holds all tensors of a call, with poison between and around their elements."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from contents import dtype_of, shape_of
+from formats import NUMPY
+from syntax import Call, Kernel, Layout, Tensor
+
+_MARGIN = 64
+
+
+@dataclasses.dataclass
+class View:
+    """Where a tensor lies: offset in bytes, strides in elements."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    def of(self, buffer: np.ndarray) -> np.ndarray:
+        size = NUMPY[self.dtype].itemsize
+        return np.ndarray(self.shape, NUMPY[self.dtype], buffer, self.offset, tuple(s * size for s in self.strides))
+
+
+def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -> tuple[tuple[int, ...], int, int]:
+    """Strides, elements before the first one, elements in all."""
+    rank = len(shape)
+    layout = layout or Layout(list(range(rank)))
+    strides = [0] * rank
+    step = layout.last_stride
+    for place, axis in enumerate(reversed(layout.order)):
+        if axis in layout.broadcast:
+            continue
+        strides[axis] = step
+        step *= max(shape[axis], 1)
+        if place == 0:
+            step += layout.gap
+    before = 0
+    for axis in layout.reverse if may_reverse else []:
+        if axis not in layout.broadcast:
+            before += (max(shape[axis], 1) - 1) * strides[axis]
+            strides[axis] = -strides[axis]
+    span = 1 + sum((max(n, 1) - 1) * abs(s) for n, s in zip(shape, strides))
+    return tuple(strides), before, span
+
+
+class Arena:
+    """The buffer of a call.
+
+    Args:
+        kernel, call: whose tensors lie in it.
+        may_reverse: whether strides may be negative (torch has none).
+    """
+
+    def __init__(self, kernel: Kernel, call: Call, may_reverse: bool) -> None:
+        self.views: dict[str, View] = {}
+        end = _MARGIN
+        shared = dict(call.aliases)
+        for tensor in sorted(kernel.tensors, key=lambda t: t.name in shared):
+            if tensor.name in call.absent:
+                continue
+            if tensor.name in shared:
+                self.views[tensor.name] = self.views[shared[tensor.name]]
+                continue
+            end = self._place(tensor, call, end, may_reverse)
+        self.size = (end + _MARGIN + 63) // 64 * 64
+
+    def _place(self, tensor: Tensor, call: Call, end: int, may_reverse: bool) -> int:
+        dtype, shape, layout = dtype_of(tensor, call), shape_of(tensor, call), call.layouts.get(tensor.name)
+        strides, before, span = _strides(shape, layout, may_reverse)
+        size = NUMPY[dtype].itemsize
+        start = (end + 63) // 64 * 64 + (layout.offset if layout else 0) * size
+        self.views[tensor.name] = View(dtype, shape, strides, start + before * size)
+        return start + span * size
+
+    def fill(self, contents: dict[str, np.ndarray], seed: int) -> np.ndarray:
+        """The bytes before the call."""
+        rng = np.random.default_rng(seed)
+        buffer = np.full(self.size, 0xFF, np.uint8) if seed % 3 else np.frombuffer(rng.bytes(self.size), np.uint8).copy()
+        for name, view in self.views.items():
+            array = view.of(buffer)
+            if 0 not in view.strides:
+                array[...] = contents[name]
+            else:
+                first = tuple(slice(0, 1) if s == 0 else slice(None) for s in view.strides)
+                array[first] = contents[name][first]
+        return buffer
+
+
+def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any) -> list[Any]:
+    """A call's arguments; `view` makes an array of a View."""
+    tensors = [view(arena.views[t.name]) if t.name in arena.views else None for t in kernel.tensors]
+    return [*tensors, *(call.scalars[s.name] for s in kernel.scalars)]

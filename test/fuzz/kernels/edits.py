@@ -1,0 +1,291 @@
+"""What may go of a case, one thing at a time: the edits that the shrinker tries."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from syntax import Assign, Call, Case, Each, For, If, Kernel, Layout, Node, Store, StoreState, Type, blocks, lit, parse_dim
+
+Edit = Callable[[Case], bool]
+
+
+# -- What may be changed -------------------------------------------------------------------------------------------------
+
+
+def _all_blocks(kernel: Kernel) -> list[list[Any]]:
+    found = [kernel.body, *(inline.body for inline in kernel.inlines)]
+    for block in found:  # grows while it is walked
+        for statement in block:
+            found.extend(blocks(statement))
+    return found
+
+
+def slots(kernel: Kernel) -> list[tuple[Any, Any]]:
+    """Every place that holds an expression: (object, attribute) or (list, index)."""
+    found: list[tuple[Any, Any]] = []
+    for block in _all_blocks(kernel):
+        for s in block:
+            found += _statement_slots(s)
+    found += [(inline, "result") for inline in kernel.inlines]
+    if kernel.grid.where is not None:
+        found.append((kernel.grid, "where"))
+    for holder, key in found:
+        node = get(holder, key)
+        found.extend((node.args, i) for i in range(len(node.args)))
+    return found
+
+
+def _statement_slots(s: Any) -> list[tuple[Any, Any]]:
+    if isinstance(s, Assign):
+        return [(s.values, i) for i in range(len(s.values))]
+    if isinstance(s, Store):
+        return [(s, "value"), *([(s, "where")] if s.where else [])]
+    if isinstance(s, StoreState):
+        return [(s, "state"), *([(s, "where")] if s.where else []), *([(s, "scale")] if s.scale else [])]
+    if isinstance(s, If):
+        return [(s, "condition")]
+    if isinstance(s, For):
+        return [(s, "lower"), (s, "upper")]
+    return []
+
+
+def get(holder: Any, key: Any) -> Node:
+    return holder[key] if isinstance(holder, list) else getattr(holder, key)
+
+
+def put(holder: Any, key: Any, node: Node | None) -> None:
+    if isinstance(holder, list):
+        holder[key] = node
+    else:
+        setattr(holder, key, node)
+
+
+# -- Edits ---------------------------------------------------------------------------------------------------------------
+
+
+def statement_edits(case: Case) -> Iterator[Edit]:
+    for b, block in enumerate(_all_blocks(case.kernel)):
+        size = len(block)
+        spans = [(0, size)] if size > 1 and b else []
+        spans += [(i, i + size // 2) for i in (0, size - size // 2)] if size > 3 else []
+        for first, last in [*spans, *((i, i + 1) for i in reversed(range(size)))]:
+            yield lambda c, b=b, first=first, last=last: _cut(_all_blocks(c.kernel)[b], first, last)
+    for b, block in enumerate(_all_blocks(case.kernel)):
+        for i, s in enumerate(block):
+            for inner in range(len(blocks(s))):
+                yield lambda c, b=b, i=i, inner=inner: _unwrap(_all_blocks(c.kernel)[b], i, inner)
+            for change in (_no_where, _no_scale, _no_part, _one_item, _plain_loop):
+                yield lambda c, b=b, i=i, change=change: change(_all_blocks(c.kernel)[b][i])
+
+
+def _cut(block: list[Any], first: int, last: int) -> bool:
+    del block[first:last]
+    return True
+
+
+def _unwrap(block: list[Any], i: int, inner: int) -> bool:
+    """A statement replaced by what is inside."""
+    block[i : i + 1] = blocks(block[i])[inner]
+    return True
+
+
+def _no_where(s: Any) -> bool:
+    if not isinstance(s, (Store, StoreState)) or s.where is None:
+        return False
+    s.where = None
+    return True
+
+
+def _no_scale(s: Any) -> bool:
+    if not isinstance(s, StoreState) or s.scale is None:
+        return False
+    s.scale = None
+    return True
+
+
+def _no_part(s: Any) -> bool:
+    if not isinstance(s, StoreState) or not s.out or not s.lse:
+        return False
+    s.lse, s.lse_indices = "", []
+    return True
+
+
+def _one_item(s: Any) -> bool:
+    if not isinstance(s, Each) or len(s.items) < 2:
+        return False
+    del s.items[1:]
+    return True
+
+
+def _plain_loop(s: Any) -> bool:
+    if not isinstance(s, For) or s.step == 1:
+        return False
+    s.step = 1
+    return True
+
+
+def expression_edits(case: Case) -> Iterator[Edit]:
+    for place, (holder, key) in enumerate(slots(case.kernel)):
+        node = get(holder, key)
+        for i, argument in enumerate(node.args):
+            if argument.type == node.type:
+                yield lambda c, place=place, i=i: _replace(c, place, lambda n: n.args[i])
+        if node.op == "merge" and len(node.args) > 1:
+            for i in range(len(node.args)):
+                yield lambda c, place=place, i=i: _drop_argument(c, place, i)
+        if node.attrs.get("where"):
+            yield lambda c, place=place: _plain_access(c, place)
+        if node.type.kind == "scalar" and node.op != "lit":
+            for value in _simple(node.type):
+                yield lambda c, place=place, value=value: _replace(c, place, lambda n: lit(value, n.type))
+        if node.type.kind == "row" and node.op not in ("splat", "load"):
+            yield lambda c, place=place: _replace(c, place, lambda n: Node("splat", n.type, [lit(1.0 if n.type.dtype == "f32" else 1, n.type.scalar())]))
+        if node.type.kind == "state" and node.op not in ("identity", "load_state"):
+            yield lambda c, place=place: _replace(c, place, lambda n: Node("identity", n.type))
+
+
+def _simple(type: Type) -> list[Any]:
+    return [True, False] if type.dtype == "bool" else [] if type.dtype in ("i8", "u8") else [0, 1] if type.dtype != "f32" else [0.0, 1.0]
+
+
+def _replace(case: Case, place: int, make: Callable[[Node], Node]) -> bool:
+    holder, key = slots(case.kernel)[place]
+    put(holder, key, make(get(holder, key)))
+    return True
+
+
+def _drop_argument(case: Case, place: int, i: int) -> bool:
+    holder, key = slots(case.kernel)[place]
+    del get(holder, key).args[i]
+    return True
+
+
+def _plain_access(case: Case, place: int) -> bool:
+    """A load without its predicate."""
+    node = get(*slots(case.kernel)[place])
+    indices = node.access()[0]
+    node.args = indices
+    node.attrs = {k: v for k, v in node.attrs.items() if k not in ("where", "other", "ifexp")}
+    return True
+
+
+def call_edits(case: Case) -> Iterator[Edit]:
+    if len(case.calls) > 1:
+        for i in range(len(case.calls)):
+            yield lambda c, i=i: bool(c.calls.__delitem__(i)) or True
+    for i, call in enumerate(case.calls):
+        yield from _edits_of_call(i, call, case.kernel)
+
+
+def _edits_of_call(i: int, call: Call, kernel: Kernel) -> Iterator[Edit]:
+    def change(**changed: Any) -> Edit:
+        def edit(c: Case) -> bool:
+            for key, value in changed.items():
+                setattr(c.calls[i], key, copy.deepcopy(value))
+            return True
+
+        return edit
+
+    for key in ("layouts", "aliases", "bases"):
+        if getattr(call, key):
+            yield change(**{key: {}})
+    if call.absent:
+        yield change(absent=[])
+    for name in call.layouts:
+        yield change(layouts={k: v for k, v in call.layouts.items() if k != name})
+        for plain in ({"gap": 0}, {"offset": 0}, {"broadcast": []}, {"reverse": []}, {"last_stride": 1}):
+            if any(getattr(call.layouts[name], k) != v for k, v in plain.items()):
+                yield change(layouts={**call.layouts, name: Layout(**{**vars(call.layouts[name]), **plain})})
+    for dim, size in call.sizes.items():
+        for smaller in {1, 2, size // 2, size - 1}:
+            if 0 < smaller < size and dim not in ("_", "b1"):
+                sizes = {**call.sizes, dim: smaller}
+                if dim == "b":
+                    sizes["b1"] = smaller + 1
+                yield lambda c, sizes=sizes, dim=dim: _resize(c, sizes, dim)
+    for variable, dtype in call.dtypes.items():
+        if dtype not in ("f32", "i64"):
+            yield change(dtypes={**call.dtypes, variable: "i64" if dtype == "i32" else "f32"})
+    for tensor, kind in call.kinds.items():
+        for simpler in ("one", "whole") if kind not in ("counts", "any", "zero") else ("zero",):
+            if kind != simpler and kind not in ("one", "zero"):
+                yield change(kinds={**call.kinds, tensor: simpler})
+    for scalar, value in call.scalars.items():
+        for simpler in (0, 1):
+            if value != simpler:
+                yield change(scalars={**call.scalars, scalar: type(value)(simpler)})
+
+
+def _resize(case: Case, sizes: dict[str, int], dim: str) -> bool:
+    for call in case.calls:  # compile-time sizes are those of all calls
+        call.sizes = {**call.sizes, dim: sizes[dim], **({"b1": sizes["b1"]} if dim == "b" else {})}
+    return True
+
+
+def kernel_edits(case: Case) -> Iterator[Edit]:
+    for i, tensor in enumerate(case.kernel.tensors):
+        if tensor.optional:
+            yield lambda c, i=i: _set_attribute(c.kernel.tensors[i], "optional", False)
+        if tensor.dtype in ("T", "O", "bf16", "f16"):
+            yield lambda c, i=i: _set_attribute(c.kernel.tensors[i], "dtype", "f32")
+    if case.kernel.grid.where is not None:
+        yield lambda c: _set_attribute(c.kernel.grid, "where", None)
+
+
+def _set_attribute(holder: Any, key: str, value: Any) -> bool:
+    setattr(holder, key, value)
+    return True
+
+
+# -- What is no longer used ----------------------------------------------------------------------------------------------
+
+
+def tidy(case: Case) -> None:
+    """Drops arguments and functions that nothing names any more."""
+    kernel = case.kernel
+    nodes = list(kernel.nodes())
+    called = {n.attrs["function"] for n in nodes if n.op == "call"}
+    kernel.inlines = [inline for inline in kernel.inlines if inline.name in called]
+    nodes = list(kernel.nodes())
+    names = {n.attrs.get(key) for n in nodes for key in ("tensor", "lse", "name")}
+    for block in _all_blocks(kernel):
+        for s in block:
+            names |= {s.tensor} if isinstance(s, Store) else {s.out, s.lse} if isinstance(s, StoreState) else set()
+            if isinstance(s, Each):
+                names |= {n.attrs.get("name") for item in s.items for n in item}
+    extents = {extent[1] for extent in kernel.grid.extents if isinstance(extent, (tuple, list))}
+    kernel.scalars = [s for s in kernel.scalars if s.name in names or s.name in extents]
+    dims = {extent for extent in kernel.grid.extents if isinstance(extent, str)} | {s.at_most for s in kernel.scalars}
+    dims |= {n.attrs["dim"] for n in nodes if n.op == "shape" and "dim" in n.attrs}
+    dims |= {n.type.dim for n in nodes if n.op in ("identity", "splat", "make_state")}
+    kept = [t for t in kernel.tensors if t.name in names or t.name in kernel.grid.extents]
+    for dim in dims - {""}:
+        if not any(parse_dim(d)[0] == dim for t in kept if not t.optional for d in t.dims):
+            kept += [t for t in kernel.tensors if t not in kept and any(parse_dim(d)[0] == dim for d in t.dims)][:1]
+    kernel.tensors = [t for t in kernel.tensors if t in kept]
+    used = {t.dtype for t in kernel.tensors}
+    kernel.variables = {v: d for v, d in kernel.variables.items() if v in used}
+    if not any(n.type.base == "B" for n in kernel.nodes(read=True)):
+        kernel.bases = {}
+    _tidy_calls(case)
+
+
+def _tidy_calls(case: Case) -> None:
+    kernel = case.kernel
+    tensors = {t.name for t in kernel.tensors}
+    known = {parse_dim(d)[0] for t in kernel.tensors for d in t.dims}
+    for call in case.calls:
+        call.sizes = {d: size for d, size in call.sizes.items() if d in known or d == "_"}
+        call.absent = [t for t in call.absent if t in tensors and kernel.tensor(t).optional]
+        call.dtypes = {v: d for v, d in call.dtypes.items() if v in kernel.variables}
+        call.bases = {b: v for b, v in call.bases.items() if b in kernel.bases}
+        call.scalars = {s.name: call.scalars[s.name] for s in kernel.scalars}
+        call.layouts = {t: layout for t, layout in call.layouts.items() if t in tensors}
+        call.kinds = {t: kind for t, kind in call.kinds.items() if t in tensors}
+        call.aliases = {w: r for w, r in call.aliases.items() if w in tensors and r in tensors}
+        call.bound = [d for d in call.bound if d in call.sizes]
+        for scalar in kernel.scalars:
+            if scalar.at_most and scalar.at_most in call.sizes:
+                call.scalars[scalar.name] = min(call.scalars[scalar.name], call.sizes[scalar.at_most])

@@ -1,0 +1,387 @@
+"""Floats with bounds: every value is a set of f32 numbers that a correct implementation may have.
+
+A value is a *point* (one number, known to the bit but for a NaN's payload) or an interval between two f32 numbers, with or
+without NaN. Arithmetic that IEEE 754 defines keeps points points: f32 results are f64 results rounded once, which f64 is
+wide enough for. Approximate functions widen by the bounds below.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+from formats import TINY, f32, f32_down, f32_up
+from integers import Bools, Ints
+
+INF = np.inf
+
+# Relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10).
+FUNCTION = (4e-6, TINY)
+
+
+class Floats:
+    """An array of values: `v` alone if all are points (NaN is one), else bounds and whether NaN is possible.
+
+    An interval whose lower bound is above its upper one is nothing but NaN. Bounds keep the sign of zero.
+    """
+
+    __slots__ = ("v", "lo", "hi", "nan")
+
+    def __init__(self, v: np.ndarray | None, lo: np.ndarray | None = None, hi: np.ndarray | None = None, nan: np.ndarray | None = None) -> None:
+        self.v, self.lo, self.hi, self.nan = v, lo, hi, nan
+
+    @staticmethod
+    def between(lo: np.ndarray, hi: np.ndarray, nan: np.ndarray) -> Floats:
+        """Bounds; a point if all are."""
+        only_nan = lo > hi
+        if np.all(only_nan | ((lo == hi) & ~nan & (np.signbit(lo) == np.signbit(hi)))):
+            return Floats(np.where(only_nan, np.nan, lo))
+        return Floats(None, lo, hi, nan)
+
+    @staticmethod
+    def anything(shape: tuple[int, ...]) -> Floats:
+        return Floats(None, np.full(shape, -INF), np.full(shape, INF), np.ones(shape, bool))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.v if self.v is not None else self.lo).shape
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        if self.v is None:
+            return self.lo, self.hi, self.nan
+        nan = np.isnan(self.v)
+        return np.where(nan, INF, self.v), np.where(nan, -INF, self.v), nan
+
+    def map(self, f: Callable[[np.ndarray], np.ndarray]) -> Floats:
+        """The same change of shape for all parts."""
+        if self.v is not None:
+            return Floats(f(self.v))
+        return Floats(None, f(self.lo), f(self.hi), f(self.nan))
+
+
+def lower(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where((a < b) | ((a == b) & np.signbit(a)), a, b)
+
+
+def upper(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where((a > b) | ((a == b) & ~np.signbit(a)), a, b)
+
+
+def spread(parts: list[Floats]) -> tuple[list[tuple[np.ndarray, ...]], np.ndarray]:
+    """The bounds of some operands, of one shape, and where one of them is nothing but NaN."""
+    all_bounds = [part.bounds() for part in parts]
+    shape = np.broadcast_shapes(*(lo.shape for lo, _, _ in all_bounds))
+    never = np.zeros(shape, bool)
+    for lo, hi, _ in all_bounds:
+        never = never | (lo > hi)
+    return all_bounds, never
+
+
+def monotone(function: Callable[..., np.ndarray], *parts: Floats, nan: np.ndarray | bool = False) -> Floats:
+    """A function that rounds to f32, whose bounds are at corners. `nan`: where NaN is possible besides."""
+    if all(part.v is not None for part in parts):
+        return Floats(function(*(part.v for part in parts)))
+    all_bounds, never = spread(list(parts))
+    lo = hi = None
+    may = np.zeros(never.shape, bool) | nan
+    for corner in itertools.product(*((b[0], b[1]) for b in all_bounds)):
+        value = function(*corner)
+        is_nan = np.isnan(value)
+        may = may | is_nan
+        low, high = np.where(is_nan, INF, value), np.where(is_nan, -INF, value)
+        lo, hi = (low, high) if lo is None else (lower(lo, low), upper(hi, high))
+    for b in all_bounds:
+        may = may | b[2]
+    assert lo is not None and hi is not None
+    return Floats.between(np.where(never, INF, lo), np.where(never, -INF, hi), may | never)
+
+
+def approximate(true: np.ndarray, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
+    """What may be around true values (f64): a zero, an infinity and a NaN stay what they are."""
+    relative, absolute = error
+    radius = np.abs(true) * relative + absolute
+    is_nan = np.isnan(true)
+    exact = (true == 0) | np.isinf(true)
+    lo = np.where(exact, true, f32_down(true - radius))
+    hi = np.where(exact, true, f32_up(true + radius))
+    return Floats.between(np.where(is_nan, INF, lo), np.where(is_nan, -INF, hi), is_nan)
+
+
+def hull(*parts: Floats) -> Floats:
+    """Any of several values."""
+    lo, hi, nan = parts[0].bounds()
+    for part in parts[1:]:
+        low, high, other = part.bounds()
+        lo, hi, nan = lower(lo, low), upper(hi, high), nan | other
+    return Floats.between(lo, hi, nan)
+
+
+def select(condition: Bools, a: Floats, b: Floats) -> Floats:
+    c, unknown = condition.v, condition.unknown
+    if a.v is not None and b.v is not None:
+        chosen = Floats(np.where(c, a.v, b.v))
+    else:
+        chosen = Floats.between(*(np.where(c, x, y) for x, y in zip(a.bounds(), b.bounds())))
+    if unknown is None or not unknown.any():
+        return chosen
+    either = hull(a, b)
+    return Floats.between(*(np.where(unknown, x, y) for x, y in zip(either.bounds(), chosen.bounds())))
+
+
+# -- Arithmetic ----------------------------------------------------------------------------------------------------------
+
+
+def add(a: Floats, b: Floats) -> Floats:
+    return monotone(lambda x, y: f32(x + y), a, b)
+
+
+def sub(a: Floats, b: Floats) -> Floats:
+    return monotone(lambda x, y: f32(x - y), a, b)
+
+
+def mul(a: Floats, b: Floats) -> Floats:
+    if a.v is not None and b.v is not None:
+        return Floats(f32(a.v * b.v))
+    (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
+    inf_a, inf_b = np.isinf(alo) | np.isinf(ahi), np.isinf(blo) | np.isinf(bhi)
+    nan = (inf_a & (blo <= 0) & (bhi >= 0)) | (inf_b & (alo <= 0) & (ahi >= 0))
+    one = (alo == ahi) & (blo == bhi)
+
+    def product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Zero times what is nearly infinite is zero; NaN is possible besides."""
+        exact = x * y
+        return f32(np.where(np.isnan(exact) & ~one, np.copysign(0.0, np.copysign(1.0, x) * np.copysign(1.0, y)), exact))
+
+    return monotone(product, a, b, nan=nan)
+
+
+def divide(a: Floats, b: Floats) -> Floats:
+    """Correctly rounded."""
+    nan: np.ndarray | bool = False
+    if a.v is None or b.v is None:
+        (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
+        with_zero = (blo <= 0) & (bhi >= 0)
+        nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
+        result = monotone(lambda x, y: f32(x / y), a, b, nan=nan)
+        lo, hi, may = result.bounds()
+        wide = with_zero & (lo <= hi) & ((blo != bhi) | (np.signbit(blo) != np.signbit(bhi)))
+        return Floats.between(np.where(wide, -INF, lo), np.where(wide, INF, hi), may)
+    return Floats(f32(a.v / b.v))
+
+
+def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
+    """Bounds (f64) with an error on each side."""
+    if x.v is not None:
+        return approximate(x.v, error)
+    relative, absolute = error
+    lo, hi, nan = x.bounds()
+    down = np.where(np.isfinite(lo) & (lo != 0), f32_down(lo - np.abs(lo) * relative - absolute), lo)
+    up = np.where(np.isfinite(hi) & (hi != 0), f32_up(hi + np.abs(hi) * relative + absolute), hi)
+    only_nan = lo > hi
+    return Floats.between(np.where(only_nan, INF, down), np.where(only_nan, -INF, up), nan)
+
+
+def fma(a: Floats, b: Floats, c: Floats) -> Floats:
+    """One rounding: a product of f32 is exact in f64, and the sum's f64 neighbours bound what it rounds to."""
+
+    def bound(towards: float) -> Callable[..., np.ndarray]:
+        def function(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+            total = x * y + z
+            inexact = ((total - x * y) != z) | ((total - z) != x * y)
+            return f32(np.where(np.isfinite(total) & inexact, np.nextafter(total, towards), total))
+
+        return function
+
+    exact = hull(monotone(bound(-INF), a, b, c), monotone(bound(INF), a, b, c))
+    if a.v is not None and b.v is not None and c.v is not None:
+        return exact
+    # Bounds by way of the product, but where all three are points.
+    product = mul(a, b)
+    loose = add(widened(product, (2.0**-23, TINY)), c)
+    # A product beyond f32 is none yet.
+    low, high, _ = product.bounds()
+    beyond = np.broadcast_to((np.isinf(low) | np.isinf(high)) & (low <= high), loose.shape)
+    loose = select(Bools(beyond), Floats.anything(loose.shape), loose)
+    points = np.ones(loose.shape, bool)
+    for part in (a, b, c):
+        lo, hi, nan = part.bounds()
+        points = points & ((lo > hi) | ((lo == hi) & ~nan))
+    return select(Bools(points), exact, loose)
+
+
+def neg(a: Floats) -> Floats:
+    return Floats(-a.v) if a.v is not None else Floats(None, -a.hi, -a.lo, a.nan)
+
+
+def absolute(a: Floats) -> Floats:
+    if a.v is not None:
+        return Floats(np.abs(a.v))
+    lo, hi, nan = a.bounds()
+    across = (lo < 0) & (hi > 0) | ((lo == 0) & (hi == 0))
+    low = np.where(across, 0.0, np.minimum(np.abs(lo), np.abs(hi)))
+    high = np.maximum(np.abs(lo), np.abs(hi))
+    only_nan = lo > hi
+    return Floats.between(np.where(only_nan, INF, low), np.where(only_nan, -INF, high), nan)
+
+
+def extreme(a: Floats, b: Floats, largest: bool) -> Floats:
+    """min or max: NaN stays NaN; of zeros of both signs either may be chosen."""
+    pick = np.maximum if largest else np.minimum
+    result = monotone(pick, a, b)
+    (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
+    zeros = (alo <= 0) & (ahi >= 0) & (blo <= 0) & (bhi >= 0)
+    lo, hi, nan = result.bounds()
+    either = zeros & ((lo == 0) | (hi == 0))
+    if not either.any():
+        return result
+    return Floats.between(np.where(either & (lo == 0), -0.0, lo), np.where(either & (hi == 0), 0.0, hi), nan)
+
+
+def copysign(x: Floats, sign: Floats) -> Floats:
+    lo, hi, nan = sign.bounds()
+    known = ~nan & (lo <= hi) & (np.signbit(lo) == np.signbit(hi))
+    size = absolute(x)
+    chosen = select(Bools(np.signbit(lo)), neg(size), size)
+    return chosen if known.all() else select(Bools(np.broadcast_to(np.signbit(lo), chosen.shape), np.broadcast_to(~known, chosen.shape)), neg(size), size)
+
+
+def floor(x: Floats) -> Floats:
+    return monotone(np.floor, x)
+
+
+def ceil(x: Floats) -> Floats:
+    return monotone(np.ceil, x)
+
+
+def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False) -> Floats:
+    """An increasing function of x >= `low`, NaN below; correctly rounded, or within the bound of a function."""
+    if x.v is not None:
+        return Floats(f32(function(x.v))) if is_rounded else approximate(function(x.v), FUNCTION)
+    lo, hi, nan = x.bounds()
+    below = (lo < low) & (lo <= hi)
+    first, last = np.where(below, np.where(hi < low, INF, low), lo), np.where(hi < low, -INF, hi)
+    only_nan = first > last
+    low_end, high_end = function(np.where(only_nan, 1, first)), function(np.where(only_nan, 1, last))
+    true = Floats.between(np.where(only_nan, INF, low_end), np.where(only_nan, -INF, high_end), nan | below)
+    if not is_rounded:
+        return widened(true, FUNCTION)
+    lo, hi, nan = true.bounds()
+    return Floats.between(f32(lo), f32(hi), nan)
+
+
+def exp(x: Floats) -> Floats:
+    return _function(np.exp, x)
+
+
+def exp2(x: Floats) -> Floats:
+    return _function(np.exp2, x)
+
+
+def log(x: Floats) -> Floats:
+    return _function(np.log, x, low=0.0)
+
+
+def log2(x: Floats) -> Floats:
+    return _function(np.log2, x, low=0.0)
+
+
+def sqrt(x: Floats) -> Floats:
+    return _function(np.sqrt, x, low=0.0, is_rounded=True)
+
+
+def tanh(x: Floats) -> Floats:
+    return _function(np.tanh, x)
+
+
+def rsqrt(x: Floats) -> Floats:
+    if x.v is not None:
+        return approximate(1 / np.sqrt(x.v), FUNCTION)
+    lo, hi, nan = x.bounds()
+    if ((lo <= 0) & (lo <= hi)).any():  # falls from an infinity on either side of zero
+        minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
+        low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
+        # The largest value is at zero, or at a lower bound above it; negative numbers alone have none.
+        high = np.where(lo > 0, 1 / np.sqrt(np.where(lo > 0, lo, 1)), np.where((hi > 0) | ((hi == 0) & ~np.signbit(hi)), INF, -INF))
+        return widened(Floats.between(low, high, nan | (lo < 0)), FUNCTION)
+    only_nan = lo > hi
+    low, high = 1 / np.sqrt(np.where(only_nan, 1, hi)), 1 / np.sqrt(np.where(only_nan, 1, lo))
+    return widened(Floats.between(np.where(only_nan, INF, low), np.where(only_nan, -INF, high), nan), FUNCTION)
+
+
+def reduce(kind: str, x: Floats) -> Floats:
+    """One fixed binary tree over the last axis: 2i meets 2i + 1, missing elements are neutral (N9)."""
+    combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
+    while x.shape[-1] > 1:
+        size = x.shape[-1]
+        pairs = combine(x.map(lambda part: part[..., 0 : size - 1 : 2]), x.map(lambda part: part[..., 1:size:2]))
+        if size % 2:
+            last = x.map(lambda part: part[..., -1:])
+            x = join([pairs, last])
+        else:
+            x = pairs
+    return x.map(lambda part: part[..., 0])
+
+
+def join(parts: list[Floats]) -> Floats:
+    if all(part.v is not None for part in parts):
+        return Floats(np.concatenate([part.v for part in parts], axis=-1))
+    return Floats.between(*(np.concatenate(group, axis=-1) for group in zip(*(part.bounds() for part in parts))))
+
+
+# -- To and from others --------------------------------------------------------------------------------------------------
+
+
+def compare(op: str, a: Floats, b: Floats) -> Bools:
+    """Ordered, but for !=, which holds of NaN. Unknown where the bounds overlap."""
+    numpy_op = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}[op]
+    if a.v is not None and b.v is not None:
+        return Bools(numpy_op(a.v, b.v))
+    (alo, ahi, anan), (blo, bhi, bnan) = a.bounds(), b.bounds()
+    never = (alo > ahi) | (blo > bhi)
+    if op in ("gt", "ge"):
+        (alo, ahi), (blo, bhi) = (blo, bhi), (alo, ahi)
+    if op in ("lt", "gt"):
+        surely, surely_not = ahi < blo, alo >= bhi
+    elif op in ("le", "ge"):
+        surely, surely_not = ahi <= blo, alo > bhi
+    else:
+        surely, surely_not = (alo == ahi) & (blo == bhi) & (alo == blo), (ahi < blo) | (bhi < alo)
+        if op == "ne":
+            surely, surely_not = surely_not, surely
+    nan = anan | bnan
+    if op == "ne":
+        surely, surely_not = surely | never, surely_not & ~nan
+    else:
+        surely, surely_not = surely & ~nan, surely_not | never
+    return Bools(surely & ~surely_not, ~(surely | surely_not))
+
+
+def to_int(x: Floats, width: int) -> Ints:
+    """Towards zero, and to the nearest integer that there is; NaN becomes 0. Unknown where the bounds differ in that."""
+    lo, hi, nan = x.bounds()
+    only_nan = lo > hi
+    first, last = _saturated(np.where(only_nan, 0, lo), width), _saturated(np.where(only_nan, 0, hi), width)
+    return Ints(first, (first != last) | (nan & ~only_nan & (first != 0)))
+
+
+def _saturated(x: np.ndarray, width: int) -> np.ndarray:
+    limit = 2.0 ** (width - 1)
+    most = (1 << (width - 1)) - 1
+    inside = np.where(np.abs(x) < limit, x, 0).astype(np.int64)
+    return np.where(x >= limit, most, np.where(x <= -limit, -most - 1, inside))
+
+
+def from_int(x: Ints) -> Floats:
+    value = x.v.astype(np.float32).astype(np.float64)
+    if x.unknown is None or not x.unknown.any():
+        return Floats(value)
+    top = 2.0**63
+    return Floats.between(np.where(x.unknown, -top, value), np.where(x.unknown, top, value), np.zeros(value.shape, bool))
+
+
+def from_bool(x: Bools) -> Floats:
+    return select(x, Floats(np.ones(x.v.shape)), Floats(np.zeros(x.v.shape)))
+
+
+

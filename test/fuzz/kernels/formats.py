@@ -1,0 +1,79 @@
+"""Storage dtypes: their numbers as f64, their bits, rounding. Written from the formats' definitions."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+NUMPY = {
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "i8": np.dtype(np.int8),
+    "u8": np.dtype(np.uint8),
+    "bool": np.dtype(np.bool_),
+}
+# Fraction bits, smallest exponent of a normal number, largest number, whether larger ones become that one (N7).
+_FLOATS = {
+    "bf16": (7, -126, float.fromhex("0x1.fep127"), False),
+    "f16": (10, -14, 65504.0, False),
+    "f32": (23, -126, float.fromhex("0x1.fffffep127"), False),
+    "f8e4m3fn": (3, -6, 448.0, True),
+}
+LARGEST = _FLOATS["f32"][2]
+TINY = 2.0**-149
+WIDTHS = {"i8": 8, "u8": 8, "i32": 32, "i64": 64, "index": 64}
+
+
+def is_float(dtype: str) -> bool:
+    return dtype in _FLOATS
+
+
+def f32(values: np.ndarray) -> np.ndarray:
+    """f64 rounded to the nearest f32, as f64."""
+    return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
+
+
+def f32_down(values: np.ndarray) -> np.ndarray:
+    """The largest f32 that is not above."""
+    near = np.asarray(values, np.float64).astype(np.float32)
+    return np.where(near > values, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
+
+
+def f32_up(values: np.ndarray) -> np.ndarray:
+    return -f32_down(-np.asarray(values, np.float64))
+
+
+def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
+    """The numbers of a float dtype nearest to f64 values, ties to even, as f64."""
+    if dtype == "f32":
+        return f32(values)
+    bits, smallest, largest, saturates = _FLOATS[dtype]
+    values = np.asarray(values, np.float64)
+    _, exponent = np.frexp(values)
+    unit = np.maximum(exponent - 1, smallest) - bits
+    finite = np.isfinite(values)
+    rounded = np.where(finite, np.ldexp(np.rint(np.ldexp(np.where(finite, values, 0), -unit)), unit), values)
+    top = largest if saturates else np.inf
+    rounded = np.where(np.abs(rounded) > largest, np.copysign(top, rounded), rounded)
+    return np.copysign(rounded, values)
+
+
+def widen(array: np.ndarray, dtype: str) -> np.ndarray:
+    """Elements as f64 or int64 (bool as bool)."""
+    if is_float(dtype):
+        return np.asarray(array).astype(np.float32).astype(np.float64)
+    return array.astype(np.bool_) if dtype == "bool" else array.astype(np.int64)
+
+
+def bits(array: np.ndarray) -> np.ndarray:
+    """The elements' bits, unsigned."""
+    return np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    width = WIDTHS[dtype]
+    return (0, 255) if dtype == "u8" else (-(1 << (width - 1)), (1 << (width - 1)) - 1)

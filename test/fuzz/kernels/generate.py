@@ -1,0 +1,164 @@
+"""A random kernel with its calls, from a seed."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from generate_calls import calls
+from generate_statements import Statements
+from syntax import BOOL, INDEX, Case, Grid, Kernel, Node, Scalar, Store, StoreState, Tensor, all_statements, parse_dim
+
+_SIZES = {1: 2, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
+          100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip
+_LARGE = {512: 2, 576: 1, 1000: 1, 1025: 1, 2048: 2, 2050: 1, 4096: 1, 7168: 0.5}
+_LARGE_RATE = 0.012
+
+
+class Generator(Statements):
+    """Draws one kernel."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(random.Random(seed))
+        self.seed = seed
+        self.extents: list[Any] = []
+        self.partial = False  # whether the grid may leave rows of its tensors alone
+        self.fixed_sizes: dict[str, int] = {}
+
+    def case(self) -> Case:
+        self.choose_dims()
+        self.choose_grid()
+        for index, dim in self.own:
+            self.variables[index] = INDEX
+            self.within[index] = {parse_dim(dim)[0]}
+        if self.segment_index:
+            self.variables[self.segment_index] = INDEX
+            self.within[self.segment_index] = {"b"}
+        self.inline_functions = []
+        for number in range(self.weighted({0: 6, 1: 2, 2: 1})):
+            self.inline_functions.append(self.inline(number))
+        large = any(size > 300 for size in self.fixed_sizes.values())
+        body = self.statements(self.rng.randint(0, 2) if large else self.weighted({0: 2, 1: 3, 2: 3, 3: 2, 4: 1, 6: 0.4}), 0 if large else 2)
+        for _ in range(self.weighted({1: 5, 2: 3, 3: 1})):
+            body.append(self.write(self.weighted({"Out": 4, "InOut": 1.5}) if not self.partial else "InOut", BOOL if self.chance(0.6) else None))
+        kernel = Kernel(self.tensors, self.scalars, self.grid(), body, self.inline_functions)
+        self.finish(kernel)
+        return Case(kernel, calls(kernel, self.rng, self.fixed_sizes, self.pairs))
+
+    def choose_dims(self) -> None:
+        sizes = _LARGE if self.chance(_LARGE_RATE) else _SIZES
+        self.row_dims = ["D"]
+        self.fixed_sizes["D"] = self.weighted(sizes)
+        if self.chance(0.3):
+            self.row_dims.append("E")
+            self.fixed_sizes["E"] = self.weighted(_SIZES)
+        if self.chance(0.04):
+            self.row_dims.append(f"e={self.pick([1, 3, 8, 20])}")
+        self.other_dims = [dim for dim, rate in (("m", 0.6), ("K", 0.35), ("s", 0.3)) if self.chance(rate)]
+        self.fixed_sizes["K"] = self.rng.randint(1, 9)
+        self.fixed_sizes["H"] = self.rng.randint(1, 6)
+
+    # -- The grid ----------------------------------------------------------------------------------------------------
+
+    def choose_grid(self) -> None:
+        if self.chance(0.22):
+            self.segment_index, self.partial = "b", True
+            self.tensors.append(Tensor("cu", "i32", ["b1"], "In"))
+            self.own = [("t", "n")]
+            self.extents = ["cu", "n"]
+            if self.chance(0.55):
+                self.own.append(("h", "H"))
+                self.extents.append("H")
+            return
+        for index in ["t", "h", "j"][: self.weighted({1: 4, 2: 4, 3: 1.2})]:
+            self.choose_extent(index)
+
+    def choose_extent(self, index: str) -> None:
+        dim = {"t": "n", "h": "H", "j": "c"}[index]
+        how = self.weighted({"dim": 8, "scalar": 1, "number": 0.8})
+        if how == "number":
+            size = self.rng.randint(1, 4)
+            self.own.append((index, f"q{index}={size}"))
+            self.extents.append(size)
+        elif how == "scalar":
+            scalar = Scalar(f"count_{index}", self.pick(["index", "i32", "i64"]), dim if self.chance(0.7) else "")
+            self.scalars.append(scalar)
+            self.own.append((index, dim))
+            self.extents.append(("scalar", scalar.name))
+            self.partial = True
+        else:
+            self.own.append((index, dim))
+            self.extents.append(dim)
+
+    def grid(self) -> Grid:
+        indices = [index for index, _ in self.own]
+        where, inline = None, False
+        if self.segment_index:
+            indices.insert(0, "b")
+            if self.chance(0.75):
+                outer = self.variables, self.within, self.row_dims
+                self.variables, self.within, self.in_where = {"b": INDEX}, {"b": {"b"}}, True
+                self.row_dims = []
+                where = self.expression(BOOL, 2)
+                self.variables, self.within, self.row_dims = outer
+                self.in_where = False
+                # An inline function knows no tensors but those that it is given.
+                inline = all(n.op not in ("load", "shape", "present") and n.attrs.get("name") not in {s.name for s in self.scalars} for n in where.walk())
+        return Grid(indices, self.extents, bool(self.segment_index), where, inline)
+
+    # -- What all of it needs ----------------------------------------------------------------------------------------
+
+    def finish(self, kernel: Kernel) -> None:
+        """Whatever is asked for its size is there; variables and bases are declared; unused inline functions go."""
+        dims = {extent for extent in kernel.grid.extents if isinstance(extent, str) and extent != "cu"}
+        for node in kernel.nodes():
+            if node.op == "shape" and "dim" in node.attrs:
+                dims.add(node.attrs["dim"])
+            if node.op in ("identity", "splat", "make_state"):
+                dims.add(parse_dim(node.type.dim)[0])
+            # How long a row of zeros is must be known even where its tensor is left out.
+            if node.op == "load" and node.type.kind == "row":
+                dims.add(parse_dim(node.type.dim)[0])
+            if node.op == "shape" and "tensor" in node.attrs:
+                kernel.tensor(node.attrs["tensor"]).optional = False
+        dims |= {scalar.at_most for scalar in kernel.scalars if scalar.at_most}
+        for dim in dims:
+            self.give(kernel, dim)
+        for node in kernel.nodes():  # rows and states along a dim by its name alone
+            if node.type.dim and "=" in node.type.dim:
+                node.type = type(node.type)(node.type.kind, node.type.dtype, parse_dim(node.type.dim)[0], node.type.base)
+        used = {tensor.dtype for tensor in kernel.tensors}
+        for variable, default in (("T", self.pick(["", "", "f32", "bf16"])), ("O", self.pick(["", "f16"])), ("I", "i32")):
+            if variable in used:
+                kernel.variables[variable] = default
+        if any(node.type.base == "B" for node in kernel.nodes(read=True)):
+            kernel.bases["B"] = "e"
+        self.order(kernel)
+
+    def give(self, kernel: Kernel, dim: str) -> None:
+        """A tensor that is always given has the dim."""
+        having = [t for t in kernel.tensors if any(parse_dim(d)[0] == dim for d in t.dims)]
+        if any(not t.optional for t in having):
+            return
+        if having:
+            having[0].optional = False
+            return
+        full = next((d for d in (*self.row_dims, *(own for _, own in self.own), *self.other_dims) if parse_dim(d)[0] == dim), dim)
+        kernel.tensors.append(Tensor(self.fresh("x"), "f32", [full], "In"))
+
+    def order(self, kernel: Kernel) -> None:
+        if self.chance(0.3):
+            self.rng.shuffle(kernel.tensors)
+        written = {s.tensor for s in all_statements(kernel.body) if isinstance(s, Store)}
+        written |= {part for s in all_statements(kernel.body) if isinstance(s, StoreState) for part in (s.out, s.lse)}
+        # An element of a tensor that is declared but not used must not count as written.
+        for tensor in kernel.tensors:
+            if tensor.access == "Out" and tensor.name not in written:
+                tensor.access = "InOut"
+
+
+def generate(seed: int) -> Case:
+    return Generator(seed).case()
+
+
+

@@ -1,0 +1,145 @@
+"""Random calls of a kernel: sizes, dtypes, layouts, scalars, what is left out, what is the same tensor."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from syntax import Call, Each, Kernel, Layout, Node, Store, StoreState, Tensor, all_statements, parse_dim
+
+FLOAT_CHOICES = ["bf16", "f16", "f32"]
+
+
+def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
+    """Two calls that one compiled kernel serves: an ordinary one, and one with other sizes and layouts."""
+    dtypes = {variable: rng.choice(["i32", "i64"] if variable == "I" else FLOAT_CHOICES) for variable in kernel.variables}
+    if "O" in dtypes and rng.random() < 0.3 and not any(t.dtype == "O" and t.access != "Out" for t in kernel.tensors):
+        dtypes["O"] = "f8e4m3fn"
+    absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.5]
+    bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
+    bound = ["m"] if rng.random() < 0.04 else []
+    made: list[Call] = []
+    moved = _moved_rows(kernel)
+    for number in range(2):
+        call = Call(_sizes(kernel, rng, fixed), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound))
+        if made and bound:
+            call.sizes = dict(made[0].sizes)
+        call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
+        if number or rng.random() < 0.3:
+            call.layouts = {t.name: _layout(t, t.name in moved, rng) for t in kernel.tensors if rng.random() < 0.5 and t.name != "cu"}
+        if rng.random() < 0.5:
+            found = _aliases(kernel, call, rng)
+            call.aliases = {w: r for w, r in found.items() if r not in call.layouts or not call.layouts[r].broadcast}
+        call.kinds = {t.name: _kind(t, rng) for t in kernel.tensors}
+        for out, lse in pairs:
+            call.kinds[lse] = "lse"
+        made.append(call)
+    return made
+
+
+def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[str, int]:
+    sizes = dict(fixed)
+    large = max(fixed.values()) > 300
+    sizes["n"] = rng.choices([0, 1, 2, 3, 5, 7, 17], [0.4, 1, 1, 2, 2, 1, 0.0 if large else 0.3])[0]
+    sizes["c"] = rng.choices([0, 1, 2, 3], [0.2, 1, 1, 1])[0]
+    while sizes["n"] * sizes["c"] * sizes["H"] > 30:
+        sizes["n"], sizes["c"] = max(sizes["n"] // 2, 1), max(sizes["c"] - 1, 1)
+    sizes["m"], sizes["s"] = rng.randint(1, 6), rng.randint(1, 9)
+    sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.3, 1, 2, 2, 1])[0]
+    sizes["b1"] = sizes["b"] + 1
+    sizes["_"] = rng.randint(1, 4)
+    known = {parse_dim(dim)[0] for tensor in kernel.tensors for dim in tensor.dims}
+    return {dim: size for dim, size in sizes.items() if dim in known or dim == "_"}
+
+
+def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
+    if scalar.name.startswith("count_"):
+        dim = {"t": "n", "h": "H", "j": "c"}[scalar.name[-1]]
+        return rng.randint(0, call.sizes.get(dim, 3))
+    if scalar.at_most:
+        return rng.randint(0, call.sizes[scalar.at_most])
+    if scalar.dtype == "bool":
+        return rng.random() < 0.5
+    if scalar.dtype == "f32":
+        special = [float("nan"), float("inf"), float("-inf"), -0.0, 1e30, 2.0**-149]
+        return rng.choice(special) if rng.random() < 0.12 else rng.choice([rng.uniform(-4, 4), 1.0, 0.0, 2.0, -3.0])
+    top = 2**31 - 1 if scalar.dtype == "i32" else 2**63 - 1
+    return rng.choice([top, -top - 1, top // 3]) if rng.random() < 0.08 else rng.randint(-5, 9)
+
+
+def _moved_rows(kernel: Kernel) -> set[str]:
+    """Tensors of which whole rows are moved, whose last dim must have stride 1. A loop over a tuple names others: all of those."""
+    ranks = {tensor.name: len(tensor.dims) for tensor in kernel.tensors}
+    moved = set()
+    for node in kernel.nodes():
+        if node.op == "load" and len(node.access()[0]) < ranks.get(node.attrs["tensor"], 0):
+            moved.add(node.attrs["tensor"])
+        elif node.op == "load_state":
+            moved.add(node.attrs["tensor"])
+    for s in all_statements(kernel.body):
+        if isinstance(s, Store) and len(s.indices) < ranks[s.tensor]:
+            moved.add(s.tensor)
+        elif isinstance(s, StoreState):
+            moved.add(s.out)
+        elif isinstance(s, Each):
+            moved |= {item[0].attrs["name"] for item in s.items if item[0].op == "tensor"}
+    return moved
+
+
+def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:
+    rank = len(tensor.dims)
+    outer = list(range(rank - 1)) if rank > 1 else []
+    rng.shuffle(outer)
+    layout = Layout([*outer, rank - 1] if rank else [])
+    if rank and not is_moved:
+        rng.shuffle(layout.order)
+        layout.last_stride = rng.choices([1, 2, 5], [4, 1, 1])[0]
+    layout.gap = rng.choices([0, 1, 3, 8, 16], [2, 1, 1, 1, 0.5])[0]
+    layout.offset = rng.choices([0, 1, 2, 3, 5, 8], [3, 2, 1, 1, 1, 1])[0]
+    if tensor.access == "In" and outer and rng.random() < 0.15:
+        layout.broadcast = [rng.choice(outer)]
+    if outer and rng.random() < 0.03:
+        layout.reverse = [rng.choice(outer)]
+    return layout
+
+
+def _kind(tensor: Tensor, rng: random.Random) -> str:
+    """What a tensor's contents are like; see contents.py."""
+    if tensor.dtype in ("i32", "i64", "I", "i8", "u8", "bool"):
+        return rng.choices(["counts", "any"], [5, 1])[0]
+    return rng.choices(["normal", "whole", "special", "garbage", "lse", "one"], [5, 2, 1.5, 0.7, 0.6, 0.3])[0]
+
+
+def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
+    """Written tensors that may be a read one: alike, and every access of both by the row's own indices."""
+    accesses: dict[str, list[str]] = {}
+
+    def note(tensor: str, nodes: list[Node]) -> None:
+        accesses.setdefault(tensor, []).append(",".join(n.attrs["name"] if n.op == "name" else "?" for n in nodes))
+
+    written = set()
+    for node in kernel.nodes():
+        if node.op == "load":
+            note(node.attrs["tensor"], node.access()[0])
+        elif node.op == "load_state":
+            nodes = node.access()[0]
+            note(node.attrs["tensor"], nodes[: node.attrs["split"]])
+            note(node.attrs["lse"], nodes[node.attrs["split"] :])
+    for s in all_statements(kernel.body):
+        if isinstance(s, Store):
+            note(s.tensor, s.indices)
+            written.add(s.tensor)
+        elif isinstance(s, StoreState):
+            for tensor, nodes in ((s.out, s.out_indices), (s.lse, s.lse_indices)):
+                if tensor:
+                    note(tensor, nodes)
+                    written.add(tensor)
+    found: dict[str, str] = {}
+    for w in kernel.tensors:
+        for r in kernel.tensors:
+            if (w.name in written and r.access == "In" and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
+                    and w.dims == r.dims and r.name in accesses and set(accesses[w.name]) == set(accesses[r.name])
+                    and len(set(accesses[w.name])) == 1 and "?" not in accesses[w.name][0]
+                    and not {w.name, r.name} & set(call.absent) and rng.random() < 0.7):  # fmt: skip
+                found[w.name] = r.name
+    return found

@@ -1,0 +1,279 @@
+"""Random expressions of a wanted type."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from generate_loads import Loads, may_be_constant
+from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, lit, name, row
+
+_COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
+_FUNCTIONS = ["exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "floor", "ceil"]
+
+
+def _has_rows(function: Inline) -> bool:
+    nodes = [node for s in function.body for value in s.values for node in value.walk()]
+    return any(node.type.kind == "row" for node in [*nodes, *function.result.walk()])
+
+
+class Expressions(Loads):
+    """Draws expressions."""
+
+    # -- Constants and leaves ----------------------------------------------------------------------------------------
+
+    def literal(self, type: Type) -> Node:
+        rng = self.rng
+        if type.dtype == "bool":
+            return lit(rng.random() < 0.5, type)
+        if type.dtype == "f32":
+            if self.chance(0.04):
+                spelled, value = self.pick([("HALF", 0.5), ("math.pi", math.pi), ("math.inf", math.inf)])
+                return lit(value, type, spelled)
+            value = self.weighted({rng.uniform(-8, 8): 4, float(rng.randint(-4, 4)): 4, self.pick([0.0, -0.0]): 1, 1.0: 1, 0.5: 1, 1e30: 0.15,
+                                   -3e38: 0.15, 1e-40: 0.15, math.inf: 0.25, -math.inf: 0.25, math.nan: 0.2, 2.0**-126: 0.1, 1e-3: 0.3})  # fmt: skip
+            return lit(float(np.float32(value)), type)
+        if type.dtype == "i32" and self.chance(0.04):
+            return lit(5, type, "LIMIT")
+        top = {"i32": 2**31 - 1, "i64": 2**63 - 1, "index": 2**63 - 1, "i8": 127, "u8": 255}[type.dtype]
+        low = 0 if type.dtype == "u8" else -8
+        value = self.weighted({rng.randint(low, 8): 12, rng.randint(0, 40): 1, top: 0.15, (0 if type.dtype == "u8" else -top - 1): 0.1,
+                               rng.randint(0, min(top, 100000)): 0.5})  # fmt: skip
+        return lit(value, type)
+
+    def leaf_name(self, type: Type) -> Node | None:
+        options = [found for found, of in self.variables.items() if of == type]
+        return name(self.pick(options), type) if options else None
+
+    def leaf(self, type: Type) -> Node:
+        known = self.leaf_name(type)
+        if known is not None and self.chance(0.55):
+            return known
+        if type.kind == "row":
+            return known or self.splat(type) if self.pure else self.load(type, 0)
+        if type.dtype in ("i8", "u8"):
+            return self.load(type, 0)
+        if self.chance(0.3) or self.pure:
+            return known if known is not None and self.chance(0.5) else self.literal(type)
+        if self.chance(0.25) and not self.in_where or type.dtype == "index":
+            return self.argument(type)
+        return self.load(type, 0)
+
+    def argument(self, type: Type) -> Node:
+        """A scalar argument, or for an index: a size, or one of the grid's."""
+        if type.dtype == "index" and self.chance(0.4):
+            tensors = [t for t in self.tensors if not t.optional and t.dims]
+            if tensors and self.chance(0.5):
+                tensor = self.pick(tensors)
+                return Node("shape", INDEX, [], {"tensor": tensor.name, "position": self.rng.randrange(len(tensor.dims))})
+            dims = [dim for dim in (*(d for _, d in self.own), *self.other_dims, *self.row_dims) if dim and "=" not in dim]
+            if dims:
+                return Node("shape", INDEX, [], {"dim": self.pick(dims)})
+        known = [s for s in self.scalars if s.dtype == type.dtype]
+        if known and self.chance(0.7):
+            return name(self.pick(known).name, type)
+        if len(self.scalars) > 4:
+            return self.literal(type)
+        bound = self.pick([dim for _, dim in self.own if "=" not in dim] or [""]) if type.dtype in ("index", "i32", "i64") and self.chance(0.3) else ""
+        scalar = Scalar(self.fresh("a"), type.dtype, bound)
+        self.scalars.append(scalar)
+        return name(scalar.name, type)
+
+    # -- Expressions -------------------------------------------------------------------------------------------------
+
+    def expression(self, type: Type, depth: int) -> Node:
+        if type.kind == "state":
+            return self.state(type, depth)
+        if depth <= 0 or self.chance(0.15):
+            return self.leaf(type)
+        if self.inline_functions and not self.pure and self.chance(0.08):
+            call = self.inline_call(type, depth)
+            if call is not None:
+                return call
+        kind = {"f32": "float", "i32": "int", "i64": "int", "index": "int", "bool": "bool"}.get(type.dtype, "byte")
+        made: Node = getattr(self, f"make_{kind}")(type, depth - 1)
+        return made
+
+    def inline_call(self, type: Type, depth: int) -> Node | None:
+        functions = [f for f in self.inline_functions if f.result.type == type]
+        if self.in_where:  # which has no rows
+            functions = [f for f in functions if all(of.kind == "scalar" for of in f.types) and not _has_rows(f)]
+        if not functions:
+            return None
+        function = self.pick(functions)
+        count = len(function.parameters) - (self.rng.randint(0, len(function.defaults)))
+        args = [self.expression(of, depth - 1) for of in function.types[:count]]
+        return Node("call", type, args, {"function": function.name})
+
+    def operand(self, type: Type, depth: int) -> Node:
+        """Of a row type: a number may stand for a row of it."""
+        if type.kind == "row" and self.chance(0.25):
+            return self.expression(type.scalar(), depth) if self.chance(0.6) else self.literal(type.scalar())
+        return self.expression(type, depth) if not self.chance(0.15) else self.literal(type.scalar())
+
+    def pair(self, type: Type, depth: int) -> list[Node]:
+        """Two operands, of which one has the type."""
+        nodes = [self.full(type, depth), self.operand(type, depth)]
+        self.rng.shuffle(nodes)
+        return nodes
+
+    def full(self, type: Type, depth: int) -> Node:
+        """An expression that is a row if a row is wanted, and no constant."""
+        node = self.expression(type, depth)
+        if node.op == "lit":
+            found = self.leaf_name(type)
+            if found is not None:
+                return found
+            return Node("convert", type, [node]) if type.kind == "scalar" else node
+        return node
+
+    def choice(self, type: Type, depth: int) -> Node:
+        """where(c, a, b) or a if c else b."""
+        if type.kind == "row" and self.chance(0.5):
+            condition = self.full(row(type.dim, "bool"), depth)
+            return Node("where", type, [condition, *self.pair(type, depth)])
+        condition = self.full(BOOL, depth)
+        # A condition that is known at once gives one of the two as it is: both have the type then.
+        other = self.full(type, depth) if may_be_constant(condition) else self.operand(type, depth)
+        return Node(self.pick(["where", "ifexp"]), type, [condition, self.full(type, depth), other])
+
+    def splat(self, type: Type) -> Node:
+        return Node("splat", type, [self.expression(type.scalar(), 0 if self.pure else 1)])
+
+    def make_float(self, type: Type, depth: int) -> Node:
+        options = {"add": 3, "sub": 3, "mul": 3, "div": 1.2, "min": 1, "max": 1, "neg": 0.8, "abs": 0.6, "fma": 0.8, "copysign": 0.4,
+                   "function": 1.6, "choice": 1.2, "convert": 0.8, "load": 2.0}  # fmt: skip
+        if type.kind == "row":
+            options["splat"] = 0.5
+        elif self.row_dims and not self.pure and not self.in_where:
+            options["reduce"] = 2.0
+        how = self.weighted(options)
+        if how in ("add", "sub", "mul", "div", "min", "max"):
+            nodes = self.pair(type, depth)
+            if how in ("min", "max") and self.chance(0.2):
+                nodes.append(self.operand(type, depth))
+            return Node("binary", type, nodes, {"name": how})
+        if how == "copysign":
+            return Node("binary", type, [self.full(type, depth), self.full(type, depth)], {"name": how})
+        if how in ("neg", "abs"):
+            return Node("unary", type, [self.full(type, depth)], {"name": how})
+        if how == "function":
+            return Node("unary", type, [self.full(type, depth)], {"name": self.pick(_FUNCTIONS)})
+        if how == "fma":
+            return Node("fma", type, [self.full(type, depth), self.operand(type, depth), self.operand(type, depth)])
+        if how == "choice":
+            return self.choice(type, depth)
+        if how == "convert":
+            source = self.pick(["i32", "i64", "bool"] + (["i8", "u8"] if not self.pure else []) + (["index"] if type.kind == "scalar" else []))
+            return Node("convert", type, [self.full(Type(type.kind, source, type.dim), depth)])
+        if how == "reduce":
+            return Node("reduce", type, [self.full(row(self.pick(self.row_dims)), depth)], {"kind": self.pick(["add", "max", "min"])})
+        if how == "splat":
+            return self.splat(type)
+        return self.leaf(type) if self.pure else self.load(type, depth)
+
+    def make_int(self, type: Type, depth: int) -> Node:
+        options = {"add": 2, "sub": 2, "mul": 1.5, "floordiv": 1, "mod": 1, "shl": 0.6, "shr": 0.6, "and": 0.8, "or": 0.6, "xor": 0.6,
+                   "min": 0.8, "max": 0.8, "neg": 0.6, "abs": 0.5, "choice": 1, "convert": 1.5, "load": 2}  # fmt: skip
+        if type == I32 and self.row_dims and not self.pure and not self.in_where:
+            options["reduce"] = 0.8
+        how = self.weighted(options)
+        if how in ("neg", "abs"):
+            return Node("unary", type, [self.full(type, depth)], {"name": how})
+        if how == "choice":
+            return self.choice(type, depth)
+        if how == "reduce":
+            return Node("reduce", type, [self.full(row(self.pick(self.row_dims), "i32"), depth)], {"kind": self.pick(["add", "max", "min"])})
+        if how == "convert":
+            return self.make_converted(type, depth)
+        if how == "load" and type.dtype != "index" and not self.pure:
+            return self.widening_load(type) if type.kind == "scalar" and self.chance(0.25) else self.load(type, depth)
+        if how == "load":
+            return self.leaf(type)
+        if how in ("shl", "shr"):
+            amount = lit(self.weighted({self.rng.randint(0, 8): 6, self.rng.randint(0, 63): 1, -1: 0.2}), type.scalar())
+            return Node("binary", type, [self.full(type, depth), amount if self.chance(0.75) else self.full(type, depth)], {"name": how})
+        if how in ("floordiv", "mod"):
+            divisor = lit(self.pick([1, 2, 3, 7, -1, -2, -5, 16]), type.scalar()) if self.chance(0.5) else self.full(type, depth)
+            return Node("binary", type, [self.full(type, depth), divisor], {"name": how})
+        return Node("binary", type, self.pair(type, depth), {"name": how})
+
+    def make_converted(self, type: Type, depth: int) -> Node:
+        sources = [dtype for dtype in ("i32", "i64", "index", "bool", "i8", "u8", "f32") if dtype != type.dtype]
+        if type.kind == "row":
+            sources.remove("index") if "index" in sources else None
+        if self.pure:
+            sources = [dtype for dtype in sources if dtype not in ("i8", "u8")]
+        source = self.pick(sources)
+        of = Type(type.kind, source, type.dim)
+        if source == "f32":
+            inner = self.full(of, depth)
+            low, high = (lit(float(v), F32) for v in (-1000, 1000))
+            limited = Node("binary", of, [Node("binary", of, [inner, low], {"name": "max"}), high], {"name": "min"})
+            return Node("convert", type, [limited if self.chance(0.8) else inner])
+        return Node("convert", type, [self.full(of, depth)])
+
+    def make_bool(self, type: Type, depth: int) -> Node:
+        options = {"float": 2.5, "int": 3, "chain": 1, "logic": 2, "not": 1, "bits": 1, "load": 1, "choice": 0.5, "convert": 0.5, "bool": 0.3}
+        if not self.pure and any(t.optional for t in self.tensors):
+            options["present"] = 1
+        how = self.weighted(options)
+        if how == "present" and type.kind == "scalar":
+            tensor = self.pick([t for t in self.tensors if t.optional])
+            return Node("present", type, [], {"tensor": tensor.name, "style": self.pick(["present", "is None", "is not None"])})
+        if how == "logic" and type.kind == "scalar":
+            nodes = [self.full(BOOL, depth) for _ in range(2 + self.chance(0.2))]
+            return Node("logic", type, nodes, {"name": self.pick(["and", "or"])})
+        if how == "not":
+            return Node("unary", type, [self.full(type, depth)], {"name": "not"})
+        if how == "bits":
+            return Node("binary", type, self.pair(type, depth), {"name": self.pick(["and", "or", "xor"])})
+        if how == "choice":
+            return self.choice(type, depth)
+        if how == "convert":
+            source = self.pick(["i32", "f32", "i64"])
+            return Node("convert", type, [self.full(Type(type.kind, source, type.dim), depth)])
+        if how == "load":
+            return self.leaf(type)
+        return self.make_comparison(type, how, depth)
+
+    def make_comparison(self, type: Type, how: str, depth: int) -> Node:
+        dtypes = {"float": ["f32"], "bool": ["bool"]}.get(how, ["i32", "i64"] + (["index"] if type.kind == "scalar" else []) + ([] if self.pure else ["u8", "i8"]))
+        of = Type(type.kind, self.pick(dtypes), type.dim)
+        nodes = self.pair(of, depth)
+        if how == "chain":
+            nodes = [self.operand(of, depth), self.full(of, depth), self.operand(of, depth)]
+        return Node("compare", type, nodes, {"ops": [self.pick(_COMPARE) for _ in nodes[1:]]})
+
+    def make_byte(self, type: Type, depth: int) -> Node:
+        return self.choice(type, 0) if depth > 0 and self.chance(0.3) else self.leaf(type)
+
+    # -- States ------------------------------------------------------------------------------------------------------
+
+    def state(self, type: Type, depth: int) -> Node:
+        known = self.leaf_name(type)
+        if known is not None and self.chance(0.35):
+            return known
+        options = {"load": 4, "make": 1.5, "identity": 0.5}
+        if depth > 0:
+            options |= {"merge": 4, "mask": 1.2, "rebase": 0.8, "choice": 0.8}
+        how = self.weighted(options)
+        makers: dict[str, Callable[[], Node]] = {
+            "load": lambda: self.load_state(type, depth),
+            "make": lambda: Node("make_state", type, [self.full(row(type.dim), depth - 1), self.lse(depth - 1)]),
+            "identity": lambda: Node("identity", type),
+            "merge": lambda: Node("merge", type, [self.state(type, depth - 1) for _ in range(self.weighted({1: 0.2, 2: 6, 3: 2, 4: 0.7}))]),
+            "mask": lambda: Node("mask", type, [self.state(type, depth - 1), self.expression(BOOL, depth)]),
+            "rebase": lambda: self.rebase(type, depth),
+            "choice": lambda: Node(self.pick(["ifexp", "where"]), type, [self.full(BOOL, depth - 1), self.state(type, depth - 1), self.state(type, depth - 1)]),
+        }  # fmt: skip
+        return makers[how]()
+
+    def lse(self, depth: int) -> Node:
+        """An lse as a kernel may compute it."""
+        return self.full(F32, min(depth, 1)) if self.chance(0.7) else self.literal(F32)
+
+    def rebase(self, type: Type, depth: int) -> Node:
+        other = self.pick([base for base in ("e", "2", "B") if base != type.base] + [type.base])
+        return Node("rebase", type, [self.state(Type("state", "", type.dim, other), depth - 1)])

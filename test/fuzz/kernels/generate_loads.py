@@ -1,0 +1,236 @@
+"""Random tensors, indices of them, and loads."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from syntax import BOOL, I32, I64, INDEX, Node, Scalar, Tensor, Type, lit, name, parse_dim
+
+
+def may_be_constant(node: Node) -> bool:
+    """Whether a bool may be known when the kernel is compiled."""
+    if node.op == "lit":
+        return True
+    parts = node.args[:1] if node.op == "convert" else node.args
+    return node.op in ("convert", "unary", "logic", "binary", "ifexp", "where") and any(may_be_constant(part) for part in parts)
+
+
+class Loads:
+    """Draws loads. What they need of tensors and scalar arguments is added to the kernel as they go.
+
+    Args:
+        rng: the source of all choices.
+    """
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.tensors: list[Tensor] = []
+        self.scalars: list[Scalar] = []
+        self.variables: dict[str, Type] = {}  # names in scope
+        self.within: dict[str, set[str]] = {}  # index names: dims below whose size they are
+        self.row_dims: list[str] = []
+        self.own: list[tuple[str, str]] = []  # the grid's indices and the dims they run along
+        self.other_dims: list[str] = []  # dims that tensors may have besides
+        self.writes: dict[str, list[Node]] = {}  # written tensors: the indices of their elements that this row owns
+        self.pairs: list[tuple[str, str]] = []  # payloads and lses
+        self.pure = False  # inside an inline function: no tensors, no grid
+        self.in_where = False  # in a grid's predicate: scalars only
+        self.inline_functions: list[Any] = []
+        self.segment_index = ""
+        self.float_dtypes = ["bf16", "f16", "f32"]
+        self.counter = 0
+
+    # -- Choices -----------------------------------------------------------------------------------------------------
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def pick(self, options: Any) -> Any:
+        return self.rng.choice(list(options))
+
+    def weighted(self, options: dict[Any, float]) -> Any:
+        return self.rng.choices(list(options), list(options.values()))[0]
+
+    def fresh(self, prefix: str) -> str:
+        self.counter += 1
+        return f"{prefix}{self.counter}"
+
+    # -- Tensors -----------------------------------------------------------------------------------------------------
+
+    def expression(self, type: Type, depth: int) -> Node:
+        """An expression: generate_expressions.py."""
+        raise NotImplementedError
+
+    def leaf(self, type: Type) -> Node:
+        raise NotImplementedError
+
+    def leaf_name(self, type: Type) -> Node | None:
+        raise NotImplementedError
+
+    def literal(self, type: Type) -> Node:
+        raise NotImplementedError
+
+    def add_tensor(self, dtype: str, dims: list[str], access: str = "In", optional: bool = False, prefix: str = "") -> Tensor:
+        tensor = Tensor(self.fresh(prefix or {"In": "x", "Out": "y", "InOut": "z"}[access]), dtype, dims, access, optional)
+        self.tensors.append(tensor)
+        return tensor
+
+    def element(self, tensor: Tensor) -> str:
+        """What an element is in a body."""
+        if tensor.dtype in ("I", "J"):
+            return "i64"
+        return "f32" if tensor.dtype in ("T", "O", "bf16", "f16", "f32") else tensor.dtype
+
+    def new_input(self, element: str, row_dim: str) -> Tensor:
+        """An input whose elements are `element` in a body; with rows along `row_dim`, or of elements."""
+        if element == "f32":
+            dtype = self.pick([*self.float_dtypes, "T", "T", "f32"])
+        elif element == "i64":
+            dtype = self.pick(["i64", "i64", "I"])
+        else:
+            dtype = element
+        leading = [dim for _, dim in self.own if self.chance(0.7) and not self.in_where]
+        if self.other_dims and self.chance(0.35):
+            leading.append(self.pick(self.other_dims))
+        if self.segment_index and self.chance(0.4):
+            leading.append("b")
+        if self.chance(0.06):
+            leading.append(f"two{self.counter}=2")
+        self.rng.shuffle(leading)
+        leading = leading[:4]
+        optional = self.chance(0.1)
+        dims = [*leading, row_dim] if row_dim else leading or [self.pick([*self.other_dims, "one=1"])]
+        if not row_dim and self.row_dims and self.chance(0.2):
+            dims = [*leading, self.pick(self.row_dims)]
+        return self.add_tensor(dtype, dims, "In", optional)
+
+    def input(self, element: str, row_dim: str) -> Tensor:
+        usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and t.dtype != "f8e4m3fn"
+                  and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu"]  # fmt: skip
+        if self.in_where:  # there may be no rows, though there are segments
+            own = {dim for _, dim in self.own}
+            usable = [t for t in usable if not own & set(t.dims)]
+        if usable and (self.chance(0.65) or len(self.tensors) > 8):
+            return self.pick(usable)
+        return self.new_input(element, row_dim)
+
+    # -- Indices -----------------------------------------------------------------------------------------------------
+
+    def index_for(self, dim: str, depth: int) -> tuple[Node, Node | None]:
+        """An index of a dim, and what must hold for it to be within bounds."""
+        text, fixed = parse_dim(dim)
+        inside = [index for index, dims in self.within.items() if text in dims and index in self.variables]
+        if inside and not self.chance(0.12):
+            chosen = self.pick(inside)
+            return name(chosen, self.variables[chosen]), None
+        if fixed is not None and self.chance(0.5):
+            return lit(self.rng.randrange(fixed), INDEX), None
+        index = self.expression(self.pick([I32, INDEX, I64] if depth > 0 else [I32, INDEX]), 1 if depth > 1 and self.chance(0.4) else 0)
+        size = lit(fixed, INDEX) if fixed is not None else Node("shape", INDEX, [], {"dim": text})
+        if index.op == "lit":
+            index = Node("convert", index.type, [self.leaf(INDEX)]) if index.type != INDEX else self.leaf_name(INDEX) or index
+        wide = index if index.type == INDEX else Node("convert", INDEX, [index])
+        if wide.op == "lit" or self.chance(0.65):  # clamped
+            top = Node("binary", INDEX, [size, lit(1, INDEX)], {"name": "sub"}) if fixed is None else lit(fixed - 1, INDEX)
+            low = Node("binary", INDEX, [wide, top], {"name": "min"})
+            return Node("binary", INDEX, [low, lit(0, INDEX)], {"name": "max"}), None
+        guard = Node("compare", BOOL, [lit(0, INDEX), wide, size], {"ops": ["le", "lt"]})
+        return (wide if self.chance(0.5) else index), guard
+
+    def place(self, tensor: Tensor, is_row: bool, depth: int) -> tuple[list[Node], Node | None]:
+        """Indices of a tensor, and the condition under which they are within bounds."""
+        dims = tensor.dims[:-1] if is_row else tensor.dims
+        nodes, guards = [], []
+        for dim in dims:
+            node, guard = self.index_for(dim, depth)
+            nodes.append(node)
+            if guard is not None:
+                guards.append(guard)
+        condition = None
+        for guard in guards:
+            condition = guard if condition is None else Node("binary", BOOL, [condition, guard], {"name": "and"})
+        return nodes, condition
+
+    # -- Loads -------------------------------------------------------------------------------------------------------
+
+    def load(self, type: Type, depth: int) -> Node:
+        row_dim = type.dim if type.kind == "row" else ""
+        if not self.in_where and self.writes and self.chance(0.08):
+            found = self.own_load(type)
+            if found is not None:
+                return found
+        tensor = self.input(type.dtype, row_dim)
+        nodes, guard = self.place(tensor, bool(row_dim), depth)
+        attrs: dict[str, Any] = {"tensor": tensor.name}
+        if row_dim and self.chance(0.15):
+            attrs["colon"] = True
+        if guard is None and self.chance(0.8 if depth else 0.95):
+            return Node("load", type, nodes, attrs)
+        if guard is None or self.chance(0.3):
+            extra = self.expression(BOOL, min(depth - 1, 1))
+            guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
+        # A condition that is known at once would give the other value as it is, a number.
+        if self.chance(0.3) and not (row_dim and may_be_constant(guard)):  # memory that Python would not read
+            other = self.expression(type, 0) if self.chance(0.5) else self.literal(type.scalar())
+            return Node("ifexp", type, [guard, Node("load", type, nodes, attrs), other])
+        args = [*nodes, guard]
+        attrs["where"] = True
+        if self.chance(0.4):
+            attrs["other"] = True
+            args.append(self.literal(type.scalar()) if self.chance(0.6) else self.expression(type.scalar(), 0))
+        return Node("load", type, args, attrs)
+
+    def own_load(self, type: Type) -> Node | None:
+        """What this row has, or may have, written itself."""
+        row_dim = type.dim if type.kind == "row" else ""
+        found = [t for t in self.tensors if t.access == "InOut" and t.name in self.writes and self.element(t) == type.dtype
+                 and t.dtype != "f8e4m3fn" and (len(self.writes[t.name]) < len(t.dims)) == bool(row_dim)
+                 and (not row_dim or t.dims[-1] == row_dim)]  # fmt: skip
+        if not found:
+            return None
+        tensor = self.pick(found)
+        return Node("load", type, list(self.writes[tensor.name]), {"tensor": tensor.name})
+
+    def widening_load(self, to: Type) -> Node:
+        dtype = self.pick(["i8", "u8", "i32"] if to == I64 else ["i8", "u8"])
+        tensor = self.input(dtype, "")
+        nodes, guard = self.place(tensor, False, 0)
+        plain = Node("load", to, nodes, {"tensor": tensor.name, "widen": to.dtype})
+        if guard is None:
+            return plain
+        return Node("ifexp", to, [guard, plain, lit(self.rng.randint(-3, 3), to)])
+
+    def load_state(self, type: Type, depth: int) -> Node:
+        usable = [pair for pair in self.pairs if self.tensor_of(pair[0]).dims[-1] == type.dim]
+        if usable and (self.chance(0.6) or len(self.tensors) > 8):
+            out, lse = (self.tensor_of(part) for part in self.pick(usable))
+        else:
+            out = self.new_input("f32", type.dim)
+            dims = out.dims[:-1]
+            if self.chance(0.6):
+                self.rng.shuffle(dims)
+            lse = self.add_tensor("f32", dims or ["one=1"], "In", out.optional and self.chance(0.7), prefix="l")
+            self.pairs.append((out.name, lse.name))
+        out_nodes, guard = self.place(out, True, min(depth, 1))
+        lse_nodes = []
+        for dim in lse.dims:  # the same element of both
+            if dim in out.dims[:-1]:
+                lse_nodes.append(out_nodes[out.dims.index(dim)])
+            else:
+                node, extra = self.index_for(dim, 0)
+                lse_nodes.append(node)
+                if extra is not None:
+                    guard = extra if guard is None else Node("binary", BOOL, [guard, extra], {"name": "and"})
+        if self.chance(0.3):
+            extra = self.expression(BOOL, min(depth, 1))
+            guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
+        attrs: dict[str, Any] = {"tensor": out.name, "lse": lse.name, "split": len(out_nodes)}
+        args = [*out_nodes, *lse_nodes]
+        if guard is not None:
+            attrs["where"] = True
+            args.append(guard)
+        return Node("load_state", type, args, attrs)
+
+    def tensor_of(self, wanted: str) -> Tensor:
+        return next(tensor for tensor in self.tensors if tensor.name == wanted)

@@ -1,0 +1,329 @@
+"""Random statements: assignments, branches, loops, stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from generate_expressions import Expressions
+from syntax import (
+    BOOL,
+    F32,
+    I32,
+    I64,
+    INDEX,
+    Assign,
+    Each,
+    For,
+    If,
+    Inline,
+    Node,
+    Statement,
+    Store,
+    StoreState,
+    Type,
+    lit,
+    name,
+    parse_dim,
+    row,
+)
+
+_CARRIED = ("f32", "i32", "i64", "index", "bool")
+
+
+class Statements(Expressions):
+    """Draws statements; each may use the names in scope, and add to them."""
+
+    def value_type(self) -> Type:
+        """What a variable may hold."""
+        options: dict[Type, float] = {F32: 3, I32: 2, I64: 0.7, INDEX: 0.7, BOOL: 1}
+        for dim in self.row_dims:
+            options[row(dim)] = 4 / len(self.row_dims)
+            options[row(dim, "i32")] = 0.6
+            options[row(dim, "bool")] = 0.3
+            options[Type("state", "", dim, self.pick(["B", "B", "e", "2"]))] = 3 / len(self.row_dims)
+        return self.weighted(options)
+
+    def statements(self, count: int, nesting: int) -> list[Statement]:
+        made: list[Statement] = []
+        for _ in range(count):
+            options = {"new": 4.0, "change": 1.5, "write": 0.6}
+            if nesting > 0:
+                options |= {"if": 1.6, "loop": 1.8, "each": 0.5}
+            found = getattr(self, f"state_{self.weighted(options)}")(nesting - 1)
+            made += found
+        return made
+
+    def block(self, count: int, nesting: int) -> list[Statement]:
+        """A block whose own names end with it. It changes something outside, if there is anything."""
+        outer, within = dict(self.variables), dict(self.within)
+        made = self.statements(count, nesting)
+        if not any(isinstance(s, (Store, StoreState)) or isinstance(s, Assign) and set(s.names) & set(outer) for s in made):
+            made += self.state_change(nesting, outer)
+        self.variables, self.within = outer, within
+        return made
+
+    # -- Assignments -------------------------------------------------------------------------------------------------
+
+    def state_new(self, nesting: int) -> list[Statement]:
+        type = self.value_type()
+        value = self.expression(type, self.weighted({1: 3, 2: 3, 3: 1}))
+        variable = self.fresh("v")
+        statement = Assign([variable], [value])
+        if type.dtype in ("f32", "i32") and self.chance(0.08):
+            second = self.fresh("v")
+            statement = Assign([variable, second], [value, self.expression(type, 1)])
+            self.variables[second] = type
+        self.variables[variable] = type
+        return [statement]
+
+    def state_change(self, nesting: int, known: dict[str, Type] | None = None) -> list[Statement]:
+        """A new value of a variable that there is."""
+        names = [v for v, of in (known or self.variables).items() if v.startswith("v") and v in self.variables]
+        if not names:
+            return self.state_new(nesting)
+        variable = self.pick(names)
+        type = self.variables[variable]
+        twins = [v for v in names if self.variables[v] == type and v != variable]
+        if twins and self.chance(0.1):
+            other = self.pick(twins)
+            return [Assign([variable, other], [name(other, type), name(variable, type)])]
+        if type.kind == "state" and self.chance(0.7):
+            return [Assign([variable], [Node("merge", type, [name(variable, type), self.state(type, 1)])])]
+        if type.dtype in ("f32", "i32", "i64", "index") and self.chance(0.35):
+            op = self.pick(["add", "sub", "mul"])
+            value = self.operand(type, 1)
+            return [Assign([variable], [value], op)]
+        return [Assign([variable], [self.full(type, 2)])]
+
+    # -- Stores ------------------------------------------------------------------------------------------------------
+
+    def own_dims(self) -> list[tuple[Node, str]]:
+        """The grid's indices with their dims, in a random order."""
+        places = [(name(index, INDEX), dim) for index, dim in self.own]
+        self.rng.shuffle(places)
+        return places
+
+    def output(self, dtype: str, row_dim: str, access: str, optional: bool) -> tuple[str, list[Node]]:
+        """A new tensor of which each row of the grid owns a row or an element."""
+        places = self.own_dims()
+        nodes, dims = [n for n, _ in places], [d for _, d in places]
+        if access == "InOut" and not row_dim and self.chance(0.15):
+            at = self.rng.randint(0, len(nodes))
+            nodes.insert(at, lit(self.rng.randrange(2), INDEX))
+            dims.insert(at, f"two{self.counter}=2")
+        tensor = self.add_tensor(dtype, [*dims, row_dim] if row_dim else dims, access, optional)
+        self.writes[tensor.name] = nodes
+        return tensor.name, nodes
+
+    def state_write(self, nesting: int) -> list[Statement]:
+        """A store that not all rows may come by."""
+        return [self.write("InOut", BOOL if self.chance(0.5) else None)]
+
+    def write(self, access: str, condition: Type | None) -> Statement:
+        """A store to a tensor, old or new."""
+        where = self.expression(BOOL, 2) if condition and access == "InOut" else None
+        optional = self.chance(0.08)
+        if self.row_dims and self.chance(0.45):
+            return self.write_state(access, where, optional)
+        row_dim = self.pick(self.row_dims) if self.row_dims and self.chance(0.6) else ""
+        dtype = self.weighted({"T": 3, "O": 1, "f32": 3, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1, "i32": 1.5, "i64": 0.7, "I": 0.3, "bool": 0.7,
+                               "i8": 0.3, "u8": 0.3})  # fmt: skip
+        old = [t for t in self.tensors if t.name in self.writes and t.access == "InOut" == access and self.chance(0.25)]
+        if old:
+            tensor = self.pick(old)
+            target, nodes, dtype = tensor.name, self.writes[tensor.name], tensor.dtype
+            row_dim = tensor.dims[-1] if len(nodes) < len(tensor.dims) else ""
+        else:
+            target, nodes = self.output(dtype, row_dim, access, optional)
+        element = {"T": "f32", "O": "f32", "I": "i64", "bf16": "f32", "f16": "f32", "f8e4m3fn": "f32"}.get(dtype, dtype)
+        type = row(row_dim, element) if row_dim else Type("scalar", element)
+        depth = self.weighted({1: 1, 2: 3, 3: 2})
+        value = self.operand(type, depth) if row_dim else self.expression(type, depth)
+        if row_dim and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool"):
+            return self.element_loop(target, nodes, row_dim, element)
+        return Store(target, list(nodes), value, where)
+
+    def element_loop(self, target: str, nodes: list[Node], row_dim: str, element: str) -> Statement:
+        """A row written one element after the other."""
+        index = self.fresh("r")
+        outer, within = dict(self.variables), dict(self.within)
+        self.variables[index], self.within[index] = INDEX, {parse_dim(row_dim)[0]}
+        value = self.expression(Type("scalar", element), 2)
+        self.variables, self.within = outer, within
+        # As many as are there, but no more than a few.
+        size = Node("shape", INDEX, [], {"dim": parse_dim(row_dim)[0]})
+        end = Node("binary", INDEX, [size, lit(self.rng.randint(1, 6), INDEX)], {"name": "min"})
+        step = self.weighted({1: 4, 2: 1, 3: 1})
+        body: list[Statement] = [Store(target, [*nodes, name(index, INDEX)], value)]
+        return For(index, lit(0, INDEX), end, step, body, 1 if step == 1 else 3)
+
+    def write_state(self, access: str, where: Node | None, optional: bool) -> Statement:
+        dim = self.pick(self.row_dims)
+        dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2})
+        state = self.state(Type("state", "", dim, self.pick(["B", "B", "e", "2"])), self.weighted({1: 1, 2: 3, 3: 1}))
+        parts = self.weighted({"both": 6, "out": 2, "lse": 1})
+        out, out_nodes, lse, lse_nodes = "", [], "", []
+        if parts != "lse":
+            out, out_nodes = self.output(dtype, dim, access, optional)
+        if parts != "out":
+            lse, lse_nodes = self.output("f32", "", access, self.chance(0.3))
+        scale = None
+        if out and self.chance(0.35 if dtype == "f8e4m3fn" else 0.12):
+            scale = self.full(F32, 1) if self.chance(0.6) else lit(self.pick([1.0, 2.0, 0.5, 0.1, -3.0, 1e-30]), F32)
+        return StoreState(state, out, list(out_nodes), lse, list(lse_nodes), where, scale)
+
+    # -- Branches and loops ------------------------------------------------------------------------------------------
+
+    def state_if(self, nesting: int) -> list[Statement]:
+        condition = self.expression(BOOL, 2)
+        if self.chance(0.05):
+            value = self.chance(0.5)
+            condition = lit(value, BOOL, "YES" if value else "NO")
+        then = self.block(self.rng.randint(1, 2), nesting)
+        orelse: list[Statement] = []
+        if self.chance(0.5):
+            orelse = self.block(self.rng.randint(1, 2), nesting)
+        elif self.chance(0.4):
+            orelse = [If(self.expression(BOOL, 2), self.block(1, nesting), self.block(1, nesting) if self.chance(0.6) else [])]
+        if orelse and condition.op != "lit" and self.chance(0.4):  # a name that every way assigns
+            type, variable = self.value_type(), self.fresh("v")
+            then.append(Assign([variable], [self.full(type, 1)]))
+            if len(orelse) == 1 and isinstance(orelse[0], If):
+                inner = orelse[0]
+                inner.then.append(Assign([variable], [self.full(type, 1)]))
+                inner.orelse.append(Assign([variable], [self.full(type, 1)]))
+            else:
+                orelse.append(Assign([variable], [self.full(type, 1)]))
+            self.variables[variable] = type
+        return [If(condition, then, orelse)]
+
+    def count(self, type: Type) -> Node:
+        """A bound of a loop: small, but for what wraps."""
+        if type == INDEX:
+            options: dict[str, float] = {"literal": 3, "shape": 2, "limited": 2, "grid": 1}
+        else:
+            options = {"literal": 3, "memory": 3, "limited": 2, "argument": 1}
+        how = self.weighted(options)
+        if how == "shape" and self.other_dims:
+            return Node("shape", INDEX, [], {"dim": self.pick([parse_dim(dim)[0] for dim in self.other_dims])})
+        if how == "grid" and self.own:
+            return name(self.pick(self.own)[0], INDEX)
+        if how == "memory" and type == I32 and not self.pure:
+            tensor = self.input("i32", "")
+            nodes, guard = self.place(tensor, False, 0)
+            inner = Node("load", I32, nodes, {"tensor": tensor.name})
+            if guard is not None:
+                inner = Node("ifexp", I32, [guard, inner, lit(0, I32)])
+            return self.limited(inner, I32)
+        if how in ("limited", "argument", "memory"):
+            inner = self.argument(type) if how == "argument" else self.full(type, 1)
+            return self.limited(inner, type)
+        return lit(self.rng.randint(-3, 8), type)
+
+    def limited(self, inner: Node, type: Type) -> Node:
+        if inner.op == "lit":
+            return lit(max(min(inner.attrs["value"], 6), -6), type)
+        low = Node("binary", type, [inner, lit(self.rng.randint(-6, 0), type)], {"name": "max"})
+        return Node("binary", type, [low, lit(self.rng.randint(1, 7), type)], {"name": "min"})
+
+    def bounds(self, type: Type) -> tuple[Node, Node, int, int]:
+        """Lower and upper bound, step, and how many of them are written."""
+        step = self.weighted({1: 5, 2: 2, 3: 1, 4: 0.5, 7: 0.5, 100: 0.1})
+        spelled = 3 if step != 1 else self.weighted({1: 2, 2: 2, 3: 1})
+        if self.chance(0.02):  # where the index would wrap
+            top = 2**31 - 1 if type == I32 else 2**63 - 1
+            return lit(top - self.rng.randint(1, 5), type), lit(top - self.rng.randint(0, 1), type), step, 3
+        upper = self.count(type)
+        lower = lit(0, type) if spelled == 1 else self.count(type)
+        if self.chance(0.08):
+            step, spelled = self.weighted({1: 1, 2: 2, 3: 1}), 3
+            lower = lit(max(lower.attrs["value"], 0), type) if lower.op == "lit" else lower
+        return lower, upper, step, spelled
+
+    def state_loop(self, nesting: int) -> list[Statement]:
+        setup = self.state_new(0) if not any(v.startswith("v") for v in self.variables) or self.chance(0.4) else []
+        type = self.weighted({INDEX: 3, I32: 3, I64: 0.6})
+        index = self.fresh("r")
+        within: set[str] = set()
+        if type == INDEX and self.other_dims and self.chance(0.45):  # along a dim, as a merge of many does
+            dim = parse_dim(self.pick(self.other_dims))[0]
+            size: Node = Node("shape", INDEX, [], {"dim": dim})
+            step = self.weighted({1: 6, 2: 1})
+            lower, upper, spelled = lit(0, INDEX), size, 1 if step == 1 else 3
+            if self.chance(0.3):
+                upper = Node("binary", INDEX, [size, self.count(INDEX)], {"name": "min"})
+            within = {dim}
+        else:
+            lower, upper, step, spelled = self.bounds(type)
+            if lower.op == "lit" and upper.op == "lit" and type == I64:
+                upper = Node("convert", I64, [self.limited(name(self.own[0][0], INDEX), INDEX)])
+        if spelled < 3 and lower.op == "lit" and lower.attrs["value"] == 0 and spelled == 1:
+            spelled = 1
+        elif spelled == 1:
+            spelled = 2
+        outer, outside = dict(self.variables), dict(self.within)
+        self.variables[index] = type
+        if within:
+            self.within[index] = within
+        body = self.block(self.rng.randint(1, 3), nesting)
+        self.variables, self.within = outer, outside
+        return [*setup, For(index, lower, upper, step, body, spelled)]
+
+    def state_each(self, nesting: int) -> list[Statement]:
+        """A loop over a tuple: of tensors, or of numbers."""
+        setup: list[Statement] = []
+        if not self.row_dims or self.chance(0.3):
+            type = self.pick([F32, I32])
+            items = [[self.full(type, 1)] for _ in range(self.rng.randint(1, 4))]
+            names, types = [self.fresh("w")], [type]
+            targets = [v for v, of in self.variables.items() if of == type and v.startswith("v")]
+            if not targets:
+                setup = [Assign([self.fresh("v")], [self.full(type, 1)])]
+                self.variables[setup[0].names[0]] = type
+                targets = setup[0].names
+            target = self.pick(targets)
+            value = Node("binary", type, [name(target, type), name(names[0], types[0])], {"name": self.pick(["add", "mul", "max"])})
+            return [*setup, Each(names, items, [Assign([target], [value])])]
+        dim = self.pick(self.row_dims)
+        type = Type("state", "", dim, self.pick(["B", "e", "2"]))
+        target = self.fresh("v")
+        setup = [Assign([target], [self.state(type, 1)])]
+        self.variables[target] = type
+        places = self.own_dims()
+        dims = [d for _, d in places]
+        dtype = self.pick(["T", *self.float_dtypes])
+        pairs = []
+        for _ in range(self.rng.randint(1, 4)):
+            optional = self.chance(0.3)
+            out = self.add_tensor(dtype, [*dims, dim], "In", optional)
+            lse = self.add_tensor("f32", list(dims), "In", optional, prefix="l")
+            self.pairs.append((out.name, lse.name))
+            pairs.append([Node("tensor", F32, [], {"name": part.name}) for part in (out, lse)])
+        a, b = self.fresh("w"), self.fresh("w")
+        nodes = [n for n, _ in places]
+        load = Node("load_state", type, [*nodes, *nodes], {"tensor": a, "lse": b, "split": len(nodes)})
+        merged = Node("merge", type, [name(target, type), load])
+        return [*setup, Each([a, b], pairs, [Assign([target], [merged])])]
+
+    # -- Inline functions ----------------------------------------------------------------------------------------------
+
+    def inline(self, number: int) -> Inline:
+        """A function of values alone."""
+        outer = self.variables, self.within, self.pure
+        self.variables, self.within, self.pure = {}, {}, True
+        types = [self.pick([F32, F32, I32, BOOL, *(row(dim) for dim in self.row_dims)]) for _ in range(self.rng.randint(1, 3))]
+        parameters = [self.fresh("p") for _ in types]
+        self.variables.update(zip(parameters, types))
+        body: list[Statement] = []
+        if self.chance(0.4):
+            type, variable = self.pick(types), self.fresh("v")
+            body = [Assign([variable], [self.full(type, 1)])]
+            self.variables[variable] = type
+        result_type = self.pick([*types, F32])
+        result = self.full(result_type, 2)
+        defaults = [lit(float(self.rng.randint(-4, 4)), F32)] if types[-1] == F32 and len(types) > 1 and self.chance(0.4) else []
+        self.variables, self.within, self.pure = outer
+        return Inline(f"g{number}", parameters, types, body, result, defaults)
+
+
+

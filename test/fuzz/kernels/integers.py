@@ -1,0 +1,120 @@
+"""Integers and booleans that are known, or may be anything."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class Ints:
+    """int64 values; `unknown` marks those that may be anything (None: none)."""
+
+    __slots__ = ("v", "unknown")
+
+    def __init__(self, v: np.ndarray, unknown: np.ndarray | None = None) -> None:
+        self.v = v
+        self.unknown = unknown if unknown is not None and unknown.any() else None
+
+
+class Bools:
+    """Booleans; `unknown` marks those that may be either (None: none)."""
+
+    __slots__ = ("v", "unknown")
+
+    def __init__(self, v: np.ndarray, unknown: np.ndarray | None = None) -> None:
+        self.v = v
+        self.unknown = unknown if unknown is not None and unknown.any() else None
+
+    @property
+    def surely(self) -> np.ndarray:
+        return self.v if self.unknown is None else self.v & ~self.unknown
+
+    @property
+    def perhaps(self) -> np.ndarray:
+        return self.v if self.unknown is None else self.v | self.unknown
+
+
+def either(*parts: np.ndarray | None) -> np.ndarray | None:
+    """Where any of several is unknown."""
+    known = [part for part in parts if part is not None]
+    result = known[0] if known else None
+    for part in known[1:]:
+        result = result | part
+    return result
+
+
+def wrap(v: np.ndarray, width: int) -> np.ndarray:
+    """Two's complement."""
+    if width == 64:
+        return v
+    half = np.int64(1 << (width - 1))
+    return ((v + half) & np.int64((1 << width) - 1)) - half
+
+
+def floor_divide(a: np.ndarray, b: np.ndarray, remainder: bool) -> np.ndarray:
+    """Rounded down; a // 0 is a, a % 0 is 0; the smallest integer over -1 wraps around."""
+    safe = np.where((b == 0) | (b == -1), 1, b)
+    if remainder:
+        return np.where((b == 0) | (b == -1), 0, np.mod(a, safe))
+    return np.where(b == 0, a, np.where(b == -1, -a, np.floor_divide(a, safe)))
+
+
+def shift(a: np.ndarray, b: np.ndarray, width: int, left: bool) -> np.ndarray:
+    """Shifted; by the width or more, as an unsigned amount, everything is: 0 is left, or copies of the sign."""
+    amount = np.where((b < 0) | (b >= width), width, b)
+    most = np.minimum(amount, width - 1)
+    return np.where(amount == width, 0, np.left_shift(a, most)) if left else np.right_shift(a, most)
+
+
+def binary(op: str, a: Ints, b: Ints, width: int) -> Ints:
+    unknown = either(a.unknown, b.unknown)
+    if op in ("shl", "shr"):
+        return Ints(wrap(shift(a.v, b.v, width, op == "shl"), width), unknown)
+    if op in ("floordiv", "mod"):
+        return Ints(wrap(floor_divide(a.v, b.v, op == "mod"), width), unknown)
+    functions = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "and": np.bitwise_and, "or": np.bitwise_or,
+                 "xor": np.bitwise_xor, "min": np.minimum, "max": np.maximum}  # fmt: skip
+    return Ints(wrap(functions[op](a.v, b.v), width), unknown)
+
+
+def compare(op: str, a: Ints, b: Ints) -> Bools:
+    functions = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal}
+    return Bools(functions[op](a.v, b.v), either(a.unknown, b.unknown))
+
+
+def select(condition: Bools, a: Ints, b: Ints) -> Ints:
+    unknown = either(None if a.unknown is None else condition.perhaps & a.unknown,
+                     None if b.unknown is None else ~condition.surely & b.unknown,
+                     None if condition.unknown is None else condition.unknown & (a.v != b.v))  # fmt: skip
+    return Ints(np.where(condition.v, a.v, b.v), unknown)
+
+
+def reduce(kind: str, x: Ints, width: int) -> Ints:
+    functions = {"add": np.sum, "max": np.max, "min": np.min}
+    unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
+    return Ints(wrap(functions[kind](x.v, axis=-1), width), unknown)
+
+
+# -- Booleans --------------------------------------------------------------------------------------------------------------
+
+
+def logic(op: str, a: Bools, b: Bools) -> Bools:
+    if op == "xor":
+        return Bools(a.v ^ b.v, either(a.unknown, b.unknown))
+    if op == "and":
+        surely, perhaps = a.surely & b.surely, a.perhaps & b.perhaps
+    else:
+        surely, perhaps = a.surely | b.surely, a.perhaps | b.perhaps
+    return Bools(surely, perhaps & ~surely)
+
+
+def negate(a: Bools) -> Bools:
+    return Bools(~a.v, a.unknown)
+
+
+def compare_bools(op: str, a: Bools, b: Bools) -> Bools:
+    return compare(op, Ints(a.v.astype(np.int64), a.unknown), Ints(b.v.astype(np.int64), b.unknown))
+
+
+def select_bools(condition: Bools, a: Bools, b: Bools) -> Bools:
+    chosen = select(condition, Ints(a.v.astype(np.int64), a.unknown), Ints(b.v.astype(np.int64), b.unknown))
+    return Bools(chosen.v.astype(bool), chosen.unknown)

@@ -1,0 +1,163 @@
+"""What a kernel means: all rows at once, in f64 with bounds, from docs/Python.md and docs/Dialect.md.
+
+A statement runs under two masks: the rows that surely run it and those that perhaps do. Rows of which an index or the end of a
+loop is not known are given up: what they may write may hold anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import integers
+import numpy as np
+import states
+from formats import WIDTHS
+from integers import Bools, Ints
+from interpret_expressions import Expressions, Invalid, Value
+from syntax import Assign, Each, For, If, Store, StoreState, all_statements
+
+MOST_ITERATIONS = 4096
+
+
+class Interpreter(Expressions):
+    """Runs a call."""
+
+    def run(self) -> None:
+        with np.errstate(all="ignore"):
+            indices, surely = self._grid()
+            self._begin(len(surely), surely)
+            if self.rows == 0:
+                return
+            self.env = dict(zip(self.kernel.grid.indices, (Ints(index) for index in indices)))
+            self.block(self.kernel.body)
+            self._spoil(indices)
+
+    def _begin(self, rows: int, surely: np.ndarray) -> None:
+        self.rows, self.must, self.may, self.dead = rows, surely, np.ones(rows, bool), np.zeros(rows, bool)
+
+    # -- The grid ----------------------------------------------------------------------------------------------------
+
+    def extent(self, extent: Any) -> int:
+        if isinstance(extent, int):
+            return extent
+        if isinstance(extent, str):
+            return self.size(extent)
+        kind, name, *position = extent
+        if kind == "scalar":
+            return int(self.call.scalars[name])
+        return self.tensors[name].shape[position[0]]
+
+    def _grid(self) -> tuple[list[np.ndarray], np.ndarray]:
+        grid = self.kernel.grid
+        if not grid.segments:
+            extents = [max(self.extent(extent), 0) for extent in grid.extents]
+            mesh = np.indices(extents).reshape(len(extents), -1).astype(np.int64)
+            return list(mesh), np.ones(mesh.shape[1], bool)
+        starts = self.tensors[grid.extents[0]].v
+        rows, inner = self.extent(grid.extents[1]), [self.extent(extent) for extent in grid.extents[2:]]
+        count = max(len(starts) - 1, 0)
+        chosen = Bools(np.ones(count, bool))
+        if grid.where is not None and count:
+            self._begin(count, np.ones(count, bool))
+            self.env = {grid.indices[0]: Ints(np.arange(count))}
+            chosen = self.eval(grid.where)
+        found: list[tuple[int, ...]] = []
+        surely = []
+        for segment in range(count):
+            start, end = int(starts[segment]), int(starts[segment + 1])
+            if chosen.perhaps[segment] and 0 <= start <= end <= rows:
+                for row in range(start, end):
+                    for rest in np.ndindex(*inner):
+                        found.append((segment, row, *rest))
+                        surely.append(bool(chosen.surely[segment]))
+        mesh = np.array(found, np.int64).reshape(len(found), 2 + len(inner)).T
+        return list(mesh), np.array(surely, bool)
+
+    def _spoil(self, indices: list[np.ndarray]) -> None:
+        """What a row that was given up may have written."""
+        names = dict(zip(self.kernel.grid.indices, indices))
+        for row in np.flatnonzero(self.dead):
+            for statement in all_statements(self.kernel.body):
+                if isinstance(statement, Store):
+                    places = [(statement.tensor, statement.indices)]
+                elif isinstance(statement, StoreState):
+                    places = [(statement.out, statement.out_indices), (statement.lse, statement.lse_indices)]
+                else:
+                    continue
+                for tensor, nodes in places:
+                    if tensor in self.tensors:
+                        where = [names[n.attrs["name"]][row] if n.op == "name" and n.attrs["name"] in names else slice(None) for n in nodes]
+                        self.tensors[tensor].spoil(tuple(where))
+
+    # -- Statements --------------------------------------------------------------------------------------------------
+
+    def block(self, statements: list[Any]) -> None:
+        for statement in statements:
+            getattr(self, f"do_{type(statement).__name__}")(statement)
+
+    def assign(self, name: str, new: Value) -> None:
+        old = self.env.get(name)
+        if old is not None and not isinstance(old, str) and not self.must.all():
+            new = self.choose(Bools(self.must, self.may & ~self.must), new, old)
+        self.env[name] = new
+
+    def do_Assign(self, statement: Assign) -> None:
+        values = [self.eval(node) for node in statement.values]
+        if statement.aug:
+            node = statement.values[0]
+            values = [self.binary(statement.aug, node, self.env[statement.names[0]], values[0])]
+        for name, value in zip(statement.names, values):
+            self.assign(name, value)
+
+    def do_Store(self, statement: Store) -> None:
+        tensor = self.tensor_name(statement.tensor)
+        index, is_row = self.index(tensor, statement.indices)
+        value, where = self.eval(statement.value), self.predicate(statement.where)
+        with self.masked(where.surely, where.perhaps):
+            self.write(tensor, index, is_row, value)
+
+    def do_StoreState(self, statement: StoreState) -> None:
+        state, where = self.eval(statement.state), self.predicate(statement.where)
+        scale = self.eval(statement.scale) if statement.scale else None
+        payload, lse = states.stored(state, scale)
+        with self.masked(where.surely, where.perhaps):
+            for name, nodes, value in ((statement.out, statement.out_indices, payload), (statement.lse, statement.lse_indices, lse)):
+                if name:
+                    tensor = self.tensor_name(name)
+                    index, is_row = self.index(tensor, nodes)
+                    self.write(tensor, index, is_row, value)
+
+    def do_If(self, statement: If) -> None:
+        if statement.condition.op == "lit":  # the other branch is not read
+            self.block(statement.then if statement.condition.attrs["value"] else statement.orelse)
+            return
+        condition = self.eval(statement.condition)
+        with self.masked(condition.surely, condition.perhaps):
+            self.block(statement.then)
+        with self.masked(~condition.perhaps, ~condition.surely):
+            self.block(statement.orelse)
+
+    def do_For(self, statement: For) -> None:
+        lower, upper = self.eval(statement.lower), self.eval(statement.upper)
+        unknown = integers.either(lower.unknown, upper.unknown)
+        if unknown is not None:
+            self.give_up(unknown)
+        distance = (upper.v - lower.v).view(np.uint64)
+        count = np.where(upper.v > lower.v, (distance - np.uint64(1)) // np.uint64(statement.step) + np.uint64(1), np.uint64(0))
+        count = np.where(self.may & ~self.dead, count, np.uint64(0))
+        if count.max() > MOST_ITERATIONS:
+            raise Invalid(f"a loop of {count.max()} iterations")
+        before = set(self.env)
+        width = WIDTHS[statement.lower.type.dtype]
+        for i in range(int(count.max())):
+            active = count > i
+            self.env[statement.name] = Ints(integers.wrap(lower.v + i * statement.step, width))
+            with self.masked(active, active):
+                self.block(statement.body)
+        self.env = {name: value for name, value in self.env.items() if name in before}
+
+    def do_Each(self, statement: Each) -> None:
+        for item in statement.items:
+            for name, node in zip(statement.names, item):
+                self.env[name] = node.attrs["name"] if node.op == "tensor" else self.eval(node)
+            self.block(statement.body)

@@ -1,0 +1,345 @@
+"""Expressions of a kernel as values with bounds: one method for each kind of node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import floats
+import integers
+import numpy as np
+import states
+from floats import Floats
+from formats import WIDTHS
+from integers import Bools, Ints
+from memory import Cells
+from states import States
+from syntax import Call, Kernel, Node, Type, parse_dim
+
+Value = Any
+
+
+class Invalid(Exception):
+    """The kernel does what no kernel may: it reads out of bounds, or never ends. A fault of the generator."""
+
+
+class Expressions:
+    """Evaluates expressions, for all rows at once, under the masks of the rows that surely and perhaps do.
+
+    Args:
+        kernel, call: what is called, and with what.
+        tensors: the cells of each tensor that is given; those of aliases are shared.
+        bases: what the bases' names are bound to.
+    """
+
+    def __init__(self, kernel: Kernel, call: Call, tensors: dict[str, Cells], bases: dict[str, str]) -> None:
+        self.kernel, self.call, self.tensors, self.bases = kernel, call, tensors, bases
+        self.env: dict[str, Value] = {}
+        self.rows = 0
+        self.must = self.may = np.zeros(0, bool)
+        self.dead = np.zeros(0, bool)
+        self.inlines = {inline.name: inline for inline in kernel.inlines}
+
+    def block(self, statements: list[Any]) -> None:
+        """Runs statements: interpret.py."""
+        raise NotImplementedError
+
+    def masked(self, must: np.ndarray, may: np.ndarray) -> Masks:
+        return Masks(self, self.must & must, self.may & may)
+
+    def give_up(self, rows: np.ndarray) -> None:
+        self.dead |= rows & self.may
+
+    def size(self, name: str) -> int:
+        """The size of a dim, of the first tensor that is always given and has it."""
+        for tensor in self.kernel.tensors:
+            if not tensor.optional:
+                for position, dim in enumerate(tensor.dims):
+                    if parse_dim(dim)[0] == name:
+                        return self.tensors[tensor.name].shape[position]
+        return self.call.sizes[name]
+
+    # -- Memory ------------------------------------------------------------------------------------------------------
+
+    def tensor_name(self, name: str) -> str:
+        """A tensor's name: that of the one which a loop over a tuple calls so."""
+        return self.env[name] if isinstance(self.env.get(name), str) else name
+
+    def index(self, tensor: str, nodes: list[Node]) -> tuple[tuple[Ints, ...], bool]:
+        return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(tensor).dims)
+
+    def checked(self, tensor: str, index: tuple[Ints, ...], surely: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Indices within bounds. Those of rows that surely make the access are so by themselves."""
+        parts = []
+        for part, size in zip(index, self.tensors[tensor].shape):
+            if part.unknown is not None:
+                self.give_up(part.unknown & surely)
+            outside = (part.v < 0) | (part.v >= size)
+            if part.unknown is not None:
+                outside &= ~part.unknown
+            if (outside & surely & ~self.dead).any():
+                raise Invalid(f"an index of '{tensor}' that is out of bounds")
+            parts.append(np.clip(part.v, 0, max(size - 1, 0)))
+        return tuple(parts)
+
+    def predicate(self, node: Node | None) -> Bools:
+        return Bools(np.ones(self.rows, bool)) if node is None else self.eval(node)
+
+    def read(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
+        """The value, zeros where nothing is read."""
+        index, is_row = self.index(tensor, nodes)
+        zero = self.constant(0, node)
+        if tensor not in self.tensors:
+            return zero
+        surely = self.must & where.surely
+        parts = self.checked(tensor, index, surely)
+        if 0 in self.tensors[tensor].shape:
+            return zero
+        # A tensor that is one row has it for all rows of the grid.
+        shape = self.size_of(node)
+        return _map(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
+
+    def write(self, tensor: str, index: tuple[Ints, ...], is_row: bool, value: Value) -> None:
+        if tensor not in self.tensors:
+            return
+        cells = self.tensors[tensor]
+        parts = self.checked(tensor, index, self.must)
+        rows = np.flatnonzero(self.may)
+        if not len(rows) or 0 in cells.shape:
+            return
+        if is_row:
+            value = _spread(value, (self.rows, cells.shape[-1]))
+        chosen = tuple(part[rows] for part in parts)
+        cells.write(chosen, _take(value, rows), self.must[rows])
+
+    # -- Expressions -------------------------------------------------------------------------------------------------
+
+    def eval(self, node: Node) -> Value:
+        return getattr(self, f"eval_{node.op}")(node)
+
+    def size_of(self, node: Node) -> tuple[int, ...]:
+        return (self.rows, self.size(node.type.dim)) if node.type.kind != "scalar" else (self.rows,)
+
+    def constant(self, value: Any, node: Node) -> Value:
+        shape = self.size_of(node)
+        if node.type.dtype == "f32":
+            return Floats(np.full(shape, np.float64(np.float32(value))))
+        if node.type.dtype == "bool":
+            return Bools(np.full(shape, bool(value)))
+        return Ints(np.full(shape, value, np.int64))
+
+    def operands(self, *values: Value) -> list[Value]:
+        """Numbers beside rows become rows."""
+        shapes = [_shape(value) for value in values]
+        widest = max(shapes, key=len)
+        return [_spread(value, widest) for value in values]
+
+    def choose(self, condition: Bools, a: Value, b: Value) -> Value:
+        if isinstance(a, States):
+            return states.select(condition, a, b)
+        if isinstance(a, str):
+            return a
+        shape = max(_shape(a), _shape(b), _shape(condition), key=len)
+        condition, a, b = _spread(condition, shape), _spread(a, shape), _spread(b, shape)
+        if isinstance(a, Floats):
+            return floats.select(condition, a, b)
+        return integers.select_bools(condition, a, b) if isinstance(a, Bools) else integers.select(condition, a, b)
+
+    def eval_lit(self, node: Node) -> Value:
+        return self.constant(node.attrs["value"], node)
+
+    def eval_name(self, node: Node) -> Value:
+        name = node.attrs["name"]
+        if name in self.env:
+            return self.env[name]
+        return self.constant(self.call.scalars[name], node)
+
+    def eval_shape(self, node: Node) -> Value:
+        if "tensor" in node.attrs:
+            return self.constant(self.tensors[node.attrs["tensor"]].shape[node.attrs["position"]], node)
+        return self.constant(self.size(node.attrs["dim"]), node)
+
+    def eval_present(self, node: Node) -> Value:
+        given = self.tensor_name(node.attrs["tensor"]) in self.tensors
+        return self.constant(given != (node.attrs["style"] == "is None"), node)
+
+    def eval_load(self, node: Node) -> Value:
+        nodes, where_node, other_node = node.access()
+        tensor = self.tensor_name(node.attrs["tensor"])
+        where = self.predicate(where_node)
+        value = self.read(node, tensor, nodes, where)
+        if where_node is None:
+            return value
+        other = self.eval(other_node) if other_node else self.constant(0, node)
+        return self.choose(where, value, other)
+
+    def eval_load_state(self, node: Node) -> States:
+        nodes, where_node, _ = node.access()
+        out, lse = (self.tensor_name(node.attrs[key]) for key in ("tensor", "lse"))
+        where = self.predicate(where_node)
+        size, base = self.size(node.type.dim), self.base(node.type.base)
+        if out not in self.tensors or lse not in self.tensors:
+            return states.identity(self.rows, size, base)
+        split = len(self.kernel.tensor(out).dims) - 1
+        payload = self.read(Node("", Type("row", "f32", node.type.dim)), out, nodes[:split], where)
+        value = self.read(Node("", Type("scalar", "f32")), lse, nodes[split:], where)
+        return states.mask(states.make(payload, value, base), where)
+
+    def base(self, name: str) -> str:
+        return self.bases.get(name, name)
+
+    def eval_make_state(self, node: Node) -> States:
+        payload, lse = (self.eval(argument) for argument in node.args)
+        return states.make(payload, lse, self.base(node.type.base))
+
+    def eval_identity(self, node: Node) -> States:
+        return states.identity(self.rows, self.size(node.type.dim), self.base(node.type.base))
+
+    def eval_merge(self, node: Node) -> States:
+        return states.merge(*(self.eval(argument) for argument in node.args))
+
+    def eval_mask(self, node: Node) -> States:
+        return states.mask(self.eval(node.args[0]), self.eval(node.args[1]))
+
+    def eval_rebase(self, node: Node) -> States:
+        return states.rebase(self.eval(node.args[0]), self.base(node.type.base))
+
+    def eval_splat(self, node: Node) -> Value:
+        return _spread(self.eval(node.args[0]), self.size_of(node))
+
+    def eval_call(self, node: Node) -> Value:
+        inline = self.inlines[node.attrs["function"]]
+        values = [self.eval(argument) for argument in node.args]
+        values += [self.eval(default) for default in inline.defaults[len(inline.defaults) - (len(inline.parameters) - len(values)) :]]
+        outer, self.env = self.env, dict(zip(inline.parameters, values))
+        self.block(inline.body)
+        result = self.eval(inline.result)
+        self.env = outer
+        return result
+
+    # -- Operators ---------------------------------------------------------------------------------------------------
+
+    def binary(self, op: str, node: Node, a: Value, b: Value) -> Value:
+        a, b = self.operands(a, b)
+        if isinstance(a, Floats):
+            if op in ("min", "max"):
+                return floats.extreme(a, b, op == "max")
+            return {"add": floats.add, "sub": floats.sub, "mul": floats.mul, "div": floats.divide, "copysign": floats.copysign}[op](a, b)
+        if isinstance(a, Bools):
+            return integers.logic(op, a, b)
+        return integers.binary(op, a, b, WIDTHS[node.type.dtype])
+
+    def eval_binary(self, node: Node) -> Value:
+        values = [self.eval(argument) for argument in node.args]
+        result = values[0]
+        for value in values[1:]:
+            result = self.binary(node.attrs["name"], node, result, value)
+        return result
+
+    def eval_unary(self, node: Node) -> Value:
+        value, op = self.eval(node.args[0]), node.attrs["name"]
+        if isinstance(value, Bools):
+            return integers.negate(value)
+        if isinstance(value, Ints):
+            size = np.where(value.v < 0, -value.v, value.v) if op == "abs" else -value.v
+            return Ints(integers.wrap(size, WIDTHS[node.type.dtype]), value.unknown)
+        return {"neg": floats.neg, "abs": floats.absolute}[op](value) if op in ("neg", "abs") else getattr(floats, op)(value)
+
+    def eval_fma(self, node: Node) -> Value:
+        return floats.fma(*self.operands(*(self.eval(argument) for argument in node.args)))
+
+    def compare(self, op: str, a: Value, b: Value) -> Bools:
+        a, b = self.operands(a, b)
+        if isinstance(a, Floats):
+            return floats.compare(op, a, b)
+        return integers.compare_bools(op, a, b) if isinstance(a, Bools) else integers.compare(op, a, b)
+
+    def eval_compare(self, node: Node) -> Bools:
+        values = [self.eval(argument) for argument in node.args]
+        result = None
+        for op, a, b in zip(node.attrs["ops"], values, values[1:]):
+            one = self.compare(op, a, b)
+            result = one if result is None else integers.logic("and", *self.operands(result, one))
+        return result
+
+    def eval_logic(self, node: Node) -> Bools:
+        """and, or: memory is read only where the condition before it holds."""
+        result = self.eval(node.args[0])
+        for argument in node.args[1:]:
+            if node.attrs["name"] == "and":
+                masks = result.surely, result.perhaps
+            else:
+                masks = ~result.perhaps, ~result.surely
+            with self.masked(*masks):
+                other = self.eval(argument)
+            result = integers.logic(node.attrs["name"], result, other)
+        return result
+
+    def eval_ifexp(self, node: Node) -> Value:
+        condition = self.eval(node.args[0])
+        with self.masked(condition.surely, condition.perhaps):
+            yes = self.eval(node.args[1])
+        with self.masked(~condition.perhaps, ~condition.surely):
+            no = self.eval(node.args[2])
+        return self.choose(condition, yes, no)
+
+    def eval_where(self, node: Node) -> Value:
+        return self.choose(*(self.eval(argument) for argument in node.args))
+
+    def eval_reduce(self, node: Node) -> Value:
+        value = self.eval(node.args[0])
+        if isinstance(value, Floats):
+            return floats.reduce(node.attrs["kind"], value)
+        return integers.reduce(node.attrs["kind"], value, WIDTHS[node.type.dtype])
+
+    def eval_convert(self, node: Node) -> Value:
+        value, to = self.eval(node.args[0]), node.type.dtype
+        if to == "f32":
+            return value if isinstance(value, Floats) else floats.from_bool(value) if isinstance(value, Bools) else floats.from_int(value)
+        if to == "bool":
+            return value if isinstance(value, Bools) else self.compare("ne", value, _zero_like(value))
+        if isinstance(value, Floats):
+            return floats.to_int(value, WIDTHS[to])
+        v = value.v.astype(np.int64)
+        return Ints(integers.wrap(v, WIDTHS[to]), value.unknown)
+
+
+class Masks:
+    """The rows of a branch, while it runs."""
+
+    def __init__(self, interpreter: Expressions, must: np.ndarray, may: np.ndarray) -> None:
+        self.interpreter, self.masks = interpreter, (must, may)
+
+    def __enter__(self) -> None:
+        interpreter = self.interpreter
+        (interpreter.must, interpreter.may), self.masks = self.masks, (interpreter.must, interpreter.may)
+
+    def __exit__(self, *_: object) -> None:
+        self.interpreter.must, self.interpreter.may = self.masks
+
+
+# -- Shapes ----------------------------------------------------------------------------------------------------------------
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return value.shape if isinstance(value, Floats) else value.v.shape
+
+
+def _map(value: Value, f: Any) -> Value:
+    if isinstance(value, Floats):
+        return value.map(f)
+    return type(value)(f(value.v), None if value.unknown is None else f(value.unknown))
+
+
+def _spread(value: Value, shape: tuple[int, ...]) -> Value:
+    """A number of each row as a row of it."""
+    if _shape(value) == shape:
+        return value
+    return _map(value, lambda part: np.broadcast_to(part[:, None] if part.ndim < len(shape) else part, shape))
+
+
+def _take(value: Value, rows: np.ndarray) -> Value:
+    return _map(value, lambda part: part[rows])
+
+
+def _zero_like(value: Value) -> Value:
+    return Floats(np.zeros(value.shape)) if isinstance(value, Floats) else Ints(np.zeros(value.v.shape, np.int64))

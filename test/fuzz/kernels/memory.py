@@ -1,0 +1,113 @@
+"""Tensors as the interpreter sees them: cells with bounds, read and written under masks."""
+
+from __future__ import annotations
+
+import floats
+import formats
+import integers
+import numpy as np
+from floats import Floats
+from integers import Bools, Ints
+
+
+class Cells:
+    """The elements of one tensor.
+
+    Args:
+        dtype: a storage dtype.
+        initial: the contents before the call, in that dtype.
+    """
+
+    def __init__(self, dtype: str, initial: np.ndarray) -> None:
+        self.dtype = dtype
+        self.shape = initial.shape
+        self.initial = initial
+        values = formats.widen(initial, dtype)
+        if formats.is_float(dtype):
+            nan = np.isnan(values)
+            self.lo, self.hi, self.nan = np.where(nan, np.inf, values), np.where(nan, -np.inf, values), nan
+        else:
+            self.v, self.unknown = values.astype(np.int64), np.zeros(self.shape, bool)
+        # Whether an element was surely, or perhaps, written.
+        self.written = np.zeros(self.shape, bool)
+        self.touched = np.zeros(self.shape, bool)
+
+    # -- Access ------------------------------------------------------------------------------------------------------
+
+    def read(self, index: tuple[np.ndarray, ...]) -> Floats | Ints | Bools:
+        if formats.is_float(self.dtype):
+            return Floats.between(self.lo[index], self.hi[index], self.nan[index])
+        if self.dtype == "bool":
+            return Bools(self.v[index].astype(bool), self.unknown[index])
+        return Ints(self.v[index], self.unknown[index])
+
+    def write(self, index: tuple[np.ndarray, ...], value: Floats | Ints | Bools, surely: np.ndarray) -> None:
+        """Writes rows of cells, each by one row of the grid; where not surely, the old value may stay."""
+        if isinstance(value, Floats):
+            value = value.map(lambda part: part) if value.v is None else value
+            lo, hi, nan = value.bounds()
+            only_nan = lo > hi
+            lo = np.where(only_nan, np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, lo)))
+            hi = np.where(only_nan, -np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, hi)))
+            new = Floats(None, lo, hi, nan)
+            if not surely.all():
+                old = Floats(None, self.lo[index], self.hi[index], self.nan[index])
+                certain = surely.reshape(surely.shape + (1,) * (lo.ndim - surely.ndim))
+                new = floats.select(Bools(np.ones(lo.shape, bool), np.broadcast_to(~certain, lo.shape)), new, old)
+            self.lo[index], self.hi[index], self.nan[index] = new.bounds()
+        else:
+            old_v, old_unknown = self.v[index], self.unknown[index]
+            certain = np.broadcast_to(surely.reshape(surely.shape + (1,) * (old_v.ndim - surely.ndim)), old_v.shape)
+            v = value.v.astype(np.int64)
+            if self.dtype in formats.WIDTHS and self.dtype != "u8":
+                v = integers.wrap(v, formats.WIDTHS[self.dtype])
+            unknown = np.zeros(v.shape, bool) if value.unknown is None else value.unknown
+            self.v[index] = v
+            self.unknown[index] = unknown | (~certain & (old_unknown | (old_v != v)))
+        touched = np.broadcast_to(surely.reshape(surely.shape + (1,) * (self.touched[index].ndim - surely.ndim)), self.touched[index].shape)
+        self.written[index] |= touched
+        self.touched[index] = True
+
+    def spoil(self, index: tuple) -> None:
+        """Anything may be in these cells."""
+        if formats.is_float(self.dtype):
+            self.lo[index], self.hi[index], self.nan[index] = -np.inf, np.inf, True
+        else:
+            self.unknown[index] = True
+        self.touched[index] = True
+
+    # -- Afterwards --------------------------------------------------------------------------------------------------
+
+    def wrong(self, got: np.ndarray) -> np.ndarray:
+        """Where an array of results is not what it may be."""
+        bits, before = formats.bits(got).reshape(self.shape), formats.bits(self.initial).reshape(self.shape)
+        same = bits == before
+        value = formats.widen(got, self.dtype)
+        if formats.is_float(self.dtype):
+            fits = self._fits(value)
+        elif self.dtype == "bool":
+            fits = (bits <= 1) & (self.unknown | (value == self.v.astype(bool)))
+        else:
+            fits = self.unknown | (value == self.v)
+        return np.where(self.touched, ~(fits | (same & ~self.written)), ~same)
+
+    def _fits(self, value: np.ndarray) -> np.ndarray:
+        is_nan = np.isnan(value)
+        inside = (value >= self.lo) & (value <= self.hi)
+        # The sign of a zero counts where only zeros of that sign are possible.
+        sign = np.signbit(value)
+        zeros = (self.lo == 0) & (self.hi == 0)
+        signed = ~zeros | (sign & np.signbit(self.lo)) | (~sign & ~np.signbit(self.hi))
+        return np.where(is_nan, self.nan, inside & signed)
+
+    def expected(self, position: tuple[int, ...]) -> str:
+        """What an element may be, in words."""
+        if not self.touched[position]:
+            return f"untouched: bits {formats.bits(self.initial).reshape(self.shape)[position]:#x}"
+        if not formats.is_float(self.dtype):
+            return "anything" if self.unknown[position] else str(self.v[position])
+        lo, hi, nan = self.lo[position], self.hi[position], self.nan[position]
+        if lo > hi:
+            return "nan"
+        text = f"{lo!r}" if lo == hi and np.signbit(lo) == np.signbit(hi) else f"{lo!r} .. {hi!r}"
+        return text.replace("np.float64", "") + (" or nan" if nan else "")

@@ -1,0 +1,339 @@
+"""Kernels as Python source, which `@mlafix.kernel` reads from a file."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from syntax import Assign, Each, For, If, Inline, Kernel, Node, Statement, Store, StoreState, Tensor, Type
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
+          "or": "|", "xor": "^"}  # fmt: skip
+_COMPARE = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+_DEFAULT = ("f32", "i32", "bool")  # what a constant alone is
+# Compile-time constants of the module that a kernel's literals may be spelled with.
+CONSTANTS = {"LIMIT": 5, "HALF": 0.5, "YES": True, "NO": False, "math.inf": math.inf, "math.pi": math.pi}
+
+HEADER = """import math
+
+import mlafix
+from mlafix.dsl import *
+
+LIMIT, HALF, YES, NO = 5, 0.5, True, False
+"""
+
+
+def _conversion(dtype: str) -> str:
+    return "bool_" if dtype == "bool" else dtype
+
+
+def _literal(node: Node) -> str:
+    """A constant without its type."""
+    value = node.attrs["value"]
+    if "spelled" in node.attrs:
+        return node.attrs["spelled"]
+    if node.type.dtype == "bool":
+        return str(bool(value))
+    if node.type.dtype != "f32":
+        return str(int(value))
+    value = float(value)
+    if math.isnan(value):
+        return "math.nan"
+    if math.isinf(value):
+        return "math.inf" if value > 0 else "-math.inf"
+    return repr(value)
+
+
+def _typed(node: Node) -> str:
+    """An expression whose value has its type even if it is a constant."""
+    if node.op == "lit":
+        return f"{_conversion(node.type.dtype)}({_literal(node)})" if node.type.dtype != "bool" else _literal(node)
+    return expression(node)
+
+
+def _alone(node: Node) -> str:
+    """An expression where a constant gets its default type."""
+    return _literal(node) if node.op == "lit" and node.type.dtype in _DEFAULT else _typed(node)
+
+
+def _operands(nodes: list[Node]) -> list[str]:
+    """Operands that take each other's type: constants may be bare beside a value."""
+    texts = [_literal(node) if node.op == "lit" else expression(node) for node in nodes]
+    for i, node in enumerate(nodes):
+        if node.op == "lit" and (i == 0 and len(nodes) > 1 and nodes[1].op == "lit" or i > 0 and nodes[i - 1].op == "lit"):
+            texts[i] = _typed(node)
+    if all(node.op == "lit" for node in nodes):
+        texts[0] = _typed(nodes[0])
+    return texts
+
+
+def place(tensor: str, nodes: list[Node], colon: bool = False) -> str:
+    parts = [_literal(node) if node.op == "lit" and node.attrs["value"] >= 0 else expression(node) for node in nodes]
+    return f"{tensor}[{', '.join([*parts, ':'] if colon or not parts else parts)}]"
+
+
+def expression(node: Node) -> str:
+    return globals()[f"_{node.op}"](node)
+
+
+def _lit(node: Node) -> str:
+    return _typed(node)
+
+
+def _name(node: Node) -> str:
+    return node.attrs["name"]
+
+
+def _tensor(node: Node) -> str:
+    return node.attrs["name"]
+
+
+def _shape(node: Node) -> str:
+    if "tensor" in node.attrs:
+        return f"{node.attrs['tensor']}.shape[{node.attrs['position']}]"
+    return f'shape("{node.attrs["dim"]}")'
+
+
+def _present(node: Node) -> str:
+    tensor, style = node.attrs["tensor"], node.attrs["style"]
+    return f"present({tensor})" if style == "present" else f"({tensor} {style})"
+
+
+def _load(node: Node) -> str:
+    nodes, where, other = node.access()
+    text = place(node.attrs["tensor"], nodes, node.attrs.get("colon", False))
+    if where is None:
+        widened = node.attrs.get("widen")
+        return f"{widened}({text})" if widened else text
+    if node.attrs.get("ifexp") and other is not None:
+        return f"({text} if {_alone(where)} else {_literal(other)})"
+    rest = f", otherwise={_literal(other) if other.op == 'lit' else expression(other)}" if other is not None else ""
+    return f"load({text}, where={_alone(where)}{rest})"
+
+
+def _load_state(node: Node) -> str:
+    nodes, where, _ = node.access()
+    split = node.attrs["split"]
+    out, lse = place(node.attrs["tensor"], nodes[:split]), place(node.attrs["lse"], nodes[split:])
+    condition = f", where={_alone(where)}" if where is not None else ""
+    return f"load_state({out}, {lse}{condition}{_base(node)})"
+
+
+def _base(node: Node) -> str:
+    base = node.type.base
+    if base == "B":
+        return ""
+    return f', base={base if base == "2" else base if base[0].isupper() else repr(base)}'
+
+
+def _make_state(node: Node) -> str:
+    payload, lse = node.args
+    return f"make_state({_typed(payload)}, {_alone(lse)}{_base(node)})"
+
+
+def _identity(node: Node) -> str:
+    return f'identity("{node.type.dim}"{_base(node)})'
+
+
+def _merge(node: Node) -> str:
+    return f"merge({', '.join(expression(argument) for argument in node.args)})"
+
+
+def _mask(node: Node) -> str:
+    return f"mask({expression(node.args[0])}, {_alone(node.args[1])})"
+
+
+def _rebase(node: Node) -> str:
+    return f"rebase({expression(node.args[0])}{_base(node) or ', base=B'})"
+
+
+def _splat(node: Node) -> str:
+    return f'splat({_alone(node.args[0])}, "{node.type.dim}")'
+
+
+def _call(node: Node) -> str:
+    return f"{node.attrs['function']}({', '.join(_typed(argument) for argument in node.args)})"
+
+
+def _binary(node: Node) -> str:
+    op = node.attrs["name"]
+    if op == "copysign":
+        return f"copysign({', '.join(_alone(argument) for argument in node.args)})"
+    texts = _operands(node.args)
+    if op in ("min", "max"):
+        return f"{op}({', '.join(texts)})"
+    return f"({f' {_INFIX[op]} '.join(texts)})"
+
+
+def _unary(node: Node) -> str:
+    op, text = node.attrs["name"], _typed(node.args[0])
+    if op == "not":
+        return f"(not {text})"
+    return f"(-{text})" if op == "neg" else f"{op}({text})"
+
+
+def _fma(node: Node) -> str:
+    return f"fma({', '.join(_alone(argument) for argument in node.args)})"
+
+
+def _compare(node: Node) -> str:
+    first, *rest = _operands(node.args)
+    return f"({first} {' '.join(f'{_COMPARE[op]} {text}' for op, text in zip(node.attrs['ops'], rest))})"
+
+
+def _logic(node: Node) -> str:
+    word = f" {node.attrs['name']} "
+    return f"({word.join(_alone(argument) for argument in node.args)})"
+
+
+def _ifexp(node: Node) -> str:
+    condition, yes, no = node.args
+    a, b = _choices(yes, no)
+    return f"({a} if {_alone(condition)} else {b})"
+
+
+def _where(node: Node) -> str:
+    condition, yes, no = node.args
+    a, b = _choices(yes, no)
+    return f"where({_alone(condition)}, {a}, {b})"
+
+
+def _choices(yes: Node, no: Node) -> tuple[str, str]:
+    if yes.op == "lit" and no.op == "lit":
+        return _typed(yes), _typed(no)
+    return tuple(_literal(node) if node.op == "lit" else expression(node) for node in (yes, no))  # type: ignore[return-value]
+
+
+def _reduce(node: Node) -> str:
+    kind = node.attrs["kind"]
+    return f"{'sum' if kind == 'add' else kind}({expression(node.args[0])})"
+
+
+def _convert(node: Node) -> str:
+    inner = node.args[0]
+    if inner.op == "lit" and inner.type == node.type:
+        return _typed(inner)
+    return f"{_conversion(node.type.dtype)}({_typed(inner)})"
+
+
+# -- Statements --------------------------------------------------------------------------------------------------------------
+
+
+def _do_Assign(s: Assign) -> list[str]:
+    if s.aug:
+        value = s.values[0]
+        return [f"{s.names[0]} {_INFIX[s.aug]}= {_literal(value) if value.op == 'lit' else expression(value)}"]
+    return [f"{', '.join(s.names)} = {', '.join(_typed(value) for value in s.values)}"]
+
+
+def _do_Store(s: Store) -> list[str]:
+    value = _literal(s.value) if s.value.op == "lit" else expression(s.value)
+    target = place(s.tensor, s.indices)
+    return [f"{target} = {value}" if s.where is None else f"store({target}, {value}, where={_alone(s.where)})"]
+
+
+def _do_StoreState(s: StoreState) -> list[str]:
+    parts = [expression(s.state), place(s.out, s.out_indices) if s.out else "None"]
+    if s.lse:
+        parts.append(place(s.lse, s.lse_indices))
+    if s.where is not None:
+        parts.append(f"where={_alone(s.where)}")
+    if s.scale is not None:
+        parts.append(f"scale={_alone(s.scale)}")
+    return [f"store_state({', '.join(parts)})"]
+
+
+def _do_If(s: If, word: str = "if") -> list[str]:
+    lines = [f"{word} {_alone(s.condition)}:", *_indented(s.then)]
+    if len(s.orelse) == 1 and isinstance(s.orelse[0], If):
+        return lines + _do_If(s.orelse[0], "elif")
+    return lines + (["else:", *_indented(s.orelse)] if s.orelse else [])
+
+
+def _do_For(s: For) -> list[str]:
+    bounds = _bound_texts(s)
+    return [f"for {s.name} in range({', '.join(bounds)}):", *_indented(s.body)]
+
+
+def _bound_texts(s: For) -> list[str]:
+    """Bounds have one type: that of those which are no constants, else index."""
+    both = s.lower.op == "lit" and s.upper.op == "lit"
+    texts = [_literal(node) if node.op == "lit" and (not both or node.type.dtype == "index") else _typed(node) for node in (s.lower, s.upper)]
+    if s.spelled == 1:
+        return texts[1:]
+    return texts if s.spelled == 2 else [*texts, str(s.step)]
+
+
+def _do_Each(s: Each) -> list[str]:
+    items = [", ".join(_typed(node) if node.op != "tensor" else _tensor(node) for node in item) for item in s.items]
+    single = len(s.names) == 1
+    listed = ", ".join(items if single else [f"({item})" for item in items])
+    return [f"for {', '.join(s.names)} in ({listed},):", *_indented(s.body)]
+
+
+def statement(s: Statement) -> list[str]:
+    return globals()[f"_do_{type(s).__name__}"](s)
+
+
+def _indented(body: list[Statement]) -> list[str]:
+    lines = [line for s in body for line in statement(s)]
+    return [f"    {line}" for line in lines or ["pass"]]
+
+
+# -- Kernels -----------------------------------------------------------------------------------------------------------------
+
+
+def _annotation(kernel: Kernel, tensor: Tensor) -> str:
+    dtype = tensor.dtype if tensor.dtype in kernel.variables else _conversion(tensor.dtype)
+    return f'{tensor.access}[{dtype}, "{" ".join(tensor.dims)}"]' + (" | None" if tensor.optional else "")
+
+
+def _extent(extent: Any) -> str:
+    if isinstance(extent, str):
+        return f'"{extent}"'
+    if isinstance(extent, int):
+        return str(extent)
+    kind, name, *position = extent
+    return name if kind == "scalar" else f"{name}.shape[{position[0]}]"
+
+
+def _grid(kernel: Kernel) -> str:
+    grid = kernel.grid
+    extents = [_extent(extent) for extent in grid.extents]
+    if not grid.segments:
+        return f"for {', '.join(grid.indices)} in grid({', '.join(extents)}):"
+    extents[0] = grid.extents[0]
+    where = ""
+    if grid.where is not None:
+        where = ", where=chosen" if grid.where_inline else f", where=lambda {grid.indices[0]}: {_alone(grid.where)}"
+    return f"for {', '.join(grid.indices)} in segments({', '.join(extents)}{where}):"
+
+
+def _inline(inline: Inline) -> list[str]:
+    plain = len(inline.parameters) - len(inline.defaults)
+    parameters = [*inline.parameters[:plain], *(f"{p}={_literal(d)}" for p, d in zip(inline.parameters[plain:], inline.defaults))]
+    lines = [line for s in inline.body for line in statement(s)]
+    return ["@mlafix.inline", f"def {inline.name}({', '.join(parameters)}):", *(f"    {line}" for line in lines),
+            f"    return {_typed(inline.result)}", "", ""]  # fmt: skip
+
+
+def source(kernel: Kernel, name: str = "k") -> str:
+    """The text of a module that defines the kernel."""
+    lines = [f'{v} = DType("{v}"{f", default={d}" if d else ""})' for v, d in kernel.variables.items()]
+    lines += [f'{b} = Base("{b}", default={d if d == "2" else repr(d)})' for b, d in kernel.bases.items()]
+    lines += ["", ""]
+    for inline in kernel.inlines:
+        lines += _inline(inline)
+    if kernel.grid.where is not None and kernel.grid.where_inline:
+        lines += ["@mlafix.inline", f"def chosen({kernel.grid.indices[0]}):", f"    return {_alone(kernel.grid.where)}", "", ""]
+    arguments = [f"{tensor.name}: {_annotation(kernel, tensor)}" for tensor in kernel.tensors]
+    for scalar in kernel.scalars:
+        bound = f'.at_most("{scalar.at_most}")' if scalar.at_most else ""
+        arguments.append(f"{scalar.name}: {_conversion(scalar.dtype)}{bound}")
+    lines += ["@mlafix.kernel", f"def {name}(", *(f"    {argument}," for argument in arguments), "):"]
+    lines += [f"    {_grid(kernel)}", *(f"    {line}" for line in _indented(kernel.body))]
+    return HEADER + "\n".join(lines) + "\n"
+
+
+def typed(type: Type) -> str:
+    return f"{type.kind} {type.dtype}".strip()

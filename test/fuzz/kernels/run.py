@@ -1,0 +1,224 @@
+"""One case, compiled, run and held against what it means."""
+
+from __future__ import annotations
+
+import dataclasses
+import linecache
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import mlafix
+import numpy as np
+from arena import Arena, View, arguments
+from contents import contents
+from interpret import Interpreter, Invalid
+from memory import Cells
+from render import source
+from syntax import Call, Case, Kernel, parse_dim
+
+_MOST_SHOWN = 4
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of a case.
+
+    Args:
+        kind: "ok", "wrong" (a result is not what it may be), "error" (an exception where none is due), "invalid" (the
+            generator's fault); "crash" and "hang" come from outside.
+        message: what happened; first: its first line without numbers, which cases are grouped by.
+        seconds: of compiling; refused: calls in place that the runtime refused; vague: elements that may be anything, of all
+            that were written.
+    """
+
+    kind: str
+    message: str = ""
+    seconds: float = 0.0
+    refused: int = 0
+    vague: int = 0
+    written: int = 0
+    call: int = 0
+
+
+class Device:
+    """The CPU, with numpy arrays."""
+
+    may_reverse = True
+
+    def begin(self, buffer: np.ndarray) -> None:
+        self.buffer = buffer.copy()
+
+    def view(self, view: View) -> Any:
+        return view.of(self.buffer)
+
+    def end(self) -> np.ndarray:
+        return self.buffer
+
+
+class TorchDevice(Device):
+    """A GPU ("cuda:0"), or the CPU ("torch"), with torch tensors."""
+
+    may_reverse = False
+
+    def __init__(self, where: str) -> None:
+        import torch
+
+        self.torch, self.where = torch, "cpu" if where == "torch" else where
+        self.types = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f8e4m3fn": torch.float8_e4m3fn,
+                      "i32": torch.int32, "i64": torch.int64, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}  # fmt: skip
+
+    def begin(self, buffer: np.ndarray) -> None:
+        self.raw = self.torch.from_numpy(buffer.copy()).to(self.where)
+
+    def view(self, view: View) -> Any:
+        typed = self.raw.view(self.types[view.dtype])
+        return typed.as_strided(view.shape, view.strides, view.offset // typed.element_size())
+
+    def end(self) -> np.ndarray:
+        if self.where != "cpu":
+            self.torch.cuda.synchronize()
+        found: np.ndarray = self.raw.cpu().numpy()
+        return found
+
+
+def device(where: str) -> Device:
+    return Device() if where == "cpu" else TorchDevice(where)
+
+
+def load(text: str, folder: Path) -> mlafix.Kernel:
+    """The kernel of a module's text, which has to lie in a file."""
+    with tempfile.NamedTemporaryFile("w", suffix=".py", dir=folder, delete=False) as file:
+        file.write(text)
+    path = Path(file.name)
+    try:
+        namespace: dict[str, Any] = {"__name__": path.stem, "__file__": str(path)}
+        exec(compile(text, str(path), "exec"), namespace)
+        kernel: mlafix.Kernel = namespace["k"]
+        kernel.source  # noqa: B018 (reads the file)
+        return kernel
+    finally:
+        path.unlink()
+        linecache.cache.pop(str(path), None)
+
+
+def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> dict[str, Cells]:
+    """The cells of each tensor after the call. Raises Invalid."""
+    cells: dict[str, Cells] = {}
+    for name, view in arena.views.items():
+        if name not in call.aliases:
+            cells[name] = Cells(view.dtype, made[name])
+    for written, read in call.aliases.items():
+        cells[written] = cells[read]
+    Interpreter(kernel, call, cells, {**kernel.bases, **call.bases}).run()
+    return cells
+
+
+def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np.ndarray) -> str:
+    """What is wrong with the bytes after a call, or ""."""
+    lines: list[str] = []
+    rest = after.copy()
+    for name, view in arena.views.items():
+        found, got = cells[name], view.of(after)
+        wrong = found.wrong(got)
+        for position in np.argwhere(wrong)[:_MOST_SHOWN]:
+            at = tuple(int(i) for i in position)
+            lines.append(f"{name}{list(at)}: expected {found.expected(at)}, got {got[at]!r}")
+        if wrong.any():
+            lines.append(f"{name}: {int(wrong.sum())} of {wrong.size} elements ({view.dtype})")
+        if 0 not in view.strides:
+            np.copyto(view.of(rest), view.of(before), where=found.touched)
+    if not lines and not np.array_equal(rest, before):
+        lines.append(f"bytes outside of all tensors changed, from {int(np.flatnonzero(rest != before)[0])} on")
+    return "\n".join(lines)
+
+
+def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
+    """What a call binds, for a compilation ahead of it."""
+    given = [tensor for tensor in kernel.tensors if tensor.name not in call.absent]
+    dims = {parse_dim(dim)[0] for tensor in given for dim in tensor.dims}
+    found: dict[str, object] = {dim: size for dim, size in call.sizes.items() if dim in dims and dim[0].isupper()}
+    used = {tensor.dtype for tensor in given}
+    found |= {variable: dtype for variable, dtype in call.dtypes.items() if variable in used}
+    found |= {tensor.name: "absent" if tensor.name in call.absent else "present" for tensor in kernel.tensors if tensor.optional}
+    return found | call.bases
+
+
+class Runner:
+    """Runs cases on one device.
+
+    Args:
+        where: "cpu", "torch" or "cuda:0".
+        text_rate: of how many cases one is run from its text in MLIR's syntax as well; 0 for none.
+        target: compile for it, and run nothing.
+    """
+
+    def __init__(self, where: str, text_rate: int, folder: Path, target: str = "") -> None:
+        self.device, self.text_rate, self.folder, self.target = device(where), text_rate, folder, target
+
+    def run(self, case: Case, text: str = "", number: int = 0) -> Outcome:
+        """The outcome; `text` is what to compile, if not what the case says."""
+        with np.errstate(all="ignore"):
+            return self._run(case, text, number)
+
+    def _run(self, case: Case, text: str, number: int) -> Outcome:
+        outcome = Outcome("ok")
+        begin = time.perf_counter()
+        try:
+            kernel = load(text or source(case.kernel), self.folder)
+            if self.target:
+                kernel.compile(self.target, **bindings(case.kernel, case.calls[0]))
+                outcome.seconds = time.perf_counter() - begin
+                return outcome
+            twin = self._from_text(kernel) if self.text_rate and number % self.text_rate == 0 else None
+            for outcome.call, call in enumerate(case.calls):
+                wrong = self._call(case.kernel, call, kernel, twin, outcome)
+                if wrong:
+                    outcome.kind, outcome.message = "wrong", wrong
+                    break
+        except Invalid as problem:
+            outcome.kind, outcome.message = "invalid", str(problem)
+        except (mlafix.CompileError, mlafix.ArgumentError, mlafix.UnitError, mlafix.DriverError) as error:
+            outcome.kind, outcome.message = "error", f"{type(error).__name__}: {error}"
+            outcome.seconds = outcome.seconds or time.perf_counter() - begin
+        return outcome
+
+    def _from_text(self, kernel: mlafix.Kernel) -> mlafix.Kernel:
+        path = self.folder / "text.mlir"
+        path.write_text(kernel.source, encoding="utf-8")
+        return mlafix.Kernel.load(path)
+
+    def _call(self, made: Kernel, call: Call, kernel: mlafix.Kernel, twin: mlafix.Kernel | None, outcome: Outcome) -> str:
+        fixed = {**call.bases, **{dim: call.sizes[dim] for dim in call.bound if dim in call.sizes}}
+        arena = Arena(made, call, self.device.may_reverse)
+        data = contents(made, call)
+        cells = expected(made, call, data, arena)
+        before = arena.fill(data, call.seed)
+        begin = time.perf_counter()
+        try:
+            after = self._launch(kernel.specialize(**fixed) if fixed else kernel, made, call, arena, before)
+        except mlafix.ArgumentError:
+            if not call.aliases:
+                raise
+            outcome.refused += 1
+            apart = dataclasses.replace(call, aliases={})
+            return self._call(made, apart, kernel, twin, outcome)
+        outcome.seconds = max(outcome.seconds, time.perf_counter() - begin)
+        for found in cells.values():
+            if hasattr(found, "lo"):
+                outcome.vague += int((found.touched & np.isinf(found.lo) & np.isinf(found.hi) & (found.lo < found.hi)).sum())
+            else:
+                outcome.vague += int((found.touched & found.unknown).sum())
+            outcome.written += int(found.touched.sum())
+        wrong = compare(cells, arena, before, after)
+        if not wrong and twin is not None:
+            again = self._launch(twin.specialize(**fixed) if fixed else twin, made, call, arena, before)
+            if not np.array_equal(again, after):
+                wrong = "the kernel's text in MLIR's syntax gives other bytes"
+        return wrong
+
+    def _launch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray) -> np.ndarray:
+        self.device.begin(before)
+        kernel(*arguments(arena, made, call, self.device.view))
+        return self.device.end()

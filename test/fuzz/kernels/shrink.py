@@ -1,0 +1,117 @@
+"""Failing cases made small: whatever can go while the failure stays, goes."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import time
+from collections.abc import Callable
+from typing import Any
+
+import cases
+import workers
+from edits import Edit, call_edits, expression_edits, kernel_edits, statement_edits, tidy
+from generate import generate
+from render import source
+from report import Report, group
+from syntax import Case
+
+_SECONDS = 90.0
+
+
+class Shrinker:
+    """Makes one case small.
+
+    Args:
+        fails: whether a case fails as the first one did.
+    """
+
+    def __init__(self, fails: Callable[[Case], bool], seconds: float = _SECONDS) -> None:
+        self.fails, self.end = fails, time.monotonic() + seconds
+        self.seen: set[str] = set()
+
+    def shrink(self, case: Case) -> Case:
+        while time.monotonic() < self.end:
+            smaller = self._round(case)
+            if smaller is None:
+                break
+            case = smaller
+        return case
+
+    def _round(self, case: Case) -> Case | None:
+        """The case after one pass of all edits; None if none helped."""
+        changed = False
+        for kind in (call_edits, statement_edits, expression_edits, kernel_edits):
+            tried = 0
+            while time.monotonic() < self.end:
+                edits = list(kind(case))
+                found = None
+                for i in range(tried, len(edits)):
+                    found = self._try(case, edits[i])
+                    tried = i
+                    if found is not None or time.monotonic() > self.end:
+                        break
+                if found is None:
+                    break
+                case, changed = found, True
+        return case if changed else None
+
+    def _try(self, case: Case, edit: Edit) -> Case | None:
+        candidate = copy.deepcopy(case)
+        try:
+            if not edit(candidate):
+                return None
+            tidy(candidate)
+            text = cases.write(candidate)
+        except (KeyError, IndexError, StopIteration, AttributeError, TypeError):
+            return None
+        if text in self.seen:
+            return None
+        self.seen.add(text)
+        return candidate if self.fails(candidate) else None
+
+
+def shrink_one(case: Case, answer: dict[str, Any], where: str, target: str = "", seconds: float = _SECONDS) -> tuple[Case, dict[str, Any]]:
+    """The small case, and its own failure."""
+    wanted = group(answer["kind"], answer["message"])
+    worker = workers.Worker(where, 0, target)
+    last = answer
+
+    def fails(candidate: Case) -> bool:
+        nonlocal last
+        found = workers.ask(worker, {"case": cases.write(candidate), "seed": 0}, 30.0)
+        if group(found["kind"], found["message"]) != wanted:
+            return False
+        last = found
+        return True
+
+    try:
+        return Shrinker(fails, seconds).shrink(case), last
+    finally:
+        worker.stop()
+
+
+def shrink_all(report: Report, options: argparse.Namespace) -> None:
+    """One small case of each kind of failure, printed, and saved if a folder is named."""
+    for name, answers in report.groups.items():
+        answer = answers[0]
+        case, last = shrink_one(generate(answer["seed"]), answer, options.device, options.target)
+        print(f"--- {name}: seed {answer['seed']} made small\n{last['message']}\n\n{source(case.kernel)}")
+        for call in case.calls:
+            print("#", call)
+        print(flush=True)
+        if options.save:
+            options.save.mkdir(parents=True, exist_ok=True)
+            title = f"{name} (seed {answer['seed']} on {options.device}).".replace('"""', "'''").replace("\\", "/")
+            (options.save / f"small_{answer['seed']}.py").write_text(cases.document(case, title))
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Runs a saved case."""
+    case = cases.load(options.case)
+    worker = workers.Worker(options.device, 1)
+    answer = workers.ask(worker, {"case": cases.write(case), "seed": 0}, options.limit)
+    worker.stop()
+    print(answer["kind"], answer["message"])
+    return 0 if answer["kind"] == "ok" else 1
+

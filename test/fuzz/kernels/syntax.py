@@ -1,0 +1,310 @@
+"""Kernels as data: what the generator makes, the renderer spells, the interpreter runs and the shrinker cuts down.
+
+Everything is a plain dataclass whose `repr` is Python that makes it again: a saved case is a text file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+FLOATS = ("bf16", "f16", "f32")
+INTEGERS = ("i32", "i64", "index")
+BYTES = ("i8", "u8")
+
+
+@dataclasses.dataclass(frozen=True)
+class Type:
+    """What an expression gives.
+
+    Args:
+        kind: "scalar", "row" or "state".
+        dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "" for a state.
+        dim: the dim along which a row or a state's payload lies.
+        base: "e", "2", or the name of a Base, of a state.
+    """
+
+    kind: str
+    dtype: str = ""
+    dim: str = ""
+    base: str = ""
+
+    def scalar(self) -> Type:
+        return Type("scalar", self.dtype)
+
+
+F32, I32, I64, INDEX, BOOL = (Type("scalar", name) for name in ("f32", "i32", "i64", "index", "bool"))
+
+
+def row(dim: str, dtype: str = "f32") -> Type:
+    return Type("row", dtype, dim)
+
+
+@dataclasses.dataclass
+class Node:
+    """An expression.
+
+    Args:
+        op: what it does; `interpret.py` has one method for each.
+        type: what it gives.
+        args: its operands. Of an access: the indices, the predicate if `where` is set, the other value if `other` is.
+        attrs: what is no operand: a name, a literal's value, how it is spelled.
+    """
+
+    op: str
+    type: Type
+    args: list[Node] = dataclasses.field(default_factory=list)
+    attrs: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def walk(self) -> Iterator[Node]:
+        yield self
+        for argument in self.args:
+            yield from argument.walk()
+
+    def access(self) -> tuple[list[Node], Node | None, Node | None]:
+        """Indices, predicate and other value of a load."""
+        rest = list(self.args)
+        other = rest.pop() if self.attrs.get("other") else None
+        where = rest.pop() if self.attrs.get("where") else None
+        return rest, where, other
+
+
+def lit(value: Any, type: Type, spelled: str = "") -> Node:
+    return Node("lit", type, [], {"value": value, **({"spelled": spelled} if spelled else {})})
+
+
+def name(text: str, type: Type) -> Node:
+    return Node("name", type, [], {"name": text})
+
+
+# -- Statements ----------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Assign:
+    """``a, b = x, y``; with `aug`, ``a += x``."""
+
+    names: list[str]
+    values: list[Node]
+    aug: str = ""
+
+
+@dataclasses.dataclass
+class Store:
+    """``tensor[indices] = value``, or ``store(tensor[indices], value, where=where)``."""
+
+    tensor: str
+    indices: list[Node]
+    value: Node
+    where: Node | None = None
+
+
+@dataclasses.dataclass
+class StoreState:
+    """``store_state(state, out[…], lse[…], where=…, scale=…)``; "" leaves the payload or the lse out."""
+
+    state: Node
+    out: str
+    out_indices: list[Node]
+    lse: str
+    lse_indices: list[Node]
+    where: Node | None = None
+    scale: Node | None = None
+
+
+@dataclasses.dataclass
+class If:
+    condition: Node
+    then: list[Any]
+    orelse: list[Any]
+
+
+@dataclasses.dataclass
+class For:
+    """``for name in range(lower, upper, step)``; `spelled` is how many of the bounds are written."""
+
+    name: str
+    lower: Node
+    upper: Node
+    step: int
+    body: list[Any]
+    spelled: int = 3
+
+
+@dataclasses.dataclass
+class Each:
+    """``for a, b in ((x0, y0), (x1, y1))``: items are expressions, or tensors (op "tensor")."""
+
+    names: list[str]
+    items: list[list[Node]]
+    body: list[Any]
+
+
+Statement = Any
+
+
+def blocks(statement: Statement) -> list[list[Statement]]:
+    """The statement lists inside a statement."""
+    if isinstance(statement, If):
+        return [statement.then, statement.orelse]
+    return [statement.body] if isinstance(statement, (For, Each)) else []
+
+
+def expressions(statement: Statement) -> list[Node]:
+    """The expressions of a statement itself, not of what is inside."""
+    if isinstance(statement, Assign):
+        return list(statement.values)
+    if isinstance(statement, Store):
+        return [*statement.indices, statement.value, *([statement.where] if statement.where else [])]
+    if isinstance(statement, StoreState):
+        extra = [node for node in (statement.where, statement.scale) if node]
+        return [statement.state, *statement.out_indices, *statement.lse_indices, *extra]
+    if isinstance(statement, If):
+        return [statement.condition]
+    if isinstance(statement, For):
+        return [statement.lower, statement.upper]
+    return [node for item in statement.items for node in item]
+
+
+def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statement]:
+    """Every statement of a body; with `read`, those alone that a front end reads: not what a constant condition leaves out."""
+    for statement in body:
+        yield statement
+        inside = blocks(statement)
+        if read and isinstance(statement, If) and statement.condition.op == "lit":
+            inside = inside[:1] if statement.condition.attrs["value"] else inside[1:]
+        for block in inside:
+            yield from all_statements(block, read)
+
+
+# -- Kernels -------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Tensor:
+    """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2" or
+    "_"."""
+
+    name: str
+    dtype: str
+    dims: list[str]
+    access: str  # "In", "Out" or "InOut"
+    optional: bool = False
+
+
+@dataclasses.dataclass
+class Scalar:
+    """A scalar argument; `at_most` names a dim or is ""."""
+
+    name: str
+    dtype: str
+    at_most: str = ""
+
+
+@dataclasses.dataclass
+class Inline:
+    """An inline function of values. `defaults` are literals of the last parameters."""
+
+    name: str
+    parameters: list[str]
+    types: list[Type]
+    body: list[Statement]
+    result: Node
+    defaults: list[Node] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Grid:
+    """``for indices in grid(extents)``, or segments: the first extent is then cu_seqlens, the second the number of rows.
+
+    An extent is a dim's name, ("shape", tensor, position), ("scalar", name) or a number.
+    """
+
+    indices: list[str]
+    extents: list[Any]
+    segments: bool = False
+    where: Node | None = None
+    where_inline: bool = False
+
+
+@dataclasses.dataclass
+class Kernel:
+    tensors: list[Tensor]
+    scalars: list[Scalar]
+    grid: Grid
+    body: list[Statement]
+    inlines: list[Inline] = dataclasses.field(default_factory=list)
+    variables: dict[str, str] = dataclasses.field(default_factory=dict)  # dtype variables: name to default ("" for none)
+    bases: dict[str, str] = dataclasses.field(default_factory=dict)  # bases: name to default
+
+    def tensor(self, wanted: str) -> Tensor:
+        return next(tensor for tensor in self.tensors if tensor.name == wanted)
+
+    def nodes(self, read: bool = False) -> Iterator[Node]:
+        """Every expression of the kernel."""
+        bodies = [self.body, *(inline.body for inline in self.inlines)]
+        for body in bodies:
+            for statement in all_statements(body, read):
+                for node in expressions(statement):
+                    yield from node.walk()
+        for inline in self.inlines:
+            yield from inline.result.walk()
+        if self.grid.where:
+            yield from self.grid.where.walk()
+
+
+@dataclasses.dataclass
+class Layout:
+    """Where a tensor's elements lie: the order of its outer dims in memory (outermost first), elements between the end of
+    one row (or element) and the next, dims of stride 0, dims that run backwards, elements before the first one."""
+
+    order: list[int]
+    gap: int = 0
+    broadcast: list[int] = dataclasses.field(default_factory=list)
+    reverse: list[int] = dataclasses.field(default_factory=list)
+    offset: int = 0
+    last_stride: int = 1
+
+
+@dataclasses.dataclass
+class Call:
+    """What a kernel is called with.
+
+    Args:
+        sizes: of dims; absent: optional tensors that are left out; dtypes: of variables; bases: bound by specialize.
+        scalars: values of scalar arguments; layouts: of tensors, contiguous where none is given.
+        seed: of the contents; values: contents that are given (bits, in order), by tensor.
+        aliases: written tensors that are the same as a read one: {"y": "x"}.
+        bound: dynamic dims that specialize binds to their sizes.
+    """
+
+    sizes: dict[str, int]
+    absent: list[str] = dataclasses.field(default_factory=list)
+    dtypes: dict[str, str] = dataclasses.field(default_factory=dict)
+    bases: dict[str, str] = dataclasses.field(default_factory=dict)
+    scalars: dict[str, Any] = dataclasses.field(default_factory=dict)
+    layouts: dict[str, Layout] = dataclasses.field(default_factory=dict)
+    seed: int = 0
+    values: dict[str, list[int]] = dataclasses.field(default_factory=dict)
+    aliases: dict[str, str] = dataclasses.field(default_factory=dict)
+    bound: list[str] = dataclasses.field(default_factory=list)
+    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # what a tensor's contents are like
+
+
+@dataclasses.dataclass
+class Case:
+    kernel: Kernel
+    calls: list[Call]
+
+
+def parse_dim(text: str) -> tuple[str, int | None]:
+    """A dim's name ("" for "_") and its fixed size."""
+    text, _, size = text.partition("=")
+    return ("" if text == "_" else text), int(size) if size else None
+
+
+def size_of(dim: str, sizes: dict[str, int]) -> int:
+    """A dim's size at a call; "_" has a size of its own, kept as "_"."""
+    text, fixed = parse_dim(dim)
+    return fixed if fixed is not None else sizes[text or "_"]

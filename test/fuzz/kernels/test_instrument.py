@@ -1,0 +1,292 @@
+"""The instrument itself: the interpreter on cases worked out by hand, the shrinker, planted faults of every kind."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import cases
+import floats
+import formats
+import integers
+import numpy as np
+import plant
+import pytest
+import states
+import workers
+from arena import Arena
+from floats import Floats
+from generate import generate
+from integers import Bools, Ints
+from interpret import Interpreter, Invalid
+from memory import Cells
+from render import source
+from shrink import Shrinker
+from syntax import BOOL, F32, I32, INDEX, Assign, Call, Case, For, Grid, If, Kernel, Layout, Node, Store, StoreState, Tensor, Type, lit, name, row
+from words import WORDS, words
+
+STATE = Type("state", "", "D", "e")
+OUT = Tensor("y", "f32", ["n", "D"], "Out")
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Overflow and NaN are what is tested here."""
+    old = np.seterr(all="ignore")
+    yield
+    np.seterr(**old)
+
+
+def points(*values: float) -> Floats:
+    return Floats(np.array(values))
+
+
+def bounds(x: Floats) -> tuple[list[float], list[float], list[bool]]:
+    lo, hi, nan = x.bounds()
+    return list(lo), list(hi), list(nan)
+
+
+# -- Floats ----------------------------------------------------------------------------------------------------------------
+
+
+def test_arithmetic_on_points_rounds_once_to_f32() -> None:
+    third = np.float32(1) / np.float32(3)
+    assert floats.add(points(1.0), points(2.0**-25)).v[0] == 1.0
+    assert floats.mul(points(float(third)), points(3.0)).v[0] == np.float32(third) * np.float32(3)
+    assert math.isinf(floats.mul(points(3e38), points(2.0)).v[0])
+    assert math.isnan(floats.sub(points(math.inf), points(math.inf)).v[0])
+    assert np.signbit(floats.mul(points(-0.0), points(3.0)).v[0])
+
+
+def test_an_fma_rounds_its_sum_and_not_its_product() -> None:
+    x = 1 + 2.0**-23
+    assert floats.fma(points(x), points(x), points(-(1 + 2.0**-22))).v[0] == 2.0**-46
+
+
+def test_approximate_functions_keep_special_values_and_bound_the_others() -> None:
+    lo, hi, _ = bounds(floats.exp(points(0.0, -math.inf, math.inf)))
+    assert lo[0] < 1 < hi[0] and hi[0] - lo[0] < 1e-5
+    assert (lo[1], hi[1], lo[2]) == (0.0, 0.0, math.inf)
+    lo, hi, nan = bounds(floats.log(points(0.0, -1.0)))
+    assert lo[0] == -math.inf and nan[1] and lo[1] > hi[1]
+    assert bounds(floats.divide(points(1.0), points(-0.0)))[0] == [-math.inf]
+
+
+def test_intervals_hold_what_their_points_become() -> None:
+    """Every operation on intervals holds the operation on points inside."""
+    rng = np.random.default_rng(5)
+    unary = [floats.neg, floats.absolute, floats.exp, floats.exp2, floats.log, floats.log2, floats.sqrt, floats.rsqrt, floats.tanh, floats.floor, floats.ceil]
+    binary = [floats.add, floats.sub, floats.mul, floats.divide, floats.copysign, lambda a, b: floats.extreme(a, b, True)]
+    menu = np.array([0.0, -0.0, 1.0, -2.5, math.inf, -math.inf, 1e-40, 3e38, -3e38, 0.7, 12.0])
+    for _ in range(300):
+        special = rng.random((2, 2)) < 0.5
+        ends = formats.f32(np.where(special, menu[rng.integers(0, len(menu), (2, 2))], rng.standard_normal((2, 2)) * 4))
+        ends = np.array([floats.lower(*ends), floats.upper(*ends)])
+        a, b = (Floats.between(ends[:1, i], ends[1:, i], np.array([False])) for i in (0, 1))
+        between = formats.f32(np.clip(rng.choice([0.0, 1.0, -0.5, 7.0], 2), ends[0], ends[1]))
+        inside = tuple([points(ends[0, i]), points(between[i]), points(ends[1, i])] for i in (0, 1))
+        for function in unary:
+            for x in inside[0]:
+                _check_inside(function(x), function(a))
+        for function, x, y in itertools.product(binary, *inside):
+            _check_inside(function(x, y), function(a, b))
+        for x, y, z in itertools.product(*inside, inside[0]):
+            _check_inside(floats.fma(x, y, z), floats.fma(a, b, a))
+
+
+def _check_inside(point: Floats, interval: Floats) -> None:
+    (plo, phi, pnan), (lo, hi, nan) = point.bounds(), interval.bounds()
+    assert not pnan[0] or nan[0]
+    assert plo[0] > phi[0] or (lo[0] <= plo[0] and phi[0] <= hi[0]), (bounds(point), bounds(interval))
+
+
+def test_a_comparison_within_the_bounds_is_unknown() -> None:
+    near = Floats.between(np.array([0.9, 0.9, 2.0]), np.array([1.1, 1.1, 3.0]), np.array([False, True, False]))
+    got = floats.compare("lt", near, points(1.0, 5.0, 1.0))
+    assert list(got.unknown) == [True, True, False] and not got.v[2]
+    assert floats.compare("ne", points(math.nan), points(1.0)).v[0]
+
+
+def test_a_sum_is_a_tree_in_f32() -> None:
+    x = np.array([[1e8, 1.0, -1e8, 1.0, 3.0]])
+    expected = np.float32(np.float32(np.float32(1e8) + np.float32(1)) + np.float32(np.float32(-1e8) + np.float32(1))) + np.float32(3)
+    assert floats.reduce("add", Floats(x)).v[0] == expected
+    assert np.signbit(floats.reduce("add", Floats(np.full((1, 3), -0.0))).v[0])
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f8e4m3fn"])
+def test_rounding_is_that_of_the_format(dtype: str) -> None:
+    values = np.random.default_rng(3).standard_normal(4000) * 10.0 ** np.random.default_rng(4).integers(-9, 6, 4000)
+    values = formats.f32(values)
+    got = formats.round_to(dtype, values)
+    kind = formats.NUMPY[dtype]
+    expected = values.astype(np.float32).astype(kind).astype(np.float64)
+    if dtype == "f8e4m3fn":
+        expected = np.where(np.abs(values) > 448, np.copysign(448.0, values), expected)
+    np.testing.assert_array_equal(got, expected)
+
+
+# -- Integers --------------------------------------------------------------------------------------------------------------
+
+
+def test_integers_wrap_and_division_and_shifts_are_total() -> None:
+    def ints(*v: int) -> Ints:
+        return Ints(np.array(v, np.int64))
+
+    top = 2**31 - 1
+    assert list(integers.binary("add", ints(top), ints(1), 32).v) == [-top - 1]
+    assert list(integers.binary("floordiv", ints(7, -7, 7, -top - 1), ints(-2, 2, 0, -1), 32).v) == [-4, -4, 7, -top - 1]
+    assert list(integers.binary("mod", ints(7, -7, 7), ints(-2, 2, 0), 32).v) == [-1, 1, 0]
+    assert list(integers.binary("shl", ints(1, 1, 1), ints(31, 32, -1), 32).v) == [-top - 1, 0, 0]
+    assert list(integers.binary("shr", ints(-8, -8, 8), ints(1, 40, 64), 32).v) == [-4, -1, 0]
+    assert list(floats.to_int(points(-2.7, 3e9, math.nan, -math.inf), 32).v) == [-2, top, 0, -top - 1]
+
+
+# -- States ----------------------------------------------------------------------------------------------------------------
+
+
+def state(payload: list[float], lse: float, base: str = "e") -> states.States:
+    return states.make(Floats(np.array([payload])), points(lse), base)
+
+
+def test_merging_with_an_empty_state_copies() -> None:
+    """N2 to N5: bit for bit, whatever the empty side holds."""
+    for empty in (math.inf, -math.inf):
+        merged = states.merge(state([math.nan, math.inf], empty), state([-0.0, 2.0**-149], 3.0))
+        payload, lse = states.stored(merged, None)
+        assert np.signbit(payload.v[0, 0]) and payload.v[0, 1] == 2.0**-149 and lse.v[0] == 3.0
+    payload, lse = states.stored(states.merge(state([math.nan], math.inf), state([1.0], -math.inf)), None)
+    assert payload.v[0, 0] == 0 and not np.signbit(payload.v[0, 0]) and lse.v[0] == -math.inf
+
+
+def test_merging_live_states_is_their_weighted_mean() -> None:
+    merged = states.merge(state([1.0, 5.0], 0.0), state([3.0, 5.0], math.log(3)))
+    payload, lse = states.stored(merged, None)
+    lo, hi, _ = payload.bounds()
+    assert lo[0, 0] < 2.5 < hi[0, 0] and hi[0, 0] - lo[0, 0] < 1e-4
+    assert lse.bounds()[0][0] < math.log(4) < lse.bounds()[1][0]
+
+
+def test_nan_in_a_live_lse_stays_and_a_weight_of_zero_hides_a_payload() -> None:
+    payload, lse = states.stored(states.merge(state([1.0], math.nan), state([1.0], 0.0)), None)
+    assert np.isnan(payload.v[0, 0]) and np.isnan(lse.v[0])
+    payload, _ = states.stored(states.merge(state([math.nan], -1000.0), state([2.0], 0.0)), None)
+    assert payload.bounds()[0][0, 0] <= 2 <= payload.bounds()[1][0, 0] and not payload.bounds()[2][0, 0]
+
+
+# -- Kernels ---------------------------------------------------------------------------------------------------------------
+
+
+def run(kernel: Kernel, call: Call, **arrays: np.ndarray) -> dict[str, Cells]:
+    cells = {t.name: Cells(t.dtype, arrays[t.name]) for t in kernel.tensors if t.name in arrays}
+    Interpreter(kernel, call, cells, dict(kernel.bases)).run()
+    return cells
+
+
+def test_a_loop_carries_what_its_body_changes_and_an_empty_one_nothing() -> None:
+    t, i, total = name("t", INDEX), name("i", I32), name("v", I32)
+    count = Node("load", I32, [t], {"tensor": "c"})
+    body = [Assign(["v"], [lit(0, I32)]), For("i", count, lit(7, I32), 2, [Assign(["v"], [i], "add")]), Store("y", [t], total)]
+    kernel = Kernel([Tensor("y", "i32", ["n"], "Out"), Tensor("c", "i32", ["n"], "In")], [], Grid(["t"], ["n"]), body)
+    cells = run(kernel, Call({"n": 3}), y=np.zeros(3, np.int32), c=np.array([1, 7, -4], np.int32))
+    assert list(cells["y"].v) == [1 + 3 + 5, 0, -4 - 2 + 0 + 2 + 4 + 6]
+
+
+def test_a_branch_within_the_bounds_leaves_both_values() -> None:
+    t = name("t", INDEX)
+    near = Node("unary", F32, [Node("load", F32, [t], {"tensor": "x"})], {"name": "exp"})
+    condition = Node("compare", BOOL, [near, lit(1.0, F32)], {"ops": ["lt"]})
+    body = [Assign(["v"], [lit(2.0, F32)]), If(condition, [Assign(["v"], [lit(3.0, F32)])], []), Store("y", [t], name("v", F32))]
+    kernel = Kernel([Tensor("y", "f32", ["n"], "Out"), Tensor("x", "f32", ["n"], "In")], [], Grid(["t"], ["n"]), body)
+    cells = run(kernel, Call({"n": 3}), y=np.zeros(3, np.float32), x=np.array([0, -1, 1], np.float32))["y"]
+    assert list(cells.wrong(np.array([2, 3, 2], np.float32))) == [False, False, False]
+    assert list(cells.wrong(np.array([3, 2, 3], np.float32))) == [False, True, True]
+
+
+def test_what_no_row_writes_must_stay_and_reads_out_of_bounds_are_told() -> None:
+    t = name("t", INDEX)
+    condition = Node("compare", BOOL, [t, lit(1, INDEX)], {"ops": ["lt"]})
+    body = [Store("y", [t], lit(4.0, F32), condition)]
+    kernel = Kernel([Tensor("y", "f32", ["n"], "InOut")], [], Grid(["t"], ["n"]), body)
+    cells = run(kernel, Call({"n": 2}), y=np.array([9, 9], np.float32))["y"]
+    assert list(cells.wrong(np.array([4, 9], np.float32))) == [False, False]
+    assert list(cells.wrong(np.array([4, 4], np.float32))) == [False, True]
+    body[0] = Store("y", [t], Node("load", F32, [Node("binary", INDEX, [t, lit(1, INDEX)], {"name": "add"})], {"tensor": "y"}))
+    with pytest.raises(Invalid, match="out of bounds"):
+        run(kernel, Call({"n": 2}), y=np.array([9, 9], np.float32))
+
+
+def test_segments_choose_rows() -> None:
+    b, t = name("b", INDEX), name("t", INDEX)
+    where = Node("compare", BOOL, [Node("load", I32, [b], {"tensor": "c"}), lit(0, I32)], {"ops": ["le"]})
+    kernel = Kernel([Tensor("y", "i32", ["n"], "InOut"), Tensor("cu", "i32", ["b1"], "In"), Tensor("c", "i32", ["b"], "In")], [],
+                    Grid(["b", "t"], ["cu", "n"], True, where), [Store("y", [t], Node("convert", I32, [b]))])  # fmt: skip
+    cells = run(kernel, Call({"n": 5}), y=np.full(5, 9, np.int32), cu=np.array([0, 2, 1, 4, 9], np.int32), c=np.array([0, 0, -1, 0], np.int32))
+    assert list(cells["y"].v) == [0, 2, 2, 2, 9][:1] + [2, 2, 2, 9]
+
+
+# -- Memory ----------------------------------------------------------------------------------------------------------------
+
+
+def test_an_arena_keeps_tensors_apart() -> None:
+    kernel = Kernel([OUT, Tensor("x", "bf16", ["n", "D"], "In")], [], Grid(["t"], ["n"]), [])
+    call = Call({"n": 3, "D": 5}, layouts={"y": Layout([0, 1], gap=3, offset=2), "x": Layout([0, 1], broadcast=[0])})
+    arena = Arena(kernel, call, True)
+    assert arena.views["y"].strides == (8, 1) and arena.views["x"].strides == (0, 1)
+    spans = sorted((view.offset, view.offset + 4 * (2 * view.strides[0] + 5)) for view in arena.views.values())
+    assert spans[0][1] <= spans[1][0] and spans[1][1] <= arena.size
+
+
+# -- The generator, the shrinker, planted faults -----------------------------------------------------------------------------
+
+
+def test_every_word_is_met_and_every_kernel_is_python() -> None:
+    met: set[str] = set()
+    for seed in range(400):
+        case = generate(seed)
+        compile(source(case.kernel), "kernel", "exec")
+        assert cases.write(cases.read(cases.write(case))) == cases.write(case)
+        met |= words(case)
+    assert not set(WORDS) - met
+
+
+def test_a_case_shrinks_to_what_fails() -> None:
+    def fails(case: Case) -> bool:
+        return any(node.op == "unary" and node.attrs["name"] == "rsqrt" for node in case.kernel.nodes())
+
+    case = next(case for case in map(generate, range(1000)) if fails(case) and len(case.kernel.body) > 3)
+    small = Shrinker(fails, seconds=60).shrink(case)
+    assert fails(small) and len(source(small.kernel)) < len(source(case.kernel)) / 2 and len(small.kernel.body) == 1
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[workers.Worker]:
+    pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+    made = workers.Worker("cpu", 0)
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("kind", plant.KINDS)
+def test_a_planted_fault_is_seen(worker: workers.Worker, kind: str) -> None:
+    """Some of the kernels that have such an operation give other results once it is spoiled."""
+    tried = 0
+    for seed in range(100000, 104000):
+        if tried == 60:
+            break
+        if plant.plant(generate(seed), kind, seed) is None:
+            continue
+        tried += 1
+        if workers.ask(worker, {"seed": seed, "plant": kind})["kind"] in ("wrong", "crash"):
+            return
+    pytest.fail(f"expected a planted '{kind}' to be seen in {tried} kernels, got none")
+
+
+def test_a_process_that_dies_is_one_failure(tmp_path: Path) -> None:
+    made = workers.Worker("cpu", 0)
+    made.process.kill()
+    assert workers.ask(made, {"seed": 1})["kind"] == "crash"
+    made.stop()
+

@@ -1,0 +1,113 @@
+"""Which words of the language, and which kinds of call, a case has: what a report counts."""
+
+from __future__ import annotations
+
+from syntax import FLOATS, Assign, Case, Each, For, If, Store, StoreState, all_statements
+
+# All that there is to meet: a report shows what was not met.
+WORDS = (
+    "grid segments segments-where segments-inline extent-scalar extent-number at_most if else elif constant-if for for-step for-i32 for-i64 "
+    "for-index for-nested each-tensors each-values aug tuple-assign inline inline-default load load-where load-otherwise load-row load-colon "
+    "load-widen load-own load-table store store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
+    "store-state-scale load_state load_state-where make_state identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
+    "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh floor ceil compare "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min convert shape tensor.shape present is-None splat "
+    "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut "
+    + " ".join(f"dtype-{d}" for d in (*FLOATS, "f8e4m3fn", "i32", "i64", "i8", "u8", "bool"))
+).split()
+
+
+def words(case: Case) -> set[str]:
+    found: set[str] = set()
+    kernel = case.kernel
+    found.add("segments" if kernel.grid.segments else "grid")
+    if kernel.grid.where is not None:
+        found.add("segments-inline" if kernel.grid.where_inline else "segments-where")
+    for extent in kernel.grid.extents:
+        found.add("extent-number" if isinstance(extent, int) else "extent-scalar" if isinstance(extent, tuple) else "grid")
+    found |= {"at_most" for scalar in kernel.scalars if scalar.at_most}
+    for tensor in kernel.tensors:
+        found |= {tensor.access, "optional" if tensor.optional else tensor.access}
+        found |= {"dtype-variable" if tensor.dtype in kernel.variables else f"dtype-{tensor.dtype}"}
+        found |= {"fixed-dim" for dim in tensor.dims if "=" in dim}
+    _statements(kernel, found)
+    for node in kernel.nodes():
+        _node(node, kernel, found)
+    for call in case.calls:
+        _call(call, found)
+    return found
+
+
+def _statements(kernel, found: set[str]) -> None:
+    bodies = [kernel.body, *(inline.body for inline in kernel.inlines)]
+    found |= {"inline-default" for inline in kernel.inlines if inline.defaults}
+    for s in (s for body in bodies for s in all_statements(body)):
+        if isinstance(s, If):
+            found |= {"if", *(["else"] if s.orelse else []), *(["constant-if"] if s.condition.op == "lit" else [])}
+            if len(s.orelse) == 1 and isinstance(s.orelse[0], If):
+                found.add("elif")
+        elif isinstance(s, For):
+            found |= {"for", f"for-{s.lower.type.dtype}", *(["for-step"] if s.step > 1 else [])}
+            found |= {"for-nested" for inner in all_statements(s.body) if isinstance(inner, For)}
+        elif isinstance(s, Each):
+            found.add("each-tensors" if s.items and s.items[0][0].op == "tensor" else "each-values")
+        elif isinstance(s, Assign):
+            found |= {"aug"} if s.aug else {"tuple-assign"} if len(s.names) > 1 else set()
+        elif isinstance(s, Store):
+            is_row = len(s.indices) < len(kernel.tensor(s.tensor).dims)
+            found |= {"store", *(["store-where"] if s.where else []), *(["store-row"] if is_row else [])}
+            if is_row and s.value.type.kind == "scalar":
+                found.add("store-splat")
+        elif isinstance(s, StoreState):
+            found |= {"store-state", *(["store-state-where"] if s.where else []), *(["store-state-scale"] if s.scale else [])}
+            found |= {"store-state-out"} if not s.lse else {"store-state-lse"} if not s.out else set()
+
+
+def _node(node, kernel, found: set[str]) -> None:
+    attrs = node.attrs
+    if node.type.kind == "state":
+        found.add(f"base-{node.type.base}")
+        found |= {"state-choice"} if node.op in ("where", "ifexp") else set()
+    if node.op in ("binary", "unary"):
+        found.add(attrs["name"])
+    elif node.op == "logic":
+        found.add(f"logic-{attrs['name']}")
+    elif node.op == "reduce":
+        found.add(f"reduce-{attrs['kind']}")
+    elif node.op == "compare":
+        found |= {"compare", *(["compare-chain"] if len(attrs["ops"]) > 1 else [])}
+    elif node.op == "present":
+        found.add("present" if attrs["style"] == "present" else "is-None")
+    elif node.op == "shape":
+        found.add("tensor.shape" if "tensor" in attrs else "shape")
+    elif node.op == "call":
+        found.add("inline")
+    elif node.op in ("load", "load_state"):
+        indices = node.access()[0]
+        found |= {node.op, *([f"{node.op}-where"] if attrs.get("where") else []), *(["load-otherwise"] if attrs.get("other") else [])}
+        found |= {"load-colon"} if attrs.get("colon") else set()
+        found |= {"load-widen"} if attrs.get("widen") else set()
+        found |= {"load-row"} if node.type.kind == "row" else set()
+        found |= {"load-table"} if any(inner.op == "load" for index in indices for inner in index.walk()) else set()
+        known = [tensor for tensor in kernel.tensors if tensor.name == attrs["tensor"]]
+        found |= {"load-own"} if known and known[0].access != "In" else set()
+    elif node.op == "merge":
+        found |= {"merge", *(["merge-many"] if len(node.args) > 2 else [])}
+    elif node.op == "where":
+        found.add("where-row" if node.args[0].type.kind == "row" else "where")
+    elif node.op not in ("lit", "name", "tensor"):
+        found.add(node.op)
+
+
+def _call(call, found: set[str]) -> None:
+    found |= {"absent"} if call.absent else set()
+    found |= {"alias"} if call.aliases else set()
+    found |= {"bound-dim"} if call.bound else set()
+    found |= {"dim-zero"} if 0 in call.sizes.values() else set()
+    found |= {f"dtype-{dtype}" for dtype in call.dtypes.values()}
+    for layout in call.layouts.values():
+        found |= {"stride-0"} if layout.broadcast else set()
+        found |= {"reversed"} if layout.reverse else set()
+        found |= {"padded"} if layout.gap or layout.last_stride > 1 else set()
+        found |= {"transposed"} if layout.order != sorted(layout.order) else set()
+        found |= {"offset"} if layout.offset else set()

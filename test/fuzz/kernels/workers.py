@@ -1,0 +1,194 @@
+"""Kernels run in processes of their own, so that one that crashes or never ends is one kernel's failure."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import selectors
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+_LIMIT = 120.0  # seconds for a case
+_HERE = Path(__file__).resolve().parent
+# A worker that has served so many starts anew: what a compiler's contexts keep does not add up.
+_SERVES = 1500
+
+
+def work(where: str, text_rate: int, folder: Path, target: str) -> None:
+    """A worker: reads jobs, a line each, and answers with a line each."""
+    from run import Runner
+    from syntax import Case  # noqa: F401 (cases are evaluated)
+
+    runner = Runner(where, text_rate, folder, target)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever the compiler prints is no answer
+    for line in sys.stdin:
+        job = json.loads(line)
+        answers.write(json.dumps(_serve(runner, job)) + "\n")
+        answers.flush()
+
+
+def _serve(runner: Any, job: dict[str, Any]) -> dict[str, Any]:
+    import cases
+    from generate import generate
+    from run import Outcome
+    from words import words
+
+    begin = time.perf_counter()
+    case = generate(job["seed"]) if "case" not in job else cases.read(job["case"])
+    text = ""
+    if "plant" in job:
+        from plant import plant
+
+        planted = plant(case, job["plant"], job["seed"])
+        if planted is None:
+            return {"kind": "absent", "seed": job["seed"]}
+        text = planted
+    try:
+        answer = dataclasses.asdict(runner.run(case, text, job.get("seed", 0)))
+    except Exception:  # of the instrument, or what a kernel raises that none should
+        answer = {**dataclasses.asdict(Outcome("invalid")), "message": traceback.format_exc(limit=-3)}
+    if "case" not in job:
+        answer["words"] = sorted(words(case))
+    return {**answer, "seed": job.get("seed", -1), "total": time.perf_counter() - begin}
+
+
+class Worker:
+    """One process, and the job it has."""
+
+    def __init__(self, where: str, text_rate: int, target: str = "") -> None:
+        self.where, self.text_rate, self.target = where, text_rate, target
+        self.start()
+
+    def start(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mlafix-kernels-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+        self.log = open(self.folder / "stderr", "w+")  # noqa: SIM115
+        command = [sys.executable, str(_HERE), "--worker", str(self.folder), "--device", self.where, "--text", str(self.text_rate),
+                   "--target", self.target]  # fmt: skip
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, bufsize=1,
+            env={**os.environ, "MLAFIX_CACHE": "0", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+                 "PYTHONHASHSEED": "0"})  # fmt: skip
+        self.job: dict[str, Any] | None = None
+        self.served, self.since = 0, 0.0
+
+    def give(self, job: dict[str, Any]) -> None:
+        self.job, self.since = job, time.monotonic()
+        self.served += 1
+        assert self.process.stdin
+        try:
+            self.process.stdin.write(json.dumps(job) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # its end shows when its answer is read
+
+    def stop(self) -> int:
+        """Ends it; its exit status."""
+        assert self.process.stdin
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        try:
+            code = self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        for stream in (self.process.stdout, self.log):
+            if stream:
+                stream.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return code
+
+    def last_words(self) -> str:
+        self.log.flush()
+        lines = Path(self.log.name).read_text(errors="replace").strip().splitlines()
+        return " | ".join(lines[-3:])[:600]
+
+
+def ask(worker: Worker, job: dict[str, Any], limit: float = _LIMIT) -> dict[str, Any]:
+    """The answer of one worker to one job."""
+    worker.give(job)
+    with selectors.DefaultSelector() as selector:
+        selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+        line = worker.process.stdout.readline() if selector.select(timeout=limit) else None
+        if line:
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        if line is None:
+            worker.process.kill()
+        return _ended(worker, selector, "crash" if line is not None else "hang")
+
+
+def run(jobs: Iterable[dict[str, Any]], count: int, where: str, text_rate: int, until: Callable[[], bool] = lambda: False,
+        limit: float = _LIMIT, target: str = "") -> Iterator[dict[str, Any]]:  # fmt: skip
+    """The answers to jobs, in the order in which they come.
+
+    Args:
+        target: compile for it, and run nothing; count: of processes; until: whether to give out no more; limit: seconds for a job.
+    """
+    waiting = iter(jobs)
+    workers = [Worker(where, text_rate, target) for _ in range(count)]
+    selector = selectors.DefaultSelector()
+    idle = []
+    try:
+        for worker in workers:
+            selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+            _next(worker, waiting, until, idle)
+        while len(idle) < count:
+            for key, _ in selector.select(timeout=1.0):
+                worker = key.data
+                line = worker.process.stdout.readline()
+                if line:
+                    answer = json.loads(line)
+                    lost = answer["kind"] in ("error", "invalid") and ("CUDA" in answer["message"] or "DriverError" in answer["message"])
+                    yield {**answer, "kind": "crash"} if lost else answer
+                    # After a fault on the GPU, nothing else runs in that process.
+                    if lost or worker.served >= _SERVES:
+                        _again(worker, selector)
+                else:
+                    yield _ended(worker, selector, "crash")
+                _next(worker, waiting, until, idle)
+            for worker in workers:
+                if worker.job is not None and time.monotonic() - worker.since > limit:
+                    worker.process.kill()
+                    yield _ended(worker, selector, "hang")
+                    _next(worker, waiting, until, idle)
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def _next(worker: Worker, waiting: Iterator[dict[str, Any]], until: Callable[[], bool], idle: list[Worker]) -> None:
+    job = None if until() else next(waiting, None)
+    if job is None:
+        worker.job = None
+        idle.append(worker)
+    else:
+        worker.give(job)
+
+
+def _again(worker: Worker, selector: selectors.BaseSelector) -> None:
+    selector.unregister(worker.process.stdout)
+    worker.stop()
+    worker.start()
+    selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+
+
+def _ended(worker: Worker, selector: selectors.BaseSelector, kind: str) -> dict[str, Any]:
+    """The answer of a worker that gave none."""
+    job, words = worker.job or {}, worker.last_words()
+    selector.unregister(worker.process.stdout)
+    code = worker.stop()
+    worker.start()
+    selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+    message = f"exit status {code}: {words}" if kind == "crash" else f"no answer in time: {words}"
+    return {"kind": kind, "message": message, "seed": job.get("seed", -1), "seconds": 0.0, "total": 0.0, "refused": 0, "vague": 0, "written": 0}

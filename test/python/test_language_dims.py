@@ -1,0 +1,85 @@
+"""Extents of any integer type, rows along dims of a fixed size, indices that drop bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from sources import load
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+@mlafix.kernel
+def count_i32(z: InOut[f32, "n"], count: i32.at_most("n")):
+    for t in grid(count):
+        z[t] = 1.0
+
+
+@mlafix.kernel
+def count_i64(z: InOut[f32, "n H"], count: i64):
+    for t, h in grid(count, "H"):
+        z[t, h] = 1.0
+
+
+@mlafix.kernel
+def rows_i32(z: InOut[f32, "n"], cu: In[i32, "b1"], rows: i32.at_most("n")):
+    for b, t in segments(cu, rows):
+        z[t] = f32(b)
+
+
+@mlafix.kernel
+def fixed_rows(y: Out[f32, "n e=8"], x: In[f32, "n e=8"], w: In[f32, "_=8"]):
+    for t in grid("n"):
+        y[t] = x[t] + w[:] + splat(1.0, "e")
+
+
+@mlafix.kernel
+def fixed_states(y: Out[f32, "n e=8"], x: In[f32, "n e=8"], lse: In[f32, "n"]):
+    for t in grid("n"):
+        store_state(merge(identity("e", base=2), load_state(x[t], lse[t], base=2)), y[t])
+
+
+@mlafix.kernel
+def truncated(y: Out[i64, "n"], a: index):
+    for t in grid("n"):
+        y[t] = i64(index(i32(a + t)))
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    return load(tmp_path_factory.mktemp("dims"), TEXT)
+
+
+def test_an_extent_is_an_argument_of_any_integer_type(made: ModuleType) -> None:
+    z = np.zeros(4, np.float32)
+    made.count_i32(z, 3)
+    assert list(z) == [1, 1, 1, 0]
+    rows = np.zeros((4, 2), np.float32)
+    made.count_i64(rows, 1)
+    assert rows.tolist() == [[1, 1], [0, 0], [0, 0], [0, 0]]
+
+
+def test_the_rows_of_segments_are_bounded_by_any_integer(made: ModuleType) -> None:
+    z = np.full(6, -1, np.float32)
+    made.rows_i32(z, np.array([0, 1, 4, 6], np.int32), 5)
+    assert list(z) == [0, 1, 1, 1, -1, -1]  # the last segment ends past the bound
+
+
+def test_rows_along_a_dim_of_fixed_size_are_rows_of_that_size(made: ModuleType) -> None:
+    x, w = np.arange(24, dtype=np.float32).reshape(3, 8), np.arange(8, dtype=np.float32)
+    y = np.zeros_like(x)
+    made.fixed_rows(y, x, w)
+    np.testing.assert_array_equal(y, x + w + 1)
+    made.fixed_states(y, x, np.array([0.0, np.inf, -np.inf], np.float32))
+    np.testing.assert_array_equal(y, np.where(np.arange(3)[:, None] == 0, x, 0))
+
+
+@pytest.mark.parametrize("a", [0x2AAAAAAAAAAAAAAA, 5, -7, 2**31, -(2**63)])
+def test_an_index_loses_the_bits_that_i32_has_not(made: ModuleType, a: int) -> None:
+    y = np.zeros(3, np.int64)
+    made.truncated(y, a)
+    assert list(y) == [int(np.int64(a + t).astype(np.int32)) for t in range(3)]
