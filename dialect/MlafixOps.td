@@ -280,8 +280,8 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
     After `mlafix-lower-states` the state is its three values, and `base` says what the base of its lse was.
 
     ```mlir
-    %all = mlafix.merge_loop %k = %c0 to %s step 4 init(%none) : !mlafix.state<"D", e> {
-      %part = mlafix.load_state %partial[%k, %h] lse %partial_lse[%k, %h]
+    %all = mlafix.merge_loop %k = %c0 to %n step 4 init(%a) : !mlafix.state<"D", e> {
+      %part = mlafix.load_state %x[%k, %h] lse %lse[%h, %k]
           : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
       mlafix.yield %part : !mlafix.state<"D", e>
     }

@@ -129,6 +129,23 @@ static void chunk(scf::ForOp loop, MergeOp merge, int64_t size) {
   loop.erase();
 }
 
+/// Bytes of the rows that one iteration loads.
+static int64_t countRowBytes(scf::ForOp loop) {
+  int64_t bytes = 0;
+  auto add = [&](Value memref, DimAttr dim) {
+    Type element = cast<MemRefType>(memref.getType()).getElementType();
+    if (dim.isBound())
+      bytes += dim.getSize() * getDTypeBytes(element);
+  };
+  for (Operation &op : *loop.getBody())
+    if (auto load = dyn_cast<LoadStateOp>(&op))
+      add(load.getOut(), load.getType().getDim());
+    else if (auto load = dyn_cast<LoadOp>(&op);
+             load && isRowTile(load.getType()))
+      add(load.getSource(), getTileDim(load.getType()));
+  return bytes;
+}
+
 namespace {
 class ChunkMergesPass
     : public mlafix::impl::ChunkMergesPassBase<ChunkMergesPass> {
@@ -139,7 +156,8 @@ public:
     SmallVector<std::pair<scf::ForOp, MergeOp>> loops;
     getOperation().walk([&](scf::ForOp loop) {
       std::optional<APInt> trips = loop.getStaticTripCount();
-      if (trips && trips->ule(fewest))
+      if (trips && trips->ule(fewest) &&
+          trips->getSExtValue() * countRowBytes(loop) <= bytes)
         return;
       StringRef reason;
       if (MergeOp merge = getRunningMerge(loop, reason))

@@ -50,7 +50,7 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
   let description = [{
     A loop that does nothing but merge states into the one it carries, as often as a launch knows beforehand, becomes `mlafix.merge_loop`: a chunk of `size` iterations is merged by
     itself, with one common maximum, and then into the running state. The states of iterations past the end are the identity, so there is no loop for what is left, and chunks may be
-    computed in any order and by any lanes. A loop of at most `fewest` known iterations is left to `mlafix-unroll-loops`. For GPUs.
+    computed in any order and by any lanes. A loop of at most `fewest` known iterations, which load `bytes` at most, is left to `mlafix-unroll-loops`: a warp holds their rows at once. For GPUs.
 
     ```mlir
     // Before
@@ -71,7 +71,8 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
   }];
   let options = [
     Option<"size", "size", "int64_t", "4", "iterations of a chunk: the rows that a lane has in flight">,
-    Option<"fewest", "fewest", "int64_t", "8", "known iterations up to which a loop is left as it is">];
+    Option<"fewest", "fewest", "int64_t", "8", "known iterations up to which a loop is left as it is">,
+    Option<"bytes", "bytes", "int64_t", "8192", "of rows that all iterations of such a loop load: sixteen accesses a lane of a warp">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 

@@ -109,3 +109,48 @@ mlafix.kernel @looked_at(
     }
   }
 }
+
+// Eight iterations are few, but not of rows of 2 KB.
+// CHECK-LABEL: @wide
+// CHECK: mlafix.merge_loop
+// CHECK-LABEL: @narrow
+// CHECK-NOT: merge_loop
+// CHECK: scf.for
+!wide = memref<?x?x512xf32, strided<[?, ?, 1], offset: ?>>
+!wide_out = memref<?x512xf32, strided<[?, 1], offset: ?>>
+!wide_state = !mlafix.state<512, e>
+mlafix.kernel @wide(
+    %out: !wide_out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !wide {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = memref.dim %out, %c0 : !wide_out
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !wide_state
+    %r = scf.for %k = %c0 to %c8 step %c1 iter_args(%acc = %e) -> !wide_state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !wide, !lses -> !wide_state
+      %m = mlafix.merge %acc, %x : !wide_state
+      scf.yield %m : !wide_state
+    }
+    mlafix.store_state %r to %out[%t] : !wide_state, !wide_out
+  }
+}
+
+mlafix.kernel @narrow(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = memref.dim %out, %c0 : !out
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %c8 step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}

@@ -174,12 +174,24 @@ json groups(int64_t lanes) {
             {"pieces", {{"arg", 0}, {"dim", 0}}}}}};
 }
 
-TEST_F(Plan, lane_groups_share_pieces_while_the_device_has_room) {
-  writer.kernel()["args"][4].erase("at_most");
-  variant()["guards"] = json::array();
-  variant()["geometry"] = groups(32);
-  variant()["params"] = json::array({{{"kind", "group_threads"}}});
-  fake.paramSizes = {4};
+/// A call whose only variants have lane groups.
+class GroupPlan : public Plan {
+protected:
+  GroupPlan() {
+    writer.kernel()["args"][4].erase("at_most");
+    fake.paramSizes = {4};
+    useGroups(32);
+  }
+  void useGroups(int64_t lanes) {
+    for (int index : {0, 1}) {
+      variant(index)["guards"] = json::array();
+      variant(index)["geometry"] = groups(lanes);
+      variant(index)["params"] = json::array({{{"kind", "group_threads"}}});
+    }
+  }
+};
+
+TEST_F(GroupPlan, pieces_are_shared_while_the_device_has_room) {
   auto plan = [&](int64_t rows) {
     call.args[4] = rows;
     return info();
@@ -200,13 +212,9 @@ TEST_F(Plan, lane_groups_share_pieces_while_the_device_has_room) {
   EXPECT_EQ(plan(0).rows, 0);
 }
 
-TEST_F(Plan, lane_groups_are_no_more_than_chunks) {
-  variant()["guards"] = json::array();
-  writer.kernel()["args"][4].erase("at_most");
-  variant()["params"] = json::array({{{"kind", "group_threads"}}});
-  fake.paramSizes = {4};
+TEST_F(GroupPlan, groups_are_no_more_than_chunks) {
   auto plan = [&](int64_t pieces) {
-    variant()["geometry"] = groups(40);
+    useGroups(40);
     variant()["geometry"]["groups"]["pieces"] = {{"value", pieces}};
     call.args[4] = 1;
     return info();
@@ -218,16 +226,17 @@ TEST_F(Plan, lane_groups_are_no_more_than_chunks) {
   EXPECT_EQ(info().grid_x, 2u) << "of 40 lanes, 32 and 8";
 }
 
-TEST_F(Plan, a_negative_number_of_pieces_is_none) {
-  writer.kernel()["args"][4].erase("at_most");
-  variant()["guards"] = json::array();
-  variant()["geometry"] = groups(32);
+TEST_F(GroupPlan, a_negative_number_of_pieces_is_none) {
   variant()["geometry"]["extents"] = json::array({{{"value", 1}}});
   variant()["geometry"]["groups"]["pieces"] = {{"arg", 4}};
-  variant()["params"] = json::array({{{"kind", "group_threads"}}});
-  fake.paramSizes = {4};
   call.args[4] = -5;
   EXPECT_EQ(info().slots[0], 128u);
+}
+
+TEST_F(Plan, group_threads_are_a_parameter_of_lane_groups_alone) {
+  variant()["params"] = json::array({{{"kind", "group_threads"}}});
+  expectError(MLAFIX_BAD_UNIT, {"\"group_threads\" only beside"},
+              [&] { info(); });
 }
 
 TEST_F(Plan, a_same_strides_guard_looks_at_dims_of_several_elements) {
