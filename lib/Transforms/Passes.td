@@ -18,8 +18,8 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
 
     The name of an optional argument may be bound to `absent` or `present`. An absent one is left out at every launch: states loaded
     from it become identities, its other loads zeros where their predicate holds and `else` values elsewhere, as at a launch that leaves it out; its stores go, its access
-    becomes `"absent"`; names that nothing else has need no value. A present one is
-    optional no more.
+    becomes `"absent"`; names that nothing else has need no value, nor does a dim of rows whose length nothing reads: no other argument has it, and no sum
+    counts its elements. A present one is optional no more.
 
     `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
   }];

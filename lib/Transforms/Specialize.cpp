@@ -30,6 +30,9 @@ struct Names {
   llvm::MapVector<StringRef, Type> dtypes;
   llvm::MapVector<StringRef, BaseAttr> bases;
   llvm::MapVector<StringRef, StringRef> presence;
+  /// Dims of rows whose length nothing reads: any size serves, and neither the
+  /// kernel nor its arguments are bound to it.
+  llvm::StringSet<> lengthless;
 
   const BindableName *find(StringRef name) const {
     const auto *found = llvm::find_if(
@@ -130,9 +133,30 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
   return success();
 }
 
+/// Whether the size of `dim` is visible outside of the kernel: an argument has
+/// it, or a sum along it counts its elements. Elsewhere it is the length of
+/// rows that no tensor holds, as those of a state of which only the lse is
+/// stored.
+static bool isLengthRead(KernelOp kernel, StringRef dim) {
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    if (ArrayAttr dims = kernel.getArgDims(index))
+      if (!kernel.isArgAbsent(index) &&
+          llvm::is_contained(dims.getAsValueRange<StringAttr>(), dim))
+        return true;
+  return kernel
+      .walk([&](ReduceOp reduce) {
+        Type row = reduce.getSource().getType();
+        bool counts = reduce.getKind() == ReduceKind::add &&
+                      getTileDim(row).getName() == dim;
+        return counts ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Binds what `bindings` left out. Names that only arguments bound as absent
-/// had are gone by now, and need no value; one with a default is bound all the
-/// same, so that a kernel's bindings do not depend on what folds.
+/// had are gone by now, and need no value, nor do those of rows whose length
+/// nothing reads; one with a default is bound all the same, so that a kernel's
+/// bindings do not depend on what folds.
 LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
   llvm::StringSet<> left;
   for (const BindableName &name : getBindableNames(kernel))
@@ -144,6 +168,11 @@ LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
     if (name.defaultValue.empty()) {
       if (!left.contains(name.name))
         continue;
+      if (name.kind == BindableName::Dim && !isLengthRead(kernel, name.name)) {
+        names.dims[name.name] = 1;
+        names.lengthless.insert(name.name);
+        continue;
+      }
       constexpr StringLiteral kinds[] = {"size for dim", "dtype for",
                                          "base for"};
       return kernel.emitError()
@@ -178,7 +207,7 @@ static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
   SmallVector<int64_t> shape(memref.getShape());
   for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index)))
     if (auto it = names.dims.find(cast<StringAttr>(attr).getValue());
-        it != names.dims.end())
+        it != names.dims.end() && !names.lengthless.contains(it->first))
       shape[position] = it->second;
   Type element = memref.getElementType();
   if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
@@ -242,7 +271,8 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
   if (DictionaryAttr previous = kernel.getBindings().value_or(DictionaryAttr()))
     llvm::append_range(bindings, previous);
   for (auto [name, size] : names.dims)
-    bindings.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(size)));
+    if (!names.lengthless.contains(name))
+      bindings.push_back(b.getNamedAttr(name, b.getI64IntegerAttr(size)));
   for (auto [name, type] : names.dtypes)
     bindings.push_back(
         b.getNamedAttr(name, b.getStringAttr(getDTypeName(type))));

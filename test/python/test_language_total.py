@@ -286,3 +286,50 @@ def test_otherwise_is_for_where_the_predicate_is_false(device: Device, tmp_path:
     assert np.array_equal(y, [guarded, guarded, o, known, known])
     guarded, known = np.where(c[:, None] > 0, w, 5), w if given else np.full_like(w, 5)
     assert np.array_equal(rows, [guarded, guarded, known, w])
+
+
+CHOSEN = """
+@mlafix.kernel
+def chosen(y: Out[f32, "n D"], z: Out[i64, "n"], x: In[f32, "n D"], k: In[i64, "n"]):
+    for t in grid("n"):
+        row = x[t]
+        if k[t] > 0:
+            row = where(1 > 2, x[t] + 1.0, 5.0)
+        y[t] = row
+        z[t] = k[t] + where(k[t] != 7, where(1 < 2, 2, k[t]), 3)
+"""
+
+
+def test_constants_divide_and_shift_as_values_do(device: Device, tmp_path: Path) -> None:
+    """A function in line gets constants or values: Python's own errors of zero divisors and negative amounts are no results."""
+    floats = [(a, b) for a in (3.0, -3.0, 0.0, -0.0) for b in (0.0, -0.0, 2.0)]
+    ints = [(op, a, b) for op in ("//", "%", "<<", ">>") for a in (7, -7, 0) for b in (0, -1)]
+    ints = [(op, a, b) for op, a, b in ints if b == 0 or op in ("<<", ">>")]
+    lines = [f"        q[{i}, t], q[{i + len(floats)}, t] = {a} / {b}, v[{i}, 0] / v[{i}, 1]" for i, (a, b) in enumerate(floats)]
+    lines += [
+        f"        w[{i}, t], w[{i + len(ints)}, t], w[{i + 2 * len(ints)}, t] = {a} {op} {b}, k[{i}] {op} {b}, k[{i}] {op} d[{i}]"
+        for i, (op, a, b) in enumerate(ints)
+    ]
+    head = """
+@mlafix.kernel
+def folded(q: Out[f32, "s n"], w: Out[i32, "w n"], v: In[f32, "f two=2"], k: In[i32, "i"], d: In[i32, "i"]):
+    for t in grid("n"):
+"""
+    kernel = load(tmp_path, head + "\n".join(lines) + "\n").folded
+    outputs = [np.empty((2 * len(floats), 1), np.float32), np.empty((3 * len(ints), 1), np.int32)]
+    k, d = (np.array(side, np.int32) for side in list(zip(*ints))[1:])
+    q, w = run(device, kernel, outputs, np.array(floats, np.float32), k, d)
+    np.testing.assert_array_equal(q[: len(floats)], q[len(floats) :])
+    assert (np.signbit(q[: len(floats)]) == np.signbit(q[len(floats) :]))[~np.isnan(q[: len(floats)])].all()
+    assert np.isinf(q).any() and np.isnan(q).any()
+    folded, half, values = np.split(w[:, 0], 3)
+    assert folded.tolist() == half.tolist() == values.tolist()
+    assert folded.tolist()[:6] == [7, -7, 0, 0, 0, 0]
+
+
+def test_where_with_a_constant_condition_has_the_type_of_both(device: Device, tmp_path: Path) -> None:
+    kernel = load(tmp_path, CHOSEN).chosen
+    x, k = np.arange(12, dtype=np.float32).reshape(3, 4), np.array([1, 0, 2**40], np.int64)
+    y, z = run(device, kernel, [np.empty_like(x), np.empty_like(k)], x, k)
+    np.testing.assert_array_equal(y, np.where(k[:, None] > 0, 5.0, x).astype(np.float32))
+    assert z.tolist() == [3, 2, 2**40 + 2]

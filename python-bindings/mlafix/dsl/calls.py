@@ -292,7 +292,9 @@ class Calls(Operators):
         condition = self.eval(found["condition"])
         yes, no = self.eval(found["a"]), self.eval(found["b"])
         if isinstance(condition, bool):
-            return yes if condition else no
+            if not isinstance(yes, Dyn) and not isinstance(no, Dyn):
+                return yes if condition else no
+            condition = self.lift(condition, node)  # both count for the type, as for any condition
         if not isinstance(condition, Dyn) or condition.type.dtype != "bool":
             self.fail(found["condition"], f"expected a bool for the condition, got {describe(condition)}")
         return self.select(condition, yes, found["a"], no, found["b"], node)

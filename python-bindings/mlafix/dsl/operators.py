@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,15 +12,41 @@ from typing import Any
 from .expressions import Expressions
 from .values import Dyn, Tensor, as_number, describe
 
+
+# What Python refuses of constants, and a kernel computes of values.
+
+
+def _divide(a: Any, b: Any) -> Any:
+    if b != 0:
+        return a / b
+    return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _floor_divide(a: Any, b: Any) -> Any:
+    return a if b == 0 and isinstance(a, int) and isinstance(b, int) else a // b
+
+
+def _modulo(a: Any, b: Any) -> Any:
+    return 0 if b == 0 and isinstance(a, int) and isinstance(b, int) else a % b
+
+
+def _shift_left(a: Any, b: Any) -> Any:
+    return 0 if b < 0 and isinstance(a, int) and isinstance(b, int) else a << b
+
+
+def _shift_right(a: Any, b: Any) -> Any:
+    return -int(a < 0) if b < 0 and isinstance(a, int) and isinstance(b, int) else a >> b
+
+
 BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
     ast.Sub: ("sub", operator.sub),
     ast.Mult: ("mul", operator.mul),
-    ast.Div: ("div", operator.truediv),
-    ast.FloorDiv: ("floordiv", operator.floordiv),
-    ast.Mod: ("mod", operator.mod),
-    ast.LShift: ("shl", operator.lshift),
-    ast.RShift: ("shr", operator.rshift),
+    ast.Div: ("div", _divide),
+    ast.FloorDiv: ("floordiv", _floor_divide),
+    ast.Mod: ("mod", _modulo),
+    ast.LShift: ("shl", _shift_left),
+    ast.RShift: ("shr", _shift_right),
     ast.BitAnd: ("and", operator.and_),
     ast.BitOr: ("or", operator.or_),
     ast.BitXor: ("xor", operator.xor),
@@ -55,8 +82,6 @@ class Operators(Expressions):
             self.fail(node, f"expected floats for /, got {left.type.dtype}; // divides integers, f32(…) makes floats")
         if name in ("floordiv", "mod") and left.type.dtype == "f32":
             self.fail(node, "expected integers for // and %, got f32; floor(a / b) rounds down")
-        if name in ("floordiv", "mod") and as_number(b) == 0:
-            self.fail(b_node, "expected a divisor other than 0, got 0")
         return self.wrap(self.builder.binary(name, left.value, right.value, self.at(node)))
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:

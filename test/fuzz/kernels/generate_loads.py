@@ -10,8 +10,12 @@ from syntax import BOOL, I32, I64, INDEX, Node, Scalar, Tensor, Type, lit, name,
 
 def may_be_constant(node: Node) -> bool:
     """Whether a bool may be known when the kernel is compiled."""
-    if node.op == "lit":
+    if node.op in ("lit", "call"):
         return True
+    if node.op == "name":  # of a variable or a parameter; arguments and indices are none
+        return str(node.attrs["name"])[0] in "vp"
+    if node.op == "compare":
+        return all(may_be_constant(part) for part in node.args)
     parts = node.args[:1] if node.op == "convert" else node.args
     return node.op in ("convert", "unary", "logic", "binary", "ifexp", "where") and any(may_be_constant(part) for part in parts)
 
@@ -171,8 +175,11 @@ class Loads:
             extra = self.expression(BOOL, min(depth - 1, 1))
             guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
         # A condition that is known at once would give the other value as it is, a number.
-        if self.chance(0.3) and not (row_dim and may_be_constant(guard)):  # memory that Python would not read
+        converts = not row_dim and type.dtype not in ("i8", "u8")
+        if self.chance(0.3) and (converts or not may_be_constant(guard)):  # memory that Python would not read
             other = self.expression(type, 0) if self.chance(0.5) else self.literal(type.scalar())
+            if other.op == "lit" and may_be_constant(guard):
+                other = Node("convert", type, [other])
             return Node("ifexp", type, [guard, Node("load", type, nodes, attrs), other])
         args = [*nodes, guard]
         attrs["where"] = True

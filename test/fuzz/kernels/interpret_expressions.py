@@ -50,12 +50,17 @@ class Expressions:
         self.dead |= rows & self.may
 
     def size(self, name: str) -> int:
-        """The size of a dim, of the first tensor that is always given and has it."""
+        """The size of a dim, of the first tensor that is always given and has it; one that is fixed may be an optional
+        tensor's."""
         for tensor in self.kernel.tensors:
-            if not tensor.optional:
-                for position, dim in enumerate(tensor.dims):
-                    if parse_dim(dim)[0] == name:
-                        return self.tensors[tensor.name].shape[position]
+            for position, dim in enumerate(tensor.dims):
+                text, fixed = parse_dim(dim)
+                if text != name:
+                    continue
+                if not tensor.optional:
+                    return self.tensors[tensor.name].shape[position]
+                if fixed is not None:
+                    return fixed
         return self.call.sizes[name]
 
     # -- Memory ------------------------------------------------------------------------------------------------------

@@ -135,14 +135,20 @@ def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np
 
 
 def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
-    """What a call binds, for a compilation ahead of it."""
+    """What a call's arguments bind, for a compilation ahead of it."""
     given = [tensor for tensor in kernel.tensors if tensor.name not in call.absent]
     dims = {parse_dim(dim)[0] for tensor in given for dim in tensor.dims}
     found: dict[str, object] = {dim: size for dim, size in call.sizes.items() if dim in dims and dim[0].isupper()}
     used = {tensor.dtype for tensor in given}
     found |= {variable: dtype for variable, dtype in call.dtypes.items() if variable in used}
     found |= {tensor.name: "absent" if tensor.name in call.absent else "present" for tensor in kernel.tensors if tensor.optional}
-    return found | call.bases
+    return found
+
+
+def known(kernel: mlafix.Kernel, bases: dict[str, str]) -> dict[str, str]:
+    """Those of the bases that are names of the kernel: one may be used in branches alone that a constant condition leaves
+    out. One that a kernel wrongly does not know keeps its default, and values are wrong."""
+    return {name: base for name, base in bases.items() if name in kernel.signature["names"]}
 
 
 class Runner:
@@ -168,7 +174,7 @@ class Runner:
         try:
             kernel = load(text or source(case.kernel), self.folder)
             if self.target:
-                kernel.compile(self.target, **bindings(case.kernel, case.calls[0]))
+                kernel.compile(self.target, **bindings(case.kernel, case.calls[0]), **known(kernel, case.calls[0].bases))
                 outcome.seconds = time.perf_counter() - begin
                 return outcome
             twin = self._from_text(kernel) if self.text_rate and number % self.text_rate == 0 else None
@@ -190,7 +196,7 @@ class Runner:
         return mlafix.Kernel.load(path)
 
     def _call(self, made: Kernel, call: Call, kernel: mlafix.Kernel, twin: mlafix.Kernel | None, outcome: Outcome) -> str:
-        fixed = {**call.bases, **{dim: call.sizes[dim] for dim in call.bound if dim in call.sizes}}
+        fixed = {**known(kernel, call.bases), **{dim: call.sizes[dim] for dim in call.bound if dim in call.sizes}}
         arena = Arena(made, call, self.device.may_reverse)
         data = contents(made, call)
         cells = expected(made, call, data, arena)
