@@ -49,6 +49,15 @@ void RowContext::barrier(OpBuilder &b, Location loc) const {
     NVVM::SyncWarpOp::create(b, loc, rowMask);
 }
 
+/// Adds the accesses that `open` lacks. What is alike is kept once, or every
+/// branch would double the list.
+static void addAccesses(SmallVector<LaneAccess> &open,
+                        ArrayRef<LaneAccess> accesses) {
+  for (const LaneAccess &access : accesses)
+    if (!llvm::is_contained(open, access))
+      open.push_back(access);
+}
+
 /// Puts a barrier before each access that may touch what another lane of the
 /// row has yet to read or write (N11): outputs may be inputs, so a store of one
 /// lane could otherwise overtake another lane's load of the same scalar.
@@ -61,7 +70,7 @@ static void separateAccesses(KernelOp kernel, Block &block,
     if (isLoop)
       op.walk([&](Operation *nested) {
         if (std::optional<LaneAccess> access = getLaneAccess(nested))
-          inside.push_back(*access);
+          addAccesses(inside, *access);
       });
     auto conflicts = [&] {
       return llvm::any_of(inside, [&](const LaneAccess &a) {
@@ -86,7 +95,7 @@ static void separateAccesses(KernelOp kernel, Block &block,
           open.clear();
         }
       }
-      open.append(before);
+      addAccesses(open, before);
     }
     std::optional<LaneAccess> access = getLaneAccess(&op);
     if (!access)
@@ -98,7 +107,7 @@ static void separateAccesses(KernelOp kernel, Block &block,
       context.barrier(b, op.getLoc());
       open.clear();
     }
-    open.push_back(*access);
+    addAccesses(open, *access);
   }
 }
 

@@ -20,6 +20,11 @@ struct LaneAccess {
   mlir::Type element;
   bool isTile;
   bool isWrite;
+
+  bool operator==(const LaneAccess &other) const {
+    return argument == other.argument && element == other.element &&
+           isTile == other.isTile && isWrite == other.isWrite;
+  }
 };
 
 /// The access that `op` is; none for other ops.

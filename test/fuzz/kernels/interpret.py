@@ -157,7 +157,8 @@ class Interpreter(Expressions):
         self.env = {name: value for name, value in self.env.items() if name in before}
 
     def do_Each(self, statement: Each) -> None:
-        for item in statement.items:
-            for name, node in zip(statement.names, item):
-                self.env[name] = node.attrs["name"] if node.op == "tensor" else self.eval(node)
+        # Python makes the tuple before the first iteration: what the body assigns does not change its elements.
+        items = [[node.attrs["name"] if node.op == "tensor" else self.eval(node) for node in item] for item in statement.items]
+        for item in items:
+            self.env.update(zip(statement.names, item))
             self.block(statement.body)
