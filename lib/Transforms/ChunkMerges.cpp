@@ -6,13 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Passes.h"
-#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/Support/Debug.h"
 
 #define DEBUG_TYPE "mlafix-chunk-merges"
@@ -36,7 +34,8 @@ static bool isKnownAtLaunch(Value bound) {
                 .isArgOptional(argument.getArgNumber());
   }
   auto cast = bound.getDefiningOp<arith::IndexCastOp>();
-  return cast && getKernelArgument(cast.getIn());
+  return cast && getKernelArgument(cast.getIn()) &&
+         !cast.getIn().getType().isInteger(1);
 }
 
 /// The merge that ends each iteration, if all that the loop carries is its

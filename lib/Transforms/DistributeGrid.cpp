@@ -254,7 +254,8 @@ static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
 
 /// A dense grid in which groups of lanes share the chunks of merge loops. The
 /// lanes of a row never meet, so that the grid's lanes are numbered through,
-/// whatever the block; a block has `blockDim.y` groups of the same lanes. All
+/// whatever the block; a block has as many groups of the same lanes as fit
+/// `group_threads`, a parameter of the launch's own, into its threads. All
 /// threads of a block take part in the exchange of chunks: those past the last
 /// row do the last row once more. The first group does what comes after.
 static RowContext distributeGroups(KernelOp kernel, ForallOp forall) {
