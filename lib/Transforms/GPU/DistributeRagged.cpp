@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/DistributeGrid.h"
+#include "lib/Transforms/GPU/RaggedRows.h"
 #include "lib/Transforms/LaneConflicts.h"
-#include "lib/Transforms/RaggedRows.h"
 #include "lib/Transforms/RowAccess.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"

@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/RowBatches.h"
+#include "lib/Transforms/CPU/RowBatches.h"
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/DistributeGrid.h"
 #include "lib/Transforms/DistributeLoops.h"
