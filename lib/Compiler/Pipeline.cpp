@@ -7,6 +7,7 @@
 
 #include "lib/Compiler/Pipeline.h"
 
+#include "lib/Analysis/Passes.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
@@ -105,6 +106,7 @@ struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
 } // namespace
 
 void mlafix::registerMlafixPasses() {
+  registerMlafixAnalysisPasses();
   registerMlafixTransformsPasses();
   registerMlafixConversionPasses();
   registerCanonicalizerPass();

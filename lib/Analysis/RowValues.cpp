@@ -1,0 +1,419 @@
+//===- RowValues.cpp - SSA values as linear forms and conditions ----------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Aliasing.h"
+#include "lib/Analysis/RowModel.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlafix;
+
+static constexpr int64_t kMin = std::numeric_limits<int64_t>::min(),
+                         kMax = std::numeric_limits<int64_t>::max();
+
+namespace mlafix {
+/// Builds the linear form of one op's result.
+class ValueBuilder {
+public:
+  ValueBuilder(RowModel &model, Value value)
+      : model(model), value(value), type(getIntegerRange(value.getType())) {}
+
+  std::optional<Linear> build(Operation *op);
+
+private:
+  using Result = std::optional<Linear>;
+
+  /// `form`, if it cannot wrap around in the value's type.
+  Result fitting(Result form) const {
+    if (!form || !type.contains(model.getRange(*form)))
+      return std::nullopt;
+    return form;
+  }
+  Linear operand(Operation *op, unsigned index) {
+    return model.getValue(op->getOperand(index));
+  }
+  bool isNegativeFree(const Linear &form) const {
+    return model.getRange(form).low >= 0;
+  }
+  Result product(Operation *op);
+  /// floor(x / divisor), of a positive divisor.
+  Result quotient(const Linear &x, int64_t divisor);
+  /// x - divisor * floor(x / divisor).
+  Result remainder(const Linear &x, int64_t divisor);
+  Result division(Operation *op, bool isRemainder);
+  Result ceilDivision(Operation *op);
+  Result shift(Operation *op);
+  Result mask(arith::AndIOp op);
+  Result extremum(Operation *op, bool isMaximum, bool isUnsigned);
+  Result extend(Operation *op, bool isUnsigned);
+
+  RowModel &model;
+  Value value;
+  Interval type;
+};
+} // namespace mlafix
+
+std::optional<Linear> ValueBuilder::product(Operation *op) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (x.isConstant())
+    std::swap(x, y);
+  return y.isConstant() ? fitting(scale(x, y.constant)) : std::nullopt;
+}
+
+std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
+  if (divisor <= 0 || divisor > (1 << 20))
+    return std::nullopt;
+  if (divisor == 1)
+    return x;
+  auto floor = [&](__int128 n) {
+    return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
+  };
+  Interval range = model.getRange(x);
+  if (range.low < kMin || range.high > kMax)
+    return std::nullopt;
+  Var var = model.addDerived(
+      value, {floor(range.low), floor(range.high)},
+      [&](Var var) -> std::optional<Condition> {
+        std::optional<Linear> rest = add(x, Linear::of(var, divisor), -1);
+        std::optional<Linear> room =
+            rest ? add(Linear::of(divisor - 1), *rest, -1) : std::nullopt;
+        if (!room)
+          return std::nullopt;
+        return Condition{{Conjunct{{*rest}, {*room}}}};
+      });
+  return Linear::of(var);
+}
+
+std::optional<Linear> ValueBuilder::remainder(const Linear &x,
+                                              int64_t divisor) {
+  Result floor = quotient(x, divisor);
+  return floor ? add(x, *floor, -divisor) : std::nullopt;
+}
+
+/// Division that truncates is one that rounds down where nothing is negative.
+std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  bool roundsDown = isa<arith::FloorDivSIOp>(op) || isNegativeFree(x);
+  if (!y.isConstant() || !roundsDown)
+    return std::nullopt;
+  return isRemainder ? remainder(x, y.constant) : quotient(x, y.constant);
+}
+
+/// ceil(x / c) = floor((x + c - 1) / c).
+std::optional<Linear> ValueBuilder::ceilDivision(Operation *op) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (!y.isConstant() || !isNegativeFree(x) || y.constant < 1)
+    return std::nullopt;
+  Result above = add(x, Linear::of(y.constant - 1));
+  return above ? quotient(*above, y.constant) : std::nullopt;
+}
+
+std::optional<Linear> ValueBuilder::shift(Operation *op) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (!y.isConstant() || y.constant < 0 || y.constant > 20)
+    return std::nullopt;
+  int64_t factor = int64_t(1) << y.constant;
+  if (isa<arith::ShLIOp>(op))
+    return fitting(scale(x, factor));
+  if (isa<arith::ShRUIOp>(op) && !isNegativeFree(x))
+    return std::nullopt;
+  return quotient(x, factor);
+}
+
+/// A mask of the lowest bits is a remainder.
+std::optional<Linear> ValueBuilder::mask(arith::AndIOp op) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (x.isConstant())
+    std::swap(x, y);
+  if (!y.isConstant() || y.constant < 0 || y.constant >= (1 << 20) ||
+      (y.constant & (y.constant + 1)) != 0)
+    return std::nullopt;
+  return remainder(x, y.constant + 1);
+}
+
+std::optional<Linear> ValueBuilder::extremum(Operation *op, bool isMaximum,
+                                             bool isUnsigned) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (isUnsigned && !(isNegativeFree(x) && isNegativeFree(y)))
+    return std::nullopt;
+  Interval a = model.getRange(x), b = model.getRange(y);
+  Interval range =
+      isMaximum ? Interval{std::max(a.low, b.low), std::max(a.high, b.high)}
+                : Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
+  Result over = isMaximum ? add(x, y, -1) : add(y, x, -1);
+  if (!over)
+    return std::nullopt;
+  Result under = scale(*over, -1);
+  Var var = model.addDerived(
+      value, range, [&](Var var) -> std::optional<Condition> {
+        Result isX = add(x, Linear::of(var), -1),
+               isY = add(y, Linear::of(var), -1);
+        if (!under || !isX || !isY)
+          return std::nullopt;
+        return Condition{{Conjunct{{*over}, {*isX, true}},
+                          Conjunct{{*under}, {*isY, true}}}};
+      });
+  return Linear::of(var);
+}
+
+/// Casts between integer types: the number is the same where both have it.
+std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
+  Value source = op->getOperand(0);
+  if (source.getType().isInteger(1)) {
+    if (!isUnsigned)
+      return std::nullopt;
+    Condition holds = model.getCondition(source, true),
+              fails = model.getCondition(source, false);
+    Var var = model.addDerived(
+        value, {0, 1}, [&](Var var) -> std::optional<Condition> {
+          Linear isOne = Linear::of(var);
+          isOne.constant = -1;
+          std::optional<Condition>
+              one = both(holds, Condition::of(isOne, true)),
+              zero = both(fails, Condition::of(Linear::of(var), true));
+          return one && zero ? either(*one, *zero) : std::nullopt;
+        });
+    return Linear::of(var);
+  }
+  Linear x = operand(op, 0);
+  if (isUnsigned && !isNegativeFree(x))
+    return std::nullopt;
+  return fitting(x);
+}
+
+std::optional<Linear> ValueBuilder::build(Operation *op) {
+  return TypeSwitch<Operation *, Result>(op)
+      .Case<arith::AddIOp>([&](auto) {
+        return fitting(add(operand(op, 0), operand(op, 1)));
+      })
+      .Case<arith::SubIOp>([&](auto) {
+        return fitting(add(operand(op, 0), operand(op, 1), -1));
+      })
+      .Case<arith::MulIOp>([&](auto) { return product(op); })
+      .Case<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(
+          [&](auto) { return division(op, /*isRemainder=*/false); })
+      .Case<arith::RemSIOp, arith::RemUIOp>(
+          [&](auto) { return division(op, /*isRemainder=*/true); })
+      .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>(
+          [&](auto) { return ceilDivision(op); })
+      .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
+          [&](auto) { return shift(op); })
+      .Case<arith::AndIOp>([&](auto op) { return mask(op); })
+      .Case<arith::MaxSIOp>([&](auto) { return extremum(op, true, false); })
+      .Case<arith::MinSIOp>([&](auto) { return extremum(op, false, false); })
+      .Case<arith::MaxUIOp>([&](auto) { return extremum(op, true, true); })
+      .Case<arith::MinUIOp>([&](auto) { return extremum(op, false, true); })
+      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
+          [&](auto) { return extend(op, /*isUnsigned=*/false); })
+      .Case<arith::IndexCastUIOp, arith::ExtUIOp>(
+          [&](auto) { return extend(op, /*isUnsigned=*/true); })
+      .Case<arith::SelectOp>([&](auto op) {
+        return model.buildChoice(value, op.getCondition(), op.getTrueValue(),
+                                 op.getFalseValue());
+      })
+      .Case<scf::IfOp>([&](auto op) -> Result {
+        unsigned number = cast<OpResult>(value).getResultNumber();
+        return model.buildChoice(value, op.getCondition(),
+                                 op.thenYield().getOperand(number),
+                                 op.elseYield().getOperand(number));
+      })
+      .Case<memref::DimOp>([&](auto op) -> Result {
+        return model.buildDim(value,
+                              getKernelArgument(op.getSource()).getArgNumber(),
+                              *op.getConstantIndex());
+      })
+      .Case<LoadOp>([&](auto op) -> Result { return model.buildLoad(op); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Linear RowModel::getValue(Value value) {
+  auto it = values.find(value);
+  if (it != values.end())
+    return it->second;
+  Linear linear;
+  if (std::optional<int64_t> number = getInteger(value)) {
+    linear = Linear::of(*number);
+  } else if (auto argument = dyn_cast<BlockArgument>(value)) {
+    linear = buildArgument(argument);
+  } else {
+    std::optional<Linear> built =
+        ValueBuilder(*this, value).build(value.getDefiningOp());
+    linear = built ? *built : addOpaque(value);
+  }
+  return values[value] = linear;
+}
+
+Linear RowModel::buildArgument(BlockArgument argument) {
+  auto it = gridVars.find(argument);
+  if (it != gridVars.end())
+    return Linear::of(it->second);
+  if (BlockArgument scalar = getKernelArgument(argument)) {
+    unsigned index = scalar.getArgNumber();
+    auto bound = kernel.getArgAttrOfType<StringAttr>(index, kAtMostAttr);
+    auto define = [&](Var var) -> std::optional<Condition> {
+      if (!bound)
+        return Condition::always();
+      Variable size;
+      size.kind = Variable::Size;
+      size.name = bound.getValue().str();
+      size.range = {0, kMaxSize};
+      size.isLaunch = true;
+      auto [it, isNew] = namedSizes.try_emplace(bound.getValue(), 0);
+      if (isNew)
+        it->second = addVariable(size);
+      return Condition::of(*add(Linear::of(it->second), Linear::of(var), -1));
+    };
+    Interval range = getIntegerRange(argument.getType());
+    if (bound)
+      range.low = 0;
+    Var var = addDerived(argument, range, define);
+    variables[var].kind = Variable::Scalar;
+    variables[var].name = kernel.getArgName(index).str();
+    variables[var].isLaunch = true;
+    return Linear::of(var);
+  }
+  auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
+  if (loop && argument == loop.getInductionVar())
+    return buildLoopIndex(loop);
+  return addOpaque(argument);
+}
+
+/// lower + step * k below upper, of a loop that steps up by a constant.
+Linear RowModel::buildLoopIndex(scf::ForOp loop) {
+  Value value = loop.getInductionVar();
+  Interval type = getIntegerRange(value.getType());
+  std::optional<int64_t> step = getInteger(loop.getStep());
+  auto addLoopVar = [&](Interval range, auto define) {
+    Var var = addDerived(value, range, define);
+    variables[var].kind = Variable::Loop;
+    variables[var].isLaunch = false;
+    variables[var].name = "iteration";
+    return var;
+  };
+  if (!step || *step < 1 || *step > (1 << 20) || loop.getUnsignedCmp()) {
+    Var var = addLoopVar(type, [](Var) -> std::optional<Condition> {
+      return Condition::always();
+    });
+    variables[var].isUncertain = true;
+    return Linear::of(var);
+  }
+  Linear lower = getValue(loop.getLowerBound()),
+         upper = getValue(loop.getUpperBound());
+  Interval low = getRange(lower), high = getRange(upper);
+  auto isWithin = [&](const Linear &index) -> std::optional<Condition> {
+    std::optional<Linear> above = add(index, lower, -1),
+                          below = add(upper, index, -1);
+    if (!above || !below ||
+        __builtin_sub_overflow(below->constant, 1, &below->constant))
+      return std::nullopt;
+    return Condition{{Conjunct{{*above}, {*below}}}};
+  };
+  if (*step == 1)
+    return Linear::of(
+        addLoopVar({low.low, std::max(low.low, high.high - 1)},
+                   [&](Var var) { return isWithin(Linear::of(var)); }));
+  __int128 most = std::max<__int128>(high.high - low.low, 0) / *step + 1;
+  Var count = addLoopVar({0, std::min<__int128>(most, kMax)},
+                         [&](Var var) -> std::optional<Condition> {
+                           std::optional<Linear> index =
+                               add(lower, Linear::of(var), *step);
+                           return index ? isWithin(*index) : std::nullopt;
+                         });
+  std::optional<Linear> index = add(lower, Linear::of(count), *step);
+  return index ? *index : addOpaque(value);
+}
+
+/// A tensor that was left out has dims of size 0.
+Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
+  Linear size = getSize(argument, dim);
+  if (!kernel.isArgOptional(argument) || size.isConstant())
+    return size;
+  Var present = getPresent(argument);
+  Var var = addDerived(
+      value, {0, kMaxSize}, [&](Var var) -> std::optional<Condition> {
+        Linear isThere = Linear::of(present);
+        isThere.constant = -1;
+        std::optional<Linear> same = add(size, Linear::of(var), -1);
+        if (!same)
+          return std::nullopt;
+        return Condition{
+            {Conjunct{{isThere, true}, {*same, true}},
+             Conjunct{{Linear::of(present), true}, {Linear::of(var), true}}}};
+      });
+  return Linear::of(var);
+}
+
+/// Whether nothing that a launch allows writes what the argument reads.
+static bool isNeverWritten(KernelOp kernel, unsigned argument) {
+  if (kernel.getArgAccess(argument) != "read")
+    return false;
+  for (unsigned other = 0; other < kernel.getNumArguments(); ++other) {
+    auto written = dyn_cast<MemRefType>(kernel.getArgumentTypes()[other]);
+    StringRef access = kernel.getArgAccess(other);
+    auto read = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
+    if (written && access != "read" && access != kAbsent &&
+        written.getElementType() == read.getElementType() &&
+        kernel.getArgDims(other) == kernel.getArgDims(argument))
+      return false;
+  }
+  return true;
+}
+
+/// An unknown of the element's range, the same for every load of an element
+/// that does not change.
+Linear RowModel::buildLoad(LoadOp load) {
+  BlockArgument source = getKernelArgument(load.getSource());
+  if (!source || isRowTile(load.getType()))
+    return addOpaque(load);
+  if (isNeverWritten(kernel, source.getArgNumber()))
+    for (Operation *user : source.getUsers()) {
+      auto other = dyn_cast<LoadOp>(user);
+      auto known = other ? values.find(other.getResult()) : values.end();
+      if (known != values.end() && other != load &&
+          other.getType() == load.getType() &&
+          other.getPredicate() == load.getPredicate() &&
+          other.getOther() == load.getOther() &&
+          llvm::equal(other.getIndices(), load.getIndices()) &&
+          load->getParentOp() == other->getParentOp())
+        return known->second;
+    }
+  Interval range = getIntegerRange(
+      cast<MemRefType>(source.getType()).getElementType());
+  Interval none = {0, 0};
+  if (load.getOther())
+    none = getRange(getValue(load.getOther()));
+  range = {std::min(range.low, none.low), std::max(range.high, none.high)};
+  return Linear::of(addUnknown(load, range));
+}
+
+Linear RowModel::buildChoice(Value value, Value condition, Value x, Value y) {
+  Condition holds = getCondition(condition, true),
+            fails = getCondition(condition, false);
+  Linear a = getValue(x), b = getValue(y);
+  Interval p = getRange(a), q = getRange(b);
+  Var var = addDerived(
+      value, {std::min(p.low, q.low), std::max(p.high, q.high)},
+      [&](Var var) -> std::optional<Condition> {
+        std::optional<Linear> isA = add(a, Linear::of(var), -1),
+                              isB = add(b, Linear::of(var), -1);
+        if (!isA || !isB)
+          return std::nullopt;
+        std::optional<Condition> first = both(holds, Condition::of(*isA, true)),
+                                 second =
+                                     both(fails, Condition::of(*isB, true));
+        return first && second ? either(*first, *second) : std::nullopt;
+      });
+  return Linear::of(var);
+}
