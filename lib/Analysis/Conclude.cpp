@@ -31,6 +31,9 @@ class Example {
 public:
   Example(RowModel &model, const System &system, const System::Point &point)
       : model(model), system(system), point(point) {
+    for (Var var = 0; var < model.size(); ++var)
+      if (model[var].kind == Variable::Unknown)
+        unknowns[model[var].value].push_back(var);
     readLaunch();
     readRows();
     readSegments();
@@ -57,6 +60,7 @@ private:
   RowModel &model;
   const System &system;
   const System::Point &point;
+  DenseMap<Value, SmallVector<Var, 1>> unknowns;
   SmallLaunch launch;
   SmallVector<SmallVector<int64_t>, 2> rows;
   SmallVector<int64_t> segments;
@@ -128,9 +132,7 @@ void Example::readSegments() {
 int64_t Example::choose(Value value, ArrayRef<int64_t> row,
                         int64_t other) const {
   std::optional<int64_t> elsewhere;
-  for (Var var = 0; var < model.size(); ++var) {
-    if (model[var].value != value || model[var].kind != Variable::Unknown)
-      continue;
+  for (Var var : unknowns.lookup(value)) {
     for (auto [instance, known] : llvm::enumerate(rows))
       if (std::optional<int64_t> chosen = get(var, instance)) {
         if (ArrayRef<int64_t>(known) == row)
@@ -251,7 +253,7 @@ Answer Prover::makeUnknown(Question question, unsigned argument,
 Answer Prover::conclude(Question question, unsigned argument,
                         const RowAccess *access, const System &system,
                         std::optional<System::Point> point) {
-  if (!point)
+  if (!point || ++examples > Budget::examples)
     return makeUnknown(question, argument, access, "");
   Example example(model, system, *point);
   std::optional<Violation> violation = example.run(question, argument);

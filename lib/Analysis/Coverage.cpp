@@ -155,7 +155,7 @@ Answer Prover::coverRows(unsigned argument,
       (void)one.getColumn(var);
     placeElement(one, *store, element);
     one.restrict(dropUncertain(model, store->condition));
-    if (one.isOverBudget())
+    if (one.isOverBudget() || ++systems > Budget::systems)
       return makeUnknown(Question::Coverage, argument, store,
                          "too many cases to look at");
     written.unionInPlace(
@@ -215,6 +215,8 @@ Prover::subtractStores(System &cases, ArrayRef<Form> element,
   PresburgerSet written =
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(dims));
   for (const RowAccess *store : usable) {
+    if (++systems > Budget::systems)
+      return std::nullopt;
     System one = cases;
     one.clear();
     for (Var var : store->loops)

@@ -55,6 +55,8 @@ std::optional<Linear> mlafix::add(const Linear &x, const Linear &y,
       ++a, ++b;
     }
   }
+  if (result.terms.size() > kMaxTerms)
+    return std::nullopt;
   return result;
 }
 
@@ -63,8 +65,11 @@ std::optional<Condition> mlafix::both(const Condition &a, const Condition &b) {
     return std::nullopt;
   Condition result;
   for (const Conjunct &x : a.disjuncts)
-    for (const Conjunct &y : b.disjuncts)
+    for (const Conjunct &y : b.disjuncts) {
+      if (x.size() + y.size() > kMaxConstraints)
+        return std::nullopt;
       llvm::append_range(result.disjuncts.emplace_back(x), y);
+    }
   return result;
 }
 

@@ -44,7 +44,11 @@ struct Linear {
   }
 };
 
-/// x + factor * y; none where a coefficient does not fit 64 bits.
+/// Forms of more terms, and conjuncts of more constraints, are not looked at.
+inline constexpr size_t kMaxTerms = 16, kMaxConstraints = 48;
+
+/// x + factor * y; none where it has too many terms, or a coefficient that does
+/// not fit 64 bits.
 std::optional<Linear> add(const Linear &x, const Linear &y, int64_t factor = 1);
 /// factor * x, likewise.
 std::optional<Linear> scale(const Linear &x, int64_t factor);
@@ -74,7 +78,8 @@ struct Condition {
 /// Conditions of more disjuncts than this are not looked at.
 inline constexpr size_t kMaxDisjuncts = 32;
 
-/// The conjunction and the disjunction; none where it has too many disjuncts.
+/// The conjunction and the disjunction; none where that has too many disjuncts,
+/// or one of them too many constraints.
 std::optional<Condition> both(const Condition &a, const Condition &b);
 std::optional<Condition> either(const Condition &a, const Condition &b);
 

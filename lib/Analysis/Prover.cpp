@@ -43,6 +43,10 @@ void Prover::assumeAccess(System &system, const RowAccess &access,
   system.restrict(access.condition, instance);
 }
 
+std::optional<bool> Prover::isEmpty(const System &system) {
+  return ++systems > Budget::systems ? std::nullopt : system.isEmpty();
+}
+
 static const Answer &worse(const Answer &a, const Answer &b) {
   return static_cast<int>(b.verdict) > static_cast<int>(a.verdict) ? b : a;
 }
@@ -71,10 +75,10 @@ Answer Prover::askBounds(const RowAccess &access) {
         wrong.add(outside.getForm(size), -1);
       outside.restrict(wrong);
       assumeAccess(outside, access, 0);
-      std::optional<bool> isEmpty = outside.isEmpty();
-      if (isEmpty == true)
+      std::optional<bool> none = isEmpty(outside);
+      if (none == true)
         continue;
-      if (!isEmpty)
+      if (!none)
         return makeUnknown(Question::Bounds, argument, &access,
                            "too many cases to look at");
       if (model.isUncertain(index))
@@ -152,15 +156,15 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (&a == &b && !isAscending)
         continue;
       System pair = makePair(a, b, i, isAscending, /*isPromised=*/false);
-      std::optional<bool> isEmpty = pair.isEmpty();
-      if (isEmpty == true)
+      std::optional<bool> none = isEmpty(pair);
+      if (none == true)
         continue;
       const RowAccess &shown = b;
-      if (!isEmpty)
+      if (!none)
         return makeUnknown(question, argument, &shown,
                            "too many cases to look at");
       if (isRagged &&
-          makePair(a, b, i, isAscending, /*isPromised=*/true).isEmpty() ==
+          isEmpty(makePair(a, b, i, isAscending, /*isPromised=*/true)) ==
               true) {
         answer.verdict = Verdict::Promised;
         answer.op = shown.access.op;

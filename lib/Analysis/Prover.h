@@ -57,6 +57,8 @@ private:
   /// The answer for one pair of accesses: `a` in one row, `b` in another.
   Answer meet(Question question, unsigned argument, const RowAccess &a,
               const RowAccess &b);
+  /// Whether there is no point; none where that, or all so far, is too much.
+  std::optional<bool> isEmpty(const System &system);
   System makePair(const RowAccess &a, const RowAccess &b, unsigned position,
                   bool isAscending, bool isPromised);
 
@@ -76,6 +78,8 @@ private:
 
   KernelOp kernel;
   RowModel model;
+  /// How many sets of points were looked at, and examples run.
+  unsigned systems = 0, examples = 0;
   /// Index and size, of which the first is known to be below the second and not
   /// negative wherever the grid runs.
   std::vector<std::pair<Linear, Linear>> inBounds;

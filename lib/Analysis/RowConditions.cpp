@@ -15,7 +15,12 @@ using namespace mlafix;
 Condition RowModel::getCondition(Value value, bool holds) {
   if (std::optional<int64_t> number = getInteger(value))
     return (*number != 0) == holds ? Condition::always() : Condition::never();
-  return buildCondition(value, holds);
+  auto it = conditions.find({value, holds});
+  if (it != conditions.end())
+    return it->second;
+  Condition condition = buildCondition(value, holds);
+  conditions[{value, holds}] = condition;
+  return condition;
 }
 
 Condition RowModel::addOpaqueCondition(Value value, bool holds) {

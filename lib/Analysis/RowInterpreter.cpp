@@ -71,7 +71,7 @@ private:
   std::vector<Violation> violations;
   int64_t steps = 0;
 
-  static constexpr int64_t kMaxSteps = 400000;
+  static constexpr int64_t kMaxSteps = 100000;
   /// Of a row that is moved as one, so many elements are looked at.
   static constexpr int64_t kMaxTile = 4;
 };

@@ -10,7 +10,7 @@
 #include "lib/Analysis/Aliasing.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <limits>
 
@@ -88,28 +88,37 @@ Var RowModel::addDerived(
   return var;
 }
 
+Var RowModel::addSize(const Twine &name, bool isBound) {
+  Variable size;
+  size.kind = Variable::Size;
+  size.name = name.str();
+  size.range = {isBound ? 1 : 0, kMaxSize};
+  size.isLaunch = true;
+  return addVariable(std::move(size));
+}
+
+Var RowModel::getNamedSize(StringRef name) {
+  auto it = namedSizes.find(name);
+  if (it != namedSizes.end())
+    return it->second;
+  // mlafix-specialize binds such a name, to 1 at least.
+  bool isBound = llvm::isUpper(name.front());
+  return namedSizes[name] = addSize(name, isBound);
+}
+
 Linear RowModel::getSize(unsigned argument, unsigned dim) {
   auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
   if (!type.isDynamicDim(dim))
     return Linear::of(type.getDimSize(dim));
   StringRef name =
       cast<StringAttr>(kernel.getArgDims(argument)[dim]).getValue();
-  Variable size;
-  size.kind = Variable::Size;
-  size.range = {0, kMaxSize};
-  size.isLaunch = true;
-  if (!name.empty()) {
-    auto it = namedSizes.find(name);
-    if (it != namedSizes.end())
-      return Linear::of(it->second);
-    size.name = name.str();
-    return Linear::of(namedSizes[name] = addVariable(std::move(size)));
-  }
+  if (!name.empty())
+    return Linear::of(getNamedSize(name));
   auto it = otherSizes.find({argument, dim});
   if (it != otherSizes.end())
     return Linear::of(it->second);
-  size.name = (kernel.getArgName(argument) + ".shape[" + Twine(dim) + "]").str();
-  Var var = addVariable(std::move(size));
+  Var var = addSize(kernel.getArgName(argument) + ".shape[" + Twine(dim) + "]",
+                    /*isBound=*/false);
   otherSizes[{argument, dim}] = var;
   return Linear::of(var);
 }
@@ -252,13 +261,13 @@ void RowModel::addAccess(const MemoryAccess &access) {
   for (Value index : access.indices)
     row.indices.push_back(getValue(index));
   auto restrict = [&](const Condition &condition) {
-    if (std::optional<Condition> all = both(row.condition, condition))
+    if (std::optional<Condition> all = both(row.condition, condition)) {
       row.condition = std::move(*all);
-    else // too many cases: whether it holds is an unknown
-      row.condition =
-          *both(row.condition,
-                Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
-                              /*isEquality=*/true));
+      return;
+    }
+    // Too many cases: whether it happens is an unknown.
+    row.condition = Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
+                                  /*isEquality=*/true);
   };
   unsigned argument = access.getArgNumber();
   if (kernel.isArgOptional(argument)) {
@@ -290,6 +299,17 @@ void RowModel::addAccess(const MemoryAccess &access) {
   accesses.push_back(std::move(row));
 }
 
+/// In program order, so that nothing recurses as deep as a chain of ops is long.
+void RowModel::addValues() {
+  kernel.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (result.getType().isInteger(1))
+        (void)getCondition(result);
+      else if (result.getType().isIntOrIndex())
+        (void)getValue(result);
+  });
+}
+
 StringRef RowModel::getSegmentsName() {
   auto grid = cast<RaggedForallOp>(kernel.getGrid());
   return kernel.getArgName(
@@ -298,6 +318,7 @@ StringRef RowModel::getSegmentsName() {
 
 RowModel::RowModel(KernelOp kernel) : kernel(kernel) {
   addGrid();
+  addValues();
   for (const MemoryAccess &access : collectAccesses(kernel))
     addAccess(access);
 }

@@ -115,6 +115,8 @@ private:
   friend class ValueBuilder;
 
   Var addVariable(Variable variable);
+  Var addSize(const llvm::Twine &name, bool isBound);
+  Var getNamedSize(llvm::StringRef name);
   Var addUnknown(mlir::Value value, Interval range);
   Linear addOpaque(mlir::Value value);
   Var addDerived(mlir::Value value, Interval range,
@@ -128,6 +130,7 @@ private:
                      mlir::Value y);
   Condition buildCondition(mlir::Value value, bool holds);
   std::optional<Condition> buildComparison(mlir::arith::CmpIOp op, bool holds);
+  void addValues();
   void addGrid();
   void addSegments(RaggedForallOp grid);
   void addAccess(const MemoryAccess &access);
@@ -142,6 +145,7 @@ private:
   llvm::DenseMap<unsigned, Var> presences;
   llvm::DenseMap<mlir::Value, Linear> values;
   llvm::DenseMap<mlir::Value, Var> opaqueConditions;
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, Condition> conditions;
   llvm::DenseMap<mlir::Value, Var> gridVars;
 };
 

@@ -265,15 +265,8 @@ Linear RowModel::buildArgument(BlockArgument argument) {
     auto define = [&](Var var) -> std::optional<Condition> {
       if (!bound)
         return Condition::always();
-      Variable size;
-      size.kind = Variable::Size;
-      size.name = bound.getValue().str();
-      size.range = {0, kMaxSize};
-      size.isLaunch = true;
-      auto [it, isNew] = namedSizes.try_emplace(bound.getValue(), 0);
-      if (isNew)
-        it->second = addVariable(size);
-      return Condition::of(*add(Linear::of(it->second), Linear::of(var), -1));
+      Linear size = Linear::of(getNamedSize(bound.getValue()));
+      return Condition::of(*add(size, Linear::of(var), -1));
     };
     Interval range = getIntegerRange(argument.getType());
     if (bound)

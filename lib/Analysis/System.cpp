@@ -155,13 +155,13 @@ PresburgerSet System::getSet(unsigned numDims) const {
 std::optional<System::Point>
 System::findPoint(const PresburgerSet &set) const {
   constexpr int64_t kBounds[] = {1, 2, 3, 5, 8, 17, 64, 1024};
-  auto search = [&](int64_t bound) -> std::optional<Point> {
+  auto search = [&](int64_t least, int64_t bound) -> std::optional<Point> {
     for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
       IntegerRelation small = disjunct;
       for (unsigned i = 0; bound && i < disjunct.getNumDimVars(); ++i)
         if (i < named.size() && named[i]) {
           small.addBound(BoundType::UB, i, bound);
-          small.addBound(BoundType::LB, i, -bound);
+          small.addBound(BoundType::LB, i, least);
         }
       if (std::optional<SmallVector<DynamicAPInt, 8>> sample =
               small.findIntegerSample()) {
@@ -174,9 +174,10 @@ System::findPoint(const PresburgerSet &set) const {
     return std::nullopt;
   };
   for (int64_t bound : kBounds)
-    if (std::optional<Point> point = search(bound))
-      return point;
-  return search(0);
+    for (int64_t least : {int64_t(0), -bound})
+      if (std::optional<Point> point = search(least, bound))
+        return point;
+  return search(0, 0);
 }
 
 std::optional<System::Point> System::findPoint() const {

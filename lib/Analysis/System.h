@@ -34,6 +34,8 @@ struct Budget {
   static constexpr unsigned columns = 40;
   static constexpr unsigned disjuncts = 32;
   static constexpr unsigned rows = 96; // of one disjunct
+  // Of one kernel: sets that are looked at, and examples that are run.
+  static constexpr unsigned systems = 1024, examples = 32;
 };
 
 class System {

@@ -13,6 +13,7 @@
 #include "lib/Compiler/ContextPool.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/ProofReport.h"
 #include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/Json.h"
@@ -48,6 +49,7 @@ static constexpr EmitName emitNames[] = {
     {Emit::Source, "source"},
     {Emit::Specialized, "specialized"},
     {Emit::Canonical, "canonical"},
+    {Emit::Report, "report"},
     {Emit::Lowered, "lowered"},
     {Emit::Layout, "layout"},
     {Emit::Distributed, "distributed"},
@@ -87,6 +89,7 @@ static Stage lastStage(Emit emit) {
   case Emit::Specialized:
     return Stage::Specialized;
   case Emit::Canonical:
+  case Emit::Report:
     return Stage::Canonical;
   case Emit::Lowered:
     return Stage::Lowered;
@@ -350,7 +353,14 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
     OwningModule isolated = isolate(*module, kernel);
     if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
       return failure();
-    raw_string_ostream(result.output) << *isolated << "\n";
+    raw_string_ostream stream(result.output);
+    if (options.emit != Emit::Report) {
+      stream << *isolated << "\n";
+      return success();
+    }
+    KernelOp bound = *isolated->getOps<KernelOp>().begin();
+    stopwatch.time("proofs",
+                   [&] { stream << reportProofs(bound) << "\n"; });
     return success();
   }
   std::vector<target::UnitKernel> entry;

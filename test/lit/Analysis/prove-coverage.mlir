@@ -1,5 +1,5 @@
 // Coverage: every element of an output is written, whatever memory holds.
-// RUN: mlafix-opt %s --canonicalize --mlafix-prove --split-input-file --verify-diagnostics -o /dev/null
+// RUN: %mlafix-opt %s --canonicalize --mlafix-prove --split-input-file --verify-diagnostics -o /dev/null
 
 !vec = memref<?xf32, strided<[?], offset: ?>>
 !flags = memref<?xi1, strided<[?], offset: ?>>
