@@ -115,11 +115,22 @@ bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
 }
 
 
-/// Row 0 of `a` and row 1 of `b`, of which the grid indices before `position`
-/// are the same and those at it are not, at one element.
+/// Row 0 of `a` and row 1 of `b` at one element.
+System Prover::makePair(const RowAccess &a, const RowAccess &b) {
+  System pair(model);
+  for (auto [x, y] : llvm::zip(a.indices, b.indices))
+    pair.restrict(pair.getForm(x, 0).add(pair.getForm(y, 1), -1),
+                  /*isEquality=*/true);
+  assumeAccess(pair, a, 0);
+  assumeAccess(pair, b, 1);
+  return pair;
+}
+
+/// The same, of rows of which the grid indices before `position` are the same
+/// and those at it are not.
 System Prover::makePair(const RowAccess &a, const RowAccess &b,
                         unsigned position, bool isAscending, bool isPromised) {
-  System pair(model);
+  System pair = makePair(a, b);
   ArrayRef<Var> grid = model.getGridIndices();
   auto difference = [&](Var var) {
     Form form = pair.getForm(Linear::of(var), 1);
@@ -131,11 +142,6 @@ System Prover::makePair(const RowAccess &a, const RowAccess &b,
   apart.add(difference(grid[position]), isAscending ? 1 : -1);
   apart.constant -= 1;
   pair.restrict(apart);
-  for (auto [x, y] : llvm::zip(a.indices, b.indices))
-    pair.restrict(pair.getForm(x, 0).add(pair.getForm(y, 1), -1),
-                  /*isEquality=*/true);
-  assumeAccess(pair, a, 0);
-  assumeAccess(pair, b, 1);
   if (isPromised && position == 0) {
     auto [start, end] = *model.getSegmentEnds();
     unsigned first = isAscending ? 0 : 1;
@@ -150,6 +156,13 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
   Answer answer = {question, argument};
   if (haveDistinctElements(a, b))
     return answer;
+  // A segment's predicate is asked in no row, and meets all of them.
+  if (isOfSegment(b)) {
+    System pair = makePair(a, b);
+    if (isEmpty(pair) == true)
+      return answer;
+    return conclude(question, argument, &b, pair, pair.findPoint());
+  }
   bool isRagged = model.getSegmentEnds().has_value();
   for (unsigned i = 0; i < model.getGridIndices().size(); ++i)
     for (bool isAscending : {true, false}) {

@@ -59,6 +59,7 @@ private:
               const RowAccess &b);
   /// Whether there is no point; none where that, or all so far, is too much.
   std::optional<bool> isEmpty(const System &system);
+  System makePair(const RowAccess &a, const RowAccess &b);
   System makePair(const RowAccess &a, const RowAccess &b, unsigned position,
                   bool isAscending, bool isPromised);
 

@@ -144,6 +144,13 @@ private:
   llvm::DenseMap<std::pair<unsigned, unsigned>, Var> otherSizes;
   llvm::DenseMap<unsigned, Var> presences;
   llvm::DenseMap<mlir::Value, Linear> values;
+  /// floor(dividend / divisor): one variable for equal ones.
+  struct Quotient {
+    Linear dividend;
+    int64_t divisor;
+    Var var;
+  };
+  std::vector<Quotient> quotients;
   llvm::DenseMap<mlir::Value, Var> opaqueConditions;
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, Condition> conditions;
   llvm::DenseMap<mlir::Value, Var> gridVars;

@@ -73,6 +73,9 @@ std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
     return std::nullopt;
   if (divisor == 1)
     return x;
+  for (const RowModel::Quotient &known : model.quotients)
+    if (known.divisor == divisor && known.dividend == x)
+      return Linear::of(known.var);
   auto floor = [&](__int128 n) {
     return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
   };
@@ -89,6 +92,7 @@ std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
           return std::nullopt;
         return Condition{{Conjunct{{*rest}, {*room}}}};
       });
+  model.quotients.push_back({x, divisor, var});
   return Linear::of(var);
 }
 

@@ -58,12 +58,17 @@ unsigned System::getColumn(Var var, unsigned instance) {
   Form form;
   form.terms.push_back({column, 1});
   constexpr int64_t lowest = std::numeric_limits<int64_t>::min();
+  // Definitions imply the ranges of what they define. Sizes have no end here,
+  // so that an element has one where a row or a quotient has one.
+  if (variable.kind == Variable::Grid || variable.kind == Variable::Derived) {
+    restrict(variable.definition, instance);
+    return column;
+  }
   if (variable.range.low > lowest) {
     Form above = form;
     above.constant = -int64_t(variable.range.low);
     restrict(above);
   }
-  // That a size or a 64-bit number has an end proves nothing that is asked.
   if (variable.range.high < kMaxSize / 2) {
     Form below;
     below.constant = int64_t(variable.range.high);

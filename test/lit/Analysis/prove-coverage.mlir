@@ -113,3 +113,85 @@ mlafix.kernel @pairs(%out: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.d
     }
   }
 }
+
+// -----
+
+!mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// Rows backwards, in a loop, by a remainder and then by what was read.
+// expected-remark @below {{out: coverage: proved}}
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{x: independence: proved}}
+// expected-remark @below {{x: bounds: proved}}
+mlafix.kernel @backwards(%out: !mat {mlafix.dims = ["n", "m"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "m"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %n = memref.dim %out, %c0 : !mat
+  %m = memref.dim %out, %c1 : !mat
+  mlafix.forall (%t) in (%n) {
+    %z = arith.constant 0.0 : f32
+    %last = arith.subi %n, %c1 : index
+    %reverse = arith.subi %last, %t : index
+    scf.for %i = %c0 to %m step %c1 {
+      %r = arith.remui %i, %c3 : index
+      %p = arith.cmpi eq, %r, %c0 : index
+      scf.if %p {
+        mlafix.store %z, %out[%reverse, %i] : f32, !mat
+      } else {
+        %v = mlafix.load %x[%t, %i] : !mat -> f32
+        %q = arith.cmpf oeq, %v, %z : f32
+        mlafix.store %v, %out[%reverse, %i] if %q : f32, !mat
+        scf.if %q {
+        } else {
+          mlafix.store %z, %out[%reverse, %i] : f32, !mat
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+!mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// One row of several writes: none does where there are none.
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{x: independence: proved}}
+// expected-remark @below {{x: bounds: proved}}
+mlafix.kernel @first_of_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "h"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : !mat
+  %h = memref.dim %x, %c1 : !mat
+  mlafix.forall (%t, %j) in (%n, %h) {
+    %v = mlafix.load %x[%t, %j] : !mat -> f32
+    %first = arith.cmpi eq, %j, %c0 : index
+    // expected-remark @below {{out: coverage: refuted: n = 1, h = 0: out[0]}}
+    mlafix.store %v, %out[%t] if %first : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// Rows come of segments, which need not reach every element.
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.ragged_forall (%s, %t) in (%cu, %n) : memref<?xi32, strided<[1], offset: ?>> where {
+    %p = arith.constant true
+    mlafix.yield %p : i1
+  } do {
+    %v = arith.constant 0.0 : f32
+    // expected-remark @below {{out: coverage: refuted: b1 = 0, n = 1: out[0]}}
+    mlafix.store %v, %out[%t] : f32, !vec
+  }
+}

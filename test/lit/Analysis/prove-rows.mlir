@@ -174,3 +174,37 @@ mlafix.kernel @read_that_part(%y: !vec {mlafix.dims = ["n"], mlafix.access = "wr
     mlafix.store %v, %z[%t] : f32, !vec
   }
 }
+// What decides which rows there are must not be what they write.
+mlafix.kernel @predicate_reads_what_rows_write(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !ints {mlafix.dims = ["m"], mlafix.access = "update"},
+    %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %lse, %c0 : !vec
+  %m = memref.dim %x, %c0 : !ints
+  mlafix.ragged_forall (%s, %t) in (%cu, %n) : memref<?xi32, strided<[1], offset: ?>> where {
+    %known = arith.cmpi slt, %s, %m : index
+    %one = arith.constant 1 : i32
+    // expected-remark @below {{x: independence: refuted}}
+    %v = mlafix.load %x[%s] if %known : !ints -> i32
+    %p = arith.cmpi ne, %v, %one : i32
+    mlafix.yield %p : i1
+  } do {
+    %one = arith.constant 1 : i32
+    %known = arith.cmpi slt, %s, %m : index
+    mlafix.store %one, %x[%s] if %known : i32, !ints
+  }
+}
+// Quotients and remainders of one index are it again.
+// expected-remark @below {{out: one writer: proved}}
+mlafix.kernel @split_index(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c7 = arith.constant 7 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !vec -> f32
+    %q = arith.divui %t, %c7 : index
+    %r = arith.remui %t, %c7 : index
+    %a = arith.muli %q, %c7 : index
+    %b = arith.addi %a, %r : index
+    mlafix.store %v, %out[%b] : f32, !vec
+  }
+}
