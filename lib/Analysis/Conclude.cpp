@@ -171,7 +171,6 @@ std::optional<Violation> Example::run(Question question, unsigned argument) {
 }
 
 std::string Example::describe(const Violation &violation) const {
-  KernelOp kernel = model.getKernel();
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::ListSeparator comma;
@@ -201,7 +200,14 @@ std::string Example::describe(const Violation &violation) const {
     if ((violation.row.empty() || one.row == violation.row) &&
         named.size() < 4 && named.insert(one.name))
       stream << comma << one.name << " is " << one.value;
-  stream << ": " << kernel.getArgName(violation.argument) << "[";
+  return text;
+}
+
+/// "out[0, 1]".
+static std::string spellElement(KernelOp kernel, const Violation &violation) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << kernel.getArgName(violation.argument) << "[";
   llvm::interleaveComma(violation.element, stream);
   stream << "]";
   return text;
@@ -264,5 +270,6 @@ Answer Prover::conclude(Question question, unsigned argument,
               : access      ? access->access.op
                             : nullptr;
   answer.reason = example.describe(*violation);
+  answer.element = spellElement(kernel, *violation);
   return answer;
 }

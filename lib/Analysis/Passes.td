@@ -14,7 +14,8 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   let summary = "Prove that every output is written once, and every access in bounds";
   let description = [{
     Asks five questions of each argument: coverage, one writer, independence, written before read, bounds (docs/Proofs.md). Each answer is a remark: proved, promised
-    (it holds if a launch's data is what the remark says), unknown (with what it depends on) or refuted (with an example). Changes nothing. The kernel is in the language's own
+    (it holds if a launch's data is what the remark says), unknown (with what it depends on) or refuted (with an example). Changes nothing.
+    The pipeline asks with `refuse`: a kernel that leaves an element of an output unwritten, or that writes one from two rows, is an error. The kernel is in the language's own
     ops, folded; its names may be bound or not.
 
     ```mlir
@@ -28,6 +29,8 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
     ```
   }];
   let options = [
+    Option<"refuses", "refuse", "bool", /*default=*/"false",
+           "say nothing but errors, where coverage or one writer is refuted">,
     Option<"exhaustive", "exhaustive", "int64_t", /*default=*/"0",
            "also run every launch with sizes up to this, and report what it does wrong as an error">
   ];

@@ -60,6 +60,8 @@ struct Answer {
   /// For a pair of accesses, the other one.
   mlir::Operation *other = nullptr;
   std::string reason;
+  /// Of a refutation: the element that it is about, "out[0, 1]".
+  std::string element;
   double microseconds = 0;
 };
 
@@ -67,6 +69,10 @@ struct Answer {
 /// the arguments. `kernel` is in the language's own ops, states not lowered; its
 /// names may be bound or not.
 std::vector<Answer> proveKernel(KernelOp kernel);
+
+/// Reports a refutation of coverage or of one writer as an error, which says
+/// what to do about it. Whether `answer` is one.
+bool refuse(KernelOp kernel, const Answer &answer);
 
 /// Reports an answer that is not Proved as `severity`, at the access.
 void emitAnswer(KernelOp kernel, const Answer &answer,

@@ -25,9 +25,36 @@ void mlafix::emitAnswer(KernelOp kernel, const Answer &answer,
        << spelling(answer.question) << ": " << spelling(answer.verdict);
   if (!answer.reason.empty())
     diag << ": " << answer.reason;
+  if (!answer.element.empty())
+    diag << ": " << answer.element;
   if (answer.other && answer.other != answer.op)
     diag.attachNote(answer.other->getLoc()) << "the other row's access";
   kernel.getContext()->getDiagEngine().emit(std::move(diag));
+}
+
+bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
+  if (answer.verdict != Verdict::Refuted)
+    return false;
+  StringRef name = kernel.getArgName(answer.argument);
+  Location loc = answer.op ? answer.op->getLoc() : kernel.getLoc();
+  if (answer.question == Question::Coverage) {
+    mlir::emitError(loc) << "expected every element of '" << name
+                         << "' to be written, got none that writes "
+                         << answer.element << ": for example "
+                         << answer.reason
+                         << "; write there, too, or declare '" << name
+                         << "' as updated (access \"update\", InOut)";
+    return true;
+  }
+  if (answer.question != Question::OneWriter)
+    return false;
+  InFlightDiagnostic diag = mlir::emitError(loc);
+  diag << "expected one row to write each element of '" << name
+       << "', got two that write " << answer.element << ": for example "
+       << answer.reason;
+  if (answer.other && answer.other != answer.op)
+    diag.attachNote(answer.other->getLoc()) << "the other row's access";
+  return true;
 }
 
 namespace {
@@ -38,9 +65,15 @@ public:
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     std::vector<Answer> answers = proveKernel(kernel);
+    markAllAnalysesPreserved();
+    if (refuses) {
+      for (const Answer &answer : answers)
+        if (refuse(kernel, answer))
+          signalPassFailure();
+      return;
+    }
     for (const Answer &answer : answers)
       emitAnswer(kernel, answer, DiagnosticSeverity::Remark);
-    markAllAnalysesPreserved();
     if (exhaustive < 1)
       return;
     for (const Violation &violation : runSmallLaunches(kernel, exhaustive))

@@ -164,6 +164,11 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
     return conclude(question, argument, &b, pair, pair.findPoint());
   }
   bool isRagged = model.getSegmentEnds().has_value();
+  auto isScattered = [&](const RowAccess &access) {
+    return llvm::any_of(access.indices, [&](const Linear &index) {
+      return model.isUncertain(index);
+    });
+  };
   for (unsigned i = 0; i < model.getGridIndices().size(); ++i)
     for (bool isAscending : {true, false}) {
       if (&a == &b && !isAscending)
@@ -186,6 +191,11 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
                 .str();
         continue;
       }
+      // Which elements a table names is up to the table.
+      if (isScattered(a))
+        return makeUnknown(question, argument, &a, "");
+      if (isScattered(b))
+        return makeUnknown(question, argument, &b, "");
       Answer worst = conclude(question, argument, &shown, pair,
                               pair.findPoint());
       worst.other = a.access.op;

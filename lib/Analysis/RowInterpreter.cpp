@@ -7,7 +7,7 @@
 
 #include "lib/Analysis/RowInterpreter.h"
 
-#include "lib/Analysis/Aliasing.h"
+#include "lib/Analysis/AccessLog.h"
 #include "lib/Analysis/RowModel.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -16,14 +16,14 @@ using namespace mlafix;
 
 namespace {
 using Element = SmallVector<int64_t>;
-/// An element of an argument.
-using Place = std::pair<unsigned, std::vector<int64_t>>;
+using Place = AccessLog::Place;
 
 class RowInterpreter {
 public:
   RowInterpreter(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
                  ArrayRef<int64_t> segments)
-      : kernel(kernel), launch(launch), oracle(oracle), segments(segments) {}
+      : kernel(kernel), launch(launch), oracle(oracle), segments(segments),
+        log(kernel, launch) {}
 
   std::optional<std::vector<Violation>> run();
 
@@ -41,14 +41,9 @@ private:
   void load(LoadOp op);
   /// Whether the access happens, and within bounds.
   bool access(const MemoryAccess &access);
-  void touch(const MemoryAccess &access, ArrayRef<int64_t> element);
-  void checkCoverage();
-  void checkIndependence();
 
   std::optional<int64_t> get(Value value);
   void setAll(ValueRange targets, ValueRange sources);
-  void report(Question question, unsigned argument, Operation *op,
-              ArrayRef<int64_t> element);
 
   KernelOp kernel;
   const SmallLaunch &launch;
@@ -57,46 +52,12 @@ private:
   DenseMap<Value, std::optional<int64_t>> values;
   SmallVector<int64_t> row;
   std::map<Place, int64_t> memory;
-  /// Who wrote an element first, and who read it, with the access.
-  struct Writer {
-    SmallVector<int64_t> row;
-    Value value; // see getUniformValue
-  };
-  std::map<Place, Writer> writers;
-  struct Reader {
-    SmallVector<int64_t> row;
-    Operation *op;
-  };
-  std::map<Place, SmallVector<Reader, 2>> readers;
-  std::vector<Violation> violations;
+  AccessLog log;
   int64_t steps = 0;
 
   static constexpr int64_t kMaxSteps = 100000;
-  /// Of a row that is moved as one, so many elements are looked at.
-  static constexpr int64_t kMaxTile = 4;
 };
 } // namespace
-
-Value mlafix::getUniformValue(Operation *op) {
-  Value value;
-  if (auto store = dyn_cast<StoreOp>(op))
-    value = store.getValue();
-  else if (auto state = cast<StoreStateOp>(op); !state.getScale())
-    value = state.getState();
-  Operation *def = value ? value.getDefiningOp() : nullptr;
-  bool isUniform = def ? isa<IdentityOp>(def) ||
-                             def->hasTrait<OpTrait::ConstantLike>()
-                       : value && getKernelArgument(value);
-  return isUniform ? value : Value();
-}
-
-void RowInterpreter::report(Question question, unsigned argument,
-                            Operation *op, ArrayRef<int64_t> element) {
-  for (const Violation &known : violations)
-    if (known.question == question && known.argument == argument)
-      return;
-  violations.push_back({question, argument, op, row, Element(element)});
-}
 
 std::optional<int64_t> RowInterpreter::get(Value value) {
   auto it = values.find(value);
@@ -116,27 +77,6 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
     values[target] = value;
 }
 
-void RowInterpreter::touch(const MemoryAccess &access,
-                           ArrayRef<int64_t> element) {
-  unsigned argument = access.getArgNumber();
-  Place place = {argument, {element.begin(), element.end()}};
-  auto writer = writers.find(place);
-  bool isOwn = writer != writers.end() && writer->second.row == row;
-  if (access.isWrite) {
-    Value value = getUniformValue(access.op);
-    bool isSame =
-        writer != writers.end() && value && writer->second.value == value;
-    if (writer != writers.end() && !isOwn && !isSame)
-      report(Question::OneWriter, argument, access.op, element);
-    writers[place] = {row, value};
-    memory.erase(place);
-    return;
-  }
-  if (kernel.getArgAccess(argument) == "write" && !isOwn)
-    report(Question::WrittenFirst, argument, access.op, element);
-  readers[place].push_back({row, access.op});
-}
-
 bool RowInterpreter::access(const MemoryAccess &access) {
   unsigned argument = access.getArgNumber();
   if (llvm::is_contained(launch.absent, argument) ||
@@ -150,16 +90,18 @@ bool RowInterpreter::access(const MemoryAccess &access) {
     isInside &= element.back() >= 0 && element.back() < size;
   }
   if (!isInside) {
-    report(Question::Bounds, argument, access.op, element);
+    log.report(Question::Bounds, argument, access.op, row, element);
     return false;
   }
   if (!access.isTile) {
-    touch(access, element);
+    log.add(access, row, element);
+    if (access.isWrite)
+      memory.erase({argument, {element.begin(), element.end()}});
     return true;
   }
-  for (int64_t i = 0; i < std::min(sizes.back(), kMaxTile); ++i) {
+  for (int64_t i = 0; i < std::min(sizes.back(), AccessLog::kMaxTile); ++i) {
     element.push_back(i);
-    touch(access, element);
+    log.add(access, row, element);
     element.pop_back();
   }
   return true;
@@ -358,47 +300,6 @@ bool RowInterpreter::runRagged(RaggedForallOp grid) {
   return true;
 }
 
-void RowInterpreter::checkCoverage() {
-  row.clear();
-  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-    if (kernel.getArgAccess(i) != "write" ||
-        llvm::is_contained(launch.absent, i))
-      continue;
-    ArrayRef<int64_t> sizes = launch.sizes.find(i)->second;
-    SmallVector<int64_t> limits(sizes);
-    if (!limits.empty())
-      limits.back() = std::min(limits.back(), kMaxTile);
-    if (llvm::is_contained(limits, 0))
-      continue;
-    std::vector<int64_t> element(limits.size(), 0);
-    for (int64_t dim = 1; dim > 0 && ++steps <= kMaxSteps;) {
-      if (!writers.count({i, element})) {
-        report(Question::Coverage, i, nullptr, element);
-        break;
-      }
-      dim = limits.size();
-      while (dim > 0 && ++element[dim - 1] == limits[dim - 1])
-        element[--dim] = 0;
-    }
-  }
-}
-
-void RowInterpreter::checkIndependence() {
-  for (auto &[place, who] : readers)
-    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
-      if (i != place.first && !mayBeOneTensor(kernel, i, place.first))
-        continue;
-      auto writer = writers.find({i, place.second});
-      if (writer == writers.end())
-        continue;
-      for (const Reader &reader : who)
-        if (reader.row != writer->second.row) {
-          row = reader.row;
-          report(Question::Independence, place.first, reader.op, place.second);
-        }
-    }
-}
-
 std::optional<std::vector<Violation>> RowInterpreter::run() {
   if (!runBlock(kernel.getBody().front()))
     return std::nullopt;
@@ -407,9 +308,7 @@ std::optional<std::vector<Violation>> RowInterpreter::run() {
                                     : runRagged(cast<RaggedForallOp>(grid));
   if (!isDone)
     return std::nullopt;
-  checkCoverage();
-  checkIndependence();
-  return violations;
+  return log.finish();
 }
 
 std::optional<std::vector<Violation>>

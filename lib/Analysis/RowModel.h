@@ -122,6 +122,8 @@ private:
   Var addDerived(mlir::Value value, Interval range,
                  llvm::function_ref<std::optional<Condition>(Var)> define);
   Condition addOpaqueCondition(mlir::Value value, bool holds);
+  /// Of an op's result; none where it is not linear.
+  std::optional<Linear> buildResult(mlir::Value value);
   Linear buildArgument(mlir::BlockArgument argument);
   Linear buildLoopIndex(mlir::scf::ForOp loop);
   Linear buildDim(mlir::Value value, unsigned argument, unsigned dim);

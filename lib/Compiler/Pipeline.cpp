@@ -54,6 +54,9 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   pm.addPass(createCanonicalizer());
   if (isLast(Stage::Canonical))
     return;
+  ProvePassOptions prove;
+  prove.refuses = true;
+  pm.addNestedPass<KernelOp>(createProvePass(prove));
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(createChunkMergesPass());
   UnrollLoopsPassOptions unroll;

@@ -20,6 +20,8 @@ static json::Object describe(const Answer &answer) {
                       {"microseconds", answer.microseconds}};
   if (!answer.reason.empty())
     object["reason"] = answer.reason;
+  if (!answer.element.empty())
+    object["element"] = answer.element;
   if (!answer.op)
     return object;
   if (auto place =

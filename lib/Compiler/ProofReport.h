@@ -16,7 +16,8 @@ namespace mlafix {
 /// Asks all questions of a kernel whose states are not lowered:
 /// {"kernel", "microseconds", "args"}, of which each argument that is a tensor
 /// is {"name", "answers"}, and an answer {"question", "verdict",
-/// "microseconds"}, with "reason", "line" and "column" where it is not proved.
+/// "microseconds"}, with "reason", "element", "line" and "column"
+/// where it is not proved.
 llvm::json::Value reportProofs(KernelOp kernel);
 
 } // namespace mlafix
