@@ -151,7 +151,8 @@ void RowInterpreter::compute(Operation &op) {
         continue;
       }
       if (auto number =
-              dyn_cast_if_present<IntegerAttr>(cast<Attribute>(results[index]))) {
+              dyn_cast_if_present<IntegerAttr>(cast<Attribute>(results[index]));
+          number && number.getValue().getBitWidth() <= 64) {
         values[result] = result.getType().isInteger(1)
                              ? int64_t(number.getValue().getZExtValue())
                              : number.getValue().getSExtValue();
@@ -294,7 +295,8 @@ bool RowInterpreter::runRagged(RaggedForallOp grid) {
     bool counts = get(predicate.getTerminator()->getOperand(0)).value_or(0) &&
                   0 <= start && start <= end && end <= rows;
     for (int64_t t = start; counts && t < end; ++t)
-      if (!runRows(grid.getBody().front(), {int64_t(s), t}, grid.getInner()))
+      if (++steps > kMaxSteps ||
+          !runRows(grid.getBody().front(), {int64_t(s), t}, grid.getInner()))
         return false;
   }
   return true;

@@ -23,7 +23,8 @@ static constexpr int64_t kMin = std::numeric_limits<int64_t>::min(),
 Interval mlafix::getIntegerRange(Type type) {
   if (type.isIndex())
     return {kMin, kMax};
-  unsigned width = type.getIntOrFloatBitWidth();
+  // Of wider ones nothing is known, and sums of their ends must not wrap.
+  unsigned width = std::min(type.getIntOrFloatBitWidth(), 100u);
   if (type.isUnsignedInteger() || width == 1)
     return {0, (__int128(1) << width) - 1};
   return {-(__int128(1) << (width - 1)), (__int128(1) << (width - 1)) - 1};

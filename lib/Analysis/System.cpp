@@ -170,9 +170,13 @@ System::findPoint(const PresburgerSet &set) const {
         }
       if (std::optional<SmallVector<DynamicAPInt, 8>> sample =
               small.findIntegerSample()) {
+        constexpr int64_t most = std::numeric_limits<int64_t>::max();
         Point point;
-        for (const DynamicAPInt &value : *sample)
+        for (const DynamicAPInt &value : *sample) {
+          if (abs(value) > DynamicAPInt(most))
+            return std::nullopt;
           point.push_back(int64_t(value));
+        }
         return point;
       }
     }
