@@ -8,6 +8,7 @@
 #include "mlafix/Compiler.h"
 
 #include "dialect/Mlafix.h"
+#include "lib/Analysis/Signature.h"
 #include "lib/Compiler/CodeGen.h"
 #include "lib/Compiler/ContextPool.h"
 #include "lib/Compiler/Diagnostics.h"
