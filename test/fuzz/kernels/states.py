@@ -206,7 +206,9 @@ def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats,
     center = top + np.log2(total) / per_bit
     radius = own + shift.max(axis=0) + ERROR * np.maximum(np.abs(center), 1.0)
     lse = Floats.between(f32_down(center - radius), f32_up(center + radius), np.zeros(center.shape, bool))
-    payload = _mean(state, times[:-1] * rows, gap, slack, weight, total)
+    gone = ~there | _gone(gap, slack, state.merges > 1)
+    slack = np.where((~gone).sum(axis=0) > 1, slack, 0.0)  # a term that is by itself has all the weight
+    payload = _mean(state, times[:-1] * rows, gap, slack, weight / total, gone)
     return payload, lse, rows & (slack > WIDEST)
 
 
@@ -233,13 +235,12 @@ def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
     return gone
 
 
-def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, weight: np.ndarray, total: np.ndarray) -> Floats:
+def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, weight: np.ndarray, gone: np.ndarray) -> Floats:
     """The weighted mean of the payloads. A term whose weight is zero contributes nothing (N5); where it may be zero or a tiny
     number, both are allowed."""
     center, size, error, largest = (np.zeros(state.shape) for _ in range(4))
     anything = np.zeros(state.shape, bool)
     count = times.sum(axis=0)
-    gone = (times == 0) | _gone(gap, slack, state.merges > 1)
     low = gap - 2 * slack
     maybe = ~gone & ~(low - np.abs(low) * 1e-6 > SURELY_THERE)
     far = (low < FAR) & (state.base == "e") & (count >= 3)
@@ -256,10 +257,8 @@ def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, 
         size += w * here
         error += np.where(is_gone, 0, w * width) + np.where(is_maybe, w * here, 0) + np.where(is_far, w * here * FAR_ERROR, 0)
         largest = np.maximum(largest, here)
-    s = total[:, None]
     spread = np.expm1(2 * np.minimum(slack, WIDEST) * np.log(2))[:, None]
-    radius = (error + size * (ERROR + spread)) / s + SMALLEST
-    center = center / s
+    radius = error + size * (ERROR + spread) + SMALLEST
     # Accumulators are not normalised (docs/Dialect.md, the ends of N7): beyond this they may overflow.
     anything |= largest * count[:, None] > LARGEST
     finite = np.isfinite(center)

@@ -208,6 +208,11 @@ def test_another_base_leaves_the_payload_and_the_weights_of_what_is_merged() -> 
     rebased, in_bits = states.stored(states.rebase(states.merge(a, b), "2"), None)
     np.testing.assert_allclose(rebased.lo, payload.lo, rtol=1e-7)
     assert in_bits.lo[0] < (2001 + math.log1p(math.exp(-1))) / math.log(2) < in_bits.hi[0]
+    far = states.merge(states.rebase(state([3.0], 1e30), "2"), state([1.0], 5.0, "2"))
+    payload, _ = states.stored(far, None)
+    assert 2.9 < payload.lo[0, 0] < 3 < payload.hi[0, 0] < 3.1
+    near = states.merge(states.rebase(state([3.0], 1e30), "2"), state([1.0], float(np.float32(1e30 / math.log(2))), "2"))
+    assert math.isinf(states.stored(near, None)[0].hi[0, 0])
     payload, lse = states.stored(states.rebase(state([3.0], 2.0), "2"), None)
     assert payload.v[0, 0] == 3 and lse.lo[0] < 2 / math.log(2) < lse.hi[0]
 
