@@ -165,7 +165,8 @@ def divide(a: Floats, b: Floats) -> Floats:
         nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
         result = monotone(lambda x, y: f32(x / y), a, b, nan=nan)
         lo, hi, may = result.bounds()
-        wide = with_zero & (lo <= hi) & ((blo != bhi) | (np.signbit(blo) != np.signbit(bhi)))
+        # From one zero to the other there is a way through both infinities.
+        wide = with_zero & (lo <= hi) & np.signbit(blo) & ~np.signbit(bhi)
         return Floats.between(np.where(wide, -INF, lo), np.where(wide, INF, hi), may)
     return Floats(f32(a.v / b.v))
 

@@ -73,6 +73,7 @@ def test_approximate_functions_keep_special_values_and_bound_the_others() -> Non
     lo, hi, nan = bounds(floats.log(points(0.0, -1.0)))
     assert lo[0] == -math.inf and nan[1] and lo[1] > hi[1]
     assert bounds(floats.divide(points(1.0), points(-0.0)))[0] == [-math.inf]
+    assert bounds(floats.divide(points(2.0), floats.exp(points(-200.0))))[0][0] > 2.0**126
 
 
 def test_intervals_hold_what_their_points_become() -> None:
