@@ -13,7 +13,7 @@ from formats import LARGEST, TINY, f32_down, f32_up
 from integers import Bools
 
 ERROR = 4e-6  # N10
-TINY_TERM, TINY_TERM_ERROR = -92.0, 1e-6  # what a term of a merge of three and more may be off besides, below e^-64
+FAR_ERROR = 1.6e-7 * np.log(2)  # what a term of a merge of three and more in base e may be off, a bit of its weight
 SMALLEST = 2.0**-126  # errors below it are at most it
 LSE_ERROR = 1e-6  # of log(sum), whose argument is near 1
 # Exponents of two between which a weight may be a number or zero: subnormal numbers, and some slack.
@@ -152,7 +152,7 @@ def _mean(a: States, b: States, gaps: tuple, slack: np.ndarray, weights: tuple, 
         size = np.where(gone | ~finite, 0, np.abs(middle) + width)
         sums["center"] = sums["center"] + np.where(gone, 0, w * middle)
         sums["size"] = sums["size"] + w * size
-        far = np.where(low < TINY_TERM, w * size * TINY_TERM_ERROR, 0)
+        far = w * size * np.maximum(0, -low * FAR_ERROR - ERROR) if a.base == "e" else 0
         sums["error"] = sums["error"] + np.where(gone | ~finite, 0, w * width) + np.where(maybe, w * size, 0) + far
         largest = np.maximum(largest, size)
     s = total[:, None]
