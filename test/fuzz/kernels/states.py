@@ -14,7 +14,7 @@ from formats import LARGEST, TINY, f32_down, f32_up
 from integers import Bools
 
 ERROR = 4e-6  # N10
-FAR, FAR_ERROR = -92.0, 1e-6  # what a term of a merge of three and more in base e may be off besides, below e^-64
+FAR_ERROR = 1.6e-7 * np.log(2)  # what a term of a merge of three and more in base e may be off, for each bit of its weight
 SMALLEST = 2.0**-126  # errors below it are at most it
 # Exponents of two between which a weight may be a number or zero: subnormal numbers, and some slack.
 SURELY_ZERO, SURELY_THERE = -151.0, -124.0
@@ -243,8 +243,8 @@ def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, 
     count = times.sum(axis=0)
     low = gap - 2 * slack
     maybe = ~gone & ~(low - np.abs(low) * 1e-6 > SURELY_THERE)
-    far = (low < FAR) & (state.base == "e") & (count >= 3)
-    for term, w, is_gone, is_maybe, is_far in zip(state.terms, weight[..., None], gone[..., None], maybe[..., None], far[..., None]):
+    far = np.where((state.base == "e") & (count >= 3), np.maximum(0, np.where(np.isfinite(low), -low, 0) * FAR_ERROR - ERROR), 0)
+    for term, w, is_gone, is_maybe, far_error in zip(state.terms, weight[..., None], gone[..., None], maybe[..., None], far[..., None]):
         lo, hi, nan = term.payload.bounds()
         finite = np.isfinite(lo) & np.isfinite(hi) & ~nan
         # A NaN or an infinity that is certain takes part as what it is.
@@ -255,7 +255,7 @@ def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, 
         here = np.where(finite & ~is_gone, np.abs(middle) + width, 0)
         center += np.where(is_gone, 0, w * middle)
         size += w * here
-        error += np.where(is_gone, 0, w * width) + np.where(is_maybe, w * here, 0) + np.where(is_far, w * here * FAR_ERROR, 0)
+        error += np.where(is_gone, 0, w * width) + np.where(is_maybe, w * here, 0) + w * here * far_error
         largest = np.maximum(largest, here)
     spread = np.expm1(2 * np.minimum(slack, WIDEST) * np.log(2))[:, None]
     radius = error + size * (ERROR + spread) + SMALLEST
