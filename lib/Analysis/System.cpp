@@ -159,7 +159,8 @@ PresburgerSet System::getSet(unsigned numDims) const {
 
 std::optional<System::Point>
 System::findPoint(const PresburgerSet &set) const {
-  constexpr int64_t kBounds[] = {1, 2, 3, 5, 8, 17, 64, 1024};
+  constexpr int64_t kBounds[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,   10,
+                                 11, 12, 13, 14, 15, 16, 17, 64, 1024};
   auto search = [&](int64_t least, int64_t bound) -> std::optional<Point> {
     for (const IntegerRelation &disjunct : set.getAllDisjuncts()) {
       IntegerRelation small = disjunct;

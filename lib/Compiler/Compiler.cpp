@@ -369,7 +369,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
       return kernel->emitError()
              << "expected a name of letters, digits, '_' and '$' for "
              << target->name << ", got '" << kernelName(kernel) << "'";
-    assemblers.begin(*target, !options.variant.empty());
+    assemblers.begin(*target, options);
     OwningModule isolated = isolate(*module, kernel);
     if (failed(lower(*isolated, bindings, target->name)) ||
         failed(generate(*isolated, *target, entry)))
