@@ -19,9 +19,9 @@ Value mlafix::getUniformValue(Operation *op) {
   else if (auto state = cast<StoreStateOp>(op); !state.getScale())
     value = state.getState();
   Operation *def = value ? value.getDefiningOp() : nullptr;
-  bool isUniform = def ? isa<IdentityOp>(def) ||
-                             def->hasTrait<OpTrait::ConstantLike>()
-                       : value && getKernelArgument(value);
+  bool isUniform =
+      def ? isa<IdentityOp>(def) || def->hasTrait<OpTrait::ConstantLike>()
+          : value && getKernelArgument(value);
   return isUniform ? value : Value();
 }
 

@@ -91,9 +91,9 @@ void Example::readLaunch() {
       sizes.push_back(size.isConstant() ? size.constant
                                         : get(*size.getVar(), 0).value_or(1));
     }
-    bool isLeftOut = kernel.isArgAbsent(i) ||
-                     (kernel.isArgOptional(i) &&
-                      get(model.getPresent(i), 0).value_or(1) == 0);
+    bool isLeftOut =
+        kernel.isArgAbsent(i) || (kernel.isArgOptional(i) &&
+                                  get(model.getPresent(i), 0).value_or(1) == 0);
     if (isLeftOut)
       launch.absent.push_back(i);
   }
@@ -155,8 +155,8 @@ std::optional<Violation> Example::run(Question question, unsigned argument) {
       int64_t chosen = choose(value, row, other);
       Variable unknown;
       unknown.value = value;
-      given.push_back({SmallVector<int64_t>(row), mlafix::describe(unknown),
-                       chosen});
+      given.push_back(
+          {SmallVector<int64_t>(row), mlafix::describe(unknown), chosen});
       return chosen;
     };
     std::optional<std::vector<Violation>> violations =
@@ -251,8 +251,8 @@ Answer Prover::makeUnknown(Question question, unsigned argument,
   answer.op = access->access.op;
   std::string unknowns = describeUnknowns(*access);
   if (why.empty())
-    answer.reason = unknowns.empty() ? "no example was found"
-                                     : "it depends on " + unknowns;
+    answer.reason =
+        unknowns.empty() ? "no example was found" : "it depends on " + unknowns;
   return answer;
 }
 

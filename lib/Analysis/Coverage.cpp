@@ -38,10 +38,9 @@ static Condition dropUncertain(const RowModel &model,
 /// Whether unknowns decide neither which rows and iterations there are nor
 /// which element is theirs.
 bool Prover::isReliable(const RowAccess &store) const {
-  return llvm::none_of(store.indices,
-                       [&](const Linear &index) {
-                         return model.isUncertain(index);
-                       }) &&
+  return llvm::none_of(
+             store.indices,
+             [&](const Linear &index) { return model.isUncertain(index); }) &&
          llvm::none_of(store.loops,
                        [&](Var var) { return model[var].isUncertain; }) &&
          llvm::none_of(model.getGridIndices(),
@@ -59,8 +58,7 @@ bool Prover::isPlainCover(const RowAccess &store) {
   auto grid = cast<ForallOp>(kernel.getGrid());
   for (auto [dim, index] : llvm::enumerate(store.indices)) {
     std::optional<Var> var = index.getVar();
-    const Var *found =
-        var ? llvm::find(model.getGridIndices(), *var) : nullptr;
+    const Var *found = var ? llvm::find(model.getGridIndices(), *var) : nullptr;
     if (!found || found == model.getGridIndices().end())
       return false;
     Value extent = grid.getExtents()[found - model.getGridIndices().begin()];
@@ -85,8 +83,8 @@ void Prover::assumeLaunch(System &system, unsigned argument) {
 }
 
 /// Gives all that the launch decides of an access a column, so that it is one
-/// launch that has a point and lacks another: sizes, scalars, presence, and what
-/// is computed of them.
+/// launch that has a point and lacks another: sizes, scalars, presence, and
+/// what is computed of them.
 void Prover::addLaunch(System &system, const RowAccess &access) {
   llvm::SmallSetVector<Var, 16> used;
   auto add = [&](const Linear &linear) {
@@ -120,7 +118,7 @@ void Prover::placeElement(System &system, const RowAccess &store,
 
 /// A system of the elements of `argument`; `element` are its first columns.
 System mlafix::makeElements(RowModel &model, KernelOp kernel, unsigned argument,
-                           SmallVector<Form> &element) {
+                            SmallVector<Form> &element) {
   System system(model);
   auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
@@ -161,8 +159,7 @@ Answer Prover::coverRows(unsigned argument,
     written.unionInPlace(
         PresburgerSet(one.getSet(dims).computeReprWithOnlyDivLocals()));
   }
-  if (elements.isOverBudget() ||
-      written.getNumDisjuncts() > Budget::disjuncts)
+  if (elements.isOverBudget() || written.getNumDisjuncts() > Budget::disjuncts)
     return makeUnknown(Question::Coverage, argument, nullptr,
                        "too many cases to look at");
   PresburgerSet missed = elements.getSet(dims).subtract(written);
@@ -175,12 +172,12 @@ Answer Prover::coverRows(unsigned argument,
 
 /// Whether `other` is in a loop that `store` is not in.
 static bool hasOtherLoops(const RowAccess &other, ArrayRef<Var> loops) {
-  return llvm::any_of(
-      other.loops, [&](Var var) { return !llvm::is_contained(loops, var); });
+  return llvm::any_of(other.loops,
+                      [&](Var var) { return !llvm::is_contained(loops, var); });
 }
 
-/// Those points of `cases`, whose columns begin with `element`, at which none of
-/// `stores` happens; none where there are too many cases. An iteration that
+/// Those points of `cases`, whose columns begin with `element`, at which none
+/// of `stores` happens; none where there are too many cases. An iteration that
 /// `cases` does not have may be any one.
 std::optional<PresburgerSet>
 Prover::subtractStores(System &cases, ArrayRef<Form> element,

@@ -141,7 +141,8 @@ void SmallLaunches::add(ArrayRef<Violation> violations) {
 }
 
 void SmallLaunches::runLaunch(const SmallLaunch &launch) {
-  std::vector<std::pair<int64_t, int64_t>> path; // digit, and how many there are
+  std::vector<std::pair<int64_t, int64_t>>
+      path; // digit, and how many there are
   size_t at = 0;
   bool isRandom = false;
   auto draw = [&](int64_t count) -> int64_t {
@@ -168,7 +169,8 @@ void SmallLaunches::runLaunch(const SmallLaunch &launch) {
     if (grid) {
       unsigned argument = getKernelArgument(grid.getCuSeqlens()).getArgNumber();
       for (int64_t i = 0; i < launch.sizes.find(argument)->second[0]; ++i)
-        segments.push_back(drawValue(IntegerType::get(kernel.getContext(), 32)));
+        segments.push_back(
+            drawValue(IntegerType::get(kernel.getContext(), 32)));
     }
     if (auto violations = interpretRows(kernel, launch, oracle, segments))
       add(*violations);

@@ -36,8 +36,8 @@ std::optional<Linear> mlafix::add(const Linear &x, const Linear &y,
                                   int64_t factor) {
   std::optional<Linear> scaled = scale(y, factor);
   Linear result;
-  if (!scaled || __builtin_add_overflow(x.constant, scaled->constant,
-                                        &result.constant))
+  if (!scaled ||
+      __builtin_add_overflow(x.constant, scaled->constant, &result.constant))
     return std::nullopt;
   const auto *a = x.terms.begin(), *endA = x.terms.end();
   const auto *b = scaled->terms.begin(), *endB = scaled->terms.end();

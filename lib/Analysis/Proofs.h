@@ -66,8 +66,8 @@ struct Answer {
 };
 
 /// Asks every question of every argument that it applies to, in the order of
-/// the arguments. `kernel` is in the language's own ops, states not lowered; its
-/// names may be bound or not.
+/// the arguments. `kernel` is in the language's own ops, states not lowered;
+/// its names may be bound or not.
 std::vector<Answer> proveKernel(KernelOp kernel);
 
 /// Reports a refutation of coverage or of one writer as an error, which says

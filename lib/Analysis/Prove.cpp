@@ -40,8 +40,7 @@ bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
   if (answer.question == Question::Coverage) {
     mlir::emitError(loc) << "expected every element of '" << name
                          << "' to be written, got none that writes "
-                         << answer.element << ": for example "
-                         << answer.reason
+                         << answer.element << ": for example " << answer.reason
                          << "; write there, too, or declare '" << name
                          << "' as updated (access \"update\", InOut)";
     return true;
@@ -92,8 +91,8 @@ private:
              answer.verdict == Verdict::Proved;
     };
     bool contradicts = llvm::any_of(answers, isProved);
-    InFlightDiagnostic diag = contradicts ? mlir::emitError(loc)
-                                          : mlir::emitRemark(loc);
+    InFlightDiagnostic diag =
+        contradicts ? mlir::emitError(loc) : mlir::emitRemark(loc);
     diag << kernel.getArgName(violation.argument) << ": "
          << spelling(violation.question) << ": fails for [";
     llvm::interleaveComma(violation.element, diag);

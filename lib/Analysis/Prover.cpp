@@ -29,8 +29,8 @@ SmallVector<const RowAccess *> Prover::accessesOf(unsigned argument,
 /// and no row.
 static bool isOfSegment(const RowAccess &access) {
   auto grid = access.access.op->getParentOfType<RaggedForallOp>();
-  return grid && grid.getPredicate().isAncestor(
-                     access.access.op->getParentRegion());
+  return grid &&
+         grid.getPredicate().isAncestor(access.access.op->getParentRegion());
 }
 
 void Prover::assumeAccess(System &system, const RowAccess &access,
@@ -114,7 +114,6 @@ bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
   });
 }
 
-
 /// Row 0 of `a` and row 1 of `b` at one element.
 System Prover::makePair(const RowAccess &a, const RowAccess &b) {
   System pair(model);
@@ -181,9 +180,8 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (!none)
         return makeUnknown(question, argument, &shown,
                            "too many cases to look at");
-      if (isRagged &&
-          isEmpty(makePair(a, b, i, isAscending, /*isPromised=*/true)) ==
-              true) {
+      if (isRagged && isEmpty(makePair(a, b, i, isAscending,
+                                       /*isPromised=*/true)) == true) {
         answer.verdict = Verdict::Promised;
         answer.op = shown.access.op;
         answer.reason =
@@ -196,8 +194,8 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
         return makeUnknown(question, argument, &a, "");
       if (isScattered(b))
         return makeUnknown(question, argument, &b, "");
-      Answer worst = conclude(question, argument, &shown, pair,
-                              pair.findPoint());
+      Answer worst =
+          conclude(question, argument, &shown, pair, pair.findPoint());
       worst.other = a.access.op;
       return worst;
     }
@@ -219,8 +217,7 @@ Answer Prover::proveIndependence(unsigned written, unsigned read) {
   Answer answer = {Question::Independence, read};
   for (const RowAccess *store : accessesOf(written, true))
     for (const RowAccess *load : accessesOf(read, false))
-      answer = worse(answer,
-                     meet(Question::Independence, read, *store, *load));
+      answer = worse(answer, meet(Question::Independence, read, *store, *load));
   return answer;
 }
 

@@ -42,8 +42,7 @@ private:
                     llvm::ArrayRef<Form> element);
   void assumeLaunch(System &system, unsigned argument);
   void addLaunch(System &system, const RowAccess &access);
-  Answer coverRows(unsigned argument,
-                   llvm::ArrayRef<const RowAccess *> stores);
+  Answer coverRows(unsigned argument, llvm::ArrayRef<const RowAccess *> stores);
   Answer coverCases(unsigned argument,
                     llvm::ArrayRef<const RowAccess *> stores);
 
@@ -69,9 +68,8 @@ private:
 
   /// Runs the point's launch. A refutation if the question's answer is then no;
   /// else the answer is unknown.
-  Answer conclude(Question question, unsigned argument,
-                  const RowAccess *access, const System &system,
-                  std::optional<System::Point> point);
+  Answer conclude(Question question, unsigned argument, const RowAccess *access,
+                  const System &system, std::optional<System::Point> point);
   Answer makeUnknown(Question question, unsigned argument,
                      const RowAccess *access, llvm::StringRef why) const;
   /// What `access` depends on that is not known.

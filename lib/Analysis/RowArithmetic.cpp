@@ -155,8 +155,8 @@ std::optional<Linear> ValueBuilder::extremum(Operation *op, bool isMaximum,
   if (!over)
     return std::nullopt;
   Result under = scale(*over, -1);
-  Var var = model.addDerived(
-      value, range, [&](Var var) -> std::optional<Condition> {
+  Var var =
+      model.addDerived(value, range, [&](Var var) -> std::optional<Condition> {
         Result isX = add(x, Linear::of(var), -1),
                isY = add(y, Linear::of(var), -1);
         if (!under || !isX || !isY)
@@ -179,9 +179,11 @@ std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
         value, {0, 1}, [&](Var var) -> std::optional<Condition> {
           Linear isOne = Linear::of(var);
           isOne.constant = -1;
-          std::optional<Condition>
-              one = both(holds, Condition::of(isOne, true)),
-              zero = both(fails, Condition::of(Linear::of(var), true));
+          std::optional<Condition> one =
+                                       both(holds, Condition::of(isOne, true)),
+                                   zero = both(
+                                       fails,
+                                       Condition::of(Linear::of(var), true));
           return one && zero ? either(*one, *zero) : std::nullopt;
         });
     return Linear::of(var);
@@ -194,9 +196,8 @@ std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
 
 std::optional<Linear> ValueBuilder::build(Operation *op) {
   return TypeSwitch<Operation *, Result>(op)
-      .Case<arith::AddIOp>([&](auto) {
-        return fitting(add(operand(op, 0), operand(op, 1)));
-      })
+      .Case<arith::AddIOp>(
+          [&](auto) { return fitting(add(operand(op, 0), operand(op, 1))); })
       .Case<arith::SubIOp>([&](auto) {
         return fitting(add(operand(op, 0), operand(op, 1), -1));
       })

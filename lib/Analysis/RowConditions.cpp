@@ -101,8 +101,8 @@ Condition RowModel::buildCondition(Value value, bool holds) {
 std::optional<Condition> RowModel::buildComparison(arith::CmpIOp op,
                                                    bool holds) {
   using P = arith::CmpIPredicate;
-  P predicate = holds ? op.getPredicate()
-                      : arith::invertPredicate(op.getPredicate());
+  P predicate =
+      holds ? op.getPredicate() : arith::invertPredicate(op.getPredicate());
   Linear x = getValue(op.getLhs()), y = getValue(op.getRhs());
   bool isPlain = getRange(x).low >= 0 && getRange(y).low >= 0;
   switch (predicate) {

@@ -249,7 +249,8 @@ bool RowInterpreter::runBlock(Block &block) {
   for (Operation &op : block) {
     if (++steps > kMaxSteps)
       return false;
-    if (op.hasTrait<OpTrait::IsTerminator>() || isa<ForallOp, RaggedForallOp>(op))
+    if (op.hasTrait<OpTrait::IsTerminator>() ||
+        isa<ForallOp, RaggedForallOp>(op))
       continue;
     if (!runOp(op))
       return false;

@@ -46,9 +46,9 @@ struct Violation {
 using Oracle =
     llvm::function_ref<int64_t(mlir::Value, llvm::ArrayRef<int64_t> row)>;
 
-/// What a store writes, where no row, no iteration and nothing in memory decides
-/// that: a constant, an identity, a scalar argument. Null elsewhere. Rows that
-/// write one such value may write one element.
+/// What a store writes, where no row, no iteration and nothing in memory
+/// decides that: a constant, an identity, a scalar argument. Null elsewhere.
+/// Rows that write one such value may write one element.
 mlir::Value getUniformValue(mlir::Operation *store);
 
 /// Runs all rows, one after the other. The first violation of each question for

@@ -61,9 +61,8 @@ Linear RowModel::addOpaque(Value value) {
 }
 
 /// A variable that `define` says more of; an unknown where that is too much.
-Var RowModel::addDerived(
-    Value value, Interval range,
-    function_ref<std::optional<Condition>(Var)> define) {
+Var RowModel::addDerived(Value value, Interval range,
+                         function_ref<std::optional<Condition>(Var)> define) {
   Variable derived;
   derived.kind = Variable::Derived;
   derived.value = value;
@@ -154,9 +153,8 @@ Interval RowModel::getRange(const Linear &linear) const {
 }
 
 bool RowModel::isLaunch(const Linear &linear) const {
-  return llvm::all_of(linear.terms, [&](auto &term) {
-    return variables[term.first].isLaunch;
-  });
+  return llvm::all_of(
+      linear.terms, [&](auto &term) { return variables[term.first].isLaunch; });
 }
 
 bool RowModel::isUncertain(const Linear &linear) const {
@@ -189,10 +187,9 @@ static std::optional<Condition> isBelow(const Linear &index,
 void RowModel::addGrid() {
   auto addIndex = [&](BlockArgument argument, const Linear &extent) {
     Interval most = getRange(extent);
-    Var var = addDerived(argument, {0, std::max<__int128>(most.high - 1, 0)},
-                         [&](Var var) {
-                           return isBelow(Linear::of(var), extent);
-                         });
+    Var var =
+        addDerived(argument, {0, std::max<__int128>(most.high - 1, 0)},
+                   [&](Var var) { return isBelow(Linear::of(var), extent); });
     variables[var].kind = Variable::Grid;
     variables[var].isLaunch = false;
     variables[var].name =
@@ -217,17 +214,15 @@ void RowModel::addGrid() {
 
 /// 0 <= segment < entries - 1; 0 <= start <= row < end <= rows.
 void RowModel::addSegments(RaggedForallOp grid) {
-  unsigned argument =
-      getKernelArgument(grid.getCuSeqlens()).getArgNumber();
+  unsigned argument = getKernelArgument(grid.getCuSeqlens()).getArgNumber();
   Linear entries = getSize(argument, 0), rows = getValue(grid.getRows());
   Value segment = grid.getBody().getArgument(0);
   Interval most = getRange(entries);
   Linear segments = entries;
   segments.constant -= 1;
-  Var var = addDerived(segment, {0, std::max<__int128>(most.high - 2, 0)},
-                       [&](Var var) {
-                         return isBelow(Linear::of(var), segments);
-                       });
+  Var var =
+      addDerived(segment, {0, std::max<__int128>(most.high - 2, 0)},
+                 [&](Var var) { return isBelow(Linear::of(var), segments); });
   variables[var].kind = Variable::Grid;
   variables[var].isLaunch = false;
   variables[var].name = "segment";
@@ -247,8 +242,8 @@ void RowModel::addSegments(RaggedForallOp grid) {
                           before = add(Linear::of(end), Linear::of(var), -1),
                           behind = add(Linear::of(var), Linear::of(start), -1);
     before->constant -= 1;
-    return std::optional<Condition>(Condition{{Conjunct{
-        {*past}, {*before}, {*behind}}}});
+    return std::optional<Condition>(
+        Condition{{Conjunct{{*past}, {*before}, {*behind}}}});
   });
   variables[row].kind = Variable::Grid;
   variables[row].name = "row";
@@ -300,7 +295,8 @@ void RowModel::addAccess(const MemoryAccess &access) {
   accesses.push_back(std::move(row));
 }
 
-/// In program order, so that nothing recurses as deep as a chain of ops is long.
+/// In program order, so that nothing recurses as deep as a chain of ops is
+/// long.
 void RowModel::addValues() {
   kernel.walk([&](Operation *op) {
     for (Value result : op->getResults())

@@ -157,8 +157,8 @@ Linear RowModel::buildLoad(LoadOp load) {
           load->getParentOp() == other->getParentOp())
         return known->second;
     }
-  Interval range = getIntegerRange(
-      cast<MemRefType>(source.getType()).getElementType());
+  Interval range =
+      getIntegerRange(cast<MemRefType>(source.getType()).getElementType());
   Interval none = {0, 0};
   if (load.getOther())
     none = getRange(getValue(load.getOther()));

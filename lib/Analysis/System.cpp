@@ -51,8 +51,8 @@ unsigned System::getColumn(Var var, unsigned instance) {
     return it->second;
   unsigned column = addColumn().terms.front().first;
   columns[{var, instance}] = column;
-  named[column] = variable.kind == Variable::Size ||
-                  variable.kind == Variable::Scalar;
+  named[column] =
+      variable.kind == Variable::Size || variable.kind == Variable::Scalar;
   if (isOverBudget())
     return column;
   Form form;
@@ -157,8 +157,7 @@ PresburgerSet System::getSet(unsigned numDims) const {
   return set;
 }
 
-std::optional<System::Point>
-System::findPoint(const PresburgerSet &set) const {
+std::optional<System::Point> System::findPoint(const PresburgerSet &set) const {
   constexpr int64_t kBounds[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,   10,
                                  11, 12, 13, 14, 15, 16, 17, 64, 1024};
   auto search = [&](int64_t least, int64_t bound) -> std::optional<Point> {

@@ -46,56 +46,56 @@ static std::optional<LoweredAccess> getAccess(Operation *op) {
   };
   if (auto load = dyn_cast<memref::LoadOp>(op))
     return LoweredAccess{load.getMemRef(),
-                        load.getIndices(),
-                        Value(),
-                        load.getType(),
-                        natural(load.getMemRef()),
-                        {},
-                        {}};
+                         load.getIndices(),
+                         Value(),
+                         load.getType(),
+                         natural(load.getMemRef()),
+                         {},
+                         {}};
   if (auto store = dyn_cast<memref::StoreOp>(op))
     return LoweredAccess{store.getMemRef(),
-                        store.getIndices(),
-                        store.getValue(),
-                        store.getValue().getType(),
-                        natural(store.getMemRef()),
-                        {},
-                        {}};
+                         store.getIndices(),
+                         store.getValue(),
+                         store.getValue().getType(),
+                         natural(store.getMemRef()),
+                         {},
+                         {}};
   if (auto load = dyn_cast<vector::LoadOp>(op))
     return LoweredAccess{load.getBase(),
-                        load.getIndices(),
-                        Value(),
-                        load.getType(),
-                        static_cast<unsigned>(load.getAlignment().value_or(
-                            natural(load.getBase()))),
-                        {},
-                        {}};
+                         load.getIndices(),
+                         Value(),
+                         load.getType(),
+                         static_cast<unsigned>(load.getAlignment().value_or(
+                             natural(load.getBase()))),
+                         {},
+                         {}};
   if (auto store = dyn_cast<vector::StoreOp>(op))
     return LoweredAccess{store.getBase(),
-                        store.getIndices(),
-                        store.getValueToStore(),
-                        store.getValueToStore().getType(),
-                        static_cast<unsigned>(store.getAlignment().value_or(
-                            natural(store.getBase()))),
-                        {},
-                        {},
-                        store.getNontemporal()};
+                         store.getIndices(),
+                         store.getValueToStore(),
+                         store.getValueToStore().getType(),
+                         static_cast<unsigned>(store.getAlignment().value_or(
+                             natural(store.getBase()))),
+                         {},
+                         {},
+                         store.getNontemporal()};
   if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
     return LoweredAccess{load.getBase(),
-                        load.getIndices(),
-                        Value(),
-                        load.getType(),
-                        static_cast<unsigned>(load.getAlignment().value_or(
-                            natural(load.getBase()))),
-                        load.getMask(),
-                        load.getPassThru()};
+                         load.getIndices(),
+                         Value(),
+                         load.getType(),
+                         static_cast<unsigned>(load.getAlignment().value_or(
+                             natural(load.getBase()))),
+                         load.getMask(),
+                         load.getPassThru()};
   if (auto prefetch = dyn_cast<memref::PrefetchOp>(op))
     return LoweredAccess{prefetch.getMemref(),
-                        prefetch.getIndices(),
-                        Value(),
-                        prefetch.getMemRefType().getElementType(),
-                        natural(prefetch.getMemref()),
-                        {},
-                        {}};
+                         prefetch.getIndices(),
+                         Value(),
+                         prefetch.getMemRefType().getElementType(),
+                         natural(prefetch.getMemref()),
+                         {},
+                         {}};
   return std::nullopt;
 }
 

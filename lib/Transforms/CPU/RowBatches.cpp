@@ -172,7 +172,8 @@ bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases) {
     for (Operation &other : row.without_terminator()) {
       std::optional<MemoryAccess> theirs = getSingleAccess(&other);
       if (!theirs || (!mine->isWrite && !theirs->isWrite) ||
-          !mayBeSame(kernel, aliases, mine->getArgNumber(), theirs->getArgNumber()))
+          !mayBeSame(kernel, aliases, mine->getArgNumber(),
+                     theirs->getArgNumber()))
         continue;
       bool bothEarlyWrites =
           mine->isWrite && theirs->isWrite && early.contains(&other);

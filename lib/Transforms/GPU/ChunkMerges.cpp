@@ -121,7 +121,8 @@ static int64_t countRowBytes(scf::ForOp loop) {
       auto type = cast<MemRefType>(access.memref.getType());
       if (access.isTile && !access.isWrite &&
           !type.isDynamicDim(type.getRank() - 1))
-        bytes += type.getShape().back() * getDTypeBytes(access.getElementType());
+        bytes +=
+            type.getShape().back() * getDTypeBytes(access.getElementType());
     }
   return bytes;
 }

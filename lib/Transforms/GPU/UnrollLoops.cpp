@@ -23,13 +23,13 @@ using namespace mlafix;
 
 /// Whether the loop itself, not one inside it, reads rows.
 static bool readsRows(scf::ForOp loop) {
-  return llvm::any_of(
-      loop.getBody()->getOps<MemoryAccessOpInterface>(),
-      [](MemoryAccessOpInterface op) {
-        return llvm::any_of(op.getAccesses(), [](const MemoryAccess &access) {
-          return access.isTile && !access.isWrite;
-        });
-      });
+  return llvm::any_of(loop.getBody()->getOps<MemoryAccessOpInterface>(),
+                      [](MemoryAccessOpInterface op) {
+                        return llvm::any_of(
+                            op.getAccesses(), [](const MemoryAccess &access) {
+                              return access.isTile && !access.isWrite;
+                            });
+                      });
 }
 
 /// A loop of which the number of iterations is upper bound - lower bound, a

@@ -23,8 +23,8 @@ class Kernel {
 public:
   Kernel(const std::string &arguments, const std::string &body)
       : context(mlafix::dialectRegistry()),
-        module(mlir::parseSourceString<mlir::ModuleOp>(
-            text(arguments, body), &context)) {}
+        module(mlir::parseSourceString<mlir::ModuleOp>(text(arguments, body),
+                                                       &context)) {}
 
   mlafix::KernelOp operator*() {
     return *module->getOps<mlafix::KernelOp>().begin();
