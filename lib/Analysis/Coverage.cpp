@@ -73,7 +73,7 @@ bool Prover::isPlainCover(const RowAccess &store) {
              size_t(cast<MemRefType>(store.access.memref.getType()).getRank());
 }
 
-/// The argument is there, and `element` is one of it.
+/// The launch gives the argument.
 void Prover::assumeLaunch(System &system, unsigned argument) {
   if (!kernel.isArgOptional(argument))
     return;

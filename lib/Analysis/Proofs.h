@@ -46,7 +46,7 @@ llvm::StringRef spelling(Question question);
 llvm::StringRef spelling(Verdict verdict);
 
 /// The answer to one question about one argument: the worst of the answers for
-/// its accesses, each of which comes earlier in the enumeration or is as bad.
+/// its accesses.
 struct Answer {
   Answer(Question question, unsigned argument,
          Verdict verdict = Verdict::Proved)
