@@ -98,11 +98,38 @@ Condition RowModel::buildCondition(Value value, bool holds) {
   return result ? *result : addOpaqueCondition(value, holds);
 }
 
+/// `x ^ y < 0`, the test of mlafix-make-total for two signs that differ.
+std::optional<Condition> RowModel::buildSignTest(arith::XOrIOp op,
+                                                 bool differ) {
+  auto isNegative = [&](Value value, bool holds) {
+    Linear linear = getValue(value);
+    Interval range = getRange(linear);
+    if (range.low >= 0 || range.high < 0)
+      return std::optional((range.high < 0) == holds ? Condition::always()
+                                                     : Condition::never());
+    std::optional<Linear> below =
+        holds ? add(Linear::of(int64_t(-1)), linear, -1) : linear;
+    return below ? std::optional(Condition::of(*below)) : std::nullopt;
+  };
+  std::optional<Condition> cases = Condition::never();
+  for (bool isX : {true, false}) {
+    std::optional<Condition> x = isNegative(op.getLhs(), isX),
+                             y = isNegative(op.getRhs(), isX != differ);
+    std::optional<Condition> one = x && y ? both(*x, *y) : std::nullopt;
+    cases = one && cases ? either(*cases, *one) : std::nullopt;
+  }
+  return cases;
+}
+
 std::optional<Condition> RowModel::buildComparison(arith::CmpIOp op,
                                                    bool holds) {
   using P = arith::CmpIPredicate;
   P predicate =
       holds ? op.getPredicate() : arith::invertPredicate(op.getPredicate());
+  auto signs = op.getLhs().getDefiningOp<arith::XOrIOp>();
+  if (signs && getInteger(op.getRhs()) == 0 &&
+      (predicate == P::slt || predicate == P::sge))
+    return buildSignTest(signs, predicate == P::slt);
   Linear x = getValue(op.getLhs()), y = getValue(op.getRhs());
   bool isPlain = getRange(x).low >= 0 && getRange(y).low >= 0;
   switch (predicate) {

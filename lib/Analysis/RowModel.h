@@ -132,6 +132,7 @@ private:
                      mlir::Value y);
   Condition buildCondition(mlir::Value value, bool holds);
   std::optional<Condition> buildComparison(mlir::arith::CmpIOp op, bool holds);
+  std::optional<Condition> buildSignTest(mlir::arith::XOrIOp op, bool differ);
   void addValues();
   void addGrid();
   void addSegments(RaggedForallOp grid);
