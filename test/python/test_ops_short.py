@@ -16,7 +16,7 @@ from devices import TorchDevice, has_cuda  # noqa: E402
 from mlafix import library, ops  # noqa: E402
 from mlafix._runtime import NewTensor, SizeOf  # noqa: E402
 from mlafix.compat import flash_attn  # noqa: E402
-from mlafix.ops import _launch  # noqa: E402
+from mlafix.ops import _families  # noqa: E402
 
 N, H, D = 5, 4, 64
 DEVICES = [TorchDevice("cpu"), *([TorchDevice("cuda")] if has_cuda() else [])]
@@ -30,13 +30,13 @@ def where(request: pytest.FixtureRequest) -> str:
 @contextlib.contextmanager
 def long_way() -> Iterator[None]:
     """No variant has a short way in here."""
-    kept = {name: dict(family.short) for name, family in _launch.FAMILIES.items()}
-    for family in _launch.FAMILIES.values():
+    kept = {name: dict(family.short) for name, family in _families.FAMILIES.items()}
+    for family in _families.FAMILIES.values():
         family.short = Refusing()
     try:
         yield
     finally:
-        for name, family in _launch.FAMILIES.items():
+        for name, family in _families.FAMILIES.items():
             family.short = kept[name]
 
 

@@ -1,73 +1,21 @@
 """Which way a call goes: straight to the kernel's C++ dispatcher, or through torch's, where torch must see it.
 
-A function of this package turns its arguments into the kernel's, asks `launcher` for a way to start it, and starts it.
-Plain arrays and plain tensors go straight. A tensor that stands for another (fake, functional, a subclass) or a call
-that is being traced goes through `torch.ops.mlafix`, which has a schema, a fake implementation and declared mutations.
+A function of this package turns its arguments into the kernel's and calls `launch`. Plain arrays and plain tensors go
+straight. A tensor that stands for another (fake, functional, a subclass) or a call that is being traced goes through
+`torch.ops.mlafix`, which has a schema, a fake implementation and declared mutations.
 """
 
 from __future__ import annotations
 
-import functools
+import inspect
 import sys
-from typing import Any, Callable, Dict, Tuple, Union, cast
+from typing import Any, Callable, cast
 
 import numpy
 
-from ._types import Bound, Dispatch, Launch, Operation, P, Q, R
+from ._families import Family, Key, TryLaunch, check_key
+from ._types import Bound, Launch, Operation, P, R
 from ._wrong import renames, wrong
-
-TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
-
-Key = Tuple[str, ...]
-"""Which variant of a kernel's call: the lse's layout and base, then the lower-case dims to compile for as well."""
-
-LAYOUTS = ("hn", "nh")
-BASES = ("e", "2")
-
-
-class Family(Dict[Key, Dispatch]):
-    """The dispatchers of one kernel, made as they are asked for.
-
-    `native` is the layout of the lse arguments in the kernel's own signature; in the other one `lse_args` are passed
-    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose. `stored` names
-    the dtype variables of payloads that are written and never read: these may be fp8 too.
-    """
-
-    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True,
-                 stored: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.kernel = kernel
-        self.native = native
-        self.lse_args = lse_args
-        self.based = based
-        self.stored = stored
-        # `Dispatcher.try_launch` of each variant that a plain tensor was passed to.
-        self.short: dict[Key, TryLaunch] = {}
-        FAMILIES[kernel] = self
-
-    def __missing__(self, key: Key) -> Dispatch:
-        check_key(key)
-        layout, base, *specialize = key
-        bindings = {"B": base} if self.based and base != "e" else {}
-        views = {name: (1, 0) for name in self.lse_args} if layout != self.native else {}
-        from .. import library
-
-        made: Dispatch = library.dispatcher(
-            self.kernel, bindings=bindings, views=views, specialize=tuple(specialize), stored=self.stored)
-        return self.setdefault(key, made)
-
-
-FAMILIES: dict[str, Family] = {}
-"""Every kernel that a function of this package launches, by name."""
-
-
-def check_key(key: Key) -> None:
-    """Raises ArgumentError for a layout or a base that there is not."""
-    if key[0] not in LAYOUTS:
-        raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(key[0]))
-    if key[1] not in BASES:
-        raise wrong("base", "'e' or '2'", repr(key[1]))
-
 
 # torch.Tensor and what tells whether torch traces or intercepts calls, once a tensor was seen. torch itself is never
 # imported here: whoever has a tensor has imported it.
@@ -133,30 +81,51 @@ def watch_torch() -> None:
     _tensor = sys.modules["torch"].Tensor
 
 
-def bindable(
-    prepare: Callable[Q, tuple[Launch, tuple[Any, ...], Any]], names: dict[str, str] | None = None, **outputs: str
-) -> Callable[[Callable[P, R]], Operation[P, Q, R]]:
-    """Gives a public function its `bind`: `prepare` turns the same arguments into (launch, kernel arguments, result).
+class Binding:
+    """What `launch` is given in place of a stream where a call is to be bound, not launched."""
+
+    bound: Bound
+
+
+def launch(family: Family, key: Key, probe: Any, arguments: tuple[Any, ...], stream: Any) -> None:
+    """Launches `family` in variant `key` on the kernel's arguments, in its order, or binds the call to a `Binding`.
+
+    `probe` is one of the call's arrays and stands for all of them.
+    """
+    way = launcher(family, key, probe)
+    if type(stream) is Binding:
+        stream.bound = way.bind(arguments)
+    else:
+        way(arguments, stream)
+
+
+def operation(names: dict[str, str] | None = None, **outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
+    """Gives a public function its `bind`, which takes the same arguments, less the stream.
 
     `names` are the kernel's arguments that the function calls otherwise, for errors to speak of its own.
     `outputs` are the arrays that a plain call would allocate. A bound call has nobody to return them to, so they must be
     given, unless the argument that the value names is False: `out_lse="return_lse"`.
     """
 
-    def decorate(function: Callable[P, R]) -> Operation[P, Q, R]:
-        @functools.wraps(prepare)
-        def bind(*args: Q.args, **kwargs: Q.kwargs) -> Bound:
+    def decorate(function: Callable[P, R]) -> Operation[P, R]:
+        public = cast("Operation[P, R]", renames(**names)(function) if names else function)
+
+        def bind(*args: P.args, **kwargs: P.kwargs) -> Bound:
+            if "stream" in kwargs:
+                raise TypeError(f"{function.__name__}.bind() got an unexpected keyword argument 'stream'")
             for name, wanted in outputs.items():
                 if kwargs.get(name) is None and kwargs.get(wanted, True):
                     raise wrong(name, "an array, since a bound call returns none", None)
-            launch, arguments, _ = prepare(*args, **kwargs)
-            return launch.bind(arguments)
+            binding = Binding()
+            public(*args, **{**kwargs, "stream": binding})  # type: ignore[arg-type]
+            return binding.bound
 
-        operation = cast("Operation[P, Q, R]", renames(**names)(function) if names else function)
-        operation.bind = renames(**names)(bind) if names else bind
-        bind.__name__ = "bind"
-        bind.__qualname__ = f"{function.__qualname__}.bind"
+        bind.__module__, bind.__qualname__ = function.__module__, f"{function.__qualname__}.bind"
         bind.__doc__ = f"Checks and packs a call of `{function.__name__}`, every output given, to launch it many times."
-        return operation
+        whole = inspect.signature(function)
+        taken = [parameter for name, parameter in whole.parameters.items() if name != "stream"]
+        bind.__signature__ = whole.replace(parameters=taken, return_annotation="Bound")  # type: ignore[attr-defined]
+        public.bind = bind
+        return public
 
     return decorate

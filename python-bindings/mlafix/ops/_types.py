@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Callable, Generic, Literal, ParamSpec, Protocol, TypeVar, Union
 
 P = ParamSpec("P")
-Q = ParamSpec("Q")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -59,10 +58,10 @@ class Dispatch(Launch, Protocol):
     def try_launch(self, args: tuple[Any, ...], stream: Any = None) -> tuple[Any, ...] | None: ...
 
 
-class Operation(Protocol, Generic[P, Q, R_co]):
+class Operation(Protocol, Generic[P, R_co]):
     """A public function; `bind` takes the same arguments, less the stream, and returns a `Bound`."""
 
-    bind: Callable[Q, Bound]
+    bind: Callable[P, Bound]
     __name__: str
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...

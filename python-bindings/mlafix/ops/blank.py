@@ -7,27 +7,21 @@ from typing import Any
 import numpy
 
 from ._arrays import as_signed, offsets_as_i32, on_device
-from ._launch import Family, bindable, launcher
-from ._types import Array, Launch, LseLayout, Stream
+from ._families import Family
+from ._launch import launch, operation
+from ._types import Array, LseLayout, Stream
 from ._wrong import wrong
 
-_FIXUP = Family("fixup_zero_kv_rows", lse_args=("lse",), based=False, stored=("T",))
-_MASK_LSE = Family("mask_empty_context_lse", lse_args=("lse",), based=False)
-_MASK = Family("mask_empty_context", lse_args=("lse",), based=False, stored=("T",))
-_PAD = Family("fill_pad_rows", lse_args=("lse",), based=False, stored=("T",))
-_PAD_DEVICE = Family("fill_pad_rows_device", lse_args=("lse",), based=False, stored=("T",))
+__all__ = ["fixup_zero_kv_rows", "chunks_with_zero_kv", "mask_empty_context_lse", "mask_empty_context", "fill_pad_rows"]
+
+_FIXUP = Family("fixup_zero_kv_rows", stored=("T",))
+_MASK_LSE = Family("mask_empty_context_lse")
+_MASK = Family("mask_empty_context", stored=("T",))
+_PAD = Family("fill_pad_rows", stored=("T",))
+_PAD_DEVICE = Family("fill_pad_rows_device", stored=("T",))
 
 
-def _fixup(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array, *,
-           lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    # The kernel has no name for "one more than b"; a wrong number of dims is seen with all the others.
-    lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
-    if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
-        raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
-    return launcher(_FIXUP, (lse_layout, "e"), out), (out, lse, kv_lens, cu_seqlens), None
-
-
-@bindable(_fixup)
+@operation()
 def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array, *, lse_layout: LseLayout = "hn",
                        stream: Stream = None) -> None:
     """Blanks the rows of sequences that had no keys: attention kernels leave such rows undefined.
@@ -48,8 +42,11 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, _ = _fixup(out, lse, kv_lens, cu_seqlens, lse_layout=lse_layout)
-    launch(arguments, stream)
+    # The kernel has no name for "one more than b"; a wrong number of dims is seen with all the others.
+    lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
+    if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
+        raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
+    launch(_FIXUP, (lse_layout, "e"), out, (out, lse, kv_lens, cu_seqlens), stream)
 
 
 def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks: int | None = None) -> list[bool]:
@@ -109,13 +106,7 @@ def _rows(array: Array, dims: int, dim: int) -> int:
     return int(shape[dim]) if len(shape) == dims else 0
 
 
-def _mask_lse(lse: Array, query_start_loc: Array, context_start_loc: Array, *,
-              lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    starts, contexts = _offsets(_rows(lse, 2, 1 if lse_layout == "hn" else 0), query_start_loc, context_start_loc)
-    return launcher(_MASK_LSE, (lse_layout, "e"), lse), (lse, starts, contexts), None
-
-
-@bindable(_mask_lse)
+@operation()
 def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc: Array, *, lse_layout: LseLayout = "hn",
                            stream: Stream = None) -> None:
     """Marks the tokens of requests without context as empty: their lse becomes -inf (N1).
@@ -135,17 +126,11 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, _ = _mask_lse(lse, query_start_loc, context_start_loc, lse_layout=lse_layout)
-    launch(arguments, stream)
+    starts, contexts = _offsets(_rows(lse, 2, 1 if lse_layout == "hn" else 0), query_start_loc, context_start_loc)
+    launch(_MASK_LSE, (lse_layout, "e"), lse, (lse, starts, contexts), stream)
 
 
-def _mask(out: Array, lse: Array | None, query_start_loc: Array, context_start_loc: Array, *,
-          lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    starts, contexts = _offsets(_rows(out, 3, 0), query_start_loc, context_start_loc)
-    return launcher(_MASK, (lse_layout, "e"), out), (out, lse, starts, contexts), None
-
-
-@bindable(_mask)
+@operation()
 def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, context_start_loc: Array, *,
                        lse_layout: LseLayout = "hn", stream: Stream = None) -> None:
     """As `mask_empty_context_lse`, and the payload of these rows becomes 0.
@@ -161,17 +146,11 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, _ = _mask(out, lse, query_start_loc, context_start_loc, lse_layout=lse_layout)
-    launch(arguments, stream)
+    starts, contexts = _offsets(_rows(out, 3, 0), query_start_loc, context_start_loc)
+    launch(_MASK, (lse_layout, "e"), out, (out, lse, starts, contexts), stream)
 
 
-def _pad(out: Array, live_rows: int | Array, lse: Array | None = None, *,
-         lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    family = _PAD_DEVICE if on_device(live_rows) else _PAD
-    return launcher(family, (lse_layout, "e"), out), (out, lse, live_rows), None
-
-
-@bindable(_pad)
+@operation()
 def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, *, lse_layout: LseLayout = "hn",
                   stream: Stream = None) -> None:
     """Blanks the rows that only pad a captured graph: out = 0 and lse = -inf from token `live_rows` on (N1).
@@ -190,5 +169,5 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, _ = _pad(out, live_rows, lse, lse_layout=lse_layout)
-    launch(arguments, stream)
+    family = _PAD_DEVICE if on_device(live_rows) else _PAD
+    launch(family, (lse_layout, "e"), out, (out, lse, live_rows), stream)

@@ -5,42 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from .._runtime import NewTensor, SizeOf
-from ._arrays import empty, empty_rows, one_element, rows_of
-from ._launch import Family, bindable, launcher, short_way
-from ._types import Array, Base, Launch, LseLayout, Stream
+from ._arrays import empty, empty_lse, empty_rows, one_element, rows_of
+from ._families import PLAIN, Family
+from ._launch import launch, operation, short_way
+from ._types import Array, Base, LseLayout, Stream
+
+__all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats"]
 
 _ROWS = ("n", "H", "D")
-_LSES = ("out_lse", "prefix_lse", "suffix_lse")
-_MERGE = Family("merge_attn_states", lse_args=_LSES)
-_MERGE_FP8 = Family("merge_attn_states_fp8", lse_args=_LSES)
-_COPY = Family("merge_attn_states_copy", lse_args=_LSES)
-_COPY_FP8 = Family("merge_attn_states_copy_fp8", lse_args=_LSES)
-_IN_PLACE = Family("merge_state_in_place", native="nh", lse_args=("s", "s_other"))
-_STATS = Family("merge_attn_stats", based=False)
+_MERGE = Family("merge_attn_states")
+_MERGE_FP8 = Family("merge_attn_states_fp8")
+_COPY = Family("merge_attn_states_copy")
+_COPY_FP8 = Family("merge_attn_states_copy_fp8")
+_IN_PLACE = Family("merge_state_in_place")
+_STATS = Family("merge_attn_stats")
 _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
 
-def _merge(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, out: Array | None = None,
-           out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
-           out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
-           copy_past_context: bool = False) -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    copies = copy_past_context and context_rows is not None
-    if context_rows is None:
-        # A wrong number of dims is seen with all the others.
-        context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
-    if out is None:
-        out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
-    if out_lse is None and return_lse:
-        n, heads, _ = rows_of(prefix, "prefix", _ROWS)
-        out_lse = empty(prefix, (heads, n) if lse_layout == "hn" else (n, heads), "f32")
-    if out_scale is None:
-        arguments: tuple[Any, ...] = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows)
-        return launcher(_COPY if copies else _MERGE, (lse_layout, base), prefix), arguments, (out, out_lse)
-    arguments = (out, out_lse, one_element(out_scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)
-    return launcher(_COPY_FP8 if copies else _MERGE_FP8, (lse_layout, base), prefix), arguments, (out, out_lse)
-
-
-@bindable(_merge, out="", out_lse="return_lse")
+@operation(out="", out_lse="return_lse")
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
                       out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
@@ -77,25 +59,27 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    family = _COPY if copy_past_context and context_rows is not None else _MERGE
-    if out_scale is None and (short := short_way(family, (lse_layout, base))):
+    copies = copy_past_context and context_rows is not None
+    key = (lse_layout, base)
+    if out_scale is None and (short := short_way(_COPY if copies else _MERGE, key)):
         made = short((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
             return made[0], made[1]
-    launch, arguments, result = _merge(
-        prefix, prefix_lse, suffix, suffix_lse, out, out_lse, return_lse, context_rows, out_scale, lse_layout, base,
-        copy_past_context)
-    launch(arguments, stream)
-    return result
+    if context_rows is None:
+        # A wrong number of dims is seen with all the others.
+        context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
+    if out is None:
+        out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
+    if out_lse is None and return_lse:
+        out_lse = empty_lse(prefix, "prefix", lse_layout)
+    scale = () if out_scale is None else (one_element(out_scale, prefix),)
+    family = (_COPY_FP8 if copies else _MERGE_FP8) if scale else _COPY if copies else _MERGE
+    launch(family, key, prefix, (out, out_lse, *scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
+    return out, out_lse
 
 
-def _in_place(v: Array, s: Array, v_other: Array, s_other: Array, mask: Array | None = None, *,
-              lse_layout: LseLayout = "nh", base: Base = "e") -> tuple[Launch, tuple[Any, ...], None]:
-    return launcher(_IN_PLACE, (lse_layout, base), v), (v, s, v_other, s_other, mask), None
-
-
-@bindable(_in_place)
+@operation()
 def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mask: Array | None = None, *,
                          lse_layout: LseLayout = "nh", base: Base = "e", stream: Stream = None) -> None:
     """Merges another state into `v`, `s`, on the tokens that the mask selects.
@@ -117,23 +101,10 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, _ = _in_place(v, s, v_other, s_other, mask, lse_layout=lse_layout, base=base)
-    launch(arguments, stream)
+    launch(_IN_PLACE, (lse_layout, base), v, (v, s, v_other, s_other, mask), stream)
 
 
-def _stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_stats: Array, softmax_scale: float, *,
-           out: Array | None = None, out_stats: Array | None = None,
-           return_stats: bool = True) -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    if out is None:
-        out = empty_rows(prefix, "prefix", _ROWS)
-    if out_stats is None and return_stats:
-        n, heads, _ = rows_of(prefix, "prefix", _ROWS)
-        out_stats = empty(prefix, (n, heads, 2), "f32")
-    arguments = (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale)
-    return launcher(_STATS, ("hn", "e"), prefix), arguments, (out, out_stats)
-
-
-@bindable(_stats, out="", out_stats="return_stats")
+@operation(out="", out_stats="return_stats")
 def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_stats: Array, softmax_scale: float, *,
                      out: Array | None = None, out_stats: Array | None = None, return_stats: bool = True,
                      stream: Stream = None) -> tuple[Any, Any]:
@@ -161,7 +132,10 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, result = _stats(prefix, prefix_stats, suffix, suffix_stats, softmax_scale, out=out,
-                                       out_stats=out_stats, return_stats=return_stats)
-    launch(arguments, stream)
-    return result
+    if out is None:
+        out = empty_rows(prefix, "prefix", _ROWS)
+    if out_stats is None and return_stats:
+        n, heads, _ = rows_of(prefix, "prefix", _ROWS)
+        out_stats = empty(prefix, (n, heads, 2), "f32")
+    launch(_STATS, PLAIN, prefix, (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale), stream)
+    return out, out_stats

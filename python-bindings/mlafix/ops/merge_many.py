@@ -7,10 +7,13 @@ from typing import Any, Sequence
 
 from .._runtime import NewTensor
 from ..errors import ArgumentError
-from ._arrays import dtype_name, empty, empty_rows, rows_of
-from ._launch import Family, Key, bindable, launcher, short_way
-from ._types import Array, Base, Launch, LseLayout, Stream
+from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
+from ._families import Family, Key
+from ._launch import launch, operation, short_way
+from ._types import Array, Base, LseLayout, Stream
 from ._wrong import wrong
+
+__all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
 
 MAX_LIST = 8
 """The most states that `merge_states_list` merges in one launch."""
@@ -18,11 +21,11 @@ MAX_LIST = 8
 # A count up to this is compiled into the kernel, whose loop over the states then unrolls.
 _BOUND_COUNT = 8
 
-_DENSE = Family("merge_states", native="nh")
-_RAGGED = Family("merge_states_ragged", native="nh")
-_LIST = Family("merge_states_list", native="nh", lse_args=("out_lse", *(f"s{i}" for i in range(MAX_LIST))))
+_DENSE = Family("merge_states")
+_RAGGED = Family("merge_states_ragged")
+_LIST = Family("merge_states_list")
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
-_SPLIT = Family("combine_split_kv", native="nh")
+_SPLIT = Family("combine_split_kv")
 _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
@@ -30,17 +33,7 @@ def _key(base: Base, count: int, name: str) -> Key:
     return ("nh", base, name) if 0 < count <= _BOUND_COUNT else ("nh", base)
 
 
-def _dense(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-           base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
-    if out is None:
-        out = empty(v, (n, heads, dim))
-    if out_lse is None and return_lse:
-        out_lse = empty(v, (n, heads), "f32")
-    return launcher(_DENSE, _key(base, count, "k"), v), (out, out_lse, v, s), (out, out_lse)
-
-
-@bindable(_dense, out="", out_lse="return_lse")
+@operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
                  base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
@@ -70,26 +63,16 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         made = short((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
-    launch, arguments, result = _dense(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base)
-    launch(arguments, stream)
-    return result
-
-
-def _ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
-            return_lse: bool = True, base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
-    if n < 0:
-        raise wrong("indptr", "at least 1 entry", "0")
+    n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     if out is None:
-        out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]))
-    elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
-        raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
+        out = empty(v, (n, heads, dim))
     if out_lse is None and return_lse:
-        out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
-    return launcher(_RAGGED, ("nh", base), v), (out, out_lse, v, s, indptr), (out, out_lse)
+        out_lse = empty(v, (n, heads), "f32")
+    launch(_DENSE, _key(base, count, "k"), v, (out, out_lse, v, s), stream)
+    return out, out_lse
 
 
-@bindable(_ragged, out="", out_lse="return_lse")
+@operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
                         return_lse: bool = True, base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
@@ -113,33 +96,20 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, result = _ragged(v, s, indptr, out=out, out_lse=out_lse, return_lse=return_lse, base=base)
-    launch(arguments, stream)
-    return result
-
-
-def _list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
-          return_lse: bool = True, lse_layout: LseLayout = "nh",
-          base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    count = len(vs)
-    if not 1 <= count <= MAX_LIST:
-        raise wrong("vs", f"1 to {MAX_LIST} arrays", count)
-    if len(ss) != count:
-        raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
-    first = vs[0]
+    n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
+    if n < 0:
+        raise wrong("indptr", "at least 1 entry", "0")
     if out is None:
-        out = empty_rows(first, "vs[0]", ("n", "H", "D"))
+        out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]))
+    elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
+        raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
     if out_lse is None and return_lse:
-        n, heads, _ = rows_of(first, "vs[0]", ("n", "H", "D"))
-        out_lse = empty(first, (n, heads) if lse_layout == "nh" else (heads, n), "f32")
-    arguments: list[Any] = [out, out_lse]
-    for v, s in zip(vs, ss):
-        arguments += (v, s)
-    arguments += [None] * (2 * (MAX_LIST - count))
-    return launcher(_LIST, (lse_layout, base), first), tuple(arguments), (out, out_lse)
+        out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
+    launch(_RAGGED, ("nh", base), v, (out, out_lse, v, s, indptr), stream)
+    return out, out_lse
 
 
-@bindable(_list, _LIST_NAMES, out="", out_lse="return_lse")
+@operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
                       return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
                       stream: Stream = None) -> tuple[Any, Any]:
@@ -163,22 +133,22 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, result = _list(vs, ss, out=out, out_lse=out_lse, return_lse=return_lse, lse_layout=lse_layout, base=base)
-    launch(arguments, stream)
-    return result
-
-
-def _split(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
-           out_dtype: Any = None, return_lse: bool = True,
-           base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    if out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
-        raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
+    count = len(vs)
+    if not 1 <= count <= MAX_LIST:
+        raise wrong("vs", f"1 to {MAX_LIST} arrays", count)
+    if len(ss) != count:
+        raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
+    first = vs[0]
     if out is None:
-        out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
+        out = empty_rows(first, "vs[0]", ("n", "H", "D"))
     if out_lse is None and return_lse:
-        out_lse = empty(partial, tuple(shape[1:4]), "f32")
-    return launcher(_SPLIT, _key(base, shape[0], "s"), partial), (out, out_lse, partial, partial_lse), (out, out_lse)
+        out_lse = empty_lse(first, "vs[0]", lse_layout)
+    arguments: list[Any] = [out, out_lse]
+    for v, s in zip(vs, ss):
+        arguments += (v, s)
+    arguments += [None] * (2 * (MAX_LIST - count))
+    launch(_LIST, (lse_layout, base), first, tuple(arguments), stream)
+    return out, out_lse
 
 
 @functools.lru_cache(maxsize=64)
@@ -208,7 +178,7 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
     return short((rows, new_lse if out_lse is None else out_lse, partial, partial_lse), stream)
 
 
-@bindable(_split, out="", out_lse="return_lse")
+@operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
                      out_dtype: Any = None, return_lse: bool = True, base: Base = "e",
                      stream: Stream = None) -> tuple[Any, Any]:
@@ -237,7 +207,12 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
     made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
     if made is not None:
         return made[0], made[1]
-    launch, arguments, result = _split(
-        partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse, base=base)
-    launch(arguments, stream)
-    return result
+    shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
+    if out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
+        raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
+    if out is None:
+        out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
+    if out_lse is None and return_lse:
+        out_lse = empty(partial, tuple(shape[1:4]), "f32")
+    launch(_SPLIT, _key(base, shape[0], "s"), partial, (out, out_lse, partial, partial_lse), stream)
+    return out, out_lse

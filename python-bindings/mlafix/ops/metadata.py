@@ -5,25 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from ._arrays import empty, is_contiguous, on_device, rows_of
-from ._launch import Family, bindable, launcher
-from ._types import Array, Launch, Stream
+from ._families import PLAIN, Family
+from ._launch import launch, operation
+from ._types import Array, Stream
 from ._wrong import wrong
 
-_CLEAR = Family("clear_pad_flags", based=False)
-_CLEAR_DEVICE = Family("clear_pad_flags_device", based=False)
-_MARK = Family("mark_prefilling", based=False)
-_MARK_DEVICE = Family("mark_prefilling_device", based=False)
-_LENS = Family("expand_context_lens", based=False)
-_LENS_DEVICE = Family("expand_context_lens_device", based=False)
-_KEY = ("hn", "e")
+__all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens"]
+
+_CLEAR = Family("clear_pad_flags")
+_CLEAR_DEVICE = Family("clear_pad_flags_device")
+_MARK = Family("mark_prefilling")
+_MARK_DEVICE = Family("mark_prefilling_device")
+_LENS = Family("expand_context_lens")
+_LENS_DEVICE = Family("expand_context_lens_device")
 
 
-def _clear(flags: Array, live_rows: int | Array) -> tuple[Launch, tuple[Any, ...], None]:
-    family = _CLEAR_DEVICE if on_device(live_rows) else _CLEAR
-    return launcher(family, _KEY, flags), (flags, live_rows), None
-
-
-@bindable(_clear)
+@operation()
 def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
     """Clears the flags of requests that only pad the batch: `flags[live_rows:] = False`.
 
@@ -35,16 +32,11 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, _ = _clear(flags, live_rows)
-    launch(arguments, stream)
+    family = _CLEAR_DEVICE if on_device(live_rows) else _CLEAR
+    launch(family, PLAIN, flags, (flags, live_rows), stream)
 
 
-def _mark(flags: Array, computed: Array, prompt: Array, live_rows: int | Array) -> tuple[Launch, tuple[Any, ...], None]:
-    family = _MARK_DEVICE if on_device(live_rows) else _MARK
-    return launcher(family, _KEY, flags), (flags, computed, prompt, live_rows), None
-
-
-@bindable(_mark)
+@operation()
 def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
     """Says of each request whether it still prefills, and of padding that it does not.
 
@@ -62,8 +54,8 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, _ = _mark(flags, computed, prompt, live_rows)
-    launch(arguments, stream)
+    family = _MARK_DEVICE if on_device(live_rows) else _MARK
+    launch(family, PLAIN, flags, (flags, computed, prompt, live_rows), stream)
 
 
 def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None = None, *, padded: int | None = None,
@@ -89,26 +81,7 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     return flags
 
 
-def _lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
-          live_rows: int | Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
-    (capacity,) = rows_of(buffer, "buffer", ("capacity",))
-    if num_decodes < 0:
-        raise wrong("num_decodes", "0 or more", num_decodes)
-    if max_decode_len < 1:
-        raise wrong("max_decode_len", "1 or more", max_decode_len)
-    size = num_decodes * max_decode_len
-    if capacity < size:
-        raise wrong("buffer", f"room for {num_decodes} x {max_decode_len} = {size} lengths", capacity)
-    if not is_contiguous(buffer):
-        raise wrong("buffer", "contiguous memory", "an array with gaps")
-    # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
-    out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
-    live = num_decodes if live_rows is None else live_rows
-    family = _LENS_DEVICE if on_device(live) else _LENS
-    return launcher(family, _KEY, buffer), (out, seq_lens, live), out
-
-
-@bindable(_lens)
+@operation()
 def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
                         live_rows: int | Array | None = None, stream: Stream = None) -> Any:
     """One context length per (request, token) of a decode batch, contiguous, in a buffer that is there already.
@@ -131,6 +104,19 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
     Raises:
         ArgumentError: the buffer is too small, or an argument does not fit; nothing was launched then.
     """
-    launch, arguments, out = _lens(buffer, seq_lens, num_decodes, max_decode_len, live_rows=live_rows)
-    launch(arguments, stream)
+    (capacity,) = rows_of(buffer, "buffer", ("capacity",))
+    if num_decodes < 0:
+        raise wrong("num_decodes", "0 or more", num_decodes)
+    if max_decode_len < 1:
+        raise wrong("max_decode_len", "1 or more", max_decode_len)
+    size = num_decodes * max_decode_len
+    if capacity < size:
+        raise wrong("buffer", f"room for {num_decodes} x {max_decode_len} = {size} lengths", capacity)
+    if not is_contiguous(buffer):
+        raise wrong("buffer", "contiguous memory", "an array with gaps")
+    # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
+    out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
+    live = num_decodes if live_rows is None else live_rows
+    family = _LENS_DEVICE if on_device(live) else _LENS
+    launch(family, PLAIN, buffer, (out, seq_lens, live), stream)
     return out

@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from ._arrays import empty_rows, one_element
-from ._launch import Family, bindable, launcher
-from ._types import Array, Launch, Stream
+from ._families import PLAIN, Family
+from ._launch import launch, operation
+from ._types import Array, Stream
 
-_QUANTIZE = Family("quantize_fp8_static", based=False)
-_RMSNORM = Family("rmsnorm", based=False)
-_SOFTMAX = Family("softmax", based=False)
-_KEY = ("hn", "e")
+__all__ = ["quantize_fp8_static", "rmsnorm", "softmax"]
 
-
-def _quantize(x: Array, scale: Array | float, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
-    if out is None:
-        out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
-    return launcher(_QUANTIZE, _KEY, x), (out, x, one_element(scale, x)), out
+_QUANTIZE = Family("quantize_fp8_static")
+_RMSNORM = Family("rmsnorm")
+_SOFTMAX = Family("softmax")
 
 
-@bindable(_quantize, out="")
+@operation(out="")
 def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = None, stream: Stream = None) -> Any:
     """Quantises rows to fp8 e4m3fn with one scale: out = fp8(x * (1 / scale)) (N7).
 
@@ -38,19 +34,13 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, result = _quantize(x, scale, out=out)
-    launch(arguments, stream)
-    return result
-
-
-def _rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *,
-             out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
-        out = empty_rows(x, "x", ("n", "D"))
-    return launcher(_RMSNORM, _KEY, x), (out, x, weight, epsilon), out
+        out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
+    launch(_QUANTIZE, PLAIN, x, (out, x, one_element(scale, x)), stream)
+    return out
 
 
-@bindable(_rmsnorm, {"y": "out"}, out="")
+@operation({"y": "out"}, out="")
 def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None = None, stream: Stream = None) -> Any:
     """RMSNorm of each row: out = x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019), in f32 (N7).
 
@@ -67,18 +57,13 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, result = _rmsnorm(x, weight, epsilon, out=out)
-    launch(arguments, stream)
-    return result
-
-
-def _softmax(x: Array, scale: float = 1.0, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
-    return launcher(_SOFTMAX, _KEY, x), (out, x, scale), out
+    launch(_RMSNORM, PLAIN, x, (out, x, weight, epsilon), stream)
+    return out
 
 
-@bindable(_softmax, {"y": "out"}, out="")
+@operation({"y": "out"}, out="")
 def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: Stream = None) -> Any:
     """Softmax along each row: out = exp(scale * (x - max x)) / sum exp(scale * (x - max x)), in f32 (N7).
 
@@ -94,6 +79,7 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
-    launch, arguments, result = _softmax(x, scale, out=out)
-    launch(arguments, stream)
-    return result
+    if out is None:
+        out = empty_rows(x, "x", ("n", "D"))
+    launch(_SOFTMAX, PLAIN, x, (out, x, scale), stream)
+    return out

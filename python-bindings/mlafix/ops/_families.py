@@ -1,0 +1,85 @@
+"""The kernels that functions of this package launch, and what their signatures say of how they are called."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any, Callable, Dict, Tuple, Union
+
+from .. import library
+from ._types import Dispatch
+from ._wrong import wrong
+
+TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
+
+Key = Tuple[str, ...]
+"""Which variant of a kernel's call: the lse's layout and base, then the lower-case dims to compile for as well."""
+
+PLAIN: Key = ("hn", "e")
+"""The variant of a kernel that has no lse whose layout or base a caller chooses."""
+
+LAYOUTS = ("hn", "nh")
+BASES = ("e", "2")
+_LSE_DIMS = {("H", "n"): "hn", ("n", "H"): "nh"}
+
+
+class Family(Dict[Key, Dispatch]):
+    """The dispatchers of one kernel, made as they are asked for.
+
+    `stored` names the dtype variables of payloads that are written and never read: these may be fp8 too. The rest is read from the
+    kernel's signature.
+    """
+
+    def __init__(self, kernel: str, *, stored: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.stored = stored
+        # `Dispatcher.try_launch` of each variant that a plain tensor was passed to.
+        self.short: dict[Key, TryLaunch] = {}
+        FAMILIES[kernel] = self
+
+    @functools.cached_property
+    def arguments(self) -> list[dict[str, Any]]:
+        """The kernel's arguments in order, as docs/UnitFormat.md has them."""
+        found: list[dict[str, Any]] = self._signature["args"]
+        return found
+
+    @functools.cached_property
+    def native(self) -> str:
+        """The layout of the lse arguments in the kernel's own signature: "hn" or "nh"; "hn" where there are none."""
+        return next(iter(self._lses.values()), "hn")
+
+    def views(self, layout: str) -> dict[str, tuple[int, int]]:
+        """The arguments passed as their transposed views where the lses have this layout, which costs nothing."""
+        return {} if layout == self.native else dict.fromkeys(self._lses, (1, 0))
+
+    @functools.cached_property
+    def _signature(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(library.signature(self.kernel))
+        return found
+
+    @functools.cached_property
+    def _lses(self) -> dict[str, str]:
+        """The arguments with one f32 for each token and head, and their layout."""
+        layouts = {arg["name"]: _LSE_DIMS.get(tuple(arg.get("dims", ()))) for arg in self.arguments if arg["dtype"] == "f32"}
+        return {name: layout for name, layout in layouts.items() if layout}
+
+    def __missing__(self, key: Key) -> Dispatch:
+        check_key(key)
+        layout, base, *specialize = key
+        bindings = {"B": base} if base != "e" else {}
+        made: Dispatch = library.dispatcher(
+            self.kernel, bindings=bindings, views=self.views(layout), specialize=tuple(specialize), stored=self.stored)
+        return self.setdefault(key, made)
+
+
+FAMILIES: dict[str, Family] = {}
+"""Every kernel that a function of this package launches, by name."""
+
+
+def check_key(key: Key) -> None:
+    """Raises ArgumentError for a layout or a base that there is not."""
+    if key[0] not in LAYOUTS:
+        raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(key[0]))
+    if key[1] not in BASES:
+        raise wrong("base", "'e' or '2'", repr(key[1]))
