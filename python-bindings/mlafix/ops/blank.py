@@ -1,4 +1,12 @@
-"""Rows that hold nothing become the identity, 0 and -inf: without KV, without context, in padding."""
+"""Rows that hold nothing become the identity, 0 and -inf: without KV, without context, in padding.
+
+Exactly +0.0 and -inf (N1), so that a later merge takes nothing from them; no other row is written.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+"""
 
 from __future__ import annotations
 
@@ -28,8 +36,8 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
 
         for every b with kv_lens[b] <= 0: out[cu_seqlens[b] : cu_seqlens[b + 1]] = 0, lse of these tokens = -inf (N1)
 
-    The cost follows the rows blanked, plus one scan of `kv_lens`; nothing is synchronised. `chunks_with_zero_kv` tells
-    on the host whether a chunk needs this at all. A sequence counts only if 0 <= start <= end <= n.
+    One launch (SGLang #22688). The cost follows the rows blanked, plus one scan of `kv_lens`; nothing is synchronised.
+    `chunks_with_zero_kv` tells on the host whether a chunk needs this at all. A sequence counts only if 0 <= start <= end <= n.
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows of dead sequences are written, no others.
@@ -41,6 +49,12 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> out, lse = np.full((5, 1, 8), np.nan, np.float32), np.full((1, 5), np.nan, np.float32)
+        >>> ops.fixup_zero_kv_rows(out, lse, np.array([7, 0], np.int32), np.array([0, 3, 5], np.int32))
+        >>> out[:, 0, 0].tolist(), lse[0].tolist()
+        ([nan, nan, nan, 0.0, 0.0], [nan, nan, nan, -inf, -inf])
     """
     # The kernel has no name for "one more than b"; a wrong number of dims is seen with all the others.
     lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
@@ -66,6 +80,12 @@ def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks:
 
     Raises:
         ArgumentError: lengths on a device, of a wrong rank or not integers; a chunk size that is not positive.
+
+    Example:
+        >>> ops.chunks_with_zero_kv([10, 5], chunk_size=4)  # 5 keys end in the second chunk.
+        [False, False, True]
+        >>> ops.chunks_with_zero_kv([[4, 4], [4, 1], [2, 0]])
+        [False, False, True]
     """
     lens = _host_integers(kv_lens, "kv_lens")
     if chunk_size is None:
@@ -114,7 +134,8 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
         for every b with context_start_loc[b + 1] <= context_start_loc[b]:
             lse of the tokens query_start_loc[b] … query_start_loc[b + 1] - 1 = -inf
 
-    A later merge then takes nothing from these rows, whatever their payload holds (N5).
+    A later merge then takes nothing from these rows, whatever their payload holds (N5). A request counts only if its rows
+    are part of [0, n]. Offsets of 64 bits, which a cumulative sum of lengths gives, are read where they are.
 
     Args:
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
@@ -125,6 +146,12 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> lse = np.zeros((1, 4), np.float32)
+        >>> ops.mask_empty_context_lse(lse, np.array([0, 1, 4], np.int32), np.array([0, 9, 9], np.int32))
+        >>> lse.tolist()
+        [[0.0, -inf, -inf, -inf]]
     """
     starts, contexts = _offsets(_rows(lse, 2, 1 if lse_layout == "hn" else 0), query_start_loc, context_start_loc)
     launch(_MASK_LSE, (lse_layout, "e"), lse, (lse, starts, contexts), stream)
@@ -145,6 +172,12 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> out, lse = np.full((4, 1, 8), np.nan, np.float32), np.zeros((1, 4), np.float32)
+        >>> ops.mask_empty_context(out, lse, np.array([0, 1, 4], np.int32), np.array([0, 9, 9], np.int32))
+        >>> out[:, 0, 0].tolist()
+        [nan, 0.0, 0.0, 0.0]
     """
     starts, contexts = _offsets(_rows(out, 3, 0), query_start_loc, context_start_loc)
     launch(_MASK, (lse_layout, "e"), out, (out, lse, starts, contexts), stream)
@@ -156,7 +189,7 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
     """Blanks the rows that only pad a captured graph: out = 0 and lse = -inf from token `live_rows` on (N1).
 
     With the count on the device a replayed graph follows it. No other row is written: the buffer may come from `empty`
-    and needs no fill of its whole.
+    and needs no fill of its whole (vLLM #38359).
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows at or past `live_rows` are written, no others.
@@ -168,6 +201,13 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> out = np.full((4, 1, 8), np.nan, np.float32)
+        >>> ops.fill_pad_rows(out, 3)
+        >>> ops.fill_pad_rows(out, np.array([2], np.int32))  # On a GPU: a tensor that the scheduler updates.
+        >>> out[:, 0, 0].tolist()
+        [nan, nan, 0.0, 0.0]
     """
     family = _PAD_DEVICE if on_device(live_rows) else _PAD
     launch(family, (lse_layout, "e"), out, (out, lse, live_rows), stream)

@@ -1,4 +1,19 @@
-"""Many partial attention states into one, in one launch: dense, ragged, from a list of buffers, and split KV."""
+"""Many partial attention states into one, in one launch: dense, ragged, from a list of buffers, and split KV.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+
+Each length of a list has code of its own, compiled when it is first met, unless code for any length is there already.
+`mlafix.warmup` does it ahead; for four states:
+
+    ("merge_states_list", {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}
+     | {f"{kind}{i}": "present" if i < 4 else "absent" for kind in "vs" for i in range(1, 8)})
+
+Without the bindings of optional arguments the code takes any length, at a fifth less bandwidth where half of the arguments are
+left out.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +55,8 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
 
-    One read of each input, f32 accumulation in the order of k, one normalisation (N7). States that are empty contribute
-    nothing whatever their payload (N1, N2, N5); K = 0 gives identities (N3).
+    One read of each input, f32 accumulation in the order of k, one normalisation (N7): the bits do not depend on the batch
+    (N9). States that are empty contribute nothing whatever their payload (N1, N2, N5); K = 0 gives identities (N3).
 
     Args:
         v: `[n, K, H, D] T`, T of bf16, f16, f32.
@@ -57,6 +72,13 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> v = np.arange(1, 5, dtype=np.float32).reshape(1, 4, 1, 1) * np.ones((1, 4, 1, 8), np.float32)
+        >>> s = np.array([0, 0, -np.inf, 0], np.float32).reshape(1, 4, 1)
+        >>> out, lse = ops.merge_states(v, s)
+        >>> round(out[0, 0, 0].item(), 4), round(lse[0, 0].item(), 4)  # (1 + 2 + 4) / 3, ln 3
+        (2.3333, 1.0986)
     """
     shape = getattr(v, "shape", ())
     if len(shape) == 4 and (short := short_way(_DENSE, _key(base, shape[1], "k"))):
@@ -77,8 +99,8 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
                         return_lse: bool = True, base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
-    The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf. A run counts only if
-    0 <= indptr[i] <= indptr[i + 1] <= nnz, so that no content of `indptr` reads out of bounds.
+    The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3), and so does one that is not
+    0 <= indptr[i] <= indptr[i + 1] <= nnz: no content of `indptr` reads out of bounds.
 
     Args:
         v: `[nnz, H, D] T`, T of bf16, f16, f32.
@@ -95,6 +117,12 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> v = np.array([1, 3, 5], np.float32).reshape(3, 1, 1) * np.ones((3, 1, 8), np.float32)
+        >>> out, lse = ops.merge_states_ragged(v, np.zeros((3, 1), np.float32), np.array([0, 2, 2, 3], np.int32))
+        >>> out[:, 0, 0].tolist(), lse[:, 0].round(3).tolist()
+        ([2.0, 0.0, 5.0], [0.6930000185966492, -inf, 0.0])
     """
     n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
     if n < 0:
@@ -115,7 +143,8 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
                       stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
-    The merge is that of `merge_states`, in the order of the list; nothing is copied together first.
+    Chunks of a context, say, or what the ranks of a context-parallel group left. The merge is that of `merge_states`, in the
+    order of the list (N9); nothing is copied together first.
 
     Args:
         vs: 1 to 8 arrays `[n, H, D] T`, T of bf16, f16, f32.
@@ -132,6 +161,12 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> vs = [np.full((2, 1, 8), x, np.float32) for x in (1, 3, 8)]
+        >>> out, lse = ops.merge_states_list(vs, [np.zeros((2, 1), np.float32) for _ in vs], out=vs[0])
+        >>> out is vs[0], out[:, 0, 0].tolist()
+        (True, [4.0, 4.0])
     """
     count = len(vs)
     if not 1 <= count <= MAX_LIST:
@@ -186,7 +221,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
 
         out_lse = log(sum_s exp(partial_lse_s));  out = sum_s exp(partial_lse_s - out_lse) * partial_s
 
-    The merge is that of `merge_states`; S = 1 copies, S = 0 gives identities.
+    The merge is that of `merge_states`; S = 1 copies (N4), S = 0 gives identities (N3).
 
     Args:
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
@@ -203,6 +238,13 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> partial = np.stack([np.full((1, 2, 1, 8), x, np.float32) for x in (1, 5)])
+        >>> lse = np.zeros((2, 1, 1, 2), np.float32).swapaxes(2, 3)  # [S, B, H, L], seen as [S, B, L, H]
+        >>> out, _ = ops.combine_split_kv(partial, lse, out_dtype="f16")
+        >>> out.dtype, out[0, :, 0, 0].tolist()
+        (dtype('float16'), [3.0, 3.0])
     """
     made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
     if made is not None:

@@ -1,4 +1,12 @@
-"""Flags and lengths of a padded batch: nothing stale in the entries that only pad a captured graph."""
+"""Flags and lengths of a padded batch: nothing stale in the entries that only pad a captured graph.
+
+A count `live_rows` may be a tensor on the device, which a replayed graph follows.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+"""
 
 from __future__ import annotations
 
@@ -31,6 +39,12 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> flags = np.ones(5, bool)
+        >>> ops.clear_pad_flags(flags, 4)
+        >>> flags.tolist()
+        [True, True, True, True, False]
     """
     family = _CLEAR_DEVICE if on_device(live_rows) else _CLEAR
     launch(family, PLAIN, flags, (flags, live_rows), stream)
@@ -42,7 +56,7 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
 
         flags[i] = computed[i] < prompt[i] for i < live_rows, else False
 
-    Every flag is written, so that nothing stale survives in the padding.
+    Every flag is written, so that nothing stale survives in the padding (vLLM #41873).
 
     Args:
         flags: `[n] bool`; every entry is written.
@@ -53,6 +67,12 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> flags, computed, prompt = np.ones(5, bool), np.array([3, 8, 0]), np.array([8, 8, 4])
+        >>> ops.mark_prefilling(flags, computed, prompt, 2)
+        >>> flags.tolist()
+        [True, False, False, False, False]
     """
     family = _MARK_DEVICE if on_device(live_rows) else _MARK
     launch(family, PLAIN, flags, (flags, computed, prompt, live_rows), stream)
@@ -74,6 +94,10 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> ops.is_prefilling(np.array([3, 8, 0]), np.array([8, 8, 4]), padded=4).tolist()
+        [True, False, True, False]
     """
     (size,) = rows_of(computed, "computed", ("m",))
     flags = empty(computed, (size if padded is None else padded,), "bool")
@@ -88,7 +112,8 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 
         lens[i, j] = max(seq_lens[i] - max_decode_len + 1 + j, 0) for i < live_rows, else 0
 
-    Nothing is allocated; the result is the front of the buffer, so that a captured graph keeps its address.
+    Nothing is allocated; the result is the front of the buffer, so that a captured graph keeps its address. The capacity is
+    checked, and a length is never negative: read as unsigned, one hung a kernel (vLLM #42135).
 
     Args:
         buffer: flat i32, contiguous, of at least num_decodes * max_decode_len entries; no others are written.
@@ -103,6 +128,13 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 
     Raises:
         ArgumentError: the buffer is too small, or an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> buffer = np.full(16, -1, np.int32)
+        >>> ops.expand_context_lens(buffer, np.array([9, 1, 5], np.int32), 3, 3, live_rows=2).tolist()
+        [[7, 8, 9], [0, 0, 1], [0, 0, 0]]
+        >>> buffer[9:].tolist()
+        [-1, -1, -1, -1, -1, -1, -1]
     """
     (capacity,) = rows_of(buffer, "buffer", ("capacity",))
     if num_decodes < 0:

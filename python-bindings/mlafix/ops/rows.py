@@ -1,4 +1,12 @@
-"""Row kernels beyond attention states: the same language carries them."""
+"""Row kernels beyond attention states: the same language carries them.
+
+In f32 (N7); a row is reduced in one fixed order whatever the batch (N9). The sources are in `kernels/examples`.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+"""
 
 from __future__ import annotations
 
@@ -20,7 +28,7 @@ _SOFTMAX = Family("softmax")
 def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = None, stream: Stream = None) -> Any:
     """Quantises rows to fp8 e4m3fn with one scale: out = fp8(x * (1 / scale)) (N7).
 
-    Rounds to nearest even, saturates at +-448, keeps NaN. 1 / scale is computed in f32.
+    1 / scale is rounded to f32 once; the product rounds to the nearest, ties to even, saturates at +-448, and NaN stays NaN.
 
     Args:
         x: `[n, D] T`, T of bf16, f16, f32.
@@ -33,6 +41,11 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> x = np.array([[1.0, 0.3, 100.0, np.nan]], np.float32)
+        >>> ops.quantize_fp8_static(x, 0.1).astype(np.float32).tolist()
+        [[10.0, 3.0, 448.0, nan]]
     """
     if out is None:
         out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
@@ -56,6 +69,10 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> ops.rmsnorm(np.array([[3.0, 4.0, 0.0, 0.0]], np.float32), np.ones(4, np.float32)).round(3).tolist()
+        [[1.2000000476837158, 1.600000023841858, 0.0, 0.0]]
     """
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
@@ -78,6 +95,10 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> ops.softmax(np.log(np.array([[1.0, 2.0, 5.0]], np.float32))).round(3).tolist()
+        [[0.125, 0.25, 0.625]]
     """
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
