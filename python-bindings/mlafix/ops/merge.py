@@ -76,8 +76,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         out_scale: makes the output fp8, `value * (1 / out_scale)`: one f32 on the inputs' device, of any rank; a float is copied there.
         lse_layout: the layout of all three lse arrays, "hn" or "nh".
         base: the base of all three lse arrays, "e" or "2" (N8).
-        copy_past_context: whether a token at or past `context_rows` takes the suffix's bits, payload and lse, whatever they are, in
-            place of its state, of which an lse of +inf makes 0, -inf (N2, N3).
+        copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: see above.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -100,16 +99,17 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
             return made[0], made[1]
-    if context_rows is None:
-        # A wrong number of dims is seen with all the others.
+    if context_rows is None:  # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
     if out is None:
         out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
     if out_lse is None and return_lse:
         out_lse = empty_lse(prefix, "prefix", lse_layout)
-    scale = () if out_scale is None else (one_element(out_scale, prefix),)
-    family = (_COPY_FP8 if copies else _MERGE_FP8) if scale else _COPY if copies else _MERGE
-    launch(family, key, prefix, (out, out_lse, *scale, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
+    if out_scale is None:
+        launch(_COPY if copies else _MERGE, key, prefix, (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
+    else:
+        arguments = (out, out_lse, one_element(out_scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)
+        launch(_COPY_FP8 if copies else _MERGE_FP8, key, prefix, arguments, stream)
     return out, out_lse
 
 
