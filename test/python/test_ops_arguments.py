@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Callable
 
 import numpy as np
@@ -101,6 +102,14 @@ def test_bind_wants_its_outputs(device: Device) -> None:
     with pytest.raises(mlafix.ArgumentError, match='argument "out_lse": expected an array'):
         ops.merge_attn_states.bind(**{**arguments, "out_lse": None})
     ops.merge_attn_states.bind(**{**arguments, "out_lse": None}, return_lse=False)()
+
+
+def test_bind_takes_the_arguments_of_the_call_less_the_stream() -> None:
+    for function in FUNCTIONS:
+        operation = getattr(ops, function)
+        assert list(inspect.signature(operation.bind).parameters) == list(inspect.signature(operation).parameters)[:-1]
+        with pytest.raises(TypeError, match=f"{function}.bind.* 'stream'"):
+            operation.bind(**Right(Device()).arguments(function), stream=None)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

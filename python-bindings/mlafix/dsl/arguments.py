@@ -1,41 +1,41 @@
-"""Arguments of the language's words: which is which, and what each must be."""
+"""Arguments of the language's built-ins: which is which, and what each must be."""
 
 from __future__ import annotations
 
 import ast
 
+from .built_ins import BuiltIn
 from .expressions import Expressions
 from .types import Base
 from .values import Dyn, as_number, describe
-from .words import Word
 
 
 class Arguments:
-    """Finds and evaluates the arguments of a call of a word."""
+    """Finds and evaluates the arguments of a call of a built_in."""
 
     def __init__(self, expressions: Expressions) -> None:
         self.ctx = expressions.ctx
         self.expressions = expressions
 
-    def by_name(self, node: ast.Call, word: Word, required: str, optional: str = "") -> dict[str, ast.expr]:
+    def by_name(self, node: ast.Call, built_in: BuiltIn, required: str, optional: str = "") -> dict[str, ast.expr]:
         """The arguments' nodes by name. Those that are required come first, and by position or name; the others by
         name only, except where position is natural."""
         names, extra = required.split(), optional.split()
         found: dict[str, ast.expr] = {}
         if len(node.args) > len(names) + sum(name.startswith("/") for name in extra):
-            self.ctx.fail(node, f"expected {word.usage}, got {len(node.args)} arguments")
+            self.ctx.fail(node, f"expected {built_in.usage}, got {len(node.args)} arguments")
         positional = [*names, *(name[1:] for name in extra if name.startswith("/"))]
         known = [*names, *(name.lstrip("/") for name in extra)]
         found.update(zip(positional, node.args))
         for keyword in node.keywords:
             if keyword.arg not in known:
-                self.ctx.fail(keyword.value, f"expected {word.usage}, got an argument '{keyword.arg}'")
+                self.ctx.fail(keyword.value, f"expected {built_in.usage}, got an argument '{keyword.arg}'")
             if keyword.arg in found:
                 self.ctx.fail(keyword.value, f"expected each argument once, got '{keyword.arg}' twice")
             found[str(keyword.arg)] = keyword.value
         for name in names:
             if name not in found:
-                self.ctx.fail(node, f"expected {word.usage}, got no '{name}'")
+                self.ctx.fail(node, f"expected {built_in.usage}, got no '{name}'")
         return found
 
     def where(self, found: dict[str, ast.expr]) -> Dyn | bool | None:

@@ -1,4 +1,4 @@
-"""Calls in a kernel: the language's words, conversions, Python's abs, min, max and sum, inline functions."""
+"""Calls in a kernel: the language's built-ins, conversions, Python's abs, min, max and sum, inline functions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from . import words
+from . import built_ins
 from .arguments import Arguments
-from .arithmetic_words import ArithmeticWords
+from .arithmetic_built_ins import ArithmeticBuiltIns
+from .built_ins import BuiltIn
 from .expressions import Expressions
-from .memory_words import MemoryWords
-from .state_words import StateWords
+from .memory_built_ins import MemoryBuiltIns
+from .state_built_ins import StateBuiltIns
 from .types import ScalarType
-from .words import Word
 
 _MAX_INLINE = 32
 
@@ -32,12 +32,12 @@ class Calls:
         self.expressions = expressions
         self.inline = inline
         arguments = Arguments(expressions)
-        self.arithmetic = ArithmeticWords(expressions, arguments)
-        groups = (self.arithmetic, MemoryWords(expressions, arguments), StateWords(expressions, arguments))
-        self.words = {
+        self.arithmetic = ArithmeticBuiltIns(expressions, arguments)
+        groups = (self.arithmetic, MemoryBuiltIns(expressions, arguments), StateBuiltIns(expressions, arguments))
+        self.built_ins = {
             name[len("call_") :]: getattr(group, name) for group in groups for name in dir(group) if name.startswith("call_")
         }
-        self.words |= dict.fromkeys(words.UNARY, self.arithmetic.call_unary)
+        self.built_ins |= dict.fromkeys(built_ins.UNARY, self.arithmetic.call_unary)
 
     def call(self, node: ast.Call) -> Any:
         function = self.expressions.eval(node.func)
@@ -47,10 +47,10 @@ class Calls:
         for keyword in node.keywords:
             if keyword.arg is None:
                 self.ctx.fail(keyword.value, f"expected arguments one by one, got **{ast.unparse(keyword.value)}")
-        if isinstance(function, Word):
-            if function.name not in self.words:
+        if isinstance(function, BuiltIn):
+            if function.name not in self.built_ins:
                 self.ctx.fail(node, f"expected {function.usage} as what a for loop runs over, got it in an expression")
-            return self.words[function.name](node, function)
+            return self.built_ins[function.name](node, function)
         if hasattr(function, "__mlafix_inline__"):
             return self._inline(node, function)
         return self._python(node, function)
@@ -78,10 +78,10 @@ class Calls:
         for python, ours in conversions.items():
             if function is python:
                 return f"expected {ours}(…) to convert a value, got {name}(…)"
-        if isinstance(getattr(words, short, None), Word):
-            return f"expected a word of the language, got '{name}'; mlafix.{short} is one"
+        if isinstance(getattr(built_ins, short, None), BuiltIn):
+            return f"expected a built-in, got '{name}'; mlafix.{short} is one"
         return (
-            f"expected a word of the language, abs, min, max, sum, a conversion (f32, i32, i64, index, bool_) or an inline "
+            f"expected a built-in, abs, min, max, sum, a conversion (f32, i32, i64, index, bool_) or an inline "
             f"function to call, got '{name}'"
         )
 

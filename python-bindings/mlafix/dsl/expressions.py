@@ -8,12 +8,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .built_ins import BuiltIn
 from .context import Context
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
 from .types import Base, DType, ScalarType, TensorType
 from .values import Dyn, Element, Gone, Tensor, as_number, describe
-from .words import Word
 
 _ALLOWED = (
     "a number, a name, an element of a tensor, arithmetic, a comparison, and/or/not, 'a if c else b' or a call of the "
@@ -100,7 +100,7 @@ class Expressions:
         number = as_number(value)
         if number is not None:
             return number
-        known = (str, type(None), Word, ScalarType, DType, Base, types.ModuleType)
+        known = (str, type(None), BuiltIn, ScalarType, DType, Base, types.ModuleType)
         if isinstance(value, known) or hasattr(value, "__mlafix_inline__") or isinstance(value, (list, tuple)):
             return tuple(value) if isinstance(value, list) else value
         if isinstance(value, (types.BuiltinFunctionType, type)):
@@ -109,7 +109,7 @@ class Expressions:
             self.ctx.fail(node, f"expected a function marked @mlafix.inline, got '{value.__name__}', which is not")
         if isinstance(value, TensorType):
             self.ctx.fail(node, "expected a tensor as an argument, got its type")
-        self.ctx.fail(node, f"expected a number, a word of the language or an inline function, got {describe(value)}")
+        self.ctx.fail(node, f"expected a number, a built-in or an inline function, got {describe(value)}")
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
         value = self.eval(node.value)

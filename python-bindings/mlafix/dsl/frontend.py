@@ -11,7 +11,7 @@ from typing import Any
 from .. import _diagnostics
 from .._toolchain import compiler
 from ..errors import ArgumentError, CompileError
-from . import words
+from . import built_ins
 from .context import Context
 from .source import Source
 from .statements import Statements
@@ -135,12 +135,12 @@ class Frontend:
 
     def grid(self, node: ast.For) -> None:
         call = node.iter
-        word = self.body.expressions.eval(call.func) if isinstance(call, ast.Call) else None
+        built_in = self.body.expressions.eval(call.func) if isinstance(call, ast.Call) else None
         if node.orelse:
             self.source.fail(node.orelse[0], "expected a grid without else, got one")
-        if not isinstance(call, ast.Call) or word not in (words.grid, words.segments):
-            self.source.fail(call, f"expected {words.grid.usage} or {words.segments.usage}, got {ast.unparse(call)}")
-        if word is words.grid:
+        if not isinstance(call, ast.Call) or built_in not in (built_ins.grid, built_ins.segments):
+            self.source.fail(call, f"expected {built_ins.grid.usage} or {built_ins.segments.usage}, got {ast.unparse(call)}")
+        if built_in is built_ins.grid:
             indices = self.dense(call)
         else:
             indices = self.ragged(call)
@@ -160,13 +160,13 @@ class Frontend:
 
     def dense(self, call: ast.Call) -> list[Any]:
         if call.keywords or not call.args:
-            self.source.fail(call, f"expected {words.grid.usage}, got {'keywords' if call.keywords else 'no extent'}")
+            self.source.fail(call, f"expected {built_ins.grid.usage}, got {'keywords' if call.keywords else 'no extent'}")
         extents = [self.extent(argument) for argument in call.args]
         indices: list[Any] = self.builder.begin_forall(extents, self.source.location(call))
         return indices
 
     def ragged(self, call: ast.Call) -> list[Any]:
-        usage = words.segments.usage
+        usage = built_ins.segments.usage
         where = None
         for keyword in call.keywords:
             if keyword.arg != "where":

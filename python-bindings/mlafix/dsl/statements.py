@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _diagnostics
 from ..errors import CompileError
-from . import scope, words
+from . import built_ins, scope
 from .calls import Calls
 from .context import Context
 from .expressions import Expressions
@@ -169,7 +169,7 @@ class Statements:
             if function is builtins.range:
                 self.loop(node, node.iter)
                 return
-            if function in (words.grid, words.segments):
+            if function in (built_ins.grid, built_ins.segments):
                 self.ctx.fail(node.iter, "expected one grid, around everything else, got one inside another statement")
         values = self.expressions.eval(node.iter)
         if not isinstance(values, tuple):
@@ -219,7 +219,7 @@ class Statements:
                 self.ctx.fail(
                     node,
                     f"expected '{name}' to keep its type in the loop, got {describe(initial[name])} before it and "
-                    f"{describe(value)} after a turn",
+                    f"{describe(value)} after an iteration",
                 )
             following.append(value.value)
         results = self.ctx.builder.end_for(following, at)

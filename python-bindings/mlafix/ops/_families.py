@@ -1,4 +1,4 @@
-"""The kernels that functions of this package launch, and what their signatures say of how they are called."""
+"""The kernels that the functions of this package launch, and the facts about their calls that their signatures state."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ._wrong import wrong
 TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
 Key = Tuple[str, ...]
-"""Which variant of a kernel's call: the lse's layout and base, then the lower-case dims to compile for as well."""
+"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound as well."""
 
 PLAIN: Key = ("hn", "e")
-"""The variant of a kernel that has no lse whose layout or base a caller chooses."""
+"""The launch key of a kernel without an lse whose layout or base a caller chooses."""
 
 LAYOUTS = ("hn", "nh")
 BASES = ("e", "2")
@@ -24,18 +24,18 @@ _LSE_DIMS = {("H", "n"): "hn", ("n", "H"): "nh"}
 
 
 class Family(Dict[Key, Dispatch]):
-    """The dispatchers of one kernel, made as they are asked for.
+    """The dispatchers of one kernel by launch key, each made when it is first looked up.
 
-    `stored` names the dtype variables of payloads that are written and never read: these may be fp8 too. The rest is read from the
-    kernel's signature.
+    `stored` names the dtype variables of payloads that are written and never read: these may be fp8 too. Everything else comes from
+    the kernel's signature.
     """
 
     def __init__(self, kernel: str, *, stored: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.kernel = kernel
         self.stored = stored
-        # `Dispatcher.try_launch` of each variant that a plain tensor was passed to.
-        self.short: dict[Key, TryLaunch] = {}
+        # `Dispatcher.try_launch` for each launch key that was used with a plain tensor.
+        self.fast: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 
     @functools.cached_property
@@ -50,7 +50,7 @@ class Family(Dict[Key, Dispatch]):
         return next(iter(self._lses.values()), "hn")
 
     def views(self, layout: str) -> dict[str, tuple[int, int]]:
-        """The arguments passed as their transposed views where the lses have this layout, which costs nothing."""
+        """The arguments whose transposed views are passed where the lses have this layout; nothing is copied."""
         return {} if layout == self.native else dict.fromkeys(self._lses, (1, 0))
 
     @functools.cached_property
@@ -78,7 +78,7 @@ FAMILIES: dict[str, Family] = {}
 
 
 def check_key(key: Key) -> None:
-    """Raises ArgumentError for a layout or a base that there is not."""
+    """Raises ArgumentError for a layout or a base that does not exist."""
     if key[0] not in LAYOUTS:
         raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(key[0]))
     if key[1] not in BASES:

@@ -53,7 +53,7 @@ class Launch(Protocol):
 
 
 class Dispatch(Launch, Protocol):
-    """A `Launch` that goes straight to the kernel, and has a short way there: see `_runtime.Dispatcher.try_launch`."""
+    """A `Launch` without torch's dispatcher; `try_launch` is the fast path (see `_runtime.Dispatcher.try_launch`)."""
 
     def try_launch(self, args: tuple[Any, ...], stream: Any = None) -> tuple[Any, ...] | None: ...
 

@@ -40,7 +40,7 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
     `chunks_with_zero_kv` tells on the host whether a chunk needs this at all. A sequence counts only if 0 <= start <= end <= n.
 
     Args:
-        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows of dead sequences are written, no others.
+        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows of sequences without keys are written, no others.
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; likewise.
         kv_lens: `[B] i32`, on the arrays' device.
         cu_seqlens: `[B + 1] i32`, likewise.

@@ -35,7 +35,7 @@ from typing import Any
 from .._runtime import NewTensor, SizeOf
 from ._arrays import empty, empty_lse, empty_rows, one_element, rows_of
 from ._families import PLAIN, Family
-from ._launch import launch, operation, short_way
+from ._launch import launch, operation, fast_path
 from ._types import Array, Base, LseLayout, Stream
 
 __all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats"]
@@ -61,8 +61,8 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         out = exp(prefix_lse - lse) * prefix + exp(suffix_lse - lse) * suffix
 
     An empty side (lse of -inf or +inf: N1, N2) contributes nothing whatever its payload holds (N5); with one side empty
-    the other is copied bit for bit (N4), with both the row becomes 0, -inf (N3). NaN in a live lse shows (N6). Weights and
-    sums are f32 (N7); the error is at most 1 ulp of bf16 or f16, 4e-6 in f32 (N10).
+    the other is copied bit for bit (N4), with both the row becomes 0, -inf (N3). NaN in a live lse propagates (N6). Weights
+    and sums are f32 (N7); the error is at most 1 ulp of bf16 or f16, 4e-6 in f32 (N10).
 
     Args:
         prefix: `[n, H, D] T`, T of bf16, f16, f32. Rows at or past `context_rows` are not read.
@@ -94,8 +94,8 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     """
     copies = copy_past_context and context_rows is not None
     key = (lse_layout, base)
-    if out_scale is None and (short := short_way(_COPY if copies else _MERGE, key)):
-        made = short((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
+    if out_scale is None and (fast := fast_path(_COPY if copies else _MERGE, key)):
+        made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
             return made[0], made[1]

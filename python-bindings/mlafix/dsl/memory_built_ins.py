@@ -1,4 +1,4 @@
-"""Words of the language that read and write tensors, and that ask about them."""
+"""Built-ins that read and write tensors, and that ask about them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ast
 from typing import Any
 
 from .arguments import Arguments
+from .built_ins import BuiltIn
 from .expressions import Expressions
 from .values import Dyn, Tensor, describe
-from .words import Word
 
 
-class MemoryWords:
+class MemoryBuiltIns:
     """Calls of load, store, present and shape."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
@@ -20,8 +20,8 @@ class MemoryWords:
         self.memory = expressions.memory
         self.arguments = arguments
 
-    def call_load(self, node: ast.Call, word: Word) -> Dyn:
-        found = self.arguments.by_name(node, word, "element", "where otherwise")
+    def call_load(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "element", "where otherwise")
         element = self.expressions.element(found["element"])
         where = self.arguments.where(found)
         otherwise = self.expressions.value(found["otherwise"], element.tensor.element) if "otherwise" in found else None
@@ -29,17 +29,17 @@ class MemoryWords:
             self.ctx.fail(found["otherwise"], "expected a predicate (where=…) beside otherwise, got none")
         return self.memory.read(element, node, where, otherwise)
 
-    def call_store(self, node: ast.Call, word: Word) -> None:
-        found = self.arguments.by_name(node, word, "element value", "where")
+    def call_store(self, node: ast.Call, built_in: BuiltIn) -> None:
+        found = self.arguments.by_name(node, built_in, "element value", "where")
         element = self.expressions.element(found["element"])
         self.memory.write(element, self.expressions.eval(found["value"]), found["value"], node, self.arguments.where(found))
 
-    def call_present(self, node: ast.Call, word: Word) -> Any:
-        tensor = self.expressions.eval(self.arguments.by_name(node, word, "tensor")["tensor"])
+    def call_present(self, node: ast.Call, built_in: BuiltIn) -> Any:
+        tensor = self.expressions.eval(self.arguments.by_name(node, built_in, "tensor")["tensor"])
         if not isinstance(tensor, Tensor):
             self.ctx.fail(node, f"expected a tensor, got {describe(tensor)}")
         return self.memory.present(tensor, node)
 
-    def call_shape(self, node: ast.Call, word: Word) -> Dyn:
-        name = self.arguments.by_name(node, word, "name")["name"]
+    def call_shape(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        name = self.arguments.by_name(node, built_in, "name")["name"]
         return self.memory.named_dim(self.expressions.eval(name), name)

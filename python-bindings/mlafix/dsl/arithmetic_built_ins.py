@@ -1,4 +1,4 @@
-"""Words of the language that compute, and Python's own functions that do: abs, min, max, sum, conversions."""
+"""Built-ins that compute, and Python's own functions that do: abs, min, max, sum, conversions."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import ast
 from typing import Any
 
 from .arguments import Arguments
+from .built_ins import BuiltIn
 from .expressions import Expressions
 from .types import ScalarType
 from .values import Dyn, Tensor, as_number, describe
-from .words import Word
 
 _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
 
 
-class ArithmeticWords:
+class ArithmeticBuiltIns:
     """Calls of exp and its like, fma, copysign, where and splat, of Python's functions on rows, and of conversions."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
@@ -24,11 +24,11 @@ class ArithmeticWords:
         self.operators = expressions.operators
         self.arguments = arguments
 
-    def call_unary(self, node: ast.Call, word: Word) -> Dyn:
-        operand = self.arguments.float_value(self.arguments.by_name(node, word, "x")["x"], f"{word.name}(…)")
-        if word.name == "tanh":
+    def call_unary(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        operand = self.arguments.float_value(self.arguments.by_name(node, built_in, "x")["x"], f"{built_in.name}(…)")
+        if built_in.name == "tanh":
             return self.tanh(operand, node)
-        return self.ctx.wrap(self.ctx.builder.unary(word.name, operand.value, self.ctx.at(node)))
+        return self.ctx.wrap(self.ctx.builder.unary(built_in.name, operand.value, self.ctx.at(node)))
 
     def tanh(self, x: Dyn, node: ast.AST) -> Dyn:
         """(1 - t) / (1 + t) with t = exp(-2 |x|), which cannot overflow, and the sign of x; near 0, where 1 - t has few
@@ -45,18 +45,18 @@ class ArithmeticWords:
         is_small = b.compare("lt", size, b.constant_float(0.3, at), at)
         return self.ctx.wrap(b.binary("copysign", b.select(is_small, small, large, at), x.value, at))
 
-    def call_fma(self, node: ast.Call, word: Word) -> Dyn:
-        found = self.arguments.by_name(node, word, "a b c")
+    def call_fma(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "a b c")
         a, b, c = (self.arguments.float_value(found[name], "fma") for name in "abc")
         return self.ctx.wrap(self.ctx.builder.fma(a.value, b.value, c.value, self.ctx.at(node)))
 
-    def call_copysign(self, node: ast.Call, word: Word) -> Dyn:
-        found = self.arguments.by_name(node, word, "x sign")
+    def call_copysign(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "x sign")
         x, sign = (self.arguments.float_value(found[name], "copysign") for name in ("x", "sign"))
         return self.ctx.wrap(self.ctx.builder.binary("copysign", x.value, sign.value, self.ctx.at(node)))
 
-    def call_where(self, node: ast.Call, word: Word) -> Any:
-        found = self.arguments.by_name(node, word, "condition a b")
+    def call_where(self, node: ast.Call, built_in: BuiltIn) -> Any:
+        found = self.arguments.by_name(node, built_in, "condition a b")
         condition = self.expressions.eval(found["condition"])
         yes, no = self.expressions.eval(found["a"]), self.expressions.eval(found["b"])
         if isinstance(condition, bool):
@@ -67,8 +67,8 @@ class ArithmeticWords:
             self.ctx.fail(found["condition"], f"expected a bool for the condition, got {describe(condition)}")
         return self.operators.select(condition, yes, found["a"], no, found["b"], node)
 
-    def call_splat(self, node: ast.Call, word: Word) -> Dyn:
-        found = self.arguments.by_name(node, word, "scalar dim")
+    def call_splat(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "scalar dim")
         scalar = self.expressions.value(found["scalar"])
         return self.ctx.wrap(self.ctx.builder.splat(scalar.value, self.arguments.dim_name(found["dim"]), self.ctx.at(node)))
 
