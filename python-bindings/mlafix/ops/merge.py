@@ -35,7 +35,7 @@ from typing import Any
 from .._runtime import NewTensor, SizeOf
 from ._arrays import empty, empty_lse, empty_rows, one_element, rows_of
 from ._families import PLAIN, Family
-from ._launch import launch, operation, fast_path
+from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, Stream
 
 __all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats"]

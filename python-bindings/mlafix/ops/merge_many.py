@@ -24,7 +24,7 @@ from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
 from ._families import Family, Key
-from ._launch import launch, operation, fast_path
+from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, Stream
 from ._wrong import wrong
 
