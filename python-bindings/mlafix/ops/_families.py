@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any, Callable, Dict, Tuple, Union
 
@@ -30,6 +29,8 @@ class Family(Dict[Key, Dispatch]):
     the kernel's signature.
     """
 
+    __slots__ = ("fast", "kernel", "stored")  # Each call reads `fast`.
+
     def __init__(self, kernel: str, *, stored: tuple[str, ...] = ()) -> None:
         super().__init__()
         self.kernel = kernel
@@ -38,27 +39,21 @@ class Family(Dict[Key, Dispatch]):
         self.fast: dict[Key, TryLaunch] = {}
         FAMILIES[kernel] = self
 
-    @functools.cached_property
+    @property
     def arguments(self) -> list[dict[str, Any]]:
         """The kernel's arguments in order, as docs/UnitFormat.md has them."""
-        found: list[dict[str, Any]] = self._signature["args"]
+        found: list[dict[str, Any]] = json.loads(library.signature(self.kernel))["args"]
         return found
 
-    @functools.cached_property
+    @property
     def native(self) -> str:
         """The layout of the lse arguments in the kernel's own signature: "hn" or "nh"; "hn" where there are none."""
-        return next(iter(self._lses.values()), "hn")
+        return next(iter(self._lses().values()), "hn")
 
     def views(self, layout: str) -> dict[str, tuple[int, int]]:
         """The arguments whose transposed views are passed where the lses have this layout; nothing is copied."""
-        return {} if layout == self.native else dict.fromkeys(self._lses, (1, 0))
+        return {} if layout == self.native else dict.fromkeys(self._lses(), (1, 0))
 
-    @functools.cached_property
-    def _signature(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(library.signature(self.kernel))
-        return found
-
-    @functools.cached_property
     def _lses(self) -> dict[str, str]:
         """The arguments with one f32 for each token and head, and their layout."""
         layouts = {arg["name"]: _LSE_DIMS.get(tuple(arg.get("dims", ()))) for arg in self.arguments if arg["dtype"] == "f32"}
