@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import Kernel, __version__, _env, _runtime, cache, library
+from . import Kernel, __version__, _env, _runtime, _toolchain, library
 from .errors import ArgumentError, CompileError, Error
 
 _EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "canonical",
@@ -76,7 +76,7 @@ def _compile(options: argparse.Namespace) -> int:
     if options.emit == "unit" and not options.output:
         raise ArgumentError("expected a file for the unit (-o FILE), got none")
     print(f"compiling {kernel.name}: {max(len(choices), 1)} x {', '.join(targets) or 'no target'}", file=sys.stderr)
-    output = cache.compiler().compile(
+    output = _toolchain.compiler().compile(
         kernel.source,
         kernel.file,
         kernel=kernel.name,
@@ -97,7 +97,7 @@ def _compile(options: argparse.Namespace) -> int:
 
 def _info(_options: argparse.Namespace) -> int:
     try:
-        compiler = cache.compiler().version()
+        compiler = _toolchain.compiler().version()
     except CompileError as error:
         compiler = f"none ({error})"
     devices = [_runtime.device_target("cpu")]

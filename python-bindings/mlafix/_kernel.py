@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _env, _runtime, cache
+from . import _env, _runtime, _toolchain, cache
 from .errors import ArgumentError, CompileError
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
@@ -65,7 +65,7 @@ class Kernel:
             OSError: it cannot be read.
         """
         text = Path(path).read_text(encoding="utf-8")
-        signature = json.loads(cache.compiler().signature(text, str(path), name))
+        signature = json.loads(_toolchain.compiler().signature(text, str(path), name))
         return cls(signature["name"], text, str(path))
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class Kernel:
 
     @functools.cached_property
     def _signature_text(self) -> str:
-        text: str = cache.compiler().signature(self.source, self.file, self.name)
+        text: str = _toolchain.compiler().signature(self.source, self.file, self.name)
         return text
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class Kernel:
 
     def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
         bound = self.bindings(bindings)
-        return cache.compiler().compile(
+        return _toolchain.compiler().compile(
             self.source,
             self.file,
             kernel=self.name,
@@ -165,7 +165,7 @@ class Kernel:
             OSError: the file cannot be written.
         """
         variants = [self.bindings({**bindings, **choice}) for choice in choices or ({},)]
-        data = cache.compiler().compile(
+        data = _toolchain.compiler().compile(
             self.source,
             self.file,
             kernel=self.name,
@@ -247,7 +247,7 @@ class _Variants(cache.Variants):
         self._whole = kernel
 
     def _without_places(self) -> str:
-        text: str = cache.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
+        text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:

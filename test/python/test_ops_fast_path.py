@@ -1,4 +1,4 @@
-"""Plain torch tensors go a short way, which allocates the outputs in C++: what it gives is what the long way gives."""
+"""Calls on plain torch tensors take a fast path, which allocates the outputs in C++: its results are those of the general path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from devices import TorchDevice, has_cuda  # noqa: E402
 from mlafix import library, ops  # noqa: E402
 from mlafix._runtime import NewTensor, SizeOf  # noqa: E402
 from mlafix.compat import flash_attn  # noqa: E402
-from mlafix.ops import _launch  # noqa: E402
+from mlafix.ops import _families  # noqa: E402
 
 N, H, D = 5, 4, 64
 DEVICES = [TorchDevice("cpu"), *([TorchDevice("cuda")] if has_cuda() else [])]
@@ -29,15 +29,15 @@ def where(request: pytest.FixtureRequest) -> str:
 
 @contextlib.contextmanager
 def long_way() -> Iterator[None]:
-    """No variant has a short way in here."""
-    kept = {name: dict(family.short) for name, family in _launch.FAMILIES.items()}
-    for family in _launch.FAMILIES.values():
-        family.short = Refusing()
+    """No launch key has a fast path in here."""
+    kept = {name: dict(family.fast) for name, family in _families.FAMILIES.items()}
+    for family in _families.FAMILIES.values():
+        family.fast = Refusing()
     try:
         yield
     finally:
-        for name, family in _launch.FAMILIES.items():
-            family.short = kept[name]
+        for name, family in _families.FAMILIES.items():
+            family.fast = kept[name]
 
 
 class Refusing(dict):  # type: ignore[type-arg]
@@ -48,7 +48,7 @@ class Refusing(dict):  # type: ignore[type-arg]
 
 
 def merges(where: str) -> dict[str, Callable[[], tuple[Any, Any]]]:
-    """Calls with everything allocated, in each form that there is a short way for."""
+    """Calls with everything allocated, in each form that there is a fast path for."""
     rows = [torch.randn(N, H, D, device=where).bfloat16() for _ in range(2)]
     lses = [torch.randn(H, N, device=where) for _ in range(2)]
     token_lses = [lse.T.contiguous() for lse in lses]
@@ -98,7 +98,7 @@ def test_outputs_are_those_of_the_long_way(name: str, inference: bool, where: st
     with torch.inference_mode(inference):
         with long_way():
             want = [described(tensor) for tensor in call()]
-        for _ in range(4):  # The first finds no short way yet; shapes that were met twice have a prototype.
+        for _ in range(4):  # The first finds no fast path yet; shapes that were met twice have a prototype.
             got = call()
             assert isinstance(got, tuple) and [described(tensor) for tensor in got] == want
 
@@ -119,6 +119,18 @@ def test_outputs_given_are_returned_themselves(where: str) -> None:
         got = ops.merge_attn_states(rows, lse, rows, lse, out=out, return_lse=False)
         assert got[0] is out and got[1] is None
         assert ops.merge_attn_states(rows, lse, rows, lse, out_lse=out_lse)[1] is out_lse
+
+
+def test_binding_launches_nothing_where_there_is_a_fast_path(where: str) -> None:
+    rows, lse = torch.ones(N, H, D, device=where), torch.zeros(H, N, device=where)
+    out, out_lse = torch.empty_like(rows), torch.empty_like(lse)
+    for _ in range(3):
+        ops.merge_attn_states(rows, lse, rows, lse, out=out, out_lse=out_lse)
+    out.fill_(7)
+    bound = ops.merge_attn_states.bind(rows, lse, rows, lse, out=out, out_lse=out_lse)
+    assert out.eq(7).all()
+    bound()
+    assert out.eq(1).all()
 
 
 WRONG: dict[str, Callable[[Any, Any], Any]] = {
@@ -146,7 +158,7 @@ WRONG: dict[str, Callable[[Any, Any], Any]] = {
 def test_what_is_wrong_is_said_as_on_the_long_way(name: str, where: str) -> None:
     rows, lse = torch.randn(N, H, D, device=where), torch.randn(H, N, device=where)
     for call in merges(where).values():
-        call()  # There are short ways now.
+        call()  # There are fast paths now.
     errors = []
     for way in (long_way, contextlib.nullcontext):
         with way(), pytest.raises(Exception) as raised:
@@ -195,7 +207,7 @@ def test_a_prototype_holds_no_memory_and_is_forgotten(where: str) -> None:
     assert held and not any(held)
 
 
-def test_the_short_way_refuses_what_it_cannot_do(where: str) -> None:
+def test_the_fast_path_refuses_what_it_cannot_do(where: str) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     dispatch = library.dispatcher("merge_states", specialize=("k",))
     assert dispatch.try_launch((NewTensor(), NewTensor(), v, s)) is None  # not resolved yet
