@@ -75,6 +75,10 @@ struct CompileCommand::Options {
   cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
                              cl::desc("A ptxas to prefer to all else"),
                              cl::cat(category)};
+  cl::opt<bool> lineInfo{
+      "line-info",
+      cl::desc("PTX and cubins name the source's lines, for profilers"),
+      cl::cat(category)};
   cl::opt<bool> timePieces{
       "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
       cl::cat(category)};
@@ -92,7 +96,7 @@ struct CompileCommand::Options {
       return (option.getNumOccurrences() + ...);
     };
     return count(targets, specializations, kernel, variant, emit, assembler,
-                 ptxas, timePieces, repeat, resourceUsage) > 0;
+                 ptxas, timePieces, repeat, resourceUsage, lineInfo) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
 };
@@ -148,6 +152,7 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.emit = emit;
   result.assembler = assembler;
   result.ptxas = ptxas;
+  result.lineInfo = lineInfo;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });
