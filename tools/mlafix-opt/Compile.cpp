@@ -19,6 +19,19 @@
 using namespace llvm;
 using namespace mlafix;
 
+static constexpr char targetHelp[] =
+#define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY ", "
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) NAME ", "
+#include "mlafix/Targets.def"
+    "or cpu for every x86-64 baseline";
+
+/// One a line, as --target takes them.
+static constexpr char targetList[] =
+#define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY "\n"
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) NAME "\n"
+#include "mlafix/Targets.def"
+    ;
+
 struct CompileCommand::Options {
   cl::OptionCategory category{
       "mlafix compiler",
@@ -28,6 +41,9 @@ struct CompileCommand::Options {
       cl::desc("sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all "
                "of these three"),
       cl::cat(category)};
+  cl::opt<bool> listTargets{"list-targets",
+                            cl::desc("Print the names of all targets and exit"),
+                            cl::cat(category)};
   cl::list<std::string> specializations{
       "specialize", cl::value_desc("NAME=VALUE,…"),
       cl::desc("Values for a kernel's upper-case names, absent or present for "
@@ -96,7 +112,8 @@ struct CompileCommand::Options {
       return (option.getNumOccurrences() + ...);
     };
     return count(targets, specializations, kernel, variant, emit, assembler,
-                 ptxas, timePieces, repeat, resourceUsage, lineInfo) > 0;
+                 ptxas, timePieces, repeat, resourceUsage, lineInfo,
+                 listTargets) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
 };
@@ -164,6 +181,8 @@ CompileCommand::~CompileCommand() = default;
 bool CompileCommand::isGiven() const { return options->areGiven(); }
 
 int CompileCommand::run(StringRef input, StringRef output) const {
+  if (options->listTargets)
+    return writeOutput(output, targetList);
   CompileOptions compileOptions;
   std::string error;
   if (!options->fill(compileOptions, error))
