@@ -128,7 +128,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
 }
 
 void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
-  if (!hasDependentLaunch(getTarget(kernel)))
+  if (!getMachine(kernel).dependentLaunch)
     return;
   NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
   NVVM::GriddepcontrolOp::create(b, loc,
@@ -138,10 +138,9 @@ void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
 /// The fewest threads that a block may be launched with: few rows then still
 /// reach all multiprocessors. Blocks are halved as long as they hold whole
 /// warps of whole rows.
-static int64_t getLeastThreads(LayoutAttr layout) {
-  constexpr int64_t kLeast = 128;
+static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
   int64_t threads = layout.getThreads();
-  while (threads / 2 >= kLeast && threads % 64 == 0 &&
+  while (threads / 2 >= machine.leastLaunchThreads && threads % 64 == 0 &&
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;
@@ -235,10 +234,7 @@ static Value addArgument(KernelOp kernel, StringRef name, Type type) {
 /// merge loops, which all have the same bound, or the first one's.
 static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
                                      ForallOp forall) {
-  // Of the threads that a multiprocessor holds, so many times: with fewer, it
-  // runs out of loads before it runs out of chunks; with more, what a thread
-  // does but once costs more than the loads.
-  constexpr int64_t kWaves = 1;
+  MachineModel machine = getMachine(kernel);
   MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
@@ -248,7 +244,7 @@ static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
        number("chunk", loop.getStep()),
        number("least_threads", LayoutAttr::kLeastGrouped),
        number("threads_per_sm",
-              kWaves * getThreadsPerMultiprocessor(getTarget(kernel))),
+              machine.groupWaves * machine.threadsPerMultiprocessor),
        b.getNamedAttr("pieces", describeExtent(loop.getUpper()))});
 }
 
@@ -335,7 +331,7 @@ static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t leastThreads = getLeastThreads(layout);
+  int64_t leastThreads = getLeastThreads(getMachine(kernel), layout);
   SmallVector<std::pair<StringRef, Attribute>> geometry = {
       {"kind", b.getStringAttr("rows")},
       {"extents", describeExtents(b.getContext(), forall.getExtents())},
