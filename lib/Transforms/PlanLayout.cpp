@@ -7,6 +7,7 @@
 
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/CPU/RowBatches.h"
+#include "lib/Transforms/ChooseLayout.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
@@ -20,7 +21,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <map>
@@ -35,42 +35,7 @@ using namespace mlafix;
 
 namespace {
 
-constexpr int64_t kWarp = 32;
-constexpr int64_t kSector = 32;         // bytes that memory moves at least
 constexpr int64_t kAnyAccessBytes = 16; // the widest access that all GPUs have
-
-/// What is known of where a variant writes.
-enum class Place { Apart, InPlace };
-
-/// What a layout depends on.
-struct RowShape {
-  llvm::SmallSetVector<int64_t, 4> sizes; // of the row tiles
-  std::map<int64_t, int64_t>
-      elementBytes; // of the arguments moved as rows, by index
-  std::map<int64_t, int64_t> lengths;              // of their rows, in elements
-  llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
-  bool isRagged = false;
-  int64_t moves = 0; // of rows, at once
-
-  /// What is known of where every variant writes.
-  Place place() const {
-    bool isUpdate = llvm::any_of(
-        stored, [&](int64_t index) { return loaded.contains(index); });
-    return isUpdate ? Place::InPlace : Place::Apart;
-  }
-  /// The arguments that rows are stored to and none loaded from: what has been
-  /// read is in the caches already.
-  SmallVector<int64_t> outputs() const {
-    return llvm::to_vector(llvm::make_filter_range(
-        stored, [&](int64_t index) { return !loaded.contains(index); }));
-  }
-  int64_t widest() const {
-    int64_t bytes = 1;
-    for (auto [index, size] : elementBytes)
-      bytes = std::max(bytes, size);
-    return bytes;
-  }
-};
 
 class PlanLayoutPass : public mlafix::impl::PlanLayoutPassBase<PlanLayoutPass> {
 public:
@@ -83,132 +48,6 @@ private:
   LogicalResult keepVariant(StringRef kernel, ArrayRef<KernelOp> variants);
 };
 } // namespace
-
-static FailureOr<RowShape> getRowShape(KernelOp kernel) {
-  RowShape shape;
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    if (isa<RaggedForallOp>(op))
-      shape.isRagged = true;
-    for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
-                                              op->getResultTypes())) {
-      if (!isRowTile(type))
-        continue;
-      if (!getTileDim(type).isBound()) {
-        op->emitError()
-            << "expected dim " << getTileDim(type).str()
-            << " to be bound to a size before layouts are planned, got a name";
-        return WalkResult::interrupt();
-      }
-      shape.sizes.insert(getTileDim(type).getSize());
-    }
-    if (std::optional<MemoryAccess> access = getSingleAccess(op);
-        access && access->isTile) {
-      unsigned argument = access->getArgNumber();
-      shape.elementBytes[argument] = getDTypeBytes(access->getElementType());
-      shape.lengths[argument] =
-          cast<MemRefType>(access->memref.getType()).getShape().back();
-      (access->isWrite ? shape.stored : shape.loaded).insert(argument);
-    }
-    return WalkResult::advance();
-  });
-  if (walk.wasInterrupted())
-    return failure();
-  kernel.getBody().walk([&](Block *block) {
-    int64_t moves = llvm::count_if(*block, [](Operation &op) {
-      std::optional<MemoryAccess> access = getSingleAccess(&op);
-      return access && access->isTile;
-    });
-    shape.moves = std::max(shape.moves, moves);
-  });
-  return shape;
-}
-
-/// Elements of a row of `size` that one access may move, of `pack` at most:
-/// LayoutAttr::packFor before there is a layout.
-static int64_t packFor(int64_t size, int64_t pack) {
-  return std::min(pack, size & -size);
-}
-
-/// The widest pack of any row, a power of two of `limit` elements at most.
-static int64_t choosePack(const RowShape &shape, int64_t limit) {
-  int64_t pack = 1;
-  for (int64_t size : shape.sizes)
-    pack = std::max(pack, packFor(size, limit));
-  return pack;
-}
-
-/// Packs of the row that has the most of them.
-static int64_t countPacks(const RowShape &shape, int64_t pack) {
-  int64_t most = 1;
-  for (int64_t size : shape.sizes)
-    most = std::max(most, size / packFor(size, pack));
-  return most;
-}
-
-/// Whether lanes are to hold inPlacePacks of each row at once.
-static bool holdsMore(const MachineModel &machine, const RowShape &shape,
-                      int64_t pack, Place place) {
-  return place == Place::InPlace &&
-         shape.moves * machine.inPlacePacks * pack * shape.widest() <=
-             machine.inPlaceBytes;
-}
-
-static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
-                           int64_t pack, Place place) {
-  if (shape.isRagged)
-    return machine.raggedBlockThreads;
-  if (shape.sizes.empty())
-    return machine.minBlockThreads;
-  if (holdsMore(machine, shape, pack, place))
-    return machine.inPlaceBlockThreads;
-  int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
-  return std::clamp<int64_t>(
-      llvm::bit_floor<uint64_t>(machine.blockBytes / bytes),
-      machine.minBlockThreads, machine.maxBlockThreads);
-}
-
-/// Shares a row of `size` elements out over lanes. A row stays within one warp
-/// while that takes at most packsPerLane packs a lane; then the split that
-/// leaves the fewest lanes idle wins, and of equals the one with the fewest
-/// packs. A lane group never moves less than a 32-byte sector at once.
-///
-/// Lanes that never meet need no power of two: a row of one pack a lane leaves
-/// none idle then.
-static LayoutAttr chooseLayout(MLIRContext *context,
-                               const MachineModel &machine,
-                               const RowShape &shape, int64_t pack, Place place,
-                               bool lanesMeet = true) {
-  int64_t needed = countPacks(shape, pack);
-  int64_t threads = chooseBlock(machine, shape, pack, place);
-  if (place == Place::Apart && !lanesMeet && !shape.isRagged &&
-      needed <= kWarp) {
-    int64_t rows = 1; // to fill whole warps
-    while (rows * needed % kWarp != 0 || rows * needed < threads)
-      ++rows;
-    return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
-  }
-  int64_t sector = std::max<int64_t>(1, kSector / (pack * shape.widest()));
-  int64_t lanes = 0, packs = 0, slots = 0;
-  int64_t fewest =
-      holdsMore(machine, shape, pack, place) ? machine.inPlacePacks : 1;
-  for (int64_t p = 1; p <= machine.packsPerLane; ++p) {
-    int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
-    if (l > kWarp || (p > 1 && l < sector))
-      continue;
-    if (!slots || packs < fewest || l * p < slots) {
-      lanes = l;
-      packs = p;
-      slots = l * p;
-    }
-  }
-  if (!slots) { // wider than a warp
-    lanes = std::min<int64_t>(1024,
-                              llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
-    packs = llvm::divideCeil(needed, lanes);
-  }
-  int64_t rows = lanes > kWarp ? 1 : threads / lanes;
-  return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
-}
 
 /// Whether groups of lanes can share the kernel's merge loops: these are at the
 /// top of a dense grid's body, nothing is stored ahead of them, and lanes meet
@@ -226,18 +65,6 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
     return isLate ? WalkResult::interrupt() : WalkResult::advance();
   });
   return !walk.wasInterrupted();
-}
-
-/// At most groupedPacks packs a lane, as long as a row has a warp of lanes:
-/// what a lane does once a chunk costs as much as what it does with a pack. The
-/// launch chooses how many groups share its merge loops.
-static LayoutAttr getGroupedLayout(MLIRContext *context,
-                                   const MachineModel &machine,
-                                   const RowShape &shape, int64_t pack) {
-  int64_t needed = countPacks(shape, pack);
-  int64_t packs = std::clamp<int64_t>(needed / kWarp, 1, machine.groupedPacks);
-  return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
-                         /*rows=*/1, machine.mostGroups);
 }
 
 /// The type of a tensor whose rows follow each other without gaps, where its
@@ -472,7 +299,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
 
 LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
                                    ArrayAttr aliases) {
-  FailureOr<RowShape> shape = getRowShape(kernel);
+  FailureOr<RowShape> shape = RowShape::of(kernel);
   if (failed(shape))
     return failure();
   MLIRContext *context = &getContext();
