@@ -131,8 +131,10 @@ public:
       if (merge && merge->updated->hasOneUse())
         merges.push_back(*merge);
     });
+    // The two that are read and the one that is written.
+    int64_t smallBytes = std::min(model->smallBytes, model->l2Bytes / 3);
     for (InPlaceMerge merge : merges)
-      delay(merge, grid, model->smallBytes);
+      delay(merge, grid, smallBytes);
   }
 };
 } // namespace

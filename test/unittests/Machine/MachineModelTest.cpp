@@ -35,6 +35,12 @@ TEST(MachineModel, gpus_have_what_is_published) {
     EXPECT_EQ(get(target).threadsPerMultiprocessor, 1536) << target;
 }
 
+TEST(MachineModel, l2_is_what_is_published) {
+  EXPECT_EQ(get("sm_80").l2Bytes, 40 << 20);
+  EXPECT_EQ(get("sm_90").l2Bytes, 50 << 20);
+  EXPECT_EQ(get("sm_100").l2Bytes, 126 << 20);
+}
+
 TEST(MachineModel, capabilities_begin_where_ptx_has_them) {
   EXPECT_EQ(get("sm_88").fp8Conversion, 0);
   EXPECT_EQ(get("sm_89").fp8Conversion, 1);
