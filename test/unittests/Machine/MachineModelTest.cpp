@@ -37,6 +37,7 @@ TEST(MachineModel, gpus_have_what_is_published) {
 
 TEST(MachineModel, l2_is_what_is_published) {
   EXPECT_EQ(get("sm_80").l2Bytes, 40 << 20);
+  EXPECT_EQ(get("sm_86").l2Bytes, 6 << 20);
   EXPECT_EQ(get("sm_90").l2Bytes, 50 << 20);
   EXPECT_EQ(get("sm_100").l2Bytes, 126 << 20);
 }
