@@ -418,8 +418,10 @@ TargetCode parseCode(const Value &value, const KernelDesc &kernel) {
   code.computeCapability = parseSm(code.target);
   code.cpuLevel = cpuLevelOf(code.target);
   if (code.isCpu() && code.cpuLevel < 0)
-    value.at("target").error("\"sm_NN\", \"x86-64\", \"x86-64-v3\" or "
-                             "\"-v4\" (the unit may come from a newer mlafix)");
+    value.at("target").error("\"sm_NN\""
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) ", \"" NAME "\""
+#include "mlafix/Targets.def"
+                             " (the unit may come from a newer mlafix)");
   for (const TargetCode &other : kernel.code)
     if (other.target == code.target)
       value.at("target").error("a target that no other entry has");

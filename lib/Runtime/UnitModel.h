@@ -113,7 +113,7 @@ struct Image {
   std::string assembler;
 };
 
-/// 0 for "x86-64", 3 for "x86-64-v3", 4 for "x86-64-v4"; -1 for other names.
+/// The level of a CPU target (mlafix/Targets.def); -1 for other names.
 int cpuLevelOf(const std::string &target);
 
 struct TargetCode {

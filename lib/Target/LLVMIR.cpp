@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Target/LLVMIR.h"
+#include "lib/Machine/MachineModel.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -89,6 +90,8 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
   for (mlir::DictionaryAttr variant : info.variants)
     entries.insert(variant.getAs<mlir::StringAttr>("entry").getValue());
   bool cpu = machine.getTargetTriple().isX86();
+  int64_t vectorBytes =
+      cantFail(MachineModel::get(machine.getTargetCPU())).registerBytes;
   for (Function &function : *result) {
     if (function.isDeclaration())
       continue;
@@ -110,8 +113,9 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     // LLVM prefers 256 bits, since early processors slowed down for more; these
     // kernels wait for memory.
-    if (machine.getTargetCPU() == "x86-64-v4")
-      function.addFnAttr("prefer-vector-width", "512");
+    if (vectorBytes > 32)
+      function.addFnAttr("prefer-vector-width",
+                         std::to_string(8 * vectorBytes));
     function.addFnAttr("no-builtins");
   }
   return result;

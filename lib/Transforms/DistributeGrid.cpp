@@ -128,7 +128,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
 }
 
 void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
-  if (!hasDependentLaunch(getTarget(kernel)))
+  if (!getMachine(kernel).dependentLaunch)
     return;
   NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
   NVVM::GriddepcontrolOp::create(b, loc,
@@ -138,10 +138,9 @@ void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
 /// The fewest threads that a block may be launched with: few rows then still
 /// reach all multiprocessors. Blocks are halved as long as they hold whole
 /// warps of whole rows.
-static int64_t getLeastThreads(LayoutAttr layout) {
-  constexpr int64_t kLeast = 128;
+static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
   int64_t threads = layout.getThreads();
-  while (threads / 2 >= kLeast && threads % 64 == 0 &&
+  while (threads / 2 >= machine.leastLaunchThreads && threads % 64 == 0 &&
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;
@@ -232,16 +231,15 @@ static Value addArgument(KernelOp kernel, StringRef name, Type type) {
 }
 
 /// How many threads a multiprocessor holds at once, of those that hold the
-/// current chunk's result beside the next chunk's rows: what each element of a
-/// lane takes, of four pieces, beside addresses and weights.
-static int64_t countGroupedThreads(KernelOp kernel) {
-  constexpr int64_t kRegisters = 65536; // of a multiprocessor
-  constexpr int64_t kMost = 128, kOthers = 32, kPerElement = 8;
-  LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t elements = layout.getPacks() * layout.getPack();
-  return std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
-                  kRegisters /
-                      std::min(kMost, kOthers + kPerElement * elements));
+/// current chunk's result beside the next chunk's rows.
+static int64_t countGroupedThreads(const MachineModel &machine,
+                                   LayoutAttr layout) {
+  int64_t registers = machine.groupBaseRegisters +
+                      machine.groupElementRegisters * layout.getPacks() *
+                          layout.getPack();
+  return std::min(machine.threadsPerMultiprocessor,
+                  machine.registersPerMultiprocessor /
+                      std::min(machine.groupMostRegisters, registers));
 }
 
 /// What a launch shares out among lane groups: the iterations of the kernel's
@@ -250,6 +248,7 @@ static int64_t countGroupedThreads(KernelOp kernel) {
 /// last blocks run alone.
 static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
                                      ForallOp forall) {
+  MachineModel machine = getMachine(kernel);
   MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
@@ -258,7 +257,8 @@ static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
       {number("most", kernel.getLayoutAttr().getGroups()),
        number("chunk", loop.getStep()),
        number("least_threads", LayoutAttr::kLeastGrouped),
-       number("threads_per_sm", countGroupedThreads(kernel)),
+       number("threads_per_sm",
+              countGroupedThreads(machine, kernel.getLayoutAttr())),
        b.getNamedAttr("pieces", describeExtent(loop.getUpper()))});
 }
 
@@ -345,7 +345,7 @@ static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t leastThreads = getLeastThreads(layout);
+  int64_t leastThreads = getLeastThreads(getMachine(kernel), layout);
   SmallVector<std::pair<StringRef, Attribute>> geometry = {
       {"kind", b.getStringAttr("rows")},
       {"extents", describeExtents(b.getContext(), forall.getExtents())},

@@ -9,9 +9,9 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
+using namespace mlafix;
 
 StringRef mlafix::getTarget(Operation *op) {
   auto module =
@@ -21,38 +21,28 @@ StringRef mlafix::getTarget(Operation *op) {
   return target ? target.getValue() : StringRef();
 }
 
-bool mlafix::hasFp8Conversion(StringRef target) {
-  unsigned capability = 0;
-  target.consume_front("sm_");
-  return !target.getAsInteger(10, capability) && capability >= 89;
+MachineModel mlafix::getMachine(Operation *op) {
+  auto module =
+      isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
+  std::vector<std::string> overrides;
+  if (module)
+    if (auto texts = module->getAttrOfType<ArrayAttr>(kMachineAttr))
+      for (auto text : texts.getAsRange<StringAttr>())
+        overrides.push_back(text.str());
+  llvm::Expected<MachineModel> model =
+      MachineModel::get(getTarget(op), overrides);
+  if (model)
+    return *model;
+  llvm::consumeError(model.takeError());
+  return MachineModel();
 }
 
-int64_t mlafix::getThreadsPerMultiprocessor(StringRef target) {
-  return llvm::StringSwitch<int64_t>(target)
-      .Case("sm_75", 1024)
-      .Cases({"sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121"},
-             1536)
-      .Default(2048);
-}
-
-/// 90 for "sm_90"; 0 for what is no GPU.
-static unsigned getCapability(StringRef target) {
-  unsigned capability = 0;
-  if (!target.consume_front("sm_") || target.getAsInteger(10, capability))
-    return 0;
-  return capability;
-}
-
-int64_t mlafix::getAccessBytes(StringRef target) {
-  return getCapability(target) >= 100 ? 32 : 16;
-}
-
-bool mlafix::hasWideRegisters(StringRef target) {
-  return target == "x86-64-v4";
-}
-
-bool mlafix::hasDependentLaunch(StringRef target) {
-  return getCapability(target) >= 90;
+FailureOr<MachineModel> mlafix::getMachine(Operation *op, StringRef target,
+                                           ArrayRef<std::string> overrides) {
+  llvm::Expected<MachineModel> model = MachineModel::get(target, overrides);
+  if (!model)
+    return op->emitError() << toString(model.takeError());
+  return *model;
 }
 
 DictionaryAttr mlafix::makeAlignGuard(MLIRContext *context,

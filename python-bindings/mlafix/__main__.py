@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…",
                           help="values of the kernel's names; once for each variant")  # fmt: skip
     compile_.add_argument("--target", action="append", default=[], metavar="NAME,…",
-                          help="sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all of these three")  # fmt: skip
+                          help=", ".join(_runtime.TARGETS) + ", or cpu for every x86-64 baseline")  # fmt: skip
     compile_.add_argument("--emit", choices=_EMITS, default="unit", help="what to write (default: unit)")
     compile_.add_argument("--assembler", choices=("any", "nvjitlink", "ptxas", "none"), default="any")
     compile_.add_argument("--ptxas", default="", metavar="PATH", help="a ptxas to prefer")

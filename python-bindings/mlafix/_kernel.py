@@ -156,7 +156,8 @@ class Kernel:
 
         Args:
             path: the file.
-            targets: one or several of "sm_90", …, "x86-64-v4", "x86-64-v3", "x86-64", "cpu" (all of these three).
+            targets: one or several of the names that ``python -m mlafix compile --help`` lists: "sm_90", "x86-64-v3",
+                "cpu" (every x86-64 baseline).
             choices: bindings, one dict a variant: ``{"D": 64, "T": "f16"}, {"D": 128, "T": "f16"}``.
             bindings: values that all variants share.
 

@@ -25,8 +25,6 @@ from .errors import UnitError
 
 _log = logging.getLogger("mlafix")
 _PACKAGE_UNITS = Path(__file__).parent / "units"
-# Compute capabilities with chips of their own, as the compiler names them; for devices that nothing was compiled for.
-_GPU_TARGETS = (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 
 _memory: dict[str, _runtime.Unit] = {}
 _locks: dict[str, threading.Lock] = {}
@@ -247,10 +245,10 @@ def _prebuilt_folders() -> list[Path]:
 def _older_targets(target: str) -> list[str]:
     """Targets whose code, or PTX, a device of `target` runs too, best first."""
     if not target.startswith("sm_"):
-        older = ["x86-64-v4", "x86-64-v3", "x86-64"]
-        return older[older.index(target) + 1 :] if target in older else []
-    capability = int(target[3:])
-    return [f"sm_{older}" for older in reversed(_GPU_TARGETS) if older < capability]
+        cpus = [name for name in _runtime.TARGETS if not name.startswith("sm_")]
+        return cpus[cpus.index(target) + 1 :] if target in cpus else []
+    gpus = [name for name in _runtime.TARGETS if name.startswith("sm_")]
+    return [name for name in reversed(gpus) if int(name[3:]) < int(target[3:])]
 
 
 def _listed(bindings: Mapping[str, str]) -> str:
