@@ -8,6 +8,7 @@
 #ifndef MLAFIX_DIALECT_MLAFIX_H
 #define MLAFIX_DIALECT_MLAFIX_H
 
+#include "mlafix/UnitKinds.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

@@ -14,6 +14,7 @@
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "lib/Target/SplitVariants.h"
+#include "lib/Target/VariantJson.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -136,12 +137,8 @@ LogicalResult Generator::readManifest() {
     return fail(signature.takeError());
   result.signature = std::move(*signature->getAsObject());
   result.code.target = target.name.str();
-  for (mlir::DictionaryAttr variant : info.variants) {
-    Expected<json::Value> entry = toJson(variant);
-    if (!entry)
-      return fail(entry.takeError());
-    result.code.variants.push_back(std::move(*entry));
-  }
+  for (VariantAttr variant : info.variants)
+    result.code.variants.push_back(toJson(variant));
   return success();
 }
 
@@ -239,8 +236,8 @@ FailureOr<KernelCode> Generator::run() {
   if (failed(taken))
     return failure();
   info = std::move(*taken);
-  for (mlir::DictionaryAttr variant : info.variants)
-    entries.push_back(variant.getAs<mlir::StringAttr>("entry").str());
+  for (VariantAttr variant : info.variants)
+    entries.push_back(variant.getEntry().str());
   if (failed(readManifest()) || failed(makeLLVMIR()))
     return failure();
   if (emits(Emit::LLVM)) {

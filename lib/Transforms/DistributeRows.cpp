@@ -282,6 +282,6 @@ LogicalResult mlafix::distributeRows(KernelOp kernel,
                                                        target);
   target
       .addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp>();
-  target.addLegalOp<KernelOp, ReturnOp, PresentOp>();
+  target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }

@@ -288,16 +288,11 @@ void RaggedScan::planTiles() {
                          x.rem(thread.group, groups), block};
     rows->addTile(*rowTile);
   }
-  setGeometry(
-      kernel,
-      {{"kind", b.getStringAttr("ragged")},
-       {"rows", describeExtent(grid.getRows())},
-       {"inner", describeExtents(b.getContext(), grid.getInner())},
-       {"rows_per_block",
-        b.getI64IntegerAttr(isAllScalars ? threads * kScalars
-                                         : layout.getRows() * kPairs)},
-       {"threads", b.getI64IntegerAttr(threads)},
-       {"blocks_per_sm", b.getI64IntegerAttr(kBlocksPerMultiprocessor)}});
+  kernel.setGeometryAttr(RaggedGeometryAttr::get(
+      b.getContext(), describeExtent(grid.getRows()),
+      describeExtents(grid.getInner()),
+      isAllScalars ? threads * kScalars : layout.getRows() * kPairs, threads,
+      kBlocksPerMultiprocessor));
 }
 
 /// Calls `body` with the indices of the grid's body, of each pair of row and
