@@ -8,6 +8,7 @@
 #ifndef MLAFIX_OP_BASE
 #define MLAFIX_OP_BASE
 
+include "dialect/MlafixInterfaces.td"
 include "dialect/MlafixTypes.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/FunctionInterfaces.td"

@@ -1,5 +1,4 @@
-//===- Ops.cpp - verifiers and folds of the algebra, rows and scalars -*- C++
-//-*-===//
+//===- Ops.cpp - verifiers and folds of accesses, rows and scalars --------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

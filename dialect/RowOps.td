@@ -11,7 +11,7 @@
 include "dialect/MlafixOpBase.td"
 
 def Mlafix_LoadOp : Mlafix_Op<"load", [
-    AttrSizedOperandSegments,
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>,
     OptionalTypesMatchWith<"'else' value has the element type of the result", "result", "other", "::mlir::getElementTypeOrSelf($_self)">]> {
   let summary = "reads a row tile or a scalar";
   let description = [{
@@ -36,7 +36,8 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
   let hasCanonicalizer = 1;
 }
 
-def Mlafix_StoreOp : Mlafix_Op<"store", [AttrSizedOperandSegments]> {
+def Mlafix_StoreOp : Mlafix_Op<"store", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
     The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448 and keeps

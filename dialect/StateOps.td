@@ -10,7 +10,8 @@
 
 include "dialect/MlafixOpBase.td"
 
-def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [AttrSizedOperandSegments]> {
+def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "reads a state: a payload row and its lse";
   let description = [{
     Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5), and so it is where an
@@ -147,7 +148,8 @@ def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [AttrSizedOperandSegments]> {
+def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "normalises a state and writes its payload row, its lse, or both";
   let description = [{
     An empty state writes +0.0 and -inf (N1, N3). Floats narrow to the memref's element type, round to nearest even; f8E4M3FN saturates

@@ -8,7 +8,7 @@
 #include "lib/Conversion/LowerBody.h"
 
 #include "dialect/Guards.h"
-#include "lib/Conversion/MemoryAccess.h"
+#include "lib/Conversion/LoweredAccess.h"
 #include "lib/Conversion/Offset.h"
 #include "lib/Conversion/Params.h"
 
@@ -33,10 +33,10 @@ public:
 
 private:
   LogicalResult lower(Operation *op);
-  LogicalResult lowerAccess(Operation *op, const MemoryAccess &access);
-  Value buildAddress(Location loc, const MemoryAccess &access);
-  Value buildLoad(Operation *op, const MemoryAccess &access, Value pointer);
-  void buildStore(Location loc, const MemoryAccess &access, Value pointer);
+  LogicalResult lowerAccess(Operation *op, const LoweredAccess &access);
+  Value buildAddress(Location loc, const LoweredAccess &access);
+  Value buildLoad(Operation *op, const LoweredAccess &access, Value pointer);
+  void buildStore(Location loc, const LoweredAccess &access, Value pointer);
   void lowerAlloca(memref::AllocaOp op);
 
   Value find(ParamKind kind, unsigned arg, unsigned dim = 0) {
@@ -74,7 +74,7 @@ static Type getMemoryType(Type type) {
 }
 
 /// Where the access begins.
-Value BodyLowering::buildAddress(Location loc, const MemoryAccess &access) {
+Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   BlockArgument argument = getKernelArgument(access.memref);
   Value base = argument ? find(ParamKind::Pointer, argument.getArgNumber())
                         : localPointers.lookup(access.memref);
@@ -92,7 +92,7 @@ Value BodyLowering::buildAddress(Location loc, const MemoryAccess &access) {
 }
 
 /// The value that `op` loads from `pointer`.
-Value BodyLowering::buildLoad(Operation *op, const MemoryAccess &access,
+Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
                               Value pointer) {
   Location loc = op->getLoc();
   Type memory = getMemoryType(access.type);
@@ -124,7 +124,7 @@ Value BodyLowering::buildLoad(Operation *op, const MemoryAccess &access,
   return value;
 }
 
-void BodyLowering::buildStore(Location loc, const MemoryAccess &access,
+void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
                               Value pointer) {
   Type memory = getMemoryType(access.type);
   Value value = access.stored;
@@ -138,7 +138,7 @@ void BodyLowering::buildStore(Location loc, const MemoryAccess &access,
 }
 
 LogicalResult BodyLowering::lowerAccess(Operation *op,
-                                        const MemoryAccess &access) {
+                                        const LoweredAccess &access) {
   Location loc = op->getLoc();
   b.setInsertionPoint(op);
   Type element = access.getMemRefType().getElementType();
@@ -189,7 +189,7 @@ void BodyLowering::lowerAlloca(memref::AllocaOp op) {
 
 LogicalResult BodyLowering::lower(Operation *op) {
   Location loc = op->getLoc();
-  if (std::optional<MemoryAccess> access = getAccess(op))
+  if (std::optional<LoweredAccess> access = getAccess(op))
     return lowerAccess(op, *access);
   if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
     lowerAlloca(alloca);

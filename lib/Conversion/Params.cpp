@@ -8,7 +8,7 @@
 #include "lib/Conversion/Params.h"
 
 #include "dialect/Guards.h"
-#include "lib/Conversion/MemoryAccess.h"
+#include "lib/Conversion/LoweredAccess.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -41,7 +41,7 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
     }
     for (BlockArgument argument : getAddressed(op))
       uses[argument.getArgNumber()].pointer = true;
-    std::optional<MemoryAccess> access = getAccess(op);
+    std::optional<LoweredAccess> access = getAccess(op);
     BlockArgument argument =
         access ? getKernelArgument(access->memref) : BlockArgument();
     if (!argument)

@@ -16,7 +16,6 @@
 #include "ManifestParts.h"
 #include "Status.h"
 
-#include <algorithm>
 #include <set>
 
 using namespace mlafix::runtime;

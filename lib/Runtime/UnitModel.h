@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/UnitFormat.md in C++. Manifest.cpp fills these in from JSON and checks
-// every index and count, so that the rest of the runtime indexes without
+// docs/UnitFormat.md in C++. The Manifest*.cpp fill these in from JSON and
+// check every index and count, so that the rest of the runtime indexes without
 // asking.
 //
 //===----------------------------------------------------------------------===//

@@ -83,7 +83,6 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
   }
   result->setTargetTriple(machine.getTargetTriple());
   result->setDataLayout(machine.createDataLayout());
-  // Debug info would make the code differ with the place of the source file.
   StringSet<> entries;
   for (VariantAttr variant : info.variants)
     entries.insert(variant.getEntry().getValue());

@@ -1,4 +1,4 @@
-//===- MemoryAccess.h - what an op moves in memory ---------------*- C++
+//===- LoweredAccess.h - what an op moves in memory ---------------*- C++
 //-*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_CONVERSION_MEMORYACCESS_H
-#define MLAFIX_CONVERSION_MEMORYACCESS_H
+#ifndef MLAFIX_CONVERSION_LOWEREDACCESS_H
+#define MLAFIX_CONVERSION_LOWEREDACCESS_H
 
 #include "dialect/Mlafix.h"
 
@@ -16,7 +16,7 @@
 namespace mlafix {
 
 /// A load, a store or a prefetch of one element or one pack, whatever op it is.
-struct MemoryAccess {
+struct LoweredAccess {
   mlir::Value memref;
   mlir::ValueRange indices;
   mlir::Value stored;      ///< null for a load and a prefetch
@@ -32,7 +32,7 @@ struct MemoryAccess {
 };
 
 /// None for an op that moves nothing.
-std::optional<MemoryAccess> getAccess(mlir::Operation *op);
+std::optional<LoweredAccess> getAccess(mlir::Operation *op);
 
 /// The arguments of which `op` needs the addresses and nothing else:
 /// mlafix.present and mlafix.same_tensor; empty for other ops.
@@ -43,4 +43,4 @@ llvm::SmallVector<int64_t> getStrides(mlir::MemRefType type);
 
 } // namespace mlafix
 
-#endif // MLAFIX_CONVERSION_MEMORYACCESS_H
+#endif // MLAFIX_CONVERSION_LOWEREDACCESS_H
