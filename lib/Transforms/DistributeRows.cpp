@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Distribute.h"
 #include "lib/Transforms/GPU/DistributeMergeLoops.h"
+#include "lib/Transforms/GPU/LoadChunksAhead.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowReduce.h"
 #include "lib/Transforms/Target.h"
@@ -283,5 +284,8 @@ LogicalResult mlafix::distributeRows(KernelOp kernel,
   target
       .addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
-  return applyPartialConversion(kernel, target, std::move(patterns));
+  if (failed(applyPartialConversion(kernel, target, std::move(patterns))))
+    return failure();
+  loadChunksAhead(kernel);
+  return success();
 }
