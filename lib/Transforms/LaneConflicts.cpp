@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/LaneConflicts.h"
+#include "dialect/Guards.h"
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/Target.h"
 
@@ -32,9 +33,8 @@ bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
 static bool lanesMeet(
     KernelOp kernel,
     function_ref<bool(const MemoryAccess &, const MemoryAccess &)> conflict) {
-  bool reduces =
-      kernel.walk([](ReduceOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  bool reduces = kernel.walk([](ReduceOp) { return WalkResult::interrupt(); })
+                     .wasInterrupted();
   SmallVector<MemoryAccess> accesses = collectAccesses(kernel);
   return reduces || llvm::any_of(accesses, [&](const MemoryAccess &a) {
            return llvm::any_of(

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Guards.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/CPU/RowBatches.h"
 #include "lib/Transforms/ChooseLayout.h"
@@ -94,28 +95,22 @@ static void foldBranches(KernelOp variant) {
 }
 
 /// Takes the arguments that may be the same tensor (N11) for different ones,
-/// and adds the guards that this takes: what compares their pointers is false.
+/// and adds the guards that this takes: what asks whether they are is false.
 static void makeDistinct(KernelOp variant, ArrayAttr aliases) {
   SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
   for (auto pair : aliases.getAsRange<ArrayAttr>())
-    guards.push_back(makeDistinctGuard(variant.getContext(),
-                                       cast<IntegerAttr>(pair[0]).getInt(),
-                                       cast<IntegerAttr>(pair[1]).getInt()));
+    guards.push_back(GuardAttr::get(variant.getContext(), GuardKind::Distinct,
+                                    {cast<IntegerAttr>(pair[0]).getInt(),
+                                     cast<IntegerAttr>(pair[1]).getInt()}));
   variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
-  variant.walk([&](arith::CmpIOp compare) {
-    auto argument = [](Value pointer) -> int64_t {
-      auto extract =
-          pointer.getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>();
-      return extract ? getKernelArgument(extract.getSource()).getArgNumber()
-                     : -1;
-    };
-    int64_t a = argument(compare.getLhs()), b = argument(compare.getRhs());
-    if (compare.getPredicate() != arith::CmpIPredicate::eq || a < 0 || b < 0 ||
-        !areGuardedDistinct(variant.getGuardsAttr(), a, b))
+  variant.walk([&](SameTensorOp same) {
+    if (!areGuardedDistinct(variant.getGuardsAttr(),
+                            getKernelArgument(same.getLhs()).getArgNumber(),
+                            getKernelArgument(same.getRhs()).getArgNumber()))
       return;
-    OpBuilder builder(compare);
-    compare.replaceAllUsesWith(
-        arith::ConstantIntOp::create(builder, compare.getLoc(), false, 1)
+    OpBuilder builder(same);
+    same.replaceAllUsesWith(
+        arith::ConstantIntOp::create(builder, same.getLoc(), false, 1)
             .getResult());
   });
   if (!aliases.empty())
@@ -136,8 +131,9 @@ static void makeDense(KernelOp variant, const RowShape &shape) {
                          wanted = dense.getStridesAndOffset().first;
     for (auto [dim, stride] : llvm::enumerate(given))
       if (stride != wanted[dim])
-        guards.push_back(
-            makeStrideGuard(variant.getContext(), index, dim, wanted[dim]));
+        guards.push_back(GuardAttr::get(variant.getContext(), GuardKind::Stride,
+                                        /*args=*/{static_cast<int64_t>(index)},
+                                        dim, wanted[dim]));
     types[index] = dense;
     variant.getArgument(index).setType(dense);
   }
@@ -168,7 +164,8 @@ static void makeAlike(KernelOp variant, const RowShape &shape) {
     std::stable_partition(group.begin(), group.end(),
                           [&](int64_t i) { return !variant.isArgOptional(i); });
     if (group.size() > 1 && !variant.isArgOptional(group.front()))
-      guards.push_back(makeSameStridesGuard(variant.getContext(), group));
+      guards.push_back(
+          GuardAttr::get(variant.getContext(), GuardKind::SameStrides, group));
   }
   variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
 }
@@ -193,9 +190,10 @@ getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
     if (int64_t pack = layout.packFor(shape.lengths.at(index)); pack > 1)
       byAlignment[pack * bytes].push_back(index);
   for (auto &[bytes, args] : byAlignment)
-    guards.push_back(makeAlignGuard(context, args, bytes));
+    guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
   if (!shape.isRagged)
-    guards.push_back(makeMaxRowsGuard(context, INT32_MAX / layout.getLanes()));
+    guards.push_back(GuardAttr::get(context, GuardKind::MaxRows, {},
+                                    INT32_MAX / layout.getLanes()));
   return guards;
 }
 
@@ -283,8 +281,10 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
            0;
   });
   if (isWide)
-    addVariant("streamed", {makeAlignGuard(context, stored, kAnyAccessBytes),
-                            makeBeyondCacheGuard(context, moved)});
+    addVariant(
+        "streamed",
+        {GuardAttr::get(context, GuardKind::Align, stored, kAnyAccessBytes),
+         GuardAttr::get(context, GuardKind::BeyondCache, moved)});
   if (aliases.empty()) { // all calls are out of place
     addVariant("any", {});
     return;

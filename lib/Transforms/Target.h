@@ -44,36 +44,6 @@ llvm::FailureOr<MachineModel> getMachine(mlir::Operation *op,
                                          llvm::StringRef target,
                                          llvm::ArrayRef<std::string> overrides);
 
-/// Builds the guards of a variant and answers what they promise.
-mlir::DictionaryAttr makeAlignGuard(mlir::MLIRContext *context,
-                                    llvm::ArrayRef<int64_t> args,
-                                    int64_t bytes);
-mlir::DictionaryAttr makeMaxRowsGuard(mlir::MLIRContext *context,
-                                      int64_t value);
-mlir::DictionaryAttr makeStrideGuard(mlir::MLIRContext *context, int64_t arg,
-                                     int64_t dim, int64_t value);
-mlir::DictionaryAttr makeDistinctGuard(mlir::MLIRContext *context, int64_t a,
-                                       int64_t b);
-mlir::DictionaryAttr makeBeyondCacheGuard(mlir::MLIRContext *context,
-                                          llvm::ArrayRef<int64_t> args);
-/// The tensors lie in memory alike; the first of them is never left out.
-mlir::DictionaryAttr makeSameStridesGuard(mlir::MLIRContext *context,
-                                          llvm::ArrayRef<int64_t> args);
-/// The argument whose strides are those of `arg`, as the guards promise: the
-/// first of its group, or `arg` itself.
-int64_t getStrideOwner(mlir::ArrayAttr guards, int64_t arg);
-/// Whether the guards promise that two arguments are not the same tensor.
-bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
-/// The alignment in bytes that the guards promise for the rows of argument
-/// `arg`; 0 if none.
-int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
-/// Whether the guards promise that argument `arg` is one of some that together
-/// hold more than the last cache does.
-bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
-/// Whether the guards bound the number of rows, so that a row index fits 32
-/// bits.
-bool hasRowBound(mlir::ArrayAttr guards);
-
 } // namespace mlafix
 
 #endif // MLAFIX_TRANSFORMS_TARGET_H

@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/ElementaryMath.h"
-#include "lib/Conversion/KernelABI.h"
+#include "lib/Conversion/LowerBody.h"
 #include "lib/Conversion/MlafixToNVVM/DelayWait.h"
 #include "lib/Conversion/NarrowFp8.h"
+#include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/StoredFloats.h"
 #include "lib/Transforms/Target.h"
@@ -226,7 +227,7 @@ static bool hasStridedRows(KernelOp kernel) {
 static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
-  bool isRagged = kernel.getGeometryAttr().contains("blocks_per_sm");
+  bool isRagged = isa<RaggedGeometryAttr>(kernel.getGeometryAttr());
   if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1)
     return 0;
   int64_t loaded = countRowRegisters(kernel);
@@ -266,24 +267,23 @@ private:
     if (!kernel.getGeometry() || !isGPU(target))
       return kernel.emitError()
              << "expected a kernel distributed for a GPU, got one that is not";
-    SmallVector<Param> params = collectParams(kernel, /*last=*/0);
-    SmallVector<Type> types =
-        llvm::map_to_vector(params, [&](const Param &param) {
-          return getParamType(kernel, param, kGlobal);
-        });
+    SmallVector<ParamAttr> params = collectParams(kernel, /*last=*/0);
+    SmallVector<Type> types = llvm::map_to_vector(params, [&](ParamAttr param) {
+      return getParamType(kernel, param, kGlobal);
+    });
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
     auto type = LLVM::LLVMFunctionType::get(
         LLVM::LLVMVoidType::get(b.getContext()), types);
-    DictionaryAttr variant = describeVariant(kernel, params);
+    VariantAttr variant = describeVariant(kernel, params);
     auto function = LLVM::LLVMFuncOp::create(b, loc, kernel.getSymName(), type);
     function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                       b.getUnitAttr());
     LayoutAttr layout = kernel.getLayoutAttr();
     int64_t threads = layout.getThreads();
-    auto least = kernel.getGeometryAttr().getAs<IntegerAttr>("least_threads");
+    auto grid = dyn_cast<GridGeometryAttr>(kernel.getGeometryAttr());
     bool isAdaptable =
-        layout.isGrouped() || (least && least.getInt() < threads);
+        layout.isGrouped() || (grid && grid.getLeastThreads() < threads);
     function->setAttr(
         isAdaptable ? NVVM::NVVMDialect::getMaxntidAttrName()
                     : NVVM::NVVMDialect::getReqntidAttrName(),

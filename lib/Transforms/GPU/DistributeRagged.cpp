@@ -279,16 +279,12 @@ void RaggedScan::planTiles() {
                          x.rem(thread.group, groups), block};
     rows->addTile(*rowTile);
   }
-  setGeometry(kernel,
-              {{"kind", b.getStringAttr("ragged")},
-               {"rows", describeExtent(grid.getRows())},
-               {"inner", describeExtents(b.getContext(), grid.getInner())},
-               {"rows_per_block",
-                b.getI64IntegerAttr(
-                    isAllScalars ? threads * machine.raggedScalars
-                                 : layout.getRows() * machine.raggedRows)},
-               {"threads", b.getI64IntegerAttr(threads)},
-               {"blocks_per_sm", b.getI64IntegerAttr(machine.raggedBlocks)}});
+  kernel.setGeometryAttr(RaggedGeometryAttr::get(
+      b.getContext(), describeExtent(grid.getRows()),
+      describeExtents(grid.getInner()),
+      isAllScalars ? threads * machine.raggedScalars : layout.getRows() * machine.raggedRows,
+      threads,
+      machine.raggedBlocks));
 }
 
 /// Calls `body` with the indices of the grid's body, of each pair of row and
