@@ -51,10 +51,12 @@ void RowContext::barrier(OpBuilder &b, Location loc) const {
 
 /// Adds the accesses that `open` lacks. What is alike is kept once, or every
 /// branch would double the list.
-static void addAccesses(SmallVector<LaneAccess> &open,
-                        ArrayRef<LaneAccess> accesses) {
-  for (const LaneAccess &access : accesses)
-    if (!llvm::is_contained(open, access))
+static void addAccesses(SmallVector<MemoryAccess> &open,
+                        ArrayRef<MemoryAccess> accesses) {
+  for (const MemoryAccess &access : accesses)
+    if (llvm::none_of(open, [&](const MemoryAccess &other) {
+          return conflictAlike(access, other);
+        }))
       open.push_back(access);
 }
 
@@ -63,18 +65,15 @@ static void addAccesses(SmallVector<LaneAccess> &open,
 /// lane could otherwise overtake another lane's load of the same scalar.
 static void separateAccesses(KernelOp kernel, Block &block,
                              const RowContext &context,
-                             SmallVector<LaneAccess> &open) {
+                             SmallVector<MemoryAccess> &open) {
   for (Operation &op : block) {
     bool isLoop = isa<LoopLikeOpInterface>(op);
-    SmallVector<LaneAccess> inside;
+    SmallVector<MemoryAccess> inside;
     if (isLoop)
-      op.walk([&](Operation *nested) {
-        if (std::optional<LaneAccess> access = getLaneAccess(nested))
-          addAccesses(inside, *access);
-      });
+      addAccesses(inside, collectAccesses(&op));
     auto conflicts = [&] {
-      return llvm::any_of(inside, [&](const LaneAccess &a) {
-        return llvm::any_of(open, [&](const LaneAccess &b) {
+      return llvm::any_of(inside, [&](const MemoryAccess &a) {
+        return llvm::any_of(open, [&](const MemoryAccess &b) {
           return mayConflict(kernel, a, b);
         });
       });
@@ -85,7 +84,7 @@ static void separateAccesses(KernelOp kernel, Block &block,
       open.clear();
     }
     for (Region &region : op.getRegions()) {
-      SmallVector<LaneAccess> before = open;
+      SmallVector<MemoryAccess> before = open;
       for (Block &nested : region) {
         separateAccesses(kernel, nested, context, open);
         // What is open at the end of an iteration meets the next one.
@@ -97,10 +96,10 @@ static void separateAccesses(KernelOp kernel, Block &block,
       }
       addAccesses(open, before);
     }
-    std::optional<LaneAccess> access = getLaneAccess(&op);
+    std::optional<MemoryAccess> access = getSingleAccess(&op);
     if (!access)
       continue;
-    if (llvm::any_of(open, [&](const LaneAccess &other) {
+    if (llvm::any_of(open, [&](const MemoryAccess &other) {
           return mayConflict(kernel, *access, other);
         })) {
       OpBuilder b(&op);
@@ -152,7 +151,7 @@ public:
     if (failed(context))
       return signalPassFailure();
     if (context->isGPU && context->layout.getLanes() > 1 && !isGrouped) {
-      SmallVector<LaneAccess> open;
+      SmallVector<MemoryAccess> open;
       separateAccesses(kernel, *context->row, *context, open);
     }
     if (failed(distributeRows(kernel, *context)))

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/DistributeGrid.h"
-#include "lib/Transforms/RowBatches.h"
+#include "lib/Transforms/CPU/RowBatches.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/Distribute.h"
-#include "lib/Transforms/DistributeMergeLoops.h"
+#include "lib/Transforms/GPU/DistributeMergeLoops.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowReduce.h"
 #include "lib/Transforms/Target.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_DISTRIBUTEMERGELOOPS_H
-#define MLAFIX_TRANSFORMS_DISTRIBUTEMERGELOOPS_H
+#ifndef MLAFIX_TRANSFORMS_GPU_DISTRIBUTEMERGELOOPS_H
+#define MLAFIX_TRANSFORMS_GPU_DISTRIBUTEMERGELOOPS_H
 
 #include "lib/Transforms/RowAccess.h"
 
@@ -24,4 +24,4 @@ void populateMergeLoopPatterns(mlir::RewritePatternSet &patterns,
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_DISTRIBUTEMERGELOOPS_H
+#endif // MLAFIX_TRANSFORMS_GPU_DISTRIBUTEMERGELOOPS_H

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_ROWBATCHES_H
-#define MLAFIX_TRANSFORMS_ROWBATCHES_H
+#ifndef MLAFIX_TRANSFORMS_CPU_ROWBATCHES_H
+#define MLAFIX_TRANSFORMS_CPU_ROWBATCHES_H
 
 #include "dialect/Mlafix.h"
 #include "mlir/IR/Builders.h"
@@ -30,4 +30,4 @@ mlir::Value buildRowBatches(mlir::OpBuilder &b, KernelOp kernel,
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_ROWBATCHES_H
+#endif // MLAFIX_TRANSFORMS_CPU_ROWBATCHES_H

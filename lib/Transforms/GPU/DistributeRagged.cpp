@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/DistributeGrid.h"
+#include "lib/Transforms/GPU/RaggedRows.h"
 #include "lib/Transforms/LaneConflicts.h"
-#include "lib/Transforms/RaggedRows.h"
 #include "lib/Transforms/RowAccess.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -218,7 +218,7 @@ Value RaggedScan::scan(Value sum, Value &total) {
 void RaggedScan::takeScalarStores() {
   Block &body = grid.getBody().front();
   SmallVector<StoreOp> stores;
-  SmallVector<LaneAccess> rows;
+  SmallVector<MemoryAccess> rows;
   for (Operation &op : body.without_terminator()) {
     auto store = dyn_cast<StoreOp>(op);
     if (!store && !isMemoryEffectFree(&op))
@@ -226,16 +226,16 @@ void RaggedScan::takeScalarStores() {
     if (!store)
       continue;
     if (isRowTile(store.getValue().getType()))
-      rows.push_back(*getLaneAccess(store));
+      rows.push_back(*getSingleAccess(store));
     else
       stores.push_back(store);
   }
   llvm::SetVector<Operation *> slice;
   for (StoreOp store : stores) {
-    LaneAccess access = *getLaneAccess(store);
+    MemoryAccess access = *getSingleAccess(store);
     // Two tensors that are written are never the same one.
-    if (llvm::any_of(rows, [&](const LaneAccess &row) {
-          return row.argument == access.argument;
+    if (llvm::any_of(rows, [&](const MemoryAccess &row) {
+          return row.memref == access.memref;
         }))
       return;
     BackwardSliceOptions options;

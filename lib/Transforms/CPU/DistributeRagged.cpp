@@ -1,4 +1,4 @@
-//===- DistributeRaggedCPU.cpp - a ragged grid becomes loops --------------===//
+//===- DistributeRagged.cpp - a ragged grid becomes loops -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_RAGGEDROWS_H
-#define MLAFIX_TRANSFORMS_RAGGEDROWS_H
+#ifndef MLAFIX_TRANSFORMS_GPU_RAGGEDROWS_H
+#define MLAFIX_TRANSFORMS_GPU_RAGGEDROWS_H
 
 #include "lib/Transforms/Distribute.h"
 
@@ -90,4 +90,4 @@ private:
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_RAGGEDROWS_H
+#endif // MLAFIX_TRANSFORMS_GPU_RAGGEDROWS_H

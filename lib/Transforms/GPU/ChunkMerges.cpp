@@ -131,17 +131,13 @@ static void chunk(scf::ForOp loop, MergeOp merge, int64_t size) {
 /// Bytes of the rows that one iteration loads.
 static int64_t countRowBytes(scf::ForOp loop) {
   int64_t bytes = 0;
-  auto add = [&](Value memref, DimAttr dim) {
-    Type element = cast<MemRefType>(memref.getType()).getElementType();
-    if (dim.isBound())
-      bytes += dim.getSize() * getDTypeBytes(element);
-  };
-  for (Operation &op : *loop.getBody())
-    if (auto load = dyn_cast<LoadStateOp>(&op))
-      add(load.getOut(), load.getType().getDim());
-    else if (auto load = dyn_cast<LoadOp>(&op);
-             load && isRowTile(load.getType()))
-      add(load.getSource(), getTileDim(load.getType()));
+  for (auto op : loop.getBody()->getOps<MemoryAccessOpInterface>())
+    for (const MemoryAccess &access : op.getAccesses()) {
+      auto type = cast<MemRefType>(access.memref.getType());
+      if (access.isTile && !access.isWrite &&
+          !type.isDynamicDim(type.getRank() - 1))
+        bytes += type.getShape().back() * getDTypeBytes(access.getElementType());
+    }
   return bytes;
 }
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/DistributeMergeLoops.h"
+#include "lib/Transforms/GPU/DistributeMergeLoops.h"
 #include "lib/Transforms/MergeStates.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/RaggedRows.h"
+#include "lib/Transforms/GPU/RaggedRows.h"
 #include "lib/Transforms/DistributeGrid.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

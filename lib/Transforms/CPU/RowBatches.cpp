@@ -16,7 +16,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/RowBatches.h"
+#include "lib/Transforms/CPU/RowBatches.h"
+#include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/DistributeGrid.h"
 #include "lib/Transforms/DistributeLoops.h"
 #include "lib/Transforms/LaneConflicts.h"
@@ -132,11 +133,7 @@ static bool mayBeSame(KernelOp kernel, ArrayAttr aliases, int64_t a,
     return true;
   if (areGuardedDistinct(kernel.getGuardsAttr(), a, b))
     return false;
-  return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
-    int64_t x = cast<IntegerAttr>(pair[0]).getInt(),
-            y = cast<IntegerAttr>(pair[1]).getInt();
-    return (x == a && y == b) || (x == b && y == a);
-  });
+  return isAliasPair(aliases, a, b);
 }
 
 static bool isBatchable(Operation *op) {
@@ -169,13 +166,13 @@ bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases) {
     return false;
   // No row may read what another one's scalars have written already.
   for (Operation *op : early.inOrder()) {
-    std::optional<LaneAccess> mine = getLaneAccess(op);
+    std::optional<MemoryAccess> mine = getSingleAccess(op);
     if (!mine)
       continue;
     for (Operation &other : row.without_terminator()) {
-      std::optional<LaneAccess> theirs = getLaneAccess(&other);
+      std::optional<MemoryAccess> theirs = getSingleAccess(&other);
       if (!theirs || (!mine->isWrite && !theirs->isWrite) ||
-          !mayBeSame(kernel, aliases, mine->argument, theirs->argument))
+          !mayBeSame(kernel, aliases, mine->getArgNumber(), theirs->getArgNumber()))
         continue;
       bool bothEarlyWrites =
           mine->isWrite && theirs->isWrite && early.contains(&other);
