@@ -231,14 +231,25 @@ static Value addArgument(KernelOp kernel, StringRef name, Type type) {
   return kernel.getArgument(position);
 }
 
+/// How many threads a multiprocessor holds at once, of those that hold the
+/// current chunk's result beside the next chunk's rows: what each element of a
+/// lane takes, of four pieces, beside addresses and weights.
+static int64_t countGroupedThreads(KernelOp kernel) {
+  constexpr int64_t kRegisters = 65536; // of a multiprocessor
+  constexpr int64_t kMost = 128, kOthers = 32, kPerElement = 8;
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t elements = layout.getPacks() * layout.getPack();
+  return std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
+                  kRegisters /
+                      std::min(kMost, kOthers + kPerElement * elements));
+}
+
 /// What a launch shares out among lane groups: the iterations of the kernel's
-/// merge loops, which all have the same bound, or the first one's.
+/// merge loops, which all have the same bound, or the first one's. With fewer
+/// threads than multiprocessors hold, memory runs out of loads; with more, the
+/// last blocks run alone.
 static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
                                      ForallOp forall) {
-  // Of the threads that a multiprocessor holds, so many times: with fewer, it
-  // runs out of loads before it runs out of chunks; with more, what a thread
-  // does but once costs more than the loads.
-  constexpr int64_t kWaves = 1;
   MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
@@ -247,8 +258,7 @@ static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
       {number("most", kernel.getLayoutAttr().getGroups()),
        number("chunk", loop.getStep()),
        number("least_threads", LayoutAttr::kLeastGrouped),
-       number("threads_per_sm",
-              kWaves * getThreadsPerMultiprocessor(getTarget(kernel))),
+       number("threads_per_sm", countGroupedThreads(kernel)),
        b.getNamedAttr("pieces", describeExtent(loop.getUpper()))});
 }
 

@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/Distribute.h"
 #include "lib/Transforms/GPU/DistributeMergeLoops.h"
+#include "lib/Transforms/GPU/LoadChunksAhead.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowReduce.h"
 #include "lib/Transforms/Target.h"

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Extents.h"
 #include "lib/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/Debug.h"
@@ -22,21 +22,6 @@ namespace mlafix {
 
 using namespace mlir;
 using namespace mlafix;
-
-/// Whether the launch knows `bound`: a dim, an integer argument or a constant.
-static bool isKnownAtLaunch(Value bound) {
-  if (getConstantIntValue(bound) || getKernelArgument(bound))
-    return true;
-  if (auto dim = bound.getDefiningOp<memref::DimOp>()) {
-    BlockArgument argument = getKernelArgument(dim.getSource());
-    return argument && dim.getConstantIndex() &&
-           !cast<KernelOp>(argument.getOwner()->getParentOp())
-                .isArgOptional(argument.getArgNumber());
-  }
-  auto cast = bound.getDefiningOp<arith::IndexCastOp>();
-  return cast && getKernelArgument(cast.getIn()) &&
-         !cast.getIn().getType().isInteger(1);
-}
 
 /// The merge that ends each iteration, if all that the loop carries is its
 /// running merge; null, and a reason, else.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/DistributeMergeLoops.h"
+#include "lib/Transforms/GPU/LoadChunksAhead.h"
 #include "lib/Transforms/MergeStates.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
