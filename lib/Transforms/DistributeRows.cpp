@@ -284,5 +284,8 @@ LogicalResult mlafix::distributeRows(KernelOp kernel,
   target
       .addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp>();
-  return applyPartialConversion(kernel, target, std::move(patterns));
+  if (failed(applyPartialConversion(kernel, target, std::move(patterns))))
+    return failure();
+  loadChunksAhead(kernel);
+  return success();
 }

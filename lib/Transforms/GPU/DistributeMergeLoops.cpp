@@ -100,16 +100,21 @@ struct DistributeChunk : OpConversionPattern<YieldOp> {
     IndexBuilder x(rewriter, loc);
     Value isShared =
         x.compare(arith::CmpIPredicate::ugt, layout.context.groups, x.i32(1));
+    SmallVector<Value> buffers =
+        publish(rewriter, loc, isShared, ValueRange(chunk));
     auto branch = scf::IfOp::create(rewriter, loc,
                                     ValueRange(running).getTypes(), isShared,
                                     /*withElseRegion=*/true);
+    branch->setAttr(kChunkEndAttr, rewriter.getUnitAttr());
     {
       OpBuilder::InsertionGuard guard(rewriter);
       rewriter.setInsertionPointToStart(branch.elseBlock());
       scf::YieldOp::create(rewriter, loc, merge(rewriter, running, chunk));
       rewriter.setInsertionPointToStart(branch.thenBlock());
+      NVVM::BarrierOp::create(rewriter, loc);
       scf::YieldOp::create(rewriter, loc,
-                           exchange(rewriter, loc, running, chunk, merge));
+                           collect(rewriter, loc, running, buffers,
+                                   ValueRange(chunk).getTypes(), merge));
     }
     rewriter.replaceOpWithNewOp<scf::YieldOp>(op, branch.getResults());
     return success();
@@ -134,34 +139,66 @@ private:
 
   /// Of a pack in shared memory, all of whose buffers begin at multiples of 16
   /// bytes.
-  static llvm::MaybeAlign alignmentOf(Value pack) {
-    auto type = cast<VectorType>(pack.getType());
+  static llvm::MaybeAlign alignmentOf(VectorType pack) {
     return llvm::MaybeAlign(std::min<int64_t>(
-        16, type.getNumElements() * type.getElementTypeBitWidth() / 8));
+        16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
   }
 
-  /// Every thread leaves its chunk's values in shared memory; the first group
-  /// merges them, the others keep what they have.
-  SmallVector<Value> exchange(OpBuilder &b, Location loc, ValueRange running,
-                              ValueRange chunk, Merge merge) const {
+  /// Where shared memory holds the values of this thread's like in `group`.
+  Value slotOf(IndexBuilder x, Value group) const {
+    const RowContext &context = layout.context;
+    return x.toIndex(x.add(x.mul(group, context.groupThreads), context.member));
+  }
+
+  /// Every thread leaves its chunk's values in shared memory, one buffer each,
+  /// if groups share the loop. The barrier ahead is for the first group, which
+  /// may be busy with the chunks before: the others have computed their next
+  /// ones meanwhile.
+  SmallVector<Value> publish(OpBuilder &b, Location loc, Value isShared,
+                             ValueRange chunk) const {
+    IndexBuilder x(b, loc);
+    SmallVector<Value> buffers;
+    for (Value value : chunk)
+      buffers.push_back(allocShared(b, loc, value.getType()));
+    Value own = slotOf(x, layout.context.group);
+    auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    NVVM::BarrierOp::create(b, loc);
+    for (auto [buffer, value] : llvm::zip(buffers, chunk))
+      if (auto type = dyn_cast<VectorType>(value.getType()))
+        vector::StoreOp::create(b, loc, value, buffer,
+                                ValueRange{own, x.constant(0)},
+                                /*nontemporal=*/false, alignmentOf(type));
+      else
+        memref::StoreOp::create(b, loc, value, buffer, own);
+    return buffers;
+  }
+
+  /// The chunk at `slot`.
+  SmallVector<Value> read(OpBuilder &b, Location loc, ArrayRef<Value> buffers,
+                          TypeRange types, Value slot) const {
+    IndexBuilder x(b, loc);
+    SmallVector<Value> chunk;
+    for (auto [buffer, type] : llvm::zip(buffers, types))
+      if (auto pack = dyn_cast<VectorType>(type))
+        chunk.push_back(vector::LoadOp::create(
+            b, loc, pack, buffer, ValueRange{slot, x.constant(0)},
+            /*nontemporal=*/false, alignmentOf(pack)));
+      else
+        chunk.push_back(memref::LoadOp::create(b, loc, buffer, slot));
+    return chunk;
+  }
+
+  /// The first group merges the chunks of all groups, the others keep what they
+  /// have. Groups are a power of two: two chunks an iteration, so that the
+  /// weights of one are computed beside those of the other.
+  SmallVector<Value> collect(OpBuilder &b, Location loc, ValueRange running,
+                             ArrayRef<Value> buffers, TypeRange types,
+                             Merge merge) const {
+    constexpr int64_t kChunks = 2;
     IndexBuilder x(b, loc);
     const RowContext &context = layout.context;
-    auto slotOf = [&](Value group) {
-      return x.toIndex(
-          x.add(x.mul(group, context.groupThreads), context.member));
-    };
-    Value own = slotOf(context.group);
-    SmallVector<Value> buffers;
-    for (Value value : chunk) {
-      buffers.push_back(allocShared(b, loc, value.getType()));
-      if (isa<VectorType>(value.getType()))
-        vector::StoreOp::create(b, loc, value, buffers.back(),
-                                ValueRange{own, x.constant(0)},
-                                /*nontemporal=*/false, alignmentOf(value));
-      else
-        memref::StoreOp::create(b, loc, value, buffers.back(), own);
-    }
-    NVVM::BarrierOp::create(b, loc);
     Value isFirst =
         x.compare(arith::CmpIPredicate::eq, context.group, x.i32(0));
     auto branch = scf::IfOp::create(b, loc, running.getTypes(), isFirst,
@@ -170,23 +207,19 @@ private:
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, loc, running);
     b.setInsertionPointToStart(branch.thenBlock());
-    auto loop =
-        scf::ForOp::create(b, loc, x.i32(0), context.groups, x.i32(1), running);
+    auto loop = scf::ForOp::create(b, loc, x.i32(0), context.groups,
+                                   x.i32(kChunks), running);
     scf::YieldOp::create(b, loc, loop.getResults());
     b.setInsertionPointToStart(loop.getBody());
-    Value slot = slotOf(loop.getInductionVar());
-    SmallVector<Value> theirs;
-    for (auto [buffer, value] : llvm::zip(buffers, chunk)) {
-      if (auto type = dyn_cast<VectorType>(value.getType()))
-        theirs.push_back(vector::LoadOp::create(
-            b, loc, type, buffer, ValueRange{slot, x.constant(0)},
-            /*nontemporal=*/false, alignmentOf(value)));
-      else
-        theirs.push_back(memref::LoadOp::create(b, loc, buffer, slot));
-    }
-    scf::YieldOp::create(b, loc, merge(b, loop.getRegionIterArgs(), theirs));
-    b.setInsertionPointAfter(branch);
-    NVVM::BarrierOp::create(b, loc); // the next chunks take the same places
+    SmallVector<SmallVector<Value>> chunks;
+    for (int64_t i = 0; i < kChunks; ++i)
+      chunks.push_back(
+          read(b, loc, buffers, types,
+               slotOf(x, x.add(loop.getInductionVar(), x.i32(i)))));
+    SmallVector<Value> merged(loop.getRegionIterArgs());
+    for (ArrayRef<Value> chunk : chunks)
+      merged = merge(b, merged, chunk);
+    scf::YieldOp::create(b, loc, merged);
     return branch.getResults();
   }
 
