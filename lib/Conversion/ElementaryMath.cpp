@@ -70,3 +70,15 @@ Value mlafix::extendBF16(ShapedBuilder s, Value x) {
       s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
   return s.floatOf(s.op<arith::ShLIOp>(bits, s.i(16)));
 }
+
+LogicalResult mlafix::checkRemainingMath(Operation *op) {
+  if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+      isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
+          math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
+          math::CtPopOp>(op))
+    return success();
+  return op->emitError()
+         << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
+            "absi, floor, ceil, copysign, ctlz or ctpop, got '"
+         << op->getName() << "'";
+}

@@ -27,6 +27,10 @@ mlir::Value buildLog2(ShapedBuilder s, mlir::Value x, BinaryFn divide);
 /// bf16 as f32, by integer arithmetic.
 mlir::Value extendBF16(ShapedBuilder s, mlir::Value x);
 
+/// Checks an op that a target has not written out itself: of `math`, only what
+/// becomes instructions and never a library call. An error at its location.
+llvm::LogicalResult checkRemainingMath(mlir::Operation *op);
+
 } // namespace mlafix
 
 #endif // MLAFIX_CONVERSION_ELEMENTARYMATH_H

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/DistributeGrid.h"
+#include "dialect/Guards.h"
 #include "lib/Transforms/CPU/RowBatches.h"
 #include "lib/Transforms/Target.h"
 
@@ -26,40 +27,24 @@ using namespace mlafix;
 // Geometry
 //===----------------------------------------------------------------------===//
 
-/// An extent as units spell it (docs/UnitFormat.md); the verifier has made sure
-/// that it is one.
-DictionaryAttr mlafix::describeExtent(Value extent) {
-  Builder b(extent.getContext());
-  auto number = [&](StringRef name, int64_t value) {
-    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
-  };
+/// The verifier has made sure that it is one.
+ExtentAttr mlafix::describeExtent(Value extent) {
+  MLIRContext *context = extent.getContext();
   APInt value;
   if (matchPattern(extent, m_ConstantInt(&value)))
-    return b.getDictionaryAttr({number("value", value.getSExtValue())});
+    return ExtentAttr::ofConstant(context, value.getSExtValue());
   if (auto dim = extent.getDefiningOp<memref::DimOp>())
-    return b.getDictionaryAttr(
-        {number("arg", getKernelArgument(dim.getSource()).getArgNumber()),
-         number("dim", *dim.getConstantIndex())});
+    return ExtentAttr::get(context,
+                           getKernelArgument(dim.getSource()).getArgNumber(),
+                           *dim.getConstantIndex());
   if (auto cast = extent.getDefiningOp<arith::IndexCastOp>())
     extent = cast.getIn();
-  return b.getDictionaryAttr(
-      {number("arg", getKernelArgument(extent).getArgNumber())});
+  return ExtentAttr::ofScalar(context,
+                              getKernelArgument(extent).getArgNumber());
 }
 
-Attribute mlafix::describeExtents(MLIRContext *context, ValueRange extents) {
-  return Builder(context).getArrayAttr(
-      llvm::map_to_vector(extents, [](Value extent) -> Attribute {
-        return describeExtent(extent);
-      }));
-}
-
-void mlafix::setGeometry(KernelOp kernel,
-                         ArrayRef<std::pair<StringRef, Attribute>> fields) {
-  Builder b(kernel.getContext());
-  kernel.setGeometryAttr(
-      b.getDictionaryAttr(llvm::map_to_vector(fields, [&](auto &field) {
-        return b.getNamedAttr(field.first, field.second);
-      })));
+SmallVector<ExtentAttr> mlafix::describeExtents(ValueRange extents) {
+  return llvm::map_to_vector(extents, describeExtent);
 }
 
 /// Moves the ops of a grid's region, but for its terminator, to the insertion
@@ -128,7 +113,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
 }
 
 void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
-  if (!hasDependentLaunch(getTarget(kernel)))
+  if (!getMachine(kernel).dependentLaunch)
     return;
   NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
   NVVM::GriddepcontrolOp::create(b, loc,
@@ -138,10 +123,9 @@ void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
 /// The fewest threads that a block may be launched with: few rows then still
 /// reach all multiprocessors. Blocks are halved as long as they hold whole
 /// warps of whole rows.
-static int64_t getLeastThreads(LayoutAttr layout) {
-  constexpr int64_t kLeast = 128;
+static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
   int64_t threads = layout.getThreads();
-  while (threads / 2 >= kLeast && threads % 64 == 0 &&
+  while (threads / 2 >= machine.leastLaunchThreads && threads % 64 == 0 &&
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;
@@ -232,34 +216,30 @@ static Value addArgument(KernelOp kernel, StringRef name, Type type) {
 }
 
 /// How many threads a multiprocessor holds at once, of those that hold the
-/// current chunk's result beside the next chunk's rows: what each element of a
-/// lane takes, of four pieces, beside addresses and weights.
-static int64_t countGroupedThreads(KernelOp kernel) {
-  constexpr int64_t kRegisters = 65536; // of a multiprocessor
-  constexpr int64_t kMost = 128, kOthers = 32, kPerElement = 8;
-  LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t elements = layout.getPacks() * layout.getPack();
-  return std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
-                  kRegisters /
-                      std::min(kMost, kOthers + kPerElement * elements));
+/// current chunk's result beside the next chunk's rows.
+static int64_t countGroupedThreads(const MachineModel &machine,
+                                   LayoutAttr layout) {
+  int64_t registers = machine.groupBaseRegisters +
+                      machine.groupElementRegisters * layout.getPacks() *
+                          layout.getPack();
+  return std::min(machine.threadsPerMultiprocessor,
+                  machine.registersPerMultiprocessor /
+                      std::min(machine.groupMostRegisters, registers));
 }
 
-/// What a launch shares out among lane groups: the iterations of the kernel's
-/// merge loops, which all have the same bound, or the first one's. With fewer
-/// threads than multiprocessors hold, memory runs out of loads; with more, the
-/// last blocks run alone.
-static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
-                                     ForallOp forall) {
+/// A launch shares out among lane groups the iterations of the kernel's merge
+/// loops, which all have the same bound, or the first one's. With fewer threads
+/// than multiprocessors hold, memory runs out of loads; with more, the last
+/// blocks run alone.
+static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
   MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
-  auto number = [&](StringRef name, int64_t value) {
-    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
-  };
-  return b.getDictionaryAttr(
-      {number("most", kernel.getLayoutAttr().getGroups()),
-       number("chunk", loop.getStep()),
-       number("least_threads", LayoutAttr::kLeastGrouped),
-       number("threads_per_sm", countGroupedThreads(kernel)),
-       b.getNamedAttr("pieces", describeExtent(loop.getUpper()))});
+  LayoutAttr layout = kernel.getLayoutAttr();
+  return GroupsGeometryAttr::get(
+      kernel.getContext(), describeExtents(forall.getExtents()),
+      layout.getLanes(), layout.getThreads(), /*most=*/layout.getGroups(),
+      /*chunk=*/loop.getStep(), LayoutAttr::kLeastGrouped,
+      /*threadsPerSm=*/countGroupedThreads(getMachine(kernel), layout),
+      /*pieces=*/describeExtent(loop.getUpper()));
 }
 
 /// A dense grid in which groups of lanes share the chunks of merge loops. The
@@ -273,12 +253,7 @@ static RowContext distributeGroups(KernelOp kernel, ForallOp forall) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
-  setGeometry(kernel, {{"kind", b.getStringAttr("groups")},
-                       {"extents",
-                        describeExtents(b.getContext(), forall.getExtents())},
-                       {"lanes", b.getI64IntegerAttr(layout.getLanes())},
-                       {"threads", b.getI64IntegerAttr(layout.getThreads())},
-                       {"groups", describeGroups(b, kernel, forall)}});
+  kernel.setGeometryAttr(describeGroups(kernel, forall));
 
   Type i32 = b.getI32Type();
   RowContext context;
@@ -345,16 +320,11 @@ static RowContext distributeForallGPU(KernelOp kernel, ForallOp forall) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t leastThreads = getLeastThreads(layout);
-  SmallVector<std::pair<StringRef, Attribute>> geometry = {
-      {"kind", b.getStringAttr("rows")},
-      {"extents", describeExtents(b.getContext(), forall.getExtents())},
-      {"rows_per_block", b.getI64IntegerAttr(layout.getRows())},
-      {"threads", b.getI64IntegerAttr(layout.getThreads())}};
+  int64_t leastThreads = getLeastThreads(getMachine(kernel), layout);
   bool isAdaptable = leastThreads < layout.getThreads();
-  if (isAdaptable)
-    geometry.push_back({"least_threads", b.getI64IntegerAttr(leastThreads)});
-  setGeometry(kernel, geometry);
+  kernel.setGeometryAttr(GridGeometryAttr::get(
+      b.getContext(), describeExtents(forall.getExtents()), layout.getRows(),
+      layout.getThreads(), std::min(leastThreads, layout.getThreads())));
 
   Thread thread = buildThread(b, loc, layout);
   bool narrow = hasRowBound(kernel.getGuardsAttr());
@@ -416,12 +386,9 @@ static RowContext distributeForallCPU(KernelOp kernel, ForallOp forall) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   int64_t batch = kernel.getLayoutAttr().getRows();
-  setGeometry(
-      kernel,
-      {{"kind", b.getStringAttr("rows")},
-       {"extents", describeExtents(b.getContext(), forall.getExtents())},
-       {"rows_per_block", b.getI64IntegerAttr(getBatchRows(forall, batch))},
-       {"threads", b.getI64IntegerAttr(1)}});
+  kernel.setGeometryAttr(CpuGeometryAttr::get(
+      b.getContext(), /*isRagged=*/false, describeExtents(forall.getExtents()),
+      getBatchRows(forall, batch)));
   // Rows that make no whole batch are done one by one.
   Value first =
       batch > 1 ? buildRowBatches(b, kernel, forall, begin, end) : begin;

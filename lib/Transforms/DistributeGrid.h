@@ -12,15 +12,9 @@
 
 namespace mlafix {
 
-/// An extent, or a list of them, as units spell it (docs/UnitFormat.md).
-mlir::DictionaryAttr describeExtent(mlir::Value extent);
-mlir::Attribute describeExtents(mlir::MLIRContext *context,
-                                mlir::ValueRange extents);
-
-/// Records the launch geometry on the kernel.
-void setGeometry(
-    KernelOp kernel,
-    llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Attribute>> fields);
+/// An extent of a grid, or a list of them, as the geometry names it.
+ExtentAttr describeExtent(mlir::Value extent);
+llvm::SmallVector<ExtentAttr> describeExtents(mlir::ValueRange extents);
 
 /// Moves the ops of a grid's region, but for its terminator, to the insertion
 /// point, with `indices` for its arguments.

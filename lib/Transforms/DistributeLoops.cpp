@@ -28,13 +28,6 @@ using namespace mlafix;
 
 namespace {
 
-/// On a CPU, rows of more packs than these are walked in loops: what is done to
-/// one pack at a time fits the registers.
-constexpr int64_t kCpuUnrolledPacks = 1;
-/// On a GPU all packs of a lane are in flight at once, as long as its program
-/// is not much longer than so many instructions.
-constexpr int64_t kGpuUnrolled = 4096;
-
 /// One pack of the loop being built.
 struct PackPlace {
   Value base;   // where the pack of the first lane begins in the row
@@ -349,8 +342,9 @@ static bool wantsLoops(KernelOp kernel, const RowContext &context) {
     instructions += countInstructions(op, context.layout);
   });
   if (!context.isGPU)
-    return isStructured && packs > kCpuUnrolledPacks;
-  return isStructured && packs > 1 && instructions > kGpuUnrolled;
+    return isStructured && packs > getMachine(kernel).loopPacks;
+  return isStructured && packs > 1 &&
+         instructions > getMachine(kernel).unrolledInstructions;
 }
 
 void mlafix::distributeRowsInLoops(KernelOp kernel, const RowContext &context) {

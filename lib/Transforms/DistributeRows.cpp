@@ -283,7 +283,7 @@ LogicalResult mlafix::distributeRows(KernelOp kernel,
                                                        target);
   target
       .addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp>();
-  target.addLegalOp<KernelOp, ReturnOp, PresentOp>();
+  target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   if (failed(applyPartialConversion(kernel, target, std::move(patterns))))
     return failure();
   loadChunksAhead(kernel);

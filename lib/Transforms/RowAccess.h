@@ -8,6 +8,7 @@
 #ifndef MLAFIX_TRANSFORMS_ROWACCESS_H
 #define MLAFIX_TRANSFORMS_ROWACCESS_H
 
+#include "dialect/Guards.h"
 #include "lib/Transforms/Distribute.h"
 #include "lib/Transforms/Target.h"
 

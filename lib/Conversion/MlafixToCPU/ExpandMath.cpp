@@ -7,7 +7,6 @@
 
 #include "lib/Conversion/MlafixToCPU/ExpandMath.h"
 #include "lib/Conversion/ElementaryMath.h"
-#include "lib/Conversion/KernelABI.h"
 #include "lib/Conversion/MlafixToCPU/PairedRows.h"
 #include "lib/Conversion/ShapedBuilder.h"
 

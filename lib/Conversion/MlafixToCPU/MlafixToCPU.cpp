@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/KernelABI.h"
+#include "lib/Conversion/LowerBody.h"
 #include "lib/Conversion/MlafixToCPU/ExpandMath.h"
 #include "lib/Conversion/NarrowFp8.h"
+#include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/StoredFloats.h"
 #include "lib/Transforms/Target.h"
@@ -71,8 +72,8 @@ private:
     if (!kernel.getGeometry() || isGPU(target))
       return kernel.emitError()
              << "expected a kernel distributed for a CPU, got one that is not";
-    SmallVector<Param> params = collectParams(kernel, kRange);
-    DictionaryAttr variant = describeVariant(kernel, params);
+    SmallVector<ParamAttr> params = collectParams(kernel, kRange);
+    VariantAttr variant = describeVariant(kernel, params);
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
     Type pointer = LLVM::LLVMPointerType::get(b.getContext()),

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToNVVM/DelayWait.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -254,9 +255,9 @@ void EarlyLoadFinder::collect(Operation *op, Value condition) {
 /// more than memory has time for before the grid ahead ends would be asked for
 /// twice. But a grid of a few blocks a multiprocessor asks for all of it, since
 /// it takes as long as those that did not.
-static int64_t countEarlyThreads(int64_t bytes) {
-  constexpr int64_t kEarlyBytes = 3 << 20, kLeastThreads = 160 * 256;
-  return std::max(kEarlyBytes / bytes, kLeastThreads);
+static int64_t countEarlyThreads(const mlafix::MachineModel &machine,
+                                 int64_t bytes) {
+  return std::max(machine.earlyBytes / bytes, machine.earlyThreads);
 }
 
 /// Asks the second level cache, ahead of the wait, for what is loaded after it:
@@ -264,11 +265,10 @@ static int64_t countEarlyThreads(int64_t bytes) {
 /// write is none the worse for having been fetched. What all blocks load, the
 /// first one asks for.
 static void prefetch(NVVM::GriddepcontrolOp wait) {
-  // Each condition is a branch, all of which a thread goes through: eight slots
-  // that may be empty cost 2%.
-  constexpr size_t kMostConditions = 4;
+  mlafix::MachineModel machine = mlafix::getMachine(wait);
   SmallVector<EarlyLoads> loads = EarlyLoadFinder(wait).loads;
-  bool isTooMany = loads.size() > kMostConditions;
+  // Each condition is a branch, all of which a thread goes through.
+  bool isTooMany = int64_t(loads.size()) > machine.earlyConditions;
   int64_t bytes = 0;
   for (EarlyLoads &group : loads)
     if (isTooMany && group.mask)
@@ -300,7 +300,7 @@ static void prefetch(NVVM::GriddepcontrolOp wait) {
     if (!group.rows.empty())
       ask(group.rows,
           isBelow(LLVM::MulOp::create(b, loc, block, size),
-                  countEarlyThreads(bytes)),
+                  countEarlyThreads(machine, bytes)),
           group);
     if (!group.shared.empty())
       ask(group.shared, isBelow(block, 1), group);

@@ -9,14 +9,15 @@
 // that a CPU would do for one row after the other; and where an lse is [H, n],
 // each row of a token takes one from a cache line of its own, long gone when
 // the next token wants the element beside it. So rows are done in batches: of
-// `batch` neighbours along the outermost extent, times up to kStrip along the
-// inner ones. First a loop over the strip computes the scalars of `batch` rows
-// at once, as vectors, and leaves in buffers what the rows need; then two loops
-// move the rows, in the order in which they lie in memory.
+// `batch` neighbours along the outermost extent, times up to stripRows along
+// the inner ones. First a loop over the strip computes the scalars of `batch`
+// rows at once, as vectors, and leaves in buffers what the rows need; then two
+// loops move the rows, in the order in which they lie in memory.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/CPU/RowBatches.h"
+#include "dialect/Guards.h"
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/DistributeGrid.h"
 #include "lib/Transforms/DistributeLoops.h"
@@ -35,21 +36,6 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-
-/// Rows along the inner extents in a batch: fewer would not be read ahead by
-/// the CPU itself.
-constexpr int64_t kStrip = 128;
-/// What a batch leaves in buffers has to fit the first cache.
-constexpr int64_t kBufferBytes = 32 << 10;
-
-/// Rows that come out of memory are asked for as many bytes ahead: what a CPU
-/// reads ahead by itself ends with a page.
-constexpr int64_t kAheadBytes = 2048;
-constexpr int64_t kLineBytes = 64;
-
-/// Ranges of more rows than these are not asked for: all threads shall have
-/// one.
-constexpr int64_t kMaxRows = 1 << 16;
 
 /// The scalar ops of a row that need no row, and so can run ahead of it.
 class EarlyOps {
@@ -139,8 +125,8 @@ static bool mayBeSame(KernelOp kernel, ArrayAttr aliases, int64_t a,
 static bool isBatchable(Operation *op) {
   if (op->getNumRegions() != 0)
     return false;
-  if (isTileOp(op) || isa<LoadOp, StoreOp, PresentOp, memref::DimOp,
-                          memref::ExtractAlignedPointerAsIndexOp>(op))
+  if (isTileOp(op) ||
+      isa<LoadOp, StoreOp, PresentOp, SameTensorOp, memref::DimOp>(op))
     return true;
   // A vector divides lane by lane, and a divisor of zero is excluded by a
   // select that knows one row.
@@ -185,13 +171,14 @@ bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases) {
 }
 
 int64_t mlafix::getBatchRows(ForallOp forall, int64_t batch) {
+  int64_t most = getMachine(forall).rangeRows;
   if (batch == 1)
     return 1;
   int64_t rows = batch;
   for (Value extent : forall.getExtents().drop_front()) {
     APInt value;
     if (!matchPattern(extent, m_ConstantInt(&value)) ||
-        value.getSExtValue() < 1 || value.getSExtValue() > kMaxRows / rows)
+        value.getSExtValue() < 1 || value.getSExtValue() > most / rows)
       return 1;
     rows *= value.getSExtValue();
   }
@@ -208,14 +195,15 @@ class BatchBuilder {
 public:
   BatchBuilder(KernelOp kernel, ForallOp forall)
       : kernel(kernel), loc(forall.getLoc()), row(forall.getBody().front()),
-        early(row), batch(kernel.getLayoutAttr().getRows()),
+        early(row), machine(getMachine(kernel)),
+        batch(kernel.getLayoutAttr().getRows()), strip(machine.stripRows),
         extents(llvm::to_vector(forall.getExtents())) {
     if (int64_t rows = getBatchRows(forall, batch) / batch)
       strip = std::min(strip, rows);
     int64_t bytes = 0;
     for (Value value : early.kept())
       bytes += getDTypeBytes(value.getType());
-    while (strip > 1 && bytes * batch * strip > kBufferBytes)
+    while (strip > 1 && bytes * batch * strip > machine.batchBytes)
       strip /= 2;
   }
 
@@ -252,7 +240,8 @@ private:
   Location loc;
   Block &row;
   EarlyOps early;
-  int64_t batch, strip = kStrip;
+  MachineModel machine;
+  int64_t batch, strip;
   SmallVector<Value> extents;
   IRMapping same; // values that are the same in all rows of a batch
   llvm::DenseSet<Value> varying;                     // those that are not
@@ -350,7 +339,7 @@ void BatchBuilder::prefetchRows(OpBuilder &b, Value row, Value lane,
     int64_t bytes =
         getDTypeBytes(cast<MemRefType>(source.getType()).getElementType());
     int64_t rowBytes = bytes * getTileDim(load.getType()).getSize();
-    int64_t ahead = std::max<int64_t>(1, kAheadBytes / rowBytes);
+    int64_t ahead = std::max<int64_t>(1, machine.aheadBytes / rowBytes);
     SmallVector<Value> &indices = indicesAhead[ahead];
     if (indices.empty())
       indices = indicesOf(b, x.add(row, x.constant(ahead)), lane);
@@ -358,8 +347,8 @@ void BatchBuilder::prefetchRows(OpBuilder &b, Value row, Value lane,
     if (predicate)
       b.setInsertionPoint(
           scf::IfOp::create(b, loc, mapping.lookup(predicate)).thenYield());
-    for (int64_t at = 0; at < std::min(rowBytes, kAheadBytes);
-         at += kLineBytes) {
+    for (int64_t at = 0; at < std::min(rowBytes, machine.aheadBytes);
+         at += machine.lineBytes) {
       SmallVector<Value> line(indices);
       line.push_back(IndexBuilder(b, loc).constant(at / bytes));
       memref::PrefetchOp::create(b, loc, source, line, /*isWrite=*/false,

@@ -10,6 +10,7 @@
 #include "lib/Transforms/GPU/RaggedRows.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -27,7 +28,7 @@ namespace {
 /// Scans the predicate of a ragged grid over a chunk of segments and shares the
 /// selected rows out over the grid.
 ///
-/// Each thread asks the predicate for kPerThread segments; one block-wide
+/// Each thread asks the predicate for raggedSegments segments; one block-wide
 /// reduction ends the chunk when none is selected. Otherwise the exclusive
 /// prefix sums of the selected segments' lengths go to shared memory, and
 /// RaggedRows makes rows of them. Well-formed segments hold at most 2^31 - 1
@@ -43,25 +44,12 @@ class RaggedScan {
 public:
   RaggedScan(KernelOp kernel, RaggedForallOp grid)
       : kernel(kernel), grid(grid), layout(kernel.getLayoutAttr()),
-        threads(layout.getThreads()), b(grid), loc(grid.getLoc()), x(b, loc) {}
+        threads(layout.getThreads()), machine(getMachine(kernel)), b(grid),
+        loc(grid.getLoc()), x(b, loc) {}
 
   RowContext build();
 
 private:
-  // Every block scans all segments, and a multiprocessor starts a block every
-  // 0.16 us: one block of two segments a thread took half the time of eight of
-  // eight where nothing is selected (H200), and as long where all is.
-  static constexpr int64_t kPerThread = 2;
-  static constexpr int64_t kBlocksPerMultiprocessor = 1;
-  // Segments a thread asks for at once where a chunk does not hold them all.
-  static constexpr int64_t kAskedAtOnce = 8;
-  // Rows of a tile of scalars: of four bytes, they fill 64.
-  static constexpr int64_t kTileRows = 16;
-  // The pairs of row and inner index that a lane group, or a thread that stores
-  // scalars, should have: blocks read the same segments, which takes the longer
-  // the more they are.
-  static constexpr int64_t kPairs = 4, kScalars = 16;
-
   Value shuffleUp(Value value, int64_t distance) {
     return NVVM::ShflOp::create(b, loc, b.getI32Type(), x.i32(-1), value,
                                 x.i32(distance), x.i32(0), NVVM::ShflKind::up,
@@ -95,6 +83,7 @@ private:
   RaggedForallOp grid;
   LayoutAttr layout;
   int64_t threads;
+  MachineModel machine;
   OpBuilder b;
   Location loc;
   IndexBuilder x;
@@ -108,10 +97,10 @@ private:
 } // namespace
 
 /// The segment at `position` of the chunk: neighbouring threads read
-/// neighbouring segments, so position t * kPerThread + k holds segment k *
+/// neighbouring segments, so position t * raggedSegments + k holds segment k *
 /// threads + t.
 Value RaggedScan::segmentOf(Value base, Value position) {
-  Value perThread = x.constant(kPerThread);
+  Value perThread = x.constant(machine.raggedSegments);
   return x.add(base,
                x.add(x.mul(x.rem(position, perThread), x.constant(threads)),
                      x.div(position, perThread)));
@@ -153,7 +142,7 @@ Value RaggedScan::countSegments() {
 /// than a chunk holds and none of them is selected.
 Value RaggedScan::askAll(Value segments) {
   Value isMany = x.compare(arith::CmpIPredicate::ugt, segments,
-                           x.constant(threads * kPerThread));
+                           x.constant(threads * machine.raggedSegments));
   auto many = scf::IfOp::create(b, loc, TypeRange{b.getIndexType()}, isMany,
                                 /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -163,15 +152,16 @@ Value RaggedScan::askAll(Value segments) {
   buildDependency(b, loc, kernel);
   Value last = x.sub(segments, x.constant(1));
   Value none = arith::ConstantIntOp::create(b, loc, false, 1);
-  auto loop = scf::ForOp::create(b, loc, x.toIndex(thread.id), segments,
-                                 x.constant(threads * kAskedAtOnce), none);
+  auto loop =
+      scf::ForOp::create(b, loc, x.toIndex(thread.id), segments,
+                         x.constant(threads * machine.raggedAhead), none);
   {
     OpBuilder::InsertionGuard inLoop(b);
     b.setInsertionPointToStart(loop.getBody());
     Value any = loop.getRegionIterArg(0);
     // The last one again rather than a branch: all loads are on the way at
     // once.
-    for (int64_t k = 0; k < kAskedAtOnce; ++k) {
+    for (int64_t k = 0; k < machine.raggedAhead; ++k) {
       Value segment = x.add(loop.getInductionVar(), x.constant(k * threads));
       segment = arith::MinUIOp::create(b, loc, segment, last);
       any = arith::OrIOp::create(b, loc, any, isSelected(segment));
@@ -262,10 +252,11 @@ void RaggedScan::planTiles() {
   Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
   if (!scalarStores.empty()) {
     Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
-    Value tileRows = x.i32(kTileRows);
-    scalarTile = RaggedTile{
-        kTileRows, threads / kTileRows, x.rem(thread.id, tileRows),
-        x.div(thread.id, tileRows), x.sub(x.sub(blocks, x.i32(1)), block)};
+    Value tileRows = x.i32(machine.raggedTileRows);
+    scalarTile =
+        RaggedTile{machine.raggedTileRows, threads / machine.raggedTileRows,
+                   x.rem(thread.id, tileRows), x.div(thread.id, tileRows),
+                   x.sub(x.sub(blocks, x.i32(1)), block)};
     rows->addTile(*scalarTile);
   }
   bool isAllScalars = llvm::all_of(
@@ -288,16 +279,12 @@ void RaggedScan::planTiles() {
                          x.rem(thread.group, groups), block};
     rows->addTile(*rowTile);
   }
-  setGeometry(
-      kernel,
-      {{"kind", b.getStringAttr("ragged")},
-       {"rows", describeExtent(grid.getRows())},
-       {"inner", describeExtents(b.getContext(), grid.getInner())},
-       {"rows_per_block",
-        b.getI64IntegerAttr(isAllScalars ? threads * kScalars
-                                         : layout.getRows() * kPairs)},
-       {"threads", b.getI64IntegerAttr(threads)},
-       {"blocks_per_sm", b.getI64IntegerAttr(kBlocksPerMultiprocessor)}});
+  kernel.setGeometryAttr(RaggedGeometryAttr::get(
+      b.getContext(), describeExtent(grid.getRows()),
+      describeExtents(grid.getInner()),
+      isAllScalars ? threads * machine.raggedScalars : layout.getRows() * machine.raggedRows,
+      threads,
+      machine.raggedBlocks));
 }
 
 /// Calls `body` with the indices of the grid's body, of each pair of row and
@@ -348,7 +335,8 @@ RowContext RaggedScan::build() {
   thread = buildThread(b, loc, layout);
   laneId = x.band(thread.id, x.i32(31));
   warpId = x.div(thread.id, x.i32(32));
-  rows.emplace(b, loc, threads * kPerThread, grid.getInner(), thread.id);
+  rows.emplace(b, loc, threads * machine.raggedSegments, grid.getInner(),
+               thread.id);
   warpTotals = RaggedRows::allocShared(b, loc, threads / 32);
   planTiles();
   Value tid = x.toIndex(thread.id);
@@ -363,15 +351,15 @@ RowContext RaggedScan::build() {
     buildDependency(b, loc, kernel);
   }
   buildLoop(
-      b, loc, x.constant(0), askAll(segments), x.constant(threads * kPerThread),
-      [&](Value base) {
+      b, loc, x.constant(0), askAll(segments),
+      x.constant(threads * machine.raggedSegments), [&](Value base) {
         // Waited for here, so that what is the same in each chunk is computed
         // before; where there is nothing to wait for any more, it costs little.
         buildDependency(b, loc, kernel);
         rows->clear();
         SmallVector<Value> starts, lengths;
         Value sum = x.i32(0);
-        for (int64_t k = 0; k < kPerThread; ++k) {
+        for (int64_t k = 0; k < machine.raggedSegments; ++k) {
           Value segment = x.add(base, x.add(tid, x.constant(k * threads)));
           auto [start, length] = selectedRows(segment, segments);
           starts.push_back(start);
@@ -384,8 +372,8 @@ RowContext RaggedScan::build() {
         b.setInsertionPoint(chunk.thenBlock()->getTerminator());
         Value total;
         Value before = scan(sum, total);
-        rows->publish(x.mul(tid, x.constant(kPerThread)), starts, lengths,
-                      before, total);
+        rows->publish(x.mul(tid, x.constant(machine.raggedSegments)), starts,
+                      lengths, before, total);
         NVVM::BarrierOp::create(b, loc);
         if (scalarTile)
           storeScalars(base);

@@ -1107,3 +1107,27 @@ mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims =
 
 // expected-error @below {{expected a power of two of lane groups, at most 32, got 3}}
 #layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 3>
+
+// -----
+
+mlafix.kernel @k(
+    %x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},
+    %y: memref<?xf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expected tensors of one rank and dtype, got 'memref<?xf32, strided<[1], offset: ?>>' and 'memref<?xf16, strided<[1], offset: ?>>'}}
+    %same = mlafix.same_tensor %x, %y : memref<?xf32, strided<[1], offset: ?>>, memref<?xf16, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(
+    %x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %y = memref.cast %x : memref<?xf32, strided<[1], offset: ?>> to memref<?xf32, strided<[?], offset: ?>>
+    // expected-error @below {{expected two arguments of the kernel, got another value}}
+    %same = mlafix.same_tensor %x, %y : memref<?xf32, strided<[1], offset: ?>>, memref<?xf32, strided<[?], offset: ?>>
+  }
+}
