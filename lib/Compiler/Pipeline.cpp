@@ -34,6 +34,29 @@ static std::unique_ptr<Pass> createCanonicalizer() {
   return createCanonicalizerPass(config);
 }
 
+/// Distributed kernels become NVVM functions.
+static void addNVVMPasses(OpPassManager &pm) {
+  pm.addNestedPass<KernelOp>(createSplitConversionsPass());
+  pm.addNestedPass<KernelOp>(createWidenBF16Pass());
+  pm.addNestedPass<KernelOp>(createNarrowFp8Pass());
+  pm.addPass(createKernelsToNVVMPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createDelayWaitsPass());
+  FloatsToBitsPassOptions bits;
+  bits.width = 8;
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createFloatsToBitsPass(bits));
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createMathToNVVMPass());
+}
+
+/// Distributed kernels become host functions.
+static void addCPUPasses(OpPassManager &pm) {
+  pm.addNestedPass<KernelOp>(createSplitConversionsPass());
+  pm.addNestedPass<KernelOp>(createNarrowFp8Pass());
+  pm.addNestedPass<KernelOp>(createPairRowsPass());
+  pm.addPass(createKernelsToCPUPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createExpandMathPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createFloatsToBitsPass());
+}
+
 void mlafix::buildMlafixPipeline(OpPassManager &pm,
                                  const PipelineOptions &options) {
   assert(options.first <= Stage::Canonical && "only binding can be left out");
@@ -83,8 +106,10 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     return;
 
   // LLVM.
-  pm.addPass(isGPU(options.target) ? createMlafixToNVVMPass()
-                                   : createMlafixToCPUPass());
+  if (isGPU(options.target))
+    addNVVMPasses(pm);
+  else
+    addCPUPasses(pm);
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertVectorToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
@@ -109,6 +134,12 @@ void mlafix::registerMlafixPasses() {
   registerMlafixConversionPasses();
   registerCanonicalizerPass();
   registerCSEPass();
+  PassPipelineRegistration<>("mlafix-to-nvvm",
+                             "Distributed kernels become NVVM functions",
+                             addNVVMPasses);
+  PassPipelineRegistration<>("mlafix-to-cpu",
+                             "Distributed kernels become host functions",
+                             addCPUPasses);
   PassPipelineRegistration<CommandLineOptions>(
       "mlafix-pipeline", "Compile kernels down to the LLVM dialect",
       [](OpPassManager &pm, const CommandLineOptions &options) {

@@ -70,3 +70,12 @@ Value mlafix::extendBF16(ShapedBuilder s, Value x) {
       s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
   return s.floatOf(s.op<arith::ShLIOp>(bits, s.i(16)));
 }
+
+Value mlafix::roundToBF16(ShapedBuilder s, Value x) {
+  Value bits = s.bits(x);
+  Value odd = s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(bits, s.i(16)), s.i(1));
+  Value rounded =
+      s.op<arith::AddIOp>(bits, s.op<arith::AddIOp>(odd, s.i(0x7fff)));
+  Value quiet = s.op<arith::OrIOp>(bits, s.i(0x400000));
+  return s.select(s.cmp(P::UNO, x, x), quiet, rounded);
+}

@@ -1,65 +1,28 @@
-//===- StoredFloats.cpp - floats that only memory holds -------------------===//
+//===- FloatsToBits.cpp - floats that are only moved become integers ------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/StoredFloats.h"
 #include "dialect/Mlafix.h"
+#include "lib/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-floats-to-bits"
+
+namespace mlafix {
+#define GEN_PASS_DEF_FLOATSTOBITSPASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
-
-//===----------------------------------------------------------------------===//
-// Conversions
-//===----------------------------------------------------------------------===//
-
-static bool isNarrow(Type type) {
-  auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
-  return element && element.getWidth() < 32;
-}
-
-/// f32 in the shape of `type`.
-static Type getWide(Type type) {
-  Type f32 = Float32Type::get(type.getContext());
-  auto shaped = dyn_cast<ShapedType>(type);
-  return shaped ? Type(shaped.clone(f32)) : f32;
-}
-
-void mlafix::splitConversions(LLVM::LLVMFuncOp function) {
-  SmallVector<Operation *> conversions;
-  function.walk([&](Operation *op) {
-    if (isa<CastOpInterface>(op) && op->getNumOperands() == 1 &&
-        isa<arith::ArithDialect>(op->getDialect()) &&
-        !isa<arith::BitcastOp>(op))
-      conversions.push_back(op);
-  });
-  for (Operation *op : conversions) {
-    Value from = op->getOperand(0), to = op->getResult(0);
-    bool ends = isa<arith::TruncFOp>(op), begins = isa<arith::ExtFOp>(op);
-    OpBuilder b(op);
-    if (isNarrow(from.getType()) && !begins)
-      op->setOperand(0, arith::ExtFOp::create(b, op->getLoc(),
-                                              getWide(from.getType()), from));
-    if (isNarrow(to.getType()) && !ends) {
-      Type type = to.getType();
-      to.setType(getWide(type));
-      b.setInsertionPointAfter(op);
-      auto narrow = arith::TruncFOp::create(b, op->getLoc(), type, to);
-      to.replaceAllUsesExcept(narrow, narrow);
-    }
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Bits
-//===----------------------------------------------------------------------===//
 
 /// Whether `op` leaves the bits of all its values as they are.
 static bool isMove(Operation *op) {
@@ -103,16 +66,15 @@ static void eraseIdentityCasts(LLVM::LLVMFuncOp function) {
 namespace {
 class BitReplacement {
 public:
-  BitReplacement(LLVM::LLVMFuncOp function,
-                 function_ref<bool(FloatType)> isStored)
-      : function(function), isStored(isStored) {}
+  BitReplacement(LLVM::LLVMFuncOp function, unsigned width)
+      : function(function), width(width) {}
 
   LogicalResult run();
 
 private:
   bool isReplaced(Type type) const {
     auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
-    return element && isStored(element);
+    return element && element.getWidth() <= width;
   }
   bool touches(Operation *op) const {
     auto isHere = [&](Type type) { return isReplaced(type); };
@@ -123,7 +85,7 @@ private:
   void replace(Operation *op);
 
   LLVM::LLVMFuncOp function;
-  function_ref<bool(FloatType)> isStored;
+  unsigned width;
   /// What goes on with floats: conversions, and casts to and from their bits.
   llvm::SmallPtrSet<Operation *, 16> kept;
 };
@@ -195,6 +157,8 @@ LogicalResult BitReplacement::run() {
   });
   if (walk.wasInterrupted())
     return failure();
+  LDBG() << function.getSymName() << ": " << conversions.size()
+         << " conversions stay";
   llvm::for_each(conversions, [&](Operation *op) { isolate(op); });
   function.getBody().walk([&](Operation *op) {
     if (!kept.contains(op))
@@ -205,8 +169,15 @@ LogicalResult BitReplacement::run() {
   return success();
 }
 
-LogicalResult
-mlafix::replaceFloatsByBits(LLVM::LLVMFuncOp function,
-                            function_ref<bool(FloatType)> isStored) {
-  return BitReplacement(function, isStored).run();
-}
+namespace {
+class FloatsToBitsPass
+    : public mlafix::impl::FloatsToBitsPassBase<FloatsToBitsPass> {
+public:
+  using FloatsToBitsPassBase::FloatsToBitsPassBase;
+
+  void runOnOperation() override {
+    if (failed(BitReplacement(getOperation(), width).run()))
+      return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,11 +1,11 @@
-//===- DelayWait.cpp - addresses before the wait --------------------------===//
+//===- DelayWaits.cpp - addresses before the wait -------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/MlafixToNVVM/DelayWait.h"
+#include "lib/Conversion/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -15,6 +15,14 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-delay-waits"
+
+namespace mlafix {
+#define GEN_PASS_DEF_DELAYWAITSPASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 
@@ -159,7 +167,8 @@ struct EarlyLoads {
 };
 
 /// Finds the loads after a wait whose pointers and conditions need no memory,
-/// and has what they need come ahead of it. Of a loop, those of the first turn.
+/// and has what they need come ahead of it. Of a loop, those of the first
+/// iteration.
 class EarlyLoadFinder {
 public:
   EarlyLoadFinder(Operation *wait) : wait(wait) {
@@ -179,8 +188,8 @@ private:
 };
 } // namespace
 
-/// `value` ahead of the wait, in the first turn of all loops around; null where
-/// that takes memory.
+/// `value` ahead of the wait, in the first iteration of all loops around; null
+/// where that takes memory.
 Value EarlyLoadFinder::buildAhead(Value value) {
   if (starts.getValueMap().empty())
     return moveAhead(value, wait) ? value : Value();
@@ -224,11 +233,11 @@ void EarlyLoadFinder::collectLoop(scf::ForOp loop, Value condition) {
   if (!first || !end)
     return;
   OpBuilder b(wait);
-  Value turns = arith::CmpIOp::create(b, loop.getLoc(),
-                                      arith::CmpIPredicate::slt, first, end);
+  Value iterates = arith::CmpIOp::create(b, loop.getLoc(),
+                                         arith::CmpIPredicate::slt, first, end);
   IRMapping around = starts;
   starts.map(loop.getInductionVar(), first);
-  collect(&loop.getBody()->front(), both(b, condition, turns));
+  collect(&loop.getBody()->front(), both(b, condition, iterates));
   starts = around;
 }
 
@@ -250,31 +259,38 @@ void EarlyLoadFinder::collect(Operation *op, Value condition) {
   }
 }
 
-/// How many of a grid's first threads ask for their rows, so many bytes each:
-/// more than memory has time for before the grid ahead ends would be asked for
-/// twice. But a grid of a few blocks a multiprocessor asks for all of it, since
-/// it takes as long as those that did not.
-static int64_t countEarlyThreads(int64_t bytes) {
-  constexpr int64_t kEarlyBytes = 3 << 20, kLeastThreads = 160 * 256;
-  return std::max(kEarlyBytes / bytes, kLeastThreads);
-}
+namespace {
+class DelayWaitsPass : public mlafix::impl::DelayWaitsPassBase<DelayWaitsPass> {
+public:
+  using DelayWaitsPassBase::DelayWaitsPassBase;
 
-/// Asks the second level cache, ahead of the wait, for what is loaded after it:
-/// there, memory is coherent, so that a line which the grid before has yet to
-/// write is none the worse for having been fetched. What all blocks load, the
-/// first one asks for.
-static void prefetch(NVVM::GriddepcontrolOp wait) {
-  // Each condition is a branch, all of which a thread goes through: eight slots
-  // that may be empty cost 2%.
-  constexpr size_t kMostConditions = 4;
+  void runOnOperation() override {
+    SmallVector<NVVM::GriddepcontrolOp> waits;
+    getOperation().walk([&](NVVM::GriddepcontrolOp op) {
+      if (op.getKind() == NVVM::GridDepActionKind::wait)
+        waits.push_back(op);
+    });
+    for (NVVM::GriddepcontrolOp wait : waits)
+      delay(wait);
+  }
+
+private:
+  void prefetch(NVVM::GriddepcontrolOp wait);
+  void delay(NVVM::GriddepcontrolOp wait);
+};
+} // namespace
+
+/// Prefetches ahead of the wait what is loaded after it; what all blocks load,
+/// the first one prefetches.
+void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
   SmallVector<EarlyLoads> loads = EarlyLoadFinder(wait).loads;
-  bool isTooMany = loads.size() > kMostConditions;
-  int64_t bytes = 0;
+  bool isTooMany = loads.size() > conditions;
+  int64_t perThread = 0;
   for (EarlyLoads &group : loads)
     if (isTooMany && group.mask)
       group.rows.clear();
     else
-      bytes += group.rowBytes;
+      perThread += group.rowBytes;
   OpBuilder b(wait);
   Location loc = wait.getLoc();
   Type i32 = b.getI32Type();
@@ -282,8 +298,8 @@ static void prefetch(NVVM::GriddepcontrolOp wait) {
     return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, number,
                                 LLVM::ConstantOp::create(b, loc, i32, bound));
   };
-  auto ask = [&](ArrayRef<Value> pointers, Value isEarly,
-                 const EarlyLoads &group) {
+  auto build = [&](ArrayRef<Value> pointers, Value isEarly,
+                   const EarlyLoads &group) {
     for (Value condition : {group.condition, group.mask})
       if (condition)
         isEarly = both(b, isEarly, condition);
@@ -295,21 +311,23 @@ static void prefetch(NVVM::GriddepcontrolOp wait) {
       buildAssembly(b, loc, "prefetch.global.L2 [$0];", pointer);
   };
   for (const EarlyLoads &group : loads) {
+    LDBG() << "prefetches " << group.rows.size() << " packs of rows and "
+           << group.shared.size() << " shared values";
     Value block = NVVM::BlockIdXOp::create(b, loc, i32);
     Value size = NVVM::BlockDimXOp::create(b, loc, i32);
     if (!group.rows.empty())
-      ask(group.rows,
-          isBelow(LLVM::MulOp::create(b, loc, block, size),
-                  countEarlyThreads(bytes)),
-          group);
+      build(group.rows,
+            isBelow(LLVM::MulOp::create(b, loc, block, size),
+                    std::max<int64_t>(bytes / perThread, threads)),
+            group);
     if (!group.shared.empty())
-      ask(group.shared, isBelow(block, 1), group);
+      build(group.shared, isBelow(block, 1), group);
   }
 }
 
 /// Has the wait come after the arithmetic behind the addresses of what is
 /// loaded after it.
-static void delay(NVVM::GriddepcontrolOp wait) {
+void DelayWaitsPass::delay(NVVM::GriddepcontrolOp wait) {
   OpBuilder b(wait);
   Location loc = wait.getLoc();
   Value addresses;
@@ -329,13 +347,4 @@ static void delay(NVVM::GriddepcontrolOp wait) {
                 "griddepcontrol.wait;\n\t@!ready griddepcontrol.wait;\n\t}",
                 addresses);
   wait.erase();
-}
-
-void mlafix::delayWaits(LLVM::LLVMFuncOp function) {
-  SmallVector<NVVM::GriddepcontrolOp> waits;
-  function.walk([&](NVVM::GriddepcontrolOp op) {
-    if (op.getKind() == NVVM::GridDepActionKind::wait)
-      waits.push_back(op);
-  });
-  llvm::for_each(waits, delay);
 }

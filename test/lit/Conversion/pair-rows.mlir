@@ -102,3 +102,13 @@ mlafix.kernel @carried(
     }
   }
 }
+
+// Alone: of a row that comes from bf16 and goes back to it.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse,mlafix.kernel(mlafix-pair-rows))" | FileCheck %s --check-prefix=ALONE
+// ALONE-LABEL: mlafix.kernel @paired_any
+// ALONE-NOT: arith.extf
+// ALONE: vector.bitcast %{{.*}} : vector<16xbf16> to vector<8xi32>
+// ALONE-NOT: arith.truncf
+// ALONE-LABEL: mlafix.kernel @mixed_any
+// ALONE: arith.extf %{{.*}} : vector<16xbf16> to vector<16xf32>
+// ALONE: arith.truncf
