@@ -1107,3 +1107,25 @@ mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims =
 
 // expected-error @below {{expected a power of two of lane groups, at most 32, got 3}}
 #layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 3>
+
+// -----
+
+mlafix.kernel @groups(%g: i32) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expected a group, their number, the threads of one and this thread's number, or none, got 2 values}}
+    mlafix.row groups(%g, %g) {
+    }
+  }
+}
+
+// -----
+
+mlafix.kernel @buffer(%p: i1) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %buffer = memref.alloca() : memref<2x64xf32>
+    // expected-error @below {{expected the source to be an argument of the kernel, got another value}}
+    %v = mlafix.load %buffer[%t] : memref<2x64xf32> -> tensor<64xf32, #mlafix.dim<64>>
+  }
+}
