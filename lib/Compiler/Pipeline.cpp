@@ -34,6 +34,26 @@ static std::unique_ptr<Pass> createCanonicalizer() {
   return createCanonicalizerPass(config);
 }
 
+/// One row's program becomes a thread's program. Each pass knows the kernels
+/// that it is for.
+static void addDistributionPasses(OpPassManager &pm) {
+  // The grid, on a GPU and on a CPU.
+  pm.addPass(createGridToGroupsPass());
+  pm.addPass(createGridToThreadsPass());
+  pm.addPass(createRaggedToThreadsPass());
+  pm.addPass(createSeparateLanesPass());
+  pm.addPass(createBatchRowsPass());
+  pm.addPass(createGridToLoopsPass());
+  pm.addPass(createPrefetchRowsPass());
+  // Rows.
+  pm.addPass(createBufferRowsPass());
+  pm.addPass(createLoopOverPacksPass());
+  pm.addPass(createRowsToPacksPass());
+  pm.addPass(createUnswitchLoopsPass());
+  pm.addPass(createLowerMergeLoopsPass());
+  pm.addPass(createInlineRowsPass());
+}
+
 /// Distributed kernels become NVVM functions.
 static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
@@ -98,7 +118,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   pm.addPass(createPlanLayoutPass(plan));
   if (isLast(Stage::Layout))
     return;
-  pm.addNestedPass<KernelOp>(createDistributePass());
+  addDistributionPasses(pm.nest<KernelOp>());
   pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addNestedPass<KernelOp>(createHoistLoadsPass());
@@ -134,6 +154,9 @@ void mlafix::registerMlafixPasses() {
   registerMlafixConversionPasses();
   registerCanonicalizerPass();
   registerCSEPass();
+  PassPipelineRegistration<>("mlafix-distribute",
+                             "One row's program becomes a thread's program",
+                             addDistributionPasses);
   PassPipelineRegistration<>("mlafix-to-nvvm",
                              "Distributed kernels become NVVM functions",
                              addNVVMPasses);

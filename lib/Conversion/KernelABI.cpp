@@ -201,7 +201,7 @@ DictionaryAttr mlafix::describeVariant(KernelOp kernel,
   LayoutAttr layout = kernel.getLayoutAttr();
   SmallVector<Attribute> described;
   for (const Param &param : params) {
-    // The last argument, which a launch chooses (DistributeGrid.cpp).
+    // The last argument, which a launch chooses (GridToGroups.cpp).
     if (layout.isGrouped() && param.arg + 1 == kernel.getNumArguments()) {
       described.push_back(b.getDictionaryAttr(
           b.getNamedAttr("kind", b.getStringAttr("group_threads"))));

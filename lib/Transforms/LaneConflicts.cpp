@@ -12,8 +12,12 @@ using namespace mlir;
 using namespace mlafix;
 
 std::optional<LaneAccess> mlafix::getLaneAccess(Operation *op) {
-  auto access = [](Value memref, Type moved, bool isWrite) {
-    return LaneAccess{getKernelArgument(memref).getArgNumber(),
+  auto access = [](Value memref, Type moved,
+                   bool isWrite) -> std::optional<LaneAccess> {
+    BlockArgument argument = getKernelArgument(memref);
+    if (!argument) // a lane's own buffer
+      return std::nullopt;
+    return LaneAccess{argument.getArgNumber(),
                       cast<MemRefType>(memref.getType()).getElementType(),
                       isRowTile(moved), isWrite};
   };

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/CPU/RowBatches.h"
+#include "lib/Transforms/CPU/EarlyOps.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"

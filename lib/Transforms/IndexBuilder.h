@@ -1,54 +1,17 @@
-//===- Distribute.h - what the steps of mlafix-distribute share -*- C++ -*-===//
+//===- IndexBuilder.h - index arithmetic at one location --------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_DISTRIBUTE_H
-#define MLAFIX_TRANSFORMS_DISTRIBUTE_H
+#ifndef MLAFIX_TRANSFORMS_INDEXBUILDER_H
+#define MLAFIX_TRANSFORMS_INDEXBUILDER_H
 
-#include "dialect/Mlafix.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlafix {
-
-/// Where the program of a row runs: which thread of the row this is, and how
-/// the row's threads meet. On a CPU a row has one lane, and meeting is free.
-struct RowContext {
-  LayoutAttr layout;
-  bool isGPU = false;
-  /// This thread's place among the lanes of its row, index; null when there is
-  /// one lane.
-  mlir::Value lane;
-  /// The block that holds the row's program.
-  mlir::Block *row = nullptr;
-  /// The members of this row in their warp, i32; null when there is one lane.
-  mlir::Value rowMask;
-  /// In a layout of lane groups: this thread's group, how many groups the block
-  /// has, of how many threads, and this thread's number among them; all i32.
-  mlir::Value group, groups, groupThreads, member;
-
-  bool crossesWarps() const { return layout.getLanes() > 32; }
-
-  /// Makes the lanes of a row wait for each other.
-  void barrier(mlir::OpBuilder &b, mlir::Location loc) const;
-};
-
-/// Replaces the kernel's grid by the arithmetic or the loops that give each row
-/// to its threads, with the row's body in place, and records the launch
-/// geometry on the kernel.
-mlir::FailureOr<RowContext> distributeGrid(KernelOp kernel,
-                                           llvm::StringRef target);
-
-/// Replaces row tiles by packs, and loads, stores and reductions by a lane's
-/// share of them.
-mlir::LogicalResult distributeRows(KernelOp kernel, const RowContext &context);
-
-/// For rows of many packs: the same in loops over the packs, unless scf.while
-/// carries rows.
-void distributeRowsInLoops(KernelOp kernel, const RowContext &context);
 
 /// Builds index arithmetic at one location.
 class IndexBuilder {
@@ -109,4 +72,4 @@ private:
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_DISTRIBUTE_H
+#endif // MLAFIX_TRANSFORMS_INDEXBUILDER_H

@@ -1,22 +1,31 @@
-//===- DistributeRows.cpp - row tiles become packs -*- C++ -*-===//
+//===- RowsToPacks.cpp - row tiles become packs ---------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/Distribute.h"
-#include "lib/Transforms/GPU/DistributeMergeLoops.h"
+#include "dialect/RowOps.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowReduce.h"
-#include "lib/Transforms/Target.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-rows-to-packs"
+
+namespace mlafix {
+#define GEN_PASS_DEF_ROWSTOPACKSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -30,6 +39,17 @@ template <typename OpTy> struct RowPattern : OpConversionPattern<OpTy> {
   const RowLayout &layout;
 };
 
+/// Where pack `p` of a row of type `tile` begins in `memref`, and whether it is
+/// there (null: always): a lane's own buffer holds its packs alone.
+std::pair<Value, Value> getPlaceIn(OpBuilder &b, Location loc,
+                                   const RowLayout &layout, Value memref,
+                                   Type tile, int64_t p) {
+  if (!getKernelArgument(memref))
+    return {IndexBuilder(b, loc).constant(p * layout.packOf(tile)), Value()};
+  Value start = layout.packStart(b, loc, tile, p);
+  return {start, layout.packExists(b, loc, tile, p)};
+}
+
 struct DistributeLoad : RowPattern<LoadOp> {
   using RowPattern::RowPattern;
   LogicalResult
@@ -37,38 +57,25 @@ struct DistributeLoad : RowPattern<LoadOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Value source = op.getSource();
-    Type element = cast<MemRefType>(source.getType()).getElementType();
-    // What is left out reads as zero; `else` is for where the kernel's own
-    // predicate is false.
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
-    Value other = op.getOther(), chosen = op.getPredicate();
-
     if (!isRowTile(op.getType())) {
+      // What is left out reads as zero; `else` is for where the kernel's own
+      // predicate is false.
+      Type element = cast<MemRefType>(source.getType()).getElementType();
       Value value = readMemory(rewriter, loc, layout, predicate, element,
                                source, op.getIndices());
       value = widen(rewriter, op, value);
-      if (other)
-        value = arith::SelectOp::create(rewriter, loc, chosen, value, other);
+      if (op.getOther())
+        value = arith::SelectOp::create(rewriter, loc, op.getPredicate(), value,
+                                        op.getOther());
       rewriter.replaceOp(op, value);
       return success();
     }
-
-    Type tile = op.getType();
     SmallVector<Value> packs;
-    for (int64_t p = 0, n = layout.packsOf(tile); p < n; ++p) {
-      SmallVector<Value> indices(op.getIndices());
-      indices.push_back(layout.packStart(rewriter, loc, tile, p));
-      Value exists = both(rewriter, loc, predicate,
-                          layout.packExists(rewriter, loc, tile, p));
-      Value value = readMemory(rewriter, loc, layout, exists,
-                               layout.packType(tile, element), source, indices);
-      packs.push_back(widen(rewriter, op, value));
-      if (other) {
-        Value splat = vector::BroadcastOp::create(
-            rewriter, loc, packs.back().getType(), other);
-        packs.back() =
-            arith::SelectOp::create(rewriter, loc, chosen, packs.back(), splat);
-      }
+    for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p) {
+      auto [start, exists] =
+          getPlaceIn(rewriter, loc, layout, source, op.getType(), p);
+      packs.push_back(loadPack(rewriter, layout, op, predicate, start, exists));
     }
     rewriter.replaceOpWithMultiple(op, {packs});
     return success();
@@ -82,39 +89,38 @@ struct DistributeStore : RowPattern<StoreOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Value target = op.getTarget();
-    Type element = cast<MemRefType>(target.getType()).getElementType();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), target);
-
     if (!isRowTile(op.getValue().getType())) {
-      Value value = narrow(rewriter, loc, adaptor.getValue().front(), element);
-      if (layout.context.lane) {
-        IndexBuilder x(rewriter, loc);
-        Value isFirst = x.compare(arith::CmpIPredicate::eq, layout.context.lane,
-                                  x.constant(0));
-        predicate = both(rewriter, loc, predicate, isFirst);
-      }
-      writeIf(rewriter, loc, predicate, [&](OpBuilder &b) {
-        memref::StoreOp::create(b, loc, value, target, op.getIndices());
-      });
+      storeScalar(op, adaptor.getValue().front(), predicate, rewriter);
       rewriter.eraseOp(op);
       return success();
     }
-
-    Type tile = op.getValue().getType();
     for (auto [p, pack] : llvm::enumerate(adaptor.getValue())) {
-      Value value = narrow(rewriter, loc, pack, element);
-      SmallVector<Value> indices(op.getIndices());
-      indices.push_back(layout.packStart(rewriter, loc, tile, p));
-      Value exists = both(rewriter, loc, predicate,
-                          layout.packExists(rewriter, loc, tile, p));
-      writeIf(rewriter, loc, exists, [&](OpBuilder &b) {
-        vector::StoreOp::create(b, loc, value, target, indices,
-                                layout.isStreamed(target),
-                                llvm::MaybeAlign(layout.alignmentOf(target)));
-      });
+      auto [start, exists] =
+          getPlaceIn(rewriter, loc, layout, target, op.getValue().getType(), p);
+      storePack(rewriter, layout, op, pack, predicate, start, exists);
     }
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// By the first lane alone.
+  void storeScalar(StoreOp op, Value value, Value predicate,
+                   OpBuilder &b) const {
+    Location loc = op.getLoc();
+    Value target = op.getTarget();
+    value = narrow(b, loc, value,
+                   cast<MemRefType>(target.getType()).getElementType());
+    if (layout.lane) {
+      IndexBuilder x(b, loc);
+      Value isFirst =
+          x.compare(arith::CmpIPredicate::eq, layout.lane, x.constant(0));
+      predicate = both(b, loc, predicate, isFirst);
+    }
+    writeIf(b, loc, predicate, [&](OpBuilder &then) {
+      memref::StoreOp::create(then, loc, value, target, op.getIndices());
+    });
   }
 };
 
@@ -123,9 +129,7 @@ struct DistributeSplat : RowPattern<SplatOp> {
   LogicalResult
   matchAndRewrite(SplatOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Value scalar = adaptor.getScalar().front();
-    Value pack = vector::BroadcastOp::create(
-        rewriter, op.getLoc(), layout.packType(op.getType()), scalar);
+    Value pack = splatPack(rewriter, layout, op);
     rewriter.replaceOpWithMultiple(
         op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
     return success();
@@ -194,45 +198,51 @@ struct DistributeReduce : RowPattern<ReduceOp> {
 };
 } // namespace
 
-/// What the patterns above cannot do gets an error that says so, rather than a
-/// failed conversion.
-static LogicalResult checkRowOps(KernelOp kernel) {
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    auto isTile = [](Type type) { return isRowTile(type); };
-    if (llvm::none_of(op->getOperandTypes(), isTile) &&
-        llvm::none_of(op->getResultTypes(), isTile))
-      return WalkResult::advance();
-    if (isa<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp,
-            scf::ForOp, scf::IfOp, scf::YieldOp, scf::WhileOp,
-            scf::ConditionOp>(op))
-      return WalkResult::advance();
-    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-      if (isa<SplatElementsAttr>(constant.getValue()))
-        return WalkResult::advance();
-      op->emitError() << "expected a constant row whose elements are all one "
-                         "value, got different elements";
-      return WalkResult::interrupt();
-    }
-    if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1) {
-      // An index has no size in memory, and so no place in a pack.
-      if (!getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
-        return WalkResult::advance();
-      op->emitError()
-          << "expected rows of f32, i1, i8, i32 or i64, got a row of index";
-      return WalkResult::interrupt();
-    }
-    op->emitError()
-        << "expected an elementwise op with one result, a load, a store, a "
-           "reduction, a splat or control flow on a row, got '"
-        << op->getName() << "'";
-    return WalkResult::interrupt();
-  });
-  return failure(walk.wasInterrupted());
+static SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
+  SmallVector<Value> values;
+  for (ValueRange range : ranges)
+    llvm::append_range(values, range);
+  return values;
 }
 
+namespace {
+/// A merge loop's state is (maximum, sum, packs) from here on.
+struct DistributeMergeLoop : OpConversionPattern<MergeLoopOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MergeLoopOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> init = flatten(adaptor.getInit());
+    auto loop = MergeLoopOp::create(
+        rewriter, op.getLoc(), ValueRange(init).getTypes(), op.getLower(),
+        op.getUpper(), op.getStep(), init, op.getBaseAttr());
+    rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
+                                loop.getBody().end());
+    SmallVector<SmallVector<Value>> results;
+    auto next = loop.getResults().begin();
+    for (ValueRange values : adaptor.getInit()) {
+      results.emplace_back(next, next + values.size());
+      next += values.size();
+    }
+    rewriter.replaceOpWithMultiple(op, std::move(results));
+    return success();
+  }
+};
+
+struct DistributeYield : OpConversionPattern<YieldOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(YieldOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<YieldOp>(op, flatten(adaptor.getValues()));
+    return success();
+  }
+};
+} // namespace
+
 /// Rows that are not walked in loops become one value a pack.
-static LogicalResult checkUnrolled(KernelOp kernel, const RowLayout &layout) {
-  constexpr int64_t kMaxPacks = 1 << 15;
+static LogicalResult verifyUnrolled(KernelOp kernel, const RowLayout &layout,
+                                    int64_t most) {
   int64_t packs = 0;
   Operation *first = nullptr;
   kernel.walk([&](Operation *op) {
@@ -242,23 +252,16 @@ static LogicalResult checkUnrolled(KernelOp kernel, const RowLayout &layout) {
         first = first ? first : op;
       }
   });
-  if (packs <= kMaxPacks)
+  LDBG() << kernel.getSymName() << ": " << packs << " packs of a lane";
+  if (packs <= most)
     return success();
   return first->emitError()
-         << "expected rows of at most " << kMaxPacks
+         << "expected rows of at most " << most
          << " packs, all together, where scf.while carries some, got " << packs;
 }
 
-LogicalResult mlafix::distributeRows(KernelOp kernel,
-                                     const RowContext &context) {
-  if (failed(checkRowOps(kernel)))
-    return failure();
-  distributeRowsInLoops(kernel, context);
-  // What is left: scalars, and rows that were not walked in loops.
-  if (failed(checkUnrolled(kernel, {context, kernel.getGuardsAttr()})))
-    return failure();
+static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
   MLIRContext *ctx = kernel.getContext();
-  RowLayout layout{context, kernel.getGuardsAttr()};
   TypeConverter converter;
   converter.addConversion([](Type type) { return type; });
   converter.addConversion(
@@ -274,14 +277,31 @@ LogicalResult mlafix::distributeRows(KernelOp kernel,
   patterns.add<DistributeLoad, DistributeStore, DistributeSplat,
                DistributeConstant, DistributeElementwise, DistributeReduce>(
       converter, ctx, layout);
-  populateMergeLoopPatterns(patterns, converter, layout);
+  patterns.add<DistributeMergeLoop, DistributeYield>(converter, ctx);
   ConversionTarget target(*ctx);
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  target
-      .addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp>();
+  target.addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }
+
+namespace {
+class RowsToPacksPass
+    : public mlafix::impl::RowsToPacksPassBase<RowsToPacksPass> {
+public:
+  using RowsToPacksPassBase::RowsToPacksPassBase;
+
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
+      return signalPassFailure();
+    RowLayout layout(kernel);
+    if (failed(verifyUnrolled(kernel, layout, packs)) ||
+        failed(convertRows(kernel, layout)))
+      return signalPassFailure();
+  }
+};
+} // namespace

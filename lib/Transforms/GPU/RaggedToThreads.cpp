@@ -1,29 +1,49 @@
-//===- DistributeRagged.cpp - a ragged grid becomes a scan and a loop -*- C++
-//-*-===//
+//===- RaggedToThreads.cpp - a ragged grid becomes a scan and a loop ------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/DistributeGrid.h"
+#include "lib/Transforms/GPU/IndexStores.h"
 #include "lib/Transforms/GPU/RaggedRows.h"
-#include "lib/Transforms/LaneConflicts.h"
+#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Geometry.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/Target.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "mlafix-ragged-to-threads"
+
+namespace mlafix {
+#define GEN_PASS_DEF_RAGGEDTOTHREADSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
 
 namespace {
+/// How many blocks a launch is to have.
+struct Shares {
+  int64_t blocks;  ///< of a multiprocessor, at most
+  int64_t pairs;   ///< of row and inner index that a lane group should have
+  int64_t scalars; ///< likewise, that a thread should have which stores scalars
+};
+
 /// Scans the predicate of a ragged grid over a chunk of segments and shares the
 /// selected rows out over the grid.
 ///
@@ -41,26 +61,22 @@ namespace {
 /// them is contiguous in memory, whole sectors are written.
 class RaggedScan {
 public:
-  RaggedScan(KernelOp kernel, RaggedForallOp grid)
-      : kernel(kernel), grid(grid), layout(kernel.getLayoutAttr()),
-        threads(layout.getThreads()), b(grid), loc(grid.getLoc()), x(b, loc) {}
+  RaggedScan(KernelOp kernel, RaggedForallOp grid, const Shares &shares)
+      : kernel(kernel), grid(grid), shares(shares),
+        layout(kernel.getLayoutAttr()), threads(layout.getThreads()), b(grid),
+        loc(grid.getLoc()), x(b, loc) {}
 
-  RowContext build();
+  void build();
 
 private:
   // Every block scans all segments, and a multiprocessor starts a block every
   // 0.16 us: one block of two segments a thread took half the time of eight of
   // eight where nothing is selected (H200), and as long where all is.
   static constexpr int64_t kPerThread = 2;
-  static constexpr int64_t kBlocksPerMultiprocessor = 1;
   // Segments a thread asks for at once where a chunk does not hold them all.
   static constexpr int64_t kAskedAtOnce = 8;
   // Rows of a tile of scalars: of four bytes, they fill 64.
   static constexpr int64_t kTileRows = 16;
-  // The pairs of row and inner index that a lane group, or a thread that stores
-  // scalars, should have: blocks read the same segments, which takes the longer
-  // the more they are.
-  static constexpr int64_t kPairs = 4, kScalars = 16;
 
   Value shuffleUp(Value value, int64_t distance) {
     return NVVM::ShflOp::create(b, loc, b.getI32Type(), x.i32(-1), value,
@@ -84,7 +100,6 @@ private:
   Value countSegments();
   Value askAll(Value segments);
   Value scan(Value sum, Value &total);
-  void takeScalarStores();
   void planTiles();
   void forTile(const RaggedTile &tile, Value base,
                function_ref<void(ValueRange)> body);
@@ -93,6 +108,7 @@ private:
 
   KernelOp kernel;
   RaggedForallOp grid;
+  Shares shares;
   LayoutAttr layout;
   int64_t threads;
   OpBuilder b;
@@ -102,8 +118,7 @@ private:
   Value warpId, laneId, warpTotals;
   std::optional<RaggedRows> rows;
   std::optional<RaggedTile> scalarTile, rowTile; // nullopt: nothing to do
-  SmallVector<StoreOp> scalarStores;             // taken out of the body
-  SmallVector<Operation *> scalarOps; // these, and what they need of it
+  IndexStores scalars;                           // taken out of the body
 };
 } // namespace
 
@@ -213,54 +228,13 @@ Value RaggedScan::scan(Value sum, Value &total) {
   return before;
 }
 
-/// Takes the stores of scalars out of the body, where nothing is read in it,
-/// they depend on no row, and no row is stored where they may be.
-void RaggedScan::takeScalarStores() {
-  Block &body = grid.getBody().front();
-  SmallVector<StoreOp> stores;
-  SmallVector<LaneAccess> rows;
-  for (Operation &op : body.without_terminator()) {
-    auto store = dyn_cast<StoreOp>(op);
-    if (!store && !isMemoryEffectFree(&op))
-      return;
-    if (!store)
-      continue;
-    if (isRowTile(store.getValue().getType()))
-      rows.push_back(*getLaneAccess(store));
-    else
-      stores.push_back(store);
-  }
-  llvm::SetVector<Operation *> slice;
-  for (StoreOp store : stores) {
-    LaneAccess access = *getLaneAccess(store);
-    // Two tensors that are written are never the same one.
-    if (llvm::any_of(rows, [&](const LaneAccess &row) {
-          return row.argument == access.argument;
-        }))
-      return;
-    BackwardSliceOptions options;
-    options.inclusive = true;
-    options.filter = [&](Operation *op) { return op->getBlock() == &body; };
-    (void)getBackwardSlice(store.getOperation(), &slice, options);
-  }
-  if (llvm::any_of(slice, [](Operation *op) {
-        return llvm::any_of(op->getOperandTypes(),
-                            [](Type type) { return isRowTile(type); });
-      }))
-    return;
-  scalarStores = stores;
-  for (Operation &op : body) // in their order
-    if (slice.contains(&op))
-      scalarOps.push_back(&op);
-}
-
 /// What a block does at once, and how many blocks there are to be. Scalars are
 /// begun by the last blocks, since the first ones have rows to do; a lane
 /// group's rows, by as many groups as there may be inner indices.
 void RaggedScan::planTiles() {
-  takeScalarStores();
+  scalars = findIndexStores(grid.getBody().front());
   Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
-  if (!scalarStores.empty()) {
+  if (!scalars.stores.empty()) {
     Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
     Value tileRows = x.i32(kTileRows);
     scalarTile = RaggedTile{
@@ -270,7 +244,8 @@ void RaggedScan::planTiles() {
   }
   bool isAllScalars = llvm::all_of(
       grid.getBody().front().without_terminator(), [&](Operation &op) {
-        return isMemoryEffectFree(&op) || llvm::is_contained(scalarStores, &op);
+        return isMemoryEffectFree(&op) ||
+               llvm::is_contained(scalars.stores, &op);
       });
   int64_t perRow = layout.getRows();
   int64_t size = 1; // of the inner indices, as far as that is known; else 0
@@ -288,16 +263,19 @@ void RaggedScan::planTiles() {
                          x.rem(thread.group, groups), block};
     rows->addTile(*rowTile);
   }
+  LDBG() << kernel.getSymName() << ": " << scalars.stores.size()
+         << " scalars by themselves, "
+         << (isAllScalars ? "no rows" : "rows by groups of lanes");
   setGeometry(
       kernel,
       {{"kind", b.getStringAttr("ragged")},
        {"rows", describeExtent(grid.getRows())},
        {"inner", describeExtents(b.getContext(), grid.getInner())},
        {"rows_per_block",
-        b.getI64IntegerAttr(isAllScalars ? threads * kScalars
-                                         : layout.getRows() * kPairs)},
+        b.getI64IntegerAttr(isAllScalars ? threads * shares.scalars
+                                         : layout.getRows() * shares.pairs)},
        {"threads", b.getI64IntegerAttr(threads)},
-       {"blocks_per_sm", b.getI64IntegerAttr(kBlocksPerMultiprocessor)}});
+       {"blocks_per_sm", b.getI64IntegerAttr(shares.blocks)}});
 }
 
 /// Calls `body` with the indices of the grid's body, of each pair of row and
@@ -317,7 +295,7 @@ void RaggedScan::storeScalars(Value base) {
   forTile(*scalarTile, base, [&](ValueRange indices) {
     IRMapping mapping;
     mapping.map(grid.getBody().getArguments(), indices);
-    for (Operation *op : scalarOps) {
+    for (Operation *op : scalars.ops) {
       Operation *copy = b.clone(*op, mapping);
       auto store = dyn_cast<StoreOp>(copy);
       if (!store)
@@ -333,18 +311,20 @@ void RaggedScan::storeScalars(Value base) {
       store.erase();
     }
   });
-  for (StoreOp store : scalarStores)
+  for (StoreOp store : scalars.stores)
     store.erase();
 }
 
 void RaggedScan::buildRows(Value base) {
   forTile(*rowTile, base, [&](ValueRange indices) {
-    thread.context.row = b.getInsertionBlock();
+    OpBuilder::InsertionGuard guard(b);
+    RowOp row = buildRow(b, loc, thread);
+    b.setInsertionPoint(row.getBody().front().getTerminator());
     inlineRow(b, grid.getBody().front(), indices);
   });
 }
 
-RowContext RaggedScan::build() {
+void RaggedScan::build() {
   thread = buildThread(b, loc, layout);
   laneId = x.band(thread.id, x.i32(31));
   warpId = x.div(thread.id, x.i32(32));
@@ -389,16 +369,30 @@ RowContext RaggedScan::build() {
         NVVM::BarrierOp::create(b, loc);
         if (scalarTile)
           storeScalars(base);
-        thread.context.row = b.getInsertionBlock();
         if (rowTile)
           buildRows(base);
         NVVM::BarrierOp::create(b,
                                 loc); // the next chunk overwrites shared memory
       });
   grid.erase();
-  return thread.context;
 }
 
-RowContext mlafix::distributeRaggedGPU(KernelOp kernel, RaggedForallOp grid) {
-  return RaggedScan(kernel, grid).build();
-}
+namespace {
+class RaggedToThreadsPass
+    : public mlafix::impl::RaggedToThreadsPassBase<RaggedToThreadsPass> {
+public:
+  using RaggedToThreadsPassBase::RaggedToThreadsPassBase;
+
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)))
+      return signalPassFailure();
+    auto grid = dyn_cast_if_present<RaggedForallOp>(kernel.getGrid());
+    if (!grid || !isGPU(getTarget(kernel)))
+      return;
+    if (failed(verifyLanes(kernel)))
+      return signalPassFailure();
+    RaggedScan(kernel, grid, {blocks, pairs, scalars}).build();
+  }
+};
+} // namespace

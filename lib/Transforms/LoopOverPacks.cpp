@@ -1,20 +1,33 @@
-//===- DistributeLoops.cpp - long rows become loops over packs -*- C++ -*-===//
+//===- LoopOverPacks.cpp - long rows become loops over packs --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/DistributeLoops.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/LongRows.h"
+#include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/RowBuffers.h"
 #include "lib/Transforms/RowReduce.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "mlafix-loop-over-packs"
+
+namespace mlafix {
+#define GEN_PASS_DEF_LOOPOVERPACKSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -28,13 +41,6 @@ using namespace mlafix;
 
 namespace {
 
-/// On a CPU, rows of more packs than these are walked in loops: what is done to
-/// one pack at a time fits the registers.
-constexpr int64_t kCpuUnrolledPacks = 1;
-/// On a GPU all packs of a lane are in flight at once, as long as its program
-/// is not much longer than so many instructions.
-constexpr int64_t kGpuUnrolled = 4096;
-
 /// One pack of the loop being built.
 struct PackPlace {
   Value base;   // where the pack of the first lane begins in the row
@@ -45,8 +51,8 @@ struct PackPlace {
 
 class LoopDistribution {
 public:
-  LoopDistribution(KernelOp kernel, const RowContext &context, Block &block)
-      : kernel(kernel), layout{context, kernel.getGuardsAttr()}, block(block) {}
+  LoopDistribution(KernelOp kernel, Block &block)
+      : kernel(kernel), layout(kernel), block(block) {}
 
   void run();
 
@@ -55,11 +61,12 @@ private:
   void buildLoop(int64_t stage, Type tile, ArrayRef<Operation *> ops);
   PackPlace buildPlace(OpBuilder &b, Location loc, Type tile, Value base);
   Value getPack(OpBuilder &b, Value tile, const PackPlace &place);
+  void buildPartial(OpBuilder &b, ReduceOp reduce, const PackPlace &place);
   Value buildOp(OpBuilder &b, Operation *op, const PackPlace &place);
   Value finishReduction(OpBuilder &b, ReduceOp op);
   /// Elements of a row that one iteration does, in all lanes.
   int64_t stepOf(Type tile) const {
-    return layout.context.layout.getLanes() * layout.packOf(tile);
+    return layout.layout.getLanes() * layout.packOf(tile);
   }
 
   KernelOp kernel;
@@ -71,15 +78,6 @@ private:
   llvm::DenseMap<Value, Value> packs;    // of the loop being built
 };
 } // namespace
-
-/// A row tile that `op` takes or gives: all of them are of one length.
-static Type getTile(Operation *op) {
-  for (Type type :
-       llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
-    if (isRowTile(type))
-      return type;
-  return {};
-}
 
 /// The ops of `block` whose values `op` or an op inside it uses.
 static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
@@ -127,14 +125,14 @@ void LoopDistribution::assignStages() {
 
 PackPlace LoopDistribution::buildPlace(OpBuilder &b, Location loc, Type tile,
                                        Value base) {
-  if (!layout.context.lane)
+  if (!layout.lane)
     return {base, base, base, Value()};
   IndexBuilder x(b, loc);
   PackPlace place;
   place.base = base;
   place.start =
-      x.add(base, x.mul(layout.context.lane, x.constant(layout.packOf(tile))));
-  place.local = x.div(base, x.constant(layout.context.layout.getLanes()));
+      x.add(base, x.mul(layout.lane, x.constant(layout.packOf(tile))));
+  place.local = x.div(base, x.constant(layout.layout.getLanes()));
   int64_t size = RowLayout::sizeOf(tile);
   if (size % stepOf(tile) != 0)
     place.exists = x.ult(place.start, x.constant(size));
@@ -147,15 +145,15 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile,
   if (Value pack = packs.lookup(tile))
     return pack;
   Location loc = tile.getLoc();
-  VectorType type = layout.packType(tile.getType());
   Value pack;
   if (auto splat = tile.getDefiningOp<SplatOp>())
-    pack = vector::BroadcastOp::create(b, loc, type, splat.getScalar());
+    pack = splatPack(b, layout, splat);
   else if (auto constant = tile.getDefiningOp<arith::ConstantOp>())
     pack = splatPack(b, layout, constant);
   else
-    pack = vector::LoadOp::create(b, loc, type, buffers.lookup(tile),
-                                  ValueRange{place.local});
+    pack =
+        vector::LoadOp::create(b, loc, layout.packType(tile.getType()),
+                               buffers.lookup(tile), ValueRange{place.local});
   packs[tile] = pack;
   return pack;
 }
@@ -169,55 +167,41 @@ static std::pair<Value, Value> getPlaceIn(Value memref,
   return {place.local, Value()};
 }
 
+/// Leaves what `reduce` makes of the pack at `place` among its partials.
+void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
+                                    const PackPlace &place) {
+  Location loc = reduce.getLoc();
+  SmallVector<Value> partial = {reducePack(
+      b, layout, reduce, getPack(b, reduce.getSource(), place), place.exists)};
+  reduceAcrossLanes(b, layout, reduce, partial);
+  Value position =
+      arith::DivUIOp::create(b, loc, place.base,
+                             arith::ConstantIndexOp::create(
+                                 b, loc, stepOf(reduce.getSource().getType())));
+  memref::StoreOp::create(b, loc, partial.front(), partials[reduce],
+                          ValueRange{position});
+}
+
 /// Does one op to the pack at `place`; null where that has no result.
 Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
                                 const PackPlace &place) {
   Location loc = op->getLoc();
   if (auto load = dyn_cast<LoadOp>(op)) {
-    Type element =
-        cast<MemRefType>(load.getSource().getType()).getElementType();
     auto [start, exists] = getPlaceIn(load.getSource(), place);
-    SmallVector<Value> indices(load.getIndices());
-    indices.push_back(start);
     Value predicate =
         accessPredicate(b, loc, load.getPredicate(), load.getSource());
-    Value pack =
-        widen(b, load,
-              readMemory(b, loc, layout, both(b, loc, predicate, exists),
-                         layout.packType(load.getType(), element),
-                         load.getSource(), indices));
-    if (!load.getOther())
-      return pack;
-    Value other =
-        vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
-    return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
+    return loadPack(b, layout, load, predicate, start, exists);
   }
   if (auto store = dyn_cast<StoreOp>(op)) {
-    Value target = store.getTarget();
-    Type element = cast<MemRefType>(target.getType()).getElementType();
-    Value value = narrow(b, loc, getPack(b, store.getValue(), place), element);
-    auto [start, exists] = getPlaceIn(target, place);
-    SmallVector<Value> indices(store.getIndices());
-    indices.push_back(start);
-    Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
-    writeIf(b, loc, both(b, loc, predicate, exists), [&](OpBuilder &then) {
-      vector::StoreOp::create(then, loc, value, target, indices,
-                              layout.isStreamed(target),
-                              llvm::MaybeAlign(layout.alignmentOf(target)));
-    });
+    Value pack = getPack(b, store.getValue(), place);
+    auto [start, exists] = getPlaceIn(store.getTarget(), place);
+    Value predicate =
+        accessPredicate(b, loc, store.getPredicate(), store.getTarget());
+    storePack(b, layout, store, pack, predicate, start, exists);
     return {};
   }
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
-    SmallVector<Value> partial = {
-        reducePack(b, layout, reduce, getPack(b, reduce.getSource(), place),
-                   place.exists)};
-    reduceAcrossLanes(b, layout, reduce, partial);
-    Value position = arith::DivUIOp::create(
-        b, loc, place.base,
-        arith::ConstantIndexOp::create(b, loc,
-                                       stepOf(reduce.getSource().getType())));
-    memref::StoreOp::create(b, loc, partial.front(), partials[reduce],
-                            ValueRange{position});
+    buildPartial(b, reduce, place);
     return {};
   }
   SmallVector<Value> operands;
@@ -266,6 +250,8 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
     if (auto reduce = dyn_cast<ReduceOp>(op))
       partials[reduce] =
           allocBuffer(kernel, reduce.getType(), layout.packsOf(tile));
+  LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
+         << " ops on rows of " << RowLayout::sizeOf(tile);
   auto loop = scf::ForOp::create(b, loc, x.constant(0),
                                  x.constant(RowLayout::sizeOf(tile)),
                                  x.constant(stepOf(tile)));
@@ -287,8 +273,6 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
                               ValueRange{place.local});
     }
   }
-  if (!layout.context.isGPU)
-    unswitchLoop(loop);
   for (Operation *op : ops)
     if (auto reduce = dyn_cast<ReduceOp>(op))
       reduce.getResult().replaceAllUsesWith(finishReduction(b, reduce));
@@ -321,6 +305,25 @@ void LoopDistribution::run() {
       op->erase();
 }
 
+/// Checks that every row is used in the block that makes it.
+static LogicalResult verifyBlocks(KernelOp kernel) {
+  WalkResult walk = kernel.walk([](Operation *op) {
+    bool isApart = llvm::all_of(op->getOperands(), [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      return !isRowTile(operand.getType()) ||
+             (def && (isUniform(def) || def->getBlock() == op->getBlock()));
+    });
+    bool carries = op->getNumRegions() > 0 && isTileOp(op);
+    if (isApart && !carries)
+      return WalkResult::advance();
+    op->emitError() << "expected long rows to be used where they are made, got "
+                       "one from another block, which mlafix-buffer-rows has "
+                       "not seen";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 /// The blocks that hold rows, inner ones first.
 static SmallVector<Block *> getRowBlocks(KernelOp kernel) {
   llvm::SetVector<Block *> blocks;
@@ -333,39 +336,22 @@ static SmallVector<Block *> getRowBlocks(KernelOp kernel) {
   return blocks.takeVector();
 }
 
-/// Instructions, more or less, of a thread that does `op`, on rows, to all of
-/// its packs: an element each, and what a reduction takes across lanes and
-/// warps (RowReduce.cpp).
-static int64_t countInstructions(Operation *op, LayoutAttr layout) {
-  int64_t size = RowLayout::sizeOf(getTile(op));
-  int64_t perPack = layout.packFor(size);
-  if (isa<ReduceOp>(op))
-    perPack += llvm::Log2_64(std::min<int64_t>(layout.getLanes(), 32)) +
-               layout.getLanes() / 32;
-  return layout.packsFor(size) * perPack;
-}
+namespace {
+class LoopOverPacksPass
+    : public mlafix::impl::LoopOverPacksPassBase<LoopOverPacksPass> {
+public:
+  using LoopOverPacksPassBase::LoopOverPacksPassBase;
 
-/// Whether to walk the rows of `kernel` in loops.
-static bool wantsLoops(KernelOp kernel, const RowContext &context) {
-  int64_t packs = 0, instructions = 0;
-  bool isStructured = true; // rows that scf.while carries stay unrolled
-  kernel.walk([&](Operation *op) {
-    if (!isTileOp(op))
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
+      return signalPassFailure();
+    if (!walksRows(kernel, {packs, instructions}))
       return;
-    isStructured &= !isa<scf::WhileOp, scf::ConditionOp>(op);
-    packs = std::max(packs,
-                     context.layout.packsFor(RowLayout::sizeOf(getTile(op))));
-    instructions += countInstructions(op, context.layout);
-  });
-  if (!context.isGPU)
-    return isStructured && packs > kCpuUnrolledPacks;
-  return isStructured && packs > 1 && instructions > kGpuUnrolled;
-}
-
-void mlafix::distributeRowsInLoops(KernelOp kernel, const RowContext &context) {
-  if (!wantsLoops(kernel, context))
-    return;
-  bufferRows(kernel);
-  for (Block *block : getRowBlocks(kernel))
-    LoopDistribution(kernel, context, *block).run();
-}
+    if (failed(verifyBlocks(kernel)))
+      return signalPassFailure();
+    for (Block *block : getRowBlocks(kernel))
+      LoopDistribution(kernel, *block).run();
+  }
+};
+} // namespace

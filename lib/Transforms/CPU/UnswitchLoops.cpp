@@ -1,17 +1,27 @@
-//===- UnswitchLoop.cpp - a loop without conditions for most rows ---------===//
+//===- UnswitchLoops.cpp - loops without conditions for most rows ---------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/DistributeLoops.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-unswitch-loops"
+
+namespace mlafix {
+#define GEN_PASS_DEF_UNSWITCHLOOPSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -39,7 +49,25 @@ static std::optional<std::pair<Value, bool>> getCommonCase(Operation *op) {
   return std::pair(select.getCondition(), isSecond);
 }
 
-void mlafix::unswitchLoop(scf::ForOp loop) {
+/// Whether `loop` walks the packs of a row: it counts from and to constants,
+/// and each access of a pack is at its index.
+static bool walksPacks(scf::ForOp loop) {
+  if (!matchPattern(loop.getLowerBound(), m_Constant()) ||
+      !matchPattern(loop.getUpperBound(), m_Constant()))
+    return false;
+  bool isAtIndex = true, accesses = false;
+  loop.getBody()->walk([&](Operation *op) {
+    if (!isa<vector::LoadOp, vector::StoreOp>(op))
+      return;
+    accesses = true;
+    isAtIndex &= op->getOperands().back() == loop.getInductionVar();
+  });
+  return accesses && isAtIndex;
+}
+
+/// Puts a copy of `loop`, over the packs of a row, before it for the rows that
+/// are there: what conditions decide for every pack alike is decided once.
+static void unswitchLoop(scf::ForOp loop) {
   llvm::MapVector<Value, bool> common;
   llvm::SmallDenseSet<Value> contested;
   loop.getBody()->walk([&](Operation *op) {
@@ -55,6 +83,7 @@ void mlafix::unswitchLoop(scf::ForOp loop) {
   if (common.empty() || loop.getNumResults() != 0)
     return;
 
+  LDBG() << common.size() << " conditions decided ahead of a loop";
   OpBuilder b(loop);
   Location loc = loop.getLoc();
   IRMapping mapping;
@@ -70,3 +99,20 @@ void mlafix::unswitchLoop(scf::ForOp loop) {
   branch.getThenBodyBuilder().clone(*loop, mapping);
   loop->moveBefore(branch.elseBlock()->getTerminator());
 }
+
+namespace {
+class UnswitchLoopsPass
+    : public mlafix::impl::UnswitchLoopsPassBase<UnswitchLoopsPass> {
+public:
+  void runOnOperation() override {
+    if (isGPU(getTarget(getOperation())))
+      return;
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      if (walksPacks(loop))
+        loops.push_back(loop);
+    });
+    llvm::for_each(loops, unswitchLoop);
+  }
+};
+} // namespace
