@@ -29,6 +29,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <cstdlib>
+
 using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
@@ -253,6 +255,17 @@ LogicalResult Compilation::checkSingle() {
   return success();
 }
 
+/// Whether what each pass makes is verified: in builds with assertions, and
+/// where MLAFIX_VERIFY_PASSES is set, as the tests do. Elsewhere one look at the
+/// end is enough, since one after each pass takes as long as the passes do.
+static bool verifiesPasses() {
+#ifdef NDEBUG
+  return std::getenv("MLAFIX_VERIFY_PASSES");
+#else
+  return true;
+#endif
+}
+
 LogicalResult Compilation::lower(mlir::ModuleOp module,
                                  const Bindings &bindings, StringRef target) {
   PipelineOptions pipeline;
@@ -261,9 +274,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   pipeline.target = target.str();
   pipeline.variant = options.variant;
   return stopwatch.time("passes", [&]() -> LogicalResult {
-    // Binding names can make a source wrong: the verifiers say how. After it
-    // the passes answer for what they make, and one look at the end is enough;
-    // one after each takes as long as they do.
+    // Binding names can make a source wrong: the verifiers say how.
     mlir::PassManager binding(context.get());
     Stage last = lastStage(options.emit);
     pipeline.last = std::min(last, Stage::Specialized);
@@ -276,7 +287,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     mlir::PassManager &rest =
         context.passes(name, [&](mlir::PassManager &passes) {
           buildMlafixPipeline(passes, pipeline);
-          passes.enableVerifier(false);
+          passes.enableVerifier(verifiesPasses());
         });
     if (failed(binding.run(module)) || failed(rest.run(module)))
       return failure();
