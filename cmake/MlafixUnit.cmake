@@ -1,6 +1,6 @@
 # mlafix_unit(NAME SOURCE OUTPUT FILE SPECIALIZE binding-list... TARGET target... [ALL])
 #
-# Compiles a kernel source into a unit with mlafix-opt, once per listed binding ("H=16,D=128,T=bf16") and target, and
+# Compiles a kernel source into a unit with mlafix::opt, once per listed binding ("H=16,D=128,T=bf16") and target, and
 # defines target NAME that depends on it. A list of bindings is one comma-separated word.
 function(mlafix_unit name source)
   cmake_parse_arguments(ARG "ALL" "OUTPUT" "SPECIALIZE;TARGET" ${ARGN})
@@ -14,8 +14,8 @@ function(mlafix_unit name source)
   add_custom_command(
     OUTPUT ${ARG_OUTPUT}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${_folder}
-    COMMAND mlafix-opt ${source} ${_options} --target=${_targets} --emit=unit -o ${ARG_OUTPUT}
-    DEPENDS mlafix-opt ${source}
+    COMMAND mlafix::opt ${source} ${_options} --target=${_targets} --emit=unit -o ${ARG_OUTPUT}
+    DEPENDS $<TARGET_FILE:mlafix::opt> ${source}
     COMMENT "Compiling ${_file} for ${_targets}"
     VERBATIM)
   if(ARG_ALL)

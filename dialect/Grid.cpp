@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Extents.h"
 #include "dialect/Mlafix.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -30,33 +31,43 @@ parseHeader(OpAsmParser &parser,
   return success();
 }
 
-/// A launch must be able to compute an extent without running the kernel.
+/// The argument that `index` is a dim of, or null.
+static BlockArgument getArgumentOfDim(Value index) {
+  auto dim = index.getDefiningOp<memref::DimOp>();
+  return dim && dim.getConstantIndex() ? getKernelArgument(dim.getSource())
+                                       : BlockArgument();
+}
+
+static bool isOptional(BlockArgument argument) {
+  return cast<KernelOp>(argument.getOwner()->getParentOp())
+      .isArgOptional(argument.getArgNumber());
+}
+
+bool mlafix::isKnownAtLaunch(Value index) {
+  if (matchPattern(index, m_Constant()) || getKernelArgument(index))
+    return true;
+  if (BlockArgument argument = getArgumentOfDim(index))
+    return !isOptional(argument);
+  auto cast = index.getDefiningOp<arith::IndexCastOp>();
+  return cast && getKernelArgument(cast.getIn()) &&
+         !cast.getIn().getType().isInteger(1);
+}
+
 static LogicalResult verifyExtent(Operation *op, Value extent) {
   APInt value;
-  if (matchPattern(extent, m_ConstantInt(&value))) {
-    if (value.isNegative())
-      return op->emitOpError() << "expected extents that are not negative, got "
-                               << value.getSExtValue();
+  if (matchPattern(extent, m_ConstantInt(&value)) && value.isNegative())
+    return op->emitOpError() << "expected extents that are not negative, got "
+                             << value.getSExtValue();
+  if (isKnownAtLaunch(extent))
     return success();
+  if (BlockArgument argument = getArgumentOfDim(extent)) {
+    auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+    return op->emitOpError()
+           << "expected extents of tensors that are always given, got a dim of "
+              "'"
+           << kernel.getArgName(argument.getArgNumber())
+           << "', which is optional";
   }
-  if (getKernelArgument(extent))
-    return success();
-  if (auto dim = extent.getDefiningOp<memref::DimOp>())
-    if (BlockArgument argument = getKernelArgument(dim.getSource());
-        argument && dim.getConstantIndex()) {
-      auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
-      unsigned index = argument.getArgNumber();
-      if (kernel.isArgOptional(index))
-        return op->emitOpError()
-               << "expected extents of tensors that are always given, got a "
-                  "dim "
-                  "of '"
-               << kernel.getArgName(index) << "', which is optional";
-      return success();
-    }
-  if (auto cast = extent.getDefiningOp<arith::IndexCastOp>())
-    if (getKernelArgument(cast.getIn()) && !cast.getIn().getType().isInteger(1))
-      return success();
   InFlightDiagnostic diag = op->emitOpError()
                             << "expected every extent to be a dim of an "
                                "argument, an integer argument or a constant, "
@@ -184,9 +195,7 @@ LogicalResult RaggedForallOp::verify() {
     return emitOpError() << "expected cu_seqlens to be a kernel argument of "
                             "rank 1 and type i32, got "
                          << type;
-  BlockArgument argument = getKernelArgument(getCuSeqlens());
-  if (cast<KernelOp>(argument.getOwner()->getParentOp())
-          .isArgOptional(argument.getArgNumber()))
+  if (isOptional(getKernelArgument(getCuSeqlens())))
     return emitOpError() << "expected cu_seqlens to be always given, got an "
                             "optional argument";
   if (failed(verifyIndices(*this, getPredicate().front(), 1, "predicate")) ||

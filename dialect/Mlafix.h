@@ -8,6 +8,8 @@
 #ifndef MLAFIX_DIALECT_MLAFIX_H
 #define MLAFIX_DIALECT_MLAFIX_H
 
+#include "dialect/MemoryAccess.h"
+
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
@@ -37,6 +39,8 @@ bool isRowTile(mlir::Type type);
 
 #define GET_TYPEDEF_CLASSES
 #include "dialect/MlafixTypes.h.inc"
+
+#include "dialect/MlafixInterfaces.h.inc"
 
 #define GET_OP_CLASSES
 #include "dialect/MlafixOps.h.inc"
@@ -98,10 +102,6 @@ struct BindableName {
 /// The names of a kernel that are not bound yet: dims in the order of the
 /// arguments, then dtypes, bases, dynamic dims and optional arguments.
 llvm::SmallVector<BindableName> getBindableNames(KernelOp kernel);
-
-/// The kernel's signature as units carry it (docs/UnitFormat.md: name,
-/// bindings, args, aliases).
-mlir::DictionaryAttr getSignature(KernelOp kernel);
 
 } // namespace mlafix
 

@@ -44,7 +44,7 @@ def Mlafix_Dialect : Dialect {
     - A weight below 2^-126 of the largest is rounded to a multiple of 2^-149, and to 0 below half of that.
     - Merging k states adds up k payloads before it divides by the sum of the weights: payloads of 2^128 / k and more may overflow.
     - The error of f32 is relative to the sum of the magnitudes of what is added up, where terms cancel; below 2^-126 it is at most 2^-126. A term that a merge of
-      three states or more in base e weighs below e^-64 may be off by 5e-6 of itself. An lse is off by at most 4e-6 of itself, or 4e-6 where it is smaller than 1.
+      three states or more in base e weighs e^-g may be off by 1.6e-7 g of itself, from g = 25 on: by 1.4e-5 where its weight is 2^-126. An lse is off by at most 4e-6 of itself, or 4e-6 where it is smaller than 1.
     - Outside of states, `arith.divf` and `math.sqrt` are correctly rounded, and the other functions of `math` are off by at most N10, over their whole range; subnormal
       numbers are numbers like any other.
 

@@ -8,6 +8,7 @@
 #ifndef MLAFIX_OPS
 #define MLAFIX_OPS
 
+include "dialect/MlafixInterfaces.td"
 include "dialect/MlafixTypes.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/FunctionInterfaces.td"
@@ -197,7 +198,8 @@ def Mlafix_RaggedForallOp : Mlafix_Op<"ragged_forall", [HasParent<"KernelOp">]> 
 // The algebra of states
 //===----------------------------------------------------------------------===//
 
-def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [AttrSizedOperandSegments]> {
+def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "reads a state: a payload row and its lse";
   let description = [{
     Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5), and so it is where an
@@ -334,7 +336,8 @@ def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [AttrSizedOperandSegments]> {
+def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "normalises a state and writes its payload row, its lse, or both";
   let description = [{
     An empty state writes +0.0 and -inf (N1, N3). Floats narrow to the memref's element type, round to nearest even; f8E4M3FN saturates
@@ -368,7 +371,7 @@ def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [AttrSizedOperandSegments]> {
 //===----------------------------------------------------------------------===//
 
 def Mlafix_LoadOp : Mlafix_Op<"load", [
-    AttrSizedOperandSegments,
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>,
     OptionalTypesMatchWith<"'else' value has the element type of the result", "result", "other", "::mlir::getElementTypeOrSelf($_self)">]> {
   let summary = "reads a row tile or a scalar";
   let description = [{
@@ -393,7 +396,8 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
   let hasCanonicalizer = 1;
 }
 
-def Mlafix_StoreOp : Mlafix_Op<"store", [AttrSizedOperandSegments]> {
+def Mlafix_StoreOp : Mlafix_Op<"store", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
     The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448 and keeps

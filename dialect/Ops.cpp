@@ -313,11 +313,9 @@ static LogicalResult sinkMaskIntoLoad(MaskOp op, PatternRewriter &rewriter) {
   auto load = op.getState().getDefiningOp<LoadStateOp>();
   if (!load || !load->hasOneUse() || load->getBlock() != op->getBlock())
     return rewriter.notifyMatchFailure(op, "the state is no load of its own");
-  for (Operation *next = load->getNextNode(); next != op;
-       next = next->getNextNode())
-    if (!isMemoryEffectFree(next) && !isa<LoadStateOp, LoadOp>(next))
-      return rewriter.notifyMatchFailure(
-          op, "memory may change between the load and the mask");
+  if (mayWriteBetween(load, op))
+    return rewriter.notifyMatchFailure(
+        op, "memory may change between the load and the mask");
   Value predicate = op.getPredicate();
   if (load.getPredicate())
     predicate = arith::AndIOp::create(rewriter, op.getLoc(),

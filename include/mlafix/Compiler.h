@@ -69,6 +69,10 @@ struct CompileOptions {
   AssemblerKind assembler = AssemblerKind::Any;
   /// A `ptxas` to prefer to everything else; may be empty.
   std::string ptxas;
+  /// PTX and cubins name the line of the source that each instruction is from,
+  /// for profilers. The code is the same, the unit is not: it holds the
+  /// source's path.
+  bool lineInfo = false;
 };
 
 /// What the assembler says a GPU entry point needs.

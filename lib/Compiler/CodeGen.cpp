@@ -13,6 +13,7 @@
 #include "lib/Target/Cubin.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
+#include "lib/Target/LineInfo.h"
 #include "lib/Target/SplitVariants.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
@@ -90,7 +91,8 @@ LogicalResult Generator::makeLLVMIR() {
   LogicalResult translated =
       stopwatch.time("translate", [&]() -> LogicalResult {
         std::vector<mlir::OwningOpRef<mlir::ModuleOp>> variants;
-        if (target.isGPU() && !emits(Emit::LLVM))
+        // Two modules with line information would both number their files.
+        if (target.isGPU() && !emits(Emit::LLVM) && !options.lineInfo)
           variants = splitVariants(module, entries);
         if (variants.empty())
           return translate(module, ptxVersion);
@@ -170,7 +172,8 @@ LogicalResult Generator::assemble(StringRef ptx) {
   for (Assembler *assembler : assemblers.all) {
     std::unique_ptr<Assembly> assembly = std::move(assemblers.begun);
     if (!assembly)
-      assembly = assembler->begin(target);
+      assembly =
+          assembler->begin(target, Assemblers::assemblyOptions(options));
     Expected<std::string> cubin =
         stopwatch.time("assemble", [&] { return assembly->finish(ptx); });
     if (cubin) {
@@ -241,6 +244,8 @@ FailureOr<KernelCode> Generator::run() {
   info = std::move(*taken);
   for (mlir::DictionaryAttr variant : info.variants)
     entries.push_back(variant.getAs<mlir::StringAttr>("entry").str());
+  if (options.lineInfo && target.isGPU())
+    attachLineInfo(module);
   if (failed(readManifest()) || failed(makeLLVMIR()))
     return failure();
   if (emits(Emit::LLVM)) {

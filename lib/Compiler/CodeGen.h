@@ -31,12 +31,15 @@ struct Assemblers {
   /// The first of them, at work on the kernel that is generated next.
   std::unique_ptr<target::Assembly> begun;
 
-  /// Begins to assemble the next kernel, for `target`; a single variant of it
-  /// or all.
-  void begin(const target::TargetSpec &target, bool isSingle) {
+  /// Begins to assemble the next kernel, for `target`.
+  void begin(const target::TargetSpec &target, const CompileOptions &options) {
     begun.reset();
     if (!all.empty() && target.isGPU())
-      begun = all.front()->begin(target, isSingle);
+      begun = all.front()->begin(target, assemblyOptions(options));
+  }
+
+  static target::AssemblyOptions assemblyOptions(const CompileOptions &options) {
+    return {/*isSingle=*/!options.variant.empty(), options.lineInfo};
   }
 };
 

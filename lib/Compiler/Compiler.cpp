@@ -8,6 +8,7 @@
 #include "mlafix/Compiler.h"
 
 #include "dialect/Mlafix.h"
+#include "lib/Analysis/Signature.h"
 #include "lib/Compiler/CodeGen.h"
 #include "lib/Compiler/ContextPool.h"
 #include "lib/Compiler/Diagnostics.h"
@@ -369,7 +370,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
       return kernel->emitError()
              << "expected a name of letters, digits, '_' and '$' for "
              << target->name << ", got '" << kernelName(kernel) << "'";
-    assemblers.begin(*target, !options.variant.empty());
+    assemblers.begin(*target, options);
     OwningModule isolated = isolate(*module, kernel);
     if (failed(lower(*isolated, bindings, target->name)) ||
         failed(generate(*isolated, *target, entry)))

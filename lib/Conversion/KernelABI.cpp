@@ -23,7 +23,7 @@ using namespace mlafix;
 
 namespace {
 /// A load, a store or a prefetch of one element or one pack, whatever op it is.
-struct MemoryAccess {
+struct LoweredAccess {
   Value memref;
   ValueRange indices;
   Value stored;            // null for a load and a prefetch
@@ -39,13 +39,13 @@ struct MemoryAccess {
 };
 } // namespace
 
-static std::optional<MemoryAccess> getAccess(Operation *op) {
+static std::optional<LoweredAccess> getAccess(Operation *op) {
   auto natural = [](Value memref) {
     return static_cast<unsigned>(
         getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType()));
   };
   if (auto load = dyn_cast<memref::LoadOp>(op))
-    return MemoryAccess{load.getMemRef(),
+    return LoweredAccess{load.getMemRef(),
                         load.getIndices(),
                         Value(),
                         load.getType(),
@@ -53,7 +53,7 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
                         {},
                         {}};
   if (auto store = dyn_cast<memref::StoreOp>(op))
-    return MemoryAccess{store.getMemRef(),
+    return LoweredAccess{store.getMemRef(),
                         store.getIndices(),
                         store.getValue(),
                         store.getValue().getType(),
@@ -61,7 +61,7 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
                         {},
                         {}};
   if (auto load = dyn_cast<vector::LoadOp>(op))
-    return MemoryAccess{load.getBase(),
+    return LoweredAccess{load.getBase(),
                         load.getIndices(),
                         Value(),
                         load.getType(),
@@ -70,7 +70,7 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
                         {},
                         {}};
   if (auto store = dyn_cast<vector::StoreOp>(op))
-    return MemoryAccess{store.getBase(),
+    return LoweredAccess{store.getBase(),
                         store.getIndices(),
                         store.getValueToStore(),
                         store.getValueToStore().getType(),
@@ -80,7 +80,7 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
                         {},
                         store.getNontemporal()};
   if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
-    return MemoryAccess{load.getBase(),
+    return LoweredAccess{load.getBase(),
                         load.getIndices(),
                         Value(),
                         load.getType(),
@@ -89,7 +89,7 @@ static std::optional<MemoryAccess> getAccess(Operation *op) {
                         load.getMask(),
                         load.getPassThru()};
   if (auto prefetch = dyn_cast<memref::PrefetchOp>(op))
-    return MemoryAccess{prefetch.getMemref(),
+    return LoweredAccess{prefetch.getMemref(),
                         prefetch.getIndices(),
                         Value(),
                         prefetch.getMemRefType().getElementType(),
@@ -140,7 +140,7 @@ SmallVector<Param> mlafix::collectParams(KernelOp kernel, unsigned last) {
       usesPointer[getKernelArgument(memref).getArgNumber()] = true;
       return;
     }
-    std::optional<MemoryAccess> access = getAccess(op);
+    std::optional<LoweredAccess> access = getAccess(op);
     BlockArgument argument =
         access ? getKernelArgument(access->memref) : BlockArgument();
     if (!argument)
@@ -250,7 +250,7 @@ public:
 
 private:
   LogicalResult lower(Operation *op);
-  LogicalResult lowerAccess(Operation *op, const MemoryAccess &access);
+  LogicalResult lowerAccess(Operation *op, const LoweredAccess &access);
   void lowerAlloca(memref::AllocaOp op);
 
   Value find(Param::Kind kind, unsigned arg, unsigned dim = 0) {
@@ -289,7 +289,7 @@ static Type getMemoryType(Type type) {
 }
 
 LogicalResult BodyLowering::lowerAccess(Operation *op,
-                                        const MemoryAccess &access) {
+                                        const LoweredAccess &access) {
   Location loc = op->getLoc();
   b.setInsertionPoint(op);
   Type element = access.getMemRefType().getElementType();
@@ -388,7 +388,7 @@ void BodyLowering::lowerAlloca(memref::AllocaOp op) {
 
 LogicalResult BodyLowering::lower(Operation *op) {
   Location loc = op->getLoc();
-  if (std::optional<MemoryAccess> access = getAccess(op))
+  if (std::optional<LoweredAccess> access = getAccess(op))
     return lowerAccess(op, *access);
   if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
     lowerAlloca(alloca);

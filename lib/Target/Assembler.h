@@ -50,20 +50,26 @@ public:
 
 /// Something that assembles PTX. Lives as long as the process; safe to call
 /// from several threads.
+struct AssemblyOptions {
+  /// The PTX will have one entry, with nothing to do side by side.
+  bool isSingle = false;
+  /// The cubin keeps the line table that the PTX describes (LineInfo.h).
+  bool lineInfo = false;
+};
+
 class Assembler {
 public:
   virtual ~Assembler();
   /// Name and version for the manifest: "nvJitLink 13.0", "ptxas 13.0.88".
   virtual llvm::StringRef name() const = 0;
   /// Begins what can be done before there is PTX: the earlier this is called,
-  /// the less finish() takes. What is not finished is given up. `isSingle` says
-  /// that the PTX will have one entry, with nothing to do side by side.
+  /// the less finish() takes. What is not finished is given up.
   virtual std::unique_ptr<Assembly> begin(const TargetSpec &target,
-                                          bool isSingle = false) = 0;
+                                          const AssemblyOptions &options) = 0;
   /// Assembles `ptx` for `target`.
   llvm::Expected<std::string> assemble(llvm::StringRef ptx,
                                        const TargetSpec &target) {
-    return begin(target)->finish(ptx);
+    return begin(target, {})->finish(ptx);
   }
 };
 

@@ -85,7 +85,6 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
   }
   result->setTargetTriple(machine.getTargetTriple());
   result->setDataLayout(machine.createDataLayout());
-  // Debug info would make the code differ with the place of the source file.
   StringSet<> entries;
   for (mlir::DictionaryAttr variant : info.variants)
     entries.insert(variant.getAs<mlir::StringAttr>("entry").getValue());

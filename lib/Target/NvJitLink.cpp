@@ -59,13 +59,14 @@ public:
   StringRef name() const override { return description; }
 
   std::unique_ptr<Assembly> begin(const TargetSpec &target,
-                                  bool isSingle) override;
+                                  const AssemblyOptions &options) override;
 
-  Expected<std::string> link(StringRef ptx, const TargetSpec &target) const {
+  Expected<std::string> link(StringRef ptx, const TargetSpec &target,
+                             bool lineInfo) const {
     std::string arch = ("-arch=" + target.name).str();
-    const char *options[] = {arch.c_str()};
+    const char *options[] = {arch.c_str(), "-lineinfo"};
     LinkHandle link = nullptr;
-    if (int status = functions.create(&link, 1, options))
+    if (int status = functions.create(&link, lineInfo ? 2 : 1, options))
       return failure(status, link);
     // The size counts the terminating zero, which the parser wants.
     std::string text = ptx.str();
@@ -116,19 +117,22 @@ private:
 /// In process there is nothing to begin with.
 class NvJitLinkAssembly final : public Assembly {
 public:
-  NvJitLinkAssembly(const NvJitLink &library, const TargetSpec &target)
-      : library(library), target(target) {}
+  NvJitLinkAssembly(const NvJitLink &library, const TargetSpec &target,
+                    bool lineInfo)
+      : library(library), target(target), lineInfo(lineInfo) {}
   Expected<std::string> finish(StringRef ptx) override {
-    return library.link(ptx, target);
+    return library.link(ptx, target, lineInfo);
   }
 
 private:
   const NvJitLink &library;
   const TargetSpec &target;
+  bool lineInfo;
 };
 
-std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target, bool) {
-  return std::make_unique<NvJitLinkAssembly>(*this, target);
+std::unique_ptr<Assembly> NvJitLink::begin(const TargetSpec &target,
+                                           const AssemblyOptions &options) {
+  return std::make_unique<NvJitLinkAssembly>(*this, target, options.lineInfo);
 }
 
 /// Fills `functions` with those of one version; false if one is missing.

@@ -38,7 +38,7 @@ public:
 
   StringRef name() const override { return description; }
   std::unique_ptr<Assembly> begin(const TargetSpec &target,
-                                  bool isSingle) override;
+                                  const AssemblyOptions &options) override;
 
   std::string path;
   std::string description;
@@ -48,8 +48,9 @@ public:
 /// A ptxas that fills its tables while its input is still being made.
 class PtxasAssembly final : public Assembly {
 public:
-  PtxasAssembly(const Ptxas &ptxas, const TargetSpec &target, bool isSingle)
-      : ptxas(ptxas), process(start(ptxas, target, isSingle)) {}
+  PtxasAssembly(const Ptxas &ptxas, const TargetSpec &target,
+                const AssemblyOptions &options)
+      : ptxas(ptxas), process(start(ptxas, target, options)) {}
 
   ~PtxasAssembly() override {
     if (!process)
@@ -93,14 +94,17 @@ private:
   }
 
   static Expected<std::unique_ptr<Process>>
-  start(const Ptxas &ptxas, const TargetSpec &target, bool isSingle) {
+  start(const Ptxas &ptxas, const TargetSpec &target,
+        const AssemblyOptions &options) {
     std::string arch = ("-arch=" + target.name).str();
     SmallVector<StringRef> arguments = {arch, "/dev/stdin", "-o",
                                         "/dev/stdout"};
     // A thread for each variant: a kernel has up to four. For one it only costs
     // time (0.5 ms of 17).
-    if (ptxas.splits && !isSingle)
+    if (ptxas.splits && !options.isSingle)
       arguments.push_back("--split-compile=4");
+    if (options.lineInfo)
+      arguments.push_back("--generate-line-info");
     return Process::start(ptxas.path, arguments, allocatorVariables());
   }
 
@@ -109,8 +113,8 @@ private:
 };
 
 std::unique_ptr<Assembly> Ptxas::begin(const TargetSpec &target,
-                                       bool isSingle) {
-  return std::make_unique<PtxasAssembly>(*this, target, isSingle);
+                                       const AssemblyOptions &options) {
+  return std::make_unique<PtxasAssembly>(*this, target, options);
 }
 
 } // namespace

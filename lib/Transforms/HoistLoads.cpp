@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Mlafix.h"
 #include "lib/Transforms/Passes.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -50,18 +51,6 @@ static bool isLoad(Operation *op) {
   return isa<vector::LoadOp, vector::MaskedLoadOp, memref::LoadOp>(op);
 }
 
-/// Whether `op`, or an op within it, may do more to memory than read it: loads
-/// behind it stay there.
-static bool mayWrite(Operation &op) {
-  return op
-      .walk([](Operation *nested) {
-        bool isPlain = nested->getNumRegions() || isLoad(nested) ||
-                       isMemoryEffectFree(nested);
-        return isPlain ? WalkResult::advance() : WalkResult::interrupt();
-      })
-      .wasInterrupted();
-}
-
 /// Moves the loads with, or those without, a predicate up to the first op that
 /// may wait for one.
 static void hoistLoads(Block &block, bool predicated) {
@@ -77,7 +66,7 @@ static void hoistLoads(Block &block, bool predicated) {
       }
       continue;
     }
-    if (isLoad(&op) ? predicated : mayWrite(op))
+    if (isLoad(&op) ? predicated : mayWrite(&op))
       anchor = nullptr; // behind loads without a predicate, and stores
     else if (!anchor)
       anchor = &op;

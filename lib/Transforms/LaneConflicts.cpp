@@ -6,71 +6,51 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/LaneConflicts.h"
+#include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/Target.h"
 
 using namespace mlir;
 using namespace mlafix;
 
-std::optional<LaneAccess> mlafix::getLaneAccess(Operation *op) {
-  auto access = [](Value memref, Type moved,
-                   bool isWrite) -> std::optional<LaneAccess> {
-    BlockArgument argument = getKernelArgument(memref);
-    if (!argument) // a lane's own buffer
-      return std::nullopt;
-    return LaneAccess{argument.getArgNumber(),
-                      cast<MemRefType>(memref.getType()).getElementType(),
-                      isRowTile(moved), isWrite};
-  };
-  if (auto load = dyn_cast<LoadOp>(op))
-    return access(load.getSource(), load.getType(), false);
-  if (auto store = dyn_cast<StoreOp>(op))
-    return access(store.getTarget(), store.getValue().getType(), true);
-  return std::nullopt;
-}
-
-bool mlafix::mayConflict(KernelOp kernel, const LaneAccess &a,
-                         const LaneAccess &b) {
+bool mlafix::mayConflict(KernelOp kernel, const MemoryAccess &a,
+                         const MemoryAccess &b) {
   bool isOneLane = (a.isTile && b.isTile) ||
                    (a.isWrite && !a.isTile && b.isWrite && !b.isTile);
-  if ((!a.isWrite && !b.isWrite) || isOneLane || a.element != b.element)
+  if ((!a.isWrite && !b.isWrite) || isOneLane ||
+      a.getElementType() != b.getElementType())
     return false;
-  return a.argument == b.argument ||
-         !areGuardedDistinct(kernel.getGuardsAttr(), a.argument, b.argument);
+  return a.memref == b.memref ||
+         !areGuardedDistinct(kernel.getGuardsAttr(), a.getArgNumber(),
+                             b.getArgNumber());
+}
+
+bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
+  return a.memref == b.memref && a.isTile == b.isTile && a.isWrite == b.isWrite;
 }
 
 /// Whether the row is reduced, or two of its accesses conflict.
-static bool
-lanesMeet(KernelOp kernel,
-          function_ref<bool(const LaneAccess &, const LaneAccess &)> conflict) {
-  SmallVector<LaneAccess> accesses;
-  bool reduces = false;
-  kernel.walk([&](Operation *op) {
-    reduces |= isa<ReduceOp>(op);
-    if (std::optional<LaneAccess> access = getLaneAccess(op))
-      accesses.push_back(*access);
-  });
-  return reduces || llvm::any_of(accesses, [&](const LaneAccess &a) {
+static bool lanesMeet(
+    KernelOp kernel,
+    function_ref<bool(const MemoryAccess &, const MemoryAccess &)> conflict) {
+  bool reduces = kernel.walk([](ReduceOp) { return WalkResult::interrupt(); })
+                     .wasInterrupted();
+  SmallVector<MemoryAccess> accesses = collectAccesses(kernel);
+  return reduces || llvm::any_of(accesses, [&](const MemoryAccess &a) {
            return llvm::any_of(
-               accesses, [&](const LaneAccess &b) { return conflict(a, b); });
+               accesses, [&](const MemoryAccess &b) { return conflict(a, b); });
          });
 }
 
 bool mlafix::lanesMeet(KernelOp kernel) {
-  return ::lanesMeet(kernel, [&](const LaneAccess &a, const LaneAccess &b) {
+  return ::lanesMeet(kernel, [&](const MemoryAccess &a, const MemoryAccess &b) {
     return mayConflict(kernel, a, b);
   });
 }
 
 bool mlafix::lanesMeet(KernelOp kernel, ArrayAttr aliases) {
-  return ::lanesMeet(kernel, [&](const LaneAccess &a, const LaneAccess &b) {
-    bool canBeOne =
-        a.argument == b.argument ||
-        llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
-          int64_t first = cast<IntegerAttr>(pair[0]).getInt(),
-                  second = cast<IntegerAttr>(pair[1]).getInt();
-          return (first == a.argument && second == b.argument) ||
-                 (first == b.argument && second == a.argument);
-        });
+  return ::lanesMeet(kernel, [&](const MemoryAccess &a, const MemoryAccess &b) {
+    bool canBeOne = a.memref == b.memref ||
+                    isAliasPair(aliases, a.getArgNumber(), b.getArgNumber());
     return canBeOne && mayConflict(kernel, a, b);
   });
 }

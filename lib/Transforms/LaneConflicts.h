@@ -10,31 +10,17 @@
 
 #include "dialect/Mlafix.h"
 
-#include <optional>
-
 namespace mlafix {
-
-/// One access of the row's program, as far as another lane may notice it.
-struct LaneAccess {
-  unsigned argument;
-  mlir::Type element;
-  bool isTile;
-  bool isWrite;
-
-  bool operator==(const LaneAccess &other) const {
-    return argument == other.argument && element == other.element &&
-           isTile == other.isTile && isWrite == other.isWrite;
-  }
-};
-
-/// The access that `op` is; none for other ops.
-std::optional<LaneAccess> getLaneAccess(mlir::Operation *op);
 
 /// Whether two accesses may be of the same memory, by different lanes, one of
 /// them a write. Lanes move their own elements of a row, and one lane
 /// stores all scalars, in program order; anything else may meet another lane's
 /// access, of the same argument or of one that may be the same tensor (N11).
-bool mayConflict(KernelOp kernel, const LaneAccess &a, const LaneAccess &b);
+bool mayConflict(KernelOp kernel, const MemoryAccess &a, const MemoryAccess &b);
+
+/// Whether other lanes notice no difference between two accesses: each
+/// conflicts with what the other conflicts with.
+bool conflictAlike(const MemoryAccess &a, const MemoryAccess &b);
 
 /// Whether lanes of a row wait for each other or exchange values.
 bool lanesMeet(KernelOp kernel);

@@ -91,15 +91,6 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
   return producers;
 }
 
-/// Whether swapping two ops could change what memory holds or what is read.
-static bool isOrdered(Operation *a, Operation *b) {
-  auto writes = [](Operation *op) {
-    return !isMemoryEffectFree(op) && !isa<LoadOp>(op);
-  };
-  return !isMemoryEffectFree(a) && !isMemoryEffectFree(b) &&
-         (writes(a) || writes(b));
-}
-
 /// An op's stage is the first in which all it uses is there: a reduction's
 /// result is from the next stage on. Scalars run before the rows of their
 /// stage, so a scalar access that must follow a row's waits for the next stage
@@ -113,7 +104,7 @@ void LoopDistribution::assignStages() {
           std::max(stage, stages[producer] + (isa<ReduceOp>(producer) ? 1 : 0));
     if (!isMemoryEffectFree(&op)) {
       for (Operation *earlier : accesses)
-        if (isOrdered(earlier, &op))
+        if (areOrdered(earlier, &op))
           stage = std::max(stage,
                            stages[earlier] +
                                (isTileOp(earlier) && !isTileOp(&op) ? 1 : 0));

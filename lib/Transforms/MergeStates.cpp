@@ -20,20 +20,20 @@ struct Weight {
 };
 
 /// base^difference, exactly 1 for 0. `lost` is what rounding took from the
-/// difference, if that is known.
+/// difference of lse in base e; with it, what rounding takes from the exponent
+/// is put back, too.
 Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value zero = f.constant(0.0f);
-  if (!isBaseE) {
-    Value power = f.exp2(difference);
-    return {power, f.equal(power, zero)};
-  }
-  Value exponent = f.mul(difference, f.constant(llvm::numbers::log2ef));
+  Value exponent = isBaseE
+                       ? f.mul(difference, f.constant(llvm::numbers::log2ef))
+                       : difference;
   Value power = f.exp2(exponent);
-  // What rounding took from the exponent is as large a relative error of the
-  // power (Cody and Waite).
-  Value rest = f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference);
-  if (lost)
-    rest = f.add(rest, lost);
+  if (!lost)
+    return {power, f.equal(power, zero)};
+  // What is missing from the exponent is as large a relative error of the power
+  // (Cody and Waite).
+  Value rest = f.add(
+      f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference), lost);
   // An lse of -inf leaves no number there.
   Value isDead = f.equal(power, zero);
   return {f.select(isDead, zero, f.fma(power, rest, power)), isDead};
@@ -70,8 +70,8 @@ SmallVector<Weight> buildWeights(F32Builder f, ArrayRef<LoweredState> states,
   Value reference = f.select(f.equal(max, f.negInf()), f.constant(0.0f), max);
   if (states.size() == 2)
     return buildTwoWeights(f, states[0].max, states[1].max, reference, isBaseE);
-  // Of more, what a difference loses is left out: it would take six operations
-  // more for each state, and registers (N10 says what that costs).
+  // Of more, what rounding takes is left out: it would cost nine operations for
+  // each state, and registers (the ends of N10 say what that means).
   return llvm::map_to_vector(states, [&](const LoweredState &state) {
     return buildPower(f, f.sub(state.max, reference), Value(), isBaseE);
   });

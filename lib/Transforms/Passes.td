@@ -114,8 +114,8 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     A state becomes three values: the largest lse m (f32; -inf exactly when the state is empty), the sum s of the weights relative to m (f32),
     and the unnormalised accumulator (a row tile of f32). `merge` rescales its operands to the common maximum, with weights 2^((m_i - m) log2 b); a dead payload
     is replaced by -0.0, the neutral element of addition, before it is multiplied (N4, N5), and `store_state` divides once.
-    The formulas are those of the online softmax (Milakov and Gimelshein, 2018). In base e, the power of two is multiplied by 1 + what rounding took from its
-    exponent, so that an error of the weights does not grow with the gap between two lse (N10).
+    The formulas are those of the online softmax (Milakov and Gimelshein, 2018). In a merge of two in base e, the power of two is multiplied by
+    1 + what rounding took from its exponent, so that an error of the weights does not grow with the gap between two lse (N10).
 
     `store_state` divides by a sum of weights, which is at least 1 and at most the number of states: `arcp` on this division, and `afn` on the logarithm of the sum,
     say that an approximation which holds for such numbers will do. No other operation carries such a flag: a kernel's own divisions are correctly rounded.
@@ -196,8 +196,6 @@ def GridToGroupsPass : Pass<"mlafix-grid-to-groups", "::mlafix::KernelOp"> {
     }
     ```
   }];
-  let options = [Option<"waves", "waves", "int64_t", "1",
-    "of the threads that a multiprocessor holds: with fewer, it runs out of loads before it runs out of chunks; with more, what a thread does but once costs more than the loads">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
 }

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/Signature.h"
 #include "lib/Transforms/CPU/EarlyOps.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
@@ -115,14 +116,13 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
       }
       shape.sizes.insert(getTileDim(type).getSize());
     }
-    if (std::optional<LaneAccess> access = getLaneAccess(op);
+    if (std::optional<MemoryAccess> access = getSingleAccess(op);
         access && access->isTile) {
-      shape.elementBytes[access->argument] = getDTypeBytes(access->element);
-      shape.lengths[access->argument] =
-          cast<MemRefType>(kernel.getArgumentTypes()[access->argument])
-              .getShape()
-              .back();
-      (access->isWrite ? shape.stored : shape.loaded).insert(access->argument);
+      unsigned argument = access->getArgNumber();
+      shape.elementBytes[argument] = getDTypeBytes(access->getElementType());
+      shape.lengths[argument] =
+          cast<MemRefType>(access->memref.getType()).getShape().back();
+      (access->isWrite ? shape.stored : shape.loaded).insert(argument);
     }
     return WalkResult::advance();
   });
@@ -130,7 +130,7 @@ static FailureOr<RowShape> getRowShape(KernelOp kernel) {
     return failure();
   kernel.getBody().walk([&](Block *block) {
     int64_t moves = llvm::count_if(*block, [](Operation &op) {
-      std::optional<LaneAccess> access = getLaneAccess(&op);
+      std::optional<MemoryAccess> access = getSingleAccess(&op);
       return access && access->isTile;
     });
     shape.moves = std::max(shape.moves, moves);

@@ -43,16 +43,6 @@ static Value getPredicate(Value state) {
   return Value();
 }
 
-/// Whether nothing is written from the load to the store.
-static bool isUndisturbed(Operation *load, Operation *store) {
-  if (load->getBlock() != store->getBlock())
-    return false;
-  for (Operation *op = load->getNextNode(); op != store; op = op->getNextNode())
-    if (!isMemoryEffectFree(op) && !isa<LoadStateOp, LoadOp>(op))
-      return false;
-  return true;
-}
-
 static std::optional<Copy> matchCopy(StoreStateOp store) {
   auto merge = store.getState().getDefiningOp<MergeOp>();
   if (!merge || !merge->hasOneUse() || merge->getBlock() != store->getBlock())
@@ -60,7 +50,8 @@ static std::optional<Copy> matchCopy(StoreStateOp store) {
   Copy copy = {store, {}, {}, {merge}};
   for (Value state : merge.getStates()) {
     auto load = state.getDefiningOp<LoadStateOp>();
-    if (load && load->hasOneUse() && isUndisturbed(load, store))
+    if (load && load->hasOneUse() && load->getBlock() == store->getBlock() &&
+        !mayWriteBetween(load, store))
       copy.only.push_back(load);
     if (Value predicate = getPredicate(state)) {
       copy.predicates.push_back(predicate);

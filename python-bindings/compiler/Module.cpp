@@ -90,7 +90,7 @@ nb::object compileSource(
     nb::object source, const std::string &name, const std::string &kernel,
     const std::vector<std::map<std::string, std::string>> &choices,
     const std::vector<std::string> &targets, Text emit, Text assembler,
-    const std::string &ptxas, const std::string &variant) {
+    const std::string &ptxas, const std::string &variant, bool lineInfo) {
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
@@ -98,6 +98,7 @@ nb::object compileSource(
   options.assembler = assemblerOf(assembler);
   options.ptxas = ptxas;
   options.variant = variant;
+  options.lineInfo = lineInfo;
   for (const auto &choice : choices)
     options.specializations.emplace_back(choice.begin(), choice.end());
   std::string output = run(bytesOf(source), name, options).output;
@@ -124,7 +125,8 @@ NB_MODULE(_compiler, module) {
              "specializations"_a =
                  std::vector<std::map<std::string, std::string>>(),
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
-             "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "");
+             "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
+             "line_info"_a = false);
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
   module.def("version", [] { return std::string(compilerVersion()); });
   bindBuilder(module);

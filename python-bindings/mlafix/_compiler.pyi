@@ -22,6 +22,7 @@ def compile(
     assembler: str = "any",
     ptxas: str = "",
     variant: str = "",
+    line_info: bool = False,
 ) -> bytes: ...
 @overload
 def compile(
@@ -35,6 +36,7 @@ def compile(
     assembler: str = "any",
     ptxas: str = "",
     variant: str = "",
+    line_info: bool = False,
 ) -> bytes | str: ...
 
 class Location:

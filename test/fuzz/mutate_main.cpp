@@ -11,6 +11,8 @@
 //
 // With -runs=0 (the default) each FILE is tried once. Otherwise N inputs are
 // made from them by changing tokens, and tried; the seed makes it repeatable.
+// A fuzzer that tells valid inputs from others has to accept each FILE then:
+// what is made from one that it refuses at once gets no further.
 // The input under trial is written to -crash when the process dies.
 //
 //===----------------------------------------------------------------------===//
@@ -201,6 +203,7 @@ static bool run(std::string input) {
 
 int main(int argc, char **argv) {
   unsigned long runs = 0, seed = 1;
+  std::vector<const char *> files;
   std::vector<std::string> texts;
   for (int i = 1; i < argc; ++i) {
     if (!std::strncmp(argv[i], "-runs=", 6)) {
@@ -215,6 +218,7 @@ int main(int argc, char **argv) {
         std::fprintf(stderr, "cannot read %s\n", argv[i]);
         return 2;
       }
+      files.push_back(argv[i]);
       texts.emplace_back(std::istreambuf_iterator<char>(file),
                          std::istreambuf_iterator<char>());
     }
@@ -233,10 +237,15 @@ int main(int argc, char **argv) {
   std::signal(SIGALRM, onSignal);
 
   std::vector<Tokens> corpus;
-  for (const std::string &text : texts) {
+  for (size_t i = 0; i < texts.size(); ++i) {
     alarm(60); // no input may take a minute
-    run(text);
-    corpus.push_back(split(text));
+    run(texts[i]);
+    if (runs && mlafixFuzzAccepted && !mlafixFuzzAccepted()) {
+      std::fprintf(stderr, "%s: expected a valid input, got a refusal\n",
+                   files[i]);
+      return 1;
+    }
+    corpus.push_back(split(texts[i]));
   }
   Mutator mutator(std::move(corpus), seed);
   unsigned long valid = 0;

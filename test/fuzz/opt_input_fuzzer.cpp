@@ -15,6 +15,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 
 using namespace mlafix;
 
@@ -27,11 +28,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view source(reinterpret_cast<const char *>(data), size);
   CompileOptions options;
   options.emit = Emit::MLIR;
-  // The last byte chooses: half of the inputs, and the same half each time.
-  bool gpu = size && data[size - 1] % 2;
+  // The sum of the bytes chooses: half of the inputs, and the same half each
+  // time.
+  bool gpu = std::accumulate(data, data + size, 0u) % 2;
   options.targets = {gpu ? "sm_90" : "x86-64-v3"};
-  // The names that the kernel library uses, odd values for both sizes.
-  options.specializations = {{{"H", "3"}, {"D", "24"}, {"T", "bf16"}}};
+  // The names that the kernel library uses, as far as the input has them.
+  Bindings names;
+  for (auto [name, value] : {std::pair("H", "3"),
+                             {"D", "24"},
+                             {"T", "bf16"},
+                             {"O", "f16"},
+                             {"I", "i32"}})
+    if (source.find('"' + std::string(name) + '"') != source.npos)
+      names.push_back({name, value});
+  options.specializations = {names};
   // And now and then an optional argument that most of it has.
   if (size % 4 < 2 && source.find("%out_lse") != source.npos)
     options.specializations.front().push_back(

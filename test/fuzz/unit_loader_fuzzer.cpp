@@ -10,7 +10,7 @@
 //   - a unit (it begins with the magic), whose size field is put right, so that
 //     inputs that grow or shrink get past the header;
 //   - anything else: a cubin, as an image of a unit.
-// The checksum is not looked at. What loads is described, prepared, bound and
+// The checksum is not looked at. What loads is described, validated, bound and
 // launched on a CUDA driver that only takes notes; its CPU code is mapped but,
 // of course, not run.
 //

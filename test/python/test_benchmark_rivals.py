@@ -64,21 +64,27 @@ def test_right_results_pass_and_wrong_ones_do_not(bench: types.SimpleNamespace, 
 
 
 def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
+    """On a GPU where there is one, else in Triton's interpreter."""
     pytest.importorskip("triton")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     script = """if True:
-        import torch, triton_rivals, work
+        import sys, torch, triton_rivals, work
+        device = torch.device(sys.argv[1])
         cases = {"merge": work.merge_case(3, heads=2, dim=64), "n_way": work.dense_case(4, 3, heads=2, dim=64),
                  "combine": work.combine_case(3, 2, heads=2, dim=64), "ragged": work.ragged_case(9, heads=2, dim=64)}
         for group, case in cases.items():
             for name, prepare in triton_rivals.rivals_of(group).items():
-                before = case.make(torch.Generator().manual_seed(0), torch.device("cpu"))
+                before = case.make(torch.Generator(device).manual_seed(0), device)
                 after = {name: tensor.clone() for name, tensor in before.items()}
                 prepare(after)()
                 case.check(before, after)
                 print(group, name, sep=": ")
     """
-    done = subprocess.run([sys.executable, "-c", script], cwd=FOLDER, capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(FOLDER)})
+    interpreter = {"TRITON_INTERPRET": "1"} if device == "cpu" else {}
+    done = subprocess.run([sys.executable, "-c", script, device], cwd=FOLDER, capture_output=True, text=True, timeout=300,
+                          env={**os.environ, **interpreter, "PYTHONPATH": str(FOLDER)})
+    if device == "cpu" and "TypeError: only 0-dimensional arrays can be converted to Python scalars" in done.stderr:
+        pytest.skip("Triton's interpreter runs no loop over range(n) of an argument with this version of numpy, and there is no GPU")
     names = ["merge: triton", "n_way: triton", "combine: triton", "combine: triton, tile", "ragged: triton"]
     assert done.stdout.splitlines() == names, done.stderr
 

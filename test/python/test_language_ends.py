@@ -202,11 +202,11 @@ def test_a_light_state_beside_an_empty_payload_keeps_its_digits(device: Device, 
     want = weight[:, None] / (1 + weight[:, None]) * parts.astype(np.float64).sum(axis=0)
     out, _ = run(device, made[base].two, [want.shape, want.shape[:1]], parts, lses)
     assert np.abs(out / want - 1).max() <= RELATIVE
-    # Among others that hold nothing, in a loop that a GPU unrolls, what a difference of 64 and more loses is lost.
+    # Among others that hold nothing, in a loop that a GPU does in chunks, what rounding takes from the exponent is lost.
     more = np.concatenate([parts, np.zeros_like(parts), np.zeros_like(parts)])
     rest = np.stack([lses.min(axis=0) - k for k in (90, 100, 110, 120)]).astype(np.float32)
     out, _ = run(device, made[base].many, [want.shape, want.shape[:1]], more, np.concatenate([lses, rest]))
-    bound = np.where(-np.log(weight) < 64, RELATIVE, 5e-6)
+    bound = np.maximum(RELATIVE, 1.6e-7 * -np.log(weight))
     assert (np.abs(out / want - 1).max(axis=1) <= bound).all()
 
 

@@ -79,6 +79,10 @@ struct Options {
   cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
                              cl::desc("A ptxas to prefer to all else"),
                              cl::cat(category)};
+  cl::opt<bool> lineInfo{
+      "line-info",
+      cl::desc("PTX and cubins name the source's lines, for profilers"),
+      cl::cat(category)};
   cl::opt<bool> timePieces{
       "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
       cl::cat(category)};
@@ -150,6 +154,7 @@ int mlafix::compileMain(int argc, char **argv) {
   compileOptions.emit = options.emit;
   compileOptions.assembler = options.assembler;
   compileOptions.ptxas = options.ptxas;
+  compileOptions.lineInfo = options.lineInfo;
   for (const std::string &text : options.specializations) {
     std::string error;
     if (!parseBindings(text, compileOptions.specializations.emplace_back(),

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/CPU/EarlyOps.h"
-#include "lib/Transforms/LaneConflicts.h"
+#include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/Target.h"
 
@@ -73,11 +73,7 @@ static bool mayBeSame(KernelOp kernel, ArrayAttr aliases, int64_t a,
     return true;
   if (areGuardedDistinct(kernel.getGuardsAttr(), a, b))
     return false;
-  return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
-    int64_t x = cast<IntegerAttr>(pair[0]).getInt(),
-            y = cast<IntegerAttr>(pair[1]).getInt();
-    return (x == a && y == b) || (x == b && y == a);
-  });
+  return isAliasPair(aliases, a, b);
 }
 
 static bool isBatchable(Operation *op) {
@@ -110,13 +106,14 @@ bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases) {
     return false;
   // No row may read what another one's scalars have written already.
   for (Operation *op : early.inOrder()) {
-    std::optional<LaneAccess> mine = getLaneAccess(op);
+    std::optional<MemoryAccess> mine = getSingleAccess(op);
     if (!mine)
       continue;
     for (Operation &other : row.without_terminator()) {
-      std::optional<LaneAccess> theirs = getLaneAccess(&other);
+      std::optional<MemoryAccess> theirs = getSingleAccess(&other);
       if (!theirs || (!mine->isWrite && !theirs->isWrite) ||
-          !mayBeSame(kernel, aliases, mine->argument, theirs->argument))
+          !mayBeSame(kernel, aliases, mine->getArgNumber(),
+                     theirs->getArgNumber()))
         continue;
       bool bothEarlyWrites =
           mine->isWrite && theirs->isWrite && early.contains(&other);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Extents.h"
 #include "lib/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/Debug.h"
@@ -22,21 +22,6 @@ namespace mlafix {
 
 using namespace mlir;
 using namespace mlafix;
-
-/// Whether the launch knows `bound`: a dim, an integer argument or a constant.
-static bool isKnownAtLaunch(Value bound) {
-  if (getConstantIntValue(bound) || getKernelArgument(bound))
-    return true;
-  if (auto dim = bound.getDefiningOp<memref::DimOp>()) {
-    BlockArgument argument = getKernelArgument(dim.getSource());
-    return argument && dim.getConstantIndex() &&
-           !cast<KernelOp>(argument.getOwner()->getParentOp())
-                .isArgOptional(argument.getArgNumber());
-  }
-  auto cast = bound.getDefiningOp<arith::IndexCastOp>();
-  return cast && getKernelArgument(cast.getIn()) &&
-         !cast.getIn().getType().isInteger(1);
-}
 
 /// The merge that ends each iteration, if all that the loop carries is its
 /// running merge; null, and a reason, else.
@@ -131,17 +116,14 @@ static void chunk(scf::ForOp loop, MergeOp merge, int64_t size) {
 /// Bytes of the rows that one iteration loads.
 static int64_t countRowBytes(scf::ForOp loop) {
   int64_t bytes = 0;
-  auto add = [&](Value memref, DimAttr dim) {
-    Type element = cast<MemRefType>(memref.getType()).getElementType();
-    if (dim.isBound())
-      bytes += dim.getSize() * getDTypeBytes(element);
-  };
-  for (Operation &op : *loop.getBody())
-    if (auto load = dyn_cast<LoadStateOp>(&op))
-      add(load.getOut(), load.getType().getDim());
-    else if (auto load = dyn_cast<LoadOp>(&op);
-             load && isRowTile(load.getType()))
-      add(load.getSource(), getTileDim(load.getType()));
+  for (auto op : loop.getBody()->getOps<MemoryAccessOpInterface>())
+    for (const MemoryAccess &access : op.getAccesses()) {
+      auto type = cast<MemRefType>(access.memref.getType());
+      if (access.isTile && !access.isWrite &&
+          !type.isDynamicDim(type.getRank() - 1))
+        bytes +=
+            type.getShape().back() * getDTypeBytes(access.getElementType());
+    }
   return bytes;
 }
 

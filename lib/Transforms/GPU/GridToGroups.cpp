@@ -28,10 +28,25 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
+/// How many threads a multiprocessor holds at once, of those that hold the
+/// current chunk's result beside the next chunk's rows: what each element of a
+/// lane takes, of four pieces, beside addresses and weights.
+static int64_t countGroupedThreads(KernelOp kernel) {
+  constexpr int64_t kRegisters = 65536; // of a multiprocessor
+  constexpr int64_t kMost = 128, kOthers = 32, kPerElement = 8;
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t elements = layout.getPacks() * layout.getPack();
+  return std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
+                  kRegisters /
+                      std::min(kMost, kOthers + kPerElement * elements));
+}
+
 /// What a launch shares out among lane groups: the iterations of the kernel's
-/// merge loops, which all have the same bound, or the first one's.
+/// merge loops, which all have the same bound, or the first one's. With fewer
+/// threads than multiprocessors hold, memory runs out of loads; with more, the
+/// last blocks run alone.
 static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
-                                     ForallOp forall, int64_t waves) {
+                                     ForallOp forall) {
   MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
   auto number = [&](StringRef name, int64_t value) {
     return b.getNamedAttr(name, b.getI64IntegerAttr(value));
@@ -40,8 +55,7 @@ static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
       {number("most", kernel.getLayoutAttr().getGroups()),
        number("chunk", loop.getStep()),
        number("least_threads", LayoutAttr::kLeastGrouped),
-       number("threads_per_sm",
-              waves * getThreadsPerMultiprocessor(getTarget(kernel))),
+       number("threads_per_sm", countGroupedThreads(kernel)),
        b.getNamedAttr("pieces", describeExtent(loop.getUpper()))});
 }
 
@@ -57,8 +71,6 @@ struct GroupThread {
 class GridToGroupsPass
     : public mlafix::impl::GridToGroupsPassBase<GridToGroupsPass> {
 public:
-  using GridToGroupsPassBase::GridToGroupsPassBase;
-
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     if (failed(verifyPlanned(kernel)))
@@ -128,7 +140,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
                         describeExtents(b.getContext(), forall.getExtents())},
                        {"lanes", b.getI64IntegerAttr(layout.getLanes())},
                        {"threads", b.getI64IntegerAttr(layout.getThreads())},
-                       {"groups", describeGroups(b, kernel, forall, waves)}});
+                       {"groups", describeGroups(b, kernel, forall)}});
 
   GroupThread thread = buildGroupThread(b, loc, kernel);
   bool narrow = hasRowBound(kernel.getGuardsAttr());

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/IndexStores.h"
-#include "lib/Transforms/LaneConflicts.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "llvm/ADT/SetVector.h"
@@ -16,7 +15,7 @@ using namespace mlafix;
 
 IndexStores mlafix::findIndexStores(Block &body) {
   SmallVector<StoreOp> stores;
-  SmallVector<LaneAccess> rows;
+  SmallVector<MemoryAccess> rows;
   for (Operation &op : body.without_terminator()) {
     auto store = dyn_cast<StoreOp>(op);
     if (!store && !isMemoryEffectFree(&op))
@@ -24,16 +23,16 @@ IndexStores mlafix::findIndexStores(Block &body) {
     if (!store)
       continue;
     if (isRowTile(store.getValue().getType()))
-      rows.push_back(*getLaneAccess(store));
+      rows.push_back(*getSingleAccess(store));
     else
       stores.push_back(store);
   }
   llvm::SetVector<Operation *> slice;
   for (StoreOp store : stores) {
-    LaneAccess access = *getLaneAccess(store);
+    MemoryAccess access = *getSingleAccess(store);
     // Two tensors that are written are never the same one.
-    if (llvm::any_of(rows, [&](const LaneAccess &row) {
-          return row.argument == access.argument;
+    if (llvm::any_of(rows, [&](const MemoryAccess &row) {
+          return row.memref == access.memref;
         }))
       return {};
     BackwardSliceOptions options;

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/RowOps.h"
+#include "lib/Transforms/GPU/LoadChunksAhead.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
@@ -31,10 +32,9 @@ using namespace mlafix;
 
 /// Of a pack in shared memory, all of whose buffers begin at multiples of 16
 /// bytes.
-static llvm::MaybeAlign alignmentOf(Value pack) {
-  auto type = cast<VectorType>(pack.getType());
+static llvm::MaybeAlign alignmentOf(VectorType pack) {
   return llvm::MaybeAlign(std::min<int64_t>(
-      16, type.getNumElements() * type.getElementTypeBitWidth() / 8));
+      16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
 }
 
 namespace {
@@ -65,10 +65,11 @@ private:
         .values();
   }
   Value allocShared(Type type);
-  SmallVector<Value> exchange(ValueRange running, ValueRange chunk);
-  SmallVector<Value> mergeAll(ArrayRef<Value> buffers, ValueRange running,
-                              ValueRange chunk);
-  /// Where a thread of `group` leaves its values.
+  SmallVector<Value> publish(Value isShared, ValueRange chunk);
+  SmallVector<Value> read(ArrayRef<Value> buffers, TypeRange types, Value slot);
+  SmallVector<Value> collect(ValueRange running, ArrayRef<Value> buffers,
+                             TypeRange types);
+  /// Where shared memory holds the values of this thread's like in `group`.
   Value slotOf(Value group) {
     IndexBuilder x(b, loc);
     return x.toIndex(x.add(x.mul(group, groupThreads), member));
@@ -114,15 +115,19 @@ void MergeLoopLowering::buildYield(scf::ForOp loop, YieldOp yield) {
   }
   IndexBuilder x(b, loc);
   Value isShared = x.compare(arith::CmpIPredicate::ugt, groups, x.i32(1));
+  SmallVector<Value> buffers = publish(isShared, chunk);
   auto branch =
       scf::IfOp::create(b, loc, ValueRange(running).getTypes(), isShared,
                         /*withElseRegion=*/true);
+  branch->setAttr(kChunkEndAttr, b.getUnitAttr());
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, loc, merge(running, chunk));
     b.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(b, loc, exchange(running, chunk));
+    NVVM::BarrierOp::create(b, loc);
+    scf::YieldOp::create(
+        b, loc, collect(running, buffers, ValueRange(chunk).getTypes()));
   }
   b.replaceOpWithNewOp<scf::YieldOp>(yield, branch.getResults());
 }
@@ -139,23 +144,54 @@ Value MergeLoopLowering::allocShared(Type type) {
       MemRefType::get(shape, getElementTypeOrSelf(type), AffineMap(), space));
 }
 
-/// Every thread leaves its chunk's values in shared memory; the first group
-/// merges them, the others keep what they have.
-SmallVector<Value> MergeLoopLowering::exchange(ValueRange running,
-                                               ValueRange chunk) {
+/// Every thread leaves its chunk's values in shared memory, one buffer each,
+/// if groups share the loop. The barrier ahead is for the first group, which
+/// may be busy with the chunks before: the others have computed their next
+/// ones meanwhile.
+SmallVector<Value> MergeLoopLowering::publish(Value isShared,
+                                              ValueRange chunk) {
   IndexBuilder x(b, loc);
-  Value own = slotOf(group);
   SmallVector<Value> buffers;
-  for (Value value : chunk) {
+  for (Value value : chunk)
     buffers.push_back(allocShared(value.getType()));
-    if (isa<VectorType>(value.getType()))
-      vector::StoreOp::create(b, loc, value, buffers.back(),
-                              ValueRange{own, x.constant(0)},
-                              /*nontemporal=*/false, alignmentOf(value));
-    else
-      memref::StoreOp::create(b, loc, value, buffers.back(), own);
-  }
+  Value own = slotOf(group);
+  auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
   NVVM::BarrierOp::create(b, loc);
+  for (auto [buffer, value] : llvm::zip(buffers, chunk))
+    if (auto type = dyn_cast<VectorType>(value.getType()))
+      vector::StoreOp::create(b, loc, value, buffer,
+                              ValueRange{own, x.constant(0)},
+                              /*nontemporal=*/false, alignmentOf(type));
+    else
+      memref::StoreOp::create(b, loc, value, buffer, own);
+  return buffers;
+}
+
+/// The chunk at `slot`.
+SmallVector<Value> MergeLoopLowering::read(ArrayRef<Value> buffers,
+                                           TypeRange types, Value slot) {
+  IndexBuilder x(b, loc);
+  SmallVector<Value> chunk;
+  for (auto [buffer, type] : llvm::zip(buffers, types))
+    if (auto pack = dyn_cast<VectorType>(type))
+      chunk.push_back(vector::LoadOp::create(
+          b, loc, pack, buffer, ValueRange{slot, x.constant(0)},
+          /*nontemporal=*/false, alignmentOf(pack)));
+    else
+      chunk.push_back(memref::LoadOp::create(b, loc, buffer, slot));
+  return chunk;
+}
+
+/// The first group merges the chunks of all groups, the others keep what they
+/// have. Groups are a power of two: two chunks an iteration, so that the
+/// weights of one are computed beside those of the other.
+SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
+                                              ArrayRef<Value> buffers,
+                                              TypeRange types) {
+  constexpr int64_t kChunks = 2;
+  IndexBuilder x(b, loc);
   Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
   auto branch = scf::IfOp::create(b, loc, running.getTypes(), isFirst,
                                   /*withElseRegion=*/true);
@@ -163,32 +199,19 @@ SmallVector<Value> MergeLoopLowering::exchange(ValueRange running,
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc, running);
   b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(b, loc, mergeAll(buffers, running, chunk));
-  b.setInsertionPointAfter(branch);
-  NVVM::BarrierOp::create(b, loc); // the next chunks take the same places
-  return branch.getResults();
-}
-
-/// The running state with the chunks of all groups, which `buffers` hold.
-SmallVector<Value> MergeLoopLowering::mergeAll(ArrayRef<Value> buffers,
-                                               ValueRange running,
-                                               ValueRange chunk) {
-  IndexBuilder x(b, loc);
-  auto loop = scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(1), running);
-  OpBuilder::InsertionGuard guard(b);
+  auto loop =
+      scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(kChunks), running);
+  scf::YieldOp::create(b, loc, loop.getResults());
   b.setInsertionPointToStart(loop.getBody());
-  Value slot = slotOf(loop.getInductionVar());
-  SmallVector<Value> theirs;
-  for (auto [buffer, value] : llvm::zip(buffers, chunk)) {
-    if (auto type = dyn_cast<VectorType>(value.getType()))
-      theirs.push_back(vector::LoadOp::create(
-          b, loc, type, buffer, ValueRange{slot, x.constant(0)},
-          /*nontemporal=*/false, alignmentOf(value)));
-    else
-      theirs.push_back(memref::LoadOp::create(b, loc, buffer, slot));
-  }
-  scf::YieldOp::create(b, loc, merge(loop.getRegionIterArgs(), theirs));
-  return loop.getResults();
+  SmallVector<SmallVector<Value>> chunks;
+  for (int64_t i = 0; i < kChunks; ++i)
+    chunks.push_back(
+        read(buffers, types, slotOf(x.add(loop.getInductionVar(), x.i32(i)))));
+  SmallVector<Value> merged(loop.getRegionIterArgs());
+  for (ArrayRef<Value> chunk : chunks)
+    merged = merge(merged, chunk);
+  scf::YieldOp::create(b, loc, merged);
+  return branch.getResults();
 }
 
 namespace {
@@ -214,6 +237,7 @@ public:
       MergeLoopLowering(rewriter, loop, kernel.getLayoutAttr().getThreads())
           .run();
     }
+    loadChunksAhead(kernel);
   }
 };
 } // namespace

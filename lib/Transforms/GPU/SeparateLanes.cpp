@@ -30,15 +30,15 @@ public:
   LaneSeparation(KernelOp kernel, RowOp row) : kernel(kernel), row(row) {}
 
   void run() {
-    SmallVector<LaneAccess> open;
+    SmallVector<MemoryAccess> open;
     separate(row.getBody().front(), open);
   }
 
 private:
   /// `open`: the accesses since the last barrier.
-  void separate(Block &block, SmallVector<LaneAccess> &open);
-  void meetBefore(Operation *op, ArrayRef<LaneAccess> accesses,
-                  SmallVector<LaneAccess> &open);
+  void separate(Block &block, SmallVector<MemoryAccess> &open);
+  void meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
+                  SmallVector<MemoryAccess> &open);
   void buildBarrier(OpBuilder &b, Location loc) {
     if (kernel.getLayoutAttr().getLanes() > 32)
       NVVM::BarrierOp::create(b, loc);
@@ -53,18 +53,20 @@ private:
 
 /// Adds the accesses that `open` lacks. What is alike is kept once, or every
 /// branch would double the list.
-static void addAccesses(SmallVector<LaneAccess> &open,
-                        ArrayRef<LaneAccess> accesses) {
-  for (const LaneAccess &access : accesses)
-    if (!llvm::is_contained(open, access))
+static void addAccesses(SmallVector<MemoryAccess> &open,
+                        ArrayRef<MemoryAccess> accesses) {
+  for (const MemoryAccess &access : accesses)
+    if (llvm::none_of(open, [&](const MemoryAccess &other) {
+          return conflictAlike(access, other);
+        }))
       open.push_back(access);
 }
 
-void LaneSeparation::meetBefore(Operation *op, ArrayRef<LaneAccess> accesses,
-                                SmallVector<LaneAccess> &open) {
-  bool conflicts = llvm::any_of(accesses, [&](const LaneAccess &a) {
+void LaneSeparation::meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
+                                SmallVector<MemoryAccess> &open) {
+  bool conflicts = llvm::any_of(accesses, [&](const MemoryAccess &a) {
     return llvm::any_of(
-        open, [&](const LaneAccess &b) { return mayConflict(kernel, a, b); });
+        open, [&](const MemoryAccess &b) { return mayConflict(kernel, a, b); });
   });
   if (!conflicts)
     return;
@@ -74,17 +76,14 @@ void LaneSeparation::meetBefore(Operation *op, ArrayRef<LaneAccess> accesses,
   open.clear();
 }
 
-void LaneSeparation::separate(Block &block, SmallVector<LaneAccess> &open) {
+void LaneSeparation::separate(Block &block, SmallVector<MemoryAccess> &open) {
   for (Operation &op : block) {
-    SmallVector<LaneAccess> inside;
+    SmallVector<MemoryAccess> inside;
     if (isa<LoopLikeOpInterface>(op))
-      op.walk([&](Operation *nested) {
-        if (std::optional<LaneAccess> access = getLaneAccess(nested))
-          addAccesses(inside, *access);
-      });
+      addAccesses(inside, collectAccesses(&op));
     meetBefore(&op, inside, open);
     for (Region &region : op.getRegions()) {
-      SmallVector<LaneAccess> before = open;
+      SmallVector<MemoryAccess> before = open;
       for (Block &nested : region) {
         separate(nested, open);
         // What is open at the end of an iteration meets the next one.
@@ -92,7 +91,7 @@ void LaneSeparation::separate(Block &block, SmallVector<LaneAccess> &open) {
       }
       addAccesses(open, before);
     }
-    if (std::optional<LaneAccess> access = getLaneAccess(&op)) {
+    if (std::optional<MemoryAccess> access = getSingleAccess(&op)) {
       meetBefore(&op, *access, open);
       addAccesses(open, *access);
     }

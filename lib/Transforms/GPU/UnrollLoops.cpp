@@ -23,10 +23,13 @@ using namespace mlafix;
 
 /// Whether the loop itself, not one inside it, reads rows.
 static bool readsRows(scf::ForOp loop) {
-  return llvm::any_of(*loop.getBody(), [](Operation &op) {
-    auto load = dyn_cast<LoadOp>(&op);
-    return isa<LoadStateOp>(&op) || (load && isRowTile(load.getType()));
-  });
+  return llvm::any_of(loop.getBody()->getOps<MemoryAccessOpInterface>(),
+                      [](MemoryAccessOpInterface op) {
+                        return llvm::any_of(
+                            op.getAccesses(), [](const MemoryAccess &access) {
+                              return access.isTile && !access.isWrite;
+                            });
+                      });
 }
 
 /// A loop of which the number of iterations is upper bound - lower bound, a

@@ -165,7 +165,8 @@ def divide(a: Floats, b: Floats) -> Floats:
         nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
         result = monotone(lambda x, y: f32(x / y), a, b, nan=nan)
         lo, hi, may = result.bounds()
-        wide = with_zero & (lo <= hi) & ((blo != bhi) | (np.signbit(blo) != np.signbit(bhi)))
+        # From one zero to the other there is a way through both infinities.
+        wide = with_zero & (lo <= hi) & np.signbit(blo) & ~np.signbit(bhi)
         return Floats.between(np.where(wide, -INF, lo), np.where(wide, INF, hi), may)
     return Floats(f32(a.v / b.v))
 
@@ -196,8 +197,8 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
     exact = hull(monotone(bound(-INF), a, b, c), monotone(bound(INF), a, b, c))
     if a.v is not None and b.v is not None and c.v is not None:
         return exact
-    # Bounds by way of the product, but where all three are points.
-    product = mul(a, b)
+    # Bounds by way of the product, but where all three are points. One that is too small for f32 is no zero yet.
+    product = _unless_zero(mul(a, b), a, b)
     loose = add(widened(product, (2.0**-23, TINY)), c)
     # A product beyond f32 is none yet.
     low, high, _ = product.bounds()
@@ -208,6 +209,16 @@ def fma(a: Floats, b: Floats, c: Floats) -> Floats:
         lo, hi, nan = part.bounds()
         points = points & ((lo > hi) | ((lo == hi) & ~nan))
     return select(Bools(points), exact, loose)
+
+
+def _unless_zero(product: Floats, a: Floats, b: Floats) -> Floats:
+    """A product whose zeros may stand for numbers of their sign below all f32, but where an operand is zero."""
+    lo, hi, nan = product.bounds()
+    zero = np.zeros(lo.shape, bool)
+    for part in (a, b):
+        low, high, _ = part.bounds()
+        zero = zero | ((low == 0) & (high == 0))
+    return Floats.between(np.where(~zero & (lo == 0), -TINY, lo), np.where(~zero & (hi == 0), TINY, hi), nan)
 
 
 def neg(a: Floats) -> Floats:
@@ -254,10 +265,10 @@ def ceil(x: Floats) -> Floats:
     return monotone(np.ceil, x)
 
 
-def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False) -> Floats:
-    """An increasing function of x >= `low`, NaN below; correctly rounded, or within the bound of a function."""
+def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False, least: float = -INF) -> Floats:
+    """An increasing function of x >= `low`, NaN below; correctly rounded, or within the bound of a function, but not below `least`."""
     if x.v is not None:
-        return Floats(f32(function(x.v))) if is_rounded else approximate(function(x.v), FUNCTION)
+        return Floats(f32(function(x.v))) if is_rounded else _at_least(approximate(function(x.v), FUNCTION), least)
     lo, hi, nan = x.bounds()
     below = (lo < low) & (lo <= hi)
     first, last = np.where(below, np.where(hi < low, INF, low), lo), np.where(hi < low, -INF, hi)
@@ -265,29 +276,34 @@ def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: floa
     low_end, high_end = function(np.where(only_nan, 1, first)), function(np.where(only_nan, 1, last))
     true = Floats.between(np.where(only_nan, INF, low_end), np.where(only_nan, -INF, high_end), nan | below)
     if not is_rounded:
-        return widened(true, FUNCTION)
+        return _at_least(widened(true, FUNCTION), least)
     lo, hi, nan = true.bounds()
     return Floats.between(f32(lo), f32(hi), nan)
 
 
+def _at_least(x: Floats, least: float) -> Floats:
+    lo, hi, nan = x.bounds()
+    return Floats.between(upper(lo, np.full(lo.shape, least)), hi, nan)
+
+
 def exp(x: Floats) -> Floats:
-    return _function(np.exp, x)
+    return _function(np.exp, x, least=0.0)
 
 
 def exp2(x: Floats) -> Floats:
-    return _function(np.exp2, x)
+    return _function(np.exp2, x, least=0.0)
 
 
 def log(x: Floats) -> Floats:
-    return _function(np.log, x, low=0.0)
+    return _function(np.log, x, low=-0.0)
 
 
 def log2(x: Floats) -> Floats:
-    return _function(np.log2, x, low=0.0)
+    return _function(np.log2, x, low=-0.0)
 
 
 def sqrt(x: Floats) -> Floats:
-    return _function(np.sqrt, x, low=0.0, is_rounded=True)
+    return _function(np.sqrt, x, low=-0.0, is_rounded=True)
 
 
 def tanh(x: Floats) -> Floats:

@@ -122,7 +122,7 @@ class Generator(Statements):
             if node.op == "shape" and "tensor" in node.attrs:
                 kernel.tensor(node.attrs["tensor"]).optional = False
         dims |= {scalar.at_most for scalar in kernel.scalars if scalar.at_most}
-        for dim in dims:
+        for dim in sorted(dims):  # a set has another order in every process
             self.give(kernel, dim)
         for node in kernel.nodes():  # rows and states along a dim by its name alone
             if node.type.dim and "=" in node.type.dim:

@@ -10,7 +10,7 @@ from syntax import BOOL, I32, I64, INDEX, Node, Scalar, Tensor, Type, lit, name,
 
 def may_be_constant(node: Node) -> bool:
     """Whether a bool may be known when the kernel is compiled."""
-    if node.op in ("lit", "call"):
+    if node.op in ("lit", "call", "present"):  # a tensor that is optional now may have to be given in the end
         return True
     if node.op == "name":  # of a variable or a parameter; arguments and indices are none
         return str(node.attrs["name"])[0] in "vp"

@@ -73,11 +73,9 @@ class Expressions:
         return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(tensor).dims)
 
     def checked(self, tensor: str, index: tuple[Ints, ...], surely: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Indices within bounds. Those of rows that surely make the access are so by themselves."""
+        """Indices within bounds. Those of rows that surely make the access are so by themselves, or unknown."""
         parts = []
         for part, size in zip(index, self.tensors[tensor].shape):
-            if part.unknown is not None:
-                self.give_up(part.unknown & surely)
             outside = (part.v < 0) | (part.v >= size)
             if part.unknown is not None:
                 outside &= ~part.unknown
@@ -90,7 +88,7 @@ class Expressions:
         return Bools(np.ones(self.rows, bool)) if node is None else self.eval(node)
 
     def read(self, node: Node, tensor: str, nodes: list[Node], where: Bools) -> Value:
-        """The value, zeros where nothing is read."""
+        """The value, zeros where nothing is read; anything where the index is unknown."""
         index, is_row = self.index(tensor, nodes)
         zero = self.constant(0, node)
         if tensor not in self.tensors:
@@ -101,13 +99,18 @@ class Expressions:
             return zero
         # A tensor that is one row has it for all rows of the grid.
         shape = self.size_of(node)
-        return _map(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
+        value = _map(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
+        unknown = integers.either(*(part.unknown for part in index))
+        return value if unknown is None else _anything_where(unknown, value)
 
     def write(self, tensor: str, index: tuple[Ints, ...], is_row: bool, value: Value) -> None:
         if tensor not in self.tensors:
             return
         cells = self.tensors[tensor]
         parts = self.checked(tensor, index, self.must)
+        unknown = integers.either(*(part.unknown for part in index))
+        if unknown is not None:
+            self.give_up(unknown)
         rows = np.flatnonzero(self.may)
         if not len(rows) or 0 in cells.shape:
             return
@@ -344,6 +347,13 @@ def _spread(value: Value, shape: tuple[int, ...]) -> Value:
 
 def _take(value: Value, rows: np.ndarray) -> Value:
     return _map(value, lambda part: part[rows])
+
+
+def _anything_where(rows: np.ndarray, value: Value) -> Value:
+    unknown = _spread(Bools(rows), _shape(value)).v
+    if isinstance(value, Floats):
+        return floats.select(Bools(unknown), Floats.anything(value.shape), value)
+    return type(value)(value.v, integers.either(value.unknown, unknown))
 
 
 def _zero_like(value: Value) -> Value:

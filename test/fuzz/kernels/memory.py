@@ -94,11 +94,11 @@ class Cells:
     def _fits(self, value: np.ndarray) -> np.ndarray:
         is_nan = np.isnan(value)
         inside = (value >= self.lo) & (value <= self.hi)
-        # The sign of a zero counts where only zeros of that sign are possible.
+        # Of zeros, -0.0 is the smaller one.
         sign = np.signbit(value)
-        zeros = (self.lo == 0) & (self.hi == 0)
-        signed = ~zeros | (sign & np.signbit(self.lo)) | (~sign & ~np.signbit(self.hi))
-        return np.where(is_nan, self.nan, inside & signed)
+        below = sign & (self.lo == 0) & ~np.signbit(self.lo)
+        above = ~sign & (self.hi == 0) & np.signbit(self.hi)
+        return np.where(is_nan, self.nan, inside & ~((value == 0) & (below | above)))
 
     def expected(self, position: tuple[int, ...]) -> str:
         """What an element may be, in words."""

@@ -1,7 +1,8 @@
 """Partial attention states: the contract N1 to N8 and N10 on values with bounds.
 
-A state is a normalised payload and a log-sum-exp, as the contract has it; how an implementation holds it meanwhile shows in the
-bounds alone. N10 allows 4e-6 of the weighted sum of the payloads' magnitudes for each merge.
+A state is a multiset of *terms*, the states that were loaded or made: merging is associative and commutative, so that a merge of merges,
+in an expression, over branches or through a loop, is one merge of all their terms. What it may be is decided where it is stored, once: N10
+bounds the error of the result against an f64 reference, however an implementation groups the merges.
 """
 
 from __future__ import annotations
@@ -13,182 +14,255 @@ from formats import LARGEST, TINY, f32_down, f32_up
 from integers import Bools
 
 ERROR = 4e-6  # N10
-TINY_TERM, TINY_TERM_ERROR = -92.0, 1e-6  # what a term of a merge of three and more may be off besides, below e^-64
+FAR_ERROR = 1.6e-7 * np.log(2)  # what a term of a merge of three and more in base e may be off, for each bit of its weight
 SMALLEST = 2.0**-126  # errors below it are at most it
-LSE_ERROR = 1e-6  # of log(sum), whose argument is near 1
 # Exponents of two between which a weight may be a number or zero: subnormal numbers, and some slack.
 SURELY_ZERO, SURELY_THERE = -151.0, -124.0
+WIDEST = 0.25  # bits by which a weight may be unknown; beyond it anything goes
+REBASED = 2.0**-22  # the relative error of a product with a rounded constant
+MOST_TERMS = 256  # different ones; a state of more may be anything
+
+
+class Term:
+    """A state as it was loaded or made, of all rows.
+
+    Args:
+        payload: [rows, D].
+        lo, hi: [rows], bounds of the lse in f64; NaN alone where lo is above hi.
+        unknown: [rows], whether anything goes where the term takes part.
+        shift: [rows], an error of the lse that all terms of its group have in common.
+        group: what rebased this term and others at once; None if nothing did.
+    """
+
+    __slots__ = ("payload", "lo", "hi", "unknown", "shift", "group")
+
+    def __init__(self, payload: Floats, lo: np.ndarray, hi: np.ndarray, unknown: np.ndarray, shift: np.ndarray, group: object) -> None:
+        self.payload, self.lo, self.hi, self.unknown, self.shift, self.group = payload, lo, hi, unknown, shift, group
 
 
 class States:
-    """States of some rows.
+    """States of some rows; one without a term is empty.
 
     Args:
-        payload: [rows, D]; lse: [rows], of rows that are not empty.
-        empty: [rows]; unknown: [rows], where anything goes.
-        count: [rows], how many states that are not empty were merged.
+        terms: how often each term takes part, [rows] each.
+        shape: (rows, D).
+        unknown: [rows], where anything goes.
+        merges: how many merges lie one inside the other.
         base: "e" or "2".
     """
 
-    __slots__ = ("payload", "lse", "empty", "unknown", "count", "base")
+    __slots__ = ("terms", "shape", "unknown", "merges", "base")
 
-    def __init__(self, payload: Floats, lse: Floats, empty: np.ndarray, unknown: np.ndarray, count: np.ndarray, base: str) -> None:
-        self.payload, self.lse, self.empty, self.unknown, self.count, self.base = payload, lse, empty, unknown, count, base
+    def __init__(self, terms: dict[Term, np.ndarray], shape: tuple[int, int], unknown: np.ndarray, merges: int, base: str) -> None:
+        self.terms, self.shape, self.unknown, self.merges, self.base = terms, shape, unknown, merges, base
 
 
 def identity(rows: int, size: int, base: str) -> States:
-    nothing = np.zeros(rows)
-    return States(Floats(np.zeros((rows, size))), Floats(nothing), np.ones(rows, bool), np.zeros(rows, bool), nothing.astype(int), base)
+    return States({}, (rows, size), np.zeros(rows, bool), 0, base)
 
 
 def make(payload: Floats, lse: Floats, base: str) -> States:
-    """Both infinities mean empty (N2); NaN stays (N6)."""
+    """Both infinities mean empty (N2)."""
     lo, hi, nan = lse.bounds()
-    only_nan = lo > hi
     empty = np.isinf(lo) & (lo == hi) & ~nan
-    unknown = ~only_nan & ~empty & (nan | np.isinf(lo) | np.isinf(hi))
-    if only_nan.any():
-        bad = np.broadcast_to(only_nan[:, None], payload.shape)
-        payload = floats.select(Bools(bad), Floats(np.full(payload.shape, np.nan)), payload)
-    return States(payload, lse, empty, unknown, np.ones(empty.shape, int), base)
+    unknown = (lo <= hi) & ~empty & (nan | np.isinf(lo) | np.isinf(hi))
+    term = Term(payload, lo, hi, unknown, np.zeros(lo.shape), None)
+    return States({term: np.where(empty, 0.0, 1.0)}, payload.shape, np.zeros(lo.shape, bool), 0, base)
+
+
+def _occupied(state: States) -> np.ndarray:
+    """Rows in which some term may take part."""
+    some = state.unknown
+    for times in state.terms.values():
+        some = some | (times > 0)
+    return some
 
 
 def mask(state: States, keep: Bools) -> States:
-    unknown = state.unknown if keep.unknown is None else state.unknown | keep.unknown
-    return States(state.payload, state.lse, state.empty | ~keep.v, unknown & (keep.perhaps), state.count, state.base)
+    terms = {term: np.where(keep.v, times, 0.0) for term, times in state.terms.items()}
+    unknown = state.unknown & keep.perhaps
+    if keep.unknown is not None:
+        unknown = unknown | keep.unknown & _occupied(state)
+    return States(terms, state.shape, unknown, state.merges, state.base)
 
 
 def select(condition: Bools, a: States, b: States) -> States:
-    c = condition.v
-    across = np.broadcast_to(c[:, None], a.payload.shape)
-    unknown = np.where(c, a.unknown, b.unknown)
+    none = np.zeros(a.shape[0])
+    terms, differ = {}, a.unknown | b.unknown
+    for term in {**a.terms, **b.terms}:
+        x, y = a.terms.get(term, none), b.terms.get(term, none)
+        terms[term] = np.where(condition.v, x, y)
+        differ = differ | (x != y)
+    unknown = np.where(condition.v, a.unknown, b.unknown)
     if condition.unknown is not None:
-        unknown = unknown | condition.unknown
-    return States(floats.select(Bools(across), a.payload, b.payload), floats.select(Bools(c), a.lse, b.lse),
-                  np.where(c, a.empty, b.empty), unknown, np.maximum(a.count, b.count), a.base)  # fmt: skip
+        unknown = unknown | condition.unknown & differ
+    return States(terms, a.shape, unknown, max(a.merges, b.merges), a.base)
 
 
 def rebase(state: States, base: str) -> States:
-    """The lse times log2(e), or divided by it; the payload stays (N8)."""
+    """The lse times log2(e), or divided by it; the payload stays (N8). An implementation multiplies the largest lse alone."""
     if base == state.base:
         return state
     factor = np.log2(np.e) if base == "2" else np.log(2)
-    lo, hi, nan = state.lse.bounds()
-    scaled = floats.widened(Floats.between(lo * factor, hi * factor, nan), (2.0**-22, TINY))
-    first, last, _ = scaled.bounds()
-    overflow = ~state.empty & ((np.abs(first) > LARGEST) | (np.abs(last) > LARGEST)) & (first <= last)
-    return States(state.payload, scaled, state.empty, state.unknown | overflow, state.count, base)
+    largest = np.zeros(state.shape[0])
+    for term, times in state.terms.items():
+        size = np.maximum(np.abs(term.lo), np.abs(term.hi)) + term.shift
+        largest = np.where(times > 0, np.fmax(largest, np.where(np.isfinite(size), size, 0)), largest)
+    shift = np.where(largest > 0, largest * factor * REBASED + TINY, 0)
+    terms, unknown = {}, state.unknown
+    group = object()
+    for term, times in state.terms.items():
+        known = term.lo <= term.hi
+        lo, hi = ((np.where(known, end, 0.0)) * factor for end in (term.lo - term.shift, term.hi + term.shift))
+        unknown = unknown | (times > 0) & known & (np.maximum(np.abs(lo), np.abs(hi)) + shift > LARGEST)
+        terms[Term(term.payload, np.where(known, lo, INF), np.where(known, hi, -INF), term.unknown, shift, group)] = times
+    return States(terms, state.shape, unknown, state.merges, base)
 
 
-def merge(first: States, *others: States) -> States:
-    for other in others:
-        first = _merge(first, other)
-    return first
+def merge(*states: States) -> States:
+    terms: dict[Term, np.ndarray] = {}
+    unknown = np.zeros(states[0].shape[0], bool)
+    for state in states:
+        unknown = unknown | state.unknown
+        for term, times in state.terms.items():
+            terms[term] = terms[term] + times if term in terms else times
+    if len(terms) > MOST_TERMS:
+        terms, unknown = {}, np.ones(unknown.shape, bool)
+    return States(terms, states[0].shape, unknown, max(state.merges for state in states) + (len(states) > 1), states[0].base)
 
 
-def _middle(x: Floats) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Middle and half of the width of bounds, and whether they are finite numbers."""
-    lo, hi, nan = x.bounds()
-    finite = np.isfinite(lo) & np.isfinite(hi) & ~nan
-    safe_lo, safe_hi = np.where(finite, lo, 0), np.where(finite, hi, 0)
-    return safe_lo / 2 + safe_hi / 2, np.where(safe_hi > safe_lo, (safe_hi - safe_lo) / 2, 0), finite
-
-
-def _merge(a: States, b: States) -> States:
-    both = ~a.empty & ~b.empty
-    alone = select(Bools(a.empty), b, a)  # N3, N4: the other side, bit for bit
-    unknown = a.unknown | b.unknown
-    count = np.where(both, a.count + b.count, alone.count)
-    empty = a.empty & b.empty
-    if not both.any():
-        return States(alone.payload, alone.lse, empty, unknown, count, a.base)
-    payload, lse, odd = _merge_live(a, b)
-    across = np.broadcast_to(both[:, None], payload.shape)
-    return States(floats.select(Bools(across), payload, alone.payload), floats.select(Bools(both), lse, alone.lse), empty,
-                  unknown | (both & odd), count, a.base)  # fmt: skip
-
-
-def _merge_live(a: States, b: States) -> tuple[Floats, Floats, np.ndarray]:
-    """What two states that are not empty make; rows whose lse is not known well enough."""
-    per_bit = np.log2(np.e) if a.base == "e" else 1.0
-    (la, da, fa), (lb, db, fb) = _middle(a.lse), _middle(b.lse)
-    nan = np.isnan(a.lse.v if a.lse.v is not None else np.where(a.lse.lo > a.lse.hi, np.nan, 0))
-    nan |= np.isnan(b.lse.v if b.lse.v is not None else np.where(b.lse.lo > b.lse.hi, np.nan, 0))
-    odd = ~nan & ~(fa & fb) | ((da + db) > 0.5)
-    top = np.maximum(la, lb)
-    gaps = (la - top) * per_bit, (lb - top) * per_bit
-    weights = np.exp2(gaps[0]), np.exp2(gaps[1])
-    total = weights[0] + weights[1]
-    log_total = np.log2(total) / per_bit
-    radius = np.maximum(da, db) + ERROR * (np.abs(top) + log_total) + LSE_ERROR
-    center = np.where(nan, np.nan, top + log_total)
-    lse = Floats.between(np.where(nan, INF, f32_down(center - radius)), np.where(nan, -INF, f32_up(center + radius)), nan)
-    slack = (da + db) * per_bit
-    payload = _mean(a, b, gaps, slack, weights, total)
-    bad = np.broadcast_to(nan[:, None], payload.shape)
-    return floats.select(Bools(bad), Floats(np.full(payload.shape, np.nan)), payload), lse, odd
-
-
-def _mean(a: States, b: States, gaps: tuple, slack: np.ndarray, weights: tuple, total: np.ndarray) -> Floats:
-    """The weighted mean of two payloads. A term whose weight is zero contributes nothing (N5); where it may be zero or a tiny
-    number, both are allowed."""
-    sums: dict[str, np.ndarray] = {key: np.zeros(a.payload.shape) for key in ("center", "size", "error")}
-    anything = np.zeros(a.payload.shape, bool)
-    largest = np.zeros(a.payload.shape)
-    for state, gap, weight in ((a, gaps[0], weights[0]), (b, gaps[1], weights[1])):
-        lo, hi, may = state.payload.bounds()
-        middle, width, finite = _middle(state.payload)
-        # A NaN or an infinity that is certain takes part as what it is.
-        point = (lo > hi) | ((lo == hi) & ~may)
-        middle = np.where(finite, middle, np.where(lo > hi, np.nan, lo))
-        w, low, high = weight[:, None], (gap - slack)[:, None], (gap + slack)[:, None]
-        gone = high + np.abs(high) * 1e-6 < SURELY_ZERO
-        there = low - np.abs(low) * 1e-6 > SURELY_THERE
-        middle = np.where(gone, 0, middle)
-        maybe = ~gone & ~there
-        anything |= ~gone & ~finite & (~point | maybe)
-        # What was merged before may have met this weight in two steps, or in one.
-        anything |= ~gone & ~finite & (state.count > 1)[:, None] & (low < -1)
-        size = np.where(gone | ~finite, 0, np.abs(middle) + width)
-        sums["center"] = sums["center"] + np.where(gone, 0, w * middle)
-        sums["size"] = sums["size"] + w * size
-        far = np.where(low < TINY_TERM, w * size * TINY_TERM_ERROR, 0)
-        sums["error"] = sums["error"] + np.where(gone | ~finite, 0, w * width) + np.where(maybe, w * size, 0) + far
-        largest = np.maximum(largest, size)
-    s = total[:, None]
-    spread = np.expm1(np.minimum(2 * slack * np.log(2), 50.0))[:, None]
-    radius = (sums["error"] + sums["size"] * (ERROR + 2 * spread)) / s + SMALLEST
-    center = sums["center"] / s
-    # Accumulators are not normalised (docs/Rationale.md): beyond this they may overflow.
-    anything |= largest * (a.count + b.count)[:, None] > LARGEST
-    lo, hi, nan = floats.approximate(center, (0.0, np.where(np.isfinite(center), radius, 0))).bounds()
-    around_zero = (center == 0) & (radius > 0)
-    lo, hi = np.where(around_zero, f32_down(-radius), lo), np.where(around_zero, f32_up(radius), hi)
-    return Floats.between(np.where(anything, -INF, lo), np.where(anything, INF, hi), nan | anything)
+# -- What is stored --------------------------------------------------------------------------------------------------------
 
 
 def stored(state: States, scale: Floats | None) -> tuple[Floats, Floats]:
     """What is written: (payload, lse), both as f32; +0.0 and -inf of an empty state (N1)."""
-    payload, lse = state.payload, state.lse
+    times = np.array([*state.terms.values(), np.zeros(state.shape[0])])
+    count = times.sum(axis=0)
+    unknown = state.unknown.copy()
+    payload, lse = Floats(np.zeros(state.shape)), Floats(np.full(state.shape[0], -INF))
+    for term, there in zip(state.terms, times):  # N3, N4: the only one, bit for bit
+        unknown |= (there > 0) & term.unknown
+        alone = (there == 1) & (count == 1)
+        payload = floats.select(_across(alone, state.shape), term.payload, payload)
+        lse = floats.select(Bools(alone), _shifted(term), lse)
+    nan = np.any([there * (term.lo > term.hi) for term, there in zip(state.terms, times)], axis=0) if state.terms else np.zeros(count.shape, bool)
+    several = (count > 1) & ~nan & ~unknown
+    if several.any():
+        merged, merged_lse, odd = _merged(state, times, several)
+        unknown |= odd
+        payload, lse = floats.select(_across(several, state.shape), merged, payload), floats.select(Bools(several), merged_lse, lse)
     if scale is not None:
-        factor = floats.divide(Floats(np.ones(scale.shape)), scale).map(lambda part: part[:, None])
-        scaled = floats.mul(payload, factor)
-        again = (state.count > 1)[:, None]
-        if again.any():
-            slack = floats.widened(scaled, (3e-7, 2 * TINY))
-            flo, fhi, _ = factor.bounds()
-            small = (np.maximum(np.abs(flo), np.abs(fhi)) < 2.0**-120) & again
-            if small.any():
-                plo, phi, _ = payload.bounds()
-                size = np.where(np.isfinite(plo) & np.isfinite(phi), np.maximum(np.abs(plo), np.abs(phi)), 0)
-                slack = floats.widened(slack, (0.0, np.where(small, size * 2.0**-147, 0)))
-            scaled = floats.select(Bools(np.broadcast_to(again, scaled.shape)), slack, scaled)
-        payload = scaled
-    across = np.broadcast_to(state.empty[:, None], payload.shape)
-    payload = floats.select(Bools(across), Floats(np.zeros(payload.shape)), payload)
-    lse = floats.select(Bools(state.empty), Floats(np.full(lse.shape, -INF)), lse)
-    if state.unknown.any():
-        odd = np.broadcast_to(state.unknown[:, None], payload.shape)
-        payload = floats.select(Bools(odd), Floats.anything(payload.shape), payload)
-        lse = floats.select(Bools(state.unknown), Floats.anything(lse.shape), lse)
+        payload = _scaled(payload, scale, count)
+    # N6, and a scale that is NaN or zero leaves the identity what it is (N1).
+    for rows, value, its_lse in ((count == 0, Floats(np.zeros(state.shape)), Floats(np.full(count.shape, -INF))),
+                                 (nan, Floats(np.full(state.shape, np.nan)), Floats(np.full(count.shape, np.nan))),
+                                 (unknown, Floats.anything(state.shape), Floats.anything(count.shape))):  # fmt: skip
+        if rows.any():
+            payload, lse = floats.select(_across(rows, state.shape), value, payload), floats.select(Bools(rows), its_lse, lse)
     return payload, lse
+
+
+def _across(rows: np.ndarray, shape: tuple[int, int]) -> Bools:
+    return Bools(np.broadcast_to(rows[:, None], shape))
+
+
+def _shifted(term: Term) -> Floats:
+    known = term.lo <= term.hi
+    lo, hi = f32_down(np.where(known, term.lo - term.shift, 0)), f32_up(np.where(known, term.hi + term.shift, 0))
+    return Floats.between(np.where(known, lo, INF), np.where(known, hi, -INF), ~known)
+
+
+def _scaled(payload: Floats, scale: Floats, count: np.ndarray) -> Floats:
+    """A copy times the rounded reciprocal; of a merge, that meets the reciprocal of the sum first: two roundings more."""
+    factor = floats.divide(Floats(np.ones(scale.shape)), scale).map(lambda part: part[:, None])
+    scaled = floats.mul(payload, factor)
+    again = (count > 1)[:, None]
+    if not again.any():
+        return scaled
+    slack = floats.widened(scaled, (3e-7, 2 * TINY))
+    flo, fhi, _ = factor.bounds()
+    small = (np.maximum(np.abs(flo), np.abs(fhi)) < 2.0**-120) & again
+    if small.any():
+        plo, phi, _ = payload.bounds()
+        size = np.where(np.isfinite(plo) & np.isfinite(phi), np.maximum(np.abs(plo), np.abs(phi)), 0)
+        slack = floats.widened(slack, (0.0, np.where(small, size * 2.0**-147, 0)))
+    return floats.select(Bools(np.broadcast_to(again, scaled.shape)), slack, scaled)
+
+
+def _merged(state: States, times: np.ndarray, rows: np.ndarray) -> tuple[Floats, Floats, np.ndarray]:
+    """What the terms make in rows with several of them; rows in which too little is known of their weights."""
+    there = (times[:-1] > 0) & rows
+    per_bit = np.log2(np.e) if state.base == "e" else 1.0
+    lo, hi, shift = (np.array([getattr(term, part) for term in state.terms]) for part in ("lo", "hi", "shift"))
+    lo, hi, shift = (np.where(there, part, 0.0) for part in (lo, hi, shift))
+    middle = np.where(there, lo / 2 + hi / 2, -INF)
+    own = ((hi - lo) / 2).max(axis=0)
+    # What all terms are off together changes no weight.
+    slack = (own + np.where(_together(state, there), 0.0, shift.max(axis=0))) * per_bit
+    top = np.where(rows, middle.max(axis=0), 0.0)
+    gap = (middle - top) * per_bit
+    weight = times[:-1] * np.exp2(gap)
+    total = np.where(rows, weight.sum(axis=0), 1.0)
+    center = top + np.log2(total) / per_bit
+    radius = own + shift.max(axis=0) + ERROR * np.maximum(np.abs(center), 1.0)
+    lse = Floats.between(f32_down(center - radius), f32_up(center + radius), np.zeros(center.shape, bool))
+    gone = ~there | _gone(gap, slack, state.merges > 1)
+    slack = np.where((~gone).sum(axis=0) > 1, slack, 0.0)  # a term that is by itself has all the weight
+    payload = _mean(state, times[:-1] * rows, gap, slack, weight / total, gone)
+    return payload, lse, rows & (slack > WIDEST)
+
+
+def _together(state: States, there: np.ndarray) -> np.ndarray:
+    """Rows whose terms are all of one group."""
+    numbers: dict[object, int] = {None: 0}
+    group = np.array([numbers.setdefault(term.group, len(numbers)) for term in state.terms])[:, None]
+    first = np.where(there, group, 0).max(axis=0)
+    return (first > 0) & (np.where(there, group, first) == first).all(axis=0)
+
+
+def _gone(gap: np.ndarray, slack: np.ndarray, is_nested: bool) -> np.ndarray:
+    """Terms whose weight is surely zero. Of merges in merges a term may meet the largest lse in steps, one for each lse between:
+    it is gone if one of those is too long, whatever the order."""
+    if not is_nested:
+        high = gap + 2 * slack
+        return high + np.abs(high) * 1e-6 < SURELY_ZERO
+    order = np.argsort(-gap, axis=0)
+    ranked = np.take_along_axis(gap, order, axis=0)
+    steps = ranked[1:] - ranked[:-1] + 2 * slack
+    broken = np.concatenate([np.zeros((1, gap.shape[1]), bool), steps + np.abs(steps) * 1e-6 < SURELY_ZERO])
+    gone = np.zeros(gap.shape, bool)
+    np.put_along_axis(gone, order, np.logical_or.accumulate(broken, axis=0), axis=0)
+    return gone
+
+
+def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, weight: np.ndarray, gone: np.ndarray) -> Floats:
+    """The weighted mean of the payloads. A term whose weight is zero contributes nothing (N5); where it may be zero or a tiny
+    number, both are allowed."""
+    center, size, error, largest = (np.zeros(state.shape) for _ in range(4))
+    anything = np.zeros(state.shape, bool)
+    count = times.sum(axis=0)
+    low = gap - 2 * slack
+    maybe = ~gone & ~(low - np.abs(low) * 1e-6 > SURELY_THERE)
+    far = np.where((state.base == "e") & (count >= 3), np.maximum(0, np.where(np.isfinite(low), -low, 0) * FAR_ERROR - ERROR), 0)
+    for term, w, is_gone, is_maybe, far_error in zip(state.terms, weight[..., None], gone[..., None], maybe[..., None], far[..., None]):
+        lo, hi, nan = term.payload.bounds()
+        finite = np.isfinite(lo) & np.isfinite(hi) & ~nan
+        # A NaN or an infinity that is certain takes part as what it is.
+        point = (lo > hi) | ((lo == hi) & ~nan)
+        anything |= ~is_gone & ~finite & (~point | is_maybe)
+        middle = np.where(finite, lo / 2 + hi / 2, np.where(lo > hi, np.nan, lo))
+        width = np.where(finite, hi / 2 - lo / 2, 0)
+        here = np.where(finite & ~is_gone, np.abs(middle) + width, 0)
+        center += np.where(is_gone, 0, w * middle)
+        size += w * here
+        error += np.where(is_gone, 0, w * width) + np.where(is_maybe, w * here, 0) + w * here * far_error
+        largest = np.maximum(largest, here)
+    spread = np.expm1(2 * np.minimum(slack, WIDEST) * np.log(2))[:, None]
+    radius = error + size * (ERROR + spread) + SMALLEST
+    # Accumulators are not normalised (docs/Dialect.md, the ends of N7): beyond this they may overflow.
+    anything |= largest * count[:, None] > LARGEST
+    finite = np.isfinite(center)
+    known = ~np.isnan(center)
+    lo = np.where(finite, f32_down(np.where(finite, center - radius, 0)), np.where(known, center, INF))
+    hi = np.where(finite, f32_up(np.where(finite, center + radius, 0)), np.where(known, center, -INF))
+    return Floats.between(np.where(anything, -INF, lo), np.where(anything, INF, hi), ~known | anything)

@@ -19,6 +19,7 @@ import workers
 from arena import Arena
 from floats import Floats
 from generate import generate
+from generate_loads import may_be_constant
 from integers import Bools, Ints
 from interpret import Interpreter, Invalid
 from memory import Cells
@@ -72,6 +73,7 @@ def test_approximate_functions_keep_special_values_and_bound_the_others() -> Non
     lo, hi, nan = bounds(floats.log(points(0.0, -1.0)))
     assert lo[0] == -math.inf and nan[1] and lo[1] > hi[1]
     assert bounds(floats.divide(points(1.0), points(-0.0)))[0] == [-math.inf]
+    assert bounds(floats.divide(points(2.0), floats.exp(points(-200.0))))[0][0] > 2.0**126
 
 
 def test_intervals_hold_what_their_points_become() -> None:
@@ -176,6 +178,53 @@ def test_nan_in_a_live_lse_stays_and_a_weight_of_zero_hides_a_payload() -> None:
     assert payload.bounds()[0][0, 0] <= 2 <= payload.bounds()[1][0, 0] and not payload.bounds()[2][0, 0]
 
 
+def test_merges_of_merges_are_one_merge_of_all() -> None:
+    """The error is that of the magnitudes of all payloads, whatever is merged first: here the two of little weight cancel."""
+    a, b, c = state([1.0, 2.0], 0.0), state([-1.0, 1.0], 0.0), state([0.0, 5.0], 65.0)
+    flat = states.stored(states.merge(a, b, c), None)
+    for nested in (states.merge(states.merge(a, b), c), states.merge(a, states.merge(c, b)), states.merge(states.merge(c, a), states.identity(1, 2, "e"), b)):
+        for got, expected in zip(states.stored(nested, None), flat):
+            assert bounds(got.map(np.ravel)) == bounds(expected.map(np.ravel))
+    one = 2 * math.exp(-65) * 4e-6
+    assert flat[0].lo[0, 0] < -one and flat[0].hi[0, 0] > one
+
+
+def test_a_state_that_is_merged_with_itself_counts_twice() -> None:
+    a, b = state([8.0], 0.0), state([2.0], 0.0)
+    payload, lse = states.stored(states.merge(states.merge(a, b), a), None)
+    assert payload.lo[0, 0] < 6 < payload.hi[0, 0] and lse.lo[0] < math.log(3) < lse.hi[0]
+
+
+def test_an_infinite_payload_may_outlive_its_weight_by_steps_alone() -> None:
+    """2^-100 twice: an infinity is left by two merges, and not by one of all. No step leads over 2^-200."""
+    for far, is_known in ((-200.0, False), (-500.0, True)):
+        a, b, c = state([math.inf], far, "2"), state([1.0], -100.0, "2"), state([1.0], 0.0, "2")
+        assert states.stored(states.merge(a, b, c), None)[0].hi[0, 0] < 1.1
+        assert (states.stored(states.merge(states.merge(a, b), c), None)[0].hi[0, 0] < 1.1) == is_known
+
+
+def test_another_base_leaves_the_payload_and_the_weights_of_what_is_merged() -> None:
+    a, b = state([1.0, 3.0], 2000.0), state([2.0, -5.0], 2001.0)
+    payload, lse = states.stored(states.merge(a, b), None)
+    rebased, in_bits = states.stored(states.rebase(states.merge(a, b), "2"), None)
+    np.testing.assert_allclose(rebased.lo, payload.lo, rtol=1e-7)
+    assert in_bits.lo[0] < (2001 + math.log1p(math.exp(-1))) / math.log(2) < in_bits.hi[0]
+    far = states.merge(states.rebase(state([3.0], 1e30), "2"), state([1.0], 5.0, "2"))
+    payload, _ = states.stored(far, None)
+    assert 2.9 < payload.lo[0, 0] < 3 < payload.hi[0, 0] < 3.1
+    near = states.merge(states.rebase(state([3.0], 1e30), "2"), state([1.0], float(np.float32(1e30 / math.log(2))), "2"))
+    assert math.isinf(states.stored(near, None)[0].hi[0, 0])
+    payload, lse = states.stored(states.rebase(state([3.0], 2.0), "2"), None)
+    assert payload.v[0, 0] == 3 and lse.lo[0] < 2 / math.log(2) < lse.hi[0]
+
+
+def test_a_state_behind_an_unknown_condition_is_known_where_it_is_empty() -> None:
+    condition = Bools(np.array([True]), np.array([True]))
+    assert states.mask(state([1.0], 0.0), condition).unknown[0] and not states.mask(state([1.0], math.inf), condition).unknown[0]
+    a = state([1.0], 0.0)
+    assert not states.select(condition, a, a).unknown[0] and states.select(condition, a, state([1.0], 0.0)).unknown[0]
+
+
 # -- Kernels ---------------------------------------------------------------------------------------------------------------
 
 
@@ -203,6 +252,24 @@ def test_a_branch_within_the_bounds_leaves_both_values() -> None:
     cells = run(kernel, Call({"n": 3}), y=np.zeros(3, np.float32), x=np.array([0, -1, 1], np.float32))["y"]
     assert list(cells.wrong(np.array([2, 3, 2], np.float32))) == [False, False, False]
     assert list(cells.wrong(np.array([3, 2, 3], np.float32))) == [False, True, True]
+
+
+def test_an_element_at_an_unknown_index_may_be_anything() -> None:
+    t = name("t", INDEX)
+    near = Node("unary", F32, [Node("load", F32, [t], {"tensor": "x"})], {"name": "exp"})
+    at = Node("convert", INDEX, [near])
+    body = [Store("y", [t], Node("load", F32, [at], {"tensor": "x"})), Store("z", [t], lit(1.0, F32))]
+    kernel = Kernel([Tensor("y", "f32", ["n"], "Out"), Tensor("z", "f32", ["n"], "Out"), Tensor("x", "f32", ["n"], "In")], [], Grid(["t"], ["n"]), body)
+    cells = run(kernel, Call({"n": 2}), y=np.zeros(2, np.float32), z=np.zeros(2, np.float32), x=np.array([0, -1], np.float32))
+    assert list(cells["y"].wrong(np.array([77, 77], np.float32))) == [False, True]
+    assert list(cells["z"].wrong(np.array([2, 1], np.float32))) == [True, False]
+
+
+def test_the_sign_of_zero_counts_at_the_ends_of_an_interval() -> None:
+    cells = Cells("f32", np.zeros(4, np.float32))
+    cells.write((np.arange(4),), Floats(None, np.array([0.0, -0.0, -1.0, -1.0]), np.array([1.0, 1.0, -0.0, 0.0]), np.zeros(4, bool)), np.ones(4, bool))
+    assert list(cells.wrong(np.array([-0.0] * 4, np.float32))) == [True, False, False, False]
+    assert list(cells.wrong(np.array([0.0] * 4, np.float32))) == [False, False, True, False]
 
 
 def test_what_no_row_writes_must_stay_and_reads_out_of_bounds_are_told() -> None:
@@ -240,6 +307,11 @@ def test_an_arena_keeps_tensors_apart() -> None:
 
 
 # -- The generator, the shrinker, planted faults -----------------------------------------------------------------------------
+
+
+def test_a_presence_may_turn_out_to_be_a_constant() -> None:
+    """The generator gives optional tensors whose sizes it needs: both values of a choice must have its type (seed 200788)."""
+    assert may_be_constant(Node("present", BOOL, [], {"tensor": "x", "style": "present"}))
 
 
 def test_every_word_is_met_and_every_kernel_is_python() -> None:

@@ -88,6 +88,48 @@ mlafix.kernel @from_memory(
   }
 }
 
+// An integer argument is known to a launch; a boolean is no extent, even if it is cast to one.
+// CHECK-LABEL: @integer
+// CHECK: mlafix.merge_loop
+// CHECK-LABEL: @boolean
+// CHECK-NOT: merge_loop
+// CHECK: scf.for
+mlafix.kernel @integer(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %number: i32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = arith.index_cast %number : i32 to index
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+mlafix.kernel @boolean(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %flag: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = arith.index_cast %flag : i1 to index
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
 // The running state is looked at in the loop: no order but this one gives what is stored.
 // CHECK-LABEL: @looked_at
 // CHECK-NOT: merge_loop

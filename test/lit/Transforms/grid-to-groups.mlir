@@ -1,5 +1,5 @@
 // A dense grid whose rows have merge loops that groups of lanes share: the first group does what comes after the last of them.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-groups{waves=2}))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-groups))" | FileCheck %s
 
 !parts = memref<?x?x128xf32, strided<[?, ?, 1], offset: ?>>
 !rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
@@ -7,8 +7,8 @@
 module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: mlafix.kernel @merge
   // CHECK-SAME: %group_threads: i32
-  // Two times 2048 threads of a multiprocessor.
-  // CHECK-SAME: threads_per_sm = 4096
+  // Of 32 registers and 8 for each of four elements.
+  // CHECK-SAME: threads_per_sm = 1024
   mlafix.kernel @merge(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                        %x: !parts {mlafix.dims = ["k", "n", "D"], mlafix.access = "read"})
       attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {

@@ -1,0 +1,25 @@
+# What `cmake --install` writes beside the runtime: the CMake package `mlafix`, mlafix.pc for pkg-config, and the tools.
+#
+#   mlafix_install_tool(NAME)   installs an executable of the build, if it was built
+#
+# A build of some targets only (scripts/quickstart's) can be installed: what is not there is left out.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+function(mlafix_install_tool name)
+  set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON) # LLVM need not lie on the loader's path
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
+endfunction()
+
+set(_mlafix_package ${CMAKE_INSTALL_LIBDIR}/cmake/mlafix)
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/mlafixConfig.cmake.in ${PROJECT_BINARY_DIR}/mlafixConfig.cmake
+                              INSTALL_DESTINATION ${_mlafix_package}
+                              PATH_VARS CMAKE_INSTALL_BINDIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/mlafixConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/mlafix.pc.in ${PROJECT_BINARY_DIR}/mlafix.pc @ONLY)
+
+install(EXPORT mlafix NAMESPACE mlafix:: FILE mlafixTargets.cmake DESTINATION ${_mlafix_package})
+install(FILES ${PROJECT_BINARY_DIR}/mlafixConfig.cmake ${PROJECT_BINARY_DIR}/mlafixConfigVersion.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/MlafixUnit.cmake
+        DESTINATION ${_mlafix_package})
+install(FILES ${PROJECT_BINARY_DIR}/mlafix.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,93 @@
+//===- MemoryAccess.cpp - reads and writes of tensors ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Mlafix.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+#include "dialect/MlafixInterfaces.cpp.inc"
+
+BlockArgument MemoryAccess::getArgument() const {
+  return getKernelArgument(memref);
+}
+
+//===----------------------------------------------------------------------===//
+// The ops' accesses
+//===----------------------------------------------------------------------===//
+
+SmallVector<MemoryAccess, 2> LoadOp::getAccesses() {
+  return {{*this, getSource(), getIndices(), getPredicate(), /*isWrite=*/false,
+           isRowTile(getType()), /*isState=*/false}};
+}
+
+SmallVector<MemoryAccess, 2> StoreOp::getAccesses() {
+  return {{*this, getTarget(), getIndices(), getPredicate(), /*isWrite=*/true,
+           isRowTile(getValue().getType()), /*isState=*/false}};
+}
+
+SmallVector<MemoryAccess, 2> LoadStateOp::getAccesses() {
+  return {{*this, getOut(), getOutIndices(), getPredicate(), /*isWrite=*/false,
+           /*isTile=*/true, /*isState=*/true},
+          {*this, getLse(), getLseIndices(), getPredicate(), /*isWrite=*/false,
+           /*isTile=*/false, /*isState=*/true}};
+}
+
+SmallVector<MemoryAccess, 2> StoreStateOp::getAccesses() {
+  SmallVector<MemoryAccess, 2> accesses;
+  if (getOut())
+    accesses.push_back({*this, getOut(), getOutIndices(), getPredicate(),
+                        /*isWrite=*/true, /*isTile=*/true, /*isState=*/true});
+  if (getLse())
+    accesses.push_back({*this, getLse(), getLseIndices(), getPredicate(),
+                        /*isWrite=*/true, /*isTile=*/false, /*isState=*/true});
+  return accesses;
+}
+
+//===----------------------------------------------------------------------===//
+// Enumeration and order
+//===----------------------------------------------------------------------===//
+
+SmallVector<MemoryAccess> mlafix::collectAccesses(Operation *root) {
+  SmallVector<MemoryAccess> accesses;
+  root->walk<WalkOrder::PreOrder>([&](MemoryAccessOpInterface op) {
+    llvm::append_range(accesses, op.getAccesses());
+  });
+  return accesses;
+}
+
+std::optional<MemoryAccess> mlafix::getSingleAccess(Operation *op) {
+  auto access = dyn_cast<MemoryAccessOpInterface>(op);
+  if (!access || isa<LoadStateOp, StoreStateOp>(op))
+    return std::nullopt;
+  return access.getAccesses().front();
+}
+
+bool mlafix::mayWrite(Operation *op) {
+  return op
+      ->walk([](Operation *nested) {
+        auto effects = dyn_cast<MemoryEffectOpInterface>(nested);
+        bool isHarmless =
+            nested->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+            isMemoryEffectFree(nested) ||
+            (effects && effects.onlyHasEffect<MemoryEffects::Read>());
+        return isHarmless ? WalkResult::advance() : WalkResult::interrupt();
+      })
+      .wasInterrupted();
+}
+
+bool mlafix::mayWriteBetween(Operation *first, Operation *last) {
+  for (Operation *op = first->getNextNode(); op != last; op = op->getNextNode())
+    if (mayWrite(op))
+      return true;
+  return false;
+}
+
+bool mlafix::areOrdered(Operation *a, Operation *b) {
+  return !isMemoryEffectFree(a) && !isMemoryEffectFree(b) &&
+         (mayWrite(a) || mayWrite(b));
+}

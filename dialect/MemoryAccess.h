@@ -1,0 +1,63 @@
+//===- MemoryAccess.h - reads and writes of tensors -------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_DIALECT_MEMORYACCESS_H
+#define MLAFIX_DIALECT_MEMORYACCESS_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <optional>
+
+namespace mlafix {
+
+/// One access of an op to one tensor. Valid as long as the op is.
+struct MemoryAccess {
+  mlir::Operation *op;
+  mlir::Value memref;
+  /// One for each dim, or for each but the last: see `isTile`.
+  mlir::OperandRange indices;
+  /// i1; null: the access always happens.
+  mlir::Value predicate;
+  bool isWrite;
+  /// Whether it is of a row along the last dim; else of one element.
+  bool isTile;
+  /// Whether it is of a state's payload (a row) or lse (an element).
+  bool isState;
+
+  /// The tensor as an argument of the kernel; null if it is none.
+  mlir::BlockArgument getArgument() const;
+  unsigned getArgNumber() const { return getArgument().getArgNumber(); }
+  /// The element type in memory.
+  mlir::Type getElementType() const {
+    return mlir::cast<mlir::MemRefType>(memref.getType()).getElementType();
+  }
+};
+
+/// The accesses of `root` and of all ops in it, in program order.
+llvm::SmallVector<MemoryAccess> collectAccesses(mlir::Operation *root);
+
+/// The access that `op` itself makes: that of a load or store of a row or a
+/// scalar. None for all other ops, those with two accesses among them.
+std::optional<MemoryAccess> getSingleAccess(mlir::Operation *op);
+
+/// Whether `op`, or an op in it, may do more to memory than read it.
+bool mayWrite(mlir::Operation *op);
+
+/// Whether an op between `first` and `last`, which comes behind it in the same
+/// block, may write memory.
+bool mayWriteBetween(mlir::Operation *first, mlir::Operation *last);
+
+/// Whether exchanging two ops could change what memory holds or what is read:
+/// both access it, and one of them may write.
+bool areOrdered(mlir::Operation *a, mlir::Operation *b);
+
+} // namespace mlafix
+
+#endif // MLAFIX_DIALECT_MEMORYACCESS_H

@@ -1,0 +1,98 @@
+//===- Aliasing.cpp - which arguments may be one tensor -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Aliasing.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// The innermost loop of the body that holds `op`, or null.
+static Operation *getLoop(Operation *op) {
+  for (Operation *parent = op->getParentOp();
+       parent && !isa<ForallOp, RaggedForallOp, KernelOp>(parent);
+       parent = parent->getParentOp())
+    if (isa<LoopLikeOpInterface>(parent))
+      return parent;
+  return nullptr;
+}
+
+/// The grid indices that name a row: all of a dense grid's, all but the segment
+/// of a ragged one's. An index that is always 0 names nothing.
+static SmallVector<Value> getRowIndices(KernelOp kernel) {
+  SmallVector<Value> indices;
+  auto add = [&](ValueRange arguments, ValueRange extents) {
+    for (auto [argument, extent] : llvm::zip(arguments, extents))
+      if (!matchPattern(extent, m_One()))
+        indices.push_back(argument);
+  };
+  if (auto grid = dyn_cast<ForallOp>(kernel.getGrid())) {
+    add(grid.getBody().getArguments(), grid.getExtents());
+    return indices;
+  }
+  auto grid = cast<RaggedForallOp>(kernel.getGrid());
+  ValueRange arguments = grid.getBody().getArguments();
+  indices.push_back(arguments[1]);
+  add(arguments.drop_front(2), grid.getInner());
+  return indices;
+}
+
+/// Whether `read` may run after `write`, both of one row and in no loop. The
+/// branches of an `scf.if` exclude each other.
+static bool mayFollow(Operation *write, Operation *read) {
+  for (Operation *op = write; op; op = op->getParentOp())
+    if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
+      return other == op ? !isa<scf::IfOp>(op) : op->isBeforeInBlock(other);
+  return true;
+}
+
+/// Whether the grid looks for its rows in `argument`, at no index of a row.
+static bool findsRowsIn(KernelOp kernel, BlockArgument argument) {
+  auto grid = dyn_cast<RaggedForallOp>(kernel.getGrid());
+  return grid && grid.getCuSeqlens() == argument;
+}
+
+bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
+  SmallVector<MemoryAccess> ofWritten, ofRead;
+  for (const MemoryAccess &access : collectAccesses(kernel)) {
+    if (access.memref == kernel.getArgument(written))
+      ofWritten.push_back(access);
+    if (access.memref == kernel.getArgument(read))
+      ofRead.push_back(access);
+  }
+  bool rowsInWritten = findsRowsIn(kernel, kernel.getArgument(written)),
+       rowsInRead = findsRowsIn(kernel, kernel.getArgument(read));
+  if ((ofWritten.empty() && !rowsInWritten) || (ofRead.empty() && !rowsInRead))
+    return true;
+  if (rowsInWritten || rowsInRead)
+    return false;
+  const MemoryAccess &first = ofWritten.front();
+  for (Value index : getRowIndices(kernel))
+    if (!llvm::is_contained(first.indices, index))
+      return false;
+  for (const MemoryAccess &access :
+       llvm::concat<const MemoryAccess>(ofWritten, ofRead))
+    if (!llvm::equal(access.indices, first.indices) || getLoop(access.op))
+      return false;
+  // The first argument may be read, too, before or after the other.
+  for (const MemoryAccess &access : ofWritten)
+    for (const MemoryAccess &other : ofRead)
+      if (access.isWrite && mayFollow(access.op, other.op))
+        return false;
+  return true;
+}
+
+bool mlafix::isAliasPair(ArrayAttr aliases, int64_t a, int64_t b) {
+  return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
+    int64_t x = cast<IntegerAttr>(pair[0]).getInt(),
+            y = cast<IntegerAttr>(pair[1]).getInt();
+    return (x == a && y == b) || (x == b && y == a);
+  });
+}

@@ -1,0 +1,89 @@
+//===- Signature.cpp - what a host must know of a kernel ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Signature.h"
+#include "lib/Analysis/Aliasing.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+static DictionaryAttr describeTensor(KernelOp kernel, unsigned index,
+                                     MemRefType type) {
+  Builder b(kernel.getContext());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  (void)type.getStridesAndOffset(strides, offset);
+  auto numbers = [&](ArrayRef<int64_t> values) {
+    return b.getArrayAttr(
+        llvm::map_to_vector(values, [&](int64_t value) -> Attribute {
+          return b.getI64IntegerAttr(ShapedType::isDynamic(value) ? -1 : value);
+        }));
+  };
+  return b.getDictionaryAttr({
+      b.getNamedAttr("name", b.getStringAttr(kernel.getArgName(index))),
+      b.getNamedAttr("kind", b.getStringAttr("tensor")),
+      b.getNamedAttr("dtype",
+                     b.getStringAttr(getDTypeName(type.getElementType()))),
+      b.getNamedAttr("dims", kernel.getArgDims(index)),
+      b.getNamedAttr("shape", numbers(type.getShape())),
+      b.getNamedAttr("strides", numbers(strides)),
+      b.getNamedAttr("access", b.getStringAttr(kernel.getArgAccess(index))),
+      b.getNamedAttr("optional", b.getBoolAttr(kernel.isArgOptional(index))),
+  });
+}
+
+static DictionaryAttr describeScalar(KernelOp kernel, unsigned index,
+                                     Type type) {
+  Builder b(kernel.getContext());
+  SmallVector<NamedAttribute> fields = {
+      b.getNamedAttr("name", b.getStringAttr(kernel.getArgName(index))),
+      b.getNamedAttr("kind", b.getStringAttr("scalar")),
+      b.getNamedAttr("dtype", b.getStringAttr(getDTypeName(type))),
+  };
+  if (Attribute bound = kernel.getArgAttr(index, kAtMostAttr))
+    fields.push_back(b.getNamedAttr("at_most", bound));
+  return b.getDictionaryAttr(fields);
+}
+
+DictionaryAttr mlafix::getSignature(KernelOp kernel) {
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> args, aliases;
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    auto memref = dyn_cast<MemRefType>(type);
+    args.push_back(memref ? describeTensor(kernel, index, memref)
+                          : describeScalar(kernel, index, type));
+  }
+
+  for (unsigned i = 0, n = kernel.getNumArguments(); i < n; ++i) {
+    for (unsigned j = 0; j < n; ++j) {
+      auto written = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
+      auto read = dyn_cast<MemRefType>(kernel.getArgumentTypes()[j]);
+      if (!written || !read || kernel.isArgAbsent(i) ||
+          kernel.getArgAccess(i) == "read" ||
+          kernel.getArgAccess(j) != "read" ||
+          written.getElementType() != read.getElementType() ||
+          kernel.getArgDims(i) != kernel.getArgDims(j) ||
+          !mayAlias(kernel, i, j))
+        continue;
+      aliases.push_back(
+          b.getArrayAttr({b.getI64IntegerAttr(i), b.getI64IntegerAttr(j)}));
+    }
+  }
+  DictionaryAttr bindings =
+      kernel.getBindings().value_or(b.getDictionaryAttr({}));
+  SmallVector<NamedAttribute> fields = {
+      b.getNamedAttr("name", kernel.getSymNameAttr()),
+      b.getNamedAttr("bindings", bindings),
+      b.getNamedAttr("args", b.getArrayAttr(args)),
+      b.getNamedAttr("aliases", b.getArrayAttr(aliases)),
+  };
+  if (DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr()))
+    fields.push_back(b.getNamedAttr("defaults", defaults));
+  return b.getDictionaryAttr(fields);
+}

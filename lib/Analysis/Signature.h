@@ -1,0 +1,21 @@
+//===- Signature.h - what a host must know of a kernel ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_SIGNATURE_H
+#define MLAFIX_ANALYSIS_SIGNATURE_H
+
+#include "dialect/Mlafix.h"
+
+namespace mlafix {
+
+/// The kernel's signature as units carry it (docs/UnitFormat.md: name,
+/// bindings, args, aliases).
+mlir::DictionaryAttr getSignature(KernelOp kernel);
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_SIGNATURE_H

@@ -1,0 +1,84 @@
+//===- LineInfo.cpp - lines of the source in generated code ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Target/LineInfo.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/BinaryFormat/Dwarf.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+/// The first range of a file in `location`; null if there is none.
+static FileLineColRange findRange(Location location) {
+  FileLineColRange found;
+  location->walk([&](Location nested) {
+    found = dyn_cast<FileLineColRange>(nested);
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
+}
+
+static LLVM::DIFileAttr getFile(StringAttr path) {
+  SmallString<256> absolute(path.getValue());
+  // A name that stands for no file ("-", "<stdin>") stays as it is.
+  if (path.getValue().contains('/'))
+    (void)llvm::sys::fs::make_absolute(absolute);
+  return LLVM::DIFileAttr::get(path.getContext(),
+                               llvm::sys::path::filename(absolute),
+                               llvm::sys::path::parent_path(absolute));
+}
+
+/// The position of `range` in `scope`, or in a block of it where `range` is of
+/// another file: a function of another module, written out in place.
+static Location getPosition(FileLineColRange range,
+                            LLVM::DISubprogramAttr scope) {
+  Location position = FileLineColLoc::get(
+      range.getFilename(), range.getStartLine(), range.getStartColumn());
+  LLVM::DIFileAttr file = getFile(range.getFilename());
+  if (file == scope.getFile())
+    return position;
+  auto block = LLVM::DILexicalBlockFileAttr::get(scope, file, /*discriminator=*/0);
+  return FusedLoc::get({position}, block, range.getContext());
+}
+
+static LLVM::DISubprogramAttr createScope(LLVM::LLVMFuncOp function,
+                                          FileLineColRange start) {
+  MLIRContext *context = function.getContext();
+  LLVM::DIFileAttr file = getFile(start.getFilename());
+  auto unit = LLVM::DICompileUnitAttr::get(
+      DistinctAttr::create(UnitAttr::get(context)), llvm::dwarf::DW_LANG_C, file,
+      StringAttr::get(context, "mlafix"), /*isOptimized=*/true,
+      LLVM::DIEmissionKind::DebugDirectivesOnly, LLVM::DINameTableKind::None);
+  auto type = LLVM::DISubroutineTypeAttr::get(
+      context, llvm::dwarf::DW_CC_normal, ArrayRef<LLVM::DITypeAttr>());
+  return LLVM::DISubprogramAttr::get(
+      context, DistinctAttr::create(UnitAttr::get(context)), unit, file,
+      function.getSymNameAttr(), function.getSymNameAttr(), file,
+      start.getStartLine(), start.getStartLine(),
+      LLVM::DISubprogramFlags::Definition | LLVM::DISubprogramFlags::Optimized,
+      type, /*retainedNodes=*/{}, /*annotations=*/{});
+}
+
+void mlafix::target::attachLineInfo(ModuleOp module) {
+  for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
+    FileLineColRange start = findRange(function.getLoc());
+    if (function.isExternal() || !start)
+      continue;
+    LLVM::DISubprogramAttr scope = createScope(function, start);
+    function.getBody().walk([&](Operation *op) {
+      FileLineColRange range = findRange(op->getLoc());
+      op->setLoc(range ? getPosition(range, scope)
+                       : FileLineColLoc::get(start.getFilename(), 0, 0));
+    });
+    function->setLoc(FusedLoc::get(
+        {FileLineColLoc::get(start.getFilename(), start.getStartLine(),
+                             start.getStartColumn())},
+        scope, module.getContext()));
+  }
+}

@@ -1,0 +1,29 @@
+//===- LineInfo.h - lines of the source in generated code -------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// What profilers and disassemblers read to show a line of the kernel's source
+// beside an instruction: `.loc` in PTX, the line table of a cubin. It names the
+// source's path, so units that must not differ with it are made without.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_TARGET_LINEINFO_H
+#define MLAFIX_LIB_TARGET_LINEINFO_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlafix::target {
+
+/// Gives every function of `module` (LLVM dialect) a debug scope that emits
+/// line directives alone, and every operation one position in the source: the
+/// start of the first range that its location holds, or line 0 (no line) where
+/// it holds none.
+void attachLineInfo(mlir::ModuleOp module);
+
+} // namespace mlafix::target
+
+#endif // MLAFIX_LIB_TARGET_LINEINFO_H

@@ -1,0 +1,234 @@
+//===- LoadChunksAhead.cpp - loads before the chunk before is merged ------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/GPU/LoadChunksAhead.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// The loads of one iteration of a merge loop, as they can be built for any.
+class ChunkLoads {
+public:
+  explicit ChunkLoads(scf::ForOp loop) : loop(loop) {}
+
+  /// Collects the loads. False if one of them takes what only its own
+  /// iteration knows, or all together take too many registers.
+  bool collect();
+
+  /// The values that `carried` has in the iteration at `index`.
+  SmallVector<Value> build(OpBuilder &b, Location loc, Value index) const;
+
+  /// What the iteration uses of its loads.
+  SmallVector<Value> carried;
+
+private:
+  bool collectMasks();
+  void collectCarried();
+  SmallVector<Value> cloneLoads(OpBuilder &b, IRMapping mapping,
+                                bool isMasked) const;
+
+  mutable scf::ForOp loop;
+  llvm::SetVector<Operation *> indices; // what needs no load, in order
+  llvm::SetVector<Operation *> loads;   // loads, and what needs them, in order
+  llvm::SetVector<Value> masks;         // i1
+};
+} // namespace
+
+/// A predicate of the load, which is a scalar; null if it has none.
+static Value getMask(vector::MaskedLoadOp load) {
+  auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>();
+  return mask ? mask.getSource() : Value();
+}
+
+bool ChunkLoads::collect() {
+  SmallVector<Operation *> slice;
+  llvm::SmallPtrSet<Operation *, 32> inSlice;
+  for (Operation &op : llvm::reverse(loop.getBody()->without_terminator())) {
+    bool isLoad = isa<vector::MaskedLoadOp>(op);
+    if (!isLoad && llvm::none_of(op.getUsers(), [&](Operation *user) {
+          return inSlice.contains(user);
+        }))
+      continue;
+    bool takesCarried = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return llvm::is_contained(loop.getRegionIterArgs(), operand);
+    });
+    if (takesCarried || (!isLoad && (!isPure(&op) || op.getNumRegions())))
+      return false;
+    inSlice.insert(&op);
+    slice.push_back(&op);
+  }
+  for (Operation *op : llvm::reverse(slice)) {
+    bool needsLoad = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return loads.contains(operand.getDefiningOp());
+    });
+    (needsLoad || isa<vector::MaskedLoadOp>(op) ? loads : indices).insert(op);
+  }
+  return !loads.empty() && collectMasks();
+}
+
+bool ChunkLoads::collectMasks() {
+  // Four pieces of two packs of 16 bytes, and their lse.
+  constexpr int64_t kMostBytes = 4 * (2 * 16 + 4);
+  int64_t bytes = 0;
+  for (Operation *op : loads) {
+    auto load = dyn_cast<vector::MaskedLoadOp>(op);
+    if (!load)
+      continue;
+    VectorType type = load.getVectorType();
+    bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    Value mask = getMask(load);
+    if (!mask || loads.contains(mask.getDefiningOp()))
+      return false;
+    masks.insert(mask);
+  }
+  collectCarried();
+  return bytes <= kMostBytes;
+}
+
+/// The loads' values, where they take the place of what is not there: that is
+/// known when they are loaded.
+void ChunkLoads::collectCarried() {
+  for (Operation *op : llvm::to_vector(loads)) {
+    if (!isa<vector::MaskedLoadOp>(op))
+      continue;
+    Value value = op->getResult(0);
+    while (value.hasOneUse()) {
+      Operation *user = *value.getUsers().begin();
+      auto select = dyn_cast<arith::SelectOp>(user);
+      bool isChosen = select && select.getTrueValue() == value &&
+                      masks.contains(select.getCondition()) &&
+                      matchPattern(select.getFalseValue(), m_Constant());
+      if (user->getBlock() != loop.getBody() ||
+          !(isChosen || isa<vector::ExtractOp>(user)))
+        break;
+      loads.insert(user);
+      value = user->getResult(0);
+    }
+    carried.push_back(value);
+  }
+}
+
+/// The loads at the insertion point; without their masks where all of these
+/// hold.
+SmallVector<Value> ChunkLoads::cloneLoads(OpBuilder &b, IRMapping mapping,
+                                          bool isMasked) const {
+  for (Operation *op : loads) {
+    auto load = dyn_cast<vector::MaskedLoadOp>(op);
+    auto select = dyn_cast<arith::SelectOp>(op);
+    if (!isMasked && load) {
+      SmallVector<Value> at =
+          llvm::map_to_vector(load.getIndices(), [&](Value index) {
+            return mapping.lookupOrDefault(index);
+          });
+      mapping.map(load.getResult(),
+                  vector::LoadOp::create(b, load.getLoc(), load.getVectorType(),
+                                         load.getBase(), at,
+                                         /*nontemporal=*/false,
+                                         load.getMaybeAlign())
+                      .getResult());
+    } else if (!isMasked && select && masks.contains(select.getCondition())) {
+      mapping.map(select.getResult(),
+                  mapping.lookupOrDefault(select.getTrueValue()));
+    } else {
+      b.clone(*op, mapping);
+    }
+  }
+  return llvm::map_to_vector(
+      carried, [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
+                                     Value index) const {
+  IRMapping mapping;
+  mapping.map(loop.getInductionVar(), index);
+  for (Operation *op : indices)
+    b.clone(*op, mapping);
+  Value all, any;
+  for (Value mask : masks) {
+    mask = mapping.lookupOrDefault(mask);
+    all = all ? arith::AndIOp::create(b, loc, all, mask) : mask;
+    any = any ? arith::OrIOp::create(b, loc, any, mask) : mask;
+  }
+  SmallVector<Type> types = llvm::to_vector(ValueRange(carried).getTypes());
+  auto addBranch = [&](Value condition, function_ref<SmallVector<Value>()> then,
+                       function_ref<SmallVector<Value>()> otherwise) {
+    auto branch = scf::IfOp::create(b, loc, types, condition,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, loc, then());
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, otherwise());
+    return SmallVector<Value>(branch.getResults());
+  };
+  // A lane group may be past the end where others have a chunk.
+  auto none = [&] {
+    return llvm::map_to_vector(carried, [&](Value value) -> Value {
+      auto select = value.getDefiningOp<arith::SelectOp>();
+      if (select && loads.contains(select))
+        return b.clone(*select.getFalseValue().getDefiningOp())->getResult(0);
+      return arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType()));
+    });
+  };
+  return addBranch(
+      all, [&] { return cloneLoads(b, mapping, /*isMasked=*/false); },
+      [&] {
+        return addBranch(
+            any, [&] { return cloneLoads(b, mapping, /*isMasked=*/true); },
+            none);
+      });
+}
+
+/// Loads ahead what the loop around `end` loads.
+static void loadAhead(scf::IfOp end) {
+  auto loop = cast<scf::ForOp>(end->getParentOp());
+  ChunkLoads loads(loop);
+  if (!loads.collect())
+    return;
+  IRRewriter rewriter(loop);
+  Location loc = loop.getLoc();
+  auto addStep = [&](Value index) -> Value {
+    return arith::AddIOp::create(rewriter, loc, index, loop.getStep());
+  };
+  SmallVector<Value> init = loads.build(rewriter, loc, loop.getLowerBound());
+  // Where the next chunk begins is carried, too: as a function of what the loop
+  // counts it would be known ahead of the wait for the grid before, and the
+  // second chunk be asked for beside the first (DelayWait.cpp).
+  init.push_back(addStep(loop.getLowerBound()));
+  auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
+    rewriter.setInsertionPoint(end);
+    Value next = ahead.back();
+    SmallVector<Value> yields = loads.build(rewriter, loc, next);
+    yields.push_back(addStep(next));
+    for (auto [value, loaded] : llvm::zip(loads.carried, ahead))
+      rewriter.replaceAllUsesWith(value, loaded);
+    return yields;
+  };
+  (void)loop.replaceWithAdditionalYields(
+      rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields);
+}
+
+void mlafix::loadChunksAhead(KernelOp kernel) {
+  SmallVector<scf::IfOp> ends;
+  kernel.walk([&](scf::IfOp branch) {
+    if (branch->hasAttr(kChunkEndAttr))
+      ends.push_back(branch);
+  });
+  for (scf::IfOp end : ends) {
+    end->removeAttr(kChunkEndAttr);
+    loadAhead(end);
+  }
+}

@@ -1,0 +1,66 @@
+"""What is taken for granted of the functions that a solver does not know.
+
+`ex2`, `lg2` and `rcp` are the GPU's approximations, which PTX's manual describes by a bound of their error and a table of
+special values. A solver sees uninterpreted functions: one value for one operand, and the facts below. Each is weaker than
+what the manual says, but for one: that `rcp.approx` of 1 is 1, `lg2` of 1 is not asked. The GPU tests of copies (N4) measure it.
+"""
+
+from __future__ import annotations
+
+from bitwuzla import Kind
+
+
+class Approximations:
+    """Applications of approximate functions, and the facts that hold for them."""
+
+    def __init__(self, floats) -> None:  # floats: symbolic.Floats
+        self.floats = floats
+        self.seen: dict[str, list[tuple[object, object]]] = {}
+        self.facts: list[object] = []
+
+    def apply(self, function: str, operand: object) -> object:
+        for known, result in self.seen.setdefault(function, []):
+            if known is operand or known == operand:
+                return result
+        f = self.floats
+        result = f.fresh(f"{function}_{len(self.seen[function])}")
+        for known, other in self.seen[function]:
+            self.facts.append(f.implies(f.same(known, operand), f.same(other, result)))
+        self.seen[function].append((operand, result))
+        self.facts.extend(getattr(self, "_" + function)(operand, result))
+        return result
+
+    def _nan(self, x: object, y: object) -> object:
+        f = self.floats
+        return f.iff(f.is_nan(x), f.is_nan(y))
+
+    def _ex2(self, x: object, y: object) -> list[object]:
+        """2^x: +0 for -inf and for all that is below the smallest subnormal number, 1 for a zero, within [0, 1] up to 0."""
+        f = self.floats
+        positive = f.negate(f.term(Kind.FP_IS_NEG, y))
+        return [
+            self._nan(x, y),
+            f.implies(f.negate(f.is_nan(x)), positive),
+            f.implies(f.term(Kind.FP_IS_ZERO, x), f.same(y, f.number(1.0))),
+            f.implies(f.term(Kind.FP_LEQ, x, f.number(0.0)), f.term(Kind.FP_LEQ, y, f.number(1.0))),
+            f.implies(f.term(Kind.FP_GEQ, x, f.number(0.0)), f.term(Kind.FP_GEQ, y, f.number(1.0))),
+            f.implies(f.term(Kind.FP_LT, x, f.number(-152.0)), f.same(y, f.number(0.0))),
+        ]
+
+    def _lg2(self, x: object, y: object) -> list[object]:
+        """log2 x: NaN below 0, -inf of a zero, +inf of +inf, within [0, 4] for a sum of 1 to 16 weights."""
+        f = self.floats
+        between = f.both(f.term(Kind.FP_GEQ, x, f.number(1.0)), f.term(Kind.FP_LEQ, x, f.number(16.0)))
+        inside = f.both(f.term(Kind.FP_GEQ, y, f.number(0.0)), f.term(Kind.FP_LEQ, y, f.number(4.0)))
+        return [f.implies(f.is_nan(x), f.is_nan(y)), f.implies(between, inside)]
+
+    def _rcp(self, x: object, y: object) -> list[object]:
+        """1 / x: 1 of 1, within [1/32, 1] for a sum of 1 to 16 weights."""
+        f = self.floats
+        between = f.both(f.term(Kind.FP_GEQ, x, f.number(1.0)), f.term(Kind.FP_LEQ, x, f.number(16.0)))
+        inside = f.both(f.term(Kind.FP_GEQ, y, f.number(1 / 32)), f.term(Kind.FP_LEQ, y, f.number(1.0)))
+        return [
+            self._nan(x, y),
+            f.implies(f.same(x, f.number(1.0)), f.same(y, f.number(1.0))),
+            f.implies(between, inside),
+        ]

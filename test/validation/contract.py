@@ -1,0 +1,97 @@
+"""The contract of docs/Dialect.md (N1 to N6) as formulas on one element of a merged row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bitwuzla import Bitwuzla, Kind, Option, Options, Result
+from calls import Call, Program
+from symbolic import Floats, Machine, Path
+
+# How far below the largest lse (in base e) another one is when its weight, a power of two of at most -152, is 0.
+_FAR = 200.0
+
+
+@dataclass
+class Query:
+    name: str
+    given: list[object]
+    claim: object
+
+
+class Row:
+    """The states of a call before and after, as terms."""
+
+    def __init__(self, floats: Floats, call: Call, path: Path) -> None:
+        same = dict(call.same)
+        self.floats = floats
+        self.payloads = [floats.fresh(f"{same.get(name, name)}[{4 * at}]") for (name, at), _ in call.states]
+        self.lses = [floats.fresh(f"{same.get(name, name)}[{4 * at}]") for _, (name, at) in call.states]
+        # What is not written stays, which is only right in place.
+        self.out = path.stores.get((call.out, 0)) or floats.fresh(f"{call.out}[0]")
+        self.lse = path.stores.get((call.lse, 0)) or floats.fresh(f"{call.lse}[0]")
+
+    def queries(self) -> Iterator[Query]:
+        f = self.floats
+        empty = [f.is_inf(lse) for lse in self.lses]  # N2: of either sign
+        live = [f.negate(term) for term in empty]
+        nan = [f.is_nan(lse) for lse in self.lses]
+        identity = f.both(f.same(self.out, f.number(0.0)), f.same(self.lse, f.number(float("-inf"))))
+        yield Query("N3: all empty gives the identity", empty, identity)
+        for i, (payload, lse) in enumerate(zip(self.payloads, self.lses, strict=True)):
+            others = [term for j, term in enumerate(empty) if j != i]
+            copy = f.both(f.same(self.out, payload), f.same(self.lse, lse))
+            yield Query(f"N4: only state {i} is live", [*others, live[i], f.negate(nan[i])], copy)
+            far = [self._is_far_below(other, lse) for j, other in enumerate(self.lses) if j != i]
+            if far:
+                yield Query(f"N5: the weights of all but state {i} are zero", [live[i], f.negate(nan[i]), *far], copy)
+            yield Query(f"N6: the lse of state {i} is NaN", [nan[i]], f.both(f.is_nan(self.out), f.is_nan(self.lse)))
+
+    def _is_far_below(self, lse: object, largest: object) -> object:
+        f = self.floats
+        limit = f.term(Kind.FP_SUB, largest, f.number(_FAR), rounds=True)
+        small = f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, largest), f.number(2.0**20))  # the limit is near what it says
+        return f.both(small, f.term(Kind.FP_LEQ, lse, limit), f.negate(f.is_inf(lse)))
+
+    def finite(self) -> Query:
+        """Finite states give finite results, whatever lse they have; rows up to a quarter of what f32 holds."""
+        f = self.floats
+        bound = f.number(2.0**126 if f.sorts["float"].fp_exp_size() == 8 else 2.0**14)
+        given = [f.term(Kind.FP_LEQ, f.term(Kind.FP_ABS, payload), bound) for payload in self.payloads]
+        given += [f.both(f.negate(f.is_nan(lse)), f.negate(f.is_inf(lse))) for lse in self.lses]
+        return Query("finite states give no NaN", given, f.negate(f.either(f.is_nan(self.out), f.is_nan(self.lse))))
+
+
+@dataclass
+class Answer:
+    """`proved` is None where the solver did not end in time; else `inputs` holds an example against the claim."""
+
+    query: str
+    proved: bool | None
+    inputs: dict[str, str]
+
+
+def ask(floats: Floats, path: Path, row: Row, query: Query, seconds: float = 300) -> Answer:
+    options = Options()
+    options.set(Option.PRODUCE_MODELS, True)
+    options.set(Option.TIME_LIMIT_PER, int(1000 * seconds))
+    solver = Bitwuzla(floats.manager, options)
+    for term in [*path.conditions, *floats.approximations.facts, *query.given, floats.negate(query.claim)]:
+        solver.assert_formula(term)
+    result = solver.check_sat()
+    if result != Result.SAT:
+        return Answer(query.name, True if result == Result.UNSAT else None, {})
+    terms = {**floats.inputs, "the result": row.out, "its lse": row.lse}
+    return Answer(query.name, False, {name: str(solver.get_value(term)) for name, term in terms.items()})
+
+
+def answers(call: Call, program: Program, floats: Floats | None = None, only: str = "", seconds: float = 300) -> Iterator[Answer]:
+    """The answers for each path of the program; `only` names queries by how they begin ("N4")."""
+    floats = floats or Floats()
+    machine = Machine(program.function, floats, program.registers, program.integers)
+    for path in list(machine.run(program.arguments)):
+        row = Row(floats, call, path)
+        for query in [*row.queries(), row.finite()] if only == "finite" else row.queries():
+            if query.name.startswith(only):
+                yield ask(floats, path, row, query, seconds)
