@@ -24,9 +24,10 @@ module attributes {mlafix.target = "x86-64-v3"} {
         %w = arith.select %p, %v, %zeros : vector<16xf32>
         vector.store %w, %x[%t, %i] : !rows, vector<16xf32>
       }
+      // CHECK-NOT: scf.if
       // CHECK: scf.for
       // CHECK-NOT: scf.if
-      scf.for %j = %c0 to %n step %c16 {
+      scf.for %j = %c0 to %c64 step %c16 {
         %v = vector.load %x[%j, %c0] : !rows, vector<16xf32>
         %w = arith.select %p, %v, %zeros : vector<16xf32>
         vector.store %w, %x[%j, %c0] : !rows, vector<16xf32>
