@@ -112,8 +112,8 @@ def take_turns(contenders: Mapping[str, timeit.Timer | Callable[[], Any]], round
                wait: Callable[[], None]) -> dict[str, list[float]]:
     """Microseconds of one call of each contender, a number for every round of `batch` calls.
 
-    All take turns, each round from another one on: a host's clock changes from one moment to the next by more than they
-    differ. A round waits for the device only after its time was taken.
+    Each round times all of them, beginning with another one: a host's clock varies by more than they differ. A round
+    waits for the device only after its time was taken.
     """
     times: dict[str, list[float]] = {name: [] for name in contenders}
     order = [(name, call if isinstance(call, timeit.Timer) else timeit.Timer(call, GC)) for name, call in contenders.items()]

@@ -5,15 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/KernelLimits.h"
+#include "dialect/KernelVerifier.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/FunctionImplementation.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -122,229 +119,8 @@ Operation *KernelOp::getGrid() {
 }
 
 //===----------------------------------------------------------------------===//
-// Verifier
+// Names that folded away
 //===----------------------------------------------------------------------===//
-
-/// Names of dims that start with an upper-case letter are compile-time
-/// constants.
-static bool isConstantName(StringRef name) {
-  return !name.empty() && llvm::isUpper(name.front());
-}
-
-static LogicalResult verifyTensorArgument(KernelOp kernel, unsigned index,
-                                          MemRefType type,
-                                          llvm::StringMap<int64_t> &sizes,
-                                          llvm::StringMap<Type> &dtypes) {
-  auto fail = [&] {
-    return kernel.emitOpError()
-           << "argument '" << kernel.getArgName(index) << "': ";
-  };
-  if (getDTypeName(type.getElementType()).empty() ||
-      type.getElementType().isIndex())
-    return fail() << "expected an element type of " << listDTypes() << ", got "
-                  << type.getElementType();
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (failed(type.getStridesAndOffset(strides, offset)))
-    return fail() << "expected a strided layout, got " << type;
-  if (offset != 0 && !ShapedType::isDynamic(offset))
-    return fail() << "expected no offset, or a dynamic one (the host's pointer "
-                     "is to the first element), got "
-                  << offset;
-  if (type.getMemorySpace())
-    return fail() << "expected no memory space, got " << type.getMemorySpace();
-
-  StringRef access = kernel.getArgAccess(index);
-  bool isAbsent = kernel.isArgAbsent(index);
-  if (isAbsent && !kernel.isArgOptional(index))
-    return fail() << "expected '" << kOptionalAttr << "' beside access \""
-                  << kAbsent << "\", got none";
-  if (isAbsent && !kernel.getArgument(index).use_empty())
-    return fail() << "expected no use of an argument with access \"" << kAbsent
-                  << "\", got one";
-  if (!isAbsent && access != "read" && access != "write" && access != "update")
-    return fail()
-           << "expected '" << kAccessAttr
-           << "' to be \"read\", \"write\", \"update\" or \"absent\", got "
-           << (access.empty() ? "none" : "\"" + access.str() + "\"");
-
-  ArrayAttr dims = kernel.getArgDims(index);
-  if (!dims || static_cast<int64_t>(dims.size()) != type.getRank())
-    return fail() << "expected '" << kDimsAttr << "' to name " << type.getRank()
-                  << " dims, got "
-                  << (dims ? std::to_string(dims.size()) : "none");
-  for (auto [position, attr] : llvm::enumerate(dims)) {
-    if (type.getDimSize(position) == 0)
-      return fail() << "expected sizes of at least 1, or dynamic ones, got 0";
-    auto name = dyn_cast<StringAttr>(attr);
-    if (!name)
-      return fail() << "expected '" << kDimsAttr << "' to hold names, got "
-                    << attr;
-    if (name.getValue().empty())
-      continue;
-    int64_t size = type.getDimSize(position);
-    auto [it, isNew] = sizes.try_emplace(name.getValue(), size);
-    if (!isNew && it->second != size)
-      return fail() << "expected dim " << name
-                    << " to be the same in all arguments, got "
-                    << (ShapedType::isDynamic(size) ? "?"
-                                                    : std::to_string(size))
-                    << " and "
-                    << (ShapedType::isDynamic(it->second)
-                            ? "?"
-                            : std::to_string(it->second));
-  }
-
-  if (Attribute attr = kernel.getArgAttr(index, kDTypeAttr)) {
-    auto name = dyn_cast<StringAttr>(attr);
-    if (!name || !isConstantName(name.getValue()))
-      return fail() << "expected '" << kDTypeAttr
-                    << "' to be an upper-case name, got " << attr;
-    auto [it, isNew] =
-        dtypes.try_emplace(name.getValue(), type.getElementType());
-    if (!isNew && it->second != type.getElementType())
-      return fail() << "expected dtype " << name
-                    << " to be the same in all arguments, got "
-                    << type.getElementType() << " and " << it->second;
-  }
-  return success();
-}
-
-/// A misspelt attribute would otherwise be one that nobody reads.
-static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
-  StringRef known[] = {kDimsAttr, kDTypeAttr, kAccessAttr, kOptionalAttr,
-                       kAtMostAttr};
-  for (NamedAttribute attr :
-       function_interface_impl::getArgAttrs(kernel, index)) {
-    StringRef name = attr.getName();
-    auto fail = [&] {
-      return kernel.emitOpError()
-             << "argument '" << kernel.getArgName(index) << "': ";
-    };
-    if (name.starts_with("mlafix.") && !llvm::is_contained(known, name))
-      return fail() << "expected one of "
-                    << llvm::join(llvm::ArrayRef(known), ", ") << ", got "
-                    << name;
-    if (name == kOptionalAttr && !isa<UnitAttr>(attr.getValue()))
-      return fail() << "expected '" << kOptionalAttr
-                    << "' without a value, got " << attr.getValue();
-  }
-  return success();
-}
-
-LogicalResult KernelOp::verify() {
-  if (getArgNames().size() != getNumArguments())
-    return emitOpError() << "expected a name for each of the "
-                         << getNumArguments() << " arguments, got "
-                         << getArgNames().size();
-  if (failed(verifyLimits(*this)))
-    return failure();
-  llvm::StringMap<int64_t> sizes;
-  llvm::StringMap<Type> dtypes;
-  for (auto [index, type] : llvm::enumerate(getArgumentTypes()))
-    if (auto memref = dyn_cast<MemRefType>(type))
-      if (failed(verifyTensorArgument(*this, index, memref, sizes, dtypes)))
-        return failure();
-
-  llvm::StringSet<> givenDims;
-  for (unsigned index = 0; index < getNumArguments(); ++index)
-    if (ArrayAttr dims = getArgDims(index); dims && !isArgOptional(index))
-      for (StringAttr name : dims.getAsRange<StringAttr>())
-        givenDims.insert(name.getValue());
-
-  llvm::StringSet<> names;
-  for (auto [index, type] : llvm::enumerate(getArgumentTypes())) {
-    auto fail = [&, i = index] {
-      return emitOpError() << "argument '" << getArgName(i) << "': ";
-    };
-    if (failed(verifyArgAttrs(*this, index)))
-      return failure();
-    if (!names.insert(getArgName(index)).second)
-      return fail()
-             << "expected a name that no other argument has, got it twice";
-    if (isa<MemRefType>(type))
-      continue;
-    if (!type.isIndex() && !type.isInteger(64) && !type.isInteger(32) &&
-        !type.isInteger(1) && !type.isF32())
-      return fail()
-             << "expected a memref or one of index, i64, i32, f32, i1, got "
-             << type;
-    if (Attribute bound = getArgAttr(index, kAtMostAttr)) {
-      auto dim = dyn_cast<StringAttr>(bound);
-      if (!dim || !givenDims.contains(dim.getValue()) || !type.isIntOrIndex())
-        return fail() << "expected '" << kAtMostAttr
-                      << "' to name a dim of a tensor that is always given and "
-                         "bound an integer, got "
-                      << bound;
-    }
-  }
-  return success();
-}
-
-/// A dim is one that a launch knows. MLIR's own folds do not survive a dim that
-/// the type does not have.
-static LogicalResult verifyDim(memref::DimOp dim) {
-  std::optional<int64_t> index = dim.getConstantIndex();
-  auto type = dyn_cast<MemRefType>(dim.getSource().getType());
-  if (!index || !type || !getKernelArgument(dim.getSource()))
-    return dim.emitOpError() << "expected a constant dim of an argument of the "
-                                "kernel, got another";
-  if (*index < 0 || *index >= type.getRank())
-    return dim.emitOpError() << "expected a dim below the rank, "
-                             << type.getRank() << ", got " << *index;
-  return success();
-}
-
-/// A name is a dim, a dtype, a base or an optional argument, and its default
-/// one of the first three's.
-static LogicalResult verifyNames(KernelOp kernel) {
-  llvm::StringMap<BindableName::Kind> kinds;
-  for (const BindableName &name : getBindableNames(kernel))
-    if (!kinds.try_emplace(name.name, name.kind).second)
-      return kernel.emitOpError()
-             << "expected different names for dims, dtypes, bases and optional "
-                "arguments, got '"
-             << name.name << "' for two of them";
-  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
-  for (NamedAttribute entry : kernel.getDefaults().value_or(
-           DictionaryAttr::get(kernel.getContext()))) {
-    StringRef name = entry.getName();
-    auto kind = kinds.find(name);
-    if (kind == kinds.end()) {
-      if (bound && bound.contains(name))
-        continue;
-      return kernel.emitOpError()
-             << "expected 'defaults' to hold names of the kernel, got '" << name
-             << "'";
-    }
-    auto text = dyn_cast<StringAttr>(entry.getValue());
-    auto number = dyn_cast<IntegerAttr>(entry.getValue());
-    auto fail = [&](StringRef expected) {
-      return kernel.emitOpError()
-             << "expected " << expected << " as the default of '" << name
-             << "', got " << entry.getValue();
-    };
-    switch (kind->second) {
-    case BindableName::Dim:
-      if (!number || number.getInt() < 1)
-        return fail("a size of at least 1");
-      break;
-    case BindableName::DType:
-      if (!text || !getDTypeByName(kernel.getContext(), text.getValue()))
-        return fail("the name of a dtype");
-      break;
-    case BindableName::Base:
-      if (!text || (text.getValue() != "e" && text.getValue() != "2"))
-        return fail("\"e\" or \"2\"");
-      break;
-    case BindableName::DynamicDim:
-      return fail("no default, the dim being dynamic,");
-    case BindableName::Presence:
-      return fail("no default, the argument being optional,");
-    }
-  }
-  return success();
-}
 
 /// Names of the body go with the ops that fold away, and their defaults with
 /// them.
@@ -369,6 +145,34 @@ LogicalResult KernelOp::canonicalize(KernelOp op, PatternRewriter &rewriter) {
     else
       op.setDefaultsAttr(rewriter.getDictionaryAttr(kept));
   });
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Verifier
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelOp::verify() {
+  if (getArgNames().size() != getNumArguments())
+    return emitOpError() << "expected a name for each of the "
+                         << getNumArguments() << " arguments, got "
+                         << getArgNames().size();
+  if (failed(verifyLimits(*this)) || failed(verifyArguments(*this)))
+    return failure();
+  return verifyLaunch(*this);
+}
+
+/// A dim is one that a launch knows. MLIR's own folds do not survive a dim that
+/// the type does not have.
+static LogicalResult verifyDim(memref::DimOp dim) {
+  std::optional<int64_t> index = dim.getConstantIndex();
+  auto type = dyn_cast<MemRefType>(dim.getSource().getType());
+  if (!index || !type || !getKernelArgument(dim.getSource()))
+    return dim.emitOpError() << "expected a constant dim of an argument of the "
+                                "kernel, got another";
+  if (*index < 0 || *index >= type.getRank())
+    return dim.emitOpError() << "expected a dim below the rank, "
+                             << type.getRank() << ", got " << *index;
   return success();
 }
 

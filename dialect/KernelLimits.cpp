@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/KernelLimits.h"
+#include "dialect/KernelVerifier.h"
 
 #include "mlafix/UnitLimits.h"
 #include "llvm/Support/JSON.h"

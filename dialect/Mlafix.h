@@ -10,6 +10,7 @@
 
 #include "dialect/MemoryAccess.h"
 
+#include "mlafix/UnitKinds.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

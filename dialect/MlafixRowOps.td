@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_ROW_OPS
-#define MLAFIX_ROW_OPS
+#ifndef MLAFIX_MLAFIXROWOPS
+#define MLAFIX_MLAFIXROWOPS
 
 include "dialect/MlafixDialect.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -48,4 +48,4 @@ def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent
   let assemblyFormat = "attr-dict";
 }
 
-#endif // MLAFIX_ROW_OPS
+#endif // MLAFIX_MLAFIXROWOPS

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Mlafix.h"
+#include "dialect/KernelVerifier.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -76,4 +77,53 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
     for (auto [name, kind] : *kind)
       names.push_back({name, kind, spellDefault(kernel, name)});
   return names;
+}
+
+LogicalResult mlafix::verifyNames(KernelOp kernel) {
+  llvm::StringMap<BindableName::Kind> kinds;
+  for (const BindableName &name : getBindableNames(kernel))
+    if (!kinds.try_emplace(name.name, name.kind).second)
+      return kernel.emitOpError()
+             << "expected different names for dims, dtypes, bases and optional "
+                "arguments, got '"
+             << name.name << "' for two of them";
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  for (NamedAttribute entry : kernel.getDefaults().value_or(
+           DictionaryAttr::get(kernel.getContext()))) {
+    StringRef name = entry.getName();
+    auto kind = kinds.find(name);
+    if (kind == kinds.end()) {
+      if (bound && bound.contains(name))
+        continue;
+      return kernel.emitOpError()
+             << "expected 'defaults' to hold names of the kernel, got '" << name
+             << "'";
+    }
+    auto text = dyn_cast<StringAttr>(entry.getValue());
+    auto number = dyn_cast<IntegerAttr>(entry.getValue());
+    auto fail = [&](StringRef expected) {
+      return kernel.emitOpError()
+             << "expected " << expected << " as the default of '" << name
+             << "', got " << entry.getValue();
+    };
+    switch (kind->second) {
+    case BindableName::Dim:
+      if (!number || number.getInt() < 1)
+        return fail("a size of at least 1");
+      break;
+    case BindableName::DType:
+      if (!text || !getDTypeByName(kernel.getContext(), text.getValue()))
+        return fail("the name of a dtype");
+      break;
+    case BindableName::Base:
+      if (!text || (text.getValue() != "e" && text.getValue() != "2"))
+        return fail("\"e\" or \"2\"");
+      break;
+    case BindableName::DynamicDim:
+      return fail("no default, the dim being dynamic,");
+    case BindableName::Presence:
+      return fail("no default, the argument being optional,");
+    }
+  }
+  return success();
 }

@@ -1,5 +1,4 @@
-//===- Ops.cpp - verifiers and folds of the algebra, rows and scalars -*- C++
-//-*-===//
+//===- Ops.cpp - verifiers and folds of accesses, rows and scalars --------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -229,125 +228,6 @@ void StoreStateOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 }
 
 //===----------------------------------------------------------------------===//
-// The algebra
-//===----------------------------------------------------------------------===//
-
-LogicalResult MakeStateOp::verify() {
-  if (getRow().getType() == getType().getTileType())
-    return success();
-  return emitOpError() << "expected a row of " << getType().getTileType()
-                       << " for the state, got " << getRow().getType();
-}
-
-static bool isIdentity(Value state) {
-  return state.getDefiningOp<IdentityOp>() != nullptr;
-}
-
-OpFoldResult MergeOp::fold(FoldAdaptor) {
-  return getStates().size() == 1 ? getStates().front() : OpFoldResult();
-}
-
-/// merge(a, identity) = merge(a).
-static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
-  SmallVector<Value> live;
-  llvm::copy_if(op.getStates(), std::back_inserter(live),
-                [](Value state) { return !isIdentity(state); });
-  if (live.size() == op.getStates().size())
-    return rewriter.notifyMatchFailure(op, "no operand is the identity");
-  if (live.empty())
-    live.push_back(op.getStates().front());
-  rewriter.modifyOpInPlace(op, [&] { op.getStatesMutable().assign(live); });
-  return success();
-}
-
-/// merge(a, merge(b, c)) = merge(a, b, c), if nobody else needs the inner one.
-static LogicalResult flattenMerges(MergeOp op, PatternRewriter &rewriter) {
-  SmallVector<Value> flat;
-  for (Value state : op.getStates()) {
-    auto inner = state.getDefiningOp<MergeOp>();
-    if (inner && inner->hasOneUse() && inner->getBlock() == op->getBlock())
-      llvm::append_range(flat, inner.getStates());
-    else
-      flat.push_back(state);
-  }
-  if (flat.size() == op.getStates().size())
-    return rewriter.notifyMatchFailure(op, "no operand is a merge of its own");
-  rewriter.modifyOpInPlace(op, [&] { op.getStatesMutable().assign(flat); });
-  return success();
-}
-
-void MergeOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                          MLIRContext *) {
-  patterns.add(dropIdentities);
-  patterns.add(flattenMerges);
-}
-
-OpFoldResult MaskOp::fold(FoldAdaptor) {
-  if (matchPattern(getPredicate(), m_One()) || isIdentity(getState()))
-    return getState();
-  return {};
-}
-
-/// mask(s, false) = identity.
-static LogicalResult maskByFalse(MaskOp op, PatternRewriter &rewriter) {
-  if (!matchPattern(op.getPredicate(), m_Zero()))
-    return rewriter.notifyMatchFailure(op, "the predicate is not always false");
-  rewriter.replaceOpWithNewOp<IdentityOp>(op, op.getType());
-  return success();
-}
-
-/// mask(mask(s, p), q) = mask(s, p and q).
-static LogicalResult maskOfMask(MaskOp op, PatternRewriter &rewriter) {
-  auto inner = op.getState().getDefiningOp<MaskOp>();
-  if (!inner)
-    return rewriter.notifyMatchFailure(op, "the state is no mask");
-  Value both = arith::AndIOp::create(rewriter, op.getLoc(),
-                                     inner.getPredicate(), op.getPredicate());
-  rewriter.replaceOpWithNewOp<MaskOp>(op, inner.getState(), both);
-  return success();
-}
-
-/// mask(load_state if p, q) = load_state if p and q, if nobody else needs the
-/// load and nothing is written in between.
-static LogicalResult sinkMaskIntoLoad(MaskOp op, PatternRewriter &rewriter) {
-  auto load = op.getState().getDefiningOp<LoadStateOp>();
-  if (!load || !load->hasOneUse() || load->getBlock() != op->getBlock())
-    return rewriter.notifyMatchFailure(op, "the state is no load of its own");
-  if (mayWriteBetween(load, op))
-    return rewriter.notifyMatchFailure(
-        op, "memory may change between the load and the mask");
-  Value predicate = op.getPredicate();
-  if (load.getPredicate())
-    predicate = arith::AndIOp::create(rewriter, op.getLoc(),
-                                      load.getPredicate(), predicate);
-  rewriter.replaceOpWithNewOp<LoadStateOp>(op, op.getType(), load.getOut(),
-                                           load.getOutIndices(), load.getLse(),
-                                           load.getLseIndices(), predicate);
-  rewriter.eraseOp(load);
-  return success();
-}
-
-void MaskOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
-                                         MLIRContext *) {
-  patterns.add(maskByFalse);
-  patterns.add(maskOfMask);
-  patterns.add(sinkMaskIntoLoad);
-}
-
-LogicalResult RebaseOp::verify() {
-  if (getState().getType().getDim() != getType().getDim())
-    return emitOpError() << "expected the same dim on both sides, got "
-                         << getState().getType().getDim().str() << " and "
-                         << getType().getDim().str();
-  return success();
-}
-
-OpFoldResult RebaseOp::fold(FoldAdaptor) {
-  return getState().getType() == getType() ? OpFoldResult(getState())
-                                           : OpFoldResult();
-}
-
-//===----------------------------------------------------------------------===//
 // Rows and scalars
 //===----------------------------------------------------------------------===//
 
@@ -399,6 +279,27 @@ LogicalResult PresentOp::verify() {
                         .isArgOptional(argument.getArgNumber()))
     return emitOpError() << "expected an argument of the kernel with '"
                          << kOptionalAttr << "', got another value";
+  return success();
+}
+
+LogicalResult SameTensorOp::verify() {
+  auto lhs = cast<MemRefType>(getLhs().getType()),
+       rhs = cast<MemRefType>(getRhs().getType());
+  if (!getKernelArgument(getLhs()) || !getKernelArgument(getRhs()))
+    return emitOpError()
+           << "expected two arguments of the kernel, got another value";
+  if (lhs.getRank() != rhs.getRank() ||
+      lhs.getElementType() != rhs.getElementType())
+    return emitOpError() << "expected tensors of one rank and dtype, got "
+                         << lhs << " and " << rhs;
+  return success();
+}
+
+LogicalResult SameTensorOp::canonicalize(SameTensorOp op,
+                                         PatternRewriter &rewriter) {
+  if (op.getLhs() != op.getRhs())
+    return rewriter.notifyMatchFailure(op, "two different arguments");
+  rewriter.replaceOpWithNewOp<arith::ConstantIntOp>(op, true, 1);
   return success();
 }
 

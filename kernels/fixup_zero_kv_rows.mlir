@@ -1,7 +1,7 @@
 // Blanks the rows of sequences that had no keys: for every sequence b with kv_lens[b] <= 0, the rows
 // [cu_seqlens[b], cu_seqlens[b + 1]) become the identity, out = +0.0 and lse = -inf. Attention kernels leave such rows undefined.
 //
-//   out        [n, H, D] T    rows of dead sequences are written, no others
+//   out        [n, H, D] T    rows of sequences without keys are written, no others
 //   lse        [H, n]    f32  likewise
 //   kv_lens    [b]       i32
 //   cu_seqlens [b1]      i32  b + 1 entries: where each sequence's rows begin, and where the last one's end

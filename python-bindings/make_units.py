@@ -2,7 +2,7 @@
 
     make_units.py MLAFIX_OPT KERNELS OUT TARGETS KERNEL:BINDINGS...
 
-TARGETS are comma-separated; "cpu" stands for x86-64-v4 and x86-64-v3. Units that are there already are left alone, others dropped.
+TARGETS are comma-separated; "cpu" stands for every x86-64 baseline, as it does for MLAFIX_OPT. Units that are there already are left alone, others dropped.
 """
 
 from __future__ import annotations
@@ -15,15 +15,23 @@ sys.path.insert(0, str(Path(__file__).parent / "mlafix"))
 import _keys  # noqa: E402
 
 
+def expand(opt: str, targets: str) -> list[str]:
+    """The names in `targets`, with "cpu" replaced by what it stands for."""
+    listed = subprocess.run([opt, "--list-targets"], check=True, capture_output=True, text=True).stdout.split()
+    cpus = [name for name in listed if not name.startswith("sm_")]
+    return [name for target in targets.split(",") for name in (cpus if target == "cpu" else [target])]
+
+
 def main(opt: str, kernels: str, out: str, targets: str, *wanted: str) -> None:
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     keep: set[str] = set()
+    names = expand(opt, targets)
     for request in wanted:
         kernel, _, bindings = request.partition(":")
         path = Path(kernels) / f"{kernel}.mlir"
         bound = dict(item.split("=", 1) for item in bindings.split(","))
-        for target in targets.replace("cpu", "x86-64-v4,x86-64-v3").split(","):
+        for target in names:
             name = _keys.variant_file(kernel, path.read_text(encoding="utf-8"), bound, target)
             keep.add(name)
             # The name says nothing of the compiler, so a unit older than it is made anew.

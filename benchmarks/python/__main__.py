@@ -81,12 +81,12 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
             if not wrong:
                 ready[name] = [prepare(dict(tensors)) for tensors in sets]
         except Unavailable as error:
-            print(f"  {name:<16} left out: {error}")
+            print(f"  {name:<16} skipped: {error}")
             continue
         except Exception as error:  # a rival of any kind may fail in any way; ours may not
             if name == "mlafix":
                 raise
-            print(f"  {name:<16} left out: {type(error).__name__}: {first_line(error)}")
+            print(f"  {name:<16} skipped: {type(error).__name__}: {first_line(error)}")
             continue
         if name != "mlafix":
             entry["against"] = "mlafix"

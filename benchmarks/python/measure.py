@@ -1,4 +1,4 @@
-"""Time on a GPU by replays of CUDA graphs, on a CPU by a loop; everything that is compared takes turns.
+"""Time on a GPU by replays of CUDA graphs, on a CPU by a loop; each round times everything that is compared.
 
 The policy is that of mlafix-bench (docs/Benchmark.md): buffers rotated past the last cache, medians of rounds.
 """
@@ -101,7 +101,7 @@ def measure(settings: Settings, contenders: dict[str, list[Call]], must: str) ->
         except Exception as error:
             if name == must:
                 raise
-            print(f"  {name:<16} left out: {type(error).__name__}: {first_line(error)}")
+            print(f"  {name:<16} skipped: {type(error).__name__}: {first_line(error)}")
             continue
         micros = min(trial.time() for _ in range(3)) / len(calls)
         wanted = min(int(settings.replay_micros / micros) + 1, 512)

@@ -62,7 +62,7 @@ def combine_rivals(settings: Settings) -> dict[str, Call]:
         try:
             calls[name] = prepare(t)
         except Unavailable as error:
-            print(f"host: {name}: left out: {error}")
+            print(f"host: {name}: skipped: {error}")
     return calls
 
 
@@ -80,5 +80,5 @@ def host_times(settings: Settings, rivals: dict[str, Prepare]) -> list[dict[str,
     try:
         times.update(python_host_time.take_turns(compilations, settings.rounds, 1, settings.synchronize))
     except RuntimeError as error:
-        print(f"compile to cubin: left out: {error}")
+        print(f"compile to cubin: skipped: {error}")
     return [{"name": name, "us": summarize(each)} for name, each in times.items()]

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What front ends make kernels with: each call appends to one kernel, and says
-// which place of the front end's source it comes from, so that errors of this
-// builder, of the verifiers and of every later pass point there. The language
-// is docs/Dialect.md's. This header needs no LLVM or MLIR header.
+// What front ends make kernels with: each call appends to one kernel, with the
+// location in the front end's source that errors of this builder, of the
+// verifiers and of every later pass then have. The language is
+// docs/Dialect.md's. This header needs no LLVM or MLIR header.
 //
 // A call that is not possible adds to diagnostics() and returns nothing (a
 // Value that is false, an empty list, false); the builder then stays as it was.
@@ -111,7 +111,7 @@ public:
   /// @}
 
   /// \name The grid
-  /// One forall, or one ragged forall, which asks for its predicate first.
+  /// One forall, or one ragged forall, whose predicate is built first.
   /// @{
   Values beginForall(const Values &extents, const SourceLocation &location);
   /// Returns the segment's index, for the predicate.
@@ -128,8 +128,8 @@ public:
   /// index and what it carries, as they are inside.
   Values beginFor(Value lower, Value upper, Value step, const Values &initial,
                   const SourceLocation &location);
-  /// `next`: what the following turn sees. Fills `results` with what the last
-  /// one left.
+  /// `next`: what the following iteration carries. Fills `results` with what
+  /// the last one left.
   bool endFor(const Values &next, Values &results,
               const SourceLocation &location);
   bool beginIf(Value condition, const SourceLocation &location);
@@ -141,8 +141,8 @@ public:
 
   /// \name Constants and arithmetic
   /// Operands are scalars or rows of one element type; a scalar beside a row
-  /// stands for a row of it. `index` is signed. Integer division rounds down;
-  /// what is divided by 0 stays what it is.
+  /// stands for a row of it. `index` is signed. Integer division rounds down; a
+  /// / 0 is a.
   /// @{
   Value constant(double value, const SourceLocation &location); // f32
   Value constant(std::int64_t value, std::string_view dtype,

@@ -38,7 +38,7 @@ constexpr size_t variants = 64;
 constexpr size_t guards = 64;
 constexpr size_t extents = MLAFIX_MAX_DIMS;
 constexpr size_t nameBytes = 1024;
-/// Of a kernel's name in a source: variants add to it.
+/// Of a kernel's name in a source: code versions append to it.
 constexpr size_t kernelNameBytes = nameBytes - 64;
 constexpr int64_t threads = 1024;
 constexpr int64_t rowsPerBlock = 1 << 20;

@@ -60,7 +60,7 @@ inline int32_t cudaDeviceCount() noexcept {
 /// A view of memory that somebody else owns. Sizes and strides in elements.
 class Tensor {
 public:
-  /// No tensor: an optional argument left out.
+  /// No tensor: an omitted optional argument.
   static Tensor none() { return Tensor(); }
 
   /// Row-major without gaps.

@@ -15,6 +15,7 @@
 #include "lib/Target/LLVMIR.h"
 #include "lib/Target/LineInfo.h"
 #include "lib/Target/SplitVariants.h"
+#include "lib/Target/VariantJson.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -138,12 +139,8 @@ LogicalResult Generator::readManifest() {
     return fail(signature.takeError());
   result.signature = std::move(*signature->getAsObject());
   result.code.target = target.name.str();
-  for (mlir::DictionaryAttr variant : info.variants) {
-    Expected<json::Value> entry = toJson(variant);
-    if (!entry)
-      return fail(entry.takeError());
-    result.code.variants.push_back(std::move(*entry));
-  }
+  for (VariantAttr variant : info.variants)
+    result.code.variants.push_back(toJson(variant));
   return success();
 }
 
@@ -172,8 +169,7 @@ LogicalResult Generator::assemble(StringRef ptx) {
   for (Assembler *assembler : assemblers.all) {
     std::unique_ptr<Assembly> assembly = std::move(assemblers.begun);
     if (!assembly)
-      assembly =
-          assembler->begin(target, Assemblers::assemblyOptions(options));
+      assembly = assembler->begin(target, Assemblers::assemblyOptions(options));
     Expected<std::string> cubin =
         stopwatch.time("assemble", [&] { return assembly->finish(ptx); });
     if (cubin) {
@@ -242,8 +238,8 @@ FailureOr<KernelCode> Generator::run() {
   if (failed(taken))
     return failure();
   info = std::move(*taken);
-  for (mlir::DictionaryAttr variant : info.variants)
-    entries.push_back(variant.getAs<mlir::StringAttr>("entry").str());
+  for (VariantAttr variant : info.variants)
+    entries.push_back(variant.getEntry().str());
   if (options.lineInfo && target.isGPU())
     attachLineInfo(module);
   if (failed(readManifest()) || failed(makeLLVMIR()))

@@ -5,12 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "mlafix/Compiler.h"
+#include "lib/Compiler/Compilation.h"
 
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
-#include "lib/Compiler/CodeGen.h"
-#include "lib/Compiler/ContextPool.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/SourceCheck.h"
@@ -18,17 +16,10 @@
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "mlir/IR/AsmState.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/OwningOpRef.h"
-#include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/Config/llvm-config.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
 
 #include <cstdlib>
 
@@ -37,52 +28,6 @@ using namespace mlafix;
 using mlafix::target::TargetSpec;
 
 using OwningModule = mlir::OwningOpRef<mlir::ModuleOp>;
-
-namespace {
-struct EmitName {
-  Emit emit;
-  StringLiteral name;
-};
-} // namespace
-
-static constexpr EmitName emitNames[] = {
-    {Emit::Signature, "signature"},
-    {Emit::Source, "source"},
-    {Emit::Specialized, "specialized"},
-    {Emit::Canonical, "canonical"},
-    {Emit::Lowered, "lowered"},
-    {Emit::Layout, "layout"},
-    {Emit::Distributed, "distributed"},
-    {Emit::MLIR, "mlir"},
-    {Emit::LLVM, "llvm"},
-    {Emit::PTX, "ptx"},
-    {Emit::Cubin, "cubin"},
-    {Emit::Object, "object"},
-    {Emit::Unit, "unit"},
-};
-
-std::string_view mlafix::spelling(Emit emit) {
-  return find_if(emitNames,
-                 [&](const EmitName &entry) { return entry.emit == emit; })
-      ->name;
-}
-
-bool mlafix::parseEmit(std::string_view text, Emit &emit) {
-  const auto *entry = find_if(emitNames, [&](const EmitName &candidate) {
-    return candidate.name == StringRef(text);
-  });
-  if (entry == std::end(emitNames))
-    return false;
-  emit = entry->emit;
-  return true;
-}
-
-std::string_view mlafix::compilerVersion() {
-  return "mlafix " MLAFIX_VERSION ", LLVM " LLVM_VERSION_STRING;
-}
-
-/// Whether `emit` is made before a target matters.
-static bool needsNoTarget(Emit emit) { return emit < Emit::Layout; }
 
 static Stage lastStage(Emit emit) {
   switch (emit) {
@@ -101,164 +46,9 @@ static Stage lastStage(Emit emit) {
   }
 }
 
-static StringRef kernelName(mlir::Operation *kernel) {
-  return mlir::SymbolTable::getSymbolName(kernel).getValue();
-}
-
-namespace {
-
-/// One call of compile(): a context, a source, and what is made of it.
-class Compilation {
-public:
-  Compilation(StringRef source, StringRef name, const CompileOptions &options)
-      : options(options), diagnosticStream(result.diagnostics) {
-    sources.AddNewSourceBuffer(MemoryBuffer::getMemBufferCopy(source, name),
-                               SMLoc());
-  }
-
-  CompileResult run();
-
-private:
-  LogicalResult compileSource();
-  LogicalResult writeUnit();
-  LogicalResult checkSourceText();
-  LogicalResult checkBindings();
-  LogicalResult selectTargets();
-  LogicalResult selectAssemblers();
-  LogicalResult selectKernels();
-  LogicalResult checkSingle();
-  LogicalResult compileKernel(mlir::Operation *kernel,
-                              const Bindings &bindings);
-  LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
-                      StringRef target);
-  LogicalResult addToUnit(mlir::Operation *kernel,
-                          std::vector<target::UnitKernel> entry);
-  LogicalResult describe();
-  LogicalResult generate(mlir::ModuleOp module, const TargetSpec &target,
-                         std::vector<target::UnitKernel> &kernels);
-
-  /// Reports an error that has no place in the source.
-  LogicalResult fail(const Twine &message) {
-    diagnosticStream << "error: " << message << "\n";
-    result.messages.push_back(
-        {Diagnostic::Severity::Error, message.str(), {}, {}});
-    return failure();
-  }
-
-  const CompileOptions &options;
-  ContextLease context;
-  SourceMgr sources;
-  CompileResult result;
-  raw_string_ostream diagnosticStream;
-  Stopwatch stopwatch;
-
-  OwningModule module;
-  std::vector<const TargetSpec *> targets;
-  Assemblers assemblers;
-  std::vector<mlir::Operation *> kernels;
-  std::vector<target::UnitKernel> unitKernels;
-  StringSet<> unitNames; ///< of those, with their bindings
-};
-
-} // namespace
-
-/// Code grows with the sizes it is made for; beyond this, compiling would not
-/// end. Names and dtypes are the specialize pass's business.
-LogicalResult Compilation::checkBindings() {
-  constexpr uint64_t largest = 65536;
-  for (const Bindings &bindings : options.specializations)
-    for (const auto &[name, value] : bindings) {
-      StringRef digits = value;
-      uint64_t size;
-      if (digits.empty() || digits.find_if_not(isDigit) != StringRef::npos)
-        continue;
-      if (digits.getAsInteger(10, size) || size > largest)
-        return fail("expected a size of at most " + Twine(largest) + " for '" +
-                    name + "', got " + digits);
-    }
-  return success();
-}
-
-LogicalResult Compilation::selectTargets() {
-  if (options.targets.empty())
-    return fail("expected at least one target, got none");
-  Expected<std::vector<const TargetSpec *>> expanded =
-      target::expandTargets(options.targets);
-  if (!expanded)
-    return fail(toString(expanded.takeError()));
-  targets = std::move(*expanded);
-  for (const TargetSpec *target : targets) {
-    bool gpuOnly = options.emit == Emit::PTX || options.emit == Emit::Cubin;
-    if (gpuOnly && !target->isGPU())
-      return fail("expected a GPU target for " +
-                  StringRef(spelling(options.emit)) + ", got '" + target->name +
-                  "'");
-    if (options.emit == Emit::Object && target->isGPU())
-      return fail("expected a CPU target for object, got '" + target->name +
-                  "'");
-  }
-  return success();
-}
-
-LogicalResult Compilation::selectAssemblers() {
-  bool assembles = options.emit == Emit::Unit || options.emit == Emit::Cubin;
-  if (!assembles || none_of(targets, [](const TargetSpec *target) {
-        return target->isGPU();
-      }))
-    return success();
-  Expected<std::vector<target::Assembler *>> found =
-      target::findAssemblers(options.assembler, options.ptxas);
-  if (!found)
-    return fail(toString(found.takeError()));
-  assemblers.all = std::move(*found);
-  return success();
-}
-
-LogicalResult Compilation::selectKernels() {
-  SmallVector<StringRef> names;
-  for (mlir::Operation &op : *module->getBody()) {
-    if (op.getName().getStringRef() != "mlafix.kernel")
-      continue;
-    names.push_back(kernelName(&op));
-    if (options.kernel.empty() || names.back() == options.kernel)
-      kernels.push_back(&op);
-  }
-  if (!kernels.empty())
-    return success();
-  if (names.empty())
-    return fail("expected a mlafix.kernel in the source, found none");
-  return fail("expected one of the source's kernels (" + join(names, ", ") +
-              "), got '" + options.kernel + "'");
-}
-
-/// Everything but a unit holds the code of one kernel.
-LogicalResult Compilation::checkSingle() {
-  if (options.emit == Emit::Unit) {
-    if (options.variant.empty())
-      return success();
-    return fail("expected all variants in a unit, which must run every legal "
-                "call, got '" +
-                options.variant + "' alone");
-  }
-  auto check = [&](size_t count, StringRef what, StringRef how) {
-    if (count <= 1)
-      return success();
-    return fail("expected one " + what + " for " +
-                StringRef(spelling(options.emit)) + ", got " + Twine(count) +
-                " (" + how + ")");
-  };
-  if (failed(check(kernels.size(), "kernel", "choose one with --kernel")) ||
-      failed(check(options.specializations.size(), "choice of bindings",
-                   "give --specialize once")) ||
-      failed(check(targets.size(), "target",
-                   "name one; cpu stands for every x86-64 baseline")))
-    return failure();
-  return success();
-}
-
 /// Whether what each pass makes is verified: in builds with assertions, and
-/// where MLAFIX_VERIFY_PASSES is set, as the tests do. Elsewhere one look at the
-/// end is enough, since one after each pass takes as long as the passes do.
+/// where MLAFIX_VERIFY_PASSES is set, as the tests do. Elsewhere one look at
+/// the end is enough, since one after each pass takes as long as the passes do.
 static bool verifiesPasses() {
 #ifdef NDEBUG
   return std::getenv("MLAFIX_VERIFY_PASSES");
@@ -491,30 +281,6 @@ CompileResult Compilation::run() {
 CompileResult mlafix::compile(std::string_view source, std::string_view name,
                               const CompileOptions &options) {
   return Compilation(source, name, options).run();
-}
-
-bool mlafix::parseBindings(std::string_view text, Bindings &bindings,
-                           std::string &error) {
-  SmallVector<StringRef> items;
-  StringRef(text).split(items, ',');
-  for (StringRef item : items) {
-    auto [name, value] = item.trim().split('=');
-    if (name.empty() || value.empty()) {
-      error = ("expected bindings of the form NAME=VALUE,…, got '" +
-               StringRef(text) + "'")
-                  .str();
-      return false;
-    }
-    if (any_of(bindings,
-               [&](const auto &b) { return b.first == name.trim(); })) {
-      error = ("expected each name once, got '" + name.trim() + "' twice in '" +
-               StringRef(text) + "'")
-                  .str();
-      return false;
-    }
-    bindings.push_back({name.trim().str(), value.trim().str()});
-  }
-  return true;
 }
 
 #ifdef __SANITIZE_ADDRESS__

@@ -23,7 +23,7 @@ struct ContextPool {
 };
 } // namespace mlafix
 
-/// Never destroyed: threads may still compile while a process ends.
+/// Never destroyed: other threads may compile while the process ends.
 static ContextPool &pool() {
   static ContextPool &made = *new ContextPool;
   return made;
@@ -31,7 +31,7 @@ static ContextPool &pool() {
 
 /// A hundred kernels leave a few megabytes.
 static constexpr unsigned maximalUses = 100;
-/// More idle contexts than this serve nobody.
+/// More idle contexts than this are never used.
 static constexpr size_t maximalIdle = 8;
 /// Of one context. Few processes compile for more targets.
 static constexpr size_t maximalPasses = 8;
@@ -49,7 +49,7 @@ ContextLease::ContextLease() {
     return;
   pooled.context = std::make_unique<mlir::MLIRContext>(
       dialectRegistry(), mlir::MLIRContext::Threading::DISABLED);
-  // A dump of the whole operation below each message helps no user.
+  // Messages without a dump of the whole operation.
   pooled.context->printOpOnDiagnostic(false);
   // Builders name operations before any parser or pass has loaded them.
   pooled.context->loadAllAvailableDialects();

@@ -16,10 +16,10 @@
 
 namespace mlafix {
 
-/// A context of one user at a time. Making one, and loading the dialects into
-/// it, takes longer than parsing a kernel, so contexts go back to a pool. What
-/// a context has uniqued (types, attributes, places) it keeps, so each is given
-/// up after a number of uses.
+/// A context that one thread uses at a time. Making one, and loading the
+/// dialects into it, takes longer than parsing a kernel, so contexts go back to
+/// a pool. A context never releases what it has uniqued (types, attributes,
+/// locations), so each is destroyed after a number of uses.
 class ContextLease {
 public:
   ContextLease();

@@ -34,6 +34,15 @@ static std::unique_ptr<Pass> createCanonicalizer() {
   return createCanonicalizerPass(config);
 }
 
+/// What passes take whose decisions depend on the target.
+template <typename PassOptions>
+static PassOptions forTarget(const PipelineOptions &options) {
+  PassOptions result;
+  result.target = options.target;
+  result.machine.assign(options.machine.begin(), options.machine.end());
+  return result;
+}
+
 /// One row's program becomes a thread's program. Each pass knows the kernels
 /// that it is for.
 static void addDistributionPasses(OpPassManager &pm) {
@@ -97,14 +106,15 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Canonical))
     return;
   if (isGPU(options.target))
-    pm.addNestedPass<KernelOp>(createChunkMergesPass());
-  UnrollLoopsPassOptions unroll;
-  unroll.target = options.target;
-  pm.addNestedPass<KernelOp>(createUnrollLoopsPass(unroll));
+    pm.addNestedPass<KernelOp>(
+        createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));
+  pm.addNestedPass<KernelOp>(
+      createUnrollLoopsPass(forTarget<UnrollLoopsPassOptions>(options)));
   pm.addPass(createCanonicalizer());
   pm.addNestedPass<KernelOp>(createSkipCopiesPass());
   if (isGPU(options.target))
-    pm.addNestedPass<KernelOp>(createDelayReadsPass());
+    pm.addNestedPass<KernelOp>(
+        createDelayReadsPass(forTarget<DelayReadsPassOptions>(options)));
   pm.addNestedPass<KernelOp>(createLowerStatesPass());
   pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());
@@ -112,8 +122,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     return;
 
   // The machine: variants, layouts, one thread's program.
-  PlanLayoutPassOptions plan;
-  plan.target = options.target;
+  auto plan = forTarget<PlanLayoutPassOptions>(options);
   plan.variant = options.variant;
   pm.addPass(createPlanLayoutPass(plan));
   if (isLast(Stage::Layout))
@@ -145,7 +154,12 @@ struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
       *this, "bindings",
       llvm::cl::desc("NAME=VALUE, for each compile-time name")};
   Option<std::string> target{
-      *this, "target", llvm::cl::desc("sm_NN, x86-64-v4, x86-64-v3 or x86-64")};
+      *this, "target",
+      llvm::cl::desc("a name that mlafix-opt --list-targets prints")};
+  ListOption<std::string> machine{
+      *this, "machine",
+      llvm::cl::desc("NAME=VALUE: numbers to replace of what "
+                     "lib/Machine/MachineModel.def says of the target")};
 };
 } // namespace
 
@@ -168,6 +182,8 @@ void mlafix::registerMlafixPasses() {
       [](OpPassManager &pm, const CommandLineOptions &options) {
         PipelineOptions pipeline;
         pipeline.target = options.target;
+        for (const std::string &number : options.machine)
+          pipeline.machine.push_back(number);
         for (const std::string &binding : options.bindings) {
           auto [name, value] = StringRef(binding).split('=');
           pipeline.bindings.push_back({name.str(), value.str()});

@@ -30,8 +30,11 @@ struct PipelineOptions {
   /// (name, value) of every compile-time dim and dtype variable: {"H", "128"},
   /// {"T", "bf16"}.
   llvm::SmallVector<std::pair<std::string, std::string>> bindings;
-  /// "sm_NN", "x86-64-v4", "x86-64-v3" or "x86-64".
+  /// A name of mlafix/Targets.def.
   std::string target;
+  /// Numbers of the target's model to replace (lib/Machine/MachineModel.def):
+  /// "NAME=VALUE" each.
+  std::vector<std::string> machine;
   /// The variant to keep; all of them if empty.
   std::string variant;
   /// The first stage that is still to be made, and the last one to reach.
@@ -49,7 +52,7 @@ void buildMlafixPipeline(mlir::OpPassManager &pm,
                          const PipelineOptions &options);
 
 /// Makes the passes, and the pipeline as `mlafix-pipeline{bindings=…
-/// target=…}`, known to the command line.
+/// target=… machine=…}`, known to the command line.
 void registerMlafixPasses();
 
 } // namespace mlafix

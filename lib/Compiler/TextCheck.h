@@ -38,7 +38,7 @@ struct TextError {
   std::string message;
 };
 
-/// The first place of `source`, MLIR text, that is beyond a limit.
+/// The first location of `source`, MLIR text, that exceeds a limit.
 std::optional<TextError> checkText(llvm::StringRef source);
 
 } // namespace mlafix

@@ -79,3 +79,15 @@ Value mlafix::roundToBF16(ShapedBuilder s, Value x) {
   Value quiet = s.op<arith::OrIOp>(bits, s.i(0x400000));
   return s.select(s.cmp(P::UNO, x, x), quiet, rounded);
 }
+
+LogicalResult mlafix::checkRemainingMath(Operation *op) {
+  if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
+      isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
+          math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
+          math::CtPopOp>(op))
+    return success();
+  return op->emitError()
+         << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
+            "absi, floor, ceil, copysign, ctlz or ctpop, got '"
+         << op->getName() << "'";
+}

@@ -31,6 +31,10 @@ mlir::Value extendBF16(ShapedBuilder s, mlir::Value x);
 /// nearest even; NaN keeps its upper bits and becomes quiet.
 mlir::Value roundToBF16(ShapedBuilder s, mlir::Value x);
 
+/// Checks an op that a target has not written out itself: of `math`, only what
+/// becomes instructions and never a library call. An error at its location.
+llvm::LogicalResult checkRemainingMath(mlir::Operation *op);
+
 } // namespace mlafix
 
 #endif // MLAFIX_CONVERSION_ELEMENTARYMATH_H

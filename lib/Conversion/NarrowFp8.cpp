@@ -100,7 +100,7 @@ namespace {
 class NarrowFp8Pass : public mlafix::impl::NarrowFp8PassBase<NarrowFp8Pass> {
 public:
   void runOnOperation() override {
-    bool hasInstruction = hasFp8Conversion(getTarget(getOperation()));
+    bool hasInstruction = getMachine(getOperation()).fp8Conversion;
     SmallVector<arith::TruncFOp> ops;
     getOperation().walk([&](arith::TruncFOp op) {
       if (isFp8(op.getType()))

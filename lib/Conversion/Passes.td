@@ -107,12 +107,12 @@ def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
 
     ```mlir
     // Before
-    mlafix.kernel @zero(%y: memref<?xf32, strided<[1], offset: ?>> {…}) attributes {geometry = {…}, …} {
+    mlafix.kernel @zero(%y: memref<?xf32, strided<[1], offset: ?>> {…}) attributes {geometry = #mlafix.grid<…>, …} {
       …
       memref.store %zero, %y[%i] : memref<?xf32, strided<[1], offset: ?>>
     }
     // After
-    llvm.func @zero(%y: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, mlafix.variant = {…}} {
+    llvm.func @zero(%y: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, mlafix.variant = #mlafix.variant<…>} {
       …
       %p = llvm.getelementptr %y[%offset] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
       llvm.store %zero, %p {alignment = 4 : i64} : f32, !llvm.ptr<1>
@@ -131,9 +131,9 @@ def KernelsToCPUPass : Pass<"mlafix-kernels-to-cpu", "::mlir::ModuleOp"> {
 
     ```mlir
     // Before
-    mlafix.kernel @zero(%y: memref<?xf32, strided<[1], offset: ?>> {…}, %begin: index, %end: index) attributes {geometry = {…}, …} {…}
+    mlafix.kernel @zero(%y: memref<?xf32, strided<[1], offset: ?>> {…}, %begin: index, %end: index) attributes {geometry = #mlafix.cpu<…>, …} {…}
     // After
-    llvm.func @zero(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {…}} {
+    llvm.func @zero(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<…>} {
       %slot = llvm.getelementptr %params[0] : (!llvm.ptr) -> !llvm.ptr, i64
       %y = llvm.load %slot {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
       …
@@ -156,7 +156,7 @@ def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
 
     What is loaded after the wait, in loops by their first iteration, is also prefetched into the second-level cache before it: there, memory is coherent, so that a line which
     the preceding grid has yet to write is none the worse for having been fetched. Only the first threads of a grid prefetch their rows, as many as move
-    `bytes`, but at least `threads`: more than memory has time for before the preceding grid ends would be loaded twice. What every block loads, the first
+    `earlyBytes`, but at least `earlyThreads`: more than memory has time for before the preceding grid ends would be loaded twice. What every block loads, the first
     one prefetches.
 
     ```mlir
@@ -174,12 +174,6 @@ def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
     %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
     ```
   }];
-  let options = [
-    Option<"bytes", "bytes", "int64_t", "3 << 20", "that the first threads of a grid prefetch">,
-    Option<"threads", "threads", "int64_t", "160 * 256",
-           "that prefetch at least: a grid of a few blocks a multiprocessor prefetches all of its rows, since it takes as long as those blocks that did not">,
-    Option<"conditions", "conditions", "uint64_t", "4",
-           "under which a thread prefetches, at most: each is a branch, all of which a thread goes through; eight that may be false cost 2% (H200)">];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }

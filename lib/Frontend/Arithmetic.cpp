@@ -356,7 +356,7 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
   mlir::Value x = impl->get(operand);
   if (from.dtype == dtype)
     return operand;
-  // An index has no size in memory, and so no place in a row.
+  // An index has no size in memory, so a row cannot hold it.
   if (element.isIndex() && isRowTile(x.getType()))
     return notFor(*impl, "index", operand, location);
   auto typed = [&](Type of) -> Type {

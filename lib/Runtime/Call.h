@@ -8,7 +8,7 @@
 // A launch goes through four steps, each in its own file:
 //   checkCall    (Check.cpp)      arguments against the kernel's signature
 //   checkMemory  (DeepCheck.cpp)  pointers against the driver, where asked for
-//   planLaunch   (Plan.cpp)       variant, grid and packed parameters
+//   planLaunch   (Plan.cpp)       code version, grid, packed parameters
 //   runPlan      (Launch.cpp)     CUDA or CPU
 //
 //===----------------------------------------------------------------------===//
@@ -27,7 +27,7 @@ namespace mlafix::runtime {
 struct CallArg {
   /// Tensors: false if the data pointer is null or there is no tensor.
   bool present;
-  /// Tensors: false if left out, so that sizes and strides mean nothing.
+  /// Tensors: false if omitted; then sizes and strides have no meaning.
   bool hasShape;
   bool empty; ///< tensors: some size is 0
   void *data;
@@ -102,7 +102,7 @@ struct Plan {
   uint64_t slots[MLAFIX_MAX_PARAMS];
 };
 
-/// Chooses the variant, computes the grid and packs the parameters.
+/// Chooses the code version, computes the grid and packs the parameters.
 mlafix_status planLaunch(const Call &call, const TargetCode &code,
                          int64_t multiprocessors, Plan &plan);
 

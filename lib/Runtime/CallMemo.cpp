@@ -14,6 +14,8 @@
 #include <algorithm>
 
 using namespace mlafix::runtime;
+using mlafix::GuardPointers;
+using mlafix::ParamKind;
 
 class CallMemo::TryLock {
 public:
@@ -162,18 +164,29 @@ bool KnownCall::addTensor(const Call &call, uint32_t index) {
 bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
   for (const Variant &candidate : code.variants)
     for (const Guard &guard : candidate.guards) {
-      if (guard.kind == Guard::Align)
-        lowBits |= static_cast<uint64_t>(guard.value) - 1;
-      if (guard.kind != Guard::Distinct)
-        continue;
-      const CallArg &a = call.args[guard.arg], &b = call.args[guard.other];
-      if (!a.present || !b.present)
-        continue; // left out, as in every call that is recalled
-      if (numPairs == maxPairs)
+      if (guard.spec().pointers == GuardPointers::LowBits)
+        lowBits |= static_cast<uint64_t>(guard.number) - 1;
+      else if (guard.spec().pointers == GuardPointers::Equality &&
+               !addPairs(call, guard))
         return false;
-      pairs[numPairs++] = {static_cast<uint8_t>(guard.arg),
-                           static_cast<uint8_t>(guard.other), a.data == b.data};
     }
+  return true;
+}
+
+/// Whether the first argument of the guard is each of the others.
+bool KnownCall::addPairs(const Call &call, const Guard &guard) {
+  const CallArg &first = call.args[guard.first];
+  for (uint32_t i = 0; i < numArgs; ++i) {
+    // Left out is left out in every call that is recalled.
+    if (i == guard.first || !(guard.args >> i & 1) || !first.present ||
+        !call.args[i].present)
+      continue;
+    if (numPairs == maxPairs)
+      return false;
+    pairs[numPairs++] = {static_cast<uint8_t>(guard.first),
+                         static_cast<uint8_t>(i),
+                         first.data == call.args[i].data};
+  }
   return true;
 }
 
@@ -211,8 +224,9 @@ bool KnownCall::remember(const Call &call, const TargetCode &code,
   std::copy_n(plan.slots, numParams, slots);
   for (uint32_t i = 0; i < numParams; ++i) {
     const Param &param = variant->params[i];
-    pointerOf[i] = param.kind == Param::Pointer ? static_cast<int8_t>(param.arg)
-                                                : int8_t(-1);
+    pointerOf[i] = param.kind == ParamKind::Pointer
+                       ? static_cast<int8_t>(param.arg)
+                       : int8_t(-1);
   }
   return true;
 }

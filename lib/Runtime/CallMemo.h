@@ -69,6 +69,7 @@ private:
   bool remember(const Call &call, const TargetCode &code, const Plan &plan);
   bool addTensor(const Call &call, uint32_t index);
   bool addGuards(const Call &call, const TargetCode &code);
+  bool addPairs(const Call &call, const Guard &guard);
 
   bool valid = false;
   uint32_t numArgs, numNumbers, numPairs;

@@ -9,6 +9,7 @@
 
 #include "Environment.h"
 #include "Fork.h"
+#include "Status.h"
 #include "ThreadPool.h"
 
 #include <algorithm>
@@ -89,4 +90,13 @@ int64_t mlafix::runtime::lastCacheBytes() {
   if (environment().cpuCacheBytes >= 0)
     return environment().cpuCacheBytes;
   return systemBytes.get(askSystem);
+}
+
+extern "C" int64_t mlafix_cpu_cache_bytes(void) noexcept {
+  int64_t bytes = 0;
+  guarded([&] {
+    bytes = lastCacheBytes();
+    return MLAFIX_OK;
+  });
+  return bytes;
 }

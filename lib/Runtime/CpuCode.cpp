@@ -24,7 +24,10 @@ namespace {
 constexpr struct {
   const char *target;
   int level;
-} cpuTargets[] = {{"x86-64-v4", 4}, {"x86-64-v3", 3}, {"x86-64", 0}};
+} cpuTargets[] = {
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) {NAME, LEVEL},
+#include "mlafix/Targets.def"
+};
 
 Lazy<int> knownLevel;
 

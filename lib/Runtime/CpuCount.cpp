@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Environment.h"
+#include "Status.h"
 #include "ThreadPool.h"
 
 #include <algorithm>
@@ -112,4 +113,13 @@ int mlafix::runtime::usableThreads() {
   if (int quota = cgroupThreads())
     threads = std::min(threads, quota);
   return std::clamp(threads, 1, 1024);
+}
+
+extern "C" int32_t mlafix_cpu_threads(void) noexcept {
+  int32_t threads = 1;
+  guarded([&] {
+    threads = usableThreads();
+    return MLAFIX_OK;
+  });
+  return threads;
 }

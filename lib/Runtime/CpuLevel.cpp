@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Asked of the processor itself: which names __builtin_cpu_supports() takes
+// Read from CPUID: which names __builtin_cpu_supports() takes
 // depends on the compiler and its version.
 //
 //===----------------------------------------------------------------------===//

@@ -27,7 +27,7 @@ namespace {
 /// Primary contexts that this library has retained, one reference per device
 /// for the life of the process: releasing the last one would destroy a context
 /// that graphs and other threads may be using. And so a handle that is here
-/// stays that device's, and need not be asked for it.
+/// stays that device's.
 struct RetainedContexts {
   std::mutex mutex; // held while one is added
   std::array<std::atomic<CUcontext>, numDeviceSlots> contexts{};
@@ -146,7 +146,7 @@ mlafix_status readDevice(const CudaDriver &driver, int32_t ordinal,
   return MLAFIX_OK;
 }
 
-/// Whether another image may do where the driver refused this one.
+/// Whether the next image is tried after this error of the driver.
 bool isRefusal(CUresult result) {
   switch (result) {
   case cuda::errorInvalidImage:

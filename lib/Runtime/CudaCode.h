@@ -28,8 +28,9 @@ private:
   bool pushed = false;
 };
 
-/// Retains the device's primary context if it is in use, so that launches know
-/// it at a glance. One that nobody uses is not made: that costs memory.
+/// Retains the device's primary context if it is in use, so that launches
+/// recognise it by its handle. One that is not in use is not created: that
+/// takes memory.
 mlafix_status retainActivePrimary(const CudaDriver &driver, int32_t ordinal);
 
 /// The primary contexts retained so far belong to a driver that is gone.

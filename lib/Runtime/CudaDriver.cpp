@@ -22,9 +22,6 @@ namespace {
 constexpr int oldestDriver = 12000;   // the first with cuLibraryLoadData
 constexpr uint64_t legacyStreams = 1; // CU_GET_PROC_ADDRESS_LEGACY_STREAM
 
-using GetProcAddress = CUresult (*)(const char *, void **, int, uint64_t,
-                                    int *);
-
 enum Need { Required, Optional };
 
 struct Machine {
@@ -51,18 +48,12 @@ bool giveReason(Machine &m, const char *format, Arguments... arguments) {
   return false;
 }
 
-template <typename Function>
-bool resolve(Machine &m, GetProcAddress getProcAddress, const char *name,
-             int version, Need need, Function &slot) {
+/// Null if the driver has no such function.
+void *resolve(GetProcAddress getProcAddress, const char *name, int version) {
   void *address = nullptr;
   CUresult result =
       getProcAddress(name, &address, version, legacyStreams, nullptr);
-  if (result != cuda::success)
-    address = nullptr;
-  slot = reinterpret_cast<Function>(address);
-  if (!slot && need == Required)
-    return giveReason(m, "the CUDA driver has no %s", name);
-  return true;
+  return result == cuda::success ? address : nullptr;
 }
 
 bool open(Machine &m) {
@@ -78,21 +69,32 @@ bool open(Machine &m) {
                       "got one without cuGetProcAddress_v2");
   CUresult (*getVersion)(int *) = nullptr;
   int version = 0;
-  if (!resolve(m, getProcAddress, "cuDriverGetVersion", 2020, Required,
-               getVersion))
-    return false;
+  getVersion = reinterpret_cast<decltype(getVersion)>(
+      resolve(getProcAddress, "cuDriverGetVersion", 2020));
+  if (!getVersion)
+    return giveReason(m, "the CUDA driver has no %s", "cuDriverGetVersion");
   if (getVersion(&version) != cuda::success || version < oldestDriver)
     return giveReason(
         m, "expected a CUDA driver for CUDA 12.0 or newer, got %d.%d",
         version / 1000, version % 1000 / 10);
-#define MLAFIX_CUDA_FUNCTION(NAME, VERSION, NEED, ...)                         \
-  if (!resolve(m, getProcAddress, #NAME, VERSION, NEED, m.driver.NAME))        \
-    return false;
-#include "CudaDriver.def"
+  if (const char *missing = fillCudaDriver(getProcAddress, m.driver))
+    return giveReason(m, "the CUDA driver has no %s", missing);
   return true;
 }
 
 } // namespace
+
+const char *mlafix::runtime::fillCudaDriver(GetProcAddress getProcAddress,
+                                            CudaDriver &driver) {
+  driver.getProcAddress = getProcAddress;
+#define MLAFIX_CUDA_FUNCTION(NAME, VERSION, NEED, ...)                         \
+  driver.NAME = reinterpret_cast<decltype(driver.NAME)>(                       \
+      resolve(getProcAddress, #NAME, VERSION));                                \
+  if (NEED == Required && !driver.NAME)                                        \
+    return #NAME;
+#include "CudaDriver.def"
+  return nullptr;
+}
 
 mlafix_status mlafix::runtime::getCudaDriver(const CudaDriver *&driver) {
   driver = testDriver.load(std::memory_order_acquire);
@@ -163,6 +165,28 @@ extern "C" mlafix_status mlafix_cuda_device_count(int32_t *count) noexcept {
     int devices = 0;
     MLAFIX_CUDA_TRY(*driver, cuDeviceGetCount, &devices);
     *count = devices;
+    return MLAFIX_OK;
+  });
+}
+
+extern "C" mlafix_status
+mlafix_cuda_function(const char *name, int32_t version,
+                     mlafix_cuda_entry *entry) noexcept {
+  return guarded([&] {
+    if (!name || !entry)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"%s\": expected a pointer, got null",
+                  name ? "entry" : "name");
+    *entry = nullptr;
+    const CudaDriver *driver = nullptr;
+    MLAFIX_TRY(getCudaDriver(driver));
+    *entry = reinterpret_cast<mlafix_cuda_entry>(
+        resolve(driver->getProcAddress, name, version));
+    if (!*entry)
+      return fail(MLAFIX_NOT_FOUND,
+                  "expected a function of the CUDA driver as of CUDA %d.%d, "
+                  "got \"%s\", which it does not have",
+                  version / 1000, version % 1000 / 10, name);
     return MLAFIX_OK;
   });
 }

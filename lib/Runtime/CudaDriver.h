@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The few types and values of the driver API that the runtime uses, under the
-// driver's own names, and the table of its functions. No CUDA header is needed;
-// the values are the driver's ABI and never change.
+// The table of its functions that launches need (CudaDriver.def). Others, for
+// programs that use the driver beside the runtime: mlafix_cuda_function.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef MLAFIX_RUNTIME_CUDADRIVER_H
 #define MLAFIX_RUNTIME_CUDADRIVER_H
 
+#include "mlafix/CudaTypes.h"
 #include "mlafix/runtime.h"
 
 #include <cstddef>
@@ -21,76 +21,25 @@
 
 namespace mlafix::runtime {
 
-using CUresult = int;
-using CUdevice = int;
-using CUdeviceptr = unsigned long long;
-using CUcontext = struct CUctx_st *;
-using CUlibrary = struct CUlib_st *;
-using CUkernel = struct CUkern_st *;
-using CUfunction = struct CUfunc_st *;
-using CUstream = struct CUstream_st *;
-using CUgraph = struct CUgraph_st *;
-using CUgraphExec = struct CUgraphExec_st *;
-using CUevent = struct CUevent_st *;
+using namespace driver;
 
-namespace cuda {
-// CUresult
-constexpr CUresult success = 0;
-constexpr CUresult errorInvalidValue = 1;
-constexpr CUresult errorOutOfMemory = 2;
-constexpr CUresult errorNoDevice = 100;
-constexpr CUresult errorInvalidImage = 200;
-constexpr CUresult errorNoBinaryForGpu = 209;
-constexpr CUresult errorInvalidPtx = 218;
-constexpr CUresult errorJitCompilerNotFound = 221;
-constexpr CUresult errorUnsupportedPtxVersion = 222;
-constexpr CUresult errorJitCompilationDisabled = 223;
-// CUdevice_attribute
-constexpr int attributeMultiprocessorCount = 16;
-constexpr int attributeL2CacheSize = 38;
-constexpr int attributeComputeCapabilityMajor = 75;
-constexpr int attributeComputeCapabilityMinor = 76;
-// CUfunction_attribute
-constexpr int attributeMaxThreadsPerBlock = 0;
-// CUstreamCaptureMode
-constexpr int captureModeRelaxed = 2;
-// CUpointer_attribute
-constexpr int pointerMemoryType = 2;
-constexpr int pointerIsManaged = 8;
-constexpr int pointerDeviceOrdinal = 9;
-constexpr int pointerRangeStart = 11;
-constexpr int pointerRangeSize = 12;
-// CUmemorytype
-constexpr unsigned memoryTypeHost = 1;
-constexpr unsigned memoryTypeDevice = 2;
-// CUlaunchAttributeID
-constexpr int attributeProgrammaticStreamSerialization = 6;
-} // namespace cuda
-
-struct CUlaunchAttribute {
-  int id;
-  char pad[4];
-  union {
-    char bytes[64];
-    int programmaticStreamSerializationAllowed;
-  } value;
-};
-
-struct CUlaunchConfig {
-  unsigned gridDimX, gridDimY, gridDimZ;
-  unsigned blockDimX, blockDimY, blockDimZ;
-  unsigned sharedMemBytes;
-  CUstream hStream;
-  CUlaunchAttribute *attrs;
-  unsigned numAttrs;
-};
+/// How the driver hands out its functions (cuGetProcAddress_v2): name, where to
+/// write the function, CUDA version, flags, and where to write more of a status
+/// (may be null).
+using GetProcAddress = CUresult (*)(const char *, void **, int, uint64_t,
+                                    int *);
 
 /// The driver's functions; tests fill in one of their own.
 struct CudaDriver {
+  GetProcAddress getProcAddress = nullptr;
 #define MLAFIX_CUDA_FUNCTION(NAME, VERSION, NEED, ...)                         \
   CUresult (*NAME)(__VA_ARGS__) = nullptr;
 #include "CudaDriver.def"
 };
+
+/// Fills `driver` in with what `getProcAddress` gives. Returns the name of a
+/// required function that it does not, else null.
+const char *fillCudaDriver(GetProcAddress getProcAddress, CudaDriver &driver);
 
 /// The driver, loaded and initialised, or NO_DRIVER with the reason.
 mlafix_status getCudaDriver(const CudaDriver *&driver);

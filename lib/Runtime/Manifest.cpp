@@ -5,18 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// This file and ManifestJson.cpp alone see the JSON library (through
-// ManifestValue.h). A mistake is thrown as a ManifestError that carries the
-// path to the offending value; parseManifest catches it.
+// The Manifest*.cpp alone see the JSON library (through ManifestValue.h). A
+// mistake is thrown as a ManifestError that carries the path to the offending
+// value; parseManifest catches it.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Manifest.h"
 
-#include "ManifestValue.h"
+#include "ManifestParts.h"
 #include "Status.h"
 
-#include <algorithm>
 #include <set>
 
 using namespace mlafix::runtime;
@@ -25,353 +24,8 @@ using nlohmann::json;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Arguments
-//===----------------------------------------------------------------------===//
-
-int32_t dimId(KernelDesc &kernel, const std::string &name) {
-  if (name.empty())
-    return -1;
-  auto &names = kernel.dimNames;
-  auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end())
-    found = names.insert(names.end(), name);
-  return static_cast<int32_t>(found - names.begin());
-}
-
-void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg) {
-  arg.kind = MLAFIX_ARG_TENSOR;
-  const DTypeInfo *dtype = findDType(arg.dtypeName);
-  if (!dtype)
-    value.at("dtype").error("a dtype of a tensor that this library knows");
-  arg.dtype = dtype->dtype;
-  arg.elementBytes = dtype->bytes;
-  value.at("dims").each(MLAFIX_MAX_DIMS, [&](const Value &dim) {
-    arg.dims.push_back(dim.string());
-    arg.dimIds[arg.numDims++] = dimId(kernel, arg.dims.back());
-  });
-  uint32_t sizes = 0, strides = 0;
-  value.at("shape").each(MLAFIX_MAX_DIMS, [&](const Value &size) {
-    arg.shape[sizes++] = size.integer(-1, INT64_MAX);
-  });
-  value.at("strides").each(MLAFIX_MAX_DIMS, [&](const Value &stride) {
-    // -1 is "any": no kernel wants a stride that it cannot tell from that.
-    arg.strides[strides++] = stride.integer(-1, INT64_MAX);
-  });
-  if (sizes != arg.numDims)
-    value.at("shape").error(std::to_string(arg.dims.size()) +
-                            " sizes, one per dim");
-  if (strides != arg.numDims)
-    value.at("strides").error(std::to_string(arg.dims.size()) +
-                              " strides, one per dim");
-  std::string access = value.at("access").string();
-  if (access == "read")
-    arg.access = MLAFIX_READ;
-  else if (access == "write")
-    arg.access = MLAFIX_WRITE;
-  else if (access == "update")
-    arg.access = MLAFIX_UPDATE;
-  else if (access == "absent")
-    arg.access = MLAFIX_ABSENT;
-  else
-    value.at("access").error("\"read\", \"write\", \"update\" or \"absent\"");
-  arg.optional = value.has("optional") && value.at("optional").boolean();
-  if (arg.isAbsent() && !arg.optional)
-    value.at("access").error("an optional argument where it is \"absent\"");
-  auto binding = std::find_if(
-      kernel.bindings.begin(), kernel.bindings.end(),
-      [&](const auto &candidate) { return candidate.first == arg.name; });
-  arg.boundPresent =
-      binding != kernel.bindings.end() && binding->second == "present";
-}
-
-void parseScalar(const Value &value, ArgDesc &arg) {
-  if (arg.dtypeName == "index" || arg.dtypeName == "i64")
-    arg.kind = MLAFIX_ARG_I64;
-  else if (arg.dtypeName == "i32")
-    arg.kind = MLAFIX_ARG_I32;
-  else if (arg.dtypeName == "f32")
-    arg.kind = MLAFIX_ARG_F32;
-  else if (arg.dtypeName == "bool")
-    arg.kind = MLAFIX_ARG_BOOL;
-  else
-    value.at("dtype").error("\"index\", \"i64\", \"i32\", \"f32\" or \"bool\"");
-  if (!value.has("at_most"))
-    return;
-  if (arg.kind != MLAFIX_ARG_I64 && arg.kind != MLAFIX_ARG_I32)
-    value.at("at_most").error("no bound on a scalar that is no integer");
-  arg.atMost = value.at("at_most").name();
-}
-
-ArgDesc parseArg(const Value &value, KernelDesc &kernel) {
-  ArgDesc arg;
-  arg.name = value.at("name").name();
-  for (const ArgDesc &other : kernel.args)
-    if (other.name == arg.name)
-      value.at("name").error("a name that no other argument has");
-  arg.dtypeName = value.at("dtype").string();
-  std::string kind = value.at("kind").string();
-  if (kind == "tensor")
-    parseTensor(value, kernel, arg);
-  else if (kind == "scalar")
-    parseScalar(value, arg);
-  else
-    value.at("kind").error("\"tensor\" or \"scalar\" (the unit may come from "
-                           "a newer mlafix)");
-  return arg;
-}
-
-/// A bound must always have a value: some argument that cannot be left out.
-void resolveBounds(const Value &value, KernelDesc &kernel) {
-  for (ArgDesc &arg : kernel.args) {
-    if (arg.atMost.empty())
-      continue;
-    for (const ArgDesc &other : kernel.args)
-      if (!other.optional)
-        for (size_t i = 0; i < other.dims.size(); ++i)
-          if (other.dims[i] == arg.atMost)
-            arg.atMostId = other.dimIds[i];
-    if (arg.atMostId < 0)
-      throw ManifestError{"argument \"" + arg.name +
-                          "\": expected at_most to name a dim of an argument "
-                          "that is not optional, got \"" +
-                          arg.atMost + "\""};
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // Code
 //===----------------------------------------------------------------------===//
-
-uint32_t argIndex(const Value &value, const KernelDesc &kernel) {
-  return static_cast<uint32_t>(
-      value.integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
-}
-
-uint32_t tensorIndex(const Value &value, const KernelDesc &kernel) {
-  uint32_t index = argIndex(value, kernel);
-  if (!kernel.args[index].isTensor())
-    value.error("the index of a tensor");
-  if (kernel.args[index].isAbsent())
-    value.error("the index of a tensor that is not absent");
-  return index;
-}
-
-uint32_t dimIndex(const Value &value, const ArgDesc &arg) {
-  return static_cast<uint32_t>(
-      value.integer(0, static_cast<int64_t>(arg.dims.size()) - 1));
-}
-
-Guard parseGuard(const Value &value, const KernelDesc &kernel) {
-  Guard guard{};
-  std::string kind = value.at("kind").string();
-  auto readArgs = [&] {
-    value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
-      guard.args |= uint64_t(1) << tensorIndex(arg, kernel);
-    });
-  };
-  if (kind == "align") {
-    guard.kind = Guard::Align;
-    readArgs();
-    guard.value = value.at("bytes").integer(1, 4096);
-    if (guard.value & (guard.value - 1))
-      value.at("bytes").error("a power of two");
-  } else if (kind == "distinct") {
-    guard.kind = Guard::Distinct;
-    uint32_t count = 0;
-    value.at("args").each(2, [&](const Value &arg) {
-      (count++ == 0 ? guard.arg : guard.other) = tensorIndex(arg, kernel);
-    });
-    if (count != 2)
-      value.at("args").error("two arguments");
-  } else if (kind == "beyond_cache") {
-    guard.kind = Guard::BeyondCache;
-    readArgs();
-  } else if (kind == "same_strides") {
-    guard.kind = Guard::SameStrides;
-    uint32_t count = 0;
-    value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
-      uint32_t index = tensorIndex(arg, kernel);
-      if (count++ == 0)
-        guard.arg = index;
-      guard.args |= uint64_t(1) << index;
-      if (kernel.args[guard.arg].optional)
-        arg.error("a first tensor that is never left out");
-      if (kernel.args[index].ndim() != kernel.args[guard.arg].ndim())
-        arg.error("tensors of one rank");
-    });
-    if (count < 2)
-      value.at("args").error("two arguments or more");
-  } else if (kind == "max_rows") {
-    guard.kind = Guard::MaxRows;
-    guard.value = value.at("value").integer(0, INT64_MAX);
-  } else if (kind == "stride") {
-    guard.kind = Guard::Stride;
-    guard.arg = tensorIndex(value.at("arg"), kernel);
-    guard.dim = dimIndex(value.at("dim"), kernel.args[guard.arg]);
-    guard.value = value.at("value").integer(INT64_MIN, INT64_MAX);
-  } else {
-    value.at("kind").error("a guard that this library knows (the unit may "
-                           "come from a newer mlafix)");
-  }
-  return guard;
-}
-
-Param parseParam(const Value &value, const KernelDesc &kernel) {
-  Param param{};
-  std::string kind = value.at("kind").string();
-  param.bytes = 8;
-  if (kind == "group_threads") {
-    param.kind = Param::GroupThreads;
-    param.bytes = 4;
-    return param;
-  }
-  if (kind == "scalar") {
-    param.kind = Param::Scalar;
-    param.arg = argIndex(value.at("arg"), kernel);
-    switch (kernel.args[param.arg].kind) {
-    case MLAFIX_ARG_TENSOR:
-      value.at("arg").error("the index of a scalar");
-    case MLAFIX_ARG_I32:
-    case MLAFIX_ARG_F32:
-      param.bytes = 4;
-      break;
-    case MLAFIX_ARG_BOOL:
-      param.bytes = 1;
-      break;
-    default:
-      break;
-    }
-    return param;
-  }
-  if (kind == "pointer")
-    param.kind = Param::Pointer;
-  else if (kind == "size")
-    param.kind = Param::Size;
-  else if (kind == "stride")
-    param.kind = Param::Stride;
-  else
-    value.at("kind").error("a parameter that this library knows (the unit may "
-                           "come from a newer mlafix)");
-  param.arg = tensorIndex(value.at("arg"), kernel);
-  if (param.kind != Param::Pointer)
-    param.dim = dimIndex(value.at("dim"), kernel.args[param.arg]);
-  return param;
-}
-
-Extent parseExtent(const Value &value, const KernelDesc &kernel) {
-  Extent extent{};
-  if (value.has("value")) {
-    extent.kind = Extent::Constant;
-    extent.value = value.at("value").integer(0, INT64_MAX);
-    return extent;
-  }
-  extent.arg = argIndex(value.at("arg"), kernel);
-  const ArgDesc &arg = kernel.args[extent.arg];
-  if (arg.isTensor()) {
-    extent.kind = Extent::TensorSize;
-    extent.dim = dimIndex(value.at("dim"), arg);
-    if (arg.optional)
-      value.error("an extent of an argument that is not optional");
-  } else {
-    extent.kind = Extent::ScalarValue;
-    if (arg.kind != MLAFIX_ARG_I64 && arg.kind != MLAFIX_ARG_I32)
-      value.error("an extent that is an integer");
-  }
-  return extent;
-}
-
-void parseGroups(const Value &value, const KernelDesc &kernel,
-                 Geometry &geometry) {
-  Groups &groups = geometry.groups;
-  auto powerOfTwo = [&](const char *name, int64_t most) {
-    int64_t number = value.at(name).integer(1, most);
-    if (number & (number - 1))
-      value.at(name).error("a power of two");
-    return number;
-  };
-  groups.most = powerOfTwo("most", limits::groups);
-  groups.chunk = value.at("chunk").integer(1, limits::rowsPerBlock);
-  groups.leastThreads =
-      powerOfTwo("least_threads", limits::threads / groups.most);
-  groups.threadsPerSm =
-      value.at("threads_per_sm").integer(1, limits::threadsPerSm);
-  groups.pieces = parseExtent(value.at("pieces"), kernel);
-}
-
-Geometry parseGeometry(const Value &value, const KernelDesc &kernel,
-                       bool isCpu) {
-  Geometry geometry;
-  std::string kind = value.at("kind").string();
-  auto append = [&](const Value &extent) {
-    geometry.extents.push_back(parseExtent(extent, kernel));
-  };
-  if (kind == "rows") {
-    geometry.kind = Geometry::Rows;
-    value.at("extents").each(limits::extents, append);
-  } else if (kind == "ragged") {
-    geometry.kind = Geometry::Ragged;
-    append(value.at("rows"));
-    value.at("inner").each(limits::extents, append);
-  } else if (kind == "groups" && !isCpu) {
-    geometry.kind = Geometry::Groups;
-    value.at("extents").each(limits::extents, append);
-    geometry.lanes = value.at("lanes").integer(1, INT32_MAX);
-    geometry.threads = value.at("threads").integer(1, limits::threads);
-    parseGroups(value.at("groups"), kernel, geometry);
-    if (geometry.threads <
-        std::max(limits::leastGroupedBlock,
-                 geometry.groups.most * geometry.groups.leastThreads))
-      value.at("threads").error("threads for all groups");
-    return geometry;
-  } else {
-    value.at("kind").error("a geometry that this library knows (the unit may "
-                           "come from a newer mlafix)");
-  }
-  if (!isCpu || value.has("rows_per_block"))
-    geometry.rowsPerBlock =
-        value.at("rows_per_block").integer(1, limits::rowsPerBlock);
-  // The CPU's grid is cut up by the runtime itself.
-  if (isCpu)
-    return geometry;
-  geometry.threads = value.at("threads").integer(1, limits::threads);
-  geometry.leastThreads = geometry.threads;
-  if (geometry.kind == Geometry::Rows && value.has("least_threads"))
-    geometry.leastThreads =
-        value.at("least_threads").integer(1, geometry.threads);
-  if (geometry.kind == Geometry::Ragged)
-    geometry.blocksPerSm =
-        value.at("blocks_per_sm").integer(1, limits::blocksPerSm);
-  return geometry;
-}
-
-Variant parseVariant(const Value &value, const KernelDesc &kernel,
-                     const TargetCode &code) {
-  Variant variant;
-  variant.entry = value.at("entry").name();
-  value.at("guards").each(limits::guards, [&](const Value &guard) {
-    variant.guards.push_back(parseGuard(guard, kernel));
-  });
-  value.at("params").each(MLAFIX_MAX_PARAMS, [&](const Value &param) {
-    variant.params.push_back(parseParam(param, kernel));
-  });
-  variant.geometry = parseGeometry(value.at("geometry"), kernel, code.isCpu());
-  for (const Param &param : variant.params)
-    if (param.kind == Param::GroupThreads &&
-        variant.geometry.kind != Geometry::Groups)
-      value.at("params").error("\"group_threads\" only beside a geometry of "
-                               "lane groups");
-  if (value.has("dependent_launch"))
-    variant.dependentLaunch = value.at("dependent_launch").boolean();
-  if (code.isCpu()) {
-    variant.offset =
-        static_cast<uint64_t>(value.at("offset").integer(0, INT64_MAX));
-    for (const Image &image : code.images)
-      if (variant.offset >= image.size)
-        value.at("offset").error("an offset within the image of " +
-                                 std::to_string(image.size) + " bytes");
-  }
-  return variant;
-}
 
 Image parseImage(const Value &value, const TargetCode &code) {
   Image image{};
@@ -418,8 +72,10 @@ TargetCode parseCode(const Value &value, const KernelDesc &kernel) {
   code.computeCapability = parseSm(code.target);
   code.cpuLevel = cpuLevelOf(code.target);
   if (code.isCpu() && code.cpuLevel < 0)
-    value.at("target").error("\"sm_NN\", \"x86-64\", \"x86-64-v3\" or "
-                             "\"-v4\" (the unit may come from a newer mlafix)");
+    value.at("target").error("\"sm_NN\""
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) ", \"" NAME "\""
+#include "mlafix/Targets.def"
+                             " (the unit may come from a newer mlafix)");
   for (const TargetCode &other : kernel.code)
     if (other.target == code.target)
       value.at("target").error("a target that no other entry has");
@@ -476,7 +132,7 @@ KernelDesc parseKernel(const Value &value) {
   value.at("args").each(MLAFIX_MAX_ARGS, [&](const Value &arg) {
     kernel.args.push_back(parseArg(arg, kernel));
   });
-  resolveBounds(value, kernel);
+  resolveBounds(kernel);
   if (value.has("aliases"))
     value.at("aliases").each(limits::aliases, [&](const Value &pair) {
       std::vector<uint32_t> members;

@@ -7,9 +7,9 @@
 //
 // Decides for the layouts in use without enumerating elements: contiguous dims
 // collapse; two tensors that are slices of one larger buffer are compared
-// modulo the strides they share. What is neither certainly disjoint nor
-// certainly overlapping is Unknown, which a launch refuses unless the caller
-// vouches.
+// modulo the strides they share. What is neither provably disjoint nor provably
+// overlapping is Unknown, which a launch refuses unless the caller passes
+// MLAFIX_LAUNCH_ASSUME_DISJOINT.
 //
 //===----------------------------------------------------------------------===//
 

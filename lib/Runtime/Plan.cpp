@@ -6,13 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Call.h"
-#include "CpuCache.h"
 #include "Environment.h"
+#include "Guards.h"
 #include "Status.h"
 
 #include <algorithm>
 
 using namespace mlafix::runtime;
+using mlafix::ParamKind;
 
 namespace {
 
@@ -69,98 +70,18 @@ mlafix_status countRows(const Call &call, const Geometry &geometry,
   return MLAFIX_OK;
 }
 
-bool isAligned(const ArgDesc &desc, const CallArg &arg, uint64_t bytes) {
-  // Bytes is a power of two, so that wrapping products keep their low bits.
-  uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
-  if (!arg.hasShape)
-    return true; // left out: never accessed
-  for (uint32_t i = 0; i + 1 < desc.ndim(); ++i)
-    if (arg.sizes[i] > 1)
-      bits |= static_cast<uint64_t>(arg.strides[i]) * desc.elementBytes;
-  return (bits & (bytes - 1)) == 0;
-}
-
-/// Bytes of a tensor's elements.
-double elementBytes(const ArgDesc &desc, const CallArg &arg) {
-  if (!desc.isTensor() || !arg.present)
-    return 0;
-  double bytes = desc.elementBytes;
-  for (uint32_t d = 0; d < desc.ndim(); ++d)
-    bytes *= static_cast<double>(arg.sizes[d]);
-  return bytes;
-}
-
-/// Whether `holds` does for each argument that `args` has a bit for.
-template <typename Holds> bool allOf(uint64_t args, Holds holds) {
-  for (; args != 0; args &= args - 1)
-    if (!holds(static_cast<uint32_t>(__builtin_ctzll(args))))
-      return false;
-  return true;
-}
-
-/// Whether the cache, a part of which is others', holds what was touched first
-/// no longer when the last is: from a half of it on, as for a copy by memcpy.
-bool areBeyondCache(const Call &call, uint64_t args) {
-  double bytes = 0;
-  allOf(args, [&](uint32_t a) {
-    bytes += elementBytes(call.desc().args[a], call.args[a]);
-    return true;
-  });
-  return 2 * bytes > static_cast<double>(lastCacheBytes());
-}
-
-/// Whether elements of the two tensors that have the same indices are as far
-/// apart.
-bool hasSameStrides(const CallArg &a, const CallArg &b, uint32_t ndim) {
-  if (!b.hasShape)
-    return true; // left out: never accessed
-  for (uint32_t i = 0; i < ndim; ++i)
-    if (b.sizes[i] > 1 && a.strides[i] != b.strides[i])
-      return false;
-  return true;
-}
-
-bool holds(const Call &call, const Guard &guard, const Rows &rows) {
-  const KernelDesc &desc = call.desc();
-  switch (guard.kind) {
-  case Guard::Align:
-    return allOf(guard.args, [&](uint32_t a) {
-      return isAligned(desc.args[a], call.args[a],
-                       static_cast<uint64_t>(guard.value));
-    });
-  case Guard::Distinct:
-    // Null is an argument left out, or an empty one: never accessed.
-    return call.args[guard.arg].data != call.args[guard.other].data ||
-           !call.args[guard.arg].data;
-  case Guard::BeyondCache:
-    return areBeyondCache(call, guard.args);
-  case Guard::SameStrides:
-    return allOf(guard.args, [&](uint32_t a) {
-      return hasSameStrides(call.args[guard.arg], call.args[a],
-                            desc.args[a].ndim());
-    });
-  case Guard::MaxRows:
-    return rows.total <= guard.value;
-  case Guard::Stride:
-    break;
-  }
-  const CallArg &arg = call.args[guard.arg];
-  return !arg.hasShape || arg.sizes[guard.dim] <= 1 ||
-         arg.strides[guard.dim] == guard.value;
-}
-
 uint64_t slotValue(const Call &call, const Param &param, const Plan &plan) {
   const CallArg &arg = call.args[param.arg];
   switch (param.kind) {
-  case Param::GroupThreads:
+  case ParamKind::GroupThreads:
     return plan.groupThreads;
-  case Param::Pointer:
+  case ParamKind::Pointer:
     return reinterpret_cast<uintptr_t>(arg.data);
-  case Param::Size:
+  case ParamKind::Size:
     return arg.hasShape ? static_cast<uint64_t>(arg.sizes[param.dim]) : 0;
-  case Param::Stride:
+  case ParamKind::Stride:
     return arg.hasShape ? static_cast<uint64_t>(arg.strides[param.dim]) : 0;
-  case Param::Scalar:
+  case ParamKind::Scalar:
     break;
   }
   return arg.scalar;
@@ -243,14 +164,18 @@ int64_t estimateRowBytes(const Call &call, int64_t rows) {
 mlafix_status mlafix::runtime::planLaunch(const Call &call,
                                           const TargetCode &code,
                                           int64_t multiprocessors, Plan &plan) {
+  const Guard *lastFailed = nullptr;
   for (uint32_t v = 0; v < code.variants.size(); ++v) {
     const Variant &variant = code.variants[v];
     Rows rows;
     MLAFIX_TRY(countRows(call, variant.geometry, rows));
-    if (!std::all_of(
-            variant.guards.begin(), variant.guards.end(),
-            [&](const Guard &guard) { return holds(call, guard, rows); }))
+    auto failed = std::find_if_not(
+        variant.guards.begin(), variant.guards.end(),
+        [&](const Guard &guard) { return holds(call, guard, rows.total); });
+    if (failed != variant.guards.end()) {
+      lastFailed = &*failed;
       continue;
+    }
     plan.variant = &variant;
     plan.index = v;
     plan.rows = rows.outer;
@@ -268,9 +193,10 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
   }
   return fail(MLAFIX_INVALID_ARGUMENT,
               "kernel \"%s\": expected a call that one of the %zu variants for "
-              "%s takes, got one for which the guards of none hold",
+              "%s takes, got one for which the guards of none hold; the last "
+              "one asks for %s",
               call.desc().name.c_str(), code.variants.size(),
-              code.target.c_str());
+              code.target.c_str(), describe(call.desc(), *lastFailed).c_str());
 }
 
 bool mlafix::runtime::isDependent(const Plan &plan, uint32_t flags) {

@@ -23,7 +23,7 @@ DeviceName::DeviceName(mlafix_device device) {
     std::snprintf(text, sizeof(text), "type %d", device.type);
 }
 
-/// No slot for a device that cannot be.
+/// No slot for an impossible device.
 static constexpr size_t noSlot = numDeviceSlots;
 static constexpr int32_t lastOrdinal = static_cast<int32_t>(numDeviceSlots) - 2;
 

@@ -174,3 +174,21 @@ extern "C" void mlafix_set_parallel_for(mlafix_parallel_for parallel_for,
                                         void *user) noexcept {
   hook = {parallel_for, user};
 }
+
+extern "C" mlafix_status mlafix_run_task(int64_t count, int64_t grain,
+                                         mlafix_task task,
+                                         void *context) noexcept {
+  return guarded([&] {
+    if (!task)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"task\": expected a function, got null");
+    if (count < 0 || grain < 1)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"%s\": expected at least %d, got %lld",
+                  count < 0 ? "count" : "grain", count < 0 ? 0 : 1,
+                  static_cast<long long>(count < 0 ? count : grain));
+    if (count > 0)
+      parallelFor(count, grain, 1, task, context);
+    return MLAFIX_OK;
+  });
+}

@@ -51,7 +51,7 @@ private:
 struct PreparedKernel {
   const TargetCode *code = nullptr;
   const Image *image = nullptr;
-  /// One per variant: a CUkernel, or a CpuEntry.
+  /// One per code version: a CUkernel, or a CpuEntry.
   std::vector<void *> entries;
   int64_t multiprocessors = 1;
   /// Kernels are const to those who launch them; what they remember is not.

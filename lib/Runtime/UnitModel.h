@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/UnitFormat.md in C++. Manifest.cpp fills these in from JSON and checks
-// every index and count, so that the rest of the runtime indexes without
+// docs/UnitFormat.md in C++. The Manifest*.cpp fill these in from JSON and
+// check every index and count, so that the rest of the runtime indexes without
 // asking.
 //
 //===----------------------------------------------------------------------===//
@@ -14,6 +14,7 @@
 #ifndef MLAFIX_RUNTIME_UNITMODEL_H
 #define MLAFIX_RUNTIME_UNITMODEL_H
 
+#include "mlafix/UnitKinds.h"
 #include "mlafix/UnitLimits.h"
 
 #include <cstdint>
@@ -54,20 +55,21 @@ struct ArgDesc {
   uint32_t ndim() const { return numDims; }
 };
 
+/// What Guards.def says of its kind.
 struct Guard {
-  enum Kind { Align, MaxRows, Stride, Distinct, SameStrides, BeyondCache } kind;
-  /// Align, SameStrides, BeyondCache: a bit for each argument
-  uint64_t args = 0;
-  uint32_t arg = 0, dim = 0; ///< Stride, Distinct; SameStrides: whose strides
-  uint32_t other = 0;        ///< Distinct: the second argument
-  int64_t value = 0;         ///< bytes, rows or the stride
+  GuardKind kind;
+  uint64_t args = 0;  ///< a bit for each argument that it is about
+  uint32_t first = 0; ///< of these in the unit's order
+  uint32_t dim = 0;
+  int64_t number = 0;
+
+  const GuardSpec &spec() const { return specOf(kind); }
 };
 
 static_assert(MLAFIX_MAX_ARGS <= 64, "a guard has a bit for each argument");
 
 struct Param {
-  /// GroupThreads: of a lane group in a block, which the launch chooses
-  enum Kind { Pointer, Size, Stride, Scalar, GroupThreads } kind;
+  ParamKind kind;
   uint32_t arg = 0, dim = 0;
   uint32_t bytes = 8; ///< what the GPU entry takes
 };
@@ -113,7 +115,7 @@ struct Image {
   std::string assembler;
 };
 
-/// 0 for "x86-64", 3 for "x86-64-v3", 4 for "x86-64-v4"; -1 for other names.
+/// The level of a CPU target (mlafix/Targets.def); -1 for other names.
 int cpuLevelOf(const std::string &target);
 
 struct TargetCode {

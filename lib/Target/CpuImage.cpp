@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// JITLink links the object, but at an address nobody will run it at: since
-// every relocation that remains is relative to the instruction, the bytes are
-// right at any address.
+// JITLink links the object at an address at which it will not run: every
+// relocation that remains is relative to the instruction, so the bytes are
+// valid at any address.
 //
 //===----------------------------------------------------------------------===//
 

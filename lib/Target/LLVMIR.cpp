@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Target/LLVMIR.h"
+#include "lib/Machine/MachineModel.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -47,13 +48,11 @@ FailureOr<KernelInfo> mlafix::target::takeKernelInfo(mlir::ModuleOp module) {
     mlir::Attribute attribute = function->getAttr(variantName);
     if (!attribute)
       continue;
-    auto variant = dyn_cast<mlir::DictionaryAttr>(attribute);
-    auto entry =
-        variant ? variant.getAs<mlir::StringAttr>("entry") : mlir::StringAttr();
-    if (!entry || entry.getValue() != function.getSymName())
+    auto variant = dyn_cast<VariantAttr>(attribute);
+    if (!variant || variant.getEntry() != function.getSymName())
       return function.emitError()
-             << "expected '" << variantName << "' to be a dictionary whose "
-             << "'entry' is the function's name, got " << attribute;
+             << "expected '" << variantName << "' to be a #mlafix.variant of "
+             << "the function's name, got " << attribute;
     info.variants.push_back(variant);
     function->removeAttr(variantName);
   }
@@ -86,9 +85,11 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
   result->setTargetTriple(machine.getTargetTriple());
   result->setDataLayout(machine.createDataLayout());
   StringSet<> entries;
-  for (mlir::DictionaryAttr variant : info.variants)
-    entries.insert(variant.getAs<mlir::StringAttr>("entry").getValue());
+  for (VariantAttr variant : info.variants)
+    entries.insert(variant.getEntry().getValue());
   bool cpu = machine.getTargetTriple().isX86();
+  int64_t vectorBytes =
+      cantFail(MachineModel::get(machine.getTargetCPU())).registerBytes;
   for (Function &function : *result) {
     if (function.isDeclaration())
       continue;
@@ -110,8 +111,9 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     // LLVM prefers 256 bits, since early processors slowed down for more; these
     // kernels wait for memory.
-    if (machine.getTargetCPU() == "x86-64-v4")
-      function.addFnAttr("prefer-vector-width", "512");
+    if (vectorBytes > 32)
+      function.addFnAttr("prefer-vector-width",
+                         std::to_string(8 * vectorBytes));
     function.addFnAttr("no-builtins");
   }
   return result;

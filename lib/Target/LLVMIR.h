@@ -8,6 +8,7 @@
 #ifndef MLAFIX_LIB_TARGET_LLVMIR_H
 #define MLAFIX_LIB_TARGET_LLVMIR_H
 
+#include "dialect/Mlafix.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
@@ -25,8 +26,7 @@ namespace mlafix::target {
 struct KernelInfo {
   /// The kernel's entry in the manifest, less "code".
   mlir::DictionaryAttr signature;
-  /// The entries of "variants", less what only code generation knows.
-  llvm::SmallVector<mlir::DictionaryAttr> variants;
+  llvm::SmallVector<VariantAttr> variants;
 };
 
 /// Whether `module` has been through the pipeline (carries `mlafix.signature`).

@@ -81,8 +81,8 @@ private:
   DenseSet<int> open;
 };
 
-/// While this lives, writing to a pipe that nobody reads is an error for this
-/// thread, and no signal, whatever the host does about such signals.
+/// While this lives, writing to a pipe without a reader is an error for this
+/// thread and not a signal, whatever the host does about SIGPIPE.
 class NoPipeSignal {
 public:
   NoPipeSignal() {
@@ -145,7 +145,7 @@ public:
       if (count < 0 && errno == EINTR)
         continue;
       if (count < 0)
-        return; // what the program has said before it ended tells more
+        return; // the program's own message says more
       text = text.drop_front(count);
     }
   }

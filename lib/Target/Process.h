@@ -17,14 +17,13 @@
 
 namespace mlafix::target {
 
-/// A program that runs from the moment it is made, and gets its standard input
-/// later: what it does before it reads costs whoever needs it no time. Nothing
-/// of it touches a file system.
+/// A program that starts at construction and gets its standard input later, so
+/// that its start-up overlaps other work. Nothing of it touches a file system.
 class Process {
 public:
   struct Result {
-    /// Nothing where the host reaps every child itself (SIGCHLD is ignored, or
-    /// its handler waits for all): then nobody can ask how this one ended.
+    /// None where the host reaps every child itself (SIGCHLD is ignored, or its
+    /// handler waits for all): then no status can be read.
     std::optional<int> status;
     std::string output; // of its standard output
     std::string log;    // of its standard error

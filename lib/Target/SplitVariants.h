@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The variants of a kernel share nothing, so that code for each can be made
-// beside that for the others.
+// The code versions of a kernel share nothing, so that code for each can be
+// generated in parallel.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,23 +19,11 @@
 using namespace llvm;
 using namespace mlafix::target;
 
-// The GPUs that PTX of LLVM's and today's assemblers both know, Turing and up.
 static constexpr TargetSpec targets[] = {
-    {TargetSpec::Kind::GPU, "sm_75", 75},
-    {TargetSpec::Kind::GPU, "sm_80", 80},
-    {TargetSpec::Kind::GPU, "sm_86", 86},
-    {TargetSpec::Kind::GPU, "sm_87", 87},
-    {TargetSpec::Kind::GPU, "sm_88", 88},
-    {TargetSpec::Kind::GPU, "sm_89", 89},
-    {TargetSpec::Kind::GPU, "sm_90", 90},
-    {TargetSpec::Kind::GPU, "sm_100", 100},
-    {TargetSpec::Kind::GPU, "sm_103", 103},
-    {TargetSpec::Kind::GPU, "sm_110", 110},
-    {TargetSpec::Kind::GPU, "sm_120", 120},
-    {TargetSpec::Kind::GPU, "sm_121", 121},
-    {TargetSpec::Kind::CPU, "x86-64-v4", 0},
-    {TargetSpec::Kind::CPU, "x86-64-v3", 0},
-    {TargetSpec::Kind::CPU, "x86-64", 0},
+#define MLAFIX_GPU_TARGET(CAPABILITY)                                          \
+  {TargetSpec::Kind::GPU, "sm_" #CAPABILITY, CAPABILITY},
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) {TargetSpec::Kind::CPU, NAME, 0},
+#include "mlafix/Targets.def"
 };
 
 ArrayRef<TargetSpec> mlafix::target::allTargets() { return targets; }

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What `--target` accepts: GPU architectures and CPU baselines, by the names
-// under which units list their code (docs/UnitFormat.md).
+// What `--target` accepts (mlafix/Targets.def): GPU architectures and CPU
+// baselines, by the names under which units list their code
+// (docs/UnitFormat.md), and LLVM's code generator for each.
 //
 //===----------------------------------------------------------------------===//
 

@@ -94,16 +94,17 @@ static size_t sizeOf(const json::Array *array) {
 }
 
 static Error checkVariant(const json::Object &variant) {
-  if (Error error = checkCount(sizeOf(variant.getArray("params")),
-                               MLAFIX_MAX_PARAMS, "parameters of a variant"))
+  if (Error error =
+          checkCount(sizeOf(variant.getArray("params")), MLAFIX_MAX_PARAMS,
+                     "parameters of a code version"))
     return error;
   return checkCount(sizeOf(variant.getArray("guards")), mlafix::limits::guards,
-                    "guards of a variant");
+                    "guards of a code version");
 }
 
 static Error checkCode(const UnitCode &code) {
   if (Error error = checkCount(code.variants.size(), mlafix::limits::variants,
-                               "variants for a target"))
+                               "code versions for a target"))
     return error;
   for (const json::Value &variant : code.variants) {
     if (Error error = checkTexts(variant))
@@ -140,8 +141,8 @@ Expected<std::string> mlafix::target::writeUnit(ArrayRef<UnitKernel> kernels) {
   if (Error error = checkCount(kernels.size(), limits::kernels, "kernels"))
     return error;
   // The offsets are part of the text whose length they follow from: try the
-  // first place for the images, and go on to where the text then ends. Larger
-  // offsets never make a shorter text, so this climbs to a place that fits
+  // first offset for the images, and go on to where the text then ends. Larger
+  // offsets never make a shorter text, so this ends at an offset that fits
   // exactly.
   uint64_t first = 0, next = headerSize;
   std::string manifest;

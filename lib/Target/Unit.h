@@ -39,8 +39,9 @@ struct UnitKernel {
   std::vector<UnitCode> code;
 };
 
-/// What the runtime would refuse of the kernel (mlafix/UnitLimits.h), that its
-/// verifier could not see: what specialising and the passes made of it.
+/// Fails if the runtime would refuse the kernel for a limit
+/// (mlafix/UnitLimits.h) that its verifier could not check before
+/// specialisation and the passes.
 llvm::Error checkLimits(const UnitKernel &kernel);
 
 /// Writes `kernels` as a unit. The bytes depend on nothing but the arguments.

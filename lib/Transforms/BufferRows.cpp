@@ -160,13 +160,11 @@ static void bufferRows(KernelOp kernel) {
 namespace {
 class BufferRowsPass : public mlafix::impl::BufferRowsPassBase<BufferRowsPass> {
 public:
-  using BufferRowsPassBase::BufferRowsPassBase;
-
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
       return signalPassFailure();
-    if (walksRows(kernel, {packs, instructions}))
+    if (walksRows(kernel))
       bufferRows(kernel);
   }
 };

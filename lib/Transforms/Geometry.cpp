@@ -14,40 +14,24 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// An extent as units spell it (docs/UnitFormat.md); the verifier has made sure
-/// that it is one.
-DictionaryAttr mlafix::describeExtent(Value extent) {
-  Builder b(extent.getContext());
-  auto number = [&](StringRef name, int64_t value) {
-    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
-  };
+/// The verifier has made sure that it is one.
+ExtentAttr mlafix::describeExtent(Value extent) {
+  MLIRContext *context = extent.getContext();
   APInt value;
   if (matchPattern(extent, m_ConstantInt(&value)))
-    return b.getDictionaryAttr({number("value", value.getSExtValue())});
+    return ExtentAttr::ofConstant(context, value.getSExtValue());
   if (auto dim = extent.getDefiningOp<memref::DimOp>())
-    return b.getDictionaryAttr(
-        {number("arg", getKernelArgument(dim.getSource()).getArgNumber()),
-         number("dim", *dim.getConstantIndex())});
+    return ExtentAttr::get(context,
+                           getKernelArgument(dim.getSource()).getArgNumber(),
+                           *dim.getConstantIndex());
   if (auto cast = extent.getDefiningOp<arith::IndexCastOp>())
     extent = cast.getIn();
-  return b.getDictionaryAttr(
-      {number("arg", getKernelArgument(extent).getArgNumber())});
+  return ExtentAttr::ofScalar(context,
+                              getKernelArgument(extent).getArgNumber());
 }
 
-Attribute mlafix::describeExtents(MLIRContext *context, ValueRange extents) {
-  return Builder(context).getArrayAttr(
-      llvm::map_to_vector(extents, [](Value extent) -> Attribute {
-        return describeExtent(extent);
-      }));
-}
-
-void mlafix::setGeometry(KernelOp kernel,
-                         ArrayRef<std::pair<StringRef, Attribute>> fields) {
-  Builder b(kernel.getContext());
-  kernel.setGeometryAttr(
-      b.getDictionaryAttr(llvm::map_to_vector(fields, [&](auto &field) {
-        return b.getNamedAttr(field.first, field.second);
-      })));
+SmallVector<ExtentAttr> mlafix::describeExtents(ValueRange extents) {
+  return llvm::map_to_vector(extents, describeExtent);
 }
 
 Value mlafix::addArgument(KernelOp kernel, StringRef name, Type type) {

@@ -13,14 +13,8 @@
 namespace mlafix {
 
 /// An extent, or a list of them, as units spell it (docs/UnitFormat.md).
-mlir::DictionaryAttr describeExtent(mlir::Value extent);
-mlir::Attribute describeExtents(mlir::MLIRContext *context,
-                                mlir::ValueRange extents);
-
-/// Records the launch geometry on the kernel.
-void setGeometry(
-    KernelOp kernel,
-    llvm::ArrayRef<std::pair<llvm::StringRef, mlir::Attribute>> fields);
+ExtentAttr describeExtent(mlir::Value extent);
+llvm::SmallVector<ExtentAttr> describeExtents(mlir::ValueRange extents);
 
 /// Appends an argument of the launch's own, which a call does not have.
 mlir::Value addArgument(KernelOp kernel, llvm::StringRef name, mlir::Type type);

@@ -8,7 +8,6 @@
 #include "lib/Transforms/InPlace.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -25,9 +24,5 @@ bool mlafix::isSameRow(StoreStateOp store, LoadStateOp load) {
 Value mlafix::buildSameTensor(OpBuilder &b, Location loc, Value x, Value y) {
   if (x == y)
     return arith::ConstantIntOp::create(b, loc, true, 1);
-  auto pointer = [&](Value memref) -> Value {
-    return memref::ExtractAlignedPointerAsIndexOp::create(b, loc, memref);
-  };
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, pointer(x),
-                               pointer(y));
+  return SameTensorOp::create(b, loc, x, y);
 }

@@ -15,8 +15,7 @@ namespace mlafix {
 /// Whether the store, called in place, writes the elements that the load read.
 bool isSameRow(StoreStateOp store, LoadStateOp load);
 
-/// Whether two arguments are the same tensor, i1: the launch makes sure that
-/// those that begin together are the same throughout (N11).
+/// Whether two arguments are the same tensor, i1 (mlafix.same_tensor).
 mlir::Value buildSameTensor(mlir::OpBuilder &b, mlir::Location loc,
                             mlir::Value x, mlir::Value y);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/LaneConflicts.h"
+#include "dialect/Guards.h"
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/Target.h"
 

@@ -44,7 +44,8 @@ static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   return layout.packsFor(size) * perPack;
 }
 
-bool mlafix::walksRows(KernelOp kernel, const UnrollLimits &limits) {
+bool mlafix::walksRows(KernelOp kernel) {
+  MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   int64_t packs = 0, instructions = 0;
   bool isStructured = true; // rows that scf.while carries stay unrolled
@@ -56,6 +57,7 @@ bool mlafix::walksRows(KernelOp kernel, const UnrollLimits &limits) {
     instructions += countInstructions(op, layout);
   });
   if (!isGPU(getTarget(kernel)))
-    return isStructured && packs > limits.packs;
-  return isStructured && packs > 1 && instructions > limits.instructions;
+    return isStructured && packs > machine.loopPacks;
+  return isStructured && packs > 1 &&
+         instructions > machine.unrolledInstructions;
 }

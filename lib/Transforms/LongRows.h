@@ -22,16 +22,10 @@ mlir::Type getTile(mlir::Operation *op);
 /// Whether `op` costs nothing to do again wherever its row is needed.
 bool isUniform(mlir::Operation *op);
 
-/// Up to where the packs of a row are done one after the other.
-struct UnrollLimits {
-  int64_t packs;        ///< of a row, on a CPU
-  int64_t instructions; ///< of a thread, on a GPU, more or less
-};
-
 /// Whether the rows of `kernel` are walked in loops over their packs: not those
 /// of a kernel in which scf.while carries rows. Keeping rows in buffers
 /// (mlafix-buffer-rows) does not change the answer.
-bool walksRows(KernelOp kernel, const UnrollLimits &limits);
+bool walksRows(KernelOp kernel);
 
 } // namespace mlafix
 

@@ -331,13 +331,11 @@ namespace {
 class LoopOverPacksPass
     : public mlafix::impl::LoopOverPacksPassBase<LoopOverPacksPass> {
 public:
-  using LoopOverPacksPassBase::LoopOverPacksPassBase;
-
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
       return signalPassFailure();
-    if (!walksRows(kernel, {packs, instructions}))
+    if (!walksRows(kernel))
       return;
     if (failed(verifyBlocks(kernel)))
       return signalPassFailure();

@@ -21,10 +21,10 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-// What upstream's ops leave undefined, LLVM takes for a thing that cannot be: a
-// store of such a value is dropped, a branch on it goes anywhere. A kernel's
-// numbers come from memory, so here every operand has a result, the same on
-// every machine. This comes before anything that folds.
+// LLVM assumes that what upstream's ops leave undefined does not happen: a
+// store of such a value is removed, a branch on it may go either way. A
+// kernel's numbers come from memory, so here every operand has a result, the
+// same on every target. This runs before anything that folds.
 
 namespace {
 
@@ -227,8 +227,8 @@ template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Promises about operands are checked by nothing, and licences to compute
-/// otherwise are for passes to give: N9 and N10 hold for every op of a kernel.
+/// Nothing checks flags that promise something about operands, and only passes
+/// may permit other arithmetic: N9 and N10 hold for every op of a kernel.
 static void dropPromises(Operation *op) {
   if (auto integer = dyn_cast<arith::ArithIntegerOverflowFlagsInterface>(op);
       integer &&

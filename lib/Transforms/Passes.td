@@ -10,6 +10,10 @@
 
 include "mlir/Pass/PassBase.td"
 
+// What every pass takes whose decisions depend on the target.
+class TargetOption : Option<"target", "target", "std::string", "\"\"", "a name that mlafix-opt --list-targets prints">;
+class MachineOption : ListOption<"machine", "machine", "std::string", "NAME=VALUE: numbers to replace of what lib/Machine/MachineModel.def says of the target">;
+
 def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let summary = "bind the names of kernels: dims, dtypes, bases, optional arguments";
   let description = [{
@@ -48,9 +52,9 @@ def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
 def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
   let summary = "running merges become merges of chunks, which lane groups may share";
   let description = [{
-    A loop that does nothing but merge states into the one it carries, as often as a launch knows beforehand, becomes `mlafix.merge_loop`: a chunk of `size` iterations is merged by
+    A loop that does nothing but merge states into the one it carries, as often as a launch knows beforehand, becomes `mlafix.merge_loop`: a chunk of `chunkIterations` iterations is merged by
     itself, with one common maximum, and then into the running state. The states of iterations past the end are the identity, so there is no loop for what is left, and chunks may be
-    computed in any order and by any lanes. A loop of at most `fewest` known iterations, which load `bytes` at most, is left to `mlafix-unroll-loops`: a warp holds their rows at once. For GPUs.
+    computed in any order and by any lanes. A loop of at most `unchunkedIterations` known iterations, which load `unchunkedBytes` at most, is left to `mlafix-unroll-loops`: a warp holds their rows at once. For GPUs.
 
     ```mlir
     // Before
@@ -59,7 +63,7 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
       %sum = mlafix.merge %acc, %part : !mlafix.state<"D", e>
       scf.yield %sum : !mlafix.state<"D", e>
     }
-    // After, with size=2
+    // After, with machine=chunkIterations=2
     %all = mlafix.merge_loop %k = %c0 to %s step 2 init(%none) : !mlafix.state<"D", e> {
       %left = arith.subi %s, %k : index
       %p0 = mlafix.load_state %partial[%k, %h] lse %partial_lse[%k, %h] if %exists0 : …
@@ -69,10 +73,7 @@ def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
     }
     ```
   }];
-  let options = [
-    Option<"size", "size", "int64_t", "4", "iterations of a chunk: the rows that a lane has in flight">,
-    Option<"fewest", "fewest", "int64_t", "8", "known iterations up to which a loop is left as it is">,
-    Option<"bytes", "bytes", "int64_t", "8192", "of rows that all iterations of such a loop load: sixteen accesses a lane of a warp">];
+  let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -83,7 +84,7 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
     running state then flatten into one (canonicalise), which needs one common maximum instead of four. A CPU reads ahead by itself.
     What is divided by four is the exact number of iterations, which is 0 for a range that is empty by any number of steps.
   }];
-  let options = [Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v4, x86-64-v3 or x86-64">];
+  let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -105,6 +106,7 @@ def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
     was loaded from, that one's row is loaded in one of two places: with all else where the call is out of place or small, else behind its lse, and not at all if
     that says that it is empty. For GPUs.
   }];
+  let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -135,7 +137,7 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
     and the kernel's signature on the module.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"\"", "sm_NN, x86-64-v4, x86-64-v3 or x86-64">,
+    TargetOption<>, MachineOption<>,
     Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, place, fast, any; on a CPU streamed, apart, any): for a look at its code">];
 }
 
@@ -169,8 +171,6 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
     }
     ```
   }];
-  let options = [Option<"leastBlock", "least-block", "int64_t", "128",
-    "threads of the smallest block that a launch of few rows may choose, so that they still reach all multiprocessors">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -230,12 +230,6 @@ def RaggedToThreadsPass : Pass<"mlafix-ragged-to-threads", "::mlafix::KernelOp">
     }
     ```
   }];
-  let options = [
-    Option<"blocks", "blocks", "int64_t", "1",
-           "of a multiprocessor, at most: every block scans all segments, and a multiprocessor starts one every 0.16 us (H200)">,
-    Option<"pairs", "pairs", "int64_t", "4",
-           "of row and inner index that a lane group should have: the more blocks read the same segments, the longer that takes">,
-    Option<"scalars", "scalars", "int64_t", "16", "likewise, that a thread should have which stores scalars">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
     "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
@@ -297,10 +291,6 @@ def BatchRowsPass : Pass<"mlafix-batch-rows", "::mlafix::KernelOp"> {
     scf.for %row = %last to %end step %c1 {…}
     ```
   }];
-  let options = [
-    Option<"strip", "strip", "int64_t", "128", "rows along the inner extents in a batch: fewer would not be read ahead by the CPU itself">,
-    Option<"bufferBytes", "buffer-bytes", "int64_t", "32 << 10", "that a batch leaves in buffers, at most: they fit the first cache">,
-    Option<"mostRows", "most-rows", "int64_t", "1 << 16", "of the ranges that a launch is asked to use, at most: all threads shall have one">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
@@ -341,9 +331,6 @@ def PrefetchRowsPass : Pass<"mlafix-prefetch-rows", "::mlafix::KernelOp"> {
     %v = mlafix.load %x[%t, %h] if %in : …
     ```
   }];
-  let options = [
-    Option<"bytes", "bytes", "int64_t", "2048", "that lie between a row and the one that is prefetched meanwhile">,
-    Option<"line", "line", "int64_t", "64", "bytes of a line of the cache">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -356,7 +343,7 @@ def BufferRowsPass : Pass<"mlafix-buffer-rows", "::mlafix::KernelOp"> {
   let description = [{
     A row that a loop carries, that a branch yields or that a nested block uses would tie the loops over packs of two blocks together. In a buffer on the stack, stored where it is
     made and loaded where it is used, it leaves each block with rows of its own alone. A buffer holds what a lane has of the row. For rows that
-    `mlafix-loop-over-packs` walks, whose limits are options of this pass too.
+    `mlafix-loop-over-packs` walks.
 
     ```mlir
     // Before
@@ -374,10 +361,6 @@ def BufferRowsPass : Pass<"mlafix-buffer-rows", "::mlafix::KernelOp"> {
     %sum = mlafix.load %buffer[] : memref<4112xf32> -> tensor<4112xf32, #mlafix.dim<4112>>
     ```
   }];
-  let options = [
-    Option<"packs", "packs", "int64_t", "1", "of a row, on a CPU, up to which they are done one after the other: what is done to one pack at a time fits the registers">,
-    Option<"instructions", "instructions", "int64_t", "4096",
-           "of a thread, more or less, up to which all packs of a lane are in flight at once on a GPU">];
   let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
@@ -401,10 +384,6 @@ def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
     }
     ```
   }];
-  let options = [
-    Option<"packs", "packs", "int64_t", "1", "of a row, on a CPU, up to which they are done one after the other: what is done to one pack at a time fits the registers">,
-    Option<"instructions", "instructions", "int64_t", "4096",
-           "of a thread, more or less, up to which all packs of a lane are in flight at once on a GPU">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
     "::mlir::vector::VectorDialect"];

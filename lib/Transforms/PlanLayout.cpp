@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Guards.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/CPU/EarlyOps.h"
+#include "lib/Transforms/ChooseLayout.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
@@ -20,8 +22,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/bit.h"
-#include "llvm/Support/MathExtras.h"
 
 #include <map>
 
@@ -35,58 +35,7 @@ using namespace mlafix;
 
 namespace {
 
-constexpr int64_t kWarp = 32;
-// Threads of a block of a dense grid: as many as move kBlockBytes at once. A
-// multiprocessor starts a block every 0.16 us (H200), so blocks that move less
-// bound the rate; larger ones end unevenly.
-constexpr int64_t kMinBlock = 128, kMaxBlock = 256, kBlockBytes = 12288;
-// In place: two packs a lane, so that fewer threads wait for an lse
-// (docs/Rationale.md has what an H200 measures).
-constexpr int64_t kInPlaceBlock = 128, kInPlacePacks = 2;
-constexpr int64_t kInPlaceBytes =
-    192; // that a lane may then have on the way: three rows of 32 a pack
-constexpr int64_t kRaggedBlock =
-    256; // threads of a block that scans a predicate
 constexpr int64_t kAnyAccessBytes = 16; // the widest access that all GPUs have
-constexpr int64_t kMaxPacks =
-    4; // packs a lane holds before a row is spread over more warps
-constexpr int64_t kCpuPack = 16;     // floats a CPU lane works on at once …
-constexpr int64_t kWideCpuPack = 32; // … and with registers of 64 bytes
-constexpr int64_t kCpuBatch =
-    16; // rows whose scalars a CPU computes at once: a cache line of f32
-
-/// What is known of where a variant writes.
-enum class Place { Apart, InPlace };
-
-/// What a layout depends on.
-struct RowShape {
-  llvm::SmallSetVector<int64_t, 4> sizes; // of the row tiles
-  std::map<int64_t, int64_t>
-      elementBytes; // of the arguments moved as rows, by index
-  std::map<int64_t, int64_t> lengths;              // of their rows, in elements
-  llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
-  bool isRagged = false;
-  int64_t moves = 0; // of rows, at once
-
-  /// What is known of where every variant writes.
-  Place place() const {
-    bool isUpdate = llvm::any_of(
-        stored, [&](int64_t index) { return loaded.contains(index); });
-    return isUpdate ? Place::InPlace : Place::Apart;
-  }
-  /// The arguments that rows are stored to and none loaded from: what has been
-  /// read is in the caches already.
-  SmallVector<int64_t> outputs() const {
-    return llvm::to_vector(llvm::make_filter_range(
-        stored, [&](int64_t index) { return !loaded.contains(index); }));
-  }
-  int64_t widest() const {
-    int64_t bytes = 1;
-    for (auto [index, size] : elementBytes)
-      bytes = std::max(bytes, size);
-    return bytes;
-  }
-};
 
 class PlanLayoutPass : public mlafix::impl::PlanLayoutPassBase<PlanLayoutPass> {
 public:
@@ -94,130 +43,11 @@ public:
   void runOnOperation() override;
 
 private:
-  LogicalResult plan(KernelOp kernel, ArrayAttr aliases);
+  LogicalResult plan(KernelOp kernel, const MachineModel &machine,
+                     ArrayAttr aliases);
   LogicalResult keepVariant(StringRef kernel, ArrayRef<KernelOp> variants);
 };
 } // namespace
-
-static FailureOr<RowShape> getRowShape(KernelOp kernel) {
-  RowShape shape;
-  WalkResult walk = kernel.walk([&](Operation *op) {
-    if (isa<RaggedForallOp>(op))
-      shape.isRagged = true;
-    for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
-                                              op->getResultTypes())) {
-      if (!isRowTile(type))
-        continue;
-      if (!getTileDim(type).isBound()) {
-        op->emitError()
-            << "expected dim " << getTileDim(type).str()
-            << " to be bound to a size before layouts are planned, got a name";
-        return WalkResult::interrupt();
-      }
-      shape.sizes.insert(getTileDim(type).getSize());
-    }
-    if (std::optional<MemoryAccess> access = getSingleAccess(op);
-        access && access->isTile) {
-      unsigned argument = access->getArgNumber();
-      shape.elementBytes[argument] = getDTypeBytes(access->getElementType());
-      shape.lengths[argument] =
-          cast<MemRefType>(access->memref.getType()).getShape().back();
-      (access->isWrite ? shape.stored : shape.loaded).insert(argument);
-    }
-    return WalkResult::advance();
-  });
-  if (walk.wasInterrupted())
-    return failure();
-  kernel.getBody().walk([&](Block *block) {
-    int64_t moves = llvm::count_if(*block, [](Operation &op) {
-      std::optional<MemoryAccess> access = getSingleAccess(&op);
-      return access && access->isTile;
-    });
-    shape.moves = std::max(shape.moves, moves);
-  });
-  return shape;
-}
-
-/// Elements of a row of `size` that one access may move, of `pack` at most:
-/// LayoutAttr::packFor before there is a layout.
-static int64_t packFor(int64_t size, int64_t pack) {
-  return std::min(pack, size & -size);
-}
-
-/// The widest pack of any row, a power of two of `limit` elements at most.
-static int64_t choosePack(const RowShape &shape, int64_t limit) {
-  int64_t pack = 1;
-  for (int64_t size : shape.sizes)
-    pack = std::max(pack, packFor(size, limit));
-  return pack;
-}
-
-/// Packs of the row that has the most of them.
-static int64_t countPacks(const RowShape &shape, int64_t pack) {
-  int64_t most = 1;
-  for (int64_t size : shape.sizes)
-    most = std::max(most, size / packFor(size, pack));
-  return most;
-}
-
-/// Whether lanes are to hold kInPlacePacks of each row at once.
-static bool holdsMore(const RowShape &shape, int64_t pack, Place place) {
-  return place == Place::InPlace &&
-         shape.moves * kInPlacePacks * pack * shape.widest() <= kInPlaceBytes;
-}
-
-static int64_t chooseBlock(const RowShape &shape, int64_t pack, Place place) {
-  if (shape.isRagged)
-    return kRaggedBlock;
-  if (shape.sizes.empty())
-    return kMinBlock;
-  if (holdsMore(shape, pack, place))
-    return kInPlaceBlock;
-  int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
-  return std::clamp<int64_t>(llvm::bit_floor<uint64_t>(kBlockBytes / bytes),
-                             kMinBlock, kMaxBlock);
-}
-
-/// Shares a row of `size` elements out over lanes. A row stays within one warp
-/// while that takes at most kMaxPacks packs a lane; then the split that leaves
-/// the fewest lanes idle wins, and of equals the one with the fewest packs. A
-/// lane group never moves less than a 32-byte sector at once.
-///
-/// Lanes that never meet need no power of two: a row of one pack a lane leaves
-/// none idle then.
-static LayoutAttr chooseLayout(MLIRContext *context, const RowShape &shape,
-                               int64_t pack, Place place,
-                               bool lanesMeet = true) {
-  int64_t needed = countPacks(shape, pack);
-  int64_t threads = chooseBlock(shape, pack, place);
-  if (place == Place::Apart && !lanesMeet && !shape.isRagged &&
-      needed <= kWarp) {
-    int64_t rows = 1; // to fill whole warps
-    while (rows * needed % kWarp != 0 || rows * needed < threads)
-      ++rows;
-    return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
-  }
-  int64_t sector = std::max<int64_t>(1, 32 / (pack * shape.widest()));
-  int64_t lanes = 0, packs = 0, slots = 0;
-  int64_t fewest = holdsMore(shape, pack, place) ? kInPlacePacks : 1;
-  for (int64_t p = 1; p <= kMaxPacks; ++p) {
-    int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
-    if (l > kWarp || (p > 1 && l < sector))
-      continue;
-    if (!slots || packs < fewest || l * p < slots) {
-      lanes = l;
-      packs = p;
-      slots = l * p;
-    }
-  }
-  if (!slots) { // wider than a warp
-    lanes = std::min<int64_t>(1024,
-                              llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
-    packs = llvm::divideCeil(needed, lanes);
-  }
-  int64_t rows = lanes > kWarp ? 1 : threads / lanes;
-  return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
-}
 
 /// Whether groups of lanes can share the kernel's merge loops: these are at the
 /// top of a dense grid's body, nothing is stored ahead of them, and lanes meet
@@ -235,18 +65,6 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
     return isLate ? WalkResult::interrupt() : WalkResult::advance();
   });
   return !walk.wasInterrupted();
-}
-
-/// At most kGroupedPacks packs a lane, as long as a row has a warp of lanes:
-/// what a lane does once a chunk costs as much as what it does with a pack. The
-/// launch chooses how many groups share its merge loops.
-static LayoutAttr getGroupedLayout(MLIRContext *context, const RowShape &shape,
-                                   int64_t pack) {
-  constexpr int64_t kMostGroups = 16, kGroupedPacks = 2;
-  int64_t needed = countPacks(shape, pack);
-  int64_t packs = std::clamp<int64_t>(needed / kWarp, 1, kGroupedPacks);
-  return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
-                         /*rows=*/1, kMostGroups);
 }
 
 /// The type of a tensor whose rows follow each other without gaps, where its
@@ -277,28 +95,22 @@ static void foldBranches(KernelOp variant) {
 }
 
 /// Takes the arguments that may be the same tensor (N11) for different ones,
-/// and adds the guards that this takes: what compares their pointers is false.
+/// and adds the guards that this takes: what asks whether they are is false.
 static void makeDistinct(KernelOp variant, ArrayAttr aliases) {
   SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
   for (auto pair : aliases.getAsRange<ArrayAttr>())
-    guards.push_back(makeDistinctGuard(variant.getContext(),
-                                       cast<IntegerAttr>(pair[0]).getInt(),
-                                       cast<IntegerAttr>(pair[1]).getInt()));
+    guards.push_back(GuardAttr::get(variant.getContext(), GuardKind::Distinct,
+                                    {cast<IntegerAttr>(pair[0]).getInt(),
+                                     cast<IntegerAttr>(pair[1]).getInt()}));
   variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
-  variant.walk([&](arith::CmpIOp compare) {
-    auto argument = [](Value pointer) -> int64_t {
-      auto extract =
-          pointer.getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>();
-      return extract ? getKernelArgument(extract.getSource()).getArgNumber()
-                     : -1;
-    };
-    int64_t a = argument(compare.getLhs()), b = argument(compare.getRhs());
-    if (compare.getPredicate() != arith::CmpIPredicate::eq || a < 0 || b < 0 ||
-        !areGuardedDistinct(variant.getGuardsAttr(), a, b))
+  variant.walk([&](SameTensorOp same) {
+    if (!areGuardedDistinct(variant.getGuardsAttr(),
+                            getKernelArgument(same.getLhs()).getArgNumber(),
+                            getKernelArgument(same.getRhs()).getArgNumber()))
       return;
-    OpBuilder builder(compare);
-    compare.replaceAllUsesWith(
-        arith::ConstantIntOp::create(builder, compare.getLoc(), false, 1)
+    OpBuilder builder(same);
+    same.replaceAllUsesWith(
+        arith::ConstantIntOp::create(builder, same.getLoc(), false, 1)
             .getResult());
   });
   if (!aliases.empty())
@@ -319,8 +131,9 @@ static void makeDense(KernelOp variant, const RowShape &shape) {
                          wanted = dense.getStridesAndOffset().first;
     for (auto [dim, stride] : llvm::enumerate(given))
       if (stride != wanted[dim])
-        guards.push_back(
-            makeStrideGuard(variant.getContext(), index, dim, wanted[dim]));
+        guards.push_back(GuardAttr::get(variant.getContext(), GuardKind::Stride,
+                                        /*args=*/{static_cast<int64_t>(index)},
+                                        dim, wanted[dim]));
     types[index] = dense;
     variant.getArgument(index).setType(dense);
   }
@@ -351,7 +164,8 @@ static void makeAlike(KernelOp variant, const RowShape &shape) {
     std::stable_partition(group.begin(), group.end(),
                           [&](int64_t i) { return !variant.isArgOptional(i); });
     if (group.size() > 1 && !variant.isArgOptional(group.front()))
-      guards.push_back(makeSameStridesGuard(variant.getContext(), group));
+      guards.push_back(
+          GuardAttr::get(variant.getContext(), GuardKind::SameStrides, group));
   }
   variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
 }
@@ -376,9 +190,10 @@ getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
     if (int64_t pack = layout.packFor(shape.lengths.at(index)); pack > 1)
       byAlignment[pack * bytes].push_back(index);
   for (auto &[bytes, args] : byAlignment)
-    guards.push_back(makeAlignGuard(context, args, bytes));
+    guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
   if (!shape.isRagged)
-    guards.push_back(makeMaxRowsGuard(context, INT32_MAX / layout.getLanes()));
+    guards.push_back(GuardAttr::get(context, GuardKind::MaxRows, {},
+                                    INT32_MAX / layout.getLanes()));
   return guards;
 }
 
@@ -394,19 +209,19 @@ static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
 /// The variants for tensors whose rows follow each other, with the widest
 /// accesses there are: one for the common call, in which outputs are no inputs,
 /// and, if they may be, one for the call in place.
-static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
-                      ArrayAttr aliases) {
+static void planDense(KernelOp kernel, const MachineModel &machine,
+                      const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, getAccessBytes(target) / shape.widest());
+  int64_t pack = choosePack(shape, machine.accessBytes / shape.widest());
   auto add = [&](StringRef suffix, Place place) {
     KernelOp dense = cloneVariant(
-        kernel, suffix, chooseLayout(context, shape, pack, place), {});
+        kernel, suffix, chooseLayout(context, machine, shape, pack, place), {});
     if (place == Place::Apart)
       makeDistinct(dense, aliases);
-    LayoutAttr layout =
-        canShareMerges(dense, aliases)
-            ? getGroupedLayout(context, shape, pack)
-            : chooseLayout(context, shape, pack, place, lanesMeet(dense));
+    LayoutAttr layout = canShareMerges(dense, aliases)
+                            ? getGroupedLayout(context, machine, shape, pack)
+                            : chooseLayout(context, machine, shape, pack, place,
+                                           lanesMeet(dense));
     SmallVector<Attribute> guards = getGuards(context, shape, layout);
     llvm::append_range(guards, dense.getGuardsAttr());
     dense.setLayoutAttr(layout);
@@ -421,13 +236,14 @@ static void planDense(KernelOp kernel, StringRef target, const RowShape &shape,
 
 /// The variant for any strides. Slices often keep no more than 16 bytes of
 /// alignment.
-static void planFast(KernelOp kernel, const RowShape &shape,
-                     ArrayAttr aliases) {
+static void planFast(KernelOp kernel, const MachineModel &machine,
+                     const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, kAnyAccessBytes / shape.widest());
-  LayoutAttr layout = canShareMerges(kernel, aliases)
-                          ? getGroupedLayout(context, shape, pack)
-                          : chooseLayout(context, shape, pack, shape.place());
+  LayoutAttr layout =
+      canShareMerges(kernel, aliases)
+          ? getGroupedLayout(context, machine, shape, pack)
+          : chooseLayout(context, machine, shape, pack, shape.place());
   SmallVector<Attribute> guards = getGuards(context, shape, layout);
   if (!guards.empty())
     cloneVariant(kernel, "fast", layout, guards);
@@ -437,11 +253,10 @@ static void planFast(KernelOp kernel, const RowShape &shape,
 /// several rows at once, and before it one for those that move more than its
 /// caches keep: its stores do not read what they replace, which takes packs of
 /// 16 bytes and outputs that are no inputs.
-static void planCPU(KernelOp kernel, StringRef target, const RowShape &shape,
-                    ArrayAttr aliases) {
+static void planCPU(KernelOp kernel, const MachineModel &machine,
+                    const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack =
-      choosePack(shape, hasWideRegisters(target) ? kWideCpuPack : kCpuPack);
+  int64_t pack = choosePack(shape, machine.packFloats);
   auto layout = [&](int64_t rows) {
     return LayoutAttr::get(context, 1, countPacks(shape, pack), pack, rows,
                            /*groups=*/1);
@@ -450,7 +265,7 @@ static void planCPU(KernelOp kernel, StringRef target, const RowShape &shape,
     KernelOp variant = cloneVariant(kernel, suffix, layout(1), guards);
     makeDistinct(variant, aliases);
     if (canBatchScalars(variant, aliases))
-      variant.setLayoutAttr(layout(kCpuBatch));
+      variant.setLayoutAttr(layout(machine.batchRows));
     return variant;
   };
   SmallVector<int64_t> stored = shape.outputs();
@@ -466,8 +281,10 @@ static void planCPU(KernelOp kernel, StringRef target, const RowShape &shape,
            0;
   });
   if (isWide)
-    addVariant("streamed", {makeAlignGuard(context, stored, kAnyAccessBytes),
-                            makeBeyondCacheGuard(context, moved)});
+    addVariant(
+        "streamed",
+        {GuardAttr::get(context, GuardKind::Align, stored, kAnyAccessBytes),
+         GuardAttr::get(context, GuardKind::BeyondCache, moved)});
   if (aliases.empty()) { // all calls are out of place
     addVariant("any", {});
     return;
@@ -479,21 +296,22 @@ static void planCPU(KernelOp kernel, StringRef target, const RowShape &shape,
   cloneVariant(kernel, "any", layout(1), {});
 }
 
-LogicalResult PlanLayoutPass::plan(KernelOp kernel, ArrayAttr aliases) {
-  FailureOr<RowShape> shape = getRowShape(kernel);
+LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
+                                   ArrayAttr aliases) {
+  FailureOr<RowShape> shape = RowShape::of(kernel);
   if (failed(shape))
     return failure();
   MLIRContext *context = &getContext();
   if (!isGPU(target)) {
-    planCPU(kernel, target, *shape, aliases);
+    planCPU(kernel, machine, *shape, aliases);
     return success();
   }
 
   if (!shape->elementBytes.empty())
-    planDense(kernel, target, *shape, aliases);
-  planFast(kernel, *shape, aliases);
-  cloneVariant(kernel, "any", chooseLayout(context, *shape, 1, Place::Apart),
-               {});
+    planDense(kernel, machine, *shape, aliases);
+  planFast(kernel, machine, *shape, aliases);
+  cloneVariant(kernel, "any",
+               chooseLayout(context, machine, *shape, 1, Place::Apart), {});
   return success();
 }
 
@@ -525,7 +343,15 @@ void PlanLayoutPass::runOnOperation() {
     module.emitError() << "expected a target to plan layouts for, got none";
     return signalPassFailure();
   }
-  module->setAttr(kTargetAttr, StringAttr::get(&getContext(), target));
+  FailureOr<MachineModel> model = getMachine(module, target, machine);
+  if (failed(model))
+    return signalPassFailure();
+  Builder b(&getContext());
+  module->setAttr(kTargetAttr, b.getStringAttr(target));
+  if (!machine.empty())
+    module->setAttr(kMachineAttr,
+                    b.getStrArrayAttr(llvm::to_vector_of<StringRef>(
+                        ArrayRef<std::string>(machine))));
   SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
   for (KernelOp kernel : kernels) {
     // Variants stand before their kernel.
@@ -533,7 +359,7 @@ void PlanLayoutPass::runOnOperation() {
     DictionaryAttr signature = getSignature(kernel);
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
-    if (failed(plan(kernel, signature.getAs<ArrayAttr>("aliases"))))
+    if (failed(plan(kernel, *model, signature.getAs<ArrayAttr>("aliases"))))
       return signalPassFailure();
     std::string name = kernel.getSymName().str();
     kernel.erase();

@@ -15,6 +15,21 @@
 using namespace mlir;
 using namespace mlafix;
 
+/// Both being left out is to be the same.
+static void replaceSame(OpBuilder &b, SameTensorOp same, Value argument) {
+  Location loc = same.getLoc();
+  Value other = same.getLhs() == argument ? same.getRhs() : same.getLhs();
+  BlockArgument given = getKernelArgument(other);
+  auto kernel = cast<KernelOp>(given.getOwner()->getParentOp());
+  bool isAbsent = other == argument || kernel.isArgAbsent(given.getArgNumber());
+  Value result = arith::ConstantIntOp::create(b, loc, isAbsent, 1);
+  if (!isAbsent && kernel.isArgOptional(given.getArgNumber()))
+    result =
+        arith::XOrIOp::create(b, loc, PresentOp::create(b, loc, other),
+                              arith::ConstantIntOp::create(b, loc, true, 1));
+  same.replaceAllUsesWith(result);
+}
+
 static void replacePresent(KernelOp kernel, unsigned index, bool isPresent) {
   for (Operation *user :
        llvm::make_early_inc_range(kernel.getArgument(index).getUsers()))
@@ -72,6 +87,8 @@ LogicalResult mlafix::bindAsAbsent(KernelOp kernel, unsigned index) {
         continue;
     } else if (auto load = dyn_cast<LoadOp>(user)) {
       replaceLoad(b, load);
+    } else if (auto same = dyn_cast<SameTensorOp>(user)) {
+      replaceSame(b, same, argument);
     } else if (auto dim = dyn_cast<memref::DimOp>(user)) {
       // What a launch that leaves the tensor out passes.
       Value none = arith::ConstantIndexOp::create(b, dim.getLoc(), 0);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What mlafix-specialize does to a kernel when an optional argument is bound:
-// the body then does, without asking, what it would do at every launch.
+// the body then does unconditionally what it would do at every launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +17,12 @@
 
 namespace mlafix {
 
-/// The argument is given at every launch: it is optional no more.
+/// The argument is passed at every launch: it is not optional any more.
 void bindAsPresent(KernelOp kernel, unsigned index);
 
-/// The argument is left out at every launch: its loads give what they give
-/// then, its stores are gone, and nothing uses it. An op that is none of these
-/// is a located error.
+/// The argument is omitted at every launch: its loads give what they give then,
+/// its stores are erased, and nothing uses it. Any other use is an error with a
+/// location.
 mlir::LogicalResult bindAsAbsent(KernelOp kernel, unsigned index);
 
 /// Erases what is no longer needed, so that names that only it had are gone.

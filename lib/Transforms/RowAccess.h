@@ -8,7 +8,7 @@
 #ifndef MLAFIX_TRANSFORMS_ROWACCESS_H
 #define MLAFIX_TRANSFORMS_ROWACCESS_H
 
-#include "dialect/Mlafix.h"
+#include "dialect/Guards.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Target.h"
 

@@ -284,7 +284,7 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   target.addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp>();
-  target.addLegalOp<KernelOp, ReturnOp, PresentOp>();
+  target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import Kernel, __version__, _env, _runtime, cache, library
+from . import Kernel, __version__, _env, _runtime, _toolchain, library
 from .errors import ArgumentError, CompileError, Error
 
 _EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "canonical",
@@ -76,7 +76,7 @@ def _compile(options: argparse.Namespace) -> int:
     if options.emit == "unit" and not options.output:
         raise ArgumentError("expected a file for the unit (-o FILE), got none")
     print(f"compiling {kernel.name}: {max(len(choices), 1)} x {', '.join(targets) or 'no target'}", file=sys.stderr)
-    output = cache.compiler().compile(
+    output = _toolchain.compiler().compile(
         kernel.source,
         kernel.file,
         kernel=kernel.name,
@@ -97,7 +97,7 @@ def _compile(options: argparse.Namespace) -> int:
 
 def _info(_options: argparse.Namespace) -> int:
     try:
-        compiler = cache.compiler().version()
+        compiler = _toolchain.compiler().version()
     except CompileError as error:
         compiler = f"none ({error})"
     devices = [_runtime.device_target("cpu")]
@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…",
                           help="values of the kernel's names; once for each variant")  # fmt: skip
     compile_.add_argument("--target", action="append", default=[], metavar="NAME,…",
-                          help="sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all of these three")  # fmt: skip
+                          help=", ".join(_runtime.TARGETS) + ", or cpu for every x86-64 baseline")  # fmt: skip
     compile_.add_argument("--emit", choices=_EMITS, default="unit", help="what to write (default: unit)")
     compile_.add_argument("--assembler", choices=("any", "nvjitlink", "ptxas", "none"), default="any")
     compile_.add_argument("--ptxas", default="", metavar="PATH", help="a ptxas to prefer")

@@ -1,4 +1,4 @@
-"""What the compiler says about a source, as people read it: the place, the line, and a caret under the expression."""
+"""The compiler's messages about a source, for people: the location, the line, and a caret under the expression."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name
     """The exception for what the compiler said.
 
     Args:
-        messages: the fields of a Message each; the first error gives the exception its place.
+        messages: the fields of a Message each; the first error gives the exception its location.
         source: text of what the messages call `name`; other files are read from disk.
     """
     parsed = [Message(*fields) for fields in messages]  # type: ignore[arg-type]
@@ -36,7 +36,7 @@ def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name
 
 
 def render(message: Message, source: str = "", name: str = "") -> str:
-    """A message with its place and, if the file can be read, the line with the place underlined."""
+    """A message with its location and, if the file can be read, the line with the range underlined."""
     if not message.line:
         # The first words of an exception's text should not be its own class again.
         return message.text if message.severity == "error" else f"{message.severity}: {message.text}"

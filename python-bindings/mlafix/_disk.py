@@ -1,4 +1,4 @@
-"""A folder of compiled kernels on disk. What lies there is run, so it must be the user's own.
+"""A folder of compiled kernels on disk. Its files are executed, so it must belong to the user.
 
 Files appear whole, by renaming, and one process at a time makes a file that several want. All is done by the descriptor of
 the folder that was checked: another one in its place would not be looked at.
@@ -24,7 +24,7 @@ _log = logging.getLogger("mlafix")
 class Folder:
     """A folder that need not exist yet.
 
-    Its methods raise UnitError if it is somebody else's, or if others may enter it: then what it holds may be anybody's.
+    Its methods raise UnitError if it belongs to another user, or if others may enter it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,7 +46,7 @@ class Folder:
         return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Put a file there whole, or not at all. A disk that refuses it costs time later, and nothing else."""
+        """Write a whole file, or none. If the disk refuses it, the kernel is compiled again later."""
         temporary = f".new-{os.getpid()}-{secrets.token_hex(8)}"
         try:
             with self._open(create=True) as folder:

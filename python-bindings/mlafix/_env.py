@@ -1,4 +1,4 @@
-"""Every environment variable that the Python package reads. (The runtime's own are in docs/Runtime.md.)
+"""Every environment variable that the Python package reads; docs/Troubleshooting.md lists all.
 
 Each is read when it is needed, so that a test or a program may change it.
 

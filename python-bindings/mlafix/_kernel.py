@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _env, _runtime, cache
+from . import _env, _runtime, _toolchain, cache
 from .errors import ArgumentError, CompileError
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
@@ -65,7 +65,7 @@ class Kernel:
             OSError: it cannot be read.
         """
         text = Path(path).read_text(encoding="utf-8")
-        signature = json.loads(cache.compiler().signature(text, str(path), name))
+        signature = json.loads(_toolchain.compiler().signature(text, str(path), name))
         return cls(signature["name"], text, str(path))
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class Kernel:
 
     @functools.cached_property
     def _signature_text(self) -> str:
-        text: str = cache.compiler().signature(self.source, self.file, self.name)
+        text: str = _toolchain.compiler().signature(self.source, self.file, self.name)
         return text
 
     @functools.cached_property
@@ -96,7 +96,7 @@ class Kernel:
 
     def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
         bound = self.bindings(bindings)
-        return cache.compiler().compile(
+        return _toolchain.compiler().compile(
             self.source,
             self.file,
             kernel=self.name,
@@ -156,7 +156,8 @@ class Kernel:
 
         Args:
             path: the file.
-            targets: one or several of "sm_90", …, "x86-64-v4", "x86-64-v3", "x86-64", "cpu" (all of these three).
+            targets: one or several of the names that ``python -m mlafix compile --help`` lists: "sm_90", "x86-64-v3",
+                "cpu" (every x86-64 baseline).
             choices: bindings, one dict a variant: ``{"D": 64, "T": "f16"}, {"D": 128, "T": "f16"}``.
             bindings: values that all variants share.
 
@@ -165,7 +166,7 @@ class Kernel:
             OSError: the file cannot be written.
         """
         variants = [self.bindings({**bindings, **choice}) for choice in choices or ({},)]
-        data = cache.compiler().compile(
+        data = _toolchain.compiler().compile(
             self.source,
             self.file,
             kernel=self.name,
@@ -247,7 +248,7 @@ class _Variants(cache.Variants):
         self._whole = kernel
 
     def _without_places(self) -> str:
-        text: str = cache.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
+        text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:

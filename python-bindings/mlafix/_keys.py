@@ -1,4 +1,4 @@
-"""Names of compiled kernels on disk: what decides the code of a variant, as a digest.
+"""Names of compiled kernels on disk: a digest of what decides their code.
 
 Needs nothing but the standard library, so that the build can run it as a program before the package is whole:
 
@@ -29,7 +29,7 @@ def _digest(*parts: str) -> str:
 
 
 def variant_file(kernel: str, source: str, bindings: Mapping[str, str], target: str) -> str:
-    """File name of a unit that holds one variant of a kernel.
+    """File name of a unit that holds one specialisation of a kernel.
 
     Args:
         kernel: its name in the source, which may be any text.

@@ -6,6 +6,7 @@ from typing import Any
 
 __version__: str
 ABI_VERSION: int
+TARGETS: tuple[str, ...]  # all, in the order of include/mlafix/Targets.def: GPUs rising, then CPUs falling
 
 # Flags of a call; see mlafix_launch_flags in include/mlafix/runtime.h.
 DEEP_CHECKS: int

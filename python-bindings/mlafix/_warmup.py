@@ -1,4 +1,4 @@
-"""Compiling ahead: a list of variants, on all cores, with a progress bar."""
+"""Compiling ahead: a list of specialisations, on all cores, with a progress bar."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def warmup(
     progress: bool | None = None,
     jobs: int | None = None,
 ) -> list[_runtime.Unit]:
-    """Make variants ready before they are called: from memory, disk or the compiler, and loaded on the device.
+    """Make specialisations ready before they are called: from memory, disk or the compiler, and loaded on the device.
 
         mlafix.warmup([("merge_attn_states", {"H": 128, "D": 128, "T": "bf16"}), (my_kernel, {"D": 64, "T": "f16"})])
 

@@ -14,23 +14,17 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
-import importlib.util
 import logging
 import os
-import shutil
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from . import _disk, _env, _keys, _runtime
-from .errors import CompileError, UnitError
+from . import _disk, _env, _keys, _runtime, _toolchain
+from .errors import UnitError
 
 _log = logging.getLogger("mlafix")
 _PACKAGE_UNITS = Path(__file__).parent / "units"
-# Compute capabilities with chips of their own, as the compiler names them; for devices that nothing was compiled for.
-_GPU_TARGETS = (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)
 
 _memory: dict[str, _runtime.Unit] = {}
 _locks: dict[str, threading.Lock] = {}
@@ -194,7 +188,7 @@ class Variants:
 
     def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
         """The unit that the compiler makes, and keeps."""
-        if _env.strict() or _compiler_file() is None:
+        if _env.strict() or _toolchain.compiler_file() is None:
             return self._without_compiler(bindings, target)
         folder = _compiler_cache()
         with folder.only_process(name) if folder else contextlib.nullcontext(False) as shared:
@@ -210,7 +204,7 @@ class Variants:
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         _log.info("compiling %s %s for %s", self.kernel, bindings, target)
-        data = compiler().compile(
+        data = _toolchain.compiler().compile(
             self.source,
             self.file,
             kernel=self.kernel,
@@ -236,50 +230,12 @@ class Variants:
         )
 
 
-def compiler() -> Any:
-    """The extension module ``mlafix._compiler``.
-
-    Raises:
-        CompileError: this installation has none, or its libraries are missing.
-    """
-    try:
-        return importlib.import_module("mlafix._compiler")
-    except ImportError as error:
-        raise CompileError(f"expected the compiler (the extension module mlafix._compiler), got: {error}") from error
-
-
-@functools.lru_cache(maxsize=None)
-def _compiler_file() -> str | None:
-    """Path of the compiler's module, found without loading it, which takes longer than loading a unit."""
-    spec = importlib.util.find_spec("mlafix._compiler")
-    return spec.origin if spec else None
-
-
-@functools.lru_cache(maxsize=None)
-def _compiler_facts() -> tuple[str, ...]:
-    """All that may change what the compiler makes of the same source."""
-    path = _compiler_file()
-    facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
-    if path is not None:
-        # The module is thin: what compiles is the library beside it.
-        for file in (Path(path), *sorted(Path(path).parent.glob("libmlafix_compiler.so*"))):
-            stat = file.stat()
-            facts += [str(stat.st_size), str(stat.st_mtime_ns)]
-    return tuple(facts)
-
-
-@functools.lru_cache(maxsize=None)
-def _assembler(path: str) -> str:
-    return shutil.which("ptxas", path=path) or ""
-
-
 def _compiler_cache() -> _disk.Folder | None:
     """The folder on disk for what this compiler makes, or None if nothing is kept."""
     root = _env.cache_dir()
     if root is None:
         return None
-    assembler = (*_env.assemblers(), _assembler(os.environ.get("PATH", "")))
-    return _disk.Folder(root / _keys.compiler_folder(*_compiler_facts(), *assembler))
+    return _disk.Folder(root / _keys.compiler_folder(*_toolchain.compiler_facts(), *_toolchain.assembler_facts()))
 
 
 def _prebuilt_folders() -> list[Path]:
@@ -289,10 +245,10 @@ def _prebuilt_folders() -> list[Path]:
 def _older_targets(target: str) -> list[str]:
     """Targets whose code, or PTX, a device of `target` runs too, best first."""
     if not target.startswith("sm_"):
-        older = ["x86-64-v4", "x86-64-v3", "x86-64"]
-        return older[older.index(target) + 1 :] if target in older else []
-    capability = int(target[3:])
-    return [f"sm_{older}" for older in reversed(_GPU_TARGETS) if older < capability]
+        cpus = [name for name in _runtime.TARGETS if not name.startswith("sm_")]
+        return cpus[cpus.index(target) + 1 :] if target in cpus else []
+    gpus = [name for name in _runtime.TARGETS if name.startswith("sm_")]
+    return [name for name in reversed(gpus) if int(name[3:]) < int(target[3:])]
 
 
 def _listed(bindings: Mapping[str, str]) -> str:

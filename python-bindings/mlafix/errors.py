@@ -7,14 +7,14 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """Base of every exception that mlafix raises on purpose; by itself, a fault of the library."""
+    """Base of every exception that mlafix raises; by itself, an error of the library."""
 
 
 class CompileError(Error):
     """A kernel that does not compile.
 
     Args:
-        message: what is wrong, with the offending line and a caret under the place where those are known.
+        message: what is wrong, with the offending line and a caret under the range where those are known.
         file: the source file, or "" if unknown.
         line: 1-based line in it, or 0 if unknown.
         column: 1-based column, or 0 if unknown.

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import _runtime, cache
+from . import _runtime, _toolchain, cache
 from ._kernel import Kernel
 from .errors import ArgumentError
 
@@ -52,7 +52,7 @@ def signature(name: str) -> str:
     made = _SIGNATURES / f"{name}.json"
     if made.is_file():
         return made.read_text(encoding="utf-8")
-    text: str = cache.compiler().signature(source(name), str(path(name)), kernel=name)
+    text: str = _toolchain.compiler().signature(source(name), str(path(name)), kernel=name)
     return text
 
 

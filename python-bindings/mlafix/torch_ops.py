@@ -1,4 +1,4 @@
-"""Every kernel as an operator of torch: `torch.ops.mlafix.<kernel>`.
+"""Every kernel as an operator of torch: `torch.ops.mlafix.<kernel>`, with a schema made from the kernel's signature.
 
 An operator takes the kernel's arguments in the kernel's order, and a string that names the variant: the layout of the lse
 and its base, "hn,e", as `mlafix.ops` has them. Mutated arguments are declared, and since kernels only fill what they
@@ -16,42 +16,9 @@ from typing import Any, Callable
 import torch
 from torch.utils._device import DeviceContext
 
-from .ops._launch import FAMILIES, Key
+from .ops._families import FAMILIES, Family, Key
 from .ops._types import Bound, Launch
 from .ops._wrong import wrong
-
-_MERGE_INPUTS = "Tensor prefix, Tensor prefix_lse, Tensor suffix, Tensor suffix_lse, SymInt context_rows"
-_LIST_INPUTS = "Tensor v0, Tensor s0, " + ", ".join(f"Tensor? v{i}, Tensor? s{i}" for i in range(1, 8))
-_OUTPUTS = "Tensor(a!) out, Tensor(b!)? out_lse"
-
-SCHEMAS: dict[str, str] = {
-    "merge_attn_states": f"{_OUTPUTS}, {_MERGE_INPUTS}",
-    "merge_attn_states_fp8": f"{_OUTPUTS}, Tensor out_scale, {_MERGE_INPUTS}",
-    "merge_attn_states_copy": f"{_OUTPUTS}, {_MERGE_INPUTS}",
-    "merge_attn_states_copy_fp8": f"{_OUTPUTS}, Tensor out_scale, {_MERGE_INPUTS}",
-    "merge_state_in_place": "Tensor(a!) v, Tensor(b!) s, Tensor v_other, Tensor s_other, Tensor? mask",
-    "merge_states": f"{_OUTPUTS}, Tensor v, Tensor s",
-    "merge_states_ragged": f"{_OUTPUTS}, Tensor v, Tensor s, Tensor indptr",
-    "merge_states_list": f"{_OUTPUTS}, {_LIST_INPUTS}",
-    "combine_split_kv": f"{_OUTPUTS}, Tensor partial, Tensor partial_lse",
-    "fixup_zero_kv_rows": "Tensor(a!) out, Tensor(b!) lse, Tensor kv_lens, Tensor cu_seqlens",
-    "mask_empty_context_lse": "Tensor(a!) lse, Tensor query_start_loc, Tensor context_start_loc",
-    "mask_empty_context": "Tensor(a!) out, Tensor(b!)? lse, Tensor query_start_loc, Tensor context_start_loc",
-    "fill_pad_rows": "Tensor(a!) out, Tensor(b!)? lse, SymInt live_rows",
-    "fill_pad_rows_device": "Tensor(a!) out, Tensor(b!)? lse, Tensor live_rows",
-    "clear_pad_flags": "Tensor(a!) flags, SymInt live_rows",
-    "clear_pad_flags_device": "Tensor(a!) flags, Tensor live_rows",
-    "mark_prefilling": "Tensor(a!) flags, Tensor computed, Tensor prompt, SymInt live_rows",
-    "mark_prefilling_device": "Tensor(a!) flags, Tensor computed, Tensor prompt, Tensor live_rows",
-    "expand_context_lens": "Tensor(a!) out, Tensor seq_lens, SymInt live_rows",
-    "expand_context_lens_device": "Tensor(a!) out, Tensor seq_lens, Tensor live_rows",
-    "merge_attn_stats": "Tensor(a!) out, Tensor(b!)? out_stats, Tensor prefix, Tensor prefix_stats, Tensor suffix, "
-                        "Tensor suffix_stats, float softmax_scale",
-    "quantize_fp8_static": "Tensor(a!) out, Tensor x, Tensor scale",
-    "rmsnorm": "Tensor(a!) y, Tensor x, Tensor weight, float epsilon",
-    "softmax": "Tensor(a!) y, Tensor x, float scale",
-}
-"""The arguments of each operator, in the kernel's order; `str variant` follows."""
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 # What may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each look-up
@@ -101,8 +68,21 @@ def through(kernel: str, key: Key) -> Launch:
     return Through(kernel, ",".join(key))
 
 
-def _implementation(kernel: str) -> Callable[..., None]:
-    family = FAMILIES[kernel]
+def schema(family: Family) -> str:
+    """The operator of a kernel, as torch declares it: its arguments in the kernel's order, then the variant."""
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    declared = []
+    for argument in family.arguments:
+        if argument["kind"] == "scalar":
+            kind = "float" if argument["dtype"] == "f32" else "SymInt"
+        else:
+            kind = "Tensor" if argument["access"] == "read" else f"Tensor({next(letters)}!)"
+            kind += "?" if argument["optional"] else ""
+        declared.append(f"{kind} {argument['name']}")
+    return f"{family.kernel}({', '.join(declared)}, str variant) -> ()"
+
+
+def _implementation(family: Family) -> Callable[..., None]:
     launches: dict[str, Launch] = {}
 
     def run(*args: Any) -> None:
@@ -121,9 +101,9 @@ def _fake(*args: Any) -> None:
 
 def _register() -> torch.library.Library:
     library = torch.library.Library("mlafix", "DEF")
-    for kernel, arguments in SCHEMAS.items():
-        library.define(f"{kernel}({arguments}, str variant) -> ()", tags=(torch.Tag.pt2_compliant_tag,))
-        implementation = _implementation(kernel)
+    for kernel, family in FAMILIES.items():
+        library.define(schema(family), tags=(torch.Tag.pt2_compliant_tag,))
+        implementation = _implementation(family)
         for key in ("CPU", "CUDA"):
             library.impl(kernel, implementation, key)
         torch.library.register_fake(f"mlafix::{kernel}", _fake, lib=library)

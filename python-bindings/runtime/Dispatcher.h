@@ -15,10 +15,10 @@
 
 namespace mlafix::python {
 
-/// A kernel that is specialised by what it is called with: reads the dims and
-/// dtypes that it is compiled for off the arguments, and which optional ones
-/// are given, looks the compiled kernel up in a table, launches it. A
-/// combination not met before is asked of `resolve`, a Python function, once.
+/// A kernel that is specialised by its calls: reads dims, dtypes and the
+/// presence of optional arguments from the arguments, finds the compiled kernel
+/// in a table, and launches it. For a new combination it calls `resolve`, a
+/// Python function, once.
 class Dispatcher {
 public:
   Dispatcher(const std::string &name, nanobind::str signature,
@@ -26,9 +26,10 @@ public:
              nanobind::object specialize);
 
   void launch(nanobind::handle args, nanobind::handle stream, uint32_t flags);
-  /// As `launch`, for plain torch tensors that nothing watches and code that is
-  /// there: allocates the outputs that a NewTensor stands for and returns all,
-  /// a tuple. Returns None, and has launched nothing, for any other call.
+  /// As `launch`, for plain torch tensors while no mode or tracer is active,
+  /// and code that is loaded: allocates the outputs that a NewTensor stands for
+  /// and returns all, a tuple. Returns None, and has launched nothing, for any
+  /// other call.
   nanobind::object tryLaunch(nanobind::handle args, nanobind::handle stream);
   Bound bind(nanobind::handle args, uint32_t flags);
   /// Resolves and loads what a call with these arguments would run.

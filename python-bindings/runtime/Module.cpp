@@ -22,6 +22,11 @@ NB_MODULE(_runtime, module) {
   module.doc() = "The mlafix runtime: units, tensors, launches.";
   module.attr("__version__") = mlafix_version();
   module.attr("ABI_VERSION") = mlafix_abi_version();
+  nb::list targets;
+#define MLAFIX_GPU_TARGET(CAPABILITY) targets.append("sm_" #CAPABILITY);
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) targets.append(NAME);
+#include "mlafix/Targets.def"
+  module.attr("TARGETS") = nb::tuple(targets);
   mlafix::python::importErrors();
   mlafix::python::bindUnits(module);
   mlafix::python::bindBound(module);

@@ -12,7 +12,7 @@
 
 namespace mlafix::python {
 
-/// Stands among a call's arguments for an output that is to be allocated.
+/// A placeholder among a call's arguments for an output to allocate.
 struct NewTensor {
   int32_t dtype = 0; ///< a mlafix_dtype; 0: the signature's, or that of `like`
   /// The index of an argument, or -1. If that has the same dims, its strides
@@ -25,8 +25,8 @@ struct NewTensor {
   NewTensor(const std::string &dtype, int32_t like, nanobind::object order);
 };
 
-/// Stands among a call's arguments for an integer that is a size of another
-/// one.
+/// A placeholder among a call's arguments for an integer that is a size of
+/// another argument.
 struct SizeOf {
   int32_t arg, dim;
 
@@ -64,8 +64,8 @@ private:
   size_t oldest = 0;
 };
 
-/// Whether nothing watches torch's operations: no mode, no tracer. Then a plain
-/// tensor is what it looks like.
+/// Whether no mode or tracer of torch is active, so that a plain tensor is not
+/// a placeholder.
 bool isTorchUnwatched();
 
 /// Allocates output `index` of a call whose inputs are in `call`, by torch: the

@@ -34,7 +34,7 @@ struct TensorView {
   int64_t strides[MLAFIX_MAX_DIMS];
 };
 
-/// Where an argument stands, for messages.
+/// Which argument, for messages.
 struct ArgPlace {
   const char *kernel;
   const char *name;

@@ -1,4 +1,4 @@
-//===- CombineTest.cpp - combine_split_kv ---------------------------------===//
+//===- CombineTest.cpp - the combine of split KV --------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

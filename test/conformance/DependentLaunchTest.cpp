@@ -169,7 +169,7 @@ const Mix Mixes[] = {
        Q.merge(B.C, B.A, B.B);
        Q.merge(B.E, B.C, B.B);
        Q.fixup(B.E);
-       Q.merge(B.C, B.E, B.A); // what the grid before last still reads
+       Q.merge(B.C, B.E, B.A); // read by the grid before the preceding
        Q.merge(B.C, B.C, B.B); // in place
      }},
     {"copies_before_and_after",

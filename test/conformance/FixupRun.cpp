@@ -1,4 +1,4 @@
-//===- FixupRun.cpp - one checked call of fixup_zero_kv_rows --------------===//
+//===- FixupRun.cpp - one checked call of the fixup -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

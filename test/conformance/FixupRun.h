@@ -1,4 +1,4 @@
-//===- FixupRun.h - one checked call of fixup_zero_kv_rows ------*- C++ -*-===//
+//===- FixupRun.h - one checked call of the fixup ---------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

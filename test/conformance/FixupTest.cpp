@@ -1,4 +1,4 @@
-//===- FixupTest.cpp - fixup_zero_kv_rows ---------------------------------===//
+//===- FixupTest.cpp - rows of sequences without KV -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// merge_states, merge_states_ragged, merge_states_list and combine_split_kv
+// The dense merge, the ragged one, that of a list of buffers and that of splits
 // against f64, in every layout and mix of live and dead sides (N1-N10, N12).
 //
 //===----------------------------------------------------------------------===//

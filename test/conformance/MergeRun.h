@@ -64,7 +64,7 @@ struct MergeSetup {
   bool LseRowsFirst = false; ///< lse lies as [n, H] and not as [H, n].
   Style How = Style::Contiguous;
   int64_t ContextRows = 0; ///< Rows at or past it take the suffix alone:
-  bool CopiesPast = false; ///< bit for bit (merge_attn_states_copy).
+  bool CopiesPast = false; ///< bit for bit.
   bool WantLse = true;     ///< False: the optional out_lse is left out.
   enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
   uint64_t Seed = 1;

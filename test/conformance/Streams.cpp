@@ -48,7 +48,7 @@ std::string source(Foreign Kind) {
   .reg .b32 %r<9>;
   .reg .b64 %d<6>;
 )";
-  // Started early itself, it waits for the grid before its own, as it must.
+  // Started early itself, it waits for the preceding grid, as it must.
   if (Early)
     Text += "  griddepcontrol.wait;\n  griddepcontrol.launch_dependents;\n";
   Text += R"(  ld.param.u64 %d1, [to];

@@ -135,6 +135,7 @@ static const struct {
     {"cuKernelGetAttribute", kernel_attribute},
     {"cuLaunchKernel", launch_kernel},
     {"cuLaunchKernelEx", launch_kernel_ex},
+    {"cuPointerGetAttributes", refuse},
     /* Optional: the runtime does without. */
     {"cuKernelGetParamInfo", NULL},
     {"cuFuncLoad", NULL},
@@ -146,6 +147,6 @@ int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t
       *function = table[i].function;
       return *function ? SUCCESS : NOT_FOUND;
     }
-  *function = refuse;
-  return SUCCESS;
+  *function = NULL; /* as of a driver that has what launches need and no more */
+  return NOT_FOUND;
 }

@@ -18,7 +18,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-from mlafix import _keys, _runtime, cache, library  # noqa: E402
+from mlafix import _keys, _runtime, _toolchain, cache, library  # noqa: E402
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
@@ -32,9 +32,9 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counti
     monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("MLAFIX_PREBUILT", raising=False)
     monkeypatch.delenv("MLAFIX_STRICT", raising=False)
-    monkeypatch.setattr(cache, "compiler", lambda: counting)
-    monkeypatch.setattr(cache, "_compiler_file", lambda: "there is one")
-    monkeypatch.setattr(cache, "_compiler_facts", lambda: ("version 1",))
+    monkeypatch.setattr(_toolchain, "compiler", lambda: counting)
+    monkeypatch.setattr(_toolchain, "compiler_file", lambda: "there is one")
+    monkeypatch.setattr(_toolchain, "compiler_facts", lambda: ("version 1",))
     cache.clear_memory()
     yield counting
     cache.clear_memory()
@@ -83,7 +83,7 @@ def test_another_compiler_starts_afresh(
     merge().load(BINDINGS, TARGET)
     cache.clear_memory()
     if change == "compiler":
-        monkeypatch.setattr(cache, "_compiler_facts", lambda: ("version 2",))
+        monkeypatch.setattr(_toolchain, "compiler_facts", lambda: ("version 2",))
     else:
         monkeypatch.setenv("MLAFIX_PTXAS", "/opt/other/ptxas")
     merge().load(BINDINGS, TARGET)
@@ -160,7 +160,7 @@ def test_without_a_compiler_only_what_is_there_already(
     shipped.mkdir()
     path.rename(shipped / path.name)
     cache.clear_memory()
-    monkeypatch.setattr(cache, "_compiler_file", lambda: None)
+    monkeypatch.setattr(_toolchain, "compiler_file", lambda: None)
     with pytest.raises(mlafix.UnitError, match="this installation has no compiler"):
         merge().load(BINDINGS, TARGET)
     monkeypatch.setenv("MLAFIX_PREBUILT", f"{tmp_path / 'absent'}{os.pathsep}{shipped}")
@@ -176,11 +176,20 @@ def test_prebuilt_code_for_an_older_chip_of_the_kind(
     )
     (tmp_path / _keys.variant_file("merge_attn_states", SOURCE, BINDINGS, "x86-64")).write_bytes(data)
     monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path))
-    monkeypatch.setattr(cache, "_compiler_file", lambda: None)
+    monkeypatch.setattr(_toolchain, "compiler_file", lambda: None)
     assert merge().load(BINDINGS, "x86-64-v3").kernels[0].targets == ["x86-64"]
-    assert cache._older_targets("sm_90") == ["sm_89", "sm_87", "sm_86", "sm_80", "sm_75"]
-    assert cache._older_targets("x86-64-v4") == ["x86-64-v3", "x86-64"]
-    assert cache._older_targets("x86-64") == []
+
+
+def test_older_targets_are_those_of_the_table() -> None:
+    gpus = [name for name in _runtime.TARGETS if name.startswith("sm_")]
+    cpus = [name for name in _runtime.TARGETS if not name.startswith("sm_")]
+    assert cache._older_targets(gpus[-1]) == gpus[-2::-1]
+    assert cache._older_targets(gpus[0]) == []
+    assert cache._older_targets("sm_95") == [name for name in reversed(gpus) if int(name[3:]) < 95]
+    assert "sm_88" in cache._older_targets("sm_90")
+    assert cache._older_targets(cpus[0]) == cpus[1:] == ["x86-64-v3", "x86-64"]
+    assert cache._older_targets(cpus[-1]) == []
+    assert cache._older_targets("riscv") == []
 
 
 def test_what_the_compiler_says_reaches_the_caller(

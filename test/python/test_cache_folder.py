@@ -15,7 +15,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-from mlafix import _keys, _runtime, cache  # noqa: E402
+from mlafix import _keys, _runtime, _toolchain, cache  # noqa: E402
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
@@ -29,9 +29,9 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counti
     monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("MLAFIX_PREBUILT", raising=False)
     monkeypatch.delenv("MLAFIX_STRICT", raising=False)
-    monkeypatch.setattr(cache, "compiler", lambda: counting)
-    monkeypatch.setattr(cache, "_compiler_file", lambda: "there is one")
-    monkeypatch.setattr(cache, "_compiler_facts", lambda: ("version 1",))
+    monkeypatch.setattr(_toolchain, "compiler", lambda: counting)
+    monkeypatch.setattr(_toolchain, "compiler_file", lambda: "there is one")
+    monkeypatch.setattr(_toolchain, "compiler_facts", lambda: ("version 1",))
     cache.clear_memory()
     yield counting
     cache.clear_memory()

@@ -136,8 +136,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def machines() -> list[str]:
     """This processor's target and those below it."""
-    every = ["x86-64-v4", "x86-64-v3", "x86-64"]
-    return every[every.index(_runtime.device_target("cpu")) :]
+    return list(_runtime.TARGETS[_runtime.TARGETS.index(_runtime.device_target("cpu")) :])
 
 
 @pytest.mark.parametrize("size", [16, 5])

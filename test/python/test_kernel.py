@@ -1,4 +1,4 @@
-"""Kernels written in Python: looking at them, compiling them, calling them, and what their words do."""
+"""Kernels written in Python: looking at them, compiling them, calling them, and what built-ins do."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_base_of_the_lse_is_bound_by_specialize() -> None:
         np.testing.assert_allclose(out, (a + base * b) / (1 + base), rtol=2e-5, atol=1e-6)
 
 
-# -- What words do -----------------------------------------------------------------------------------------------------
+# -- What built-ins do -------------------------------------------------------------------------------------------------
 
 
 @kernel

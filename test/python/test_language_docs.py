@@ -1,4 +1,4 @@
-"""docs/PythonTutorial.md and docs/Python.md: their code runs and prints what they say, and their words are all there are."""
+"""docs/PythonTutorial.md and docs/Python.md: their code runs and prints what they say, and their built-ins are all there are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from sources import load
 
 import mlafix
-from mlafix.dsl.words import Word
+from mlafix.dsl.built_ins import BuiltIn
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
@@ -48,8 +48,8 @@ def test_kernel_of_the_readme_compiles(tmp_path: Path) -> None:
     assert "mlafix.merge" in load(tmp_path, definition + "\n", header="").merge_pieces.ir()
 
 
-def test_reference_has_every_word() -> None:
+def test_reference_has_every_built_in() -> None:
     text = (DOCS / "Python.md").read_text(encoding="utf-8")
-    words = {name for name in mlafix.dsl.__all__ if isinstance(getattr(mlafix.dsl, name), Word)}
-    missing = {name for name in [*words, *dir(mlafix.Kernel)] if name[0] != "_" and not re.search(rf"\b{name}\b", text)}
+    names = {name for name in mlafix.dsl.__all__ if isinstance(getattr(mlafix.dsl, name), BuiltIn)}
+    missing = {name for name in [*names, *dir(mlafix.Kernel)] if name[0] != "_" and not re.search(rf"\b{name}\b", text)}
     assert missing <= {"variants"}

@@ -65,7 +65,7 @@ BODIES = [
     ("t[0] = 1.0", "t[0]", "expected an element or a row of a tensor, as x[t, h], got index"),
     ("lse[t] = f32(present(x[t]))", "present(x[t])", "expected a tensor, got a row of f32 along D"),
     ("x = 1.0", "x", "expected a name of its own, got 'x', which is an argument"),
-    # words
+    # built-ins
     ("y[t] = load(x[t], 1.0)", "load(x[t], 1.0)", "expected load(tensor[…], where=…, otherwise=…), got 2 arguments"),
     ("y[t] = load(x[t], when=b)", "b", "got an argument 'when'"),
     ("y[t] = load(x[t], otherwise=1.0)", "1.0", "expected a predicate (where=…) beside otherwise, got none"),
@@ -86,7 +86,7 @@ BODIES = [
     ("y[t] = float(f)", "float", "expected f32(…) to convert a value, got float(…)"),
     ("y[t] = bf16(f)", "bf16(f)", "expected a conversion to f32, i32, i64, index or bool_, got bf16"),
     ("y[t] = math.exp(f)", "math.exp", "got 'math.exp'; mlafix.exp is one"),
-    ("y[t] = print(f)", "print", "expected a word of the language"),
+    ("y[t] = print(f)", "print", "expected a built-in"),
     ("y[t] = grid(f)", "grid(f)", "as what a for loop runs over, got it in an expression"),
     ("lse[t] = f32(shape('Q'))", "'Q'", "expected the name of a dim of a tensor that is always given"),
     ("y[t] = endless(x[t])", "endless(x)", "expected inline functions at most 32 deep"),

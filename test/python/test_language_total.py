@@ -333,3 +333,26 @@ def test_where_with_a_constant_condition_has_the_type_of_both(device: Device, tm
     y, z = run(device, kernel, [np.empty_like(x), np.empty_like(k)], x, k)
     np.testing.assert_array_equal(y, np.where(k[:, None] > 0, 5.0, x).astype(np.float32))
     assert z.tolist() == [3, 2, 2**40 + 2]
+
+
+LOOKS_AHEAD = """
+@mlafix.inline
+def following(c, t):
+    return c[t + 1] + 1
+
+
+@mlafix.kernel
+def looks_ahead(y: Out[i32, "n"], c: In[i32, "m"]):
+    for t in grid("n"):
+        y[t] = following(c, t) if t + 1 < c.shape[0] else -1
+"""
+
+
+def test_memory_that_an_inline_function_would_not_read_is_not_read(tmp_path: Path) -> None:
+    """The load is predicated; of its value alone nothing would be seen, since it is not selected."""
+    kernel = load(tmp_path, LOOKS_AHEAD).looks_ahead
+    (line,) = [line for line in kernel.ir("canonical").splitlines() if "mlafix.load" in line]
+    assert " if %" in line, line
+    y = np.zeros(3, np.int32)
+    kernel(y, np.array([1, 2, 3], np.int32))
+    assert y.tolist() == [3, 4, -1]

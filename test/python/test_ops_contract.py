@@ -13,7 +13,7 @@ import contract
 from devices import Device
 from numerics import F32, garbage, same_bits, widen
 from states import EMPTY, EMPTY_FA2, LAYOUTS, NAN, ORDINARY, make_states
-from variants import BASES, VARIANTS, Variant
+from calls import BASES, VARIANTS, Variant
 
 # Heads and head dims: one lane, an odd tail, whole packs, more than a warp's worth.
 SHAPES = [(1, 1), (3, 33), (4, 64), (2, 192)]

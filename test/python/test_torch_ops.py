@@ -12,16 +12,19 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
 import contract  # noqa: E402
 import mlafix  # noqa: E402
+from calls import FUNCTIONS, Right  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
 from mlafix import library, ops, torch_ops  # noqa: E402
 from mlafix.compat import flash_attn, flashinfer, sglang, vllm  # noqa: E402
 from numerics import BF16, same_bits  # noqa: E402
-from right import FUNCTIONS, Right  # noqa: E402
 from states import make_states  # noqa: E402
 
 N, H, D = 6, 4, 64
+KERNELS = sorted(ops._families.FAMILIES)
 DEVICES = [TorchDevice("cpu"), *([TorchDevice("cuda")] if has_cuda() else [])]
 
 
@@ -30,58 +33,39 @@ def where(request: pytest.FixtureRequest) -> str:
     return str(request.param.where)
 
 
-def arguments(kernel: str, where: str) -> tuple[Any, ...]:
-    """Right arguments for an operator, in its order."""
-    def rows(*shape: int, dtype: Any = torch.bfloat16) -> Any:
-        return torch.randn(shape or (N, H, D), device=where).to(dtype)
+class Calls(TorchDispatchMode):
+    """Keeps the calls of this package's operators, and does none of them."""
 
-    def ints(*values: int) -> Any:
-        return torch.tensor(values, dtype=torch.int32, device=where)
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[Any, tuple[Any, ...]]] = []
 
-    def lse(*shape: int) -> Any:
-        return torch.randn(shape or (H, N), device=where)
-
-    flags, lens, scale = torch.ones(N, dtype=torch.bool, device=where), ints(3, 1, 2), torch.ones(1, device=where)
-    fp8 = torch.empty(N, H, D, dtype=torch.float8_e4m3fn, device=where)
-    merge = (rows(), lse(), rows(), lse())
-    return {
-        "merge_attn_states": lambda: (rows(), lse(), *merge, 3),
-        "merge_attn_states_fp8": lambda: (fp8, lse(), scale, *merge, N),
-        "merge_attn_states_copy": lambda: (rows(), lse(), *merge, 3),
-        "merge_attn_states_copy_fp8": lambda: (fp8, lse(), scale, *merge, 3),
-        "merge_state_in_place": lambda: (rows(), lse(N, H), rows(), lse(N, H), torch.ones(N, dtype=torch.uint8, device=where)),
-        "merge_states": lambda: (rows(), lse(N, H), rows(N, 3, H, D), lse(N, 3, H)),
-        "merge_states_ragged": lambda: (rows(), None, rows(9, H, D), lse(9, H), ints(0, 1, 2, 3, 5, 9, 9)),
-        "merge_states_list": lambda: (rows(), lse(N, H), rows(), lse(N, H), rows(), lse(N, H), *[None] * 12),
-        "combine_split_kv": lambda: (rows(1, N, H, D), lse(1, N, H), rows(3, 1, N, H, D, dtype=torch.float32), lse(3, 1, N, H)),
-        "fixup_zero_kv_rows": lambda: (rows(), lse(), ints(0, 2), ints(0, 2, N)),
-        "mask_empty_context_lse": lambda: (lse(), ints(0, 2, N), ints(0, 0, 3)),
-        "mask_empty_context": lambda: (rows(), lse(), ints(0, 2, N), ints(0, 0, 3)),
-        "fill_pad_rows": lambda: (rows(), lse(), 2),
-        "fill_pad_rows_device": lambda: (rows(), None, ints(2)),
-        "clear_pad_flags": lambda: (flags, 2),
-        "clear_pad_flags_device": lambda: (flags, ints(2)),
-        "mark_prefilling": lambda: (flags, lens, ints(2, 2, 2), 3),
-        "mark_prefilling_device": lambda: (flags, lens, ints(2, 2, 2), ints(2)),
-        "expand_context_lens": lambda: (torch.empty(3, 2, dtype=torch.int32, device=where), lens, 3),
-        "expand_context_lens_device": lambda: (torch.empty(3, 2, dtype=torch.int32, device=where), lens, ints(2)),
-        "merge_attn_stats": lambda: (rows(), lse(N, H, 2), rows(), lse(N, H, 2).exp(), rows(), lse(N, H, 2).exp(), 0.1),
-        "quantize_fp8_static": lambda: (fp8[:, 0], rows(N, D), scale),
-        "rmsnorm": lambda: (rows(N, D), rows(N, D), rows(D), 1e-6),
-        "softmax": lambda: (rows(N, D), rows(N, D), 1.0),
-    }[kernel]()
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.namespace != "mlafix":
+            return func(*args, **(kwargs or {}))
+        self.seen.append((func, args))
+        return None
 
 
-def variant(kernel: str) -> str:
-    return "nh,e" if ops._launch.FAMILIES[kernel].native == "nh" else "hn,e"
+def call_of(kernel: str, where: str) -> tuple[Any, tuple[Any, ...]]:
+    """A kernel's operator, and right arguments for it: what its public function passes."""
+    with Calls() as calls:
+        Right(TorchDevice(where)).call(kernel)
+    ((operator, arguments),) = calls.seen
+    assert operator is getattr(torch.ops.mlafix, kernel).default
+    return operator, arguments
 
 
-KERNELS = sorted(torch_ops.SCHEMAS)
+def test_schema_is_made_of_the_signature() -> None:
+    schema = torch_ops.schema(ops._families.FAMILIES["merge_attn_states_fp8"])
+    assert schema == ("merge_attn_states_fp8(Tensor(a!) out, Tensor(b!)? out_lse, Tensor out_scale, Tensor prefix, Tensor prefix_lse, "
+                      "Tensor suffix, Tensor suffix_lse, SymInt context_rows, str variant) -> ()")
+    assert "float epsilon, str variant" in torch_ops.schema(ops._families.FAMILIES["rmsnorm"])
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_schema_says_what_the_kernel_says(kernel: str) -> None:
-    """Names, order, what is written, what may be left out: as the kernel's own signature has them."""
+    """Names, order, what is written, what may be left out, as torch has understood them: the kernel's own signature."""
     schema = getattr(torch.ops.mlafix, kernel).default._schema
     wanted = []
     for arg in json.loads(library.signature(kernel))["args"]:
@@ -94,26 +78,25 @@ def test_schema_says_what_the_kernel_says(kernel: str) -> None:
 
 
 def test_every_kernel_of_the_package_is_an_operator() -> None:
-    assert KERNELS == sorted(ops._launch.FAMILIES) and set(KERNELS) <= set(library.names())
+    assert KERNELS == sorted(ops._families.FAMILIES) and set(KERNELS) <= set(library.names())
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_opcheck(kernel: str, where: str) -> None:
-    args = (*arguments(kernel, where), variant(kernel))
+    operator, args = call_of(kernel, where)
     checks = ["test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"]
     if any(getattr(a, "dtype", None) == torch.float8_e4m3fn for a in args):
         checks.remove("test_schema")  # It compares with allclose, which torch has not for fp8; the next test does.
-    torch.library.opcheck(getattr(torch.ops.mlafix, kernel).default, args, test_utils=checks)
+    torch.library.opcheck(operator, args, test_utils=checks)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_operator_writes_what_its_schema_says(kernel: str, where: str) -> None:
     """opcheck cannot see that a mutation takes place: some declared output changes, and no input does."""
-    args = arguments(kernel, where)
-    schema = getattr(torch.ops.mlafix, kernel).default._schema
+    operator, args = call_of(kernel, where)
     before = [a.clone() if isinstance(a, torch.Tensor) else None for a in args]
-    getattr(torch.ops.mlafix, kernel).default(*args, variant(kernel))
-    changed = {declared.name: bool(declared.is_write) for a, b, declared in zip(args, before, schema.arguments)
+    operator(*args)
+    changed = {declared.name: bool(declared.is_write) for a, b, declared in zip(args, before, operator._schema.arguments)
                if b is not None and not torch.equal(a.view(torch.uint8), b.view(torch.uint8))}
     assert changed and all(changed.values()), changed
 
@@ -250,7 +233,6 @@ def test_export(where: str) -> None:
 def test_torch_sees_calls_under_modes_and_on_subclasses() -> None:
     """FakeTensor (a subclass), a dispatch mode and a function mode each get the call; plain calls go straight."""
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.utils._python_dispatch import TorchDispatchMode
 
     seen: list[str] = []
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A case is a set of buffers, what is done with them (by us, by rivals), how
-// many bytes that must move, and how a result is known to be right. Cases are
-// data: nothing here knows of a device.
+// A case has buffers, the implementations that are timed on them (the library's
+// and baselines), the number of bytes to move, and a check of the result. Cases
+// are data, independent of a device.
 //
 //===----------------------------------------------------------------------===//
 

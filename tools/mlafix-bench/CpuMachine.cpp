@@ -7,8 +7,7 @@
 
 #include "Machine.h"
 
-#include "CpuCache.h"
-#include "ThreadPool.h"
+#include "mlafix/runtime.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -109,12 +108,12 @@ public:
         model = line.substr(line.find(": ") + 2);
         break;
       }
-    int threads = mlafix::runtime::usableThreads();
+    int threads = mlafix_cpu_threads();
     return model + ", " + std::to_string(threads) +
            (threads == 1 ? " thread" : " threads");
   }
   int64_t cacheBytes() const override {
-    return std::max<int64_t>(mlafix::runtime::lastCacheBytes(), 8 << 20);
+    return std::max<int64_t>(mlafix_cpu_cache_bytes(), 8 << 20);
   }
   int64_t freeBytes() const override {
     std::ifstream file("/proc/meminfo");
@@ -158,9 +157,9 @@ public:
   // On the threads that run the kernels.
   void runStream(const Stream &stream, const StreamForm &form) override {
     int64_t chunks = (stream.bytes + chunkBytes - 1) / chunkBytes;
-    mlafix::runtime::parallelFor(
-        chunks, 1, 1, form.shape ? streamChunks<true> : streamChunks<false>,
-        const_cast<Stream *>(&stream));
+    mlafix::check(mlafix_run_task(
+        chunks, 1, form.shape ? streamChunks<true> : streamChunks<false>,
+        const_cast<Stream *>(&stream)));
   }
 };
 

@@ -8,8 +8,7 @@
 #include "Machine.h"
 #include "StreamPtx.h"
 
-#include "CudaCode.h"
-#include "Status.h"
+#include "cuda/Driver.h"
 
 #include "mlafix/runtime.hpp"
 
@@ -20,7 +19,8 @@
 #include <stdexcept>
 
 using namespace mlafix::bench;
-using namespace mlafix::runtime;
+using namespace mlafix::tools;
+namespace cuda = mlafix::driver::cuda;
 
 namespace {
 
@@ -28,25 +28,11 @@ CUdeviceptr address(const void *data) {
   return reinterpret_cast<uintptr_t>(data);
 }
 
-const CudaDriver &driver() {
-  const CudaDriver *loaded = nullptr;
-  mlafix::check(getCudaDriver(loaded));
-  return *loaded;
-}
-
-/// Throws unless a call of the driver succeeded.
-#define CUDA(FUNCTION, ...)                                                    \
-  do {                                                                         \
-    CUresult mlafixCudaResult = driver().FUNCTION(__VA_ARGS__);                \
-    if (mlafixCudaResult != cuda::success)                                     \
-      mlafix::check(cudaError(driver(), #FUNCTION, mlafixCudaResult));         \
-  } while (false)
-
 class Event {
 public:
-  Event() { CUDA(cuEventCreate, &event, 0); }
+  Event() { cuEventCreate(&event, 0); }
   Event(const Event &) = delete;
-  ~Event() { driver().cuEventDestroy(event); }
+  ~Event() { cuEventDestroy.call(event); }
   CUevent get() const { return event; }
 
 private:
@@ -58,30 +44,29 @@ public:
   CudaReplay(CUstream stream, const std::function<void()> &launches)
       : stream(stream) {
     CUgraph source = nullptr;
-    CUDA(cuStreamBeginCapture, stream, cuda::captureModeRelaxed);
+    cuStreamBeginCapture(stream, cuda::captureModeRelaxed);
     try {
       launches();
     } catch (...) {
-      driver().cuStreamEndCapture(stream, &source);
+      cuStreamEndCapture.call(stream, &source);
       throw;
     }
-    CUDA(cuStreamEndCapture, stream, &source);
-    CUresult made =
-        driver().cuGraphInstantiateWithFlags(&executable, source, 0);
-    driver().cuGraphDestroy(source);
+    cuStreamEndCapture(stream, &source);
+    CUresult made = cuGraphInstantiateWithFlags.call(&executable, source, 0);
+    cuGraphDestroy.call(source);
     if (made != cuda::success)
-      mlafix::check(cudaError(driver(), "cuGraphInstantiateWithFlags", made));
-    CUDA(cuGraphUpload, executable, stream);
+      throwError("cuGraphInstantiateWithFlags", made);
+    cuGraphUpload(executable, stream);
   }
-  ~CudaReplay() override { driver().cuGraphExecDestroy(executable); }
+  ~CudaReplay() override { cuGraphExecDestroy.call(executable); }
 
   double time() override {
-    CUDA(cuEventRecord, begin.get(), stream);
-    CUDA(cuGraphLaunch, executable, stream);
-    CUDA(cuEventRecord, end.get(), stream);
-    CUDA(cuEventSynchronize, end.get());
+    cuEventRecord(begin.get(), stream);
+    cuGraphLaunch(executable, stream);
+    cuEventRecord(end.get(), stream);
+    cuEventSynchronize(end.get());
     float milliseconds = 0;
-    CUDA(cuEventElapsedTime, &milliseconds, begin.get(), end.get());
+    cuEventElapsedTime(&milliseconds, begin.get(), end.get());
     return 1e3 * milliseconds;
   }
 
@@ -93,70 +78,63 @@ private:
 
 class CudaMachine : public Machine {
 public:
-  explicit CudaMachine(int ordinal) : ordinal(ordinal), context(driver()) {
-    int count = 0;
-    CUDA(cuDeviceGetCount, &count);
-    if (ordinal >= count)
-      throw std::runtime_error(
-          "--device: expected a CUDA device cuda:" + std::to_string(ordinal) +
-          ", got a machine with " + std::to_string(count) + " of them");
-    mlafix::check(context.enter(ordinal));
-    CUDA(cuDeviceGet, &handle, ordinal);
-    CUDA(cuStreamCreate, &queue, 1); // does not wait for the legacy stream
+  explicit CudaMachine(int ordinal)
+      : ordinal(ordinal), context(ordinal), handle(context.device()) {
+    cuStreamCreate(&queue, 1); // does not wait for the legacy stream
     streams = loadStreams(streamModule());
-    CUDA(cuLibraryGetKernel, &empty, streams, "empty");
+    cuLibraryGetKernel(&empty, streams, "empty");
   }
 
   mlafix_device device() const override { return {MLAFIX_CUDA, ordinal}; }
   std::string name() const override {
     char text[256] = "";
-    CUDA(cuDeviceGetName, text, sizeof(text), handle);
+    cuDeviceGetName(text, sizeof(text), handle);
     int version = 0;
-    CUDA(cuDriverGetVersion, &version);
+    cuDriverGetVersion(&version);
     return std::string(text) + ", driver for CUDA " +
            std::to_string(version / 1000) + "." +
            std::to_string(version % 1000 / 10);
   }
   int64_t cacheBytes() const override {
     int bytes = 0;
-    CUDA(cuDeviceGetAttribute, &bytes, cuda::attributeL2CacheSize, handle);
+    cuDeviceGetAttribute(&bytes, cuda::attributeL2CacheSize, handle);
     return bytes;
   }
   int64_t freeBytes() const override {
     size_t free = 0, total = 0;
-    CUDA(cuMemGetInfo, &free, &total);
+    cuMemGetInfo(&free, &total);
     return free;
   }
 
   void *allocate(int64_t bytes) override {
     CUdeviceptr data = 0;
-    CUDA(cuMemAlloc, &data, std::max<int64_t>(bytes, 1));
+    cuMemAlloc(&data, std::max<int64_t>(bytes, 1));
     return reinterpret_cast<void *>(static_cast<uintptr_t>(data));
   }
   void free(void *data) noexcept override {
-    driver().cuStreamSynchronize(queue);
-    driver().cuMemFree(address(data));
+    cuStreamSynchronize.call(queue);
+    cuMemFree.call(address(data));
   }
   void upload(void *to, const void *from, int64_t bytes) override {
     synchronize();
-    CUDA(cuMemcpyHtoD, address(to), from, bytes);
+    cuMemcpyHtoD(address(to), from, bytes);
     // A copy from pageable memory may return before it has arrived.
-    CUDA(cuCtxSynchronize);
+    cuCtxSynchronize();
   }
   void download(void *to, const void *from, int64_t bytes) override {
     synchronize();
-    CUDA(cuMemcpyDtoH, to, address(from), bytes);
+    cuMemcpyDtoH(to, address(from), bytes);
   }
   void copy(void *to, const void *from, int64_t bytes) override {
-    CUDA(cuMemcpyDtoDAsync, address(to), address(from), bytes, queue);
+    cuMemcpyDtoDAsync(address(to), address(from), bytes, queue);
   }
   void fill(void *to, unsigned char byte, int64_t bytes) override {
     synchronize();
-    CUDA(cuMemsetD8, address(to), byte, bytes);
-    CUDA(cuCtxSynchronize);
+    cuMemsetD8(address(to), byte, bytes);
+    cuCtxSynchronize();
   }
   void *stream() const override { return queue; }
-  void synchronize() override { CUDA(cuStreamSynchronize, queue); }
+  void synchronize() override { cuStreamSynchronize(queue); }
   std::unique_ptr<Replay> record(std::function<void()> launches) override {
     return std::make_unique<CudaReplay>(queue, launches);
   }
@@ -197,8 +175,7 @@ public:
   }
   bool hasDependentLaunch() const override {
     int major = 0;
-    CUDA(cuDeviceGetAttribute, &major, cuda::attributeComputeCapabilityMajor,
-         handle);
+    cuDeviceGetAttribute(&major, cuda::attributeComputeCapabilityMajor, handle);
     return major >= 9;
   }
   bool hasEmptyLaunch() const override { return true; }
@@ -212,18 +189,18 @@ public:
       throw std::runtime_error("--rivals: expected a file, cannot read \"" +
                                path + "\"");
     rivalImage = bytes.str();
-    CUresult result = driver().cuLibraryLoadData(
+    CUresult result = cuLibraryLoadData.call(
         &rivals, rivalImage.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
     if (result == cuda::success)
       return;
-    cudaError(driver(), "cuLibraryLoadData", result);
-    throw std::runtime_error("--rivals: expected a cubin, fatbin or PTX file "
-                             "for this device, got \"" +
-                             path + "\": " + mlafix_last_error());
+    throw std::runtime_error(
+        "--rivals: expected a cubin, fatbin or PTX file "
+        "for this device, got \"" +
+        path + "\": " + describeError("cuLibraryLoadData", result));
   }
   void *findRival(const std::string &name) override {
     CUkernel kernel = nullptr;
-    if (!rivals || driver().cuLibraryGetKernel(&kernel, rivals, name.c_str()))
+    if (!rivals || cuLibraryGetKernel.call(&kernel, rivals, name.c_str()))
       return nullptr;
     return kernel;
   }
@@ -239,22 +216,22 @@ public:
                              1,          1,
                              0,          queue,
                              &attribute, call.isDependent ? 1u : 0u};
-    CUDA(cuLaunchKernelEx, &config, static_cast<CUfunction>(call.function),
-         params, nullptr);
+    cuLaunchKernelEx(&config, static_cast<CUfunction>(call.function), params,
+                     nullptr);
   }
 
 private:
   /// The driver compiles what is loaded: only as much as is wanted.
   CUlibrary loadStreams(const std::string &text) {
     CUlibrary library = nullptr;
-    CUDA(cuLibraryLoadData, &library, text.c_str(), nullptr, nullptr, 0,
-         nullptr, nullptr, 0);
+    cuLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr,
+                      nullptr, 0);
     return library;
   }
   void *streamKernel(CUlibrary library, const std::string &entry) {
     CUkernel &kernel = streamKernels[entry];
     if (!kernel)
-      CUDA(cuLibraryGetKernel, &kernel, library, entry.c_str());
+      cuLibraryGetKernel(&kernel, library, entry.c_str());
     return kernel;
   }
   void *dependentKernel(int reads, int packs, const StreamSchedule &schedule) {
@@ -266,8 +243,8 @@ private:
   }
 
   int ordinal;
-  ContextScope context;
-  CUdevice handle = 0;
+  PrimaryContext context;
+  CUdevice handle;
   CUstream queue = nullptr;
   CUlibrary streams = nullptr, rivals = nullptr;
   CUkernel empty = nullptr;

@@ -59,8 +59,8 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
       {"mlafix_bound_launch",
        [&] { check(mlafix_bound_launch(bound.get(), machine.stream(), 0)); }},
       {"the driver alone", [&] { machine.launchRival(driver); }}};
-  // All take turns, each round from another one on: a host's clock changes from
-  // one moment to the next by more than they differ.
+  // Each round times all of them, beginning with another one: a host's clock
+  // varies by more than they differ.
   constexpr int batch = 100, warmUp = 5;
   for (int round = -warmUp; round < 10 * settings.rounds; ++round)
     for (size_t i = 0; i < contenders.size(); ++i) {

@@ -71,7 +71,7 @@ public:
   virtual void free(void *data) noexcept = 0;
   virtual void upload(void *to, const void *from, int64_t bytes) = 0;
   virtual void download(void *to, const void *from, int64_t bytes) = 0;
-  /// From one place of the device to another; may return before it is done.
+  /// From one address of the device to another; may return before it is done.
   virtual void copy(void *to, const void *from, int64_t bytes) = 0;
   virtual void fill(void *to, unsigned char byte, int64_t bytes) = 0;
 

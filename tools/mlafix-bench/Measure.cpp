@@ -37,7 +37,7 @@ double CaseResult::percentOf(const Roof &roof, const Summary &time) {
   return 100 * roof.time.median / time.median;
 }
 
-/// What takes turns, round by round: clocks drift, and all drift alike.
+/// What is timed in each round: so clocks drift for all of them alike.
 class Meter::Runs {
 public:
   Runs(Machine &machine, const Case &work, int64_t rotate)

@@ -7,8 +7,8 @@
 //
 // The roof of a GPU: kernels that read so many streams and write one, with as
 // little besides as possible. They are written out as PTX, for the driver to
-// assemble: a roof that came from our own compiler would sink with its
-// mistakes, and one that came from nvcc would need it on every machine.
+// assemble: a roof from the library's own compiler would share its weaknesses,
+// and one from nvcc would need nvcc on every machine.
 //
 //===----------------------------------------------------------------------===//
 

@@ -43,7 +43,7 @@ static void printRoof(const CaseResult &result, const Roof &roof,
 
 void mlafix::bench::printCase(const CaseResult &result) {
   if (!result.leftOut.empty()) {
-    std::printf("%s: left out: %s\n", result.name.c_str(),
+    std::printf("%s: skipped: %s\n", result.name.c_str(),
                 result.leftOut.c_str());
     std::fflush(stdout);
     return;

@@ -89,7 +89,7 @@ static int run(const Options &options, const std::vector<Case> &cases) {
                  wrong ? "expected right results of every kernel, got the "
                          "wrong ones above"
                        : "expected a case that can be measured, got only ones "
-                         "that were left out");
+                         "that were skipped");
     return 1;
   }
   return 0;

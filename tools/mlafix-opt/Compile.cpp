@@ -8,6 +8,7 @@
 #include "Compile.h"
 
 #include "mlafix/Compiler.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -18,20 +19,31 @@
 using namespace llvm;
 using namespace mlafix;
 
-namespace {
-/// The compiler's options. Made only when they are wanted: the pass driver has
-/// some of the same names.
-struct Options {
-  cl::OptionCategory category{"mlafix compiler"};
-  cl::opt<std::string> input{cl::Positional, cl::desc("<kernels.mlir>"),
-                             cl::init("-"), cl::cat(category)};
-  cl::opt<std::string> output{"o", cl::value_desc("file"), cl::init("-"),
-                              cl::desc("Output file; - is the standard output"),
-                              cl::cat(category)};
+static constexpr char targetHelp[] =
+#define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY ", "
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) NAME ", "
+#include "mlafix/Targets.def"
+    "or cpu for every x86-64 baseline";
+
+/// One a line, as --target takes them.
+static constexpr char targetList[] =
+#define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY "\n"
+#define MLAFIX_CPU_TARGET(NAME, LEVEL) NAME "\n"
+#include "mlafix/Targets.def"
+    ;
+
+struct CompileCommand::Options {
+  cl::OptionCategory category{
+      "mlafix compiler",
+      "Any of these compiles kernels instead of running passes."};
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,…"),
-      cl::desc("sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all of these three"),
+      cl::desc("sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all "
+               "of these three"),
       cl::cat(category)};
+  cl::opt<bool> listTargets{"list-targets",
+                            cl::desc("Print the names of all targets and exit"),
+                            cl::cat(category)};
   cl::list<std::string> specializations{
       "specialize", cl::value_desc("NAME=VALUE,…"),
       cl::desc("Values for a kernel's upper-case names, absent or present for "
@@ -94,8 +106,17 @@ struct Options {
       "resource-usage",
       cl::desc("Print each entry's registers, local and shared memory"),
       cl::cat(category)};
+
+  bool areGiven() const {
+    auto count = [](const auto &...option) {
+      return (option.getNumOccurrences() + ...);
+    };
+    return count(targets, specializations, kernel, variant, emit, assembler,
+                 ptxas, timePieces, repeat, resourceUsage, lineInfo,
+                 listTargets) > 0;
+  }
+  bool fill(CompileOptions &result, std::string &error);
 };
-} // namespace
 
 static int fail(const Twine &message) {
   errs() << "error: " << message << "\n";
@@ -141,42 +162,47 @@ static int writeOutput(StringRef path, StringRef text) {
   return EXIT_SUCCESS;
 }
 
-int mlafix::compileMain(int argc, char **argv) {
-  static Options options;
-  cl::HideUnrelatedOptions(options.category);
-  cl::ParseCommandLineOptions(argc, argv,
-                              "mlafix compiler: kernels in the DSL to code\n");
+bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
+  result.kernel = kernel;
+  result.targets = targets;
+  result.variant = variant;
+  result.emit = emit;
+  result.assembler = assembler;
+  result.ptxas = ptxas;
+  result.lineInfo = lineInfo;
+  return all_of(specializations, [&](const std::string &text) {
+    return parseBindings(text, result.specializations.emplace_back(), error);
+  });
+}
 
+CompileCommand::CompileCommand() : options(std::make_unique<Options>()) {}
+CompileCommand::~CompileCommand() = default;
+
+bool CompileCommand::isGiven() const { return options->areGiven(); }
+
+int CompileCommand::run(StringRef input, StringRef output) const {
+  if (options->listTargets)
+    return writeOutput(output, targetList);
   CompileOptions compileOptions;
-  compileOptions.kernel = options.kernel;
-  compileOptions.targets = options.targets;
-  compileOptions.variant = options.variant;
-  compileOptions.emit = options.emit;
-  compileOptions.assembler = options.assembler;
-  compileOptions.ptxas = options.ptxas;
-  compileOptions.lineInfo = options.lineInfo;
-  for (const std::string &text : options.specializations) {
-    std::string error;
-    if (!parseBindings(text, compileOptions.specializations.emplace_back(),
-                       error))
-      return fail("--specialize: " + error);
-  }
+  std::string error;
+  if (!options->fill(compileOptions, error))
+    return fail("--specialize: " + error);
 
-  auto source = MemoryBuffer::getFileOrSTDIN(options.input, /*IsText=*/false);
+  auto source = MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/false);
   if (!source)
-    return fail("cannot read '" + options.input +
-                "': " + source.getError().message());
+    return fail("cannot read '" + input + "': " + source.getError().message());
 
   CompileResult result;
-  for (unsigned i = 0, e = std::max(options.repeat.getValue(), 1u); i != e; ++i)
+  for (unsigned i = 0, e = std::max(options->repeat.getValue(), 1u); i != e;
+       ++i)
     result = compile((*source)->getBuffer(), (*source)->getBufferIdentifier(),
                      compileOptions);
   errs() << result.diagnostics;
-  if (options.timePieces)
+  if (options->timePieces)
     printTimings(result);
   if (!result.ok)
     return EXIT_FAILURE;
-  if (options.resourceUsage)
+  if (options->resourceUsage)
     printResources(result);
-  return writeOutput(options.output, result.output);
+  return writeOutput(output, result.output);
 }

@@ -8,10 +8,27 @@
 #ifndef MLAFIX_TOOLS_MLAFIX_OPT_COMPILE_H
 #define MLAFIX_TOOLS_MLAFIX_OPT_COMPILE_H
 
+#include "llvm/ADT/StringRef.h"
+#include <memory>
+
 namespace mlafix {
 
-/// Compiles as the command line asks; returns the process's exit status.
-int compileMain(int argc, char **argv);
+/// The compiler's options, registered beside those of the pass driver.
+class CompileCommand {
+public:
+  CompileCommand();
+  ~CompileCommand();
+
+  /// After parsing: whether the command line has one of the options.
+  bool isGiven() const;
+  /// Compiles the file `input` to the file `output` ("-": standard streams).
+  /// Returns the process's exit status.
+  int run(llvm::StringRef input, llvm::StringRef output) const;
+
+private:
+  struct Options;
+  std::unique_ptr<Options> options;
+};
 
 } // namespace mlafix
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With --emit or --target it compiles kernels; otherwise it runs passes, as
-// mlir-opt does.
+// One set of options: where one of the compiler's is given (--emit, --target,
+// …), kernels are compiled; otherwise passes run, as in mlir-opt.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,23 +15,30 @@
 #include "lib/Compiler/Dialects.h"
 #include "lib/Compiler/Pipeline.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 
 using namespace llvm;
 
-/// Whether an argument is one of the compiler's own options.
-static bool compiles(ArrayRef<char *> arguments) {
-  return any_of(arguments, [](StringRef argument) {
-    if (!argument.consume_front("--") && !argument.consume_front("-"))
-      return false;
-    StringRef name = argument.split('=').first;
-    return name == "emit" || name == "target" || name == "specialize" ||
-           name == "kernel";
-  });
+/// Whether the command line, which has been parsed, names passes to run.
+static bool arePassesGiven() {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::PassManager passes(&context);
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  return failed(config.setupPassPipeline(passes)) || !passes.empty();
+}
+
+/// Leaves the options of LLVM's own libraries, a thousand, to --help-hidden.
+static void hideLibraryOptions() {
+  for (auto &entry : cl::getRegisteredOptions())
+    if (is_contained(entry.second->Categories, &cl::getGeneralCategory()))
+      entry.second->setHiddenFlag(cl::Hidden);
 }
 
 int main(int argc, char **argv) {
@@ -41,13 +48,19 @@ int main(int argc, char **argv) {
     errs() << "error: LLVM cannot go on: " << reason << "\n";
     std::_Exit(EXIT_FAILURE);
   });
-  if (compiles(ArrayRef(argv, argc).drop_front()))
-    return mlafix::compileMain(argc, argv);
-
+  hideLibraryOptions();
   mlafix::registerMlafixPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv,
-      "mlafix pass driver (with --emit or --target: the compiler, see "
-      "mlafix-opt --emit=unit --help)\n",
-      mlafix::dialectRegistry()));
+  mlir::DialectRegistry &registry = mlafix::dialectRegistry();
+  mlafix::CompileCommand compiler;
+  auto [input, output] = mlir::registerAndParseCLIOptions(
+      argc, argv, "mlafix compiler and pass driver\n", registry);
+  if (!compiler.isGiven())
+    return mlir::asMainReturnCode(
+        mlir::MlirOptMain(argc, argv, input, output, registry));
+  if (arePassesGiven()) {
+    errs() << "error: expected options of the compiler (--emit, --target, …) "
+              "or passes, got both\n";
+    return EXIT_FAILURE;
+  }
+  return compiler.run(input, output);
 }

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/ElementaryMath.h"
-#include "lib/Conversion/KernelABI.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/ShapedBuilder.h"
 #include "lib/Transforms/Target.h"

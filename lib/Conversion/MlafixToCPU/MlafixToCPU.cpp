@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/KernelABI.h"
+#include "lib/Conversion/LowerBody.h"
+#include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
 
@@ -69,9 +70,9 @@ private:
     if (!kernel.getGeometry() || isGPU(target))
       return kernel.emitError()
              << "expected a kernel distributed for a CPU, got one that is not";
-    SmallVector<Param> params = collectParams(kernel, kRange);
+    SmallVector<ParamAttr> params = collectParams(kernel, kRange);
     LDBG() << kernel.getSymName() << ": " << params.size() << " parameters";
-    DictionaryAttr variant = describeVariant(kernel, params);
+    VariantAttr variant = describeVariant(kernel, params);
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
     Type pointer = LLVM::LLVMPointerType::get(b.getContext()),

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/Passes.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -262,8 +263,6 @@ void EarlyLoadFinder::collect(Operation *op, Value condition) {
 namespace {
 class DelayWaitsPass : public mlafix::impl::DelayWaitsPassBase<DelayWaitsPass> {
 public:
-  using DelayWaitsPassBase::DelayWaitsPassBase;
-
   void runOnOperation() override {
     SmallVector<NVVM::GriddepcontrolOp> waits;
     getOperation().walk([&](NVVM::GriddepcontrolOp op) {
@@ -280,17 +279,28 @@ private:
 };
 } // namespace
 
+/// How many of a grid's first threads prefetch their rows, of so many bytes
+/// each: more than memory has time for before the preceding grid ends would be
+/// loaded twice. But a grid of a few blocks a multiprocessor prefetches all of
+/// its rows, since it takes as long as those blocks that did not.
+static int64_t countEarlyThreads(const mlafix::MachineModel &machine,
+                                 int64_t bytes) {
+  return std::max(machine.earlyBytes / bytes, machine.earlyThreads);
+}
+
 /// Prefetches ahead of the wait what is loaded after it; what all blocks load,
 /// the first one prefetches.
 void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
+  mlafix::MachineModel machine = mlafix::getMachine(wait);
   SmallVector<EarlyLoads> loads = EarlyLoadFinder(wait).loads;
-  bool isTooMany = loads.size() > conditions;
-  int64_t perThread = 0;
+  // Each condition is a branch, all of which a thread goes through.
+  bool isTooMany = int64_t(loads.size()) > machine.earlyConditions;
+  int64_t bytes = 0;
   for (EarlyLoads &group : loads)
     if (isTooMany && group.mask)
       group.rows.clear();
     else
-      perThread += group.rowBytes;
+      bytes += group.rowBytes;
   OpBuilder b(wait);
   Location loc = wait.getLoc();
   Type i32 = b.getI32Type();
@@ -318,7 +328,7 @@ void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
     if (!group.rows.empty())
       build(group.rows,
             isBelow(LLVM::MulOp::create(b, loc, block, size),
-                    std::max<int64_t>(bytes / perThread, threads)),
+                    countEarlyThreads(machine, bytes)),
             group);
     if (!group.shared.empty())
       build(group.shared, isBelow(block, 1), group);

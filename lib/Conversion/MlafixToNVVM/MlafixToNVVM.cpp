@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/KernelABI.h"
+#include "lib/Conversion/LowerBody.h"
+#include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
 
@@ -84,31 +85,27 @@ static bool hasStridedRows(KernelOp kernel) {
 /// many warps as there are registers for hide it, and assemblers differ in how
 /// few registers they find by themselves.
 static int64_t getResidentBlocks(KernelOp kernel) {
-  constexpr int64_t kRegisters = 65536; // of a multiprocessor, since sm_60
+  MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
-  bool isRagged = kernel.getGeometryAttr().contains("blocks_per_sm");
+  bool isRagged = isa<RaggedGeometryAttr>(kernel.getGeometryAttr());
   if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1)
     return 0;
-  // Of a thread, addresses and weights. Of one pack a lane, on an H200, six
-  // blocks of 256 did better than eight, which fit, too; but not of two rows
-  // that have strides of their own. Of two in place, 1536 threads did better
-  // than 1024.
-  constexpr int64_t kTwoRows = 8;
   int64_t loaded = countRowRegisters(kernel);
-  bool isTight = loaded <= kTwoRows && hasStridedRows(kernel);
-  int64_t others = layout.getPacks() == 1 && !isTight ? 18 : 16;
+  bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
+  int64_t others = layout.getPacks() == 1 && !isTight ? machine.otherRegisters
+                                                      : machine.tightRegisters;
   // A loop's addresses are kept beside those of its first iteration, which is
   // prefetched (DelayWaits.cpp).
-  if (hasDependentLaunch(getTarget(kernel)) && loadsInLoop(kernel))
-    others += 8;
+  if (machine.dependentLaunch && loadsInLoop(kernel))
+    others += machine.loopRegisters;
   // A row in f32, of which a kernel that reduces it holds all packs.
   bool reduces =
       kernel.walk([](NVVM::ShflOp) { return WalkResult::interrupt(); })
           .wasInterrupted();
   int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
   int64_t perThread = llvm::alignTo(others + row + loaded, 8);
-  int64_t threads = std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
-                             kRegisters / perThread);
+  int64_t threads = std::min(machine.threadsPerMultiprocessor,
+                             machine.registersPerMultiprocessor / perThread);
   return threads / layout.getThreads();
 }
 
@@ -130,24 +127,23 @@ private:
     if (!kernel.getGeometry() || !isGPU(target))
       return kernel.emitError()
              << "expected a kernel distributed for a GPU, got one that is not";
-    SmallVector<Param> params = collectParams(kernel, /*last=*/0);
-    SmallVector<Type> types =
-        llvm::map_to_vector(params, [&](const Param &param) {
-          return getParamType(kernel, param, kGlobal);
-        });
+    SmallVector<ParamAttr> params = collectParams(kernel, /*last=*/0);
+    SmallVector<Type> types = llvm::map_to_vector(params, [&](ParamAttr param) {
+      return getParamType(kernel, param, kGlobal);
+    });
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
     auto type = LLVM::LLVMFunctionType::get(
         LLVM::LLVMVoidType::get(b.getContext()), types);
-    DictionaryAttr variant = describeVariant(kernel, params);
+    VariantAttr variant = describeVariant(kernel, params);
     auto function = LLVM::LLVMFuncOp::create(b, loc, kernel.getSymName(), type);
     function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                       b.getUnitAttr());
     LayoutAttr layout = kernel.getLayoutAttr();
     int64_t threads = layout.getThreads();
-    auto least = kernel.getGeometryAttr().getAs<IntegerAttr>("least_threads");
+    auto grid = dyn_cast<GridGeometryAttr>(kernel.getGeometryAttr());
     bool isAdaptable =
-        layout.isGrouped() || (least && least.getInt() < threads);
+        layout.isGrouped() || (grid && grid.getLeastThreads() < threads);
     function->setAttr(
         isAdaptable ? NVVM::NVVMDialect::getMaxntidAttrName()
                     : NVVM::NVVMDialect::getReqntidAttrName(),

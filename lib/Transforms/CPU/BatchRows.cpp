@@ -9,10 +9,10 @@
 // that a CPU would do for one row after the other; and where an lse is [H, n],
 // each row of a token takes one from a cache line of its own, long gone when
 // the next token wants the element beside it. So rows are done in batches: of
-// `batch` neighbours along the outermost extent, times up to `strip` along the
-// inner ones. First a loop over the strip computes the scalars of `batch` rows
-// at once, as vectors, and leaves in buffers what the rows need; then two loops
-// move the rows, in the order in which they lie in memory.
+// `batch` neighbours along the outermost extent, times up to stripRows along
+// the inner ones. First a loop over the strip computes the scalars of `batch`
+// rows at once, as vectors, and leaves in buffers what the rows need; then two
+// loops move the rows, in the order in which they lie in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,9 +44,9 @@ using namespace mlir;
 using namespace mlafix;
 
 /// Of how many rows a range should be a multiple where rows are done in batches
-/// of `batch` along the outermost extent; 1 if that is not known, or more than
-/// `most`.
-static int64_t getBatchRows(ForallOp forall, int64_t batch, int64_t most) {
+/// of `batch` along the outermost extent; 1 if that is not known, or too many.
+static int64_t getBatchRows(ForallOp forall, int64_t batch) {
+  int64_t most = getMachine(forall).rangeRows;
   int64_t rows = batch;
   for (Value extent : forall.getExtents().drop_front()) {
     APInt value;
@@ -62,21 +62,21 @@ namespace {
 
 class BatchBuilder {
 public:
-  /// `multiple`: getBatchRows. At most `strip` rows along the inner extents are
-  /// done at once, and fewer where these would fill more than `bufferBytes`.
-  BatchBuilder(KernelOp kernel, ForallOp forall, int64_t multiple,
-               int64_t strip, int64_t bufferBytes)
+  /// `multiple`: getBatchRows.
+  BatchBuilder(KernelOp kernel, ForallOp forall, int64_t multiple)
       : kernel(kernel), loc(forall.getLoc()), row(forall.getBody().front()),
-        early(row), batch(kernel.getLayoutAttr().getRows()), strip(strip),
+        early(row), batch(kernel.getLayoutAttr().getRows()),
         extents(llvm::to_vector(forall.getExtents())) {
+    MachineModel machine = getMachine(kernel);
+    strip = machine.stripRows;
     if (int64_t rows = multiple / batch)
-      this->strip = std::min(strip, rows);
+      strip = std::min(strip, rows);
     int64_t bytes = 0;
     for (Value value : early.kept())
       bytes += getDTypeBytes(value.getType());
-    while (this->strip > 1 && bytes * batch * this->strip > bufferBytes)
-      this->strip /= 2;
-    LDBG() << kernel.getSymName() << ": " << batch << " times " << this->strip
+    while (strip > 1 && bytes * batch * strip > machine.batchBytes)
+      strip /= 2;
+    LDBG() << kernel.getSymName() << ": " << batch << " times " << strip
            << " rows, of each " << bytes << " bytes in buffers";
   }
 
@@ -246,8 +246,6 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
 namespace {
 class BatchRowsPass : public mlafix::impl::BatchRowsPassBase<BatchRowsPass> {
 public:
-  using BatchRowsPassBase::BatchRowsPassBase;
-
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     if (failed(verifyPlanned(kernel)))
@@ -257,11 +255,10 @@ public:
     if (!forall || isGPU(getTarget(kernel)) || batch == 1)
       return;
     RowRange range = addRowRange(kernel);
-    int64_t multiple = getBatchRows(forall, batch, mostRows);
+    int64_t multiple = getBatchRows(forall, batch);
     setRangeGeometry(kernel, forall, multiple);
     OpBuilder b(forall);
-    range.begin = BatchBuilder(kernel, forall, multiple, strip, bufferBytes)
-                      .run(b, range);
+    range.begin = BatchBuilder(kernel, forall, multiple).run(b, range);
     // Rows that make no whole batch are done one by one.
     buildRowLoop(forall, range);
   }

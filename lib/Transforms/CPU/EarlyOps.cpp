@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/CPU/EarlyOps.h"
+#include "dialect/Guards.h"
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/Target.h"
@@ -79,8 +80,8 @@ static bool mayBeSame(KernelOp kernel, ArrayAttr aliases, int64_t a,
 static bool isBatchable(Operation *op) {
   if (op->getNumRegions() != 0)
     return false;
-  if (isTileOp(op) || isa<LoadOp, StoreOp, PresentOp, memref::DimOp,
-                          memref::ExtractAlignedPointerAsIndexOp>(op))
+  if (isTileOp(op) ||
+      isa<LoadOp, StoreOp, PresentOp, SameTensorOp, memref::DimOp>(op))
     return true;
   // A vector divides lane by lane, and a divisor of zero is excluded by a
   // select that knows one row.

@@ -34,13 +34,10 @@ static void raggedToLoops(KernelOp kernel, RaggedForallOp grid) {
   OpBuilder b(grid);
   Location loc = grid.getLoc();
   IndexBuilder x(b, loc);
-  setGeometry(kernel,
-              {{"kind", b.getStringAttr("ragged")},
-               {"rows", describeExtent(grid.getRows())},
-               {"inner", describeExtents(b.getContext(), grid.getInner())},
-               {"rows_per_block", b.getI64IntegerAttr(1)},
-               {"threads", b.getI64IntegerAttr(1)},
-               {"blocks_per_sm", b.getI64IntegerAttr(1)}});
+  SmallVector<ExtentAttr> extents = {describeExtent(grid.getRows())};
+  llvm::append_range(extents, describeExtents(grid.getInner()));
+  kernel.setGeometryAttr(CpuGeometryAttr::get(b.getContext(), /*isRagged=*/true,
+                                              extents, /*rowsPerBlock=*/1));
   Value one = x.constant(1);
   Value segments =
       x.sub(memref::DimOp::create(b, loc, grid.getCuSeqlens(), 0), one);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Guards.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/Passes.h"
@@ -61,8 +62,6 @@ namespace {
 class PrefetchRowsPass
     : public mlafix::impl::PrefetchRowsPassBase<PrefetchRowsPass> {
 public:
-  using PrefetchRowsPassBase::PrefetchRowsPassBase;
-
   void runOnOperation() override {
     if (isGPU(getTarget(getOperation())))
       return;
@@ -86,8 +85,9 @@ private:
 void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
                                      ArrayRef<Value> indices) {
   Location loc = load.getLoc();
-  for (int64_t at = 0, end = std::min<int64_t>(rowBytes(load), bytes); at < end;
-       at += line) {
+  MachineModel machine = getMachine(getOperation());
+  for (int64_t at = 0, end = std::min(rowBytes(load), machine.aheadBytes);
+       at < end; at += machine.lineBytes) {
     SmallVector<Value> element(indices);
     element.push_back(IndexBuilder(b, loc).constant(at / elementBytes(load)));
     memref::PrefetchOp::create(b, loc, load.getSource(), element,
@@ -105,6 +105,7 @@ void PrefetchRowsPass::prefetch(scf::ForOp loop) {
   if (first == loop.getBody()->end())
     return;
   OpBuilder b(&*first);
+  int64_t bytes = getMachine(getOperation()).aheadBytes;
   llvm::SmallDenseMap<int64_t, SmallVector<Value>> indicesAhead;
   for (LoadOp load : loop.getBody()->getOps<LoadOp>()) {
     BlockArgument argument = getKernelArgument(load.getSource());

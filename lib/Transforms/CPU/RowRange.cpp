@@ -20,12 +20,9 @@ RowRange mlafix::addRowRange(KernelOp kernel) {
 }
 
 void mlafix::setRangeGeometry(KernelOp kernel, ForallOp forall, int64_t rows) {
-  Builder b(kernel.getContext());
-  setGeometry(kernel, {{"kind", b.getStringAttr("rows")},
-                       {"extents",
-                        describeExtents(b.getContext(), forall.getExtents())},
-                       {"rows_per_block", b.getI64IntegerAttr(rows)},
-                       {"threads", b.getI64IntegerAttr(1)}});
+  kernel.setGeometryAttr(CpuGeometryAttr::get(
+      kernel.getContext(), /*isRagged=*/false,
+      describeExtents(forall.getExtents()), /*rowsPerBlock=*/rows));
 }
 
 void mlafix::buildRowLoop(ForallOp forall, RowRange range) {

@@ -7,6 +7,7 @@
 
 #include "dialect/Extents.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -134,11 +135,14 @@ public:
   using ChunkMergesPassBase::ChunkMergesPassBase;
 
   void runOnOperation() override {
+    FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
+    if (failed(model))
+      return signalPassFailure();
     SmallVector<std::pair<scf::ForOp, MergeOp>> loops;
     getOperation().walk([&](scf::ForOp loop) {
       std::optional<APInt> trips = loop.getStaticTripCount();
-      if (trips && trips->ule(fewest) &&
-          trips->getSExtValue() * countRowBytes(loop) <= bytes)
+      if (trips && trips->ule(model->unchunkedIterations) &&
+          trips->getSExtValue() * countRowBytes(loop) <= model->unchunkedBytes)
         return;
       StringRef reason;
       if (MergeOp merge = getRunningMerge(loop, reason))
@@ -148,7 +152,7 @@ public:
                                 << ": left as it is, since " << reason << "\n");
     });
     for (auto [loop, merge] : loops)
-      chunk(loop, merge, size);
+      chunk(loop, merge, model->chunkIterations);
   }
 };
 } // namespace

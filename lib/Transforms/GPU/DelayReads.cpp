@@ -8,6 +8,7 @@
 #include "lib/Transforms/InPlace.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -52,18 +53,17 @@ static std::optional<InPlaceMerge> matchMerge(StoreStateOp store) {
 
 /// Whether the grid's rows are so few that the cache holds them, i1.
 static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
-                          int64_t rowBytes) {
-  constexpr int64_t kSmallBytes = int64_t(16) << 20; // of one tensor
+                          int64_t rowBytes, int64_t smallBytes) {
   Value rows = arith::ConstantIndexOp::create(b, loc, 1);
   for (Value extent : grid.getExtents())
     rows = arith::MulIOp::create(b, loc, rows, extent);
   return arith::CmpIOp::create(
       b, loc, arith::CmpIPredicate::ule, rows,
-      arith::ConstantIndexOp::create(b, loc, kSmallBytes / rowBytes));
+      arith::ConstantIndexOp::create(b, loc, smallBytes / rowBytes));
 }
 
 /// Splits the load of `merge.updated` in two, of which one waits for the lse.
-static void delay(InPlaceMerge merge, ForallOp grid) {
+static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   LoadStateOp load = merge.updated;
   OpBuilder b(load);
   Location loc = load.getLoc();
@@ -73,8 +73,8 @@ static void delay(InPlaceMerge merge, ForallOp grid) {
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
   // Null, unless it is optional: what is left out holds nothing.
   Value condition = statePredicate(b, load);
-  Value isLarge =
-      arith::XOrIOp::create(b, loc, buildIsSmall(b, loc, grid, rowBytes), yes);
+  Value isLarge = arith::XOrIOp::create(
+      b, loc, buildIsSmall(b, loc, grid, rowBytes, smallBytes), yes);
   Value isLate =
       both(b, loc, isLarge,
            buildSameTensor(b, loc, merge.store.getOut(), load.getOut()));
@@ -116,7 +116,12 @@ static void delay(InPlaceMerge merge, ForallOp grid) {
 namespace {
 class DelayReadsPass : public mlafix::impl::DelayReadsPassBase<DelayReadsPass> {
 public:
+  using DelayReadsPassBase::DelayReadsPassBase;
+
   void runOnOperation() override {
+    FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
+    if (failed(model))
+      return signalPassFailure();
     auto grid = dyn_cast_or_null<ForallOp>(getOperation().getGrid());
     if (!grid)
       return;
@@ -126,8 +131,10 @@ public:
       if (merge && merge->updated->hasOneUse())
         merges.push_back(*merge);
     });
+    // The two that are read and the one that is written.
+    int64_t smallBytes = std::min(model->smallBytes, model->l2Bytes / 3);
     for (InPlaceMerge merge : merges)
-      delay(merge, grid);
+      delay(merge, grid, smallBytes);
   }
 };
 } // namespace

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Guards.h"
 #include "dialect/RowOps.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/Geometry.h"
@@ -29,34 +30,30 @@ using namespace mlir;
 using namespace mlafix;
 
 /// How many threads a multiprocessor holds at once, of those that hold the
-/// current chunk's result beside the next chunk's rows: what each element of a
-/// lane takes, of four pieces, beside addresses and weights.
-static int64_t countGroupedThreads(KernelOp kernel) {
-  constexpr int64_t kRegisters = 65536; // of a multiprocessor
-  constexpr int64_t kMost = 128, kOthers = 32, kPerElement = 8;
-  LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t elements = layout.getPacks() * layout.getPack();
-  return std::min(getThreadsPerMultiprocessor(getTarget(kernel)),
-                  kRegisters /
-                      std::min(kMost, kOthers + kPerElement * elements));
+/// current chunk's result beside the next chunk's rows.
+static int64_t countGroupedThreads(const MachineModel &machine,
+                                   LayoutAttr layout) {
+  int64_t registers =
+      machine.groupBaseRegisters +
+      machine.groupElementRegisters * layout.getPacks() * layout.getPack();
+  return std::min(machine.threadsPerMultiprocessor,
+                  machine.registersPerMultiprocessor /
+                      std::min(machine.groupMostRegisters, registers));
 }
 
-/// What a launch shares out among lane groups: the iterations of the kernel's
-/// merge loops, which all have the same bound, or the first one's. With fewer
-/// threads than multiprocessors hold, memory runs out of loads; with more, the
-/// last blocks run alone.
-static DictionaryAttr describeGroups(OpBuilder &b, KernelOp kernel,
-                                     ForallOp forall) {
+/// A launch shares out among lane groups the iterations of the kernel's merge
+/// loops, which all have the same bound, or the first one's. With fewer threads
+/// than multiprocessors hold, memory runs out of loads; with more, the last
+/// blocks run alone.
+static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
   MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
-  auto number = [&](StringRef name, int64_t value) {
-    return b.getNamedAttr(name, b.getI64IntegerAttr(value));
-  };
-  return b.getDictionaryAttr(
-      {number("most", kernel.getLayoutAttr().getGroups()),
-       number("chunk", loop.getStep()),
-       number("least_threads", LayoutAttr::kLeastGrouped),
-       number("threads_per_sm", countGroupedThreads(kernel)),
-       b.getNamedAttr("pieces", describeExtent(loop.getUpper()))});
+  LayoutAttr layout = kernel.getLayoutAttr();
+  return GroupsGeometryAttr::get(
+      kernel.getContext(), describeExtents(forall.getExtents()),
+      layout.getLanes(), layout.getThreads(), /*most=*/layout.getGroups(),
+      /*chunk=*/loop.getStep(), LayoutAttr::kLeastGrouped,
+      /*threadsPerSm=*/countGroupedThreads(getMachine(kernel), layout),
+      /*pieces=*/describeExtent(loop.getUpper()));
 }
 
 namespace {
@@ -135,12 +132,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   LayoutAttr layout = kernel.getLayoutAttr();
   LDBG() << kernel.getSymName() << ": up to " << layout.getGroups()
          << " groups of lanes for a row";
-  setGeometry(kernel, {{"kind", b.getStringAttr("groups")},
-                       {"extents",
-                        describeExtents(b.getContext(), forall.getExtents())},
-                       {"lanes", b.getI64IntegerAttr(layout.getLanes())},
-                       {"threads", b.getI64IntegerAttr(layout.getThreads())},
-                       {"groups", describeGroups(b, kernel, forall)}});
+  kernel.setGeometryAttr(describeGroups(kernel, forall));
 
   GroupThread thread = buildGroupThread(b, loc, kernel);
   bool narrow = hasRowBound(kernel.getGuardsAttr());

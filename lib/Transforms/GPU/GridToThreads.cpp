@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Guards.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/Geometry.h"
 #include "lib/Transforms/GridBody.h"
@@ -32,8 +33,6 @@ namespace {
 class GridToThreadsPass
     : public mlafix::impl::GridToThreadsPassBase<GridToThreadsPass> {
 public:
-  using GridToThreadsPassBase::GridToThreadsPassBase;
-
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     if (failed(verifyPlanned(kernel)))
@@ -52,13 +51,12 @@ private:
 };
 } // namespace
 
-/// The fewest threads, at least `least`, that a block may be launched with: few
-/// rows then still
+/// The fewest threads that a block may be launched with: few rows then still
 /// reach all multiprocessors. Blocks are halved as long as they hold whole
 /// warps of whole rows.
-static int64_t getLeastThreads(LayoutAttr layout, int64_t least) {
+static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
   int64_t threads = layout.getThreads();
-  while (threads / 2 >= least && threads % 64 == 0 &&
+  while (threads / 2 >= machine.leastLaunchThreads && threads % 64 == 0 &&
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;
@@ -138,28 +136,16 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
                  : place;
 }
 
-/// Records on the kernel how a launch shares its rows out over blocks.
-static void setRowGeometry(OpBuilder &b, KernelOp kernel, ForallOp forall,
-                           int64_t leastThreads) {
-  LayoutAttr layout = kernel.getLayoutAttr();
-  SmallVector<std::pair<StringRef, Attribute>> geometry = {
-      {"kind", b.getStringAttr("rows")},
-      {"extents", describeExtents(b.getContext(), forall.getExtents())},
-      {"rows_per_block", b.getI64IntegerAttr(layout.getRows())},
-      {"threads", b.getI64IntegerAttr(layout.getThreads())}};
-  if (leastThreads < layout.getThreads())
-    geometry.push_back({"least_threads", b.getI64IntegerAttr(leastThreads)});
-  setGeometry(kernel, geometry);
-}
-
 void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t leastThreads = getLeastThreads(layout, leastBlock);
+  int64_t leastThreads = getLeastThreads(getMachine(kernel), layout);
   bool isAdaptable = leastThreads < layout.getThreads();
-  setRowGeometry(b, kernel, forall, leastThreads);
+  kernel.setGeometryAttr(GridGeometryAttr::get(
+      b.getContext(), describeExtents(forall.getExtents()), layout.getRows(),
+      layout.getThreads(), std::min(leastThreads, layout.getThreads())));
 
   Thread thread = buildThread(b, loc, layout);
   bool narrow = hasRowBound(kernel.getGuardsAttr());

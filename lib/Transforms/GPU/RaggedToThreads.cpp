@@ -37,17 +37,10 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// How many blocks a launch is to have.
-struct Shares {
-  int64_t blocks;  ///< of a multiprocessor, at most
-  int64_t pairs;   ///< of row and inner index that a lane group should have
-  int64_t scalars; ///< likewise, that a thread should have which stores scalars
-};
-
 /// Scans the predicate of a ragged grid over a chunk of segments and shares the
 /// selected rows out over the grid.
 ///
-/// Each thread asks the predicate for kPerThread segments; one block-wide
+/// Each thread asks the predicate for raggedSegments segments; one block-wide
 /// reduction ends the chunk when none is selected. Otherwise the exclusive
 /// prefix sums of the selected segments' lengths go to shared memory, and
 /// RaggedRows makes rows of them. Well-formed segments hold at most 2^31 - 1
@@ -61,23 +54,14 @@ struct Shares {
 /// them is contiguous in memory, whole sectors are written.
 class RaggedScan {
 public:
-  RaggedScan(KernelOp kernel, RaggedForallOp grid, const Shares &shares)
-      : kernel(kernel), grid(grid), shares(shares),
-        layout(kernel.getLayoutAttr()), threads(layout.getThreads()), b(grid),
+  RaggedScan(KernelOp kernel, RaggedForallOp grid)
+      : kernel(kernel), grid(grid), layout(kernel.getLayoutAttr()),
+        threads(layout.getThreads()), machine(getMachine(kernel)), b(grid),
         loc(grid.getLoc()), x(b, loc) {}
 
   void build();
 
 private:
-  // Every block scans all segments, and a multiprocessor starts a block every
-  // 0.16 us: one block of two segments a thread took half the time of eight of
-  // eight where nothing is selected (H200), and as long where all is.
-  static constexpr int64_t kPerThread = 2;
-  // Segments a thread asks for at once where a chunk does not hold them all.
-  static constexpr int64_t kAskedAtOnce = 8;
-  // Rows of a tile of scalars: of four bytes, they fill 64.
-  static constexpr int64_t kTileRows = 16;
-
   Value shuffleUp(Value value, int64_t distance) {
     return NVVM::ShflOp::create(b, loc, b.getI32Type(), x.i32(-1), value,
                                 x.i32(distance), x.i32(0), NVVM::ShflKind::up,
@@ -108,9 +92,9 @@ private:
 
   KernelOp kernel;
   RaggedForallOp grid;
-  Shares shares;
   LayoutAttr layout;
   int64_t threads;
+  MachineModel machine;
   OpBuilder b;
   Location loc;
   IndexBuilder x;
@@ -123,10 +107,10 @@ private:
 } // namespace
 
 /// The segment at `position` of the chunk: neighbouring threads read
-/// neighbouring segments, so position t * kPerThread + k holds segment k *
+/// neighbouring segments, so position t * raggedSegments + k holds segment k *
 /// threads + t.
 Value RaggedScan::segmentOf(Value base, Value position) {
-  Value perThread = x.constant(kPerThread);
+  Value perThread = x.constant(machine.raggedSegments);
   return x.add(base,
                x.add(x.mul(x.rem(position, perThread), x.constant(threads)),
                      x.div(position, perThread)));
@@ -168,7 +152,7 @@ Value RaggedScan::countSegments() {
 /// than a chunk holds and none of them is selected.
 Value RaggedScan::askAll(Value segments) {
   Value isMany = x.compare(arith::CmpIPredicate::ugt, segments,
-                           x.constant(threads * kPerThread));
+                           x.constant(threads * machine.raggedSegments));
   auto many = scf::IfOp::create(b, loc, TypeRange{b.getIndexType()}, isMany,
                                 /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -178,15 +162,16 @@ Value RaggedScan::askAll(Value segments) {
   buildDependency(b, loc, kernel);
   Value last = x.sub(segments, x.constant(1));
   Value none = arith::ConstantIntOp::create(b, loc, false, 1);
-  auto loop = scf::ForOp::create(b, loc, x.toIndex(thread.id), segments,
-                                 x.constant(threads * kAskedAtOnce), none);
+  auto loop =
+      scf::ForOp::create(b, loc, x.toIndex(thread.id), segments,
+                         x.constant(threads * machine.raggedAhead), none);
   {
     OpBuilder::InsertionGuard inLoop(b);
     b.setInsertionPointToStart(loop.getBody());
     Value any = loop.getRegionIterArg(0);
     // The last one again rather than a branch: all loads are on the way at
     // once.
-    for (int64_t k = 0; k < kAskedAtOnce; ++k) {
+    for (int64_t k = 0; k < machine.raggedAhead; ++k) {
       Value segment = x.add(loop.getInductionVar(), x.constant(k * threads));
       segment = arith::MinUIOp::create(b, loc, segment, last);
       any = arith::OrIOp::create(b, loc, any, isSelected(segment));
@@ -236,10 +221,11 @@ void RaggedScan::planTiles() {
   Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
   if (!scalars.stores.empty()) {
     Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
-    Value tileRows = x.i32(kTileRows);
-    scalarTile = RaggedTile{
-        kTileRows, threads / kTileRows, x.rem(thread.id, tileRows),
-        x.div(thread.id, tileRows), x.sub(x.sub(blocks, x.i32(1)), block)};
+    Value tileRows = x.i32(machine.raggedTileRows);
+    scalarTile =
+        RaggedTile{machine.raggedTileRows, threads / machine.raggedTileRows,
+                   x.rem(thread.id, tileRows), x.div(thread.id, tileRows),
+                   x.sub(x.sub(blocks, x.i32(1)), block)};
     rows->addTile(*scalarTile);
   }
   bool isAllScalars = llvm::all_of(
@@ -266,16 +252,12 @@ void RaggedScan::planTiles() {
   LDBG() << kernel.getSymName() << ": " << scalars.stores.size()
          << " scalars by themselves, "
          << (isAllScalars ? "no rows" : "rows by groups of lanes");
-  setGeometry(
-      kernel,
-      {{"kind", b.getStringAttr("ragged")},
-       {"rows", describeExtent(grid.getRows())},
-       {"inner", describeExtents(b.getContext(), grid.getInner())},
-       {"rows_per_block",
-        b.getI64IntegerAttr(isAllScalars ? threads * shares.scalars
-                                         : layout.getRows() * shares.pairs)},
-       {"threads", b.getI64IntegerAttr(threads)},
-       {"blocks_per_sm", b.getI64IntegerAttr(shares.blocks)}});
+  int64_t pairs = isAllScalars ? threads * machine.raggedScalars
+                               : layout.getRows() * machine.raggedRows;
+  kernel.setGeometryAttr(RaggedGeometryAttr::get(
+      b.getContext(), describeExtent(grid.getRows()),
+      describeExtents(grid.getInner()), /*rowsPerBlock=*/pairs, threads,
+      machine.raggedBlocks));
 }
 
 /// Calls `body` with the indices of the grid's body, of each pair of row and
@@ -328,7 +310,8 @@ void RaggedScan::build() {
   thread = buildThread(b, loc, layout);
   laneId = x.band(thread.id, x.i32(31));
   warpId = x.div(thread.id, x.i32(32));
-  rows.emplace(b, loc, threads * kPerThread, grid.getInner(), thread.id);
+  rows.emplace(b, loc, threads * machine.raggedSegments, grid.getInner(),
+               thread.id);
   warpTotals = RaggedRows::allocShared(b, loc, threads / 32);
   planTiles();
   Value tid = x.toIndex(thread.id);
@@ -343,15 +326,15 @@ void RaggedScan::build() {
     buildDependency(b, loc, kernel);
   }
   buildLoop(
-      b, loc, x.constant(0), askAll(segments), x.constant(threads * kPerThread),
-      [&](Value base) {
+      b, loc, x.constant(0), askAll(segments),
+      x.constant(threads * machine.raggedSegments), [&](Value base) {
         // Waited for here, so that what is the same in each chunk is computed
         // before; where there is nothing to wait for any more, it costs little.
         buildDependency(b, loc, kernel);
         rows->clear();
         SmallVector<Value> starts, lengths;
         Value sum = x.i32(0);
-        for (int64_t k = 0; k < kPerThread; ++k) {
+        for (int64_t k = 0; k < machine.raggedSegments; ++k) {
           Value segment = x.add(base, x.add(tid, x.constant(k * threads)));
           auto [start, length] = selectedRows(segment, segments);
           starts.push_back(start);
@@ -364,8 +347,8 @@ void RaggedScan::build() {
         b.setInsertionPoint(chunk.thenBlock()->getTerminator());
         Value total;
         Value before = scan(sum, total);
-        rows->publish(x.mul(tid, x.constant(kPerThread)), starts, lengths,
-                      before, total);
+        rows->publish(x.mul(tid, x.constant(machine.raggedSegments)), starts,
+                      lengths, before, total);
         NVVM::BarrierOp::create(b, loc);
         if (scalarTile)
           storeScalars(base);
@@ -381,8 +364,6 @@ namespace {
 class RaggedToThreadsPass
     : public mlafix::impl::RaggedToThreadsPassBase<RaggedToThreadsPass> {
 public:
-  using RaggedToThreadsPassBase::RaggedToThreadsPassBase;
-
   void runOnOperation() override {
     KernelOp kernel = getOperation();
     if (failed(verifyPlanned(kernel)))
@@ -392,7 +373,7 @@ public:
       return;
     if (failed(verifyLanes(kernel)))
       return signalPassFailure();
-    RaggedScan(kernel, grid, {blocks, pairs, scalars}).build();
+    RaggedScan(kernel, grid).build();
   }
 };
 } // namespace

@@ -42,7 +42,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
 }
 
 void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
-  if (!hasDependentLaunch(getTarget(kernel)))
+  if (!getMachine(kernel).dependentLaunch)
     return;
   NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
   NVVM::GriddepcontrolOp::create(b, loc,

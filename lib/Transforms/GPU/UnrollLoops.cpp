@@ -66,6 +66,9 @@ public:
   void runOnOperation() override {
     if (!isGPU(target))
       return;
+    FailureOr<MachineModel> model = getMachine(getOperation(), target, machine);
+    if (failed(model))
+      return signalPassFailure();
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
       if (readsRows(loop))
@@ -76,23 +79,19 @@ public:
     for (scf::ForOp loop : loops) {
       loop = makeDivisible(loop);
       std::optional<APInt> trips = loop.getStaticTripCount();
-      bool isShort = trips && trips->ule(kMaxFull);
-      if (countOps(loop) * (isShort ? trips->getZExtValue() : kFactor) >
-          kMaxOps)
+      bool isShort = trips && trips->ule(model->unrollWhole);
+      uint64_t factor = isShort ? trips->getZExtValue() : model->unrollFactor;
+      if (countOps(loop) * factor > kMaxOps)
         continue;
       LogicalResult unrolled =
           isShort ? loopUnrollFull(loop)
-                  : LogicalResult(loopUnrollByFactor(loop, kFactor));
+                  : LogicalResult(loopUnrollByFactor(loop, factor));
       if (failed(unrolled))
         return signalPassFailure();
     }
   }
 
 private:
-  /// Loops of at most so many rows disappear.
-  static constexpr uint64_t kMaxFull = 8;
-  /// Rows in flight of a longer loop, or of one whose length is not known.
-  static constexpr uint64_t kFactor = 4;
   /// Ops that unrolling may make of one loop: loops in loops multiply.
   static constexpr uint64_t kMaxOps = 1024;
 };

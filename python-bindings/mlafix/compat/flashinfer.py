@@ -14,7 +14,7 @@ def merge_state(v_a: Array, s_a: Array, v_b: Array, s_b: Array) -> tuple[Any, An
     """Merges two states, base 2 (`flashinfer.merge_state`; `mlafix.ops.merge_attn_states`).
 
     Differences from FlashInfer: a state of +inf is empty (N2; there the lse becomes NaN); a state without weight is never
-    multiplied, so its NaN stays out (N5); S must be f32 already, there is no conversion behind your back; any number of
+    multiplied, so its NaN stays out (N5); S must be f32 already, nothing is converted implicitly; any number of
     heads and any head dim (there 128 x 128 fails).
 
     Args:

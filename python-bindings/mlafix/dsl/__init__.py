@@ -1,25 +1,6 @@
 """The language of kernels, spelled as Python: see docs/Python.md."""
 
-from .decorator import kernel
-from .inline import inline
-from .types import (
-    Base,
-    DType,
-    In,
-    InOut,
-    Out,
-    bf16,
-    bool_,
-    f8e4m3fn,
-    f16,
-    f32,
-    i8,
-    i32,
-    i64,
-    index,
-    u8,
-)
-from .words import (
+from .built_ins import (
     ceil,
     copysign,
     exp,
@@ -46,6 +27,25 @@ from .words import (
     store_state,
     tanh,
     where,
+)
+from .decorator import kernel
+from .inline import inline
+from .types import (
+    Base,
+    DType,
+    In,
+    InOut,
+    Out,
+    bf16,
+    bool_,
+    f8e4m3fn,
+    f16,
+    f32,
+    i8,
+    i32,
+    i64,
+    index,
+    u8,
 )
 
 __all__ = [

@@ -26,7 +26,7 @@ def kernel(function: types.FunctionType) -> Kernel:
 
         return build(function)
 
-    # Messages name the Python file by the places that the text carries; the text itself needs another name.
+    # Messages name the Python file by the locations in the text; the text itself needs another name.
     made = Kernel(function.__name__, source, f"<{function.__name__} in MLIR>")
     functools.update_wrapper(made, function)
     return made

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 import contextlib
 import types
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any
 
-from .source import Source
+from .built_ins import BuiltIn
+from .context import Context
+from .memory import Memory
+from .operators import BINARY, COMPARE, Operators
 from .types import Base, DType, ScalarType, TensorType
 from .values import Dyn, Element, Gone, Tensor, as_number, describe
-from .words import Word
 
 _ALLOWED = (
     "a number, a name, an element of a tensor, arithmetic, a comparison, and/or/not, 'a if c else b' or a call of the "
@@ -37,68 +39,32 @@ _KINDS = {
 
 
 class Expressions:
-    """Evaluates expressions in an environment.
+    """Evaluates expressions: constants stay Python's, values are the builder's.
 
     Args:
-        builder: makes the operations.
-        source: the function whose text it is.
-        env: what names stand for.
-        tensors: the kernel's tensor arguments, in order.
+        context: what the collaborators share.
+        operators: what operators do.
+        memory: makes the accesses.
+        call: evaluates a call.
     """
 
-    def __init__(self, builder: Any, source: Source, env: dict[str, Any], tensors: Sequence[Tensor]) -> None:
-        self.builder = builder
-        self.source = source
-        self.env = env
-        self.tensors = tensors
-        # Conditions (value, whether it must not hold) under which the expression at hand is evaluated at all.
-        self.guards: list[tuple[Dyn, bool]] = []
+    def __init__(self, context: Context, operators: Operators, memory: Memory, call: Callable[[ast.Call], Any]) -> None:
+        self.ctx = context
+        self.operators = operators
+        self.memory = memory
+        self.eval_Call = call
 
-    def at(self, node: ast.AST) -> Any:
-        return self.source.location(node)
-
-    def fail(self, node: ast.AST, message: str) -> NoReturn:
-        self.source.fail(node, message)
-
-    def wrap(self, value: Any) -> Dyn:
-        return Dyn(value, self.builder.type(value))
-
-    # -- From constants to values ------------------------------------------------------------------------------------
-
-    def lift(self, value: object, node: ast.AST, dtype: str = "") -> Dyn:
-        """A value of the builder: itself, or a constant of a dtype (by default i32, f32 or bool, as Python has it)."""
-        if isinstance(value, Dyn):
-            return value
-        number = as_number(value)
-        if number is None:
-            self.fail(node, f"expected a scalar, a row or a state, got {describe(value)}")
-        if not dtype:
-            dtype = "bool" if isinstance(number, bool) else "i32" if isinstance(number, int) else "f32"
-        if isinstance(number, bool) != (dtype == "bool"):
-            self.fail(node, f"expected a number of type {dtype}, got {number!r}")
-        if dtype == "f32":
-            return self.wrap(self.builder.constant_float(float(number), self.at(node)))
-        if isinstance(number, float):
-            self.fail(node, f"expected a whole number of type {dtype}, got {number!r}; f32(…) converts to floats")
-        if not -(2**63) <= number < 2**63:
-            self.fail(node, f"expected an integer of at most 64 bits, got {number}")
-        return self.wrap(self.builder.constant_int(int(number), dtype, self.at(node)))
+    def eval(self, node: ast.expr) -> Any:
+        """What an expression stands for."""
+        method = getattr(self, f"eval_{type(node).__name__}", None)
+        if method is None:
+            kind = _KINDS.get(type(node), f"'{ast.unparse(node)}'")
+            self.ctx.fail(node, f"expected {_ALLOWED}, got {kind}")
+        return method(node)
 
     def value(self, node: ast.expr, dtype: str = "") -> Dyn:
         """The value of an expression; a constant gets the dtype."""
-        return self.lift(self.eval(node), node, dtype)
-
-    def lift_pair(self, a: object, a_node: ast.AST, b: object, b_node: ast.AST) -> tuple[Dyn, Dyn]:
-        """Two operands; a constant takes the other's dtype."""
-        dtype = a.type.dtype if isinstance(a, Dyn) else b.type.dtype if isinstance(b, Dyn) else ""
-        return self.lift(a, a_node, dtype), self.lift(b, b_node, dtype)
-
-    def index(self, node: ast.expr) -> Dyn:
-        """An integer expression as an index."""
-        value = self.lift(self.eval(node), node, "index")
-        if value.type.kind != "scalar" or value.type.dtype not in ("index", "i32", "i64"):
-            self.fail(node, f"expected an integer (index, i32 or i64) as an index, got {describe(value)}")
-        return self.convert(value, "index", node)
+        return self.ctx.lift(self.eval(node), node, dtype)
 
     def condition(self, node: ast.expr, what: str = "condition") -> Dyn | bool:
         """A bool, constant or not."""
@@ -106,67 +72,27 @@ class Expressions:
         if isinstance(value, bool):
             return value
         if not isinstance(value, Dyn) or not value.is_bool:
-            self.fail(node, f"expected a bool for the {what}, got {describe(value)}")
+            self.ctx.fail(node, f"expected a bool for the {what}, got {describe(value)}")
         return value
 
-    def convert(self, value: Dyn, dtype: str, node: ast.AST) -> Dyn:
-        if value.type.dtype == dtype:
-            return value
-        return self.wrap(self.builder.convert(value.value, dtype, self.at(node)))
-
-    # -- Predicates --------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def guarded(self, condition: Dyn, negated: bool) -> Iterator[None]:
-        """What is evaluated inside counts only where the condition holds (or does not): memory is not touched
-        elsewhere."""
-        self.guards.append((condition, negated))
-        try:
-            yield
-        finally:
-            self.guards.pop()
-
-    def predicate(self, where: Dyn | bool | None, node: ast.AST) -> Any:
-        """The builder's predicate for an access: that it was asked for, and that Python would have come by it."""
-        parts = []
-        for condition, negated in self.guards:
-            value = condition.value
-            parts.append(self.builder.unary("not", value, self.at(node)) if negated else value)
-        if isinstance(where, Dyn):
-            parts.append(where.value)
-        elif where is False:
-            parts.append(self.lift(False, node).value)
-        result = None
-        for part in parts:
-            result = part if result is None else self.builder.binary("and", result, part, self.at(node))
-        return result
-
-    # -- Expressions -------------------------------------------------------------------------------------------------
-
-    def eval(self, node: ast.expr) -> Any:
-        """What an expression stands for."""
-        method = getattr(self, f"eval_{type(node).__name__}", None)
-        if method is None:
-            kind = _KINDS.get(type(node), f"'{ast.unparse(node)}'")
-            self.fail(node, f"expected {_ALLOWED}, got {kind}")
-        return method(node)
+    # -- Names and places --------------------------------------------------------------------------------------------
 
     def eval_Constant(self, node: ast.Constant) -> Any:
         if isinstance(node.value, (bool, int, float, str, type(None))):
             return node.value
-        self.fail(node, f"expected {_ALLOWED}, got {node.value!r}")
+        self.ctx.fail(node, f"expected {_ALLOWED}, got {node.value!r}")
 
     def eval_Name(self, node: ast.Name) -> Any:
-        if node.id in self.env:
-            value = self.env[node.id]
+        if node.id in self.ctx.env:
+            value = self.ctx.env[node.id]
             if isinstance(value, Gone):
-                self.fail(node, f"expected a name that has a value here, got '{node.id}', {value.reason}")
+                self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', {value.reason}")
             return value
         try:
-            value = self.source.lookup(node.id)
+            value = self.ctx.source.lookup(node.id)
         except KeyError:
-            known = ", ".join(sorted(name for name, value in self.env.items() if not isinstance(value, Gone)))
-            self.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}")
+            known = ", ".join(sorted(name for name, value in self.ctx.env.items() if not isinstance(value, Gone)))
+            self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}")
         return self.outside(value, node)
 
     def outside(self, value: Any, node: ast.AST) -> Any:
@@ -174,32 +100,29 @@ class Expressions:
         number = as_number(value)
         if number is not None:
             return number
-        known = (str, type(None), Word, ScalarType, DType, Base, types.ModuleType)
+        known = (str, type(None), BuiltIn, ScalarType, DType, Base, types.ModuleType)
         if isinstance(value, known) or hasattr(value, "__mlafix_inline__") or isinstance(value, (list, tuple)):
             return tuple(value) if isinstance(value, list) else value
         if isinstance(value, (types.BuiltinFunctionType, type)):
             return value
         if isinstance(value, types.FunctionType):
-            self.fail(node, f"expected a function marked @mlafix.inline, got '{value.__name__}', which is not")
+            self.ctx.fail(node, f"expected a function marked @mlafix.inline, got '{value.__name__}', which is not")
         if isinstance(value, TensorType):
-            self.fail(node, "expected a tensor as an argument, got its type")
-        self.fail(node, f"expected a number, a word of the language or an inline function, got {describe(value)}")
+            self.ctx.fail(node, "expected a tensor as an argument, got its type")
+        self.ctx.fail(node, f"expected a number, a built-in or an inline function, got {describe(value)}")
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
         value = self.eval(node.value)
         if isinstance(value, Tensor):
             if node.attr != "shape":
-                self.fail(node, f"expected .shape of a tensor, got .{node.attr}")
-            return tuple(self.dim(value, i, node) for i in range(value.rank))
+                self.ctx.fail(node, f"expected .shape of a tensor, got .{node.attr}")
+            return tuple(self.memory.dim(value, i, node) for i in range(value.rank))
         if isinstance(value, types.ModuleType):
             try:
                 return self.outside(getattr(value, node.attr), node)
             except AttributeError:
-                self.fail(node, f"expected a name in module {value.__name__}, got '{node.attr}'")
-        self.fail(node, f"expected .shape of a tensor, or a name in a module, got .{node.attr} of {describe(value)}")
-
-    def dim(self, tensor: Tensor, position: int, node: ast.AST) -> Dyn:
-        return self.wrap(self.builder.dim(tensor.value, position, self.at(node)))
+                self.ctx.fail(node, f"expected a name in module {value.__name__}, got '{node.attr}'")
+        self.ctx.fail(node, f"expected .shape of a tensor, or a name in a module, got .{node.attr} of {describe(value)}")
 
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.eval(element) for element in node.elts)
@@ -208,32 +131,32 @@ class Expressions:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             tensor = self.eval(node.value.value)
             if isinstance(tensor, Tensor):
-                return self.dim(tensor, self.constant_index(node.slice, tensor.rank), node)
+                return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank), node)
         value = self.eval(node.value)
         if isinstance(value, tuple):
             return value[self.constant_index(node.slice, len(value))]
         if not isinstance(value, Tensor):
-            self.fail(node, f"expected a tensor before [ ], got {describe(value)}")
-        return self.read(self.element(node), node)
+            self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}")
+        return self.memory.read(self.element(node), node)
 
     def constant_index(self, node: ast.expr, size: int) -> int:
         number = self.eval(node)
         if not isinstance(number, int) or isinstance(number, bool) or not -size <= number < size:
-            self.fail(node, f"expected a constant index below {size}, got {describe(number)}")
+            self.ctx.fail(node, f"expected a constant index below {size}, got {describe(number)}")
         return number % size
 
     def element(self, node: ast.expr) -> Element:
         """The place that ``tensor[i, j]`` names; it is not read. ``x[:]`` and ``x[t, :]`` name rows, too."""
         tensor = self.eval(node.value) if isinstance(node, ast.Subscript) else self.eval(node)
         if not isinstance(node, ast.Subscript) or not isinstance(tensor, Tensor):
-            self.fail(node, f"expected an element or a row of a tensor, as x[t, h], got {describe(tensor)}")
+            self.ctx.fail(node, f"expected an element or a row of a tensor, as x[t, h], got {describe(tensor)}")
         nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         if len(nodes) == tensor.rank and isinstance(nodes[-1], ast.Slice):
             row = nodes.pop()
             if ast.unparse(row) != ":":
-                self.fail(row, f"expected : for a whole row, got {ast.unparse(row)}")
+                self.ctx.fail(row, f"expected : for a whole row, got {ast.unparse(row)}")
         if len(nodes) not in (tensor.rank, tensor.rank - 1):
-            self.fail(
+            self.ctx.fail(
                 node,
                 f"expected {tensor.rank - 1} indices for a row of '{tensor.name}' or {tensor.rank} for an element, got "
                 f"{len(nodes)}",
@@ -243,30 +166,89 @@ class Expressions:
             value = self.eval(index)
             if isinstance(value, int) and not 0 <= value < (dim.size or 2**63):
                 size = f" and below {dim.size}" if dim.size else ""
-                self.fail(index, f"expected an index of at least 0{size}, got {value}")
-            indices.append(self.index_value(value, index))
+                self.ctx.fail(index, f"expected an index of at least 0{size}, got {value}")
+            indices.append(self.ctx.index(value, index))
         return Element(tensor, indices)
 
-    def index_value(self, value: Any, node: ast.AST) -> Any:
-        value = self.lift(value, node, "index")
-        if value.type.kind != "scalar" or value.type.dtype not in ("index", "i32", "i64"):
-            self.fail(node, f"expected an integer (index, i32 or i64) as an index, got {describe(value)}")
-        return self.convert(value, "index", node).value
+    # -- Operators ---------------------------------------------------------------------------------------------------
 
-    def read(
-        self,
-        element: Element,
-        node: ast.AST,
-        where: Dyn | bool | None = None,
-        otherwise: Dyn | None = None,
-        dtype: str = "",
-    ) -> Dyn:
-        tensor = element.tensor
-        other = otherwise.value if otherwise is not None else None
-        predicate = self.predicate(where, node)
-        if predicate is None:
-            other = None
-        dtype = dtype or tensor.element
-        return self.wrap(
-            self.builder.load(tensor.value, element.indices, predicate, other, dtype, self.at(node))
-        )
+    def eval_BinOp(self, node: ast.BinOp) -> Any:
+        if type(node.op) not in BINARY:
+            self.ctx.fail(node, f"expected + - * / // % << >> & | or ^, got '{ast.unparse(node)}'")
+        return self.operators.binary(node, node.op, node.left, self.eval(node.left), node.right, self.eval(node.right))
+
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return self.operators.unary(node, node.op, self.eval(node.operand), node.operand)
+
+    def eval_Compare(self, node: ast.Compare) -> Any:
+        operands = [node.left, *node.comparators]
+        if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            return self.compare_none(node)
+        result: Any = True
+        left = self.eval(node.left)
+        for op, a_node, b_node in zip(node.ops, operands, operands[1:]):
+            if type(op) not in COMPARE:
+                self.ctx.fail(node, f"expected == != < <= > or >=, got '{ast.unparse(node)}'")
+            right = self.eval(b_node)
+            one = self.operators.compare(node, op, a_node, left, b_node, right)
+            result = one if result is True else self.operators.both(result, one, node)
+            left = right
+        return result
+
+    def compare_none(self, node: ast.Compare) -> Any:
+        """``lse is None``, for an optional tensor."""
+        value = self.eval(node.left)
+        if len(node.ops) != 1 or self.eval(node.comparators[0]) is not None or not isinstance(value, (Tensor, type(None))):
+            self.ctx.fail(node, f"expected 'tensor is None' or 'tensor is not None', got '{ast.unparse(node)}'")
+        absent = isinstance(node.ops[0], ast.Is)
+        if value is None or not value.annotation.optional:
+            return (value is None) == absent
+        given = self.memory.present(value, node)
+        return self.ctx.wrap(self.ctx.builder.unary("not", given.value, self.ctx.at(node))) if absent else given
+
+    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        """``and`` and ``or``: memory that Python would not read is not read."""
+        is_and = isinstance(node.op, ast.And)
+        result = self.eval(node.values[0])
+        for previous, operand in zip(node.values, node.values[1:]):
+            if isinstance(result, bool):
+                if result != is_and:
+                    return result
+                result = self.eval(operand)
+                continue
+            left = self.ctx.lift(result, previous)
+            if left.type.dtype != "bool":
+                self.ctx.fail(previous, f"expected bools for and/or, got {describe(left)}; compare it with something")
+            scope = self.ctx.guarded(left, negated=not is_and) if left.is_bool else contextlib.nullcontext()
+            with scope:
+                right = self.eval(operand)
+            if isinstance(right, bool) and right == is_and:
+                continue
+            right = self.ctx.lift(right, operand, "bool")
+            if right.type.dtype != "bool":
+                self.ctx.fail(operand, f"expected bools for and/or, got {describe(right)}; compare it with something")
+            result = self.ctx.wrap(
+                self.ctx.builder.binary("and" if is_and else "or", left.value, right.value, self.ctx.at(node))
+            )
+        return result
+
+    def eval_IfExp(self, node: ast.IfExp) -> Any:
+        """``a if c else b``: memory that Python would not read is not read."""
+        condition = self.eval(node.test)
+        if isinstance(condition, bool):
+            return self.eval(node.body if condition else node.orelse)
+        if not isinstance(condition, Dyn) or not condition.is_bool:
+            self.ctx.fail(node.test, f"expected a bool for the condition, got {describe(condition)}")
+        if isinstance(node.body, ast.Subscript) and isinstance(node.orelse, ast.Constant) and not self.ctx.guards:
+            # A load with a value instead is one operation.
+            tensor = self.eval(node.body.value) if isinstance(node.body.value, ast.Name) else None
+            if isinstance(tensor, Tensor):
+                with self.ctx.guarded(condition, negated=False):
+                    element = self.element(node.body)
+                otherwise = self.value(node.orelse, tensor.element)
+                return self.memory.read(element, node, condition, otherwise)
+        with self.ctx.guarded(condition, negated=False):
+            yes = self.eval(node.body)
+        with self.ctx.guarded(condition, negated=True):
+            no = self.eval(node.orelse)
+        return self.operators.select(condition, yes, node.body, no, node.orelse, node)

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _diagnostics
-from ..cache import compiler
+from .._toolchain import compiler
 from ..errors import ArgumentError, CompileError
-from . import words
+from . import built_ins
+from .context import Context
 from .source import Source
 from .statements import Statements
-from .types import Base, DType, ScalarType, TensorType, is_scalar_argument
+from .types import DType, ScalarType, TensorType, is_scalar_argument
 from .values import Dyn, Tensor, describe
 
 _TOP = "a docstring, assignments of sizes and constants, and one 'for … in grid(…)' or 'for … in segments(…)'"
@@ -31,10 +32,8 @@ class Frontend:
         self.source = Source(function)
         node = self.source.node
         self.builder = compiler().KernelBuilder(self.source.name, self.source.location(node))
-        self.tensors: list[Tensor] = []
-        self.env: dict[str, Any] = {}
-        self.defaults: dict[str, str] = {}
-        self.body = Statements(self.builder, self.source, self.env, self.tensors, self.note_base)
+        self.context = Context(self.builder, self.source, {})
+        self.body = Statements(self.context)
 
     def run(self) -> str:
         """The kernel in MLIR's syntax, with places in the Python file. Raises CompileError."""
@@ -44,18 +43,10 @@ class Frontend:
             self.top(node.body)
         except RecursionError:
             self.source.fail(node, "expected expressions that are nested less deeply, got more than Python can walk")
-        for name, value in self.defaults.items():
+        for name, value in self.context.defaults.items():
             self.builder.set_default(name, value, self.source.location(node))
         text: str = self.builder.finish()
         return text
-
-    def note_base(self, base: Base) -> str:
-        return self.note_default(base.name, base.default)
-
-    def note_default(self, name: str, value: Any) -> str:
-        if value is not None:
-            self.defaults[name] = str(value)
-        return name
 
     # -- Arguments ---------------------------------------------------------------------------------------------------
 
@@ -82,7 +73,7 @@ class Frontend:
             dtype = annotation.dtype
             variable = dtype.name if isinstance(dtype, DType) else ""
             if isinstance(dtype, DType):
-                self.note_default(dtype.name, dtype.default)
+                self.context.note_default(dtype.name, dtype.default)
             value = self.builder.add_tensor(
                 node.arg,
                 [dim.name for dim in annotation.dims],
@@ -94,11 +85,11 @@ class Frontend:
                 location,
             )
             tensor = Tensor(node.arg, value, annotation)
-            self.tensors.append(tensor)
-            self.env[node.arg] = tensor
+            self.context.tensors.append(tensor)
+            self.context.env[node.arg] = tensor
         elif is_scalar_argument(annotation) and isinstance(annotation, ScalarType):
             value = self.builder.add_scalar(node.arg, annotation.name, annotation.bound, location)
-            self.env[node.arg] = Dyn(value, self.builder.type(value))
+            self.context.env[node.arg] = Dyn(value, self.builder.type(value))
         else:
             self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}")
 
@@ -144,12 +135,12 @@ class Frontend:
 
     def grid(self, node: ast.For) -> None:
         call = node.iter
-        word = self.body.eval(call.func) if isinstance(call, ast.Call) else None
+        built_in = self.body.expressions.eval(call.func) if isinstance(call, ast.Call) else None
         if node.orelse:
             self.source.fail(node.orelse[0], "expected a grid without else, got one")
-        if not isinstance(call, ast.Call) or word not in (words.grid, words.segments):
-            self.source.fail(call, f"expected {words.grid.usage} or {words.segments.usage}, got {ast.unparse(call)}")
-        if word is words.grid:
+        if not isinstance(call, ast.Call) or built_in not in (built_ins.grid, built_ins.segments):
+            self.source.fail(call, f"expected {built_ins.grid.usage} or {built_ins.segments.usage}, got {ast.unparse(call)}")
+        if built_in is built_ins.grid:
             indices = self.dense(call)
         else:
             indices = self.ragged(call)
@@ -157,25 +148,25 @@ class Frontend:
         if len(names) != len(indices) or not all(isinstance(name, ast.Name) for name in names):
             self.source.fail(node.target, f"expected {len(indices)} names for the indices, got {ast.unparse(node.target)}")
         for name, index in zip(names, indices):
-            self.body.assign(name, self.body.wrap(index), name)
+            self.body.assign(name, self.context.wrap(index), name)
         self.body.run(node.body)
         self.builder.end_grid(self.source.location(node))
 
     def extent(self, node: ast.expr) -> Any:
-        value = self.body.eval(node)
+        value = self.body.expressions.eval(node)
         if isinstance(value, str):
-            return self.body.named_dim(node).value
-        return self.body.index_value(value, node)
+            return self.body.memory.named_dim(value, node).value
+        return self.context.index(value, node)
 
     def dense(self, call: ast.Call) -> list[Any]:
         if call.keywords or not call.args:
-            self.source.fail(call, f"expected {words.grid.usage}, got {'keywords' if call.keywords else 'no extent'}")
+            self.source.fail(call, f"expected {built_ins.grid.usage}, got {'keywords' if call.keywords else 'no extent'}")
         extents = [self.extent(argument) for argument in call.args]
         indices: list[Any] = self.builder.begin_forall(extents, self.source.location(call))
         return indices
 
     def ragged(self, call: ast.Call) -> list[Any]:
-        usage = words.segments.usage
+        usage = built_ins.segments.usage
         where = None
         for keyword in call.keywords:
             if keyword.arg != "where":
@@ -183,22 +174,22 @@ class Frontend:
             where = keyword.value
         if len(call.args) < 2:
             self.source.fail(call, f"expected {usage}, got {len(call.args)} arguments")
-        cu_seqlens = self.body.eval(call.args[0])
+        cu_seqlens = self.body.expressions.eval(call.args[0])
         if not isinstance(cu_seqlens, Tensor):
             self.source.fail(call.args[0], f"expected a tensor for cu_seqlens, got {describe(cu_seqlens)}")
         rows, *inner = [self.extent(argument) for argument in call.args[1:]]
         location = self.source.location(call)
         segment = self.builder.begin_ragged_forall(cu_seqlens.value, rows, inner, location)
-        predicate = self.predicate(where, self.body.wrap(segment), call)
+        predicate = self.predicate(where, self.context.wrap(segment), call)
         indices: list[Any] = self.builder.begin_ragged_body(predicate.value, location)
         return indices
 
     def predicate(self, where: ast.expr | None, segment: Dyn, call: ast.Call) -> Dyn:
         """The value of ``where=lambda s: …``, or of ``where=function`` for an inline function."""
         if where is None:
-            return self.body.lift(True, call)
+            return self.context.lift(True, call)
         if not isinstance(where, ast.Lambda):
-            function = self.body.eval(where)
+            function = self.body.expressions.eval(where)
             if not hasattr(function, "__mlafix_inline__"):
                 self.source.fail(where, f"expected a lambda or an inline function of a segment, got {describe(function)}")
             result = self.body.inline(function, [segment], {}, call)
@@ -206,15 +197,15 @@ class Frontend:
         names = [argument.arg for argument in where.args.args]
         if len(names) != 1 or where.args.defaults or where.args.vararg or where.args.kwonlyargs or where.args.kwarg:
             self.source.fail(where, f"expected a lambda of one argument, the segment, got {ast.unparse(where)}")
-        outer = self.body.env
-        self.body.env = {**outer, names[0]: segment}
+        outer = self.context.env
+        self.context.env = {**outer, names[0]: segment}
         try:
-            return self.bool_result(self.body.eval(where.body), where.body)
+            return self.bool_result(self.body.expressions.eval(where.body), where.body)
         finally:
-            self.body.env = outer
+            self.context.env = outer
 
     def bool_result(self, value: Any, node: ast.AST) -> Dyn:
-        result = self.body.lift(value, node) if isinstance(value, (bool, Dyn)) else value
+        result = self.context.lift(value, node) if isinstance(value, (bool, Dyn)) else value
         if not isinstance(result, Dyn) or not result.is_bool:
             self.source.fail(node, f"expected a bool for the predicate, got {describe(value)}")
         return result

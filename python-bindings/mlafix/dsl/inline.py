@@ -13,7 +13,7 @@ from .source import Source
 
 
 class Inline:
-    """What @inline makes of a function.
+    """A function marked with @inline.
 
     The function's arguments stand for what it is called with: values, tensors, constants. It may end with a return.
     """

@@ -8,7 +8,7 @@ import types
 from typing import Any, NoReturn
 
 from .. import _diagnostics
-from ..cache import compiler
+from .._toolchain import compiler
 from ..errors import CompileError
 
 

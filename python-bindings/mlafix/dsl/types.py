@@ -121,7 +121,7 @@ class TensorType:
     optional: bool = False
 
     def __or__(self, other: None) -> TensorType:
-        """``Out[f32, "H n"] | None``: the tensor may be left out (None) at a call; loads and stores of it then do
+        """``Out[f32, "H n"] | None``: the tensor may be omitted (None) at a call; loads and stores of it then do
         nothing."""
         if other is not None:
             raise ArgumentError(f"expected None beside |, which makes a tensor optional, got {other!r}")

@@ -1,4 +1,4 @@
-"""What names and expressions of a kernel stand for while it is read.
+"""Values of names and expressions while a kernel is read.
 
 Plain Python objects are compile-time constants; the rest is below.
 """
@@ -61,7 +61,7 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """A place in a tensor: a row of it, or an element."""
+    """A row or an element of a tensor."""
 
     tensor: Tensor
     indices: list[Any]
@@ -69,7 +69,7 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Gone:
-    """A name that had a value where it no longer reaches: why."""
+    """A name that has no value any more at this point of the kernel, and why."""
 
     reason: str
 

@@ -10,7 +10,6 @@ import numpy
 from ._wrong import wrong
 
 
-
 def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
     """A contiguous array of `shape` beside `like`, of its dtype or one that `DTypes` names ("f32", "f8e4m3fn", "bool").
 
@@ -38,6 +37,12 @@ def empty_rows(like: Any, name: str, dims: tuple[str, ...], dtype: str | None = 
     if dtype is None and hasattr(type(like), "__torch_function__"):
         return sys.modules["torch"].empty_like(like)  # Half the time of new_empty.
     return empty(like, shape, dtype)
+
+
+def empty_lse(like: Any, name: str, layout: str) -> Any:
+    """An lse of f32 for payload rows `[n, H, D]`, an argument called `name`: `[H, n]` for the layout "hn", else `[n, H]`."""
+    n, heads, _ = rows_of(like, name, ("n", "H", "D"))
+    return empty(like, (heads, n) if layout == "hn" else (n, heads), "f32")
 
 
 _STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "bool": "bool"}

@@ -1,76 +1,24 @@
-"""Which way a call goes: straight to the kernel's C++ dispatcher, or through torch's, where torch must see it.
+"""How a call is launched: by the kernel's C++ dispatcher, or by torch's dispatcher where torch must see the call.
 
-A function of this package turns its arguments into the kernel's, asks `launcher` for a way to start it, and starts it.
-Plain arrays and plain tensors go straight. A tensor that stands for another (fake, functional, a subclass) or a call
-that is being traced goes through `torch.ops.mlafix`, which has a schema, a fake implementation and declared mutations.
+A function of this package turns its arguments into the kernel's and calls `launch`. Calls on plain arrays and plain tensors go
+to the C++ dispatcher. A call on a tensor that represents another one (fake, functional, a subclass) and a call that is being
+traced go through `torch.ops.mlafix`, whose operators have a schema, a fake implementation and declared mutations.
 """
 
 from __future__ import annotations
 
-import functools
+import inspect
 import sys
-from typing import Any, Callable, Dict, Tuple, Union, cast
+from typing import Any, Callable, cast
 
 import numpy
 
-from ._types import Bound, Dispatch, Launch, Operation, P, Q, R
+from ._families import Family, Key, TryLaunch, check_key
+from ._types import Bound, Launch, Operation, P, R
 from ._wrong import renames, wrong
 
-TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
-
-Key = Tuple[str, ...]
-"""Which variant of a kernel's call: the lse's layout and base, then the lower-case dims to compile for as well."""
-
-LAYOUTS = ("hn", "nh")
-BASES = ("e", "2")
-
-
-class Family(Dict[Key, Dispatch]):
-    """The dispatchers of one kernel, made as they are asked for.
-
-    `native` is the layout of the lse arguments in the kernel's own signature; in the other one `lse_args` are passed
-    as their transposed views, which costs nothing. `based` says whether the kernel has a base to choose. `stored` names
-    the dtype variables of payloads that are written and never read: these may be fp8 too.
-    """
-
-    def __init__(self, kernel: str, *, native: str = "hn", lse_args: tuple[str, ...] = (), based: bool = True,
-                 stored: tuple[str, ...] = ()) -> None:
-        super().__init__()
-        self.kernel = kernel
-        self.native = native
-        self.lse_args = lse_args
-        self.based = based
-        self.stored = stored
-        # `Dispatcher.try_launch` of each variant that a plain tensor was passed to.
-        self.short: dict[Key, TryLaunch] = {}
-        FAMILIES[kernel] = self
-
-    def __missing__(self, key: Key) -> Dispatch:
-        check_key(key)
-        layout, base, *specialize = key
-        bindings = {"B": base} if self.based and base != "e" else {}
-        views = {name: (1, 0) for name in self.lse_args} if layout != self.native else {}
-        from .. import library
-
-        made: Dispatch = library.dispatcher(
-            self.kernel, bindings=bindings, views=views, specialize=tuple(specialize), stored=self.stored)
-        return self.setdefault(key, made)
-
-
-FAMILIES: dict[str, Family] = {}
-"""Every kernel that a function of this package launches, by name."""
-
-
-def check_key(key: Key) -> None:
-    """Raises ArgumentError for a layout or a base that there is not."""
-    if key[0] not in LAYOUTS:
-        raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(key[0]))
-    if key[1] not in BASES:
-        raise wrong("base", "'e' or '2'", repr(key[1]))
-
-
-# torch.Tensor and what tells whether torch traces or intercepts calls, once a tensor was seen. torch itself is never
-# imported here: whoever has a tensor has imported it.
+# torch.Tensor and functions that say whether torch traces or intercepts calls, set when the first tensor is met. This module
+# does not import torch: a caller that has a tensor has imported it.
 _tensor: type | None = None
 _compiling: Callable[[], bool] = bool
 _dynamo_traces: Callable[[], bool] = bool
@@ -79,37 +27,37 @@ _function_modes: Callable[[], int] = int
 _tracing: Callable[[], Any] = bool
 
 
-def short_way(family: Family, key: Key) -> TryLaunch | None:
-    """Launches `family` in variant `key` on plain tensors, and returns the outputs: None where there is no such way.
+def fast_path(family: Family, key: Key) -> TryLaunch | None:
+    """A function that launches `family` for `key` on plain tensors and returns the outputs; None where there is none yet.
 
-    Among its arguments a `NewTensor` stands for an output to allocate, and a `SizeOf` for a size. It returns None, with nothing
-    launched, for all that is not common and for what is wrong: `launcher` knows the way then, and what to say.
+    Among its arguments a `NewTensor` represents an output to allocate, and a `SizeOf` a size. It returns None, with nothing
+    launched, for calls that are not common and for wrong ones: `launch` then launches the call or raises the error.
     """
-    # torch.compile answers the second question itself; it knows nothing of what is behind it.
-    return None if _tensor is None or _dynamo_traces() else family.short.get(key)
+    # torch.compile evaluates _dynamo_traces itself; it cannot trace the dispatcher.
+    return None if _tensor is None or _dynamo_traces() else family.fast.get(key)
 
 
 def launcher(family: Family, key: Key, probe: Any) -> Launch:
-    """The way to launch `family` in variant `key`; `probe` is one of the call's arrays and stands for all of them."""
+    """What launches `family` for `key`; `probe` is one of the call's arrays and represents all of them."""
     kind = type(probe)
-    # torch_ops.intercepted(), but for the call and for modes that turn out to be harmless.
+    # torch_ops.intercepted() written out, less the modes that it finds harmless: the call would cost as much as the questions.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None):
-        return shortened(family, key)
+        return with_fast_path(family, key)
     if kind is numpy.ndarray:
         return family[key]
     return _other(family, key, probe)
 
 
-def shortened(family: Family, key: Key) -> Launch:
-    """The dispatcher of a variant, to which plain tensors find a short way from now on."""
+def with_fast_path(family: Family, key: Key) -> Launch:
+    """The dispatcher for a launch key, which `fast_path` returns from now on."""
     dispatch = family[key]
-    if key not in family.short:
-        family.short[key] = dispatch.try_launch
+    if key not in family.fast:
+        family.fast[key] = dispatch.try_launch
     return dispatch
 
 
 def _other(family: Family, key: Key, probe: Any) -> Launch:
-    """As `launcher`, for what is not common: the first tensor of all, a traced call, a subclass, another library."""
+    """As `launcher`, for calls that are not common: the first tensor of all, a traced call, a subclass, another library."""
     if not hasattr(type(probe), "__torch_function__"):
         return family[key]
     from .. import torch_ops
@@ -119,11 +67,11 @@ def _other(family: Family, key: Key, probe: Any) -> Launch:
         return torch_ops.through(family.kernel, key)
     if _tensor is None:
         watch_torch()
-    return shortened(family, key)
+    return with_fast_path(family, key)
 
 
 def watch_torch() -> None:
-    """From now on `launcher` knows a plain tensor at a glance."""
+    """Sets the functions that `launcher` asks about a plain tensor."""
     global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing
     from .. import torch_ops
 
@@ -133,30 +81,51 @@ def watch_torch() -> None:
     _tensor = sys.modules["torch"].Tensor
 
 
-def bindable(
-    prepare: Callable[Q, tuple[Launch, tuple[Any, ...], Any]], names: dict[str, str] | None = None, **outputs: str
-) -> Callable[[Callable[P, R]], Operation[P, Q, R]]:
-    """Gives a public function its `bind`: `prepare` turns the same arguments into (launch, kernel arguments, result).
+class Binding:
+    """Passed to `launch` in place of a stream to bind a call instead of launching it."""
 
-    `names` are the kernel's arguments that the function calls otherwise, for errors to speak of its own.
-    `outputs` are the arrays that a plain call would allocate. A bound call has nobody to return them to, so they must be
-    given, unless the argument that the value names is False: `out_lse="return_lse"`.
+    bound: Bound
+
+
+def launch(family: Family, key: Key, probe: Any, arguments: tuple[Any, ...], stream: Any) -> None:
+    """Launches `family` for `key` on the kernel's arguments in the kernel's order, or binds the call where `stream` is a `Binding`.
+
+    `probe` is one of the call's arrays and represents all of them.
+    """
+    way = launcher(family, key, probe)
+    if type(stream) is Binding:
+        stream.bound = way.bind(arguments)
+    else:
+        way(arguments, stream)
+
+
+def operation(names: dict[str, str] | None = None, **outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
+    """Gives a public function its `bind`, which takes the same arguments, less the stream.
+
+    `names` maps arguments of the kernel to the function's own names for them, which errors then use.
+    `outputs` are the arrays that a plain call allocates. A bound call returns nothing, so they must be given, unless the argument
+    that the value names is False: `out_lse="return_lse"`.
     """
 
-    def decorate(function: Callable[P, R]) -> Operation[P, Q, R]:
-        @functools.wraps(prepare)
-        def bind(*args: Q.args, **kwargs: Q.kwargs) -> Bound:
+    def decorate(function: Callable[P, R]) -> Operation[P, R]:
+        public = cast("Operation[P, R]", renames(**names)(function) if names else function)
+
+        def bind(*args: P.args, **kwargs: P.kwargs) -> Bound:
+            if "stream" in kwargs:
+                raise TypeError(f"{function.__name__}.bind() got an unexpected keyword argument 'stream'")
             for name, wanted in outputs.items():
                 if kwargs.get(name) is None and kwargs.get(wanted, True):
                     raise wrong(name, "an array, since a bound call returns none", None)
-            launch, arguments, _ = prepare(*args, **kwargs)
-            return launch.bind(arguments)
+            binding = Binding()
+            public(*args, **{**kwargs, "stream": binding})  # type: ignore[arg-type]
+            return binding.bound
 
-        operation = cast("Operation[P, Q, R]", renames(**names)(function) if names else function)
-        operation.bind = renames(**names)(bind) if names else bind
-        bind.__name__ = "bind"
-        bind.__qualname__ = f"{function.__qualname__}.bind"
+        bind.__module__, bind.__qualname__ = function.__module__, f"{function.__qualname__}.bind"
         bind.__doc__ = f"Checks and packs a call of `{function.__name__}`, every output given, to launch it many times."
-        return operation
+        whole = inspect.signature(function)
+        taken = [parameter for name, parameter in whole.parameters.items() if name != "stream"]
+        bind.__signature__ = whole.replace(parameters=taken, return_annotation="Bound")  # type: ignore[attr-defined]
+        public.bind = bind
+        return public
 
     return decorate

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Callable, Generic, Literal, ParamSpec, Protocol, TypeVar, Union
 
 P = ParamSpec("P")
-Q = ParamSpec("Q")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
@@ -54,15 +53,15 @@ class Launch(Protocol):
 
 
 class Dispatch(Launch, Protocol):
-    """A `Launch` that goes straight to the kernel, and has a short way there: see `_runtime.Dispatcher.try_launch`."""
+    """A `Launch` without torch's dispatcher; `try_launch` is the fast path (see `_runtime.Dispatcher.try_launch`)."""
 
     def try_launch(self, args: tuple[Any, ...], stream: Any = None) -> tuple[Any, ...] | None: ...
 
 
-class Operation(Protocol, Generic[P, Q, R_co]):
+class Operation(Protocol, Generic[P, R_co]):
     """A public function; `bind` takes the same arguments, less the stream, and returns a `Bound`."""
 
-    bind: Callable[Q, Bound]
+    bind: Callable[P, Bound]
     __name__: str
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...

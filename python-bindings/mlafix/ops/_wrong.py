@@ -1,4 +1,4 @@
-"""One way to say what is wrong with an argument: the runtime's, in the names of the function that was called."""
+"""Errors about arguments, in the runtime's form, with the names of the function that was called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""Rows that hold nothing become the identity, 0 and -inf: without KV, without context, in padding."""
+"""Rows that hold nothing become the identity, 0 and -inf: without KV, without context, in padding.
+
+Exactly +0.0 and -inf (N1), so that a later merge takes nothing from them; no other row is written.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+"""
 
 from __future__ import annotations
 
@@ -7,38 +15,32 @@ from typing import Any
 import numpy
 
 from ._arrays import as_signed, offsets_as_i32, on_device
-from ._launch import Family, bindable, launcher
-from ._types import Array, Launch, LseLayout, Stream
+from ._families import Family
+from ._launch import launch, operation
+from ._types import Array, LseLayout, Stream
 from ._wrong import wrong
 
-_FIXUP = Family("fixup_zero_kv_rows", lse_args=("lse",), based=False, stored=("T",))
-_MASK_LSE = Family("mask_empty_context_lse", lse_args=("lse",), based=False)
-_MASK = Family("mask_empty_context", lse_args=("lse",), based=False, stored=("T",))
-_PAD = Family("fill_pad_rows", lse_args=("lse",), based=False, stored=("T",))
-_PAD_DEVICE = Family("fill_pad_rows_device", lse_args=("lse",), based=False, stored=("T",))
+__all__ = ["fixup_zero_kv_rows", "chunks_with_zero_kv", "mask_empty_context_lse", "mask_empty_context", "fill_pad_rows"]
+
+_FIXUP = Family("fixup_zero_kv_rows", stored=("T",))
+_MASK_LSE = Family("mask_empty_context_lse")
+_MASK = Family("mask_empty_context", stored=("T",))
+_PAD = Family("fill_pad_rows", stored=("T",))
+_PAD_DEVICE = Family("fill_pad_rows_device", stored=("T",))
 
 
-def _fixup(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array, *,
-           lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    # The kernel has no name for "one more than b"; a wrong number of dims is seen with all the others.
-    lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
-    if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
-        raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
-    return launcher(_FIXUP, (lse_layout, "e"), out), (out, lse, kv_lens, cu_seqlens), None
-
-
-@bindable(_fixup)
+@operation()
 def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array, *, lse_layout: LseLayout = "hn",
                        stream: Stream = None) -> None:
     """Blanks the rows of sequences that had no keys: attention kernels leave such rows undefined.
 
         for every b with kv_lens[b] <= 0: out[cu_seqlens[b] : cu_seqlens[b + 1]] = 0, lse of these tokens = -inf (N1)
 
-    The cost follows the rows blanked, plus one scan of `kv_lens`; nothing is synchronised. `chunks_with_zero_kv` tells
-    on the host whether a chunk needs this at all. A sequence counts only if 0 <= start <= end <= n.
+    One launch (SGLang #22688). The cost follows the rows blanked, plus one scan of `kv_lens`; nothing is synchronised.
+    `chunks_with_zero_kv` tells on the host whether a chunk needs this at all. A sequence counts only if 0 <= start <= end <= n.
 
     Args:
-        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows of dead sequences are written, no others.
+        out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows of sequences without keys are written, no others.
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; likewise.
         kv_lens: `[B] i32`, on the arrays' device.
         cu_seqlens: `[B + 1] i32`, likewise.
@@ -47,9 +49,18 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cu_seqlens: Array
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> out, lse = np.full((5, 1, 8), np.nan, np.float32), np.full((1, 5), np.nan, np.float32)
+        >>> ops.fixup_zero_kv_rows(out, lse, np.array([7, 0], np.int32), np.array([0, 3, 5], np.int32))
+        >>> out[:, 0, 0].tolist(), lse[0].tolist()
+        ([nan, nan, nan, 0.0, 0.0], [nan, nan, nan, -inf, -inf])
     """
-    launch, arguments, _ = _fixup(out, lse, kv_lens, cu_seqlens, lse_layout=lse_layout)
-    launch(arguments, stream)
+    # The kernel has no name for "one more than b"; a wrong number of dims is seen with all the others.
+    lens, starts = getattr(kv_lens, "shape", ()), getattr(cu_seqlens, "shape", ())
+    if len(lens) == len(starts) == 1 and starts[0] != lens[0] + 1:
+        raise wrong("cu_seqlens", f"{lens[0] + 1} entries for the {lens[0]} sequences of kv_lens", starts[0])
+    launch(_FIXUP, (lse_layout, "e"), out, (out, lse, kv_lens, cu_seqlens), stream)
 
 
 def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks: int | None = None) -> list[bool]:
@@ -69,6 +80,12 @@ def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks:
 
     Raises:
         ArgumentError: lengths on a device, of a wrong rank or not integers; a chunk size that is not positive.
+
+    Example:
+        >>> ops.chunks_with_zero_kv([10, 5], chunk_size=4)  # 5 keys end in the second chunk.
+        [False, False, True]
+        >>> ops.chunks_with_zero_kv([[4, 4], [4, 1], [2, 0]])
+        [False, False, True]
     """
     lens = _host_integers(kv_lens, "kv_lens")
     if chunk_size is None:
@@ -109,13 +126,7 @@ def _rows(array: Array, dims: int, dim: int) -> int:
     return int(shape[dim]) if len(shape) == dims else 0
 
 
-def _mask_lse(lse: Array, query_start_loc: Array, context_start_loc: Array, *,
-              lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    starts, contexts = _offsets(_rows(lse, 2, 1 if lse_layout == "hn" else 0), query_start_loc, context_start_loc)
-    return launcher(_MASK_LSE, (lse_layout, "e"), lse), (lse, starts, contexts), None
-
-
-@bindable(_mask_lse)
+@operation()
 def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc: Array, *, lse_layout: LseLayout = "hn",
                            stream: Stream = None) -> None:
     """Marks the tokens of requests without context as empty: their lse becomes -inf (N1).
@@ -123,7 +134,8 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
         for every b with context_start_loc[b + 1] <= context_start_loc[b]:
             lse of the tokens query_start_loc[b] … query_start_loc[b + 1] - 1 = -inf
 
-    A later merge then takes nothing from these rows, whatever their payload holds (N5).
+    A later merge then takes nothing from these rows, whatever their payload holds (N5). A request counts only if its rows
+    are part of [0, n]. Offsets of 64 bits, which a cumulative sum of lengths gives, are read where they are.
 
     Args:
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
@@ -134,18 +146,18 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> lse = np.zeros((1, 4), np.float32)
+        >>> ops.mask_empty_context_lse(lse, np.array([0, 1, 4], np.int32), np.array([0, 9, 9], np.int32))
+        >>> lse.tolist()
+        [[0.0, -inf, -inf, -inf]]
     """
-    launch, arguments, _ = _mask_lse(lse, query_start_loc, context_start_loc, lse_layout=lse_layout)
-    launch(arguments, stream)
+    starts, contexts = _offsets(_rows(lse, 2, 1 if lse_layout == "hn" else 0), query_start_loc, context_start_loc)
+    launch(_MASK_LSE, (lse_layout, "e"), lse, (lse, starts, contexts), stream)
 
 
-def _mask(out: Array, lse: Array | None, query_start_loc: Array, context_start_loc: Array, *,
-          lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    starts, contexts = _offsets(_rows(out, 3, 0), query_start_loc, context_start_loc)
-    return launcher(_MASK, (lse_layout, "e"), out), (out, lse, starts, contexts), None
-
-
-@bindable(_mask)
+@operation()
 def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, context_start_loc: Array, *,
                        lse_layout: LseLayout = "hn", stream: Stream = None) -> None:
     """As `mask_empty_context_lse`, and the payload of these rows becomes 0.
@@ -160,24 +172,24 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> out, lse = np.full((4, 1, 8), np.nan, np.float32), np.zeros((1, 4), np.float32)
+        >>> ops.mask_empty_context(out, lse, np.array([0, 1, 4], np.int32), np.array([0, 9, 9], np.int32))
+        >>> out[:, 0, 0].tolist()
+        [nan, 0.0, 0.0, 0.0]
     """
-    launch, arguments, _ = _mask(out, lse, query_start_loc, context_start_loc, lse_layout=lse_layout)
-    launch(arguments, stream)
+    starts, contexts = _offsets(_rows(out, 3, 0), query_start_loc, context_start_loc)
+    launch(_MASK, (lse_layout, "e"), out, (out, lse, starts, contexts), stream)
 
 
-def _pad(out: Array, live_rows: int | Array, lse: Array | None = None, *,
-         lse_layout: LseLayout = "hn") -> tuple[Launch, tuple[Any, ...], None]:
-    family = _PAD_DEVICE if on_device(live_rows) else _PAD
-    return launcher(family, (lse_layout, "e"), out), (out, lse, live_rows), None
-
-
-@bindable(_pad)
+@operation()
 def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, *, lse_layout: LseLayout = "hn",
                   stream: Stream = None) -> None:
     """Blanks the rows that only pad a captured graph: out = 0 and lse = -inf from token `live_rows` on (N1).
 
     With the count on the device a replayed graph follows it. No other row is written: the buffer may come from `empty`
-    and needs no fill of its whole.
+    and needs no fill of its whole (vLLM #38359).
 
     Args:
         out: `[n, H, D] T`, T of bf16, f16, f32, f8e4m3fn; rows at or past `live_rows` are written, no others.
@@ -189,6 +201,13 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> out = np.full((4, 1, 8), np.nan, np.float32)
+        >>> ops.fill_pad_rows(out, 3)
+        >>> ops.fill_pad_rows(out, np.array([2], np.int32))  # On a GPU: a tensor that the scheduler updates.
+        >>> out[:, 0, 0].tolist()
+        [nan, nan, 0.0, 0.0]
     """
-    launch, arguments, _ = _pad(out, live_rows, lse, lse_layout=lse_layout)
-    launch(arguments, stream)
+    family = _PAD_DEVICE if on_device(live_rows) else _PAD
+    launch(family, (lse_layout, "e"), out, (out, lse, live_rows), stream)

@@ -1,4 +1,19 @@
-"""Many partial attention states into one, in one launch: dense, ragged, from a list of buffers, and split KV."""
+"""Many partial attention states into one, in one launch: dense, ragged, from a list of buffers, and split KV.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+
+Each length of a list has code of its own, compiled when it is first met, unless code for any length is there already.
+`mlafix.warmup` does it ahead; for four states:
+
+    ("merge_states_list", {"H": 128, "D": 128, "T": "bf16", "out_lse": "present"}
+     | {f"{kind}{i}": "present" if i < 4 else "absent" for kind in "vs" for i in range(1, 8)})
+
+Without the bindings of optional arguments the code takes any length, and reaches a fifth less bandwidth where half of the
+arguments are omitted.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +22,13 @@ from typing import Any, Sequence
 
 from .._runtime import NewTensor
 from ..errors import ArgumentError
-from ._arrays import dtype_name, empty, empty_rows, rows_of
-from ._launch import Family, Key, bindable, launcher, short_way
-from ._types import Array, Base, Launch, LseLayout, Stream
+from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
+from ._families import Family, Key
+from ._launch import fast_path, launch, operation
+from ._types import Array, Base, LseLayout, Stream
 from ._wrong import wrong
+
+__all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
 
 MAX_LIST = 8
 """The most states that `merge_states_list` merges in one launch."""
@@ -18,11 +36,11 @@ MAX_LIST = 8
 # A count up to this is compiled into the kernel, whose loop over the states then unrolls.
 _BOUND_COUNT = 8
 
-_DENSE = Family("merge_states", native="nh")
-_RAGGED = Family("merge_states_ragged", native="nh")
-_LIST = Family("merge_states_list", native="nh", lse_args=("out_lse", *(f"s{i}" for i in range(MAX_LIST))))
+_DENSE = Family("merge_states")
+_RAGGED = Family("merge_states_ragged")
+_LIST = Family("merge_states_list")
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
-_SPLIT = Family("combine_split_kv", native="nh")
+_SPLIT = Family("combine_split_kv")
 _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
@@ -30,25 +48,15 @@ def _key(base: Base, count: int, name: str) -> Key:
     return ("nh", base, name) if 0 < count <= _BOUND_COUNT else ("nh", base)
 
 
-def _dense(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-           base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
-    if out is None:
-        out = empty(v, (n, heads, dim))
-    if out_lse is None and return_lse:
-        out_lse = empty(v, (n, heads), "f32")
-    return launcher(_DENSE, _key(base, count, "k"), v), (out, out_lse, v, s), (out, out_lse)
-
-
-@bindable(_dense, out="", out_lse="return_lse")
+@operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
                  base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
 
-    One read of each input, f32 accumulation in the order of k, one normalisation (N7). States that are empty contribute
-    nothing whatever their payload (N1, N2, N5); K = 0 gives identities (N3).
+    One read of each input, f32 accumulation in the order of k, one normalisation (N7): the bits do not depend on the batch
+    (N9). States that are empty contribute nothing whatever their payload (N1, N2, N5); K = 0 gives identities (N3).
 
     Args:
         v: `[n, K, H, D] T`, T of bf16, f16, f32.
@@ -64,38 +72,35 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> v = np.arange(1, 5, dtype=np.float32).reshape(1, 4, 1, 1) * np.ones((1, 4, 1, 8), np.float32)
+        >>> s = np.array([0, 0, -np.inf, 0], np.float32).reshape(1, 4, 1)
+        >>> out, lse = ops.merge_states(v, s)
+        >>> round(out[0, 0, 0].item(), 4), round(lse[0, 0].item(), 4)  # (1 + 2 + 4) / 3, ln 3
+        (2.3333, 1.0986)
     """
     shape = getattr(v, "shape", ())
-    if len(shape) == 4 and (short := short_way(_DENSE, _key(base, shape[1], "k"))):
-        made = short((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
+    if len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
+        made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
-    launch, arguments, result = _dense(v, s, out=out, out_lse=out_lse, return_lse=return_lse, base=base)
-    launch(arguments, stream)
-    return result
-
-
-def _ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
-            return_lse: bool = True, base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
-    if n < 0:
-        raise wrong("indptr", "at least 1 entry", "0")
+    n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     if out is None:
-        out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]))
-    elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
-        raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
+        out = empty(v, (n, heads, dim))
     if out_lse is None and return_lse:
-        out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
-    return launcher(_RAGGED, ("nh", base), v), (out, out_lse, v, s, indptr), (out, out_lse)
+        out_lse = empty(v, (n, heads), "f32")
+    launch(_DENSE, _key(base, count, "k"), v, (out, out_lse, v, s), stream)
+    return out, out_lse
 
 
-@bindable(_ragged, out="", out_lse="return_lse")
+@operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
                         return_lse: bool = True, base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
-    The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf. A run counts only if
-    0 <= indptr[i] <= indptr[i + 1] <= nnz, so that no content of `indptr` reads out of bounds.
+    The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3), and so does one that is not
+    0 <= indptr[i] <= indptr[i + 1] <= nnz: no content of `indptr` reads out of bounds.
 
     Args:
         v: `[nnz, H, D] T`, T of bf16, f16, f32.
@@ -112,40 +117,34 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> v = np.array([1, 3, 5], np.float32).reshape(3, 1, 1) * np.ones((3, 1, 8), np.float32)
+        >>> out, lse = ops.merge_states_ragged(v, np.zeros((3, 1), np.float32), np.array([0, 2, 2, 3], np.int32))
+        >>> out[:, 0, 0].tolist(), lse[:, 0].round(3).tolist()
+        ([2.0, 0.0, 5.0], [0.6930000185966492, -inf, 0.0])
     """
-    launch, arguments, result = _ragged(v, s, indptr, out=out, out_lse=out_lse, return_lse=return_lse, base=base)
-    launch(arguments, stream)
-    return result
-
-
-def _list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
-          return_lse: bool = True, lse_layout: LseLayout = "nh",
-          base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    count = len(vs)
-    if not 1 <= count <= MAX_LIST:
-        raise wrong("vs", f"1 to {MAX_LIST} arrays", count)
-    if len(ss) != count:
-        raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
-    first = vs[0]
+    n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
+    if n < 0:
+        raise wrong("indptr", "at least 1 entry", "0")
     if out is None:
-        out = empty_rows(first, "vs[0]", ("n", "H", "D"))
+        out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]))
+    elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
+        raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
     if out_lse is None and return_lse:
-        n, heads, _ = rows_of(first, "vs[0]", ("n", "H", "D"))
-        out_lse = empty(first, (n, heads) if lse_layout == "nh" else (heads, n), "f32")
-    arguments: list[Any] = [out, out_lse]
-    for v, s in zip(vs, ss):
-        arguments += (v, s)
-    arguments += [None] * (2 * (MAX_LIST - count))
-    return launcher(_LIST, (lse_layout, base), first), tuple(arguments), (out, out_lse)
+        out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
+    launch(_RAGGED, ("nh", base), v, (out, out_lse, v, s, indptr), stream)
+    return out, out_lse
 
 
-@bindable(_list, _LIST_NAMES, out="", out_lse="return_lse")
+@operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
                       return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
                       stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
-    The merge is that of `merge_states`, in the order of the list; nothing is copied together first.
+    Chunks of a context, say, or what the ranks of a context-parallel group left. The merge is that of `merge_states`, in the
+    order of the list (N9); nothing is copied together first.
 
     Args:
         vs: 1 to 8 arrays `[n, H, D] T`, T of bf16, f16, f32.
@@ -162,23 +161,29 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> vs = [np.full((2, 1, 8), x, np.float32) for x in (1, 3, 8)]
+        >>> out, lse = ops.merge_states_list(vs, [np.zeros((2, 1), np.float32) for _ in vs], out=vs[0])
+        >>> out is vs[0], out[:, 0, 0].tolist()
+        (True, [4.0, 4.0])
     """
-    launch, arguments, result = _list(vs, ss, out=out, out_lse=out_lse, return_lse=return_lse, lse_layout=lse_layout, base=base)
-    launch(arguments, stream)
-    return result
-
-
-def _split(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
-           out_dtype: Any = None, return_lse: bool = True,
-           base: Base = "e") -> tuple[Launch, tuple[Any, ...], tuple[Any, Any]]:
-    shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    if out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
-        raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
+    count = len(vs)
+    if not 1 <= count <= MAX_LIST:
+        raise wrong("vs", f"1 to {MAX_LIST} arrays", count)
+    if len(ss) != count:
+        raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
+    first = vs[0]
     if out is None:
-        out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
+        out = empty_rows(first, "vs[0]", ("n", "H", "D"))
     if out_lse is None and return_lse:
-        out_lse = empty(partial, tuple(shape[1:4]), "f32")
-    return launcher(_SPLIT, _key(base, shape[0], "s"), partial), (out, out_lse, partial, partial_lse), (out, out_lse)
+        out_lse = empty_lse(first, "vs[0]", lse_layout)
+    arguments: list[Any] = [out, out_lse]
+    for v, s in zip(vs, ss):
+        arguments += (v, s)
+    arguments += [None] * (2 * (MAX_LIST - count))
+    launch(_LIST, (lse_layout, base), first, tuple(arguments), stream)
+    return out, out_lse
 
 
 @functools.lru_cache(maxsize=64)
@@ -192,12 +197,12 @@ def _new_of(dtype: Any) -> NewTensor | None:
 
 def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: NewTensor | None, out_dtype: Any, base: Base,
               stream: Stream, out_lse: Array | None = None) -> tuple[Any, ...] | None:
-    """A combine by its short way, with the lse allocated as `new_lse` says where it is not given; None where there is no way."""
+    """A combine on the fast path, with the lse allocated as `new_lse` says where it is not given; None where there is no fast path."""
     shape = getattr(partial, "shape", None)
     if not shape or out is not None and out_dtype is not None:
         return None
-    short = short_way(_SPLIT, ("nh", base, "s") if 0 < shape[0] <= _BOUND_COUNT else ("nh", base))
-    if not short:
+    fast = fast_path(_SPLIT, ("nh", base, "s") if 0 < shape[0] <= _BOUND_COUNT else ("nh", base))
+    if not fast:
         return None
     rows: Any = out
     if out is None:
@@ -205,10 +210,10 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
             rows = _NEW_LIKE_PARTIAL if out_dtype is None else _new_of(out_dtype)
         except TypeError:  # not hashable
             return None
-    return short((rows, new_lse if out_lse is None else out_lse, partial, partial_lse), stream)
+    return fast((rows, new_lse if out_lse is None else out_lse, partial, partial_lse), stream)
 
 
-@bindable(_split, out="", out_lse="return_lse")
+@operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
                      out_dtype: Any = None, return_lse: bool = True, base: Base = "e",
                      stream: Stream = None) -> tuple[Any, Any]:
@@ -216,7 +221,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
 
         out_lse = log(sum_s exp(partial_lse_s));  out = sum_s exp(partial_lse_s - out_lse) * partial_s
 
-    The merge is that of `merge_states`; S = 1 copies, S = 0 gives identities.
+    The merge is that of `merge_states`; S = 1 copies (N4), S = 0 gives identities (N3).
 
     Args:
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
@@ -233,11 +238,23 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> partial = np.stack([np.full((1, 2, 1, 8), x, np.float32) for x in (1, 5)])
+        >>> lse = np.zeros((2, 1, 1, 2), np.float32).swapaxes(2, 3)  # [S, B, H, L], seen as [S, B, L, H]
+        >>> out, _ = ops.combine_split_kv(partial, lse, out_dtype="f16")
+        >>> out.dtype, out[0, :, 0, 0].tolist()
+        (dtype('float16'), [3.0, 3.0])
     """
     made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
     if made is not None:
         return made[0], made[1]
-    launch, arguments, result = _split(
-        partial, partial_lse, out=out, out_lse=out_lse, out_dtype=out_dtype, return_lse=return_lse, base=base)
-    launch(arguments, stream)
-    return result
+    shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
+    if out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
+        raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
+    if out is None:
+        out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
+    if out_lse is None and return_lse:
+        out_lse = empty(partial, tuple(shape[1:4]), "f32")
+    launch(_SPLIT, _key(base, shape[0], "s"), partial, (out, out_lse, partial, partial_lse), stream)
+    return out, out_lse

@@ -1,29 +1,34 @@
-"""Flags and lengths of a padded batch: nothing stale in the entries that only pad a captured graph."""
+"""Flags and lengths of a padded batch: nothing stale in the entries that only pad a captured graph.
+
+A count `live_rows` may be a tensor on the device, which a replayed graph follows.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ._arrays import empty, is_contiguous, on_device, rows_of
-from ._launch import Family, bindable, launcher
-from ._types import Array, Launch, Stream
+from ._families import PLAIN, Family
+from ._launch import launch, operation
+from ._types import Array, Stream
 from ._wrong import wrong
 
-_CLEAR = Family("clear_pad_flags", based=False)
-_CLEAR_DEVICE = Family("clear_pad_flags_device", based=False)
-_MARK = Family("mark_prefilling", based=False)
-_MARK_DEVICE = Family("mark_prefilling_device", based=False)
-_LENS = Family("expand_context_lens", based=False)
-_LENS_DEVICE = Family("expand_context_lens_device", based=False)
-_KEY = ("hn", "e")
+__all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens"]
+
+_CLEAR = Family("clear_pad_flags")
+_CLEAR_DEVICE = Family("clear_pad_flags_device")
+_MARK = Family("mark_prefilling")
+_MARK_DEVICE = Family("mark_prefilling_device")
+_LENS = Family("expand_context_lens")
+_LENS_DEVICE = Family("expand_context_lens_device")
 
 
-def _clear(flags: Array, live_rows: int | Array) -> tuple[Launch, tuple[Any, ...], None]:
-    family = _CLEAR_DEVICE if on_device(live_rows) else _CLEAR
-    return launcher(family, _KEY, flags), (flags, live_rows), None
-
-
-@bindable(_clear)
+@operation()
 def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
     """Clears the flags of requests that only pad the batch: `flags[live_rows:] = False`.
 
@@ -34,23 +39,24 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> flags = np.ones(5, bool)
+        >>> ops.clear_pad_flags(flags, 4)
+        >>> flags.tolist()
+        [True, True, True, True, False]
     """
-    launch, arguments, _ = _clear(flags, live_rows)
-    launch(arguments, stream)
+    family = _CLEAR_DEVICE if on_device(live_rows) else _CLEAR
+    launch(family, PLAIN, flags, (flags, live_rows), stream)
 
 
-def _mark(flags: Array, computed: Array, prompt: Array, live_rows: int | Array) -> tuple[Launch, tuple[Any, ...], None]:
-    family = _MARK_DEVICE if on_device(live_rows) else _MARK
-    return launcher(family, _KEY, flags), (flags, computed, prompt, live_rows), None
-
-
-@bindable(_mark)
+@operation()
 def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
     """Says of each request whether it still prefills, and of padding that it does not.
 
         flags[i] = computed[i] < prompt[i] for i < live_rows, else False
 
-    Every flag is written, so that nothing stale survives in the padding.
+    Every flag is written, so that nothing stale survives in the padding (vLLM #41873).
 
     Args:
         flags: `[n] bool`; every entry is written.
@@ -61,9 +67,15 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> flags, computed, prompt = np.ones(5, bool), np.array([3, 8, 0]), np.array([8, 8, 4])
+        >>> ops.mark_prefilling(flags, computed, prompt, 2)
+        >>> flags.tolist()
+        [True, False, False, False, False]
     """
-    launch, arguments, _ = _mark(flags, computed, prompt, live_rows)
-    launch(arguments, stream)
+    family = _MARK_DEVICE if on_device(live_rows) else _MARK
+    launch(family, PLAIN, flags, (flags, computed, prompt, live_rows), stream)
 
 
 def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None = None, *, padded: int | None = None,
@@ -82,6 +94,10 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> ops.is_prefilling(np.array([3, 8, 0]), np.array([8, 8, 4]), padded=4).tolist()
+        [True, False, True, False]
     """
     (size,) = rows_of(computed, "computed", ("m",))
     flags = empty(computed, (size if padded is None else padded,), "bool")
@@ -89,33 +105,15 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     return flags
 
 
-def _lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
-          live_rows: int | Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
-    (capacity,) = rows_of(buffer, "buffer", ("capacity",))
-    if num_decodes < 0:
-        raise wrong("num_decodes", "0 or more", num_decodes)
-    if max_decode_len < 1:
-        raise wrong("max_decode_len", "1 or more", max_decode_len)
-    size = num_decodes * max_decode_len
-    if capacity < size:
-        raise wrong("buffer", f"room for {num_decodes} x {max_decode_len} = {size} lengths", capacity)
-    if not is_contiguous(buffer):
-        raise wrong("buffer", "contiguous memory", "an array with gaps")
-    # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
-    out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
-    live = num_decodes if live_rows is None else live_rows
-    family = _LENS_DEVICE if on_device(live) else _LENS
-    return launcher(family, _KEY, buffer), (out, seq_lens, live), out
-
-
-@bindable(_lens)
+@operation()
 def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
                         live_rows: int | Array | None = None, stream: Stream = None) -> Any:
     """One context length per (request, token) of a decode batch, contiguous, in a buffer that is there already.
 
         lens[i, j] = max(seq_lens[i] - max_decode_len + 1 + j, 0) for i < live_rows, else 0
 
-    Nothing is allocated; the result is the front of the buffer, so that a captured graph keeps its address.
+    Nothing is allocated; the result is the front of the buffer, so that a captured graph keeps its address. The capacity is
+    checked, and a length is never negative: read as unsigned, one hung a kernel (vLLM #42135).
 
     Args:
         buffer: flat i32, contiguous, of at least num_decodes * max_decode_len entries; no others are written.
@@ -130,7 +128,27 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
 
     Raises:
         ArgumentError: the buffer is too small, or an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> buffer = np.full(16, -1, np.int32)
+        >>> ops.expand_context_lens(buffer, np.array([9, 1, 5], np.int32), 3, 3, live_rows=2).tolist()
+        [[7, 8, 9], [0, 0, 1], [0, 0, 0]]
+        >>> buffer[9:].tolist()
+        [-1, -1, -1, -1, -1, -1, -1]
     """
-    launch, arguments, out = _lens(buffer, seq_lens, num_decodes, max_decode_len, live_rows=live_rows)
-    launch(arguments, stream)
+    (capacity,) = rows_of(buffer, "buffer", ("capacity",))
+    if num_decodes < 0:
+        raise wrong("num_decodes", "0 or more", num_decodes)
+    if max_decode_len < 1:
+        raise wrong("max_decode_len", "1 or more", max_decode_len)
+    size = num_decodes * max_decode_len
+    if capacity < size:
+        raise wrong("buffer", f"room for {num_decodes} x {max_decode_len} = {size} lengths", capacity)
+    if not is_contiguous(buffer):
+        raise wrong("buffer", "contiguous memory", "an array with gaps")
+    # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
+    out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
+    live = num_decodes if live_rows is None else live_rows
+    family = _LENS_DEVICE if on_device(live) else _LENS
+    launch(family, PLAIN, buffer, (out, seq_lens, live), stream)
     return out

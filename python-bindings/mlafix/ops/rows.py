@@ -1,30 +1,34 @@
-"""Row kernels beyond attention states: the same language carries them."""
+"""Row kernels beyond attention states: the same language carries them.
+
+In f32 (N7); a row is reduced in one fixed order whatever the batch (N9). The sources are in `kernels/examples`.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ._arrays import empty_rows, one_element
-from ._launch import Family, bindable, launcher
-from ._types import Array, Launch, Stream
+from ._families import PLAIN, Family
+from ._launch import launch, operation
+from ._types import Array, Stream
 
-_QUANTIZE = Family("quantize_fp8_static", based=False)
-_RMSNORM = Family("rmsnorm", based=False)
-_SOFTMAX = Family("softmax", based=False)
-_KEY = ("hn", "e")
+__all__ = ["quantize_fp8_static", "rmsnorm", "softmax"]
 
-
-def _quantize(x: Array, scale: Array | float, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
-    if out is None:
-        out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
-    return launcher(_QUANTIZE, _KEY, x), (out, x, one_element(scale, x)), out
+_QUANTIZE = Family("quantize_fp8_static")
+_RMSNORM = Family("rmsnorm")
+_SOFTMAX = Family("softmax")
 
 
-@bindable(_quantize, out="")
+@operation(out="")
 def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = None, stream: Stream = None) -> Any:
     """Quantises rows to fp8 e4m3fn with one scale: out = fp8(x * (1 / scale)) (N7).
 
-    Rounds to nearest even, saturates at +-448, keeps NaN. 1 / scale is computed in f32.
+    1 / scale is rounded to f32 once; the product rounds to the nearest, ties to even, saturates at +-448, and NaN stays NaN.
 
     Args:
         x: `[n, D] T`, T of bf16, f16, f32.
@@ -37,20 +41,19 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> x = np.array([[1.0, 0.3, 100.0, np.nan]], np.float32)
+        >>> ops.quantize_fp8_static(x, 0.1).astype(np.float32).tolist()
+        [[10.0, 3.0, 448.0, nan]]
     """
-    launch, arguments, result = _quantize(x, scale, out=out)
-    launch(arguments, stream)
-    return result
-
-
-def _rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *,
-             out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
-        out = empty_rows(x, "x", ("n", "D"))
-    return launcher(_RMSNORM, _KEY, x), (out, x, weight, epsilon), out
+        out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
+    launch(_QUANTIZE, PLAIN, x, (out, x, one_element(scale, x)), stream)
+    return out
 
 
-@bindable(_rmsnorm, {"y": "out"}, out="")
+@operation({"y": "out"}, out="")
 def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None = None, stream: Stream = None) -> Any:
     """RMSNorm of each row: out = x / sqrt(mean(x^2) + epsilon) * weight (Zhang and Sennrich, 2019), in f32 (N7).
 
@@ -66,19 +69,18 @@ def rmsnorm(x: Array, weight: Array, epsilon: float = 1e-6, *, out: Array | None
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> ops.rmsnorm(np.array([[3.0, 4.0, 0.0, 0.0]], np.float32), np.ones(4, np.float32)).round(3).tolist()
+        [[1.2000000476837158, 1.600000023841858, 0.0, 0.0]]
     """
-    launch, arguments, result = _rmsnorm(x, weight, epsilon, out=out)
-    launch(arguments, stream)
-    return result
-
-
-def _softmax(x: Array, scale: float = 1.0, *, out: Array | None = None) -> tuple[Launch, tuple[Any, ...], Any]:
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
-    return launcher(_SOFTMAX, _KEY, x), (out, x, scale), out
+    launch(_RMSNORM, PLAIN, x, (out, x, weight, epsilon), stream)
+    return out
 
 
-@bindable(_softmax, {"y": "out"}, out="")
+@operation({"y": "out"}, out="")
 def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: Stream = None) -> Any:
     """Softmax along each row: out = exp(scale * (x - max x)) / sum exp(scale * (x - max x)), in f32 (N7).
 
@@ -93,7 +95,12 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> ops.softmax(np.log(np.array([[1.0, 2.0, 5.0]], np.float32))).round(3).tolist()
+        [[0.125, 0.25, 0.625]]
     """
-    launch, arguments, result = _softmax(x, scale, out=out)
-    launch(arguments, stream)
-    return result
+    if out is None:
+        out = empty_rows(x, "x", ("n", "D"))
+    launch(_SOFTMAX, PLAIN, x, (out, x, scale), stream)
+    return out

@@ -6,7 +6,7 @@
 !hf = memref<?x16xf16, strided<[?, 1], offset: ?>>
 
 // CHECK-LABEL: llvm.func @k_any(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64)
-// CHECK-SAME: entry = "k_any"
+// CHECK-SAME: mlafix.variant = #mlafix.variant<"k_any"
 mlafix.kernel @k(
     %out: !bf {mlafix.dims = ["n", "D"], mlafix.access = "write"},
     %x: !hf {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {

@@ -202,3 +202,25 @@ mlafix.kernel @extents_stay() {
   mlafix.forall (%t, %h) in (%c1, %c0) {
   }
 }
+
+// -----
+
+!rows = memref<?xf32, strided<[?], offset: ?>>
+
+// CHECK-LABEL: @a_tensor_is_the_same_as_itself
+mlafix.kernel @a_tensor_is_the_same_as_itself(
+    %x: !rows {mlafix.dims = ["n"], mlafix.access = "update"},
+    %y: !rows {mlafix.dims = ["n"], mlafix.access = "update"},
+    %f: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    // CHECK: %[[SAME:.*]] = mlafix.same_tensor %x, %y
+    // CHECK-NEXT: mlafix.store %f, %x[%{{.*}}] :
+    // CHECK-NEXT: mlafix.store %f, %y[%{{.*}}] if %[[SAME]]
+    %always = mlafix.same_tensor %x, %x : !rows, !rows
+    %perhaps = mlafix.same_tensor %x, %y : !rows, !rows
+    mlafix.store %f, %x[%t] if %always : f32, !rows
+    mlafix.store %f, %y[%t] if %perhaps : f32, !rows
+  }
+}

@@ -1121,11 +1121,35 @@ mlafix.kernel @groups(%g: i32) {
 
 // -----
 
+mlafix.kernel @k(
+    %x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},
+    %y: memref<?xf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expected tensors of one rank and dtype, got 'memref<?xf32, strided<[1], offset: ?>>' and 'memref<?xf16, strided<[1], offset: ?>>'}}
+    %same = mlafix.same_tensor %x, %y : memref<?xf32, strided<[1], offset: ?>>, memref<?xf16, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
 mlafix.kernel @buffer(%p: i1) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %buffer = memref.alloca() : memref<2x64xf32>
     // expected-error @below {{expected the source to be an argument of the kernel, got another value}}
     %v = mlafix.load %buffer[%t] : memref<2x64xf32> -> tensor<64xf32, #mlafix.dim<64>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(
+    %x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %y = memref.cast %x : memref<?xf32, strided<[1], offset: ?>> to memref<?xf32, strided<[?], offset: ?>>
+    // expected-error @below {{expected two arguments of the kernel, got another value}}
+    %same = mlafix.same_tensor %x, %y : memref<?xf32, strided<[1], offset: ?>>, memref<?xf32, strided<[?], offset: ?>>
   }
 }

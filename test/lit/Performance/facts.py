@@ -90,7 +90,7 @@ def facts_of_entry(lines: list[str], waits: bool) -> Facts:
             if ".nc" in suffix:
                 facts.faults.append("expected coherent loads, got '" + line.strip() + "'")
             if waits and not has_waited:
-                facts.faults.append("expected a wait for the grid before this one ahead of '" + line.strip() + "'")
+                facts.faults.append("expected a wait for the preceding grid before '" + line.strip() + "'")
     facts.ahead = len(loads) if ahead is None else ahead
     facts.loads, facts.stores = histogram(loads), histogram(stores)
     return facts

@@ -12,7 +12,7 @@
 //--- dependent.mlir
 // WAIT: griddepcontrol.wait
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
-  llvm.func @k() attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+  llvm.func @k() attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     // DEPENDENT: dependent.mlir:[[@LINE+1]]:5: error: expected sm_90 or later for 'nvvm.griddepcontrol', got sm_89
     nvvm.griddepcontrol wait
     llvm.return
@@ -22,7 +22,7 @@ module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], 
 //--- fp8.mlir
 // CVT: cvt.rn.satfinite.e4m3x2.f32
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
-  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     // FP8: error: expected sm_89 or later for 'nvvm.convert.f32x2.to.f8x2', got sm_86
     %y = nvvm.convert.f32x2.to.f8x2 %x, %x {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : i16 (f8E4M3FN)
     llvm.store %y, %p : i16, !llvm.ptr<1>
@@ -32,7 +32,7 @@ module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], 
 
 //--- intrinsic.mlir
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
-  llvm.func @k(%p: !llvm.ptr<1>, %x: bf16) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: bf16) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     // INTRINSIC: error: expected sm_90 or later for 'llvm.nvvm.ex2.approx.ftz.bf16', got sm_80
     %y = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.bf16"(%x) : (bf16) -> bf16
     llvm.store %y, %p : bf16, !llvm.ptr<1>
@@ -42,7 +42,7 @@ module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], 
 
 //--- log2.mlir
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
-  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     // LOG2: error: expected operations that PTX has instructions for, got 'llvm.intr.log2'
     %y = llvm.intr.log2(%x) : (f32) -> f32
     llvm.store %y, %p : f32, !llvm.ptr<1>
@@ -53,7 +53,7 @@ module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], 
 //--- extern.mlir
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
   llvm.func @__nv_expf(f32) -> f32
-  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%p: !llvm.ptr<1>, %x: f32) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     // EXTERN: error: expected every function that a kernel calls to be defined beside it, got a call of '__nv_expf'
     %y = llvm.call @__nv_expf(%x) : (f32) -> f32
     llvm.store %y, %p : f32, !llvm.ptr<1>

@@ -13,7 +13,7 @@
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
   llvm.func @puts(!llvm.ptr)
   llvm.func @malloc(i64) -> !llvm.ptr
-  llvm.func @k(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.cpu<[], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %p = llvm.call @malloc(%begin) : (i64) -> !llvm.ptr
     llvm.call @puts(%p) : (!llvm.ptr) -> ()
     llvm.return
@@ -23,7 +23,7 @@ module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], 
 //--- library.mlir
 // LIBRARY: error: expected CPU code without undefined symbols, got 'exp2f'
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
-  llvm.func @k(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.cpu<[], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %x = llvm.load %params : !llvm.ptr -> f32
     %y = llvm.intr.exp2(%x) : (f32) -> f32
     llvm.store %y, %params : f32, !llvm.ptr
@@ -35,7 +35,7 @@ module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], 
 // WRITABLE: error: expected CPU code without writable data, got a section '.bss
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
   llvm.mlir.global internal @calls(0 : i64) : i64
-  llvm.func @k(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.cpu<[], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %p = llvm.mlir.addressof @calls : !llvm.ptr
     %x = llvm.load volatile %p : !llvm.ptr -> i64
     llvm.store volatile %end, %p : i64, !llvm.ptr
@@ -62,7 +62,7 @@ module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], 
     llvm.store %zero, %x : i64, !llvm.ptr
     llvm.return
   }
-  llvm.func @k(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.cpu<[], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %table = llvm.mlir.addressof @table : !llvm.ptr
     %slot = llvm.getelementptr %table[%begin] : (!llvm.ptr, i64) -> !llvm.ptr, !llvm.ptr
     %f = llvm.load %slot : !llvm.ptr -> !llvm.ptr

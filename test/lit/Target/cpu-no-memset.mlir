@@ -9,7 +9,7 @@
 
 module attributes {mlafix.signature = {name = "clear", bindings = {}, aliases = [], args = []}} {
   llvm.func @clear(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {
-      mlafix.variant = {entry = "clear", guards = [], params = [], geometry = {}, layout = {}}} {
+      mlafix.variant = #mlafix.variant<"clear", guards = [], params = [], geometry = #mlafix.cpu<[], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %zero = llvm.mlir.constant(0 : i32) : i32
     %one = llvm.mlir.constant(1 : i64) : i64
     llvm.br ^head(%begin : i64)

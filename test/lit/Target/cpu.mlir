@@ -28,10 +28,10 @@ module attributes {mlafix.signature = {
     args = [{name = "out", kind = "tensor", dtype = "f32", dims = ["n"], shape = [-1], strides = [1],
              access = "update", optional = false}]}} {
   llvm.func @scale_any(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {
-      mlafix.variant = {
-        entry = "scale_any", guards = [], params = [{kind = "pointer", arg = 0}],
-        geometry = {kind = "rows", extents = [{arg = 0, dim = 0}], rows_per_block = 1, threads = 1},
-        layout = {lanes = 1, pack = 1, packs = 1, rows = 1}, dependent_launch = false}} {
+      mlafix.variant = #mlafix.variant<
+        "scale_any", guards = [], params = [<pointer, arg = 0>],
+        geometry = #mlafix.cpu<[<arg = 0, dim = 0>], rows_per_block = 1>,
+        layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %out = llvm.load %params : !llvm.ptr -> !llvm.ptr
     llvm.br ^head(%begin : i64)
   ^head(%i: i64):

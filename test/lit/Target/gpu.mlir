@@ -27,11 +27,11 @@ module attributes {mlafix.signature = {
              access = "read", optional = false}]}} {
   llvm.func @copy_aligned(%out: !llvm.ptr<1>, %in: !llvm.ptr<1>) attributes {
       nvvm.kernel, nvvm.reqntid = array<i32: 128>,
-      mlafix.variant = {
-        entry = "copy_aligned", guards = [{kind = "align", args = [0, 1], bytes = 16}],
-        params = [{kind = "pointer", arg = 0}, {kind = "pointer", arg = 1}],
-        geometry = {kind = "rows", extents = [{arg = 0, dim = 0}], rows_per_block = 128, threads = 128},
-        layout = {lanes = 1, pack = 8, packs = 1, rows = 128}, dependent_launch = false}} {
+      mlafix.variant = #mlafix.variant<
+        "copy_aligned", guards = [<align, args = [0, 1], bytes = 16>],
+        params = [<pointer, arg = 0>, <pointer, arg = 1>],
+        geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 128, threads = 128, least_threads = 128>,
+        layout = <lanes = 1, packs = 1, pack = 8, rows = 128>>} {
     %tid = nvvm.read.ptx.sreg.tid.x : i32
     %wide = llvm.sext %tid : i32 to i64
     %twice = llvm.call @twice(%wide) : (i64) -> i64

@@ -15,27 +15,27 @@ module attributes {mlafix.signature = {name = "k"}} {
 
 //--- entry.mlir
 module attributes {mlafix.signature = {name = "k"}} {
-  // ENTRY: [[@LINE+1]]:3: error: expected 'mlafix.variant' to be a dictionary whose 'entry' is the function's name, got {entry = "j"}
-  llvm.func @k() attributes {mlafix.variant = {entry = "j"}} { llvm.return }
+  // ENTRY: [[@LINE+1]]:3: error: expected 'mlafix.variant' to be a #mlafix.variant of the function's name, got #mlafix.variant<"j"
+  llvm.func @k() attributes {mlafix.variant = #mlafix.variant<"j", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} { llvm.return }
 }
 
 //--- name.mlir
 // NAME: error: expected a string 'name' in 'mlafix.signature'
 module attributes {mlafix.signature = {name = 1}} {
-  llvm.func @k() attributes {mlafix.variant = {entry = "k"}} { llvm.return }
+  llvm.func @k() attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} { llvm.return }
 }
 
 //--- value.mlir
 // VALUE: error: expected an attribute that the manifest has a form for, got 1.000000e+00 : f32
 module attributes {mlafix.signature = {name = "k", x = 1.0 : f32}} {
-  llvm.func @k() attributes {mlafix.variant = {entry = "k"}} { llvm.return }
+  llvm.func @k() attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} { llvm.return }
 }
 
 //--- dialect.mlir
 // DIALECT: error: cannot be converted to LLVM IR
 // DIALECT: error: the lowered module cannot be written as LLVM IR
 module attributes {mlafix.signature = {name = "k"}} {
-  llvm.func @k(%x: i32) attributes {mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%x: i32) attributes {mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %y = arith.addi %x, %x : i32
     llvm.return
   }

@@ -41,7 +41,7 @@ module attributes {mlafix.signature = {name = "k"}} {
     %y = llvm.fmul %x, %x : f32
     llvm.return %y : f32
   }
-  llvm.func @first(%p: !llvm.ptr<1>, %i: i64) attributes {nvvm.kernel, mlafix.variant = {entry = "first"}} {
+  llvm.func @first(%p: !llvm.ptr<1>, %i: i64) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"first", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %s = llvm.mlir.addressof @first_shared : !llvm.ptr<3>
     %e = llvm.getelementptr %s[%i] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
     %v = llvm.load %p : !llvm.ptr<1> -> f32
@@ -52,7 +52,7 @@ module attributes {mlafix.signature = {name = "k"}} {
     llvm.store %r, %p : f32, !llvm.ptr<1>
     llvm.return
   }
-  llvm.func @second(%p: !llvm.ptr<1>, %i: i64) attributes {nvvm.kernel, mlafix.variant = {entry = "second"}} {
+  llvm.func @second(%p: !llvm.ptr<1>, %i: i64) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"second", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %s = llvm.mlir.addressof @second_shared : !llvm.ptr<3>
     %e = llvm.getelementptr %s[%i] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
     %v = llvm.load %p : !llvm.ptr<1> -> f32

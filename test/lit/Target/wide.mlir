@@ -16,7 +16,7 @@
 // NARROW: .version 8.6
 
 module attributes {mlafix.signature = {name = "k", bindings = {}, aliases = [], args = []}} {
-  llvm.func @k(%out: !llvm.ptr<1>, %in: !llvm.ptr<1>) attributes {nvvm.kernel, mlafix.variant = {entry = "k"}} {
+  llvm.func @k(%out: !llvm.ptr<1>, %in: !llvm.ptr<1>) attributes {nvvm.kernel, mlafix.variant = #mlafix.variant<"k", guards = [], params = [], geometry = #mlafix.grid<[], rows_per_block = 1, threads = 32, least_threads = 32>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %x = llvm.load %in {alignment = 32 : i64} : !llvm.ptr<1> -> vector<16xbf16>
     llvm.store %x, %out {alignment = 32 : i64} : vector<16xbf16>, !llvm.ptr<1>
     llvm.return

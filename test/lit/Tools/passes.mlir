@@ -1,12 +1,17 @@
-// Without --emit or --target, the tool is mlir-opt for the dialects in use.
+// Without an option of the compiler, the tool is mlir-opt for the dialects in use.
 
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline='builtin.module(canonicalize)' | FileCheck %s
 // RUN: %mlafix-opt --help | FileCheck %s --check-prefix=HELP
-// RUN: %mlafix-opt --emit=unit --help | FileCheck %s --check-prefix=COMPILER
+// RUN: not %mlafix-opt %s --emit=source --canonicalize 2>&1 | FileCheck %s --check-prefix=BOTH
+// RUN: not %mlafix-opt %s --pass-pipeline='builtin.module(cse)' --resource-usage 2>&1 | FileCheck %s --check-prefix=BOTH
 
-// HELP: mlafix pass driver (with --emit or --target: the compiler
-// COMPILER: mlafix compiler: kernels in the DSL to code
-// COMPILER: --specialize=<NAME=VALUE,…>
+// HELP: OVERVIEW: mlafix compiler and pass driver
+// HELP-NOT: aarch64
+// HELP: --mlafix-plan-layout
+// HELP: mlafix compiler:
+// HELP: --specialize=<NAME=VALUE,…>
+
+// BOTH: error: expected options of the compiler (--emit, --target, …) or passes, got both
 
 // CHECK-LABEL: func.func @folds
 // CHECK-NEXT: %[[THREE:.*]] = arith.constant 3 : i32

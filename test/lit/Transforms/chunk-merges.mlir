@@ -1,5 +1,5 @@
 // A running merge whose length a launch knows becomes merges of chunks; every state of a chunk is read only if it exists.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{size=2}),canonicalize)" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-chunk-merges{machine=chunkIterations=2}),canonicalize)" | FileCheck %s
 
 !rows = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
 !out = memref<?x64xbf16, strided<[?, 1], offset: ?>>

@@ -7,7 +7,7 @@
 module attributes {mlafix.target = "x86-64-v3"} {
   // CHECK-LABEL: mlafix.kernel @dense
   // CHECK-SAME: %begin: index, %end: index
-  // CHECK-SAME: kind = "rows"
+  // CHECK-SAME: geometry = #mlafix.cpu<[<arg = 0, dim = 0>, <value = 16>], rows_per_block = 1>
   mlafix.kernel @dense(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
       attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 2, pack = 16, rows = 1>} {
     %c0 = arith.constant 0 : index
@@ -24,7 +24,7 @@ module attributes {mlafix.target = "x86-64-v3"} {
   }
 
   // CHECK-LABEL: mlafix.kernel @ragged
-  // CHECK-SAME: kind = "ragged"
+  // CHECK-SAME: geometry = #mlafix.cpu<ragged [<arg = 0, dim = 0>, <value = 16>], rows_per_block = 1>
   mlafix.kernel @ragged(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
                         %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
       attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 2, pack = 16, rows = 1>} {

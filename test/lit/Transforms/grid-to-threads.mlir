@@ -1,14 +1,13 @@
 // A dense grid on a GPU: a thread's lane, its row, and the row's program under the guard that there is such a row.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,ADAPT
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads{least-block=256}))" | FileCheck %s --check-prefixes=CHECK,FIXED
+// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["leastLaunchThreads=256"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,FIXED
 
 !rows = memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>
 module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: mlafix.kernel @double
-  // ADAPT-SAME: least_threads = 128
-  // FIXED-NOT: least_threads
-  // CHECK-SAME: threads = 256
+  // ADAPT-SAME: threads = 256, least_threads = 128
+  // FIXED-SAME: threads = 256, least_threads = 256
   mlafix.kernel @double(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
       attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>} {
     %c0 = arith.constant 0 : index

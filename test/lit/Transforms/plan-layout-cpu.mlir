@@ -7,7 +7,7 @@
 
 // A copy in place copies nothing: outputs and inputs may be the same tensor.
 // CHECK: @copy_streamed
-// CHECK-SAME: guards = [{args = [0], bytes = 16 : i64, kind = "align"}, {args = [0, 1], kind = "beyond_cache"}, {args = [0, 1], kind = "distinct"}]
+// CHECK-SAME: guards = [#mlafix.guard<align, args = [0], bytes = 16>, #mlafix.guard<beyond_cache, args = [0, 1]>, #mlafix.guard<distinct, args = [0, 1]>]
 // CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
 // CHECK-NOT: @copy_apart
 // CHECK: @copy_any
@@ -34,7 +34,7 @@ mlafix.kernel @copy(
 // CHECK: @scale_streamed
 // CHECK-SAME: rows = 16>
 // CHECK: @scale_apart
-// CHECK-SAME: guards = [{args = [0, 1], kind = "distinct"}], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 16>
+// CHECK-SAME: guards = [#mlafix.guard<distinct, args = [0, 1]>], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 16>
 // CHECK: @scale_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>
 // CHECK-NOT: @scale_
@@ -125,7 +125,7 @@ mlafix.kernel @negate(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "upda
 
 // What is updated stays in the caches: stores past them are of the other output alone.
 // CHECK: @running_streamed
-// CHECK-SAME: {args = [0, 2], kind = "beyond_cache"}
+// CHECK-SAME: #mlafix.guard<beyond_cache, args = [0, 2]>
 mlafix.kernel @running(
     %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %sum: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},

@@ -4,13 +4,13 @@
 // First the variant for the common call: rows follow each other without gaps, and no output is an input.
 // CHECK-LABEL: @d128_bf16_bf16_dense
 // CHECK-SAME: %out: memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>>
-// CHECK-SAME: max_rows", value = 134217727 : i64
-// CHECK-SAME: {args = [0, 1], kind = "distinct"}
-// CHECK-SAME: {arg = 0 : i64, dim = 0 : i64, kind = "stride", value = 2048 : i64}, {arg = 0 : i64, dim = 1 : i64, kind = "stride", value = 128 : i64}, {arg = 1 : i64, dim = 0 : i64, kind = "stride", value = 2048 : i64}, {arg = 1 : i64, dim = 1 : i64, kind = "stride", value = 128 : i64}]
+// CHECK-SAME: #mlafix.guard<max_rows, value = 134217727>
+// CHECK-SAME: #mlafix.guard<distinct, args = [0, 1]>
+// CHECK-SAME: #mlafix.guard<stride, arg = 0, dim = 0, value = 2048>, #mlafix.guard<stride, arg = 0, dim = 1, value = 128>, #mlafix.guard<stride, arg = 1, dim = 0, value = 2048>, #mlafix.guard<stride, arg = 1, dim = 1, value = 128>]
 // CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
 // CHECK-LABEL: @d128_bf16_bf16_fast
 // CHECK-SAME: %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
-// CHECK-SAME: max_rows", value = 134217727 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 134217727>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
 // CHECK-LABEL: @d128_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -35,12 +35,12 @@ mlafix.kernel @d128_bf16_bf16(
 // Rows that may be written where they were read have a variant for that: two packs a lane, large blocks. Scalars of the same dims share
 // their strides in it; those that are never left out come first.
 // CHECK-LABEL: @scaled_dense
-// CHECK-SAME: {args = [3, 1], kind = "same_strides"}]
+// CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]
 // CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
 // CHECK-LABEL: @scaled_place
 // CHECK-NOT: distinct
-// CHECK-SAME: value = 2048 : i64
-// CHECK-SAME: {args = [3, 1], kind = "same_strides"}]
+// CHECK-SAME: value = 2048>
+// CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]
 // CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = 16>
 // CHECK-LABEL: @scaled_fast
 // CHECK-NOT: same_strides
@@ -68,7 +68,7 @@ mlafix.kernel @scaled(
 // CHECK-LABEL: @d96_bf16_bf16_dense
 // CHECK-SAME: layout = #mlafix.layout<lanes = 12, packs = 1, pack = 8, rows = 24>
 // CHECK-LABEL: @d96_bf16_bf16_fast
-// CHECK-SAME: max_rows", value = 536870911 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 536870911>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 3, pack = 8, rows = 64>
 // CHECK-LABEL: @d96_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -88,7 +88,7 @@ mlafix.kernel @d96_bf16_bf16(
 // -----
 
 // CHECK-LABEL: @d192_f16_f16_fast
-// CHECK-SAME: max_rows", value = 268435455 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 268435455>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 8, packs = 3, pack = 8, rows = 32>
 // CHECK-LABEL: @d192_f16_f16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -108,7 +108,7 @@ mlafix.kernel @d192_f16_f16(
 // -----
 
 // CHECK-LABEL: @d512_bf16_bf16_fast
-// CHECK-SAME: max_rows", value = 67108863 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 2, pack = 8, rows = 8>
 // CHECK-LABEL: @d512_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -128,7 +128,7 @@ mlafix.kernel @d512_bf16_bf16(
 // -----
 
 // CHECK-LABEL: @d576_bf16_bf16_fast
-// CHECK-SAME: max_rows", value = 67108863 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 3, pack = 8, rows = 8>
 // CHECK-LABEL: @d576_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -148,7 +148,7 @@ mlafix.kernel @d576_bf16_bf16(
 // -----
 
 // CHECK-LABEL: @d128_f32_f32_fast
-// CHECK-SAME: max_rows", value = 67108863 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>
 // CHECK-LABEL: @d128_f32_f32_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -168,7 +168,7 @@ mlafix.kernel @d128_f32_f32(
 // -----
 
 // CHECK-LABEL: @d128_bf16_f32_fast
-// CHECK-SAME: max_rows", value = 67108863 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 67108863>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>
 // CHECK-LABEL: @d128_bf16_f32_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -188,7 +188,7 @@ mlafix.kernel @d128_bf16_f32(
 // -----
 
 // CHECK-LABEL: @d3_bf16_bf16_fast
-// CHECK-SAME: max_rows", value = 536870911 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 536870911>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 4, packs = 1, pack = 1, rows = 64>
 // CHECK-LABEL: @d3_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -208,7 +208,7 @@ mlafix.kernel @d3_bf16_bf16(
 // -----
 
 // CHECK-LABEL: @d1_f32_f32_fast
-// CHECK-SAME: max_rows", value = 2147483647 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 2147483647>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 1, packs = 1, pack = 1, rows = 256>
 // CHECK-LABEL: @d1_f32_f32_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -228,7 +228,7 @@ mlafix.kernel @d1_f32_f32(
 // -----
 
 // CHECK-LABEL: @d7168_bf16_bf16_fast
-// CHECK-SAME: max_rows", value = 4194303 : i64
+// CHECK-SAME: #mlafix.guard<max_rows, value = 4194303>
 // CHECK-SAME: layout = #mlafix.layout<lanes = 512, packs = 2, pack = 8, rows = 1>
 // CHECK-LABEL: @d7168_bf16_bf16_any
 // CHECK-SAME: guards = [], layout = #mlafix.layout<lanes = {{[0-9]+}}, packs = {{[0-9]+}}, pack = 1,
@@ -252,7 +252,7 @@ mlafix.kernel @d7168_bf16_bf16(
 // CHECK-SAME: mlafix.signature = {aliases = {{\[}}[0, 1]{{\]}}
 // CHECK-SAME: name = "signature"
 // CHECK-SAME: mlafix.target = "sm_90"
-// CHECK: guards = [{args = [0, 1], bytes = 16 : i64, kind = "align"}, {kind = "max_rows", value = 134217727 : i64}]
+// CHECK: guards = [#mlafix.guard<align, args = [0, 1], bytes = 16>, #mlafix.guard<max_rows, value = 134217727>]
 mlafix.kernel @signature(
     %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
     %x: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {

@@ -1,5 +1,5 @@
 // A ragged grid on a GPU: a scan of the predicate, a loop over the selected rows, and another for the scalars that depend on indices alone.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads{blocks=2 pairs=8}))" | FileCheck %s
+// RUN: sed 's/mlafix.target = "sm_80"/&, mlafix.machine = ["raggedBlocks=2", "raggedRows=8"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads))" | FileCheck %s
 
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !col = memref<?xf32, strided<[1], offset: ?>>
@@ -7,8 +7,7 @@
 !tile = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "sm_80"} {
   // CHECK-LABEL: mlafix.kernel @blank
-  // CHECK-SAME: blocks_per_sm = 2
-  // CHECK-SAME: rows_per_block = 128
+  // CHECK-SAME: rows_per_block = 128, threads = 256, blocks_per_sm = 2
   mlafix.kernel @blank(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"},
                        %lse: !col {mlafix.dims = ["n"], mlafix.access = "update"},
                        %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},

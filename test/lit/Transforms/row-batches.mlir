@@ -5,7 +5,7 @@
 !rows = memref<?x48x32xbf16, strided<[?, ?, 1], offset: ?>>
 !scalars = memref<48x?xf32, strided<[?, ?], offset: ?>>
 
-// What comes out of memory is asked for 32 rows, 2 KB, ahead, as long as rows are read.
+// Rows that no cache holds are prefetched 32 rows, 2 KB, ahead, as long as rows are read.
 // CHECK-LABEL: mlafix.kernel @scale_streamed
 // CHECK: scf.for %{{.*}} = %c0 to %c16
 // CHECK: %[[AHEAD:.*]] = arith.addi %{{.*}}, %c32

@@ -14,10 +14,10 @@ mlafix.kernel @threshold(
   %n = memref.dim %out, %c0 : !rows
   mlafix.forall (%t) in (%n) {
     // CHECK: %[[BEFORE:.*]] = arith.cmpi ult
-    // CHECK: %[[OUT:.*]] = arith.cmpi eq
+    // CHECK: %[[OUT:.*]] = mlafix.same_tensor %out, %b
     // CHECK: %[[GIVEN:.*]] = mlafix.present %out_lse
     // CHECK: %[[ABSENT:.*]] = arith.xori %[[GIVEN]]
-    // CHECK: %[[LSE:.*]] = arith.cmpi eq
+    // CHECK: %[[LSE:.*]] = mlafix.same_tensor %out_lse, %b_lse
     // CHECK: %[[KEPT:.*]] = arith.ori %[[LSE]], %[[ABSENT]]
     // CHECK: %[[IN_PLACE:.*]] = arith.andi %[[OUT]], %[[KEPT]]
     // CHECK: %[[ELSEWHERE:.*]] = arith.xori %[[IN_PLACE]]

@@ -306,6 +306,20 @@ TEST(ThreadPool, covers_every_row_exactly_once) {
       }
 }
 
+TEST(ThreadPool, runs_the_tasks_of_others) {
+  Counts counts(1000);
+  EXPECT_EQ(mlafix_run_task(1000, 3, Counts::task, &counts), MLAFIX_OK);
+  EXPECT_TRUE(counts.allOnce());
+  EXPECT_EQ(mlafix_run_task(0, 1, Counts::task, nullptr), MLAFIX_OK);
+  EXPECT_EQ(mlafix_run_task(1, 1, nullptr, nullptr), MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(mlafix_run_task(-1, 1, Counts::task, &counts),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(mlafix_run_task(1, 0, Counts::task, &counts),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_STREQ(mlafix_last_error(),
+               "argument \"grain\": expected at least 1, got 0");
+}
+
 TEST(ThreadPool, ranges_begin_at_whole_batches_where_they_are_longer) {
   inFreshPool("2", [] {
     std::atomic<int> ranges{0}, crooked{0};
@@ -425,6 +439,7 @@ TEST(ThreadPool, size_follows_the_environment) {
   setenv("MLAFIX_NUM_THREADS", "5", 1);
   runtime::reloadEnvironmentForTesting();
   EXPECT_EQ(runtime::usableThreads(), 5);
+  EXPECT_EQ(mlafix_cpu_threads(), 5);
   setenv("MLAFIX_NUM_THREADS", "many", 1);
   runtime::reloadEnvironmentForTesting();
   int automatic = runtime::usableThreads();

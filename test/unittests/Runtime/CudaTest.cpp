@@ -12,6 +12,7 @@
 #include "TestUnit.h"
 
 #include <cstdlib>
+#include <set>
 #include <thread>
 
 using namespace mlafix;
@@ -45,6 +46,77 @@ TEST_F(Cuda, launches_with_geometry_parameters_and_stream) {
             (std::vector<uint64_t>{reinterpret_cast<uintptr_t>(call.out()),
                                    reinterpret_cast<uintptr_t>(call.in()), 4, 4,
                                    4, biasBits}));
+}
+
+/// The functions that launches are documented to need (docs/Runtime.md),
+/// written down a second time: CudaDriver.def must not grow unnoticed.
+const std::set<std::string> launchFunctions = {
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain",
+    "cuDevicePrimaryCtxGetState",
+    "cuCtxGetCurrent",
+    "cuCtxGetDevice",
+    "cuCtxPushCurrent",
+    "cuCtxPopCurrent",
+    "cuThreadExchangeStreamCaptureMode",
+    "cuLibraryLoadData",
+    "cuLibraryUnload",
+    "cuLibraryGetKernel",
+    "cuKernelGetFunction",
+    "cuKernelGetAttribute",
+    "cuLaunchKernel",
+    "cuLaunchKernelEx",
+    "cuPointerGetAttributes",
+};
+std::string withheld;
+
+int onlyLaunchFunctions(const char *name, void **function, int, uint64_t,
+                        int *) {
+  static char somewhere;
+  bool isThere = launchFunctions.count(name) && name != withheld;
+  *function = isThere ? &somewhere : nullptr;
+  return isThere ? cu::success : 500;
+}
+
+TEST(CudaDriver, needs_what_launches_need_and_no_more) {
+  runtime::CudaDriver driver;
+  withheld = "";
+  EXPECT_EQ(runtime::fillCudaDriver(onlyLaunchFunctions, driver), nullptr);
+  for (const std::string &name : launchFunctions) {
+    withheld = name;
+    EXPECT_STREQ(runtime::fillCudaDriver(onlyLaunchFunctions, driver),
+                 name.c_str());
+  }
+}
+
+TEST_F(Cuda, launches_on_a_driver_without_the_functions_of_tools) {
+  fake.hasToolFunctions = false;
+  call.launch(kernel, nullptr);
+  EXPECT_EQ(fake.numLaunches, 1);
+  mlafix_cuda_entry entry = nullptr;
+  EXPECT_EQ(mlafix_cuda_function("cuMemAlloc", 3020, &entry), MLAFIX_NOT_FOUND);
+  EXPECT_EQ(entry, nullptr);
+  EXPECT_STREQ(mlafix_last_error(),
+               "expected a function of the CUDA driver as of CUDA 3.2, got "
+               "\"cuMemAlloc\", which it does not have");
+}
+
+TEST_F(Cuda, gives_out_the_functions_of_the_driver) {
+  mlafix_cuda_entry entry = nullptr;
+  ASSERT_EQ(mlafix_cuda_function("cuDeviceGetCount", 2000, &entry), MLAFIX_OK);
+  int count = 0;
+  EXPECT_EQ(reinterpret_cast<int (*)(int *)>(entry)(&count), 0);
+  EXPECT_EQ(count, 2);
+  EXPECT_EQ(mlafix_cuda_function(nullptr, 2000, &entry),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(mlafix_cuda_function("cuInit", 2000, nullptr),
+            MLAFIX_INVALID_ARGUMENT);
 }
 
 TEST_F(Cuda, names_the_target_of_a_device) {

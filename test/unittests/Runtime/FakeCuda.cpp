@@ -277,6 +277,28 @@ CUresult fakeMemcpyDtoH(void *to, CUdeviceptr from, size_t size) {
 }
 CUresult fakeCtxSynchronize() { return cuda::success; }
 
+/// What only the tools call: the runtime's table is filled in without it.
+CUresult fakeGetProcAddress(const char *name, void **function, int, uint64_t,
+                            int *) {
+  const CudaDriver &table = fake().table();
+  static const std::map<std::string, void *> others = {
+      {"cuMemAlloc", reinterpret_cast<void *>(fakeMemAlloc)},
+      {"cuMemFree", reinterpret_cast<void *>(fakeMemFree)},
+      {"cuMemcpyHtoD", reinterpret_cast<void *>(fakeMemcpyHtoD)},
+      {"cuMemcpyDtoH", reinterpret_cast<void *>(fakeMemcpyDtoH)},
+      {"cuCtxSynchronize", reinterpret_cast<void *>(fakeCtxSynchronize)},
+  };
+  *function = nullptr;
+#define MLAFIX_CUDA_FUNCTION(NAME, VERSION, NEED, ...)                         \
+  if (std::strcmp(name, #NAME) == 0)                                           \
+    *function = reinterpret_cast<void *>(table.NAME);
+#include "CudaDriver.def"
+  if (auto other = others.find(name);
+      other != others.end() && fake().hasToolFunctions)
+    *function = other->second;
+  return *function ? cuda::success : 500; // CUDA_ERROR_NOT_FOUND
+}
+
 } // namespace
 
 FakeCuda &mlafix::test::fakeCuda() { return fake(); }
@@ -293,6 +315,7 @@ CUcontext FakeCuda::own(int ordinal) {
 
 void FakeCuda::rebuildTable() {
   driver = CudaDriver();
+  driver.getProcAddress = fakeGetProcAddress;
   driver.cuInit = fakeInit;
   driver.cuDriverGetVersion = fakeDriverGetVersion;
   driver.cuGetErrorName = fakeGetErrorName;
@@ -320,11 +343,6 @@ void FakeCuda::rebuildTable() {
   driver.cuLaunchKernel = fakeLaunchKernel;
   driver.cuLaunchKernelEx = fakeLaunchKernelEx;
   driver.cuPointerGetAttributes = fakePointerGetAttributes;
-  driver.cuMemAlloc = fakeMemAlloc;
-  driver.cuMemFree = fakeMemFree;
-  driver.cuMemcpyHtoD = fakeMemcpyHtoD;
-  driver.cuMemcpyDtoH = fakeMemcpyDtoH;
-  driver.cuCtxSynchronize = fakeCtxSynchronize;
 }
 
 FakeCuda::FakeCuda() {

@@ -51,6 +51,7 @@ public:
   int multiprocessors = 132;
   int maxThreads = 1024;
   bool hasParamInfo = true;
+  bool hasToolFunctions = true; ///< memory, which only mlafix-run asks for
   std::vector<size_t> paramSizes = {8, 8, 8, 8, 8, 4};
   /// Images that contain a string are refused with an error: when loaded, or,
   /// as a lazily loading driver does, when a function is asked for.
@@ -68,7 +69,7 @@ public:
   std::vector<std::string> loads;
   int unloads = 0, retains = 0, pushes = 0, pops = 0;
   int deviceQuestions = 0; ///< calls of cuCtxGetDevice
-  int captureMode = 0; ///< the thread's
+  int captureMode = 0;     ///< the thread's
   bool loadedInRelaxedMode = true;
   std::map<uint64_t, Allocation> allocations; ///< known to the "driver"
 

@@ -289,8 +289,39 @@ TEST_F(Plan, no_variant_whose_guards_hold_is_an_error) {
   json guard = {{"kind", "max_rows"}, {"value", 0}};
   variant(0)["guards"] = json::array({guard});
   variant(1)["guards"] = json::array({guard});
-  expectError(MLAFIX_INVALID_ARGUMENT, {"2 variants for sm_90"},
+  expectError(MLAFIX_INVALID_ARGUMENT,
+              {"2 variants for sm_90",
+               "the last one asks for a grid of at most 0 rows"},
               [&] { info(); });
+}
+
+TEST_F(Plan, the_message_says_what_a_guard_of_each_kind_asks_for) {
+  // In place, each row of `in` at an address that is no multiple of 8.
+  writer.kernel()["aliases"] = json::array({json::array({0, 1})});
+  std::vector<float> data(5 * 20 + 1);
+  call.args[0] = call.args[1] =
+      Tensor::strided(data.data() + 1, MLAFIX_F32, {20, 4}, {5, 1}, cuda(0));
+  auto expectAsked = [&](json guard, const char *asked) {
+    variant(0)["guards"] = variant(1)["guards"] = json::array({guard});
+    expectError(MLAFIX_INVALID_ARGUMENT, {asked}, [&] { info(); });
+  };
+  json both = json::array({0, 1});
+  expectAsked({{"kind", "align"}, {"args", both}, {"bytes", 8}},
+              "asks for rows of \"out\", \"in\" at multiples of 8 bytes");
+  expectAsked({{"kind", "distinct"}, {"args", both}},
+              "asks for different addresses for \"out\", \"in\"");
+  expectAsked({{"kind", "beyond_cache"}, {"args", both}},
+              "asks for more bytes in \"out\", \"in\" than half of the last "
+              "cache holds");
+  expectAsked({{"kind", "max_rows"}, {"value", 3}},
+              "asks for a grid of at most 3 rows");
+  expectAsked({{"kind", "stride"}, {"arg", 1}, {"dim", 0}, {"value", 7}},
+              "asks for stride 7 in dim 0 of \"in\"");
+  std::vector<float> other(4 * 20);
+  call.args[0] =
+      Tensor::strided(other.data(), MLAFIX_F32, {20, 4}, {4, 1}, cuda(0));
+  expectAsked({{"kind", "same_strides"}, {"args", both}},
+              "asks for identical strides of \"out\", \"in\"");
 }
 
 TEST_F(Plan, parameters_of_an_argument_left_out_are_zero) {

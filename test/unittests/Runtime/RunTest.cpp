@@ -113,6 +113,18 @@ TEST_F(Run, writes_what_the_kernel_computes) {
     EXPECT_EQ(values[i], call.inData[i] + 0.5f);
 }
 
+TEST_F(Run, copies_what_was_uploaded_back) {
+  FakeCuda fake;
+  char bytes[3] = {1, 2, 3};
+  DeviceMemory memory(cuda(1), bytes, sizeof(bytes));
+  EXPECT_EQ(fake.allocations.begin()->second.ordinal, 1);
+  static_cast<char *>(memory.data())[1] = 7;
+  memory.download();
+  EXPECT_EQ(bytes[1], 7);
+  expectFailure({"cuda:2", "2 of them"},
+                [&] { DeviceMemory none(cuda(2), bytes, sizeof(bytes)); });
+}
+
 TEST_F(Run, uploads_and_downloads_on_a_gpu_and_poisons_outputs) {
   FakeCuda fake; // launches nothing: the poison comes back
   options.device = cuda(0);

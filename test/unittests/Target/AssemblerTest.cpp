@@ -47,8 +47,8 @@ TEST_P(EveryAssembler, makes_an_elf_image_the_same_one_each_time) {
 TEST_P(EveryAssembler, may_begin_before_there_is_ptx_and_be_given_up) {
   auto whole = assembler->assemble(kernel, architecture("sm_90"));
   ASSERT_TRUE(bool(whole)) << llvm::toString(whole.takeError());
-  auto begun = assembler->begin(architecture("sm_90"));
-  auto never = assembler->begin(architecture("sm_90"));
+  auto begun = assembler->begin(architecture("sm_90"), {});
+  auto never = assembler->begin(architecture("sm_90"), {});
   never.reset();
   auto late = begun->finish(kernel);
   ASSERT_TRUE(bool(late)) << llvm::toString(late.takeError());
@@ -58,7 +58,7 @@ TEST_P(EveryAssembler, may_begin_before_there_is_ptx_and_be_given_up) {
 TEST_P(EveryAssembler, makes_the_same_code_of_what_is_known_to_be_single) {
   auto resources = [&](bool isSingle) {
     auto cubin =
-        assembler->begin(architecture("sm_90"), isSingle)->finish(kernel);
+        assembler->begin(architecture("sm_90"), {isSingle})->finish(kernel);
     EXPECT_TRUE(bool(cubin)) << llvm::toString(cubin.takeError());
     return llvm::cantFail(readResources(*cubin)).lookup("k");
   };

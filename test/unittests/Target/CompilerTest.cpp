@@ -14,7 +14,7 @@ using namespace mlafix;
 
 static constexpr const char *source = R"mlir(
 module attributes {mlafix.signature = {name = "nothing"}} {
-  llvm.func @nothing(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "nothing"}} {
+  llvm.func @nothing(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<"nothing", guards = [], params = [], geometry = #mlafix.cpu<[], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     llvm.return
   }
 })mlir";

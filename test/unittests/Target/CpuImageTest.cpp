@@ -33,13 +33,13 @@ module attributes {mlafix.signature = {name = "two"}} {
     %x = llvm.load %p : !llvm.ptr -> i64
     llvm.return %x : i64
   }
-  llvm.func @first(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "first"}} {
+  llvm.func @first(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<"first", guards = [], params = [], geometry = #mlafix.cpu<[], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %out = llvm.load %params : !llvm.ptr -> !llvm.ptr
     %x = llvm.call @lookup(%begin) : (i64) -> i64
     llvm.store %x, %out : i64, !llvm.ptr
     llvm.return
   }
-  llvm.func @second(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = {entry = "second"}} {
+  llvm.func @second(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<"second", guards = [], params = [], geometry = #mlafix.cpu<[], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 1, rows = 1>>} {
     %out = llvm.load %params : !llvm.ptr -> !llvm.ptr
     %x = llvm.call @lookup(%end) : (i64) -> i64
     %float = llvm.sitofp %x : i64 to f64

@@ -114,14 +114,15 @@ TEST(Unit, of_more_than_the_runtime_loads_is_refused) {
     guards.getArray("guards")->push_back(i);
   kernel.code[0].variants.push_back(std::move(guards));
   EXPECT_EQ(faultOf(kernel),
-            "expected at most 64 guards of a variant in a unit, got 65");
+            "expected at most 64 guards of a code version in a unit, got 65");
   kernel = makeKernel(5, 100);
   json::Object params{{"params", json::Array()}};
   for (int i = 0; i != 257; ++i)
     params.getArray("params")->push_back(i);
   kernel.code[0].variants.push_back(std::move(params));
-  EXPECT_EQ(faultOf(kernel),
-            "expected at most 256 parameters of a variant in a unit, got 257");
+  EXPECT_EQ(
+      faultOf(kernel),
+      "expected at most 256 parameters of a code version in a unit, got 257");
   kernel = makeKernel(5, 100);
   kernel.signature["args"] = json::Array{"a\nb"};
   EXPECT_NE(faultOf(kernel).find("control characters"), std::string::npos);

@@ -1,0 +1,80 @@
+# kernels/library.json is the one list of the kernel library. Of each kernel it says, in lists of bindings:
+#
+#   name      its file in kernels/, less the ".mlir"
+#   units     what `ninja mlafix-units` compiles it for
+#   tests     what the conformance tests compile it for
+#   package   what travels compiled in the Python package
+#
+# An empty list compiles the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each
+# of a and b, the last of several varying fastest; "$name" stands for the text in "sets", or, as a whole binding, for the list
+# of bindings that is called so where the table is read (MLAFIX_BINDINGS_name).
+set(MLAFIX_LIBRARY ${PROJECT_SOURCE_DIR}/kernels/library.json CACHE INTERNAL "The list of the kernel library")
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${MLAFIX_LIBRARY})
+
+# mlafix_kernels(OUT): the names of all kernels, in the order of the list.
+function(mlafix_kernels out)
+  file(READ ${MLAFIX_LIBRARY} _json)
+  string(JSON _count LENGTH "${_json}" kernels)
+  math(EXPR _last "${_count} - 1")
+  set(_names "")
+  foreach(_i RANGE ${_last})
+    string(JSON _name GET "${_json}" kernels ${_i} name)
+    list(APPEND _names ${_name})
+  endforeach()
+  set(${out} ${_names} PARENT_SCOPE)
+endfunction()
+
+# mlafix_kernel_bindings(OUT KERNEL FIELD): the bindings of a kernel's list; OUT_FOUND says whether it has that list.
+function(mlafix_kernel_bindings out kernel field)
+  file(READ ${MLAFIX_LIBRARY} _json)
+  mlafix_kernels(_names)
+  list(FIND _names ${kernel} _i)
+  if(_i EQUAL -1)
+    message(FATAL_ERROR "expected an entry for kernel ${kernel} in ${MLAFIX_LIBRARY}, got none")
+  endif()
+  string(JSON _count ERROR_VARIABLE _missing LENGTH "${_json}" kernels ${_i} ${field})
+  set(_bindings "")
+  set(_at 0)
+  while(NOT _missing AND _at LESS _count)
+    string(JSON _text GET "${_json}" kernels ${_i} ${field} ${_at})
+    math(EXPR _at "${_at} + 1")
+    if(_text MATCHES "^\\$([a-z_0-9]+)$")
+      if(NOT DEFINED MLAFIX_BINDINGS_${CMAKE_MATCH_1})
+        message(FATAL_ERROR "${kernel}: expected a list of bindings that is known where \"${field}\" is read, got ${_text}")
+      endif()
+      list(APPEND _bindings ${MLAFIX_BINDINGS_${CMAKE_MATCH_1}})
+    else()
+      _mlafix_expand(_expanded "${_text}" "${_json}")
+      list(APPEND _bindings ${_expanded})
+    endif()
+  endwhile()
+  set(${out} ${_bindings} PARENT_SCOPE)
+  if(_missing)
+    set(${out}_FOUND FALSE PARENT_SCOPE)
+  else()
+    set(${out}_FOUND TRUE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# The bindings that one text of the list stands for.
+function(_mlafix_expand out text json)
+  set(_done "")
+  set(_open "${text}")
+  while(_open)
+    list(POP_FRONT _open _one)
+    if(_one MATCHES "^([^{]*){([^}]*)}(.*)$")
+      set(_before "${CMAKE_MATCH_1}")
+      set(_after "${CMAKE_MATCH_3}")
+      string(REPLACE "," ";" _choices "${CMAKE_MATCH_2}")
+      list(TRANSFORM _choices PREPEND "${_before}")
+      list(TRANSFORM _choices APPEND "${_after}")
+      list(PREPEND _open ${_choices})
+    elseif(_one MATCHES "^(.*)\\$([a-z_0-9]+)(.*)$")
+      string(JSON _set GET "${json}" sets ${CMAKE_MATCH_2})
+      list(APPEND _done "${CMAKE_MATCH_1}${_set}${CMAKE_MATCH_3}")
+    else()
+      list(APPEND _done "${_one}")
+    endif()
+  endwhile()
+  set(${out} ${_done} PARENT_SCOPE)
+endfunction()

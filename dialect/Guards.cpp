@@ -1,0 +1,49 @@
+//===- Guards.cpp - what the guards of a variant promise ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Guards.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// The first of `guards` of a kind that is about argument `arg`, or null.
+static GuardAttr findGuardOn(ArrayAttr guards, GuardKind kind, int64_t arg) {
+  if (guards)
+    for (GuardAttr guard : guards.getAsRange<GuardAttr>())
+      if (guard.getKind() == kind && guard.isAbout(arg))
+        return guard;
+  return {};
+}
+
+int64_t mlafix::getStrideOwner(ArrayAttr guards, int64_t arg) {
+  GuardAttr guard = findGuardOn(guards, GuardKind::SameStrides, arg);
+  return guard ? guard.getArgs().front() : arg;
+}
+
+bool mlafix::areGuardedDistinct(ArrayAttr guards, int64_t a, int64_t b) {
+  return guards &&
+         llvm::any_of(guards.getAsRange<GuardAttr>(), [&](GuardAttr guard) {
+           return guard.getKind() == GuardKind::Distinct && a != b &&
+                  guard.isAbout(a) && guard.isAbout(b);
+         });
+}
+
+int64_t mlafix::getGuardedAlignment(ArrayAttr guards, int64_t arg) {
+  GuardAttr guard = findGuardOn(guards, GuardKind::Align, arg);
+  return guard ? guard.getNumber() : 0;
+}
+
+bool mlafix::isGuardedBeyondCache(ArrayAttr guards, int64_t arg) {
+  return static_cast<bool>(findGuardOn(guards, GuardKind::BeyondCache, arg));
+}
+
+bool mlafix::hasRowBound(ArrayAttr guards) {
+  return guards &&
+         llvm::any_of(guards.getAsRange<GuardAttr>(), [](GuardAttr guard) {
+           return guard.getKind() == GuardKind::MaxRows;
+         });
+}

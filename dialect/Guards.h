@@ -1,0 +1,35 @@
+//===- Guards.h - what the guards of a variant promise ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// `guards` is that of a KernelOp, null where it has none. Arguments are named
+// by their index.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_DIALECT_GUARDS_H
+#define MLAFIX_DIALECT_GUARDS_H
+
+#include "dialect/Mlafix.h"
+
+namespace mlafix {
+
+/// The argument whose strides are those of `arg`: the first of its guard, or
+/// `arg` itself.
+int64_t getStrideOwner(mlir::ArrayAttr guards, int64_t arg);
+/// Whether two arguments are not the same tensor.
+bool areGuardedDistinct(mlir::ArrayAttr guards, int64_t a, int64_t b);
+/// The alignment in bytes of the rows of argument `arg`; 0 if no guard says.
+int64_t getGuardedAlignment(mlir::ArrayAttr guards, int64_t arg);
+/// Whether argument `arg` is one of some that together hold more than the last
+/// cache does.
+bool isGuardedBeyondCache(mlir::ArrayAttr guards, int64_t arg);
+/// Whether the number of rows is bounded, so that a row index fits 32 bits.
+bool hasRowBound(mlir::ArrayAttr guards);
+
+} // namespace mlafix
+
+#endif // MLAFIX_DIALECT_GUARDS_H

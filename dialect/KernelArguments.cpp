@@ -1,0 +1,209 @@
+//===- KernelArguments.cpp - what the arguments of a kernel may be --------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/KernelVerifier.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Names of dims that start with an upper-case letter are compile-time
+/// constants.
+static bool isConstantName(StringRef name) {
+  return !name.empty() && llvm::isUpper(name.front());
+}
+
+static std::string spellSize(int64_t size) {
+  return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+}
+
+namespace {
+/// Checks the tensor arguments of a kernel, one after the other.
+class TensorVerifier {
+public:
+  explicit TensorVerifier(KernelOp kernel) : kernel(kernel) {}
+
+  LogicalResult verify(unsigned index, MemRefType type) {
+    return failure(failed(verifyType(index, type)) ||
+                   failed(verifyAccess(index)) ||
+                   failed(verifyDims(index, type)) ||
+                   failed(verifyDType(index, type.getElementType())));
+  }
+
+private:
+  LogicalResult verifyType(unsigned index, MemRefType type);
+  LogicalResult verifyAccess(unsigned index);
+  LogicalResult verifyDims(unsigned index, MemRefType type);
+  LogicalResult verifyDType(unsigned index, Type element);
+
+  InFlightDiagnostic fail(unsigned index) {
+    return kernel.emitOpError()
+           << "argument '" << kernel.getArgName(index) << "': ";
+  }
+
+  KernelOp kernel;
+  llvm::StringMap<int64_t> sizes; ///< of the dims' names
+  llvm::StringMap<Type> dtypes;   ///< of the dtype variables
+};
+} // namespace
+
+LogicalResult TensorVerifier::verifyType(unsigned index, MemRefType type) {
+  if (getDTypeName(type.getElementType()).empty() ||
+      type.getElementType().isIndex())
+    return fail(index) << "expected an element type of " << listDTypes()
+                       << ", got " << type.getElementType();
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return fail(index) << "expected a strided layout, got " << type;
+  if (offset != 0 && !ShapedType::isDynamic(offset))
+    return fail(index) << "expected no offset, or a dynamic one (the host's "
+                          "pointer is to the first element), got "
+                       << offset;
+  if (type.getMemorySpace())
+    return fail(index) << "expected no memory space, got "
+                       << type.getMemorySpace();
+  return success();
+}
+
+LogicalResult TensorVerifier::verifyAccess(unsigned index) {
+  StringRef access = kernel.getArgAccess(index);
+  bool isAbsent = kernel.isArgAbsent(index);
+  if (isAbsent && !kernel.isArgOptional(index))
+    return fail(index) << "expected '" << kOptionalAttr << "' beside access \""
+                       << kAbsent << "\", got none";
+  if (isAbsent && !kernel.getArgument(index).use_empty())
+    return fail(index) << "expected no use of an argument with access \""
+                       << kAbsent << "\", got one";
+  if (!isAbsent && access != "read" && access != "write" && access != "update")
+    return fail(index)
+           << "expected '" << kAccessAttr
+           << "' to be \"read\", \"write\", \"update\" or \"absent\", got "
+           << (access.empty() ? "none" : "\"" + access.str() + "\"");
+  return success();
+}
+
+LogicalResult TensorVerifier::verifyDims(unsigned index, MemRefType type) {
+  ArrayAttr dims = kernel.getArgDims(index);
+  if (!dims || static_cast<int64_t>(dims.size()) != type.getRank())
+    return fail(index) << "expected '" << kDimsAttr << "' to name "
+                       << type.getRank() << " dims, got "
+                       << (dims ? std::to_string(dims.size()) : "none");
+  for (auto [position, attr] : llvm::enumerate(dims)) {
+    int64_t size = type.getDimSize(position);
+    if (size == 0)
+      return fail(index)
+             << "expected sizes of at least 1, or dynamic ones, got 0";
+    auto name = dyn_cast<StringAttr>(attr);
+    if (!name)
+      return fail(index) << "expected '" << kDimsAttr << "' to hold names, got "
+                         << attr;
+    if (name.getValue().empty())
+      continue;
+    auto [it, isNew] = sizes.try_emplace(name.getValue(), size);
+    if (!isNew && it->second != size)
+      return fail(index) << "expected dim " << name
+                         << " to be the same in all arguments, got "
+                         << spellSize(size) << " and " << spellSize(it->second);
+  }
+  return success();
+}
+
+LogicalResult TensorVerifier::verifyDType(unsigned index, Type element) {
+  Attribute attr = kernel.getArgAttr(index, kDTypeAttr);
+  if (!attr)
+    return success();
+  auto name = dyn_cast<StringAttr>(attr);
+  if (!name || !isConstantName(name.getValue()))
+    return fail(index) << "expected '" << kDTypeAttr
+                       << "' to be an upper-case name, got " << attr;
+  auto [it, isNew] = dtypes.try_emplace(name.getValue(), element);
+  if (!isNew && it->second != element)
+    return fail(index) << "expected dtype " << name
+                       << " to be the same in all arguments, got " << element
+                       << " and " << it->second;
+  return success();
+}
+
+/// A misspelt attribute would otherwise be one that nobody reads.
+static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
+  StringRef known[] = {kDimsAttr, kDTypeAttr, kAccessAttr, kOptionalAttr,
+                       kAtMostAttr};
+  for (NamedAttribute attr :
+       function_interface_impl::getArgAttrs(kernel, index)) {
+    StringRef name = attr.getName();
+    auto fail = [&] {
+      return kernel.emitOpError()
+             << "argument '" << kernel.getArgName(index) << "': ";
+    };
+    if (name.starts_with("mlafix.") && !llvm::is_contained(known, name))
+      return fail() << "expected one of "
+                    << llvm::join(llvm::ArrayRef(known), ", ") << ", got "
+                    << name;
+    if (name == kOptionalAttr && !isa<UnitAttr>(attr.getValue()))
+      return fail() << "expected '" << kOptionalAttr
+                    << "' without a value, got " << attr.getValue();
+  }
+  return success();
+}
+
+/// `givenDims` are the dims that every call has.
+static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
+                                  const llvm::StringSet<> &givenDims) {
+  auto fail = [&] {
+    return kernel.emitOpError()
+           << "argument '" << kernel.getArgName(index) << "': ";
+  };
+  if (!type.isIndex() && !type.isInteger(64) && !type.isInteger(32) &&
+      !type.isInteger(1) && !type.isF32())
+    return fail() << "expected a memref or one of index, i64, i32, f32, i1, "
+                     "got "
+                  << type;
+  Attribute bound = kernel.getArgAttr(index, kAtMostAttr);
+  if (!bound)
+    return success();
+  auto dim = dyn_cast<StringAttr>(bound);
+  if (!dim || !givenDims.contains(dim.getValue()) || !type.isIntOrIndex())
+    return fail() << "expected '" << kAtMostAttr
+                  << "' to name a dim of a tensor that is always given and "
+                     "bound an integer, got "
+                  << bound;
+  return success();
+}
+
+LogicalResult mlafix::verifyArguments(KernelOp kernel) {
+  TensorVerifier tensors(kernel);
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    if (auto memref = dyn_cast<MemRefType>(type))
+      if (failed(tensors.verify(index, memref)))
+        return failure();
+
+  llvm::StringSet<> givenDims;
+  for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
+    if (ArrayAttr dims = kernel.getArgDims(index);
+        dims && !kernel.isArgOptional(index))
+      for (StringAttr name : dims.getAsRange<StringAttr>())
+        givenDims.insert(name.getValue());
+
+  llvm::StringSet<> names;
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    if (failed(verifyArgAttrs(kernel, index)))
+      return failure();
+    if (!names.insert(kernel.getArgName(index)).second)
+      return kernel.emitOpError()
+             << "argument '" << kernel.getArgName(index)
+             << "': expected a name that no other argument has, got it twice";
+    if (!isa<MemRefType>(type) &&
+        failed(verifyScalar(kernel, index, type, givenDims)))
+      return failure();
+  }
+  return success();
+}

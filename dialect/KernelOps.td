@@ -1,0 +1,185 @@
+//===- KernelOps.td - the kernel and its grid -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_KERNEL_OPS
+#define MLAFIX_KERNEL_OPS
+
+include "dialect/LaunchAttrs.td"
+include "dialect/MlafixOpBase.td"
+
+def Mlafix_KernelOp : Mlafix_Op<"kernel", [
+    FunctionOpInterface, IsolatedFromAbove, AutomaticAllocationScope, SingleBlockImplicitTerminator<"ReturnOp">,
+    DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
+  let summary = "a kernel: named arguments, one grid, one row in its body";
+  let description = [{
+    A function-like symbol without results whose body holds exactly one grid op (`mlafix.forall` or `mlafix.ragged_forall`) and the
+    constants and dims that the grid needs.
+
+    Every memref argument carries
+    - `mlafix.dims`: a name per dim. Equal names must agree at launch. An upper-case name is a compile-time constant that
+      `mlafix-specialize` binds; a lower-case one is dynamic unless its type says a size or it is bound to one, as an optimisation; an
+      empty name ties nothing;
+    - `mlafix.access`: `"read"`, `"write"` (every element is written) or `"update"` (some elements are);
+    - optionally `mlafix.dtype`: a dtype variable. The element type written is what it is until bound;
+    - optionally `mlafix.optional`: the tensor may be left out at launch; loads and stores of it then do nothing
+      (see `mlafix.present`). `mlafix-specialize` may bind its name: to `absent` (the access becomes `"absent"`, nothing in the
+      body uses the argument, and a launch must leave it out) or to `present` (it is optional no more).
+
+    A scalar argument (`index`, `i64`, `i32`, `f32`, `i1`) may carry `mlafix.at_most`, the name of a dim that bounds it: the launch
+    refuses a value outside `[0, dim]`. The arguments' SSA names are part of the kernel: hosts bind arguments by them.
+
+    `defaults` says what a name (an upper-case dim, a dtype variable, a base of the lse) is bound to where `mlafix-specialize` is not
+    told: `attributes {defaults = {B = "e"}}`, a number for a dim, a string for the others.
+
+    ```mlir
+    mlafix.kernel @scale(%x: memref<?x?xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+                         %factor: f32) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : memref<?x?xbf16, strided<[?, 1], offset: ?>>
+      mlafix.forall (%t) in (%n) {
+        %v = mlafix.load %x[%t] : memref<?x?xbf16, strided<[?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+        %f = mlafix.splat %factor : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+        %y = arith.mulf %v, %f : tensor<?xf32, #mlafix.dim<"D">>
+        mlafix.store %y, %x[%t] : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?xbf16, strided<[?, 1], offset: ?>>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, StrArrayAttr:$arg_names,
+    OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
+    OptionalAttr<DictionaryAttr>:$defaults, OptionalAttr<DictionaryAttr>:$bindings, OptionalAttr<Mlafix_LayoutAttr>:$layout,
+    OptionalAttr<Mlafix_GuardArray>:$guards, OptionalAttr<Mlafix_Geometry>:$geometry);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+
+    /// The argument's name, as hosts spell it.
+    ::llvm::StringRef getArgName(unsigned index);
+    /// The argument's `mlafix.dims`; null for a scalar.
+    ::mlir::ArrayAttr getArgDims(unsigned index);
+    /// The argument's `mlafix.access`; empty for a scalar.
+    ::llvm::StringRef getArgAccess(unsigned index);
+    bool isArgOptional(unsigned index);
+    /// Whether an optional argument was bound as absent: nothing uses it.
+    bool isArgAbsent(unsigned index);
+    /// The grid op; null once `mlafix-distribute` has replaced it.
+    ::mlir::Operation *getGrid();
+  }];
+}
+
+def Mlafix_ReturnOp : Mlafix_Op<"return", [Pure, Terminator, HasParent<"KernelOp">]> {
+  let summary = "ends a kernel";
+  let description = [{
+    Implicit in the custom form.
+
+    ```mlir
+    mlafix.kernel @nothing() {
+      %c1 = arith.constant 1 : index
+      mlafix.forall (%t) in (%c1) {
+      }
+      mlafix.return
+    }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Mlafix_YieldOp : Mlafix_Op<"yield", [
+    Pure, Terminator, ReturnLike, ParentOneOf<["ForallOp", "RaggedForallOp", "MergeLoopOp"]>]> {
+  let summary = "ends a region: of a grid, where a `where` region yields the predicate, or of a merge loop, which yields a state";
+  let description = [{
+    ```mlir
+    mlafix.kernel @drop(%out: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"},
+                        %cu_seqlens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %out, %c0 : memref<?xf32, strided<[?], offset: ?>>
+      mlafix.ragged_forall (%seg, %row) in (%cu_seqlens, %n) : memref<?xi32, strided<[1], offset: ?>> where {
+        %first = arith.cmpi eq, %seg, %c0 : index
+        mlafix.yield %first : i1
+      } do {
+        %zero = arith.constant 0.0 : f32
+        mlafix.store %zero, %out[%row] : f32, memref<?xf32, strided<[?], offset: ?>>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+def Mlafix_ForallOp : Mlafix_Op<"forall", [
+    SingleBlockImplicitTerminator<"YieldOp">, HasParent<"KernelOp">]> {
+  let summary = "the grid: one program per row of a dense index space";
+  let description = [{
+    Runs its body once for every tuple of indices below the extents, in no order. The extents are dims of arguments, integer
+    arguments or constants, so that the launch geometry is data. Nothing runs when one of them is zero (N12). Its effects are unknown to
+    other passes on purpose: a kernel keeps its grid, and its geometry, whatever its body folds to.
+
+    ```mlir
+    mlafix.kernel @zero(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "m"], mlafix.access = "write"}) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
+      %m = memref.dim %x, %c1 : memref<?x?xf32, strided<[?, 1], offset: ?>>
+      mlafix.forall (%i, %j) in (%n, %m) {
+        %zero = arith.constant 0.0 : f32
+        mlafix.store %zero, %x[%i, %j] : f32, memref<?x?xf32, strided<[?, 1], offset: ?>>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Index>:$extents);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Mlafix_RaggedForallOp : Mlafix_Op<"ragged_forall", [HasParent<"KernelOp">]> {
+  let summary = "the grid: the rows of the segments for which a predicate holds";
+  let description = [{
+    `cu_seqlens` holds the start of each segment and the end of the last: segment `s` is the rows `[cu_seqlens[s], cu_seqlens[s + 1])`. The
+    `where` region is asked once per segment; the `do` region runs for each row of the segments for which it yields true, and for
+    each tuple of the inner extents. The second operand bounds the rows: a segment counts only if
+    `0 <= start <= end <= rows`, so malformed `cu_seqlens` never lead out of bounds. The cost follows the selected rows and one scan of the
+    predicate, whatever the longest segment is.
+
+    ```mlir
+    mlafix.kernel @blank(%lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "H"], mlafix.access = "update"},
+                         %kv_lens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"},
+                         %cu_seqlens: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %n = memref.dim %lse, %c0 : memref<?x?xf32, strided<[?, ?], offset: ?>>
+      %H = memref.dim %lse, %c1 : memref<?x?xf32, strided<[?, ?], offset: ?>>
+      mlafix.ragged_forall (%seg, %row, %h) in (%cu_seqlens, %n, %H) : memref<?xi32, strided<[1], offset: ?>> where {
+        %len = mlafix.load %kv_lens[%seg] : memref<?xi32, strided<[1], offset: ?>> -> i32
+        %zero = arith.constant 0 : i32
+        %dead = arith.cmpi sle, %len, %zero : i32
+        mlafix.yield %dead : i1
+      } do {
+        %empty = arith.constant 0xFF800000 : f32
+        mlafix.store %empty, %lse[%row, %h] : f32, memref<?x?xf32, strided<[?, ?], offset: ?>>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$cu_seqlens, Index:$rows, Variadic<Index>:$inner);
+  let regions = (region SizedRegion<1>:$predicate, SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+#endif // MLAFIX_KERNEL_OPS

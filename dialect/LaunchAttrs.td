@@ -1,0 +1,201 @@
+//===- LaunchAttrs.td - what a launch must know of a variant -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Guards, parameters and geometry. docs/UnitFormat.md says what they mean to
+// the runtime; Guards.def and Params.def are shared with it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LAUNCH_ATTRS
+#define MLAFIX_LAUNCH_ATTRS
+
+include "dialect/MlafixAttrs.td"
+
+def Mlafix_GuardAttr : Mlafix_Attr<"Guard", "guard"> {
+  let summary = "what must hold of a call for a variant to be launched";
+  let description = [{
+    The kinds, with their fields, are those of `include/mlafix/Guards.def`; `mlafix-plan-layout` writes them. Arguments are named by their
+    index. A list of arguments holds none twice.
+
+    ```mlir
+    #mlafix.guard<align, args = [0, 2, 4], bytes = 16>
+    #mlafix.guard<distinct, args = [0, 2]>
+    #mlafix.guard<same_strides, args = [3, 5, 1]>
+    #mlafix.guard<beyond_cache, args = [0, 2]>
+    #mlafix.guard<max_rows, value = 134217727>
+    #mlafix.guard<stride, arg = 0, dim = 1, value = 128>
+    ```
+  }];
+  let parameters = (ins "::mlafix::GuardKind":$kind, ArrayRefParameter<"int64_t">:$args, "int64_t":$dim, "int64_t":$number);
+  let builders = [AttrBuilder<(ins "::mlafix::GuardKind":$kind, "::llvm::ArrayRef<int64_t>":$args, CArg<"int64_t", "0">:$number), [{
+    return $_get($_ctxt, kind, args, /*dim=*/0, number);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    const ::mlafix::GuardSpec &getSpec() const { return ::mlafix::specOf(getKind()); }
+    /// Whether it is about argument `arg`.
+    bool isAbout(int64_t arg) const { return ::llvm::is_contained(getArgs(), arg); }
+  }];
+}
+
+def Mlafix_GuardArray : TypedArrayAttrBase<Mlafix_GuardAttr, "guards">;
+
+def Mlafix_ParamAttr : Mlafix_Attr<"Param", "param"> {
+  let summary = "one parameter of a compiled kernel: a value that a launch passes";
+  let description = [{
+    The kinds, with their fields, are those of `include/mlafix/Params.def`.
+
+    ```mlir
+    #mlafix.param<pointer, arg = 0>
+    #mlafix.param<size, arg = 0, dim = 1>
+    #mlafix.param<stride, arg = 0, dim = 1>
+    #mlafix.param<scalar, arg = 6>
+    #mlafix.param<group_threads>
+    ```
+  }];
+  let parameters = (ins "::mlafix::ParamKind":$kind, "int64_t":$arg, "int64_t":$dim);
+  let builders = [AttrBuilder<(ins "::mlafix::ParamKind":$kind, CArg<"int64_t", "0">:$arg), [{
+    return $_get($_ctxt, kind, arg, /*dim=*/0);
+  }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    const ::mlafix::ParamSpec &getSpec() const { return ::mlafix::specOf(getKind()); }
+  }];
+}
+
+def Mlafix_ExtentAttr : Mlafix_Attr<"Extent", "extent"> {
+  let summary = "an extent of a grid: a tensor's size, an integer argument or a constant";
+  let description = [{
+    ```mlir
+    #mlafix.extent<arg = 0, dim = 1>
+    #mlafix.extent<arg = 3>
+    #mlafix.extent<value = 128>
+    ```
+  }];
+  // -1 stands for a field that the extent does not have.
+  let parameters = (ins "int64_t":$arg, "int64_t":$dim, "int64_t":$value);
+  let builders = [
+    AttrBuilder<(ins "int64_t":$arg, "int64_t":$dim), [{ return $_get($_ctxt, arg, dim, /*value=*/-1); }]>];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static ExtentAttr ofScalar(::mlir::MLIRContext *context, int64_t arg) { return get(context, arg, -1, -1); }
+    static ExtentAttr ofConstant(::mlir::MLIRContext *context, int64_t value) { return get(context, -1, -1, value); }
+    bool isConstant() const { return getArg() < 0; }
+    bool isSize() const { return getDim() >= 0; }
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Geometries
+//===----------------------------------------------------------------------===//
+
+class Mlafix_GeometryAttr<string name, string attrMnemonic> : Mlafix_Attr<name, attrMnemonic> {
+  let genVerifyDecl = 1;
+}
+
+def Mlafix_GridGeometryAttr : Mlafix_GeometryAttr<"GridGeometry", "grid"> {
+  let summary = "how a GPU launches a dense grid";
+  let description = [{
+    The rows are the product of the extents. A block of `threads` threads does `rows_per_block` of them. With `least_threads` below
+    `threads` a launch of few rows may halve both, as long as at least so many threads are left.
+
+    ```mlir
+    #mlafix.grid<[<arg = 0, dim = 0>, <value = 128>], rows_per_block = 16, threads = 256, least_threads = 128>
+    ```
+  }];
+  let parameters = (ins
+    OptionalArrayRefParameter<"ExtentAttr">:$extents, "int64_t":$rowsPerBlock, "int64_t":$threads, "int64_t":$leastThreads);
+  let assemblyFormat = [{
+    `<` `[` (`]`) : ($extents^ `]`)? `,` `rows_per_block` `=` $rowsPerBlock `,` `threads` `=` $threads `,` `least_threads` `=` $leastThreads `>`
+  }];
+}
+
+def Mlafix_RaggedGeometryAttr : Mlafix_GeometryAttr<"RaggedGeometry", "ragged"> {
+  let summary = "how a GPU launches a ragged grid";
+  let description = [{
+    Each multiprocessor gets at most `blocks_per_sm` blocks of `threads` threads, which share out `rows` times the inner extents; a block
+    takes `rows_per_block` pairs of a row and inner indices at a time.
+
+    ```mlir
+    #mlafix.ragged<rows = <arg = 0, dim = 0>, inner = [<value = 16>], rows_per_block = 64, threads = 256, blocks_per_sm = 1>
+    ```
+  }];
+  let parameters = (ins
+    "ExtentAttr":$rows, OptionalArrayRefParameter<"ExtentAttr">:$inner, "int64_t":$rowsPerBlock, "int64_t":$threads, "int64_t":$blocksPerSm);
+  let assemblyFormat = [{
+    `<` `rows` `=` $rows `,` `inner` `=` `[` (`]`) : ($inner^ `]`)? `,` `rows_per_block` `=` $rowsPerBlock `,` `threads` `=` $threads `,`
+    `blocks_per_sm` `=` $blocksPerSm `>`
+  }];
+}
+
+def Mlafix_GroupsGeometryAttr : Mlafix_GeometryAttr<"GroupsGeometry", "groups"> {
+  let summary = "how a GPU launches a dense grid in which lane groups share the pieces of a row";
+  let description = [{
+    A row has `lanes` lanes. The launch chooses a power of two of lane groups, at most `most`: more groups the more `pieces` there are, of
+    which a group does `chunk` at a time, as long as a multiprocessor has no more than `threads_per_sm` threads. A group has at least
+    `least_threads` threads of a block, which has at most `threads`.
+
+    ```mlir
+    #mlafix.groups<[<arg = 0, dim = 0>], lanes = 64, threads = 512, most = 16, chunk = 4, least_threads = 32, threads_per_sm = 2048, pieces = <arg = 2, dim = 0>>
+    ```
+  }];
+  let parameters = (ins
+    OptionalArrayRefParameter<"ExtentAttr">:$extents, "int64_t":$lanes, "int64_t":$threads, "int64_t":$most, "int64_t":$chunk,
+    "int64_t":$leastThreads, "int64_t":$threadsPerSm, "ExtentAttr":$pieces);
+  let assemblyFormat = [{
+    `<` `[` (`]`) : ($extents^ `]`)? `,` `lanes` `=` $lanes `,` `threads` `=` $threads `,` `most` `=` $most `,` `chunk` `=` $chunk `,`
+    `least_threads` `=` $leastThreads `,` `threads_per_sm` `=` $threadsPerSm `,` `pieces` `=` $pieces `>`
+  }];
+}
+
+def Mlafix_CpuGeometryAttr : Mlafix_GeometryAttr<"CpuGeometry", "cpu"> {
+  let summary = "how a CPU shares out a grid";
+  let description = [{
+    One call does a range of rows: of the product of the extents, or, of a ragged grid, of the first extent, with all inner indices.
+    Ranges are best multiples of `rows_per_block` rows.
+
+    ```mlir
+    #mlafix.cpu<[<arg = 0, dim = 0>, <value = 128>], rows_per_block = 2048>
+    #mlafix.cpu<ragged [<arg = 0, dim = 0>, <value = 16>], rows_per_block = 1>
+    ```
+  }];
+  let parameters = (ins
+    "bool":$isRagged, OptionalArrayRefParameter<"ExtentAttr">:$extents, "int64_t":$rowsPerBlock);
+  let hasCustomAssemblyFormat = 1;
+}
+
+def Mlafix_Geometry : AnyAttrOf<[
+  Mlafix_GridGeometryAttr, Mlafix_RaggedGeometryAttr, Mlafix_GroupsGeometryAttr, Mlafix_CpuGeometryAttr], "launch geometry">;
+
+//===----------------------------------------------------------------------===//
+// Variants
+//===----------------------------------------------------------------------===//
+
+def Mlafix_VariantAttr : Mlafix_Attr<"Variant", "variant"> {
+  let summary = "what a unit says of a variant: on a lowered function, as `mlafix.variant`";
+  let description = [{
+    The function's name, what must hold for it to be launched, what a launch passes, how many threads it starts, the layout that the code was
+    made for, and whether the code waits for the preceding grid, so that it may be launched before that one ends.
+
+    ```mlir
+    #mlafix.variant<"scale_any", guards = [], params = [<pointer, arg = 0>], geometry = #mlafix.cpu<[<arg = 0, dim = 0>], rows_per_block = 1>, layout = <lanes = 1, packs = 1, pack = 4, rows = 1>>
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::StringAttr":$entry, OptionalArrayRefParameter<"GuardAttr">:$guards, OptionalArrayRefParameter<"ParamAttr">:$params,
+    "::mlir::Attribute":$geometry, "LayoutAttr":$layout, DefaultValuedParameter<"bool", "false">:$dependentLaunch);
+  let assemblyFormat = [{
+    `<` $entry `,` `guards` `=` `[` (`]`) : ($guards^ `]`)? `,` `params` `=` `[` (`]`) : ($params^ `]`)? `,` `geometry` `=` $geometry `,`
+    `layout` `=` $layout (`,` `dependent_launch` `=` $dependentLaunch^)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+#endif // MLAFIX_LAUNCH_ATTRS

@@ -1,0 +1,121 @@
+//===- RowOps.td - rows and scalars -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ROW_OPS
+#define MLAFIX_ROW_OPS
+
+include "dialect/MlafixOpBase.td"
+
+def Mlafix_LoadOp : Mlafix_Op<"load", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>,
+    OptionalTypesMatchWith<"'else' value has the element type of the result", "result", "other", "::mlir::getElementTypeOrSelf($_self)">]> {
+  let summary = "reads a row tile or a scalar";
+  let description = [{
+    With one index less than the memref has dims it reads the row along the last dim, else one element. Floats widen to f32, integers
+    to the width of the result, by their sign; booleans stay as they are. Where the predicate is false nothing is read and the result is the `else`
+    value, zero where there is none. An optional argument that was left out reads as zeros where the predicate holds: `else` is about the
+    predicate alone, and `if` with `mlafix.present` says what a tensor that was left out stands for.
+
+    ```mlir
+    %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+    %len = mlafix.load %lens[%i] if %p else %zero : memref<?xi32, strided<[1], offset: ?>> -> i32
+    %wide = mlafix.load %lens[%i] : memref<?xi32, strided<[1], offset: ?>> -> i64
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "source", [MemRead]>:$source, Variadic<Index>:$indices, Optional<I1>:$predicate, Optional<Mlafix_Scalar>:$other);
+  let results = (outs Mlafix_Value:$result);
+  let assemblyFormat = [{
+    $source `[` $indices `]` (`if` $predicate^)? (`else` $other^)? attr-dict `:` type($source) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Mlafix_StoreOp : Mlafix_Op<"store", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
+  let summary = "writes a row tile or a scalar";
+  let description = [{
+    The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448 and keeps
+    NaN (N7). Integers are stored as they are; only where the memref's dtype is a variable, whose width the body does not know, an i32 or
+    i64 is stored with the width that the variable is bound to: sign-extended, or its low bits. Where the predicate is false nothing is
+    written.
+
+    ```mlir
+    mlafix.store %row, %x[%t, %h] if %p : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins
+    Mlafix_Value:$value, Arg<AnyMemRef, "target", [MemWrite]>:$target, Variadic<Index>:$indices, Optional<I1>:$predicate);
+  let assemblyFormat = [{
+    $value `,` $target `[` $indices `]` (`if` $predicate^)? attr-dict `:` type($value) `,` type($target)
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Mlafix_PresentOp : Mlafix_Op<"present", [Pure]> {
+  let summary = "whether an optional argument was given";
+  let description = [{
+    ```mlir
+    %has_lse = mlafix.present %out_lse : memref<?x?xf32, strided<[?, ?], offset: ?>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def Mlafix_SameTensorOp : Mlafix_Op<"same_tensor", [Pure, Commutative]> {
+  let summary = "whether two arguments are the same tensor";
+  let description = [{
+    Compares the addresses at which the two tensors begin, and nothing else: a launch refuses tensors that begin together, of which one is
+    written, unless they have the same sizes and strides (N11). Two arguments that were left out are the same.
+
+    ```mlir
+    %in_place = mlafix.same_tensor %out, %x : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$lhs, AnyMemRef:$rhs);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs)";
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def Mlafix_SplatOp : Mlafix_Op<"splat", [
+    Pure, TypesMatchWith<"scalar is the element type of the row tile", "result", "scalar", "::mlir::getElementTypeOrSelf($_self)">]> {
+  let summary = "a row tile whose elements are all one scalar";
+  let description = [{
+    ```mlir
+    %ones = mlafix.splat %one : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+    ```
+  }];
+  let arguments = (ins Mlafix_Scalar:$scalar);
+  let results = (outs Mlafix_RowTile:$result);
+  let assemblyFormat = "$scalar attr-dict `:` type($scalar) `->` type($result)";
+}
+
+def Mlafix_ReduceOp : Mlafix_Op<"reduce", [
+    Pure, TypesMatchWith<"result is the element type of the row tile", "source", "result", "::mlir::getElementTypeOrSelf($_self)">]> {
+  let summary = "reduces a row tile to a scalar";
+  let description = [{
+    The order is one fixed binary tree over the element's index, whatever the layout: element 2i meets 2i + 1, then pairs meet pairs,
+    missing elements being neutral (N9). `max` and `min` keep NaN.
+
+    ```mlir
+    %sum = mlafix.reduce add %row : tensor<?xf32, #mlafix.dim<"D">>
+    ```
+  }];
+  let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source);
+  let results = (outs Mlafix_Scalar:$result);
+  let assemblyFormat = "$kind $source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+#endif // MLAFIX_ROW_OPS

@@ -1,0 +1,181 @@
+//===- StateOps.td - the algebra of states -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_STATE_OPS
+#define MLAFIX_STATE_OPS
+
+include "dialect/MlafixOpBase.td"
+
+def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
+  let summary = "reads a state: a payload row and its lse";
+  let description = [{
+    Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5), and so it is where an
+    optional argument was not given. Floats widen to f32 (N7). The base of the lse is the result type's (N8).
+
+    ```mlir
+    %s = mlafix.load_state %out[%t, %h] lse %lse[%h, %t] if %live
+        : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "payload", [MemRead]>:$out, Variadic<Index>:$outIndices,
+    Arg<AnyMemRef, "log-sum-exp", [MemRead]>:$lse, Variadic<Index>:$lseIndices, Optional<I1>:$predicate);
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = [{
+    $out `[` $outIndices `]` `lse` $lse `[` $lseIndices `]` (`if` $predicate^)? attr-dict
+    `:` type($out) `,` type($lse) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Mlafix_MakeStateOp : Mlafix_Op<"make_state", [Pure]> {
+  let summary = "a state of a payload row and its lse, wherever they come from";
+  let description = [{
+    For states that memory holds in another form than payload and lse. Both infinities mean empty (N2), and then the row may hold anything
+    (N5). The base of the lse is the result type's (N8).
+
+    ```mlir
+    %s = mlafix.make_state %row lse %one : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_RowTile:$row, F32:$lse);
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = "$row `lse` $lse attr-dict `:` type($row) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Mlafix_IdentityOp : Mlafix_Op<"identity", [Pure]> {
+  let summary = "the empty state: out = +0.0, lse = -inf (N1)";
+  let description = [{
+    ```mlir
+    %e = mlafix.identity : !mlafix.state<"D", e>
+    ```
+  }];
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative, SameOperandsAndResultType]> {
+  let summary = "the monoid's operation on one or more states";
+  let description = [{
+    With m the largest lse, w_i = base^(lse_i - m) and s = sum w_i, the result has lse m + log(s) and out sum (w_i / s) * out_i.
+    Empty operands contribute nothing (N3, N4), nor does a payload whose weight is zero, whatever it holds (N5); NaN in a live
+    lse stays (N6). All operands have the result's dim and base (N8). The sum of w_i * out_i is divided by s when it is stored: of k states that are merged into
+    one row, payloads must be smaller than 2^128 / k for it not to overflow (N7).
+
+    Folds: identities drop out, a single operand is itself, nested merges flatten.
+
+    ```mlir
+    %m = mlafix.merge %a, %b, %c : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Variadic<Mlafix_StateType>:$states);
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = "$states attr-dict `:` type($result)";
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
+    RecursiveMemoryEffects, DeclareOpInterfaceMethods<LoopLikeOpInterface>]> {
+  let summary = "a running merge, chunk by chunk";
+  let description = [{
+    For `k` = lower, lower + step, … below upper, in this order: merges the state that the body yields, the merge of one *chunk*, into the running
+    state, which begins as `init`. The operands of the two merges stay apart: the result's bits are those of this order, whoever computes the chunks, and
+    so several groups of lanes may compute them side by side (N9). `mlafix-chunk-merges` makes it of `scf.for`; a body may be run for a `k` of upper or more, and
+    yields the identity then.
+
+    After `mlafix-lower-states` the state is its three values, and `base` says what the base of its lse was.
+
+    ```mlir
+    %all = mlafix.merge_loop %k = %c0 to %n step 4 init(%a) : !mlafix.state<"D", e> {
+      %part = mlafix.load_state %x[%k, %h] lse %lse[%h, %k]
+          : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>> -> !mlafix.state<"D", e>
+      mlafix.yield %part : !mlafix.state<"D", e>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Index:$lower, Index:$upper, I64Attr:$step, Variadic<AnyType>:$init, OptionalAttr<Mlafix_BaseAttr>:$base);
+  let results = (outs Variadic<AnyType>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getInductionVar() { return getBody().getArgument(0); }
+    /// What the body yields: one chunk, merged.
+    ::mlir::OperandRange getChunk();
+  }];
+}
+
+def Mlafix_MaskOp : Mlafix_Op<"mask", [Pure, AllTypesMatch<["state", "result"]>]> {
+  let summary = "the state where the predicate holds, else the identity";
+  let description = [{
+    Folds: constant predicates, mask of mask, mask of the identity; a mask of a load sinks into the load's predicate, so that the row
+    is not read (N5).
+
+    ```mlir
+    %masked = mlafix.mask %s, %p : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state, I1:$predicate);
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = "$state `,` $predicate attr-dict `:` type($result)";
+  let hasFolder = 1;
+  let hasCanonicalizer = 1;
+}
+
+def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
+  let summary = "converts the lse between base e and base 2 (N8)";
+  let description = [{
+    lse_2 = lse_e * log2(e). The payload does not change; empty stays empty.
+
+    ```mlir
+    %r = mlafix.rebase %s : !mlafix.state<"D", e> -> !mlafix.state<"D", 2>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state);
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = "$state attr-dict `:` type($state) `->` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
+  let summary = "normalises a state and writes its payload row, its lse, or both";
+  let description = [{
+    An empty state writes +0.0 and -inf (N1, N3). Floats narrow to the memref's element type, round to nearest even; f8E4M3FN saturates
+    at +-448 and keeps NaN (N7). With a scale the payload is multiplied by 1 / scale, which is computed once, in f32. Where the
+    predicate is false nothing is written.
+
+    ```mlir
+    mlafix.store_state %s to %out[%t, %h] lse %lse[%h, %t] if %live
+        : !mlafix.state<"D", e>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?xf32, strided<[?, ?], offset: ?>>
+    mlafix.store_state %s to %out[%t, %h] : !mlafix.state<"D", e>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+    mlafix.store_state %s lse %lse[%h, %t] : !mlafix.state<"D", e>, memref<?x?xf32, strided<[?, ?], offset: ?>>
+    mlafix.store_state %s to %quantized[%t, %h] scale %scale
+        : !mlafix.state<"D", e>, memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>>
+    ```
+  }];
+  let arguments = (ins
+    Mlafix_StateType:$state,
+    Arg<Optional<AnyMemRef>, "payload", [MemWrite]>:$out, Variadic<Index>:$outIndices,
+    Arg<Optional<AnyMemRef>, "log-sum-exp", [MemWrite]>:$lse, Variadic<Index>:$lseIndices, Optional<I1>:$predicate,
+    Optional<F32>:$scale);
+  let assemblyFormat = [{
+    $state (`to` $out^ `[` $outIndices `]`)? (`scale` $scale^)? (`lse` $lse^ `[` $lseIndices `]`)? (`if` $predicate^)? attr-dict
+    `:` custom<StoreTypes>(type($state), type($out), type($lse), ref($out), ref($lse))
+  }];
+  let hasVerifier = 1;
+  let hasCanonicalizer = 1;
+}
+
+#endif // MLAFIX_STATE_OPS

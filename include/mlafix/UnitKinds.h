@@ -1,0 +1,181 @@
+//===- UnitKinds.h - Guards, parameters and geometries of units -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Guards.def and Params.def in C++, for the compiler, which writes units, and
+// for the runtime, which reads them. docs/UnitFormat.md says what each means.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_UNITKINDS_H
+#define MLAFIX_UNITKINDS_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace mlafix {
+
+//===----------------------------------------------------------------------===//
+// Guards
+//===----------------------------------------------------------------------===//
+
+enum class GuardKind {
+#define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS) KIND,
+#include "mlafix/Guards.def"
+};
+
+enum class GuardArgs { None, Dim, Pair, List, Alike };
+enum class GuardRange { None, Alignment, Count, Any };
+enum class GuardPointers { None, LowBits, Equality };
+
+/// A row of Guards.def.
+struct GuardSpec {
+  GuardKind kind;
+  const char *name;
+  GuardArgs args;
+  const char *number; ///< "": none
+  GuardRange range;
+  GuardPointers pointers;
+  const char *holds;
+
+  bool hasNumber() const { return range != GuardRange::None; }
+  /// How many tensors it may name.
+  size_t leastArgs() const {
+    return args == GuardArgs::None                               ? 0
+           : args == GuardArgs::Pair || args == GuardArgs::Alike ? 2
+                                                                 : 1;
+  }
+  size_t mostArgs() const {
+    switch (args) {
+    case GuardArgs::None:
+      return 0;
+    case GuardArgs::Dim:
+      return 1;
+    case GuardArgs::Pair:
+      return 2;
+    case GuardArgs::List:
+    case GuardArgs::Alike:
+      break;
+    }
+    return SIZE_MAX;
+  }
+  /// The count of tensors, as messages expect it.
+  const char *argsText() const {
+    switch (args) {
+    case GuardArgs::None:
+      return "no argument";
+    case GuardArgs::Dim:
+      return "one argument";
+    case GuardArgs::Pair:
+      return "two arguments";
+    case GuardArgs::List:
+      return "one argument or more";
+    case GuardArgs::Alike:
+      break;
+    }
+    return "two arguments or more";
+  }
+  bool takes(int64_t number) const {
+    switch (range) {
+    case GuardRange::None:
+      return false;
+    case GuardRange::Alignment:
+      return number >= 1 && number <= 4096 && (number & (number - 1)) == 0;
+    case GuardRange::Count:
+      return number >= 0;
+    case GuardRange::Any:
+      break;
+    }
+    return true;
+  }
+  /// The numbers that it takes, as messages expect them.
+  const char *rangeText() const {
+    switch (range) {
+    case GuardRange::None:
+      return "no number";
+    case GuardRange::Alignment:
+      return "a power of two from 1 to 4096";
+    case GuardRange::Count:
+      return "an integer of at least 0";
+    case GuardRange::Any:
+      break;
+    }
+    return "an integer";
+  }
+};
+
+inline constexpr GuardSpec kGuards[] = {
+#define MLAFIX_GUARD(KIND, NAME, ARGS, NUMBER, RANGE, POINTERS, HOLDS)         \
+  {GuardKind::KIND,         NAME, GuardArgs::ARGS, NUMBER, GuardRange::RANGE,  \
+   GuardPointers::POINTERS, HOLDS},
+#include "mlafix/Guards.def"
+};
+
+constexpr const GuardSpec &specOf(GuardKind kind) {
+  return kGuards[static_cast<size_t>(kind)];
+}
+
+/// Null for a name that is none of a guard.
+constexpr const GuardSpec *findGuard(std::string_view name) {
+  for (const GuardSpec &spec : kGuards)
+    if (name == spec.name)
+      return &spec;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+enum class ParamKind {
+#define MLAFIX_PARAM(KIND, NAME, OF) KIND,
+#include "mlafix/Params.def"
+};
+
+enum class ParamOf { Launch, Tensor, TensorDim, Scalar };
+
+/// A row of Params.def.
+struct ParamSpec {
+  ParamKind kind;
+  const char *name;
+  ParamOf of;
+
+  bool hasArg() const { return of != ParamOf::Launch; }
+  bool hasDim() const { return of == ParamOf::TensorDim; }
+};
+
+inline constexpr ParamSpec kParams[] = {
+#define MLAFIX_PARAM(KIND, NAME, OF) {ParamKind::KIND, NAME, ParamOf::OF},
+#include "mlafix/Params.def"
+};
+
+constexpr const ParamSpec &specOf(ParamKind kind) {
+  return kParams[static_cast<size_t>(kind)];
+}
+
+/// Null for a name that is none of a parameter.
+constexpr const ParamSpec *findParam(std::string_view name) {
+  for (const ParamSpec &spec : kParams)
+    if (name == spec.name)
+      return &spec;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Geometries
+//===----------------------------------------------------------------------===//
+
+/// The field "kind" of a geometry.
+namespace geometry {
+inline constexpr const char *rows = "rows";
+inline constexpr const char *ragged = "ragged";
+inline constexpr const char *groups = "groups";
+} // namespace geometry
+
+} // namespace mlafix
+
+#endif // MLAFIX_UNITKINDS_H

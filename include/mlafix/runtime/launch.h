@@ -1,0 +1,128 @@
+/*===- launch.h - checks and launches -----------------------------*- C -*-===*\
+|*                                                                            *|
+|* Part of mlafix, under the Apache License v2.0. See LICENSE.                *|
+|* SPDX-License-Identifier: Apache-2.0                                        *|
+|*                                                                            *|
+|*===----------------------------------------------------------------------===*|
+|*                                                                            *|
+|* Launch a kernel, once or many times.                                       *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef MLAFIX_INCLUDE_RUNTIME_LAUNCH_H
+#define MLAFIX_INCLUDE_RUNTIME_LAUNCH_H
+
+#include "unit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum mlafix_launch_flags {
+  /** Also ask the driver about every pointer: kind of memory, device, and that
+   * the tensor lies within its allocation. Costs about a microsecond each. */
+  MLAFIX_LAUNCH_DEEP_CHECKS = 1,
+  /** Launch without the programmatic-dependent-launch attribute, whatever the
+   * code allows (as MLAFIX_NO_DEPENDENT_LAUNCH=1 does for the process). */
+  MLAFIX_LAUNCH_NO_DEPENDENT = 2,
+  /** The caller promises that written tensors overlap no others where the
+   * runtime cannot tell from sizes and strides. A certain overlap is still an
+   * error. */
+  MLAFIX_LAUNCH_ASSUME_DISJOINT = 4
+} mlafix_launch_flags;
+
+/** Check the call and, if all is well, launch.
+ *
+ * CUDA: enqueued on `stream` (a CUstream or cudaStream_t; NULL is the legacy
+ * default stream) of the current context; where no context is current, or one
+ * of another device, the device's primary context serves for the call. Once the
+ * unit is prepared the call allocates nothing, waits for nothing and is legal
+ * in stream capture. Dependent launch: kernels whose code waits for its
+ * predecessor are launched with programmatic stream serialization. CPU:
+ * `stream` must be NULL; the call returns when the work is done. An empty grid
+ * (no rows) launches nothing and succeeds.
+ *
+ * Errors: INVALID_ARGUMENT (the message names the argument, what was expected
+ * and what was given), those of mlafix_unit_prepare, DRIVER_ERROR. Nothing is
+ * launched when a check fails. */
+MLAFIX_API mlafix_status mlafix_launch(const mlafix_kernel *kernel,
+                                       const mlafix_arg *args,
+                                       uint32_t num_args, mlafix_device device,
+                                       void *stream,
+                                       uint32_t flags) MLAFIX_NOEXCEPT;
+
+/** Only the checks of mlafix_launch. Prepares nothing; touches the driver only
+ * with MLAFIX_LAUNCH_DEEP_CHECKS. */
+MLAFIX_API mlafix_status mlafix_validate(const mlafix_kernel *kernel,
+                                         const mlafix_arg *args,
+                                         uint32_t num_args,
+                                         mlafix_device device,
+                                         uint32_t flags) MLAFIX_NOEXCEPT;
+
+/** Check the call once, prepare the unit, choose the variant and pack the
+ * parameters, to launch many times. Sizes, strides and scalars are copied. On
+ * success `*bound` is the caller's, to be given back with mlafix_bound_destroy,
+ * before the unit. `flags` as in mlafix_launch, and kept. */
+MLAFIX_API mlafix_status mlafix_bind(const mlafix_kernel *kernel,
+                                     const mlafix_arg *args, uint32_t num_args,
+                                     mlafix_device device, uint32_t flags,
+                                     mlafix_bound **bound) MLAFIX_NOEXCEPT;
+
+MLAFIX_API void mlafix_bound_destroy(mlafix_bound *bound) MLAFIX_NOEXCEPT;
+
+/** New data pointers: `pointers[i]` for argument i (`num_args` of them; those
+ * of scalars are not looked at). Checked like a launch (null, overlap,
+ * alignment); may select another variant. On failure the bound is as it was.
+ * Allocates nothing. Not to be called while another thread uses the bound. */
+MLAFIX_API mlafix_status
+mlafix_bound_set_pointers(mlafix_bound *bound, void *const *pointers,
+                          uint32_t num_args) MLAFIX_NOEXCEPT;
+
+/** A new value for scalar argument `index`; likewise. */
+MLAFIX_API mlafix_status
+mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
+                        const mlafix_arg *value) MLAFIX_NOEXCEPT;
+
+/** Launch. `stream` as in mlafix_launch; of `flags`, only
+ * MLAFIX_LAUNCH_NO_DEPENDENT counts here. Several threads may launch one bound
+ * at a time. */
+MLAFIX_API mlafix_status mlafix_bound_launch(const mlafix_bound *bound,
+                                             void *stream,
+                                             uint32_t flags) MLAFIX_NOEXCEPT;
+
+/** What a launch would hand to the driver, for hand-built graphs. */
+typedef struct mlafix_launch_info {
+  uint32_t struct_size;
+  uint32_t num_params;
+  /** CUDA: a CUkernel: the `kern` member of CUDA_KERNEL_NODE_PARAMS, or cast to
+   * CUfunction for cuLaunchKernel. CPU: the entry point,
+   * void (*)(const uint64_t *params, int64_t begin, int64_t end).
+   * Lives until the unit is unloaded (CUDA) or destroyed (CPU). */
+  void *function;
+  /** CUDA: `num_params` pointers, as kernelParams wants them. NULL on the CPU.
+   */
+  void *const *kernel_params;
+  /** The values, one 8-byte slot each, narrow ones in the low bytes. Both
+   * arrays belong to the bound and change with it. */
+  const uint64_t *slots;
+  int64_t rows;      /**< 0: nothing is to be launched */
+  uint32_t grid_x;   /**< CUDA: blocks; the other dims are 1 */
+  uint32_t block_x;  /**< CUDA: threads of a block */
+  uint32_t variant;  /**< which of the code's variants was chosen */
+  int32_t dependent; /**< 1: the code waits for its predecessor, so that
+                          programmatic stream serialization is safe */
+  const char *entry; /**< name of the entry point */
+} mlafix_launch_info;
+
+#define MLAFIX_LAUNCH_INFO_INIT                                                \
+  { sizeof(mlafix_launch_info), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL }
+
+/** Fill in `info` (the caller sets struct_size). */
+MLAFIX_API mlafix_status mlafix_bound_launch_info(
+    const mlafix_bound *bound, mlafix_launch_info *info) MLAFIX_NOEXCEPT;
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* MLAFIX_INCLUDE_RUNTIME_LAUNCH_H */

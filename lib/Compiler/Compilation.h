@@ -1,0 +1,87 @@
+//===- Compilation.h - one call of the compiler -----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_LIB_COMPILER_COMPILATION_H
+#define MLAFIX_LIB_COMPILER_COMPILATION_H
+
+#include "lib/Compiler/CodeGen.h"
+#include "lib/Compiler/ContextPool.h"
+#include "mlafix/Compiler.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+namespace mlafix {
+
+/// Whether `emit` is made before a target matters.
+inline bool needsNoTarget(Emit emit) { return emit < Emit::Layout; }
+
+inline llvm::StringRef kernelName(mlir::Operation *kernel) {
+  return mlir::SymbolTable::getSymbolName(kernel).getValue();
+}
+
+/// One call of compile(): a context, a source, and what is made of it.
+class Compilation {
+public:
+  Compilation(llvm::StringRef source, llvm::StringRef name,
+              const CompileOptions &options)
+      : options(options), diagnosticStream(result.diagnostics) {
+    sources.AddNewSourceBuffer(
+        llvm::MemoryBuffer::getMemBufferCopy(source, name), llvm::SMLoc());
+  }
+
+  CompileResult run();
+
+private:
+  llvm::LogicalResult compileSource();
+  llvm::LogicalResult writeUnit();
+  llvm::LogicalResult checkSourceText();
+  llvm::LogicalResult checkBindings();
+  llvm::LogicalResult selectTargets();
+  llvm::LogicalResult selectAssemblers();
+  llvm::LogicalResult selectKernels();
+  llvm::LogicalResult checkSingle();
+  llvm::LogicalResult compileKernel(mlir::Operation *kernel,
+                                    const Bindings &bindings);
+  llvm::LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
+                            llvm::StringRef target);
+  llvm::LogicalResult addToUnit(mlir::Operation *kernel,
+                                std::vector<target::UnitKernel> entry);
+  llvm::LogicalResult describe();
+  llvm::LogicalResult generate(mlir::ModuleOp module,
+                               const target::TargetSpec &target,
+                               std::vector<target::UnitKernel> &kernels);
+
+  /// Reports an error that has no place in the source.
+  llvm::LogicalResult fail(const llvm::Twine &message) {
+    diagnosticStream << "error: " << message << "\n";
+    result.messages.push_back(
+        {Diagnostic::Severity::Error, message.str(), {}, {}});
+    return llvm::failure();
+  }
+
+  const CompileOptions &options;
+  ContextLease context;
+  llvm::SourceMgr sources;
+  CompileResult result;
+  llvm::raw_string_ostream diagnosticStream;
+  Stopwatch stopwatch;
+
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  std::vector<const target::TargetSpec *> targets;
+  Assemblers assemblers;
+  std::vector<mlir::Operation *> kernels;
+  std::vector<target::UnitKernel> unitKernels;
+  llvm::StringSet<> unitNames; ///< of those, with their bindings
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_LIB_COMPILER_COMPILATION_H

@@ -1,0 +1,108 @@
+//===- Selection.cpp - targets, assemblers and kernels of a call ----------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Compiler/Compilation.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace mlafix;
+using mlafix::target::TargetSpec;
+
+/// Code grows with the sizes it is made for; beyond this, compiling would not
+/// end. Names and dtypes are the specialize pass's business.
+LogicalResult Compilation::checkBindings() {
+  constexpr uint64_t largest = 65536;
+  for (const Bindings &bindings : options.specializations)
+    for (const auto &[name, value] : bindings) {
+      StringRef digits = value;
+      uint64_t size;
+      if (digits.empty() || digits.find_if_not(isDigit) != StringRef::npos)
+        continue;
+      if (digits.getAsInteger(10, size) || size > largest)
+        return fail("expected a size of at most " + Twine(largest) + " for '" +
+                    name + "', got " + digits);
+    }
+  return success();
+}
+
+LogicalResult Compilation::selectTargets() {
+  if (options.targets.empty())
+    return fail("expected at least one target, got none");
+  Expected<std::vector<const TargetSpec *>> expanded =
+      target::expandTargets(options.targets);
+  if (!expanded)
+    return fail(toString(expanded.takeError()));
+  targets = std::move(*expanded);
+  for (const TargetSpec *target : targets) {
+    bool gpuOnly = options.emit == Emit::PTX || options.emit == Emit::Cubin;
+    if (gpuOnly && !target->isGPU())
+      return fail("expected a GPU target for " +
+                  StringRef(spelling(options.emit)) + ", got '" + target->name +
+                  "'");
+    if (options.emit == Emit::Object && target->isGPU())
+      return fail("expected a CPU target for object, got '" + target->name +
+                  "'");
+  }
+  return success();
+}
+
+LogicalResult Compilation::selectAssemblers() {
+  bool assembles = options.emit == Emit::Unit || options.emit == Emit::Cubin;
+  if (!assembles || none_of(targets, [](const TargetSpec *target) {
+        return target->isGPU();
+      }))
+    return success();
+  Expected<std::vector<target::Assembler *>> found =
+      target::findAssemblers(options.assembler, options.ptxas);
+  if (!found)
+    return fail(toString(found.takeError()));
+  assemblers.all = std::move(*found);
+  return success();
+}
+
+LogicalResult Compilation::selectKernels() {
+  SmallVector<StringRef> names;
+  for (mlir::Operation &op : *module->getBody()) {
+    if (op.getName().getStringRef() != "mlafix.kernel")
+      continue;
+    names.push_back(kernelName(&op));
+    if (options.kernel.empty() || names.back() == options.kernel)
+      kernels.push_back(&op);
+  }
+  if (!kernels.empty())
+    return success();
+  if (names.empty())
+    return fail("expected a mlafix.kernel in the source, found none");
+  return fail("expected one of the source's kernels (" + join(names, ", ") +
+              "), got '" + options.kernel + "'");
+}
+
+/// Everything but a unit holds the code of one kernel.
+LogicalResult Compilation::checkSingle() {
+  if (options.emit == Emit::Unit) {
+    if (options.variant.empty())
+      return success();
+    return fail("expected all variants in a unit, which must run every legal "
+                "call, got '" +
+                options.variant + "' alone");
+  }
+  auto check = [&](size_t count, StringRef what, StringRef how) {
+    if (count <= 1)
+      return success();
+    return fail("expected one " + what + " for " +
+                StringRef(spelling(options.emit)) + ", got " + Twine(count) +
+                " (" + how + ")");
+  };
+  if (failed(check(kernels.size(), "kernel", "choose one with --kernel")) ||
+      failed(check(options.specializations.size(), "choice of bindings",
+                   "give --specialize once")) ||
+      failed(check(targets.size(), "target",
+                   "name one; cpu stands for every x86-64 baseline")))
+    return failure();
+  return success();
+}

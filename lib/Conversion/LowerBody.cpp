@@ -1,0 +1,262 @@
+//===- LowerBody.cpp - a kernel's body in LLVM ----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/LowerBody.h"
+
+#include "dialect/Guards.h"
+#include "lib/Conversion/LoweredAccess.h"
+#include "lib/Conversion/Offset.h"
+#include "lib/Conversion/Params.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+class BodyLowering {
+public:
+  BodyLowering(KernelOp kernel, LLVM::LLVMFuncOp function,
+               ArrayRef<ParamAttr> params, ValueRange values,
+               unsigned addressSpace)
+      : kernel(kernel), function(function), params(params), values(values),
+        addressSpace(addressSpace), b(kernel.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult lower(Operation *op);
+  LogicalResult lowerAccess(Operation *op, const LoweredAccess &access);
+  Value buildAddress(Location loc, const LoweredAccess &access);
+  Value buildLoad(Operation *op, const LoweredAccess &access, Value pointer);
+  void buildStore(Location loc, const LoweredAccess &access, Value pointer);
+  void lowerAlloca(memref::AllocaOp op);
+
+  Value find(ParamKind kind, unsigned arg, unsigned dim = 0) {
+    auto wanted = ParamAttr::get(b.getContext(), kind, arg, dim);
+    const auto *found = llvm::find(params, wanted);
+    return found == params.end() ? Value() : values[found - params.begin()];
+  }
+  Value toIndex(Location loc, Value i64) {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), i64);
+  }
+  Value i64Constant(Location loc, int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, value, 64);
+  }
+
+  KernelOp kernel;
+  LLVM::LLVMFuncOp function;
+  ArrayRef<ParamAttr> params;
+  ValueRange values;
+  unsigned addressSpace;
+  OpBuilder b;
+  llvm::DenseMap<Value, Value> localPointers;
+};
+} // namespace
+
+/// Elements in memory are what LLVM can address: a byte for a boolean, no
+/// signs.
+static Type getMemoryType(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (element.isInteger(1) || element.isUnsignedInteger(8) ||
+      isa<Float8E4M3FNType>(element))
+    element = IntegerType::get(type.getContext(), 8);
+  if (auto vector = dyn_cast<VectorType>(type))
+    return VectorType::get(vector.getShape(), element);
+  return element;
+}
+
+/// Where the access begins.
+Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
+  BlockArgument argument = getKernelArgument(access.memref);
+  Value base = argument ? find(ParamKind::Pointer, argument.getArgNumber())
+                        : localPointers.lookup(access.memref);
+  Value offset =
+      buildOffset(b, loc, access.indices, getStrides(access.getMemRefType()),
+                  [&](unsigned dim) {
+                    int64_t owner = getStrideOwner(kernel.getGuardsAttr(),
+                                                   argument.getArgNumber());
+                    return find(ParamKind::Stride, owner, dim);
+                  });
+  if (!offset)
+    return base;
+  Type element = getElementTypeOrSelf(getMemoryType(access.type));
+  return LLVM::GEPOp::create(b, loc, base.getType(), element, base, offset);
+}
+
+/// The value that `op` loads from `pointer`.
+Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
+                              Value pointer) {
+  Location loc = op->getLoc();
+  Type memory = getMemoryType(access.type);
+  bool isBoolean = getElementTypeOrSelf(access.type).isInteger(1);
+  Value value;
+  if (access.mask) {
+    // Booleans are bytes in memory.
+    Value none = access.passThru;
+    if (isBoolean)
+      none = arith::ExtUIOp::create(b, loc, memory, none);
+    else if (memory != access.type)
+      none =
+          UnrealizedConversionCastOp::create(b, loc, memory, none).getResult(0);
+    value = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, access.mask,
+                                       none, access.alignment);
+  } else {
+    value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment);
+  }
+  if (isBoolean) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(memory));
+    value =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, value, zero);
+  }
+  // Unsigned and signless bytes are the same value to the body.
+  Type type = op->getResult(0).getType();
+  if (value.getType() != type)
+    value =
+        UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
+  return value;
+}
+
+void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
+                              Value pointer) {
+  Type memory = getMemoryType(access.type);
+  Value value = access.stored;
+  if (getElementTypeOrSelf(access.type).isInteger(1))
+    value = arith::ExtUIOp::create(b, loc, memory, value);
+  else if (value.getType() != memory)
+    value =
+        UnrealizedConversionCastOp::create(b, loc, memory, value).getResult(0);
+  LLVM::StoreOp::create(b, loc, value, pointer, access.alignment,
+                        /*isVolatile=*/false, access.isStreamed);
+}
+
+LogicalResult BodyLowering::lowerAccess(Operation *op,
+                                        const LoweredAccess &access) {
+  Location loc = op->getLoc();
+  b.setInsertionPoint(op);
+  Type element = access.getMemRefType().getElementType();
+  if (!access.stored && isa<Float8E4M3FNType>(element))
+    return op->emitError()
+           << "expected elements of bf16, f16 or f32 to load, got "
+           << getDTypeName(element) << ", which can only be stored";
+  Value pointer = buildAddress(loc, access);
+  if (auto prefetch = dyn_cast<memref::PrefetchOp>(op))
+    LLVM::Prefetch::create(b, loc, pointer, prefetch.getIsWrite(),
+                           prefetch.getLocalityHint(),
+                           prefetch.getIsDataCache());
+  else if (access.stored)
+    buildStore(loc, access, pointer);
+  else
+    op->getResult(0).replaceAllUsesWith(buildLoad(op, access, pointer));
+  op->erase();
+  return success();
+}
+
+/// Shared memory of a GPU's block becomes a global of the module, a buffer of a
+/// CPU's row a part of the stack.
+void BodyLowering::lowerAlloca(memref::AllocaOp op) {
+  constexpr unsigned kShared = 3;
+  MemRefType type = op.getType();
+  if (!type.getMemorySpace()) {
+    b.setInsertionPoint(op);
+    Value count = i64Constant(op.getLoc(), type.getNumElements());
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+    localPointers[op] = LLVM::AllocaOp::create(
+        b, op.getLoc(), pointer, getMemoryType(type.getElementType()), count,
+        /*alignment=*/64);
+    return;
+  }
+  b.setInsertionPoint(function);
+  std::string name =
+      (function.getSymName() + "_shared" + std::to_string(localPointers.size()))
+          .str();
+  auto array =
+      LLVM::LLVMArrayType::get(type.getElementType(), type.getNumElements());
+  auto global =
+      LLVM::GlobalOp::create(b, op.getLoc(), array, /*isConstant=*/false,
+                             LLVM::Linkage::Internal, name,
+                             /*value=*/Attribute(), /*alignment=*/16, kShared);
+  b.setInsertionPoint(op);
+  localPointers[op] = LLVM::AddressOfOp::create(b, op.getLoc(), global);
+}
+
+LogicalResult BodyLowering::lower(Operation *op) {
+  Location loc = op->getLoc();
+  if (std::optional<LoweredAccess> access = getAccess(op))
+    return lowerAccess(op, *access);
+  if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
+    lowerAlloca(alloca);
+    return success();
+  }
+  b.setInsertionPoint(op);
+  if (auto dim = dyn_cast<memref::DimOp>(op)) {
+    BlockArgument argument = getKernelArgument(dim.getSource());
+    std::optional<int64_t> index = dim.getConstantIndex();
+    if (!argument || !index)
+      return op->emitError() << "expected a dim of a kernel argument at a "
+                                "constant position, got another";
+    Value size = find(ParamKind::Size, argument.getArgNumber(), *index);
+    dim.getResult().replaceAllUsesWith(toIndex(loc, size));
+    op->erase();
+    return success();
+  }
+  SmallVector<BlockArgument> addressed = getAddressed(op);
+  if (addressed.empty())
+    return success();
+  Value lhs = find(ParamKind::Pointer, addressed[0].getArgNumber());
+  bool isPresent = isa<PresentOp>(op);
+  Value rhs = isPresent ? LLVM::ZeroOp::create(b, loc, lhs.getType())
+                        : find(ParamKind::Pointer, addressed[1].getArgNumber());
+  Value result = LLVM::ICmpOp::create(
+      b, loc, isPresent ? LLVM::ICmpPredicate::ne : LLVM::ICmpPredicate::eq,
+      lhs, rhs);
+  op->getResult(0).replaceAllUsesWith(result);
+  op->erase();
+  return success();
+}
+
+LogicalResult BodyLowering::run() {
+  SmallVector<Operation *> ops;
+  kernel.walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : ops)
+    if (op != kernel.getOperation() && failed(lower(op)))
+      return failure();
+  kernel.walk([](memref::AllocaOp op) { op.erase(); });
+
+  Location loc = kernel.getLoc();
+  Block &entry = function.getBody().front();
+  b.setInsertionPointToEnd(&entry);
+  for (auto [param, value] : llvm::zip(params, values)) {
+    if (param.getKind() != ParamKind::Scalar &&
+        param.getKind() != ParamKind::GroupThreads)
+      continue;
+    Value scalar = value;
+    BlockArgument argument = getParamArgument(kernel, param);
+    if (argument.getType().isIndex())
+      scalar = toIndex(loc, scalar);
+    else if (argument.getType().isInteger(1))
+      scalar =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, scalar,
+                                arith::ConstantIntOp::create(b, loc, 0, 8));
+    argument.replaceAllUsesWith(scalar);
+  }
+  Block &body = kernel.getBody().front();
+  body.getTerminator()->erase();
+  entry.getOperations().splice(entry.end(), body.getOperations());
+  b.setInsertionPointToEnd(&entry);
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+  return success();
+}
+
+LogicalResult mlafix::lowerBody(KernelOp kernel, LLVM::LLVMFuncOp function,
+                                ArrayRef<ParamAttr> params, ValueRange values,
+                                unsigned addressSpace) {
+  return BodyLowering(kernel, function, params, values, addressSpace).run();
+}

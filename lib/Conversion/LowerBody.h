@@ -1,0 +1,26 @@
+//===- LowerBody.h - a kernel's body in LLVM -------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_CONVERSION_LOWERBODY_H
+#define MLAFIX_CONVERSION_LOWERBODY_H
+
+#include "dialect/Mlafix.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+namespace mlafix {
+
+/// Builds the function's body from the kernel's, given a value of type
+/// getParamType for every parameter: sizes, strides and scalars take the place
+/// of what they stand for, accesses become pointer arithmetic, loads and
+/// stores. The kernel's own body is consumed.
+mlir::LogicalResult lowerBody(KernelOp kernel, mlir::LLVM::LLVMFuncOp function,
+                              llvm::ArrayRef<ParamAttr> params,
+                              mlir::ValueRange values, unsigned addressSpace);
+
+} // namespace mlafix
+
+#endif // MLAFIX_CONVERSION_LOWERBODY_H

@@ -1,0 +1,46 @@
+//===- LoweredAccess.h - what an op moves in memory ---------------*- C++
+//-*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_CONVERSION_LOWEREDACCESS_H
+#define MLAFIX_CONVERSION_LOWEREDACCESS_H
+
+#include "dialect/Mlafix.h"
+
+#include <optional>
+
+namespace mlafix {
+
+/// A load, a store or a prefetch of one element or one pack, whatever op it is.
+struct LoweredAccess {
+  mlir::Value memref;
+  mlir::ValueRange indices;
+  mlir::Value stored;      ///< null for a load and a prefetch
+  mlir::Type type;         ///< of what is moved
+  unsigned alignment;      ///< in bytes
+  mlir::Value mask;        ///< of a masked load
+  mlir::Value passThru;    ///< where its mask is false
+  bool isStreamed = false; ///< a store past the caches
+
+  mlir::MemRefType getMemRefType() const {
+    return llvm::cast<mlir::MemRefType>(memref.getType());
+  }
+};
+
+/// None for an op that moves nothing.
+std::optional<LoweredAccess> getAccess(mlir::Operation *op);
+
+/// The arguments of which `op` needs the addresses and nothing else:
+/// mlafix.present and mlafix.same_tensor; empty for other ops.
+llvm::SmallVector<mlir::BlockArgument> getAddressed(mlir::Operation *op);
+
+/// Strides in elements; dynamic ones are ShapedType::kDynamic.
+llvm::SmallVector<int64_t> getStrides(mlir::MemRefType type);
+
+} // namespace mlafix
+
+#endif // MLAFIX_CONVERSION_LOWEREDACCESS_H

@@ -1,0 +1,128 @@
+//===- Params.cpp - what a launch passes to a kernel ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/Params.h"
+
+#include "dialect/Guards.h"
+#include "lib/Conversion/LoweredAccess.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// What the body of a kernel uses of one of its tensors.
+struct TensorUses {
+  bool pointer = false;
+  SmallVector<bool> size, stride; ///< of each dim
+};
+} // namespace
+
+static SmallVector<TensorUses> collectUses(KernelOp kernel) {
+  SmallVector<TensorUses> uses(kernel.getNumArguments());
+  for (auto [of, type] : llvm::zip(uses, kernel.getArgumentTypes()))
+    if (auto memref = dyn_cast<MemRefType>(type)) {
+      of.size.resize(memref.getRank());
+      of.stride.resize(memref.getRank());
+    }
+  kernel.walk([&](Operation *op) {
+    if (auto dim = dyn_cast<memref::DimOp>(op)) {
+      if (BlockArgument argument = getKernelArgument(dim.getSource()))
+        if (std::optional<int64_t> index = dim.getConstantIndex())
+          uses[argument.getArgNumber()].size[*index] = true;
+      return;
+    }
+    for (BlockArgument argument : getAddressed(op))
+      uses[argument.getArgNumber()].pointer = true;
+    std::optional<LoweredAccess> access = getAccess(op);
+    BlockArgument argument =
+        access ? getKernelArgument(access->memref) : BlockArgument();
+    if (!argument)
+      return;
+    uses[argument.getArgNumber()].pointer = true;
+    int64_t owner =
+        getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
+    for (auto [dim, stride] :
+         llvm::enumerate(getStrides(access->getMemRefType())))
+      if (ShapedType::isDynamic(stride))
+        uses[owner].stride[dim] = true;
+  });
+  return uses;
+}
+
+/// Whether argument `arg` is the one that a launch of lane groups chooses
+/// (GridToGroups.cpp).
+static bool isGroupThreads(KernelOp kernel, unsigned arg) {
+  return kernel.getLayoutAttr().isGrouped() &&
+         arg + 1 == kernel.getNumArguments();
+}
+
+SmallVector<ParamAttr> mlafix::collectParams(KernelOp kernel, unsigned last) {
+  MLIRContext *context = kernel.getContext();
+  SmallVector<TensorUses> uses = collectUses(kernel);
+  SmallVector<ParamAttr> params;
+  for (unsigned i = 0, count = kernel.getNumArguments() - last; i < count;
+       ++i) {
+    if (!isa<MemRefType>(kernel.getArgumentTypes()[i])) {
+      if (!kernel.getArgument(i).use_empty())
+        params.push_back(isGroupThreads(kernel, i)
+                             ? ParamAttr::get(context, ParamKind::GroupThreads)
+                             : ParamAttr::get(context, ParamKind::Scalar, i));
+      continue;
+    }
+    if (uses[i].pointer)
+      params.push_back(ParamAttr::get(context, ParamKind::Pointer, i));
+    for (auto [dim, used] : llvm::enumerate(uses[i].size))
+      if (used)
+        params.push_back(ParamAttr::get(context, ParamKind::Size, i, dim));
+    for (auto [dim, used] : llvm::enumerate(uses[i].stride))
+      if (used)
+        params.push_back(ParamAttr::get(context, ParamKind::Stride, i, dim));
+  }
+  return params;
+}
+
+BlockArgument mlafix::getParamArgument(KernelOp kernel, ParamAttr param) {
+  bool isChosen = param.getKind() == ParamKind::GroupThreads;
+  return kernel.getArgument(isChosen ? kernel.getNumArguments() - 1
+                                     : param.getArg());
+}
+
+Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
+                          unsigned addressSpace) {
+  MLIRContext *context = kernel.getContext();
+  switch (param.getKind()) {
+  case ParamKind::Pointer:
+    return LLVM::LLVMPointerType::get(context, addressSpace);
+  case ParamKind::Size:
+  case ParamKind::Stride:
+    return IntegerType::get(context, 64);
+  case ParamKind::Scalar:
+  case ParamKind::GroupThreads: {
+    Type type = getParamArgument(kernel, param).getType();
+    if (type.isIndex())
+      return IntegerType::get(context, 64);
+    return type.isInteger(1) ? IntegerType::get(context, 8) : type;
+  }
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+VariantAttr mlafix::describeVariant(KernelOp kernel,
+                                    ArrayRef<ParamAttr> params) {
+  bool waits =
+      kernel
+          .walk([](NVVM::GriddepcontrolOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  auto guards = kernel.getGuardsAttr().getAsRange<GuardAttr>();
+  return VariantAttr::get(
+      kernel.getContext(), kernel.getSymNameAttr(), llvm::to_vector(guards),
+      params, kernel.getGeometryAttr(), kernel.getLayoutAttr(), waits);
+}

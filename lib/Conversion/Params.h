@@ -1,0 +1,33 @@
+//===- Params.h - what a launch passes to a kernel --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_CONVERSION_PARAMS_H
+#define MLAFIX_CONVERSION_PARAMS_H
+
+#include "dialect/Mlafix.h"
+
+namespace mlafix {
+
+/// The parameters that a distributed kernel needs: addresses, sizes and strides
+/// that are dynamic and used, scalars that are used. `last` arguments at the
+/// end, the range of a CPU kernel, are not among them.
+llvm::SmallVector<ParamAttr> collectParams(KernelOp kernel, unsigned last);
+
+/// The type a parameter has in LLVM; pointers are in `addressSpace`.
+mlir::Type getParamType(KernelOp kernel, ParamAttr param,
+                        unsigned addressSpace);
+
+/// The argument of the kernel that a parameter other than a size or a stride
+/// stands for.
+mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
+
+/// What a unit says of the kernel, a variant.
+VariantAttr describeVariant(KernelOp kernel, llvm::ArrayRef<ParamAttr> params);
+
+} // namespace mlafix
+
+#endif // MLAFIX_CONVERSION_PARAMS_H

@@ -1,0 +1,145 @@
+//===- ChooseLayout.cpp - how rows are shared out over lanes --------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/ChooseLayout.h"
+#include "lib/Analysis/Signature.h"
+#include "lib/Transforms/LaneConflicts.h"
+
+#include "llvm/ADT/bit.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+constexpr int64_t kWarp = 32;
+constexpr int64_t kSector = 32; // bytes that memory moves at least
+} // namespace
+
+FailureOr<RowShape> RowShape::of(KernelOp kernel) {
+  RowShape shape;
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    if (isa<RaggedForallOp>(op))
+      shape.isRagged = true;
+    for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
+                                              op->getResultTypes())) {
+      if (!isRowTile(type))
+        continue;
+      if (!getTileDim(type).isBound()) {
+        op->emitError()
+            << "expected dim " << getTileDim(type).str()
+            << " to be bound to a size before layouts are planned, got a name";
+        return WalkResult::interrupt();
+      }
+      shape.sizes.insert(getTileDim(type).getSize());
+    }
+    if (std::optional<MemoryAccess> access = getSingleAccess(op);
+        access && access->isTile) {
+      unsigned argument = access->getArgNumber();
+      shape.elementBytes[argument] = getDTypeBytes(access->getElementType());
+      shape.lengths[argument] =
+          cast<MemRefType>(access->memref.getType()).getShape().back();
+      (access->isWrite ? shape.stored : shape.loaded).insert(argument);
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  kernel.getBody().walk([&](Block *block) {
+    int64_t moves = llvm::count_if(*block, [](Operation &op) {
+      std::optional<MemoryAccess> access = getSingleAccess(&op);
+      return access && access->isTile;
+    });
+    shape.moves = std::max(shape.moves, moves);
+  });
+  return shape;
+}
+
+int64_t mlafix::packFor(int64_t size, int64_t pack) {
+  return std::min(pack, size & -size);
+}
+
+int64_t mlafix::choosePack(const RowShape &shape, int64_t limit) {
+  int64_t pack = 1;
+  for (int64_t size : shape.sizes)
+    pack = std::max(pack, packFor(size, limit));
+  return pack;
+}
+
+int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
+  int64_t most = 1;
+  for (int64_t size : shape.sizes)
+    most = std::max(most, size / packFor(size, pack));
+  return most;
+}
+
+/// Whether lanes are to hold inPlacePacks of each row at once.
+static bool holdsMore(const MachineModel &machine, const RowShape &shape,
+                      int64_t pack, Place place) {
+  return place == Place::InPlace &&
+         shape.moves * machine.inPlacePacks * pack * shape.widest() <=
+             machine.inPlaceBytes;
+}
+
+static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
+                           int64_t pack, Place place) {
+  if (shape.isRagged)
+    return machine.raggedBlockThreads;
+  if (shape.sizes.empty())
+    return machine.minBlockThreads;
+  if (holdsMore(machine, shape, pack, place))
+    return machine.inPlaceBlockThreads;
+  int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
+  return std::clamp<int64_t>(
+      llvm::bit_floor<uint64_t>(machine.blockBytes / bytes),
+      machine.minBlockThreads, machine.maxBlockThreads);
+}
+
+LayoutAttr mlafix::chooseLayout(MLIRContext *context,
+                                const MachineModel &machine,
+                                const RowShape &shape, int64_t pack,
+                                Place place, bool lanesMeet) {
+  int64_t needed = countPacks(shape, pack);
+  int64_t threads = chooseBlock(machine, shape, pack, place);
+  if (place == Place::Apart && !lanesMeet && !shape.isRagged &&
+      needed <= kWarp) {
+    int64_t rows = 1; // to fill whole warps
+    while (rows * needed % kWarp != 0 || rows * needed < threads)
+      ++rows;
+    return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
+  }
+  int64_t sector = std::max<int64_t>(1, kSector / (pack * shape.widest()));
+  int64_t lanes = 0, packs = 0, slots = 0;
+  int64_t fewest =
+      holdsMore(machine, shape, pack, place) ? machine.inPlacePacks : 1;
+  for (int64_t p = 1; p <= machine.packsPerLane; ++p) {
+    int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
+    if (l > kWarp || (p > 1 && l < sector))
+      continue;
+    if (!slots || packs < fewest || l * p < slots) {
+      lanes = l;
+      packs = p;
+      slots = l * p;
+    }
+  }
+  if (!slots) { // wider than a warp
+    lanes = std::min<int64_t>(1024,
+                              llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
+    packs = llvm::divideCeil(needed, lanes);
+  }
+  int64_t rows = lanes > kWarp ? 1 : threads / lanes;
+  return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
+}
+
+LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
+                                    const MachineModel &machine,
+                                    const RowShape &shape, int64_t pack) {
+  int64_t needed = countPacks(shape, pack);
+  int64_t packs = std::clamp<int64_t>(needed / kWarp, 1, machine.groupedPacks);
+  return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
+                         /*rows=*/1, machine.mostGroups);
+}

@@ -1,0 +1,87 @@
+//===- ChooseLayout.h - how rows are shared out over lanes ------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_CHOOSELAYOUT_H
+#define MLAFIX_TRANSFORMS_CHOOSELAYOUT_H
+
+#include "dialect/Mlafix.h"
+#include "lib/Machine/MachineModel.h"
+
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
+
+namespace mlafix {
+
+/// What is known of where a variant writes.
+enum class Place { Apart, InPlace };
+
+/// The rows that a kernel moves: what its layouts depend on.
+struct RowShape {
+  /// Of a kernel whose rows all have a bound size; else an error at an
+  /// operation.
+  static llvm::FailureOr<RowShape> of(KernelOp kernel);
+
+  llvm::SmallSetVector<int64_t, 4> sizes; // of the row tiles
+  std::map<int64_t, int64_t>
+      elementBytes; // of the arguments moved as rows, by index
+  std::map<int64_t, int64_t> lengths;              // of their rows, in elements
+  llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
+  bool isRagged = false;
+  int64_t moves = 0; // of rows, at once
+
+  /// What is known of where every variant writes.
+  Place place() const {
+    bool isUpdate = llvm::any_of(
+        stored, [&](int64_t index) { return loaded.contains(index); });
+    return isUpdate ? Place::InPlace : Place::Apart;
+  }
+  /// The arguments that rows are stored to and none loaded from: what has been
+  /// read is in the caches already.
+  llvm::SmallVector<int64_t> outputs() const {
+    return llvm::to_vector(llvm::make_filter_range(
+        stored, [&](int64_t index) { return !loaded.contains(index); }));
+  }
+  int64_t widest() const {
+    int64_t bytes = 1;
+    for (auto [index, size] : elementBytes)
+      bytes = std::max(bytes, size);
+    return bytes;
+  }
+};
+
+/// Elements of a row of `size` that one access may move, of `pack` at most:
+/// LayoutAttr::packFor before there is a layout.
+int64_t packFor(int64_t size, int64_t pack);
+
+/// The widest pack of any row, a power of two of `limit` elements at most.
+int64_t choosePack(const RowShape &shape, int64_t limit);
+
+/// Packs of the row that has the most of them.
+int64_t countPacks(const RowShape &shape, int64_t pack);
+
+/// Shares a row of `size` elements out over lanes. A row stays within one warp
+/// while that takes at most packsPerLane packs a lane; then the split that
+/// leaves the fewest lanes idle wins, and of equals the one with the fewest
+/// packs. A lane group never moves less than a 32-byte sector at once.
+///
+/// Lanes that never meet need no power of two: a row of one pack a lane leaves
+/// none idle then.
+LayoutAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
+                        const RowShape &shape, int64_t pack, Place place,
+                        bool lanesMeet = true);
+
+/// At most groupedPacks packs a lane, as long as a row has a warp of lanes:
+/// what a lane does once a chunk costs as much as what it does with a pack. The
+/// launch chooses how many groups share its merge loops.
+LayoutAttr getGroupedLayout(mlir::MLIRContext *context,
+                            const MachineModel &machine, const RowShape &shape,
+                            int64_t pack);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_CHOOSELAYOUT_H

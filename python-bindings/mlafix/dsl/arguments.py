@@ -1,0 +1,75 @@
+"""Arguments of the language's built-ins: which is which, and what each must be."""
+
+from __future__ import annotations
+
+import ast
+
+from .built_ins import BuiltIn
+from .expressions import Expressions
+from .types import Base
+from .values import Dyn, as_number, describe
+
+
+class Arguments:
+    """Finds and evaluates the arguments of a call of a built_in."""
+
+    def __init__(self, expressions: Expressions) -> None:
+        self.ctx = expressions.ctx
+        self.expressions = expressions
+
+    def by_name(self, node: ast.Call, built_in: BuiltIn, required: str, optional: str = "") -> dict[str, ast.expr]:
+        """The arguments' nodes by name. Those that are required come first, and by position or name; the others by
+        name only, except where position is natural."""
+        names, extra = required.split(), optional.split()
+        found: dict[str, ast.expr] = {}
+        if len(node.args) > len(names) + sum(name.startswith("/") for name in extra):
+            self.ctx.fail(node, f"expected {built_in.usage}, got {len(node.args)} arguments")
+        positional = [*names, *(name[1:] for name in extra if name.startswith("/"))]
+        known = [*names, *(name.lstrip("/") for name in extra)]
+        found.update(zip(positional, node.args))
+        for keyword in node.keywords:
+            if keyword.arg not in known:
+                self.ctx.fail(keyword.value, f"expected {built_in.usage}, got an argument '{keyword.arg}'")
+            if keyword.arg in found:
+                self.ctx.fail(keyword.value, f"expected each argument once, got '{keyword.arg}' twice")
+            found[str(keyword.arg)] = keyword.value
+        for name in names:
+            if name not in found:
+                self.ctx.fail(node, f"expected {built_in.usage}, got no '{name}'")
+        return found
+
+    def where(self, found: dict[str, ast.expr]) -> Dyn | bool | None:
+        return self.expressions.condition(found["where"], "predicate") if "where" in found else None
+
+    def base(self, found: dict[str, ast.expr]) -> str:
+        """The base of an lse; without one, the kernel's variable B."""
+        if "base" not in found:
+            return self.ctx.note_base(Base())
+        node = found["base"]
+        value = self.expressions.eval(node)
+        if isinstance(value, Base):
+            return self.ctx.note_base(value)
+        if value in ("e", "2") or (value == 2 and not isinstance(value, bool)):
+            return str(value)
+        self.ctx.fail(node, f'expected "e", 2 or a Base for the base, got {describe(value)}')
+
+    def dim_name(self, node: ast.expr) -> str:
+        return self.expressions.memory.row_dim(self.expressions.eval(node), node)
+
+    def state(self, node: ast.expr) -> Dyn:
+        value = self.expressions.eval(node)
+        if not isinstance(value, Dyn) or value.type.kind != "state":
+            self.ctx.fail(node, f"expected a state, got {describe(value)}")
+        return value
+
+    def float_value(self, node: ast.expr, what: str, kinds: tuple[str, ...] = ("scalar", "row")) -> Dyn:
+        value = self.expressions.value(node, "f32") if as_number(literal(node)) is not None else self.expressions.value(node)
+        if value.type.kind not in kinds or value.type.dtype != "f32":
+            names = " or ".join({"scalar": "f32", "row": "a row of f32"}[kind] for kind in kinds)
+            self.ctx.fail(node, f"expected {names} for {what}, got {describe(value)}")
+        return value
+
+
+def literal(node: ast.expr) -> object:
+    """A literal's value, or None."""
+    return node.value if isinstance(node, ast.Constant) else None

@@ -1,0 +1,138 @@
+"""Built-ins that compute, and Python's own functions that do: abs, min, max, sum, conversions."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .arguments import Arguments
+from .built_ins import BuiltIn
+from .expressions import Expressions
+from .types import ScalarType
+from .values import Dyn, Tensor, as_number, describe
+
+_CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
+
+
+class ArithmeticBuiltIns:
+    """Calls of exp and its like, fma, copysign, where and splat, of Python's functions on rows, and of conversions."""
+
+    def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
+        self.ctx = expressions.ctx
+        self.expressions = expressions
+        self.memory = expressions.memory
+        self.operators = expressions.operators
+        self.arguments = arguments
+
+    def call_unary(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        operand = self.arguments.float_value(self.arguments.by_name(node, built_in, "x")["x"], f"{built_in.name}(…)")
+        if built_in.name == "tanh":
+            return self.tanh(operand, node)
+        return self.ctx.wrap(self.ctx.builder.unary(built_in.name, operand.value, self.ctx.at(node)))
+
+    def tanh(self, x: Dyn, node: ast.AST) -> Dyn:
+        """(1 - t) / (1 + t) with t = exp(-2 |x|), which cannot overflow, and the sign of x; near 0, where 1 - t has few
+        digits left, Taylor's series up to x^11 (relative error 2e-9 at 0.3)."""
+        at, b = self.ctx.at(node), self.ctx.builder
+        one, size = b.constant_float(1.0, at), b.unary("abs", x.value, at)
+        power = b.unary("exp", b.binary("mul", size, b.constant_float(-2.0, at), at), at)
+        large = b.binary("div", b.binary("sub", one, power, at), b.binary("add", one, power, at), at)
+        square = b.binary("mul", size, size, at)
+        series = b.constant_float(-1382 / 155925, at)
+        for coefficient in (62 / 2835, -17 / 315, 2 / 15, -1 / 3):
+            series = b.fma(series, square, b.constant_float(coefficient, at), at)
+        small = b.fma(b.binary("mul", size, square, at), series, size, at)
+        is_small = b.compare("lt", size, b.constant_float(0.3, at), at)
+        return self.ctx.wrap(b.binary("copysign", b.select(is_small, small, large, at), x.value, at))
+
+    def call_fma(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "a b c")
+        a, b, c = (self.arguments.float_value(found[name], "fma") for name in "abc")
+        return self.ctx.wrap(self.ctx.builder.fma(a.value, b.value, c.value, self.ctx.at(node)))
+
+    def call_copysign(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "x sign")
+        x, sign = (self.arguments.float_value(found[name], "copysign") for name in ("x", "sign"))
+        return self.ctx.wrap(self.ctx.builder.binary("copysign", x.value, sign.value, self.ctx.at(node)))
+
+    def call_where(self, node: ast.Call, built_in: BuiltIn) -> Any:
+        found = self.arguments.by_name(node, built_in, "condition a b")
+        condition = self.expressions.eval(found["condition"])
+        yes, no = self.expressions.eval(found["a"]), self.expressions.eval(found["b"])
+        if isinstance(condition, bool):
+            if not isinstance(yes, Dyn) and not isinstance(no, Dyn):
+                return yes if condition else no
+            condition = self.ctx.lift(condition, node)  # both count for the type, as for any condition
+        if not isinstance(condition, Dyn) or condition.type.dtype != "bool":
+            self.ctx.fail(found["condition"], f"expected a bool for the condition, got {describe(condition)}")
+        return self.operators.select(condition, yes, found["a"], no, found["b"], node)
+
+    def call_splat(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "scalar dim")
+        scalar = self.expressions.value(found["scalar"])
+        return self.ctx.wrap(self.ctx.builder.splat(scalar.value, self.arguments.dim_name(found["dim"]), self.ctx.at(node)))
+
+    # -- Python's own ------------------------------------------------------------------------------------------------
+
+    def extreme(self, node: ast.Call, function: Any) -> Any:
+        name = function.__name__
+        usage = f"{name}(row) or {name}(a, b, …)"
+        if node.keywords or not node.args:
+            self.ctx.fail(node, f"expected {usage}, got {'keywords' if node.keywords else 'no argument'}")
+        if len(node.args) == 1:
+            return self.reduce(node, name, usage)
+        result, result_node = self.expressions.eval(node.args[0]), node.args[0]
+        for argument in node.args[1:]:
+            other = self.expressions.eval(argument)
+            if as_number(result) is not None and as_number(other) is not None:
+                result = function(result, other)
+                continue
+            a, b = self.ctx.lift_pair(result, result_node, other, argument)
+            result = self.ctx.wrap(self.ctx.builder.binary(name, a.value, b.value, self.ctx.at(node)))
+        return result
+
+    def reduce(self, node: ast.Call, op: str, usage: str) -> Dyn:
+        if len(node.args) != 1 or node.keywords:
+            self.ctx.fail(node, f"expected {usage}, got {len(node.args) + len(node.keywords)} arguments")
+        row = self.expressions.eval(node.args[0])
+        if not isinstance(row, Dyn) or row.type.kind != "row":
+            self.ctx.fail(node.args[0], f"expected a row to reduce, got {describe(row)}")
+        return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, self.ctx.at(node)))
+
+    def absolute(self, node: ast.Call) -> Any:
+        if len(node.args) != 1 or node.keywords:
+            self.ctx.fail(node, f"expected abs(x), got {len(node.args) + len(node.keywords)} arguments")
+        value = self.expressions.eval(node.args[0])
+        if as_number(value) is not None:
+            return abs(value)
+        operand = self.ctx.lift(value, node.args[0])
+        return self.ctx.wrap(self.ctx.builder.unary("abs", operand.value, self.ctx.at(node)))
+
+    def convert(self, node: ast.Call, to: ScalarType) -> Any:
+        if len(node.args) != 1 or node.keywords:
+            self.ctx.fail(node, f"expected {to}(x), got {len(node.args) + len(node.keywords)} arguments")
+        if to.name not in _CONVERSIONS:
+            self.ctx.fail(node, f"expected a conversion to f32, i32, i64, index or bool_, got {to}: stores narrow by themselves")
+        argument = node.args[0]
+        wide = self.widening_load(argument, to.name)
+        if wide is not None:
+            return wide
+        value = self.expressions.eval(argument)
+        number = as_number(value)
+        if number is not None:
+            if to.name == "f32":
+                return self.ctx.lift(float(number), argument, "f32")
+            if to.name == "bool":
+                return bool(number)
+            return self.ctx.lift(int(number), argument, to.name)
+        return self.ctx.convert(self.ctx.lift(value, argument), to.name, node)
+
+    def widening_load(self, node: ast.expr, dtype: str) -> Dyn | None:
+        """i64(x[t]) of narrower integers is one load."""
+        if dtype not in ("i32", "i64") or not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            return None
+        tensor = self.expressions.eval(node.value)
+        widths = {"i8": 8, "u8": 8, "i32": 32, "i64": 64}
+        if not isinstance(tensor, Tensor) or widths.get(tensor.element, 64) >= widths[dtype]:
+            return None
+        return self.memory.read(self.expressions.element(node), node, dtype=dtype)

@@ -1,0 +1,96 @@
+"""The built-ins of the language: what a kernel may call. Outside a kernel they only raise.
+
+``abs``, ``min``, ``max``, ``sum`` and ``range`` are Python's own, and conversions are the dtypes (``f32(x)``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ..errors import ArgumentError
+
+
+class BuiltIn:
+    """A function of the language.
+
+    Args:
+        name: how it is spelled.
+        usage: its call, as errors show it.
+    """
+
+    def __init__(self, name: str, usage: str, doc: str) -> None:
+        self.name = name
+        self.usage = usage
+        self.__doc__ = f"``{usage}``: {doc}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise ArgumentError(f"{self.name}(): expected to be called inside a kernel, got a call outside")
+
+    def __repr__(self) -> str:
+        return f"<{self.usage}>"
+
+
+grid = BuiltIn("grid", "grid(extent, …)", "every row of a dense index space; an extent is a dim's name, a size or a number.")
+segments = BuiltIn(
+    "segments",
+    "segments(cu_seqlens, rows, extent, …, where=lambda segment: …)",
+    "the rows of the segments [cu_seqlens[s], cu_seqlens[s + 1]) for which the predicate holds. Yields the segment, the"
+    " row and the inner indices. A segment counts only if 0 <= start <= end <= rows.",
+)
+shape = BuiltIn("shape", 'shape("n")', "the size of the dim that is called so: an index.")
+present = BuiltIn("present", "present(tensor)", "whether an optional tensor was given.")
+load = BuiltIn(
+    "load",
+    "load(tensor[…], where=…, otherwise=…)",
+    "a row or an element; nothing is read where the predicate is false, and the value is `otherwise` (0) there.",
+)
+store = BuiltIn("store", "store(tensor[…], value, where=…)", "writes a row or an element where the predicate holds.")
+load_state = BuiltIn(
+    "load_state",
+    "load_state(out[…], lse[…], where=…, base=…)",
+    "the partial attention state of a payload row and its lse; the identity where the predicate is false (N5).",
+)
+store_state = BuiltIn(
+    "store_state",
+    "store_state(state, out[…], lse[…], where=…, scale=…)",
+    "normalises a state and writes its payload row, its lse or both (None leaves one out); with a scale the payload is"
+    " multiplied by 1 / scale.",
+)
+make_state = BuiltIn("make_state", "make_state(row, lse, base=…)", "a state of a row and a scalar lse.")
+identity = BuiltIn("identity", 'identity("D", base=…)', "the empty state: out = 0, lse = -inf (N1).")
+merge = BuiltIn("merge", "merge(state, …)", "the monoid's operation.")
+mask = BuiltIn("mask", "mask(state, predicate)", "the state where the predicate holds, else the identity.")
+rebase = BuiltIn("rebase", "rebase(state, base)", "the same state with its lse in another base (N8).")
+splat = BuiltIn("splat", 'splat(scalar, "D")', "a row whose elements are all one scalar.")
+where = BuiltIn("where", "where(condition, a, b)", "a where the condition holds, else b; element by element for rows.")
+fma = BuiltIn("fma", "fma(a, b, c)", "a * b + c with one rounding.")
+copysign = BuiltIn("copysign", "copysign(x, sign)", "x with the sign of another value.")
+
+_FUNCTIONS = {
+    "exp": "e to the power of x.",
+    "exp2": "2 to the power of x.",
+    "log": "natural logarithm.",
+    "log2": "logarithm in base 2.",
+    "sqrt": "square root.",
+    "rsqrt": "1 / sqrt(x).",
+    "floor": "the largest whole number that is not above x.",
+    "ceil": "the smallest whole number that is not below x.",
+    "tanh": "hyperbolic tangent, to an absolute error of 2e-7.",
+}
+
+
+def _function(name: str) -> BuiltIn:
+    return BuiltIn(name, f"{name}(x)", f"{_FUNCTIONS[name]} For f32, scalars and rows.")
+
+
+exp = _function("exp")
+exp2 = _function("exp2")
+log = _function("log")
+log2 = _function("log2")
+sqrt = _function("sqrt")
+rsqrt = _function("rsqrt")
+floor = _function("floor")
+ceil = _function("ceil")
+tanh = _function("tanh")
+
+UNARY = frozenset(_FUNCTIONS)

@@ -1,0 +1,125 @@
+"""What the collaborators that read a kernel share: the builder, the text, what names stand for, and values made of constants."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from .source import Source
+from .types import Base
+from .values import Dyn, Tensor, as_number, describe
+
+
+class Context:
+    """The state of reading one function's body.
+
+    Args:
+        builder: makes the operations.
+        source: the function whose text it is.
+        env: what names stand for.
+    """
+
+    def __init__(self, builder: Any, source: Source, env: dict[str, Any]) -> None:
+        self.builder = builder
+        self.source = source
+        self.env = env
+        # The kernel's tensor arguments, in order.
+        self.tensors: list[Tensor] = []
+        # Defaults of names that are bound when the kernel is compiled.
+        self.defaults: dict[str, str] = {}
+        # How many inline functions this one is inside of.
+        self.depth = 0
+        # Conditions (value, whether it must not hold) under which the expression at hand is evaluated at all.
+        self.guards: list[tuple[Dyn, bool]] = []
+
+    def inside(self, source: Source, env: dict[str, Any]) -> Context:
+        """The context of an inline function that is called here: the same kernel, other names."""
+        inner = Context(self.builder, source, env)
+        inner.tensors, inner.defaults, inner.guards = self.tensors, self.defaults, self.guards
+        inner.depth = self.depth + 1
+        return inner
+
+    def at(self, node: ast.AST) -> Any:
+        return self.source.location(node)
+
+    def fail(self, node: ast.AST, message: str) -> NoReturn:
+        self.source.fail(node, message)
+
+    def wrap(self, value: Any) -> Dyn:
+        return Dyn(value, self.builder.type(value))
+
+    def note_default(self, name: str, value: Any) -> str:
+        """Remembers the default of a name, if it has one; gives the name."""
+        if value is not None:
+            self.defaults[name] = str(value)
+        return name
+
+    def note_base(self, base: Base) -> str:
+        return self.note_default(base.name, base.default)
+
+    # -- From constants to values ------------------------------------------------------------------------------------
+
+    def lift(self, value: object, node: ast.AST, dtype: str = "") -> Dyn:
+        """A value of the builder: itself, or a constant of a dtype (by default i32, f32 or bool, as Python has it)."""
+        if isinstance(value, Dyn):
+            return value
+        number = as_number(value)
+        if number is None:
+            self.fail(node, f"expected a scalar, a row or a state, got {describe(value)}")
+        if not dtype:
+            dtype = "bool" if isinstance(number, bool) else "i32" if isinstance(number, int) else "f32"
+        if isinstance(number, bool) != (dtype == "bool"):
+            self.fail(node, f"expected a number of type {dtype}, got {number!r}")
+        if dtype == "f32":
+            return self.wrap(self.builder.constant_float(float(number), self.at(node)))
+        if isinstance(number, float):
+            self.fail(node, f"expected a whole number of type {dtype}, got {number!r}; f32(…) converts to floats")
+        if not -(2**63) <= number < 2**63:
+            self.fail(node, f"expected an integer of at most 64 bits, got {number}")
+        return self.wrap(self.builder.constant_int(int(number), dtype, self.at(node)))
+
+    def lift_pair(self, a: object, a_node: ast.AST, b: object, b_node: ast.AST) -> tuple[Dyn, Dyn]:
+        """Two operands; a constant takes the other's dtype."""
+        dtype = a.type.dtype if isinstance(a, Dyn) else b.type.dtype if isinstance(b, Dyn) else ""
+        return self.lift(a, a_node, dtype), self.lift(b, b_node, dtype)
+
+    def convert(self, value: Dyn, dtype: str, node: ast.AST) -> Dyn:
+        if value.type.dtype == dtype:
+            return value
+        return self.wrap(self.builder.convert(value.value, dtype, self.at(node)))
+
+    def index(self, value: Any, node: ast.AST) -> Any:
+        """The builder's index for an integer."""
+        value = self.lift(value, node, "index")
+        if value.type.kind != "scalar" or value.type.dtype not in ("index", "i32", "i64"):
+            self.fail(node, f"expected an integer (index, i32 or i64) as an index, got {describe(value)}")
+        return self.convert(value, "index", node).value
+
+    # -- Predicates --------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def guarded(self, condition: Dyn, negated: bool) -> Iterator[None]:
+        """What is evaluated inside counts only where the condition holds (or does not): memory is not touched
+        elsewhere."""
+        self.guards.append((condition, negated))
+        try:
+            yield
+        finally:
+            self.guards.pop()
+
+    def predicate(self, where: Dyn | bool | None, node: ast.AST) -> Any:
+        """The builder's predicate for an access: that it was asked for, and that Python would have come by it."""
+        parts = []
+        for condition, negated in self.guards:
+            value = condition.value
+            parts.append(self.builder.unary("not", value, self.at(node)) if negated else value)
+        if isinstance(where, Dyn):
+            parts.append(where.value)
+        elif where is False:
+            parts.append(self.lift(False, node).value)
+        result = None
+        for part in parts:
+            result = part if result is None else self.builder.binary("and", result, part, self.at(node))
+        return result

@@ -1,0 +1,72 @@
+"""Tensors in a kernel: sizes of dims, reads and writes of rows and elements, whether one was given."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .context import Context
+from .values import Dyn, Element, Tensor, describe
+
+
+class Memory:
+    """Makes the accesses to tensors."""
+
+    def __init__(self, context: Context) -> None:
+        self.ctx = context
+
+    def dim(self, tensor: Tensor, position: int, node: ast.AST) -> Dyn:
+        return self.ctx.wrap(self.ctx.builder.dim(tensor.value, position, self.ctx.at(node)))
+
+    def named_dim(self, name: Any, node: ast.AST) -> Dyn:
+        """The size of the dim that is called so, of the first tensor that is always given and has it."""
+        known: dict[str, None] = {}
+        for tensor in self.ctx.tensors:
+            if tensor.annotation.optional:
+                continue
+            for position, dim in enumerate(tensor.annotation.dims):
+                known[dim.name] = None
+                if dim.name and dim.name == name:
+                    return self.dim(tensor, position, node)
+        names = ", ".join(f'"{option}"' for option in known if option)
+        self.ctx.fail(node, f"expected the name of a dim of a tensor that is always given ({names}), got {describe(name)}")
+
+    def row_dim(self, name: Any, node: ast.AST) -> str:
+        """A name, if it is one of a dim that rows lie along."""
+        last = {tensor.annotation.dims[-1].name for tensor in self.ctx.tensors if tensor.annotation.dims} - {""}
+        if not isinstance(name, str) or name not in last:
+            options = ", ".join(f'"{option}"' for option in sorted(last))
+            self.ctx.fail(node, f"expected the name of a dim that rows lie along ({options}), got {describe(name)}")
+        return name
+
+    def present(self, tensor: Tensor, node: ast.AST) -> Dyn | bool:
+        """Whether a tensor was given."""
+        if not tensor.annotation.optional:
+            return True
+        return self.ctx.wrap(self.ctx.builder.present(tensor.value, self.ctx.at(node)))
+
+    def read(self, element: Element, node: ast.AST, where: Dyn | bool | None = None, otherwise: Dyn | None = None,
+             dtype: str = "") -> Dyn:
+        """A row or an element, read as `dtype` (by default what a body sees of the tensor)."""
+        tensor, ctx = element.tensor, self.ctx
+        predicate = ctx.predicate(where, node)
+        other = otherwise.value if otherwise is not None and predicate is not None else None
+        dtype = dtype or tensor.element
+        return ctx.wrap(ctx.builder.load(tensor.value, element.indices, predicate, other, dtype, ctx.at(node)))
+
+    def write(self, element: Element, value: Any, value_node: ast.AST, node: ast.AST, where: Dyn | bool | None = None) -> None:
+        tensor, ctx = element.tensor, self.ctx
+        if tensor.annotation.access == "read":
+            ctx.fail(node, f"expected a tensor declared with Out or InOut to store to, got '{tensor.name}', which is In")
+        value = ctx.lift(value, value_node, tensor.element)
+        if value.type.kind in ("scalar", "row") and value.type.dtype not in tensor.stores:
+            stored, allowed = tensor.annotation.dtype.name, " or ".join(tensor.stores)
+            ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}")
+        is_row = len(element.indices) < tensor.rank
+        last = tensor.annotation.dims[-1] if tensor.rank else None
+        dim = "" if last is None else str(last.size or last.name)  # a row along a dim of a fixed size is known by that
+        if value.type.kind == "row" and (not is_row or value.type.dim != dim):
+            expected = f"a row along {dim}" if is_row else f"{tensor.element}, an element,"
+            ctx.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}")
+        predicate = ctx.predicate(where, node)
+        ctx.builder.store(value.value, tensor.value, element.indices, predicate, ctx.at(node))

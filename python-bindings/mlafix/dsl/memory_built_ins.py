@@ -1,0 +1,45 @@
+"""Built-ins that read and write tensors, and that ask about them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .arguments import Arguments
+from .built_ins import BuiltIn
+from .expressions import Expressions
+from .values import Dyn, Tensor, describe
+
+
+class MemoryBuiltIns:
+    """Calls of load, store, present and shape."""
+
+    def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
+        self.ctx = expressions.ctx
+        self.expressions = expressions
+        self.memory = expressions.memory
+        self.arguments = arguments
+
+    def call_load(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        found = self.arguments.by_name(node, built_in, "element", "where otherwise")
+        element = self.expressions.element(found["element"])
+        where = self.arguments.where(found)
+        otherwise = self.expressions.value(found["otherwise"], element.tensor.element) if "otherwise" in found else None
+        if otherwise is not None and where is None and not self.ctx.guards:
+            self.ctx.fail(found["otherwise"], "expected a predicate (where=…) beside otherwise, got none")
+        return self.memory.read(element, node, where, otherwise)
+
+    def call_store(self, node: ast.Call, built_in: BuiltIn) -> None:
+        found = self.arguments.by_name(node, built_in, "element value", "where")
+        element = self.expressions.element(found["element"])
+        self.memory.write(element, self.expressions.eval(found["value"]), found["value"], node, self.arguments.where(found))
+
+    def call_present(self, node: ast.Call, built_in: BuiltIn) -> Any:
+        tensor = self.expressions.eval(self.arguments.by_name(node, built_in, "tensor")["tensor"])
+        if not isinstance(tensor, Tensor):
+            self.ctx.fail(node, f"expected a tensor, got {describe(tensor)}")
+        return self.memory.present(tensor, node)
+
+    def call_shape(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        name = self.arguments.by_name(node, built_in, "name")["name"]
+        return self.memory.named_dim(self.expressions.eval(name), name)

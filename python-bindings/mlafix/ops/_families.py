@@ -1,0 +1,80 @@
+"""The kernels that the functions of this package launch, and the facts about their calls that their signatures state."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, Tuple, Union
+
+from .. import library
+from ._types import Dispatch
+from ._wrong import wrong
+
+TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
+
+Key = Tuple[str, ...]
+"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound as well."""
+
+PLAIN: Key = ("hn", "e")
+"""The launch key of a kernel without an lse whose layout or base a caller chooses."""
+
+LAYOUTS = ("hn", "nh")
+BASES = ("e", "2")
+_LSE_DIMS = {("H", "n"): "hn", ("n", "H"): "nh"}
+
+
+class Family(Dict[Key, Dispatch]):
+    """The dispatchers of one kernel by launch key, each made when it is first looked up.
+
+    `stored` names the dtype variables of payloads that are written and never read: these may be fp8 too. Everything else comes from
+    the kernel's signature.
+    """
+
+    __slots__ = ("fast", "kernel", "stored")  # Each call reads `fast`.
+
+    def __init__(self, kernel: str, *, stored: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.stored = stored
+        # `Dispatcher.try_launch` for each launch key that was used with a plain tensor.
+        self.fast: dict[Key, TryLaunch] = {}
+        FAMILIES[kernel] = self
+
+    @property
+    def arguments(self) -> list[dict[str, Any]]:
+        """The kernel's arguments in order, as docs/UnitFormat.md has them."""
+        found: list[dict[str, Any]] = json.loads(library.signature(self.kernel))["args"]
+        return found
+
+    @property
+    def native(self) -> str:
+        """The layout of the lse arguments in the kernel's own signature: "hn" or "nh"; "hn" where there are none."""
+        return next(iter(self._lses().values()), "hn")
+
+    def views(self, layout: str) -> dict[str, tuple[int, int]]:
+        """The arguments whose transposed views are passed where the lses have this layout; nothing is copied."""
+        return {} if layout == self.native else dict.fromkeys(self._lses(), (1, 0))
+
+    def _lses(self) -> dict[str, str]:
+        """The arguments with one f32 for each token and head, and their layout."""
+        layouts = {arg["name"]: _LSE_DIMS.get(tuple(arg.get("dims", ()))) for arg in self.arguments if arg["dtype"] == "f32"}
+        return {name: layout for name, layout in layouts.items() if layout}
+
+    def __missing__(self, key: Key) -> Dispatch:
+        check_key(key)
+        layout, base, *specialize = key
+        bindings = {"B": base} if base != "e" else {}
+        made: Dispatch = library.dispatcher(
+            self.kernel, bindings=bindings, views=self.views(layout), specialize=tuple(specialize), stored=self.stored)
+        return self.setdefault(key, made)
+
+
+FAMILIES: dict[str, Family] = {}
+"""Every kernel that a function of this package launches, by name."""
+
+
+def check_key(key: Key) -> None:
+    """Raises ArgumentError for a layout or a base that does not exist."""
+    if key[0] not in LAYOUTS:
+        raise wrong("lse_layout", "'hn' for [H, n] or 'nh' for [n, H]", repr(key[0]))
+    if key[1] not in BASES:
+        raise wrong("base", "'e' or '2'", repr(key[1]))

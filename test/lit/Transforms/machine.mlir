@@ -1,0 +1,35 @@
+// What passes decide by is the model of the target; the option machine replaces numbers of it.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=fast})" | FileCheck %s --check-prefix=H200
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=fast machine=blockBytes=4096})" | FileCheck %s --check-prefix=BYTES
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=fast machine=minBlockThreads=64,maxBlockThreads=64})" | FileCheck %s --check-prefix=THREADS
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 machine=blockByte=4096})" 2>&1 | FileCheck %s --check-prefix=NAME
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 machine=blockBytes=-1})" 2>&1 | FileCheck %s --check-prefix=VALUE
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_91})" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-unroll-loops{target=sm_91}))" 2>&1 | FileCheck %s --check-prefix=TARGET
+
+// The passes after mlafix-plan-layout read both from the module.
+// RUN: %mlafix-opt %s --mlafix-pipeline="target=sm_90" | FileCheck %s --check-prefix=WAIT
+// RUN: %mlafix-opt %s --mlafix-pipeline="target=sm_90 machine=dependentLaunch=0,blockBytes=4096" | FileCheck %s --check-prefix=NOWAIT
+
+// H200-NOT: mlafix.machine
+// H200: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>
+// BYTES: module attributes {mlafix.machine = ["blockBytes=4096"]
+// BYTES: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
+// THREADS: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 4>
+// NAME: error: expected a number of a machine out of threadsPerMultiprocessor, {{.*}}, rangeRows, got 'blockByte'
+// VALUE: error: expected blockBytes to be an integer that is not negative, got '-1'
+// TARGET: error: expected a target out of sm_75, {{.*}}, x86-64, got 'sm_91'
+// WAIT: griddepcontrol
+// NOWAIT-NOT: griddepcontrol
+mlafix.kernel @copy(
+    %out: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+    %x: memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  %H = memref.dim %out, %c1 : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %v = mlafix.load %x[%t, %h] : memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<128xf32, #mlafix.dim<128>>
+    mlafix.store %v, %out[%t, %h] : tensor<128xf32, #mlafix.dim<128>>, memref<?x16x128xbf16, strided<[?, ?, 1], offset: ?>>
+  }
+}

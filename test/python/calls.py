@@ -1,0 +1,286 @@
+"""Calls of every public function: right ones, which tests spoil, bind or capture; wrong ones, with what is said of them; and every
+way to merge K states, behind one face."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy as np
+
+from devices import Device
+from mlafix import ops
+from mlafix.compat import flash_attn, flashinfer, sglang, vllm
+from numerics import BF16, E4M3, F16, F32, poison
+from states import lay_out
+
+N, H, D = 5, 4, 64
+
+
+class Right:
+    """Right arguments for every kernel, made on a device; a test then spoils one. Rows are ones, outputs sevens."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def rows(self, *shape: int, dtype: Any = F32, value: float = 1) -> Any:
+        return self.device.put(np.full(shape or (N, H, D), value, np.float32).astype(dtype))
+
+    def out(self, *shape: int, dtype: Any = F32) -> Any:
+        return self.rows(*shape, dtype=dtype, value=7)
+
+    def ints(self, *values: int, dtype: Any = np.int32) -> Any:
+        return self.device.put(np.array(values, dtype))
+
+    def call(self, kernel: str, **changed: Any) -> Any:
+        return getattr(ops, FUNCTION_OF.get(kernel, kernel))(**{**self.arguments(kernel), **changed})
+
+    def arguments(self, kernel: str) -> dict[str, Any]:
+        """What the public function of a kernel is called with, outputs given, so that it launches this kernel."""
+        return CALLS[kernel](self)
+
+    def merge(self, **more: Any) -> dict[str, Any]:
+        lses = {name: self.rows(H, N) for name in ("prefix_lse", "suffix_lse")}
+        return dict(prefix=self.rows(), suffix=self.rows(), **lses, **{"out": self.out(), "out_lse": self.out(H, N), **more})
+
+    def offsets(self) -> dict[str, Any]:
+        return dict(query_start_loc=self.ints(0, 2, N), context_start_loc=self.ints(0, 0, 3))
+
+
+CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
+    "merge_attn_states": lambda r: r.merge(),
+    "merge_attn_states_fp8": lambda r: r.merge(out=r.out(dtype=E4M3), out_scale=r.rows(1)),
+    "merge_attn_states_copy": lambda r: r.merge(context_rows=3, copy_past_context=True),
+    "merge_attn_states_copy_fp8": lambda r: r.merge(
+        out=r.out(dtype=E4M3), out_scale=r.rows(1), context_rows=3, copy_past_context=True),
+    "merge_state_in_place": lambda r: dict(v=r.rows(), s=r.rows(N, H), v_other=r.rows(), s_other=r.rows(N, H),
+                                           mask=r.ints(1, 0, 1, 0, 1, dtype=np.uint8)),
+    "merge_attn_stats": lambda r: dict(prefix=r.rows(), prefix_stats=r.rows(N, H, 2), suffix=r.rows(),
+                                       suffix_stats=r.rows(N, H, 2), softmax_scale=0.1, out=r.out()),
+    "merge_states": lambda r: dict(v=r.rows(N, 3, H, D), s=r.rows(N, 3, H), out=r.out()),
+    "merge_states_ragged": lambda r: dict(v=r.rows(7, H, D), s=r.rows(7, H), indptr=r.ints(0, 1, 2, 3, 4, 7), out=r.out()),
+    "merge_states_list": lambda r: dict(vs=[r.rows(), r.rows()], ss=[r.rows(N, H), r.rows(N, H)], out=r.out()),
+    "combine_split_kv": lambda r: dict(partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), out=r.out(1, N, H, D)),
+    "fixup_zero_kv_rows": lambda r: dict(out=r.out(), lse=r.out(H, N), kv_lens=r.ints(0, 1), cu_seqlens=r.ints(0, 2, N)),
+    "mask_empty_context_lse": lambda r: dict(lse=r.out(H, N), **r.offsets()),
+    "mask_empty_context": lambda r: dict(out=r.out(), lse=r.out(H, N), **r.offsets()),
+    "fill_pad_rows": lambda r: dict(out=r.out(), live_rows=2, lse=r.out(H, N)),
+    "fill_pad_rows_device": lambda r: dict(out=r.out(), live_rows=r.ints(2), lse=r.out(H, N)),
+    "clear_pad_flags": lambda r: dict(flags=r.ints(1, 1, 1, dtype=np.bool_), live_rows=1),
+    "clear_pad_flags_device": lambda r: dict(flags=r.ints(1, 1, 1, dtype=np.bool_), live_rows=r.ints(1)),
+    "mark_prefilling": lambda r: dict(flags=r.ints(1, 1, dtype=np.bool_), computed=r.ints(1, 2), prompt=r.ints(2, 2), live_rows=2),
+    "mark_prefilling_device": lambda r: dict(flags=r.ints(1, 1, dtype=np.bool_), computed=r.ints(1, 2), prompt=r.ints(2, 2),
+                                             live_rows=r.ints(1)),
+    "expand_context_lens": lambda r: dict(buffer=r.ints(*range(9)), seq_lens=r.ints(1, 2, 3), num_decodes=3, max_decode_len=3),
+    "expand_context_lens_device": lambda r: dict(buffer=r.ints(*range(9)), seq_lens=r.ints(1, 2, 3), num_decodes=3, max_decode_len=3,
+                                                 live_rows=r.ints(2)),
+    "quantize_fp8_static": lambda r: dict(x=r.rows(N, D), scale=r.rows(1), out=r.out(N, D, dtype=E4M3)),
+    "rmsnorm": lambda r: dict(x=r.rows(N, D), weight=r.rows(D), out=r.out(N, D)),
+    "softmax": lambda r: dict(x=r.rows(N, D), out=r.out(N, D)),
+}
+"""Right arguments for the function of each kernel, by the kernel."""
+
+FUNCTION_OF = {kernel: max((name for name in ops.__all__ if kernel.startswith(name)), key=len) for kernel in CALLS}
+"""The public function that launches a kernel; a kernel for a special case is called after it."""
+
+FUNCTIONS = [name for name in ops.__all__ if hasattr(getattr(ops, name), "bind")]
+"""Every function of `mlafix.ops` that launches a kernel of its own."""
+
+WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
+    ("merge_attn_states", lambda r: {"suffix": r.rows(N + 1, H, D)}, 'argument "suffix": expected size 5 .*got 6'),
+    ("merge_attn_states", lambda r: {"suffix": r.rows(dtype=F16)}, 'argument "suffix": expected dtype f32.*got f16'),
+    ("merge_attn_states", lambda r: {"out": r.rows(N, H)}, 'argument "out": expected 3 dims, got 2'),
+    ("merge_attn_states", lambda r: {"out": r.rows(N, H, D + 1)}, 'argument "(out|prefix)": expected size .*got'),
+    ("merge_attn_states", lambda r: {"out_lse": r.rows(N, H)}, 'argument "out_lse": expected size 4 .*got 5'),
+    ("merge_attn_states", lambda r: {"prefix_lse": r.rows(H, N, dtype=BF16)}, 'argument "prefix_lse": expected dtype f32.*got bf16'),
+    ("merge_attn_states", lambda r: {"context_rows": N + 1}, 'argument "context_rows": expected a value from 0 to 5.*got 6'),
+    ("merge_attn_states", lambda r: {"context_rows": -1}, 'argument "context_rows": expected a value from 0 to 5.*got -1'),
+    ("merge_attn_states", lambda r: {"context_rows": r.ints(3)}, 'argument "context_rows": expected an integer.*got'),
+    ("merge_attn_states", lambda r: {"context_rows": 2.5}, 'argument "context_rows": expected an integer.*got'),
+    ("merge_attn_states", lambda r: {"lse_layout": "HN"}, "argument \"lse_layout\": expected 'hn' .* got 'HN'"),
+    ("merge_attn_states", lambda r: {"base": 2}, "argument \"base\": expected 'e' or '2', got 2"),
+    ("merge_attn_states", lambda r: {"out": r.rows(dtype=E4M3)}, 'expected dtype f8e4m3fn, as in argument "out", got f32'),
+    ("merge_attn_states", lambda r: {"out_scale": r.rows(2), "out": r.rows(dtype=E4M3)}, 'argument "out_scale": expected size 1 .*got 2'),
+    ("merge_attn_states", lambda r: {"out_scale": r.rows(1)}, 'argument "out": expected dtype f8e4m3fn.*got f32'),
+    ("merge_attn_states", lambda r: {"stream": "main"}, 'argument "stream": expected .*got'),
+    ("merge_state_in_place", lambda r: {"mask": r.ints(1, 0, 1)}, 'argument "mask": expected dtype u8.*got i32'),
+    ("merge_state_in_place", lambda r: {"mask": r.ints(1, 0, 1, dtype=np.bool_)}, 'argument "mask": expected size 5 .*got 3'),
+    ("merge_state_in_place", lambda r: {"v_other": None}, 'argument "v_other": expected .*got None'),
+    ("merge_attn_stats", lambda r: {"prefix_stats": r.rows(N, H)}, 'argument "prefix_stats": expected 3 dims, got 2'),
+    ("merge_attn_stats", lambda r: {"prefix_stats": r.rows(N, H, 3)}, 'argument "prefix_stats": expected size 2 .*got 3'),
+    ("merge_attn_stats", lambda r: {"softmax_scale": "x"}, 'argument "softmax_scale": expected a number, got str'),
+    ("merge_states", lambda r: {"v": r.rows(N, H, D)}, 'argument "v": expected 4 dims .*got 3'),
+    ("merge_states", lambda r: {"s": r.rows(N, 2, H)}, 'argument "s": expected size 3 .*got 2'),
+    ("merge_states_ragged", lambda r: {"indptr": r.ints(0, 7)}, 'argument "indptr": expected 6 entries .*got 2'),
+    ("merge_states_ragged", lambda r: {"indptr": r.ints(0, 1, 2, 3, 4, 7, dtype=np.int64)}, 'argument "indptr": expected dtype i32.*got i64'),
+    ("merge_states_ragged", lambda r: {"indptr": r.ints()}, 'argument "indptr": expected at least 1 entry, got 0'),
+    ("merge_states_list", lambda r: {"vs": []}, 'argument "vs": expected 1 to 8 arrays, got 0'),
+    ("merge_states_list", lambda r: {"vs": [r.rows()] * 9, "ss": [r.rows(N, H)] * 9}, 'argument "vs": expected 1 to 8 arrays, got 9'),
+    ("merge_states_list", lambda r: {"ss": [r.rows(N, H)]}, 'argument "ss": expected 2 arrays, as many as vs, got 1'),
+    ("merge_states_list", lambda r: {"vs": [r.rows(), r.rows(N, H, D + 1)]}, r'argument "vs\[1\]": expected size 64 .*got 65'),
+    ("combine_split_kv", lambda r: {"partial": r.rows()}, 'argument "partial": expected 5 dims .*got 3'),
+    ("combine_split_kv", lambda r: {"out": None, "out_dtype": "int7"}, 'argument "out_dtype": expected one of .*got \'int7\''),
+    ("fixup_zero_kv_rows", lambda r: {"kv_lens": r.ints(0, 1, dtype=np.int64)}, 'argument "kv_lens": expected dtype i32.*got i64'),
+    ("fixup_zero_kv_rows", lambda r: {"lse": r.rows(N, H)}, 'argument "lse": expected size 4 .*got 5'),
+    ("mask_empty_context_lse", lambda r: {"context_start_loc": r.ints(0)}, 'argument "context_start_loc": expected size 3 .*got 1'),
+    ("mask_empty_context", lambda r: {"out": r.rows(N, H, D, dtype=np.int32)}, 'argument "out": expected dtype bf16 or f16 or f32, got i32'),
+    ("fill_pad_rows", lambda r: {"live_rows": 6}, 'argument "live_rows": expected a value from 0 to 5.*got 6'),
+    ("fill_pad_rows", lambda r: {"live_rows": r.ints(2, dtype=np.int64)}, 'argument "live_rows": expected dtype i32.*got i64'),
+    ("expand_context_lens", lambda r: {"buffer": r.ints(*range(18))[::2]}, 'argument "buffer": expected contiguous memory'),
+    ("merge_attn_states", lambda r: {"prefix": None}, 'argument "prefix": expected an array, got NoneType'),
+    ("merge_attn_states", lambda r: {"prefix": [[[1.0]]], "context_rows": 1}, 'argument "prefix": expected .*got list'),
+    ("merge_states_ragged", lambda r: {"indptr": [0, 1]}, 'argument "indptr": expected an array, got list'),
+    ("merge_states", lambda r: {"v": 3.0}, 'argument "v": expected an array, got float'),
+    ("softmax", lambda r: {"x": "x", "out": None}, 'argument "x": expected an array, got str'),
+    ("fill_pad_rows", lambda r: {"live_rows": "2"}, 'argument "live_rows": expected .*got str'),
+    ("clear_pad_flags", lambda r: {"flags": r.ints(1, 1)}, 'argument "flags": expected dtype bool.*got i32'),
+    ("mark_prefilling", lambda r: {"prompt": r.ints(1, 1, dtype=np.int64)}, 'argument "prompt": expected dtype i32.*got i64'),
+    ("expand_context_lens", lambda r: {"seq_lens": r.rows(3)}, 'argument "seq_lens": expected dtype i32.*got f32'),
+    ("expand_context_lens", lambda r: {"num_decodes": 4}, 'argument "buffer": expected room for 4 x 3 = 12 lengths, got 9'),
+    ("quantize_fp8_static", lambda r: {"x": r.rows(D), "out": None}, r'argument "x": expected 2 dims \[n, D\], got 1'),
+    ("quantize_fp8_static", lambda r: {"out": r.rows(N, D)}, 'argument "out": expected dtype f8e4m3fn.*got f32'),
+    ("rmsnorm", lambda r: {"out": r.rows(N + 1, D)}, 'argument "x": expected size 6 .*"out".*got 5'),
+    ("rmsnorm", lambda r: {"weight": r.rows(D + 1)}, 'argument "weight": expected size 64 .*got 65'),
+    ("softmax", lambda r: {"out": r.rows(N, D, dtype=BF16)}, 'argument "(x|out)": expected dtype .*got'),
+]
+"""A function, what to change in a right call, and what the ArgumentError then says."""
+
+# -- Every way to merge K states: what the contract says of one holds for all ------------------------------------------------------
+
+Result = tuple[np.ndarray, np.ndarray]
+Run = Callable[[Device, np.ndarray, np.ndarray, str, str], Result]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """`run(device, v [K, n, H, D], s [K, n, H], base, layout)` gives out [n, H, D] and lse [n, H]."""
+
+    name: str
+    run: Run
+    counts: tuple[int, ...]
+    bases: tuple[str, ...] = ("e", "2")
+    dtypes: tuple[str, ...] = ("bfloat16", "float16", "float32")
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _put(device: Device, array: np.ndarray, layout: str) -> Any:
+    return device.put(lay_out(array, layout))
+
+
+def _outputs(device: Device, v: np.ndarray, layout: str, transposed: bool = False) -> tuple[Any, Any]:
+    shape = v.shape[-3:]
+    rows = shape[1::-1] if transposed else shape[:2]
+    return _put(device, poison(shape, v.dtype), layout), _put(device, poison(rows, F32), layout)
+
+
+def _merge(lse_layout: str) -> Run:
+    def run(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+        turn = (lambda x: x.T) if lse_layout == "hn" else (lambda x: x)
+        out, lse = _outputs(device, v, layout, lse_layout == "hn")
+        inputs = [_put(device, x, layout) for x in (v[0], turn(s[0]), v[1], turn(s[1]))]
+        got = ops.merge_attn_states(*inputs, out=out, out_lse=lse, lse_layout=lse_layout, base=base)  # type: ignore[arg-type]
+        assert got[0] is out and got[1] is lse
+        return device.get(out), turn(device.get(lse))
+
+    return run
+
+
+def _merge_onto(side: int) -> Run:
+    """In place: the output is one of the inputs (N11)."""
+
+    def run(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+        vs = [_put(device, x, layout) for x in v]
+        ss = [_put(device, np.ascontiguousarray(x.T), layout) for x in s]
+        ops.merge_attn_states(vs[0], ss[0], vs[1], ss[1], out=vs[side], out_lse=ss[side], base=base)  # type: ignore[arg-type]
+        return device.get(vs[side]), device.get(ss[side]).T
+
+    return run
+
+
+def _in_place(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    a, b = (_put(device, x, layout) for x in v)
+    sa, sb = (_put(device, x, layout) for x in s)
+    ops.merge_state_in_place(a, sa, b, sb, base=base)  # type: ignore[arg-type]
+    return device.get(a), device.get(sa)
+
+
+def _dense(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    out, lse = _outputs(device, v, layout)
+    ops.merge_states(_put(device, v.transpose(1, 0, 2, 3), layout), _put(device, s.transpose(1, 0, 2), layout), out=out,
+                     out_lse=lse, base=base)  # type: ignore[arg-type]
+    return device.get(out), device.get(lse)
+
+
+def _ragged(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    k, n, heads, dim = v.shape
+    out, lse = _outputs(device, v, layout)
+    flat_v = v.transpose(1, 0, 2, 3).reshape(n * k, heads, dim)
+    flat_s = s.transpose(1, 0, 2).reshape(n * k, heads)
+    indptr = device.put(np.arange(n + 1, dtype=np.int32) * k)
+    ops.merge_states_ragged(_put(device, flat_v, layout), _put(device, flat_s, layout), indptr, out=out, out_lse=lse,
+                            base=base)  # type: ignore[arg-type]
+    return device.get(out), device.get(lse)
+
+
+def _list(lse_layout: str) -> Run:
+    def run(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+        turn = (lambda x: np.ascontiguousarray(x.T)) if lse_layout == "hn" else (lambda x: x)
+        out, lse = _outputs(device, v, layout, lse_layout == "hn")
+        ops.merge_states_list([_put(device, x, layout) for x in v], [_put(device, turn(x), layout) for x in s], out=out,
+                              out_lse=lse, lse_layout=lse_layout, base=base)  # type: ignore[arg-type]
+        return device.get(out), turn(device.get(lse))
+
+    return run
+
+
+def _split(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    out, lse = _outputs(device, v, layout)
+    ops.combine_split_kv(_put(device, v[:, None], layout), _put(device, s[:, None], layout), out=out[None], out_lse=lse[None],
+                         base=base)  # type: ignore[arg-type]
+    return device.get(out), device.get(lse)
+
+
+def _vllm(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    out, lse = _outputs(device, v, layout, True)
+    inputs = [_put(device, x, layout) for x in (v[0], s[0].T, v[1], s[1].T)]
+    assert vllm.merge_attn_states(out, *inputs, lse) is None  # type: ignore[func-returns-value]
+    return device.get(out), device.get(lse).T
+
+
+def _sglang(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    out, lse = sglang.merge_state_v2(*(_put(device, x, layout) for x in (v[0], s[0], v[1], s[1])))
+    return device.get(out), device.get(lse)
+
+
+def _flashinfer(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    out, lse = flashinfer.merge_state(*(_put(device, x, layout) for x in (v[0], s[0], v[1], s[1])))
+    return device.get(out), device.get(lse)
+
+
+def _flash_attn(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    lse = np.ascontiguousarray(s[:, None].swapaxes(2, 3))  # [S, B, H, L], passed as its transposed view
+    out, got = flash_attn.flash_attn_combine(_put(device, v[:, None], layout), device.put(lse.swapaxes(2, 3)))
+    return device.get(out)[0], device.get(got)[0]
+
+
+PAIR = (2,)
+MANY = (1, 2, 3, 5)
+VARIANTS = [
+    Variant("merge_attn_states-hn", _merge("hn"), PAIR),
+    Variant("merge_attn_states-nh", _merge("nh"), PAIR),
+    Variant("merge_attn_states-onto-prefix", _merge_onto(0), PAIR),
+    Variant("merge_attn_states-onto-suffix", _merge_onto(1), PAIR),
+    Variant("merge_state_in_place", _in_place, PAIR),
+    Variant("merge_states", _dense, (*MANY, 11)),
+    Variant("merge_states_ragged", _ragged, (*MANY, 11)),
+    Variant("merge_states_list-nh", _list("nh"), (*MANY, 8)),
+    Variant("merge_states_list-hn", _list("hn"), (3,)),
+    Variant("combine_split_kv", _split, (*MANY, 11)),
+    Variant("vllm.merge_attn_states", _vllm, PAIR, bases=("e",)),
+    Variant("sglang.merge_state_v2", _sglang, PAIR, bases=("e",)),
+    Variant("flashinfer.merge_state", _flashinfer, PAIR, bases=("2",)),
+    Variant("flash_attn.flash_attn_combine", _flash_attn, MANY, bases=("e",)),
+]
+BASES = {"e": np.e, "2": 2.0}

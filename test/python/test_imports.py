@@ -1,0 +1,64 @@
+"""The package's modules import each other in one direction: no cycle, imports inside functions included."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import mlafix
+
+PACKAGE = Path(mlafix.__file__).resolve().parent
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py*")) if path.suffix in (".py", ".pyi")}
+"""Files of the package by the module's name in it; the package itself is "". Of extension modules these are the stubs."""
+
+
+def imports(name: str, path: Path) -> set[str]:
+    """Modules of the package that a module imports, wherever in its text; names of a package's own stand for the package."""
+    package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+    package = [part for part in package if part]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        base = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
+        for alias in node.names:
+            inner = ".".join([*base, alias.name])
+            found.add(inner if inner in MODULES else ".".join(base))
+    return found
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """A cycle of a graph, from a node back to itself; empty if there is none."""
+    done: set[str] = set()
+
+    def visit(node: str, way: list[str]) -> list[str]:
+        if node in way:
+            return [*way[way.index(node) :], node]
+        if node not in done:
+            for following in sorted(graph[node]):
+                if found := visit(following, [*way, node]):
+                    return found
+            done.add(node)
+        return []
+
+    for start in sorted(graph):
+        if found := visit(start, []):
+            return found
+    return []
+
+
+def test_no_module_imports_one_that_imports_it() -> None:
+    found = cycle({name: imports(name, path) for name, path in MODULES.items()})
+    assert not found, f"expected imports in one direction, got {' -> '.join(found)}"
+
+
+def test_a_cycle_is_found() -> None:
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
