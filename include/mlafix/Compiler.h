@@ -30,6 +30,7 @@ enum class Emit {
   Source,      ///< the kernel as it was read
   Specialized, ///< names replaced by what they are bound to
   Canonical,   ///< the algebra's folds applied
+  Report,      ///< JSON: what is proved of the kernel (docs/Proofs.md)
   Lowered,     ///< states become rows and scalars
   Layout,      ///< one kernel per variant, each with its layout
   Distributed, ///< a thread's program

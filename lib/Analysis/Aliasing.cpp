@@ -89,6 +89,17 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
   return true;
 }
 
+bool mlafix::mayBeOneTensor(KernelOp kernel, unsigned written, unsigned read) {
+  auto a = dyn_cast<MemRefType>(kernel.getArgumentTypes()[written]);
+  auto b = dyn_cast<MemRefType>(kernel.getArgumentTypes()[read]);
+  return a && b && !kernel.isArgAbsent(written) &&
+         kernel.getArgAccess(written) != "read" &&
+         kernel.getArgAccess(read) == "read" &&
+         a.getElementType() == b.getElementType() &&
+         kernel.getArgDims(written) == kernel.getArgDims(read) &&
+         mayAlias(kernel, written, read);
+}
+
 bool mlafix::isAliasPair(ArrayAttr aliases, int64_t a, int64_t b) {
   return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
     int64_t x = cast<IntegerAttr>(pair[0]).getInt(),

@@ -17,6 +17,10 @@ namespace mlafix {
 /// from every other, and no read follows a write.
 bool mayAlias(KernelOp kernel, unsigned written, unsigned read);
 
+/// Whether a launch may pass one tensor for both: two arguments of one shape
+/// and type, one of them read only, for which mayAlias() holds.
+bool mayBeOneTensor(KernelOp kernel, unsigned written, unsigned read);
+
 /// Whether `aliases`, the pairs of a signature, let `a` and `b` be one tensor,
 /// in either order.
 bool isAliasPair(mlir::ArrayAttr aliases, int64_t a, int64_t b);

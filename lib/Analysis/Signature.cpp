@@ -62,14 +62,7 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
 
   for (unsigned i = 0, n = kernel.getNumArguments(); i < n; ++i) {
     for (unsigned j = 0; j < n; ++j) {
-      auto written = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
-      auto read = dyn_cast<MemRefType>(kernel.getArgumentTypes()[j]);
-      if (!written || !read || kernel.isArgAbsent(i) ||
-          kernel.getArgAccess(i) == "read" ||
-          kernel.getArgAccess(j) != "read" ||
-          written.getElementType() != read.getElementType() ||
-          kernel.getArgDims(i) != kernel.getArgDims(j) ||
-          !mayAlias(kernel, i, j))
+      if (!mayBeOneTensor(kernel, i, j))
         continue;
       aliases.push_back(
           b.getArrayAttr({b.getI64IntegerAttr(i), b.getI64IntegerAttr(j)}));

@@ -11,6 +11,7 @@
 #include "lib/Analysis/Signature.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/ProofReport.h"
 #include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/Json.h"
@@ -34,6 +35,7 @@ static Stage lastStage(Emit emit) {
   case Emit::Specialized:
     return Stage::Specialized;
   case Emit::Canonical:
+  case Emit::Report:
     return Stage::Canonical;
   case Emit::Lowered:
     return Stage::Lowered;
@@ -151,7 +153,14 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
     OwningModule isolated = isolate(*module, kernel);
     if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
       return failure();
-    raw_string_ostream(result.output) << *isolated << "\n";
+    raw_string_ostream stream(result.output);
+    if (options.emit != Emit::Report) {
+      stream << *isolated << "\n";
+      return success();
+    }
+    KernelOp bound = *isolated->getOps<KernelOp>().begin();
+    stopwatch.time("proofs",
+                   [&] { stream << reportProofs(bound) << "\n"; });
     return success();
   }
   std::vector<target::UnitKernel> entry;

@@ -27,6 +27,7 @@ static constexpr EmitName emitNames[] = {
     {Emit::Source, "source"},
     {Emit::Specialized, "specialized"},
     {Emit::Canonical, "canonical"},
+    {Emit::Report, "report"},
     {Emit::Lowered, "lowered"},
     {Emit::Layout, "layout"},
     {Emit::Distributed, "distributed"},

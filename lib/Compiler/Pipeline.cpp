@@ -7,6 +7,7 @@
 
 #include "lib/Compiler/Pipeline.h"
 
+#include "lib/Analysis/Passes.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
@@ -105,6 +106,9 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   pm.addPass(createCanonicalizer());
   if (isLast(Stage::Canonical))
     return;
+  ProvePassOptions prove;
+  prove.refuses = true;
+  pm.addNestedPass<KernelOp>(createProvePass(prove));
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(
         createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));
@@ -164,6 +168,7 @@ struct CommandLineOptions : PassPipelineOptions<CommandLineOptions> {
 } // namespace
 
 void mlafix::registerMlafixPasses() {
+  registerMlafixAnalysisPasses();
   registerMlafixTransformsPasses();
   registerMlafixConversionPasses();
   registerCanonicalizerPass();

@@ -20,6 +20,10 @@ constexpr uint32_t knownFlags = MLAFIX_LAUNCH_DEEP_CHECKS |
                                 MLAFIX_LAUNCH_NO_DEPENDENT |
                                 MLAFIX_LAUNCH_ASSUME_DISJOINT;
 
+/// Of a dim. No memory has more elements; the compiler's proofs take it that
+/// index arithmetic on sizes up to here does not wrap around (docs/Proofs.md).
+constexpr int64_t maxSize = int64_t(1) << 48;
+
 /// No version of mlafix_arg will be larger.
 constexpr uint32_t maxArgBytes = 256;
 
@@ -67,6 +71,10 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
       return WRONG(desc,
                    "expected a size of at least 0 in dim %u%s, got %" PRId64, i,
                    DimLabel(desc, i).text, arg.sizes[i]);
+    if (arg.sizes[i] > maxSize)
+      return WRONG(desc,
+                   "expected a size of at most 2^48 in dim %u%s, got %" PRId64,
+                   i, DimLabel(desc, i).text, arg.sizes[i]);
     if (desc.shape[i] >= 0 && arg.sizes[i] != desc.shape[i])
       return WRONG(desc, "expected size %" PRId64 " in dim %u%s, got %" PRId64,
                    desc.shape[i], i, DimLabel(desc, i).text, arg.sizes[i]);

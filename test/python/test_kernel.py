@@ -227,7 +227,7 @@ def test_base_of_the_lse_is_bound_by_specialize() -> None:
 
 
 @kernel
-def functions(y: Out[f32, "f n D"], x: In[f32, "n D"]):
+def functions(y: Out[f32, "f=11 n D"], x: In[f32, "n D"]):
     for t in grid("n"):
         v = x[t]
         y[0, t], y[1, t], y[2, t] = exp(v), exp2(v), log(abs(v))

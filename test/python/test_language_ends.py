@@ -18,7 +18,7 @@ pytest.importorskip("mlafix._compiler", reason="the package was built without th
 
 TEXT = """
 @mlafix.kernel
-def functions(y: Out[f32, "k n D"], x: In[f32, "n D"]):
+def functions(y: Out[f32, "k=8 n D"], x: In[f32, "n D"]):
     for t in grid("n"):
         v = x[t]
         y[0, t] = exp(v)
@@ -32,7 +32,7 @@ def functions(y: Out[f32, "k n D"], x: In[f32, "n D"]):
 
 
 @mlafix.kernel
-def scalar_functions(y: Out[f32, "k n"], x: In[f32, "n"]):
+def scalar_functions(y: Out[f32, "k=8 n"], x: In[f32, "n"]):
     for t in grid("n"):
         v = x[t]
         y[0, t] = exp(v)
@@ -52,7 +52,7 @@ def quotients(y: Out[f32, "n D"], a: In[f32, "n D"], b: In[f32, "n D"]):
 
 
 @mlafix.kernel
-def narrowed(y: Out[U, "k n D"], lse: Out[f32, "n"], a: In[T, "n D"], b: In[T, "n D"]):
+def narrowed(y: Out[U, "k=8 n D"], lse: Out[f32, "n"], a: In[T, "n D"], b: In[T, "n D"]):
     for t in grid("n"):
         y[0, t] = 2.0 / a[t]
         y[1, t] = a[t] * b[t]

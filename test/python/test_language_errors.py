@@ -271,3 +271,25 @@ def test_words_outside_a_kernel_are_argument_errors() -> None:
     for wrong in (lambda: dsl.kernel(3), lambda: dsl.inline(3), lambda: dsl.DType("lower"), lambda: dsl.Base("B", 10)):
         with pytest.raises(mlafix.ArgumentError, match="expected"):
             wrong()
+
+
+# The body of a grid over t in n; what is underlined; a part of the message. Each has a launch for which it goes wrong.
+REFUTED = [
+    ("if c[t] > 0:\n            y[t] = 1.0", "y[t]", "expected every element of 'y' to be written, got none that writes y[0]"),
+    ("y[t // 2] = f32(c[t])\n        y[t] = 0.0", "y[t // 2]", "expected one row to write each element of 'y'"),
+]
+
+
+@pytest.mark.parametrize(("body", "text", "message"), REFUTED)
+def test_a_kernel_that_is_shown_to_go_wrong_is_refused_at_the_store(tmp_path: Path, body: str, text: str, message: str) -> None:
+    source = f"""
+@mlafix.kernel
+def k(y: Out[f32, "n"], c: In[i32, "n"]):
+    for t in grid("n"):
+        {body}
+"""
+    made = load(tmp_path, source).k
+    with pytest.raises(mlafix.CompileError) as caught:
+        made.ptx("sm_90")
+    assert message in str(caught.value) and ": for example n = " in str(caught.value)
+    assert underlined(str(caught.value)) == text

@@ -28,7 +28,7 @@ def summed(x, low, high, step):
 
 
 @mlafix.kernel
-def sums(y: Out[f32, "s n D"], x: In[f32, "m D"], low: In[INT, "n"], high: In[INT, "n"]):
+def sums(y: Out[f32, "s=4 n D"], x: In[f32, "m D"], low: In[INT, "n"], high: In[INT, "n"]):
     for t in grid("n"):
         y[0, t] = summed(x, low[t], high[t], 1)
         y[1, t] = summed(x, low[t], high[t], 2)
@@ -37,7 +37,7 @@ def sums(y: Out[f32, "s n D"], x: In[f32, "m D"], low: In[INT, "n"], high: In[IN
 
 
 @mlafix.kernel
-def index_sums(y: Out[f32, "s n D"], x: In[f32, "m D"], low: In[i64, "n"], high: In[i64, "n"]):
+def index_sums(y: Out[f32, "s=4 n D"], x: In[f32, "m D"], low: In[i64, "n"], high: In[i64, "n"]):
     for t in grid("n"):
         y[0, t] = summed(x, index(low[t]), index(high[t]), 1)
         y[1, t] = summed(x, index(low[t]), index(high[t]), 2)
@@ -46,7 +46,7 @@ def index_sums(y: Out[f32, "s n D"], x: In[f32, "m D"], low: In[i64, "n"], high:
 
 
 @mlafix.kernel
-def counts(y: Out[i32, "s n"], low: In[INT, "n"], high: In[INT, "n"]):
+def counts(y: Out[i32, "s=2 n"], low: In[INT, "n"], high: In[INT, "n"]):
     # Without rows: a loop that no pass unrolls.
     for t in grid("n"):
         n = 0
@@ -77,7 +77,7 @@ def shifts(left: Out[INT, "n"], right: Out[INT, "n"], wide: Out[i32, "n D"], x: 
 
 
 @mlafix.kernel
-def constant_shifts(y: Out[i32, "s n"], x: In[i32, "n"]):
+def constant_shifts(y: Out[i32, "s=5 n"], x: In[i32, "n"]):
     for t in grid("n"):
         y[0, t] = x[t] << 40
         y[1, t] = x[t] >> 40
@@ -105,7 +105,7 @@ def conversions(narrow: Out[i32, "n"], long: Out[i64, "n"], wide: Out[i32, "n D"
 
 
 @mlafix.kernel
-def left_out(y: Out[f32, "s n"], rows: Out[f32, "r n D"], c: In[i32, "n"], o: In[f32, "n"] | None, w: In[f32, "n D"] | None):
+def left_out(y: Out[f32, "s=5 n"], rows: Out[f32, "r=4 n D"], c: In[i32, "n"], o: In[f32, "n"] | None, w: In[f32, "n D"] | None):
     for t in grid("n"):
         y[0, t] = o[t] if c[t] > 0 else 5.0
         y[1, t] = load(o[t], where=c[t] > 0, otherwise=5.0)
@@ -310,9 +310,9 @@ def test_constants_divide_and_shift_as_values_do(device: Device, tmp_path: Path)
         f"        w[{i}, t], w[{i + len(ints)}, t], w[{i + 2 * len(ints)}, t] = {a} {op} {b}, k[{i}] {op} {b}, k[{i}] {op} d[{i}]"
         for i, (op, a, b) in enumerate(ints)
     ]
-    head = """
+    head = f"""
 @mlafix.kernel
-def folded(q: Out[f32, "s n"], w: Out[i32, "w n"], v: In[f32, "f two=2"], k: In[i32, "i"], d: In[i32, "i"]):
+def folded(q: Out[f32, "s={2 * len(floats)} n"], w: Out[i32, "w={3 * len(ints)} n"], v: In[f32, "f two=2"], k: In[i32, "i"], d: In[i32, "i"]):
     for t in grid("n"):
 """
     kernel = load(tmp_path, head + "\n".join(lines) + "\n").folded

@@ -71,6 +71,8 @@ struct CompileCommand::Options {
           clEnumValN(Emit::Distributed, "distributed", "a thread's program"),
           clEnumValN(Emit::Layout, "layout", "variants and their layouts"),
           clEnumValN(Emit::Lowered, "lowered", "rows and scalars, no states"),
+          clEnumValN(Emit::Report, "report",
+                     "JSON: what is proved of the kernel (docs/Proofs.md)"),
           clEnumValN(Emit::Canonical, "canonical", "the language, folded"),
           clEnumValN(Emit::Specialized, "specialized", "names are bound"),
           clEnumValN(Emit::Source, "source", "the kernel as it was read"),

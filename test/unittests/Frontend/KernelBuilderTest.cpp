@@ -230,7 +230,7 @@ TEST(KernelBuilder, sizes_defaults_and_bases) {
   Value out = b.addTensor(
       {"out", {"n", "D"}, "f8e4m3fn", "", "write", false, {}}, at(1));
   Value lse = b.addTensor(
-      {"lse", {"n", "two"}, "f32", "", "write", true, {0, 2}}, at(1));
+      {"lse", {"n", "two"}, "f32", "", "update", true, {0, 2}}, at(1));
   Value x =
       b.addTensor({"x", {"n", "D"}, "bf16", "T", "read", false, {}}, at(1));
   Value scale =

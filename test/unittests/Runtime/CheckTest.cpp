@@ -330,11 +330,19 @@ TEST_F(Check, a_callers_buffer_gets_whole_characters) {
 }
 
 TEST_F(Check, sizes_that_leave_the_address_space) {
-  int64_t huge = int64_t(1) << 60;
-  call.args[0] = Tensor::strided(call.out(), MLAFIX_F32, {huge, 4}, {4, 1});
-  call.args[1] = Tensor::strided(call.in(), MLAFIX_F32, {huge, 4}, {4, 1});
+  int64_t huge = int64_t(1) << 48, far = int64_t(1) << 20;
+  call.args[0] = Tensor::strided(call.out(), MLAFIX_F32, {huge, 4}, {far, 1});
+  call.args[1] = Tensor::strided(call.in(), MLAFIX_F32, {huge, 4}, {far, 1});
   call.args[4] = 0;
   expectWrong({"\"out\"", "address space"});
+}
+
+TEST_F(Check, a_dim_of_more_than_2_to_the_48_elements) {
+  int64_t huge = (int64_t(1) << 48) + 1;
+  call.args[0] = Tensor::strided(call.out(), MLAFIX_F32, {huge, 4}, {0, 1});
+  call.args[1] = Tensor::strided(call.in(), MLAFIX_F32, {huge, 4}, {0, 1});
+  call.args[4] = 0;
+  expectWrong({"\"out\"", "at most 2^48", "281474976710657"});
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,100 @@
+//===- AccessLog.cpp - who accessed which element -------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/AccessLog.h"
+
+#include "lib/Analysis/Aliasing.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+Value mlafix::getUniformValue(Operation *op) {
+  Value value;
+  if (auto store = dyn_cast<StoreOp>(op))
+    value = store.getValue();
+  else if (auto state = cast<StoreStateOp>(op); !state.getScale())
+    value = state.getState();
+  Operation *def = value ? value.getDefiningOp() : nullptr;
+  bool isUniform =
+      def ? isa<IdentityOp>(def) || def->hasTrait<OpTrait::ConstantLike>()
+          : value && getKernelArgument(value);
+  return isUniform ? value : Value();
+}
+
+void AccessLog::report(Question question, unsigned argument, Operation *op,
+                       ArrayRef<int64_t> row, ArrayRef<int64_t> element) {
+  for (const Violation &known : violations)
+    if (known.question == question && known.argument == argument)
+      return;
+  violations.push_back({question, argument, op, SmallVector<int64_t>(row),
+                        SmallVector<int64_t>(element)});
+}
+
+void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
+                    ArrayRef<int64_t> element) {
+  unsigned argument = access.getArgNumber();
+  Place place = {argument, {element.begin(), element.end()}};
+  auto writer = writers.find(place);
+  bool isOwn = writer != writers.end() && ArrayRef(writer->second.row) == row;
+  if (access.isWrite) {
+    Value value = getUniformValue(access.op);
+    bool isSame =
+        writer != writers.end() && value && writer->second.value == value;
+    if (writer != writers.end() && !isOwn && !isSame)
+      report(Question::OneWriter, argument, access.op, row, element);
+    writers[place] = {SmallVector<int64_t>(row), value};
+    return;
+  }
+  if (kernel.getArgAccess(argument) == "write" && !isOwn)
+    report(Question::WrittenFirst, argument, access.op, row, element);
+  readers[place].push_back({SmallVector<int64_t>(row), access.op});
+}
+
+void AccessLog::checkCoverage() {
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    if (kernel.getArgAccess(i) != "write" ||
+        llvm::is_contained(launch.absent, i))
+      continue;
+    ArrayRef<int64_t> sizes = launch.sizes.find(i)->second;
+    SmallVector<int64_t> limits(sizes);
+    if (!limits.empty())
+      limits.back() = std::min(limits.back(), kMaxTile);
+    if (llvm::is_contained(limits, 0))
+      continue;
+    std::vector<int64_t> element(limits.size(), 0);
+    for (int64_t dim = 1, count = 0; dim > 0 && ++count <= kMaxElements;) {
+      if (!writers.count({i, element})) {
+        report(Question::Coverage, i, nullptr, {}, element);
+        break;
+      }
+      dim = limits.size();
+      while (dim > 0 && ++element[dim - 1] == limits[dim - 1])
+        element[--dim] = 0;
+    }
+  }
+}
+
+void AccessLog::checkIndependence() {
+  for (auto &[place, who] : readers)
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+      if (i != place.first && !mayBeOneTensor(kernel, i, place.first))
+        continue;
+      auto writer = writers.find({i, place.second});
+      if (writer == writers.end())
+        continue;
+      for (const Reader &reader : who)
+        if (reader.row != writer->second.row)
+          report(Question::Independence, place.first, reader.op, reader.row,
+                 place.second);
+    }
+}
+
+std::vector<Violation> AccessLog::finish() {
+  checkCoverage();
+  checkIndependence();
+  return std::move(violations);
+}

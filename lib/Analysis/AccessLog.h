@@ -1,0 +1,61 @@
+//===- AccessLog.h - who accessed which element -----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_ACCESSLOG_H
+#define MLAFIX_ANALYSIS_ACCESSLOG_H
+
+#include "lib/Analysis/RowInterpreter.h"
+
+#include <map>
+
+namespace mlafix {
+
+/// What the rows of a run did to each element, and what of that is wrong.
+class AccessLog {
+public:
+  /// An element of an argument.
+  using Place = std::pair<unsigned, std::vector<int64_t>>;
+  /// Of a row that is moved as one, so many elements are looked at.
+  static constexpr int64_t kMaxTile = 4;
+
+  AccessLog(KernelOp kernel, const SmallLaunch &launch)
+      : kernel(kernel), launch(launch) {}
+
+  /// An access of `row` to an element that the tensor has.
+  void add(const MemoryAccess &access, llvm::ArrayRef<int64_t> row,
+           llvm::ArrayRef<int64_t> element);
+  /// Keeps the first violation of each question in each argument.
+  void report(Question question, unsigned argument, mlir::Operation *op,
+              llvm::ArrayRef<int64_t> row, llvm::ArrayRef<int64_t> element);
+  /// All violations, those among them that only the end of the run shows.
+  std::vector<Violation> finish();
+
+private:
+  void checkCoverage();
+  void checkIndependence();
+
+  struct Writer {
+    llvm::SmallVector<int64_t> row;
+    mlir::Value value; // see getUniformValue
+  };
+  struct Reader {
+    llvm::SmallVector<int64_t> row;
+    mlir::Operation *op;
+  };
+  KernelOp kernel;
+  const SmallLaunch &launch;
+  std::map<Place, Writer> writers;
+  std::map<Place, llvm::SmallVector<Reader, 2>> readers;
+  std::vector<Violation> violations;
+
+  /// Elements of one tensor that are looked for at most.
+  static constexpr int64_t kMaxElements = 100000;
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_ACCESSLOG_H

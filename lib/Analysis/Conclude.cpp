@@ -1,0 +1,275 @@
+//===- Conclude.cpp - examples, run before they are shown -----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Prover.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+StringRef mlafix::spelling(Question question) {
+  constexpr StringLiteral names[] = {"coverage", "one writer", "independence",
+                                     "written before read", "bounds"};
+  return names[static_cast<int>(question)];
+}
+
+StringRef mlafix::spelling(Verdict verdict) {
+  constexpr StringLiteral names[] = {"proved", "promised", "unknown",
+                                     "refuted"};
+  return names[static_cast<int>(verdict)];
+}
+
+namespace {
+/// A launch that a point describes, and what its memory holds.
+class Example {
+public:
+  Example(RowModel &model, const System &system, const System::Point &point)
+      : model(model), system(system), point(point) {
+    for (Var var = 0; var < model.size(); ++var)
+      if (model[var].kind == Variable::Unknown)
+        unknowns[model[var].value].push_back(var);
+    readLaunch();
+    readRows();
+    readSegments();
+  }
+
+  /// The violation of `question` in `argument`, if there is one.
+  std::optional<Violation> run(Question question, unsigned argument);
+  /// "n = 1, H = 1, i = 0": the launch, the row and what it reads.
+  std::string describe(const Violation &violation) const;
+
+private:
+  std::optional<int64_t> get(Var var, unsigned instance) const {
+    std::optional<unsigned> column = system.findColumn(var, instance);
+    if (!column || *column >= point.size())
+      return std::nullopt;
+    return point[*column];
+  }
+  void readLaunch();
+  void readRows();
+  void readSegments();
+  /// Of an unknown in a row of the point; where that says nothing, `other`.
+  int64_t choose(Value value, ArrayRef<int64_t> row, int64_t other) const;
+
+  RowModel &model;
+  const System &system;
+  const System::Point &point;
+  DenseMap<Value, SmallVector<Var, 1>> unknowns;
+  SmallLaunch launch;
+  SmallVector<SmallVector<int64_t>, 2> rows;
+  SmallVector<int64_t> segments;
+  /// What unknowns were given in the run, by what messages call them.
+  struct Given {
+    SmallVector<int64_t> row;
+    std::string name;
+    int64_t value;
+  };
+  std::vector<Given> given;
+};
+} // namespace
+
+void Example::readLaunch() {
+  KernelOp kernel = model.getKernel();
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]);
+    if (!type) {
+      if (kernel.getArgumentTypes()[i].isIntOrIndex())
+        if (std::optional<Var> var =
+                model.getValue(kernel.getArgument(i)).getVar())
+          launch.scalars[i] = get(*var, 0).value_or(0);
+      continue;
+    }
+    auto &sizes = launch.sizes[i];
+    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+      Linear size = model.getSize(i, dim);
+      sizes.push_back(size.isConstant() ? size.constant
+                                        : get(*size.getVar(), 0).value_or(1));
+    }
+    bool isLeftOut =
+        kernel.isArgAbsent(i) || (kernel.isArgOptional(i) &&
+                                  get(model.getPresent(i), 0).value_or(1) == 0);
+    if (isLeftOut)
+      launch.absent.push_back(i);
+  }
+}
+
+void Example::readRows() {
+  for (unsigned instance : {0u, 1u}) {
+    SmallVector<int64_t> row;
+    for (Var var : model.getGridIndices())
+      if (std::optional<int64_t> index = get(var, instance))
+        row.push_back(*index);
+    if (row.size() == model.getGridIndices().size())
+      rows.push_back(row);
+  }
+}
+
+void Example::readSegments() {
+  if (!model.getSegmentEnds())
+    return;
+  auto grid = cast<RaggedForallOp>(model.getKernel().getGrid());
+  unsigned argument = getKernelArgument(grid.getCuSeqlens()).getArgNumber();
+  int64_t entries = std::min<int64_t>(launch.sizes[argument][0], 1024);
+  segments.assign(std::max<int64_t>(entries, 0), 0);
+  auto [start, end] = *model.getSegmentEnds();
+  for (unsigned instance : {0u, 1u}) {
+    std::optional<int64_t> segment = get(model.getGridIndices()[0], instance),
+                           first = get(start, instance),
+                           past = get(end, instance);
+    if (!segment || !first || !past || *segment < 0 || *segment + 1 >= entries)
+      continue;
+    segments[*segment] = *first;
+    segments[*segment + 1] = *past;
+  }
+}
+
+int64_t Example::choose(Value value, ArrayRef<int64_t> row,
+                        int64_t other) const {
+  std::optional<int64_t> elsewhere;
+  for (Var var : unknowns.lookup(value)) {
+    for (auto [instance, known] : llvm::enumerate(rows))
+      if (std::optional<int64_t> chosen = get(var, instance)) {
+        if (ArrayRef<int64_t>(known) == row)
+          return *chosen;
+        elsewhere = elsewhere.value_or(*chosen);
+      }
+    if (std::optional<int64_t> chosen = get(var, 0))
+      elsewhere = elsewhere.value_or(*chosen);
+  }
+  if (elsewhere)
+    return *elsewhere;
+  Interval range = getIntegerRange(value.getType());
+  return range.low <= other && other <= range.high ? other : 0;
+}
+
+std::optional<Violation> Example::run(Question question, unsigned argument) {
+  for (int64_t other : {0, 1, -1, 2}) {
+    given.clear();
+    auto oracle = [&](Value value, ArrayRef<int64_t> row) {
+      int64_t chosen = choose(value, row, other);
+      Variable unknown;
+      unknown.value = value;
+      given.push_back(
+          {SmallVector<int64_t>(row), mlafix::describe(unknown), chosen});
+      return chosen;
+    };
+    std::optional<std::vector<Violation>> violations =
+        interpretRows(model.getKernel(), launch, oracle, segments);
+    if (!violations)
+      return std::nullopt;
+    for (Violation &violation : *violations)
+      if (violation.question == question && violation.argument == argument)
+        return violation;
+  }
+  return std::nullopt;
+}
+
+std::string Example::describe(const Violation &violation) const {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::ListSeparator comma;
+  auto list = [&](const Twine &name, int64_t value) {
+    stream << comma << name << " = " << value;
+  };
+  for (Var var = 0; var < model.size(); ++var) {
+    const Variable &variable = model[var];
+    std::optional<int64_t> value = get(var, 0);
+    if (!value)
+      continue;
+    if (variable.kind == Variable::Size || variable.kind == Variable::Scalar)
+      list(variable.name, *value);
+    if (variable.kind == Variable::Present && *value == 0)
+      stream << comma << variable.name << " left out";
+  }
+  if (!segments.empty()) {
+    stream << comma << model.getSegmentsName() << " = [";
+    llvm::interleaveComma(segments, stream);
+    stream << "]";
+  }
+  if (!violation.row.empty())
+    for (auto [var, index] : llvm::zip(model.getGridIndices(), violation.row))
+      list(model[var].name, index);
+  llvm::SmallSetVector<StringRef, 4> named;
+  for (const Given &one : given)
+    if ((violation.row.empty() || one.row == violation.row) &&
+        named.size() < 4 && named.insert(one.name))
+      stream << comma << one.name << " is " << one.value;
+  return text;
+}
+
+/// "out[0, 1]".
+static std::string spellElement(KernelOp kernel, const Violation &violation) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << kernel.getArgName(violation.argument) << "[";
+  llvm::interleaveComma(violation.element, stream);
+  stream << "]";
+  return text;
+}
+
+std::string Prover::describeUnknowns(const RowAccess &access) const {
+  llvm::SmallSetVector<Var, 8> seen;
+  auto add = [&](const Linear &linear) {
+    for (auto [var, coefficient] : linear.terms)
+      seen.insert(var);
+  };
+  auto addCondition = [&](const Condition &condition) {
+    for (const Conjunct &conjunct : condition.disjuncts)
+      for (const Constraint &constraint : conjunct)
+        add(constraint.linear);
+  };
+  for (const Linear &index : access.indices)
+    add(index);
+  for (Var var : access.loops)
+    seen.insert(var);
+  addCondition(access.condition);
+  llvm::SmallSetVector<StringRef, 4> names;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const Variable &variable = model[seen[i]];
+    addCondition(variable.definition);
+    if (variable.kind == Variable::Unknown)
+      texts.push_back(describe(variable));
+  }
+  for (const std::string &text : texts)
+    names.insert(text);
+  return llvm::join(names, ", ");
+}
+
+Answer Prover::makeUnknown(Question question, unsigned argument,
+                           const RowAccess *access, StringRef why) const {
+  Answer answer = {question, argument, Verdict::Unknown};
+  answer.reason = why.str();
+  if (!access)
+    return answer;
+  answer.op = access->access.op;
+  std::string unknowns = describeUnknowns(*access);
+  if (why.empty())
+    answer.reason =
+        unknowns.empty() ? "no example was found" : "it depends on " + unknowns;
+  return answer;
+}
+
+Answer Prover::conclude(Question question, unsigned argument,
+                        const RowAccess *access, const System &system,
+                        std::optional<System::Point> point) {
+  if (!point || ++examples > Budget::examples)
+    return makeUnknown(question, argument, access, "");
+  Example example(model, system, *point);
+  std::optional<Violation> violation = example.run(question, argument);
+  if (!violation)
+    return makeUnknown(question, argument, access, "");
+  Answer answer = {question, argument, Verdict::Refuted};
+  answer.op = violation->op ? violation->op
+              : access      ? access->access.op
+                            : nullptr;
+  answer.reason = example.describe(*violation);
+  answer.element = spellElement(kernel, *violation);
+  return answer;
+}

@@ -1,0 +1,276 @@
+//===- Coverage.cpp - is every element written? ---------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// In two steps. Some row, and iteration, has each element for its own, whatever
+// is unknown: the elements less those that stores have, unknown conditions left
+// out, are none. And each row that has an element writes it: the cases of its
+// unknown conditions less those in which a store happens are none.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Prover.h"
+
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::presburger;
+using namespace mlafix;
+
+/// What remains of a condition without what is unknown.
+static Condition dropUncertain(const RowModel &model,
+                               const Condition &condition) {
+  Condition certain;
+  for (const Conjunct &conjunct : condition.disjuncts) {
+    Conjunct &kept = certain.disjuncts.emplace_back();
+    for (const Constraint &constraint : conjunct)
+      if (!model.isUncertain(constraint.linear))
+        kept.push_back(constraint);
+    if (kept.empty())
+      return Condition::always();
+  }
+  return certain;
+}
+
+/// Whether unknowns decide neither which rows and iterations there are nor
+/// which element is theirs.
+bool Prover::isReliable(const RowAccess &store) const {
+  return llvm::none_of(
+             store.indices,
+             [&](const Linear &index) { return model.isUncertain(index); }) &&
+         llvm::none_of(store.loops,
+                       [&](Var var) { return model[var].isUncertain; }) &&
+         llvm::none_of(model.getGridIndices(),
+                       [&](Var var) { return model[var].isUncertain; });
+}
+
+/// Whether the grid has one row for each row of the tensor, and each stores
+/// its own: what most kernels do.
+bool Prover::isPlainCover(const RowAccess &store) {
+  unsigned argument = store.access.getArgNumber();
+  if (store.access.predicate || !store.loops.empty() || !isReliable(store) ||
+      store.indices.size() != model.getGridIndices().size() ||
+      !isa<ForallOp>(store.access.op->getParentOp()))
+    return false;
+  auto grid = cast<ForallOp>(kernel.getGrid());
+  for (auto [dim, index] : llvm::enumerate(store.indices)) {
+    std::optional<Var> var = index.getVar();
+    const Var *found = var ? llvm::find(model.getGridIndices(), *var) : nullptr;
+    if (!found || found == model.getGridIndices().end())
+      return false;
+    Value extent = grid.getExtents()[found - model.getGridIndices().begin()];
+    if (!(model.getValue(extent) == model.getSize(argument, dim)))
+      return false;
+    for (const Linear &other : ArrayRef(store.indices).drop_front(dim + 1))
+      if (other == index)
+        return false;
+  }
+  return store.access.isTile ||
+         store.indices.size() ==
+             size_t(cast<MemRefType>(store.access.memref.getType()).getRank());
+}
+
+/// The launch gives the argument.
+void Prover::assumeLaunch(System &system, unsigned argument) {
+  if (!kernel.isArgOptional(argument))
+    return;
+  Linear isAbsent = Linear::of(model.getPresent(argument));
+  isAbsent.constant = -1;
+  system.restrict(Condition::of(isAbsent, /*isEquality=*/true));
+}
+
+/// Gives all that the launch decides of an access a column, so that it is one
+/// launch that has a point and lacks another: sizes, scalars, presence, and
+/// what is computed of them.
+void Prover::addLaunch(System &system, const RowAccess &access) {
+  llvm::SmallSetVector<Var, 16> used;
+  auto add = [&](const Linear &linear) {
+    for (auto [var, coefficient] : linear.terms)
+      used.insert(var);
+  };
+  auto addCondition = [&](const Condition &condition) {
+    for (const Conjunct &conjunct : condition.disjuncts)
+      for (const Constraint &constraint : conjunct)
+        add(constraint.linear);
+  };
+  for (const Linear &index : access.indices)
+    add(index);
+  for (Var var : llvm::concat<const Var>(model.getGridIndices(), access.loops))
+    used.insert(var);
+  addCondition(access.condition);
+  for (size_t i = 0; i < used.size(); ++i) {
+    Var var = used[i];
+    addCondition(model[var].definition);
+    if (model[var].isLaunch && !model[var].isUncertain)
+      (void)system.getColumn(var);
+  }
+}
+
+/// The store's element is `element`.
+void Prover::placeElement(System &system, const RowAccess &store,
+                          ArrayRef<Form> element) {
+  for (auto [index, column] : llvm::zip(store.indices, element))
+    system.restrict(system.getForm(index).add(column, -1), /*isEquality=*/true);
+}
+
+/// A system of the elements of `argument`; `element` are its first columns.
+System mlafix::makeElements(RowModel &model, KernelOp kernel, unsigned argument,
+                            SmallVector<Form> &element) {
+  System system(model);
+  auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    element.push_back(system.addColumn());
+  for (auto [dim, column] : llvm::enumerate(element)) {
+    system.restrict(column);
+    Form room = system.getForm(model.getSize(argument, dim));
+    room.constant -= 1;
+    system.restrict(room.add(column, -1));
+  }
+  return system;
+}
+
+/// The first step: each element has a row.
+Answer Prover::coverRows(unsigned argument,
+                         ArrayRef<const RowAccess *> stores) {
+  SmallVector<Form> element;
+  System elements = makeElements(model, kernel, argument, element);
+  assumeLaunch(elements, argument);
+  for (const RowAccess *store : stores)
+    addLaunch(elements, *store);
+  unsigned dims = elements.getNumColumns();
+  PresburgerSet written =
+      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(dims));
+  for (const RowAccess *store : stores) {
+    if (!isReliable(*store))
+      continue;
+    System one = elements;
+    for (Var var : model.getGridIndices())
+      (void)one.getColumn(var);
+    for (Var var : store->loops)
+      (void)one.getColumn(var);
+    placeElement(one, *store, element);
+    one.restrict(dropUncertain(model, store->condition));
+    if (one.isOverBudget() || ++systems > Budget::systems)
+      return makeUnknown(Question::Coverage, argument, store,
+                         "too many cases to look at");
+    written.unionInPlace(
+        PresburgerSet(one.getSet(dims).computeReprWithOnlyDivLocals()));
+  }
+  if (elements.isOverBudget() || written.getNumDisjuncts() > Budget::disjuncts)
+    return makeUnknown(Question::Coverage, argument, nullptr,
+                       "too many cases to look at");
+  PresburgerSet missed = elements.getSet(dims).subtract(written);
+  if (missed.isIntegerEmpty())
+    return {Question::Coverage, argument};
+  return conclude(Question::Coverage, argument,
+                  stores.empty() ? nullptr : stores.front(), elements,
+                  elements.findPoint(missed));
+}
+
+/// Whether `other` is in a loop that `store` is not in.
+static bool hasOtherLoops(const RowAccess &other, ArrayRef<Var> loops) {
+  return llvm::any_of(other.loops,
+                      [&](Var var) { return !llvm::is_contained(loops, var); });
+}
+
+/// Those points of `cases`, whose columns begin with `element`, at which none
+/// of `stores` happens; none where there are too many cases. An iteration that
+/// `cases` does not have may be any one.
+std::optional<PresburgerSet>
+Prover::subtractStores(System &cases, ArrayRef<Form> element,
+                       ArrayRef<Var> loops,
+                       ArrayRef<const RowAccess *> stores) {
+  SmallVector<const RowAccess *> usable;
+  for (const RowAccess *store : stores) {
+    bool isUncertain = model.isUncertain(store->condition) ||
+                       llvm::any_of(store->indices, [&](const Linear &index) {
+                         return model.isUncertain(index);
+                       });
+    // What is unknown in another iteration says nothing of this one.
+    addLaunch(cases, *store);
+    if (hasOtherLoops(*store, loops)) {
+      bool isSure = !isUncertain && llvm::none_of(store->loops, [&](Var var) {
+        return model[var].isUncertain;
+      });
+      if (!isSure)
+        continue;
+      usable.push_back(store);
+      continue;
+    }
+    usable.push_back(store);
+    // Every unknown that decides, with its range and definition.
+    for (const Linear &index : store->indices)
+      (void)cases.getForm(index);
+    for (const Conjunct &conjunct : store->condition.disjuncts)
+      for (const Constraint &constraint : conjunct)
+        (void)cases.getForm(constraint.linear);
+  }
+  unsigned dims = cases.getNumColumns();
+  PresburgerSet written =
+      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(dims));
+  for (const RowAccess *store : usable) {
+    if (++systems > Budget::systems)
+      return std::nullopt;
+    System one = cases;
+    one.clear();
+    for (Var var : store->loops)
+      (void)one.getColumn(var);
+    placeElement(one, *store, element);
+    one.restrict(store->condition);
+    if (one.isOverBudget())
+      return std::nullopt;
+    PresburgerSet set = one.getSet(dims);
+    written.unionInPlace(
+        one.getNumColumns() == dims
+            ? set
+            : PresburgerSet(set.computeReprWithOnlyDivLocals()));
+  }
+  if (cases.isOverBudget() || written.getNumDisjuncts() > Budget::disjuncts)
+    return std::nullopt;
+  return cases.getSet(dims).subtract(written);
+}
+
+/// The second step: the row writes its element in every case.
+Answer Prover::coverCases(unsigned argument,
+                          ArrayRef<const RowAccess *> stores) {
+  SmallVector<const RowAccess *> reliable;
+  llvm::copy_if(stores, std::back_inserter(reliable),
+                [&](const RowAccess *store) { return isReliable(*store); });
+  for (const RowAccess *store : reliable) {
+    SmallVector<Form> element;
+    System cases = makeElements(model, kernel, argument, element);
+    assumeLaunch(cases, argument);
+    for (Var var : model.getGridIndices())
+      (void)cases.getColumn(var);
+    for (Var var : store->loops)
+      (void)cases.getColumn(var);
+    placeElement(cases, *store, element);
+    cases.restrict(dropUncertain(model, store->condition));
+    std::optional<PresburgerSet> missed =
+        subtractStores(cases, element, store->loops, reliable);
+    if (!missed)
+      return makeUnknown(Question::Coverage, argument, store,
+                         "too many cases to look at");
+    if (!missed->isIntegerEmpty())
+      return conclude(Question::Coverage, argument, store, cases,
+                      cases.findPoint(*missed));
+  }
+  return {Question::Coverage, argument};
+}
+
+Answer Prover::proveCoverage(unsigned argument) {
+  SmallVector<const RowAccess *> stores = accessesOf(argument, true);
+  for (const RowAccess *store : stores)
+    if (isPlainCover(*store))
+      return {Question::Coverage, argument};
+  Answer answer = coverRows(argument, stores);
+  bool isUncertain = llvm::any_of(stores, [&](const RowAccess *store) {
+    return model.isUncertain(store->condition);
+  });
+  if (answer.verdict != Verdict::Proved || !isUncertain)
+    return answer;
+  return coverCases(argument, stores);
+}

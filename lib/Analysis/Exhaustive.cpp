@@ -1,0 +1,206 @@
+//===- Exhaustive.cpp - all small launches, run ---------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Exhaustive.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <random>
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// One number that a launch chooses.
+struct Choice {
+  enum Kind { Size, Scalar, Presence } kind;
+  int64_t low, high;
+  /// The arguments, and of a size the dims, that it is for.
+  SmallVector<std::pair<unsigned, unsigned>> places;
+  /// The size that bounds a scalar; empty: none.
+  StringRef atMost;
+  StringRef name;
+};
+
+class SmallLaunches {
+public:
+  SmallLaunches(KernelOp kernel, int64_t most) : kernel(kernel), most(most) {
+    collect();
+  }
+  std::vector<Violation> run();
+
+private:
+  void collect();
+  SmallLaunch makeLaunch(ArrayRef<int64_t> chosen);
+  bool isLegal(ArrayRef<int64_t> chosen) const;
+  void runLaunch(const SmallLaunch &launch);
+  void add(ArrayRef<Violation> violations);
+
+  KernelOp kernel;
+  int64_t most;
+  std::vector<Choice> choices;
+  std::vector<Violation> found;
+  std::mt19937 random{1};
+
+  static constexpr int kEnumerated = 40, kRandom = 24;
+};
+} // namespace
+
+void SmallLaunches::collect() {
+  llvm::MapVector<StringRef, size_t> named;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    Type type = kernel.getArgumentTypes()[i];
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref) {
+      if (!type.isIntOrIndex())
+        continue;
+      Choice scalar = {Choice::Scalar, -1, most + 1, {{i, 0}}, "", ""};
+      if (type.isInteger(1))
+        scalar.low = 0, scalar.high = 1;
+      if (auto bound = kernel.getArgAttrOfType<StringAttr>(i, kAtMostAttr))
+        scalar.atMost = bound.getValue(), scalar.low = 0;
+      choices.push_back(scalar);
+      continue;
+    }
+    for (int64_t dim = 0; dim < memref.getRank(); ++dim) {
+      if (!memref.isDynamicDim(dim))
+        continue;
+      StringRef name = cast<StringAttr>(kernel.getArgDims(i)[dim]).getValue();
+      auto it = name.empty() ? named.end() : named.find(name);
+      if (it != named.end()) {
+        choices[it->second].places.push_back({i, unsigned(dim)});
+        continue;
+      }
+      // Names in upper case are bound, to 1 at least.
+      int64_t low = !name.empty() && llvm::isUpper(name[0]) ? 1 : 0;
+      if (!name.empty())
+        named[name] = choices.size();
+      choices.push_back(
+          {Choice::Size, low, most, {{i, unsigned(dim)}}, "", name});
+    }
+    if (kernel.isArgOptional(i) && !kernel.isArgAbsent(i)) {
+      // Many of them come and go together.
+      auto last = llvm::find_if(choices, [](const Choice &choice) {
+        return choice.kind == Choice::Presence;
+      });
+      if (last != choices.end())
+        last->places.push_back({i, 0});
+      else
+        choices.push_back({Choice::Presence, 0, 1, {{i, 0}}, "", ""});
+    }
+  }
+}
+
+bool SmallLaunches::isLegal(ArrayRef<int64_t> chosen) const {
+  for (auto [choice, value] : llvm::zip(choices, chosen))
+    if (!choice.atMost.empty())
+      for (auto [other, size] : llvm::zip(choices, chosen))
+        if (other.kind == Choice::Size && other.name == choice.atMost &&
+            value > size)
+          return false;
+  return true;
+}
+
+SmallLaunch SmallLaunches::makeLaunch(ArrayRef<int64_t> chosen) {
+  SmallLaunch launch;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    if (auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]))
+      llvm::append_range(launch.sizes[i], type.getShape());
+    if (kernel.isArgAbsent(i))
+      launch.absent.push_back(i);
+  }
+  for (auto [choice, value] : llvm::zip(choices, chosen))
+    for (auto [argument, dim] : choice.places) {
+      if (choice.kind == Choice::Size)
+        launch.sizes[argument][dim] = value;
+      if (choice.kind == Choice::Scalar)
+        launch.scalars[argument] = value;
+      if (choice.kind == Choice::Presence && value == 0)
+        launch.absent.push_back(argument);
+    }
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]))
+      for (int64_t &size : launch.sizes[i])
+        if (ShapedType::isDynamic(size))
+          size = most;
+  return launch;
+}
+
+void SmallLaunches::add(ArrayRef<Violation> violations) {
+  for (const Violation &violation : violations)
+    if (llvm::none_of(found, [&](const Violation &known) {
+          return known.question == violation.question &&
+                 known.argument == violation.argument;
+        }))
+      found.push_back(violation);
+}
+
+void SmallLaunches::runLaunch(const SmallLaunch &launch) {
+  std::vector<std::pair<int64_t, int64_t>>
+      path; // digit, and how many there are
+  size_t at = 0;
+  bool isRandom = false;
+  auto draw = [&](int64_t count) -> int64_t {
+    if (isRandom)
+      return random() % count;
+    if (at == path.size())
+      path.push_back({0, count});
+    return path[at++].first;
+  };
+  auto drawValue = [&](Type type) {
+    if (type.isInteger(1))
+      return draw(2);
+    int64_t digit = draw(most + 3);
+    return digit == most + 2 ? -1 : digit;
+  };
+  auto oracle = [&](Value value, ArrayRef<int64_t>) {
+    return drawValue(value.getType());
+  };
+  auto grid = dyn_cast<RaggedForallOp>(kernel.getGrid());
+  for (int count = 0; count < kEnumerated + kRandom; ++count) {
+    at = 0;
+    isRandom = count >= kEnumerated;
+    SmallVector<int64_t> segments;
+    if (grid) {
+      unsigned argument = getKernelArgument(grid.getCuSeqlens()).getArgNumber();
+      for (int64_t i = 0; i < launch.sizes.find(argument)->second[0]; ++i)
+        segments.push_back(
+            drawValue(IntegerType::get(kernel.getContext(), 32)));
+    }
+    if (auto violations = interpretRows(kernel, launch, oracle, segments))
+      add(*violations);
+    if (isRandom)
+      continue;
+    while (!path.empty() && path.back().first + 1 == path.back().second)
+      path.pop_back();
+    if (path.empty())
+      return; // all that memory may hold
+    ++path.back().first;
+  }
+}
+
+std::vector<Violation> SmallLaunches::run() {
+  SmallVector<int64_t> chosen;
+  for (const Choice &choice : choices)
+    chosen.push_back(choice.low);
+  while (true) {
+    if (isLegal(chosen))
+      runLaunch(makeLaunch(chosen));
+    int64_t i = chosen.size();
+    while (i > 0 && ++chosen[i - 1] > choices[i - 1].high) {
+      chosen[i - 1] = choices[i - 1].low;
+      --i;
+    }
+    if (i == 0)
+      return found;
+  }
+}
+
+std::vector<Violation> mlafix::runSmallLaunches(KernelOp kernel, int64_t most) {
+  return SmallLaunches(kernel, most).run();
+}

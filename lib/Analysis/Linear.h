@@ -1,0 +1,88 @@
+//===- Linear.h - linear forms and conditions of them -----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_LINEAR_H
+#define MLAFIX_ANALYSIS_LINEAR_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+namespace mlafix {
+
+/// A variable of a RowModel, by its number.
+using Var = unsigned;
+
+/// constant + the sum of coefficient * variable.
+struct Linear {
+  /// In ascending order of the variable; no coefficient is 0.
+  llvm::SmallVector<std::pair<Var, int64_t>, 4> terms;
+  int64_t constant = 0;
+
+  static Linear of(int64_t constant) {
+    Linear linear;
+    linear.constant = constant;
+    return linear;
+  }
+  static Linear of(Var var, int64_t coefficient = 1) {
+    Linear linear;
+    linear.terms.push_back({var, coefficient});
+    return linear;
+  }
+  bool isConstant() const { return terms.empty(); }
+  /// The variable, where the form is one alone.
+  std::optional<Var> getVar() const;
+  bool operator==(const Linear &other) const {
+    return terms == other.terms && constant == other.constant;
+  }
+};
+
+/// Forms of more terms, and conjuncts of more constraints, are not looked at.
+inline constexpr size_t kMaxTerms = 16, kMaxConstraints = 48;
+
+/// x + factor * y; none where it has too many terms, or a coefficient that does
+/// not fit 64 bits.
+std::optional<Linear> add(const Linear &x, const Linear &y, int64_t factor = 1);
+/// factor * x, likewise.
+std::optional<Linear> scale(const Linear &x, int64_t factor);
+
+/// `linear` >= 0, or == 0.
+struct Constraint {
+  Linear linear;
+  bool isEquality = false;
+};
+
+using Conjunct = llvm::SmallVector<Constraint, 4>;
+
+/// A condition: one of the conjuncts holds.
+struct Condition {
+  llvm::SmallVector<Conjunct, 2> disjuncts;
+
+  static Condition always() { return {{Conjunct()}}; }
+  static Condition never() { return {}; }
+  static Condition of(Linear linear, bool isEquality = false) {
+    return {{Conjunct{{std::move(linear), isEquality}}}};
+  }
+  bool isAlways() const {
+    return disjuncts.size() == 1 && disjuncts.front().empty();
+  }
+};
+
+/// Conditions of more disjuncts than this are not looked at.
+inline constexpr size_t kMaxDisjuncts = 32;
+
+/// The conjunction and the disjunction; none where that has too many disjuncts,
+/// or one of them too many constraints.
+std::optional<Condition> both(const Condition &a, const Condition &b);
+std::optional<Condition> either(const Condition &a, const Condition &b);
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_LINEAR_H

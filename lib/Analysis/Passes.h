@@ -1,0 +1,21 @@
+//===- Passes.h - analyses as passes ----------------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_PASSES_H
+#define MLAFIX_ANALYSIS_PASSES_H
+
+#include "dialect/Mlafix.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlafix {
+#define GEN_PASS_DECL
+#include "lib/Analysis/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "lib/Analysis/Passes.h.inc"
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_PASSES_H

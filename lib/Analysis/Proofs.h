@@ -1,0 +1,83 @@
+//===- Proofs.h - what is shown of a kernel ---------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// docs/Proofs.md says what each question means and what the answers rest on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_PROOFS_H
+#define MLAFIX_ANALYSIS_PROOFS_H
+
+#include "dialect/Mlafix.h"
+
+#include <string>
+#include <vector>
+
+namespace mlafix {
+
+enum class Question {
+  /// Every element of an output is written.
+  Coverage,
+  /// No two rows write one element.
+  OneWriter,
+  /// No row reads an element that another row writes.
+  Independence,
+  /// No row reads an element of an output that it has not written.
+  WrittenFirst,
+  /// Every access lies inside its tensor.
+  Bounds,
+};
+
+enum class Verdict {
+  Proved,
+  /// Proved, if what `Answer::reason` says of a launch's data is so.
+  Promised,
+  /// Neither proved nor refuted: `Answer::reason` says what it depends on.
+  Unknown,
+  /// `Answer::reason` is an example, which fails when its rows are run.
+  Refuted,
+};
+
+llvm::StringRef spelling(Question question);
+llvm::StringRef spelling(Verdict verdict);
+
+/// The answer to one question about one argument: the worst of the answers for
+/// its accesses.
+struct Answer {
+  Answer(Question question, unsigned argument,
+         Verdict verdict = Verdict::Proved)
+      : question(question), argument(argument), verdict(verdict) {}
+
+  Question question;
+  unsigned argument;
+  Verdict verdict;
+  /// The access that is not proved; null: none, or none that could be named.
+  mlir::Operation *op = nullptr;
+  /// For a pair of accesses, the other one.
+  mlir::Operation *other = nullptr;
+  std::string reason;
+  /// Of a refutation: the element that it is about, "out[0, 1]".
+  std::string element;
+  double microseconds = 0;
+};
+
+/// Asks every question of every argument that it applies to, in the order of
+/// the arguments. `kernel` is in the language's own ops, states not lowered;
+/// its names may be bound or not.
+std::vector<Answer> proveKernel(KernelOp kernel);
+
+/// Reports a refutation of coverage or of one writer as an error, which says
+/// what to do about it. Whether `answer` is one.
+bool refuse(KernelOp kernel, const Answer &answer);
+
+/// Reports an answer that is not Proved as `severity`, at the access.
+void emitAnswer(KernelOp kernel, const Answer &answer,
+                mlir::DiagnosticSeverity severity);
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_PROOFS_H

@@ -1,0 +1,105 @@
+//===- Prove.cpp - the answers as remarks ---------------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Exhaustive.h"
+#include "lib/Analysis/Passes.h"
+#include "lib/Analysis/Proofs.h"
+
+namespace mlafix {
+#define GEN_PASS_DEF_PROVEPASS
+#include "lib/Analysis/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+void mlafix::emitAnswer(KernelOp kernel, const Answer &answer,
+                        DiagnosticSeverity severity) {
+  Location loc = answer.op ? answer.op->getLoc() : kernel.getLoc();
+  Diagnostic diag(loc, severity);
+  diag << kernel.getArgName(answer.argument) << ": "
+       << spelling(answer.question) << ": " << spelling(answer.verdict);
+  if (!answer.reason.empty())
+    diag << ": " << answer.reason;
+  if (!answer.element.empty())
+    diag << ": " << answer.element;
+  if (answer.other && answer.other != answer.op)
+    diag.attachNote(answer.other->getLoc()) << "the other row's access";
+  kernel.getContext()->getDiagEngine().emit(std::move(diag));
+}
+
+bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
+  if (answer.verdict != Verdict::Refuted)
+    return false;
+  StringRef name = kernel.getArgName(answer.argument);
+  Location loc = answer.op ? answer.op->getLoc() : kernel.getLoc();
+  if (answer.question == Question::Coverage) {
+    mlir::emitError(loc) << "expected every element of '" << name
+                         << "' to be written, got none that writes "
+                         << answer.element << ": for example " << answer.reason
+                         << "; write there, too, or declare '" << name
+                         << "' as updated (access \"update\", InOut)";
+    return true;
+  }
+  if (answer.question != Question::OneWriter)
+    return false;
+  InFlightDiagnostic diag = mlir::emitError(loc);
+  diag << "expected one row to write each element of '" << name
+       << "', got two that write " << answer.element << ": for example "
+       << answer.reason;
+  if (answer.other && answer.other != answer.op)
+    diag.attachNote(answer.other->getLoc()) << "the other row's access";
+  return true;
+}
+
+namespace {
+class ProvePass : public mlafix::impl::ProvePassBase<ProvePass> {
+public:
+  using ProvePassBase::ProvePassBase;
+
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    std::vector<Answer> answers = proveKernel(kernel);
+    markAllAnalysesPreserved();
+    if (refuses) {
+      for (const Answer &answer : answers)
+        if (refuse(kernel, answer))
+          signalPassFailure();
+      return;
+    }
+    for (const Answer &answer : answers)
+      emitAnswer(kernel, answer, DiagnosticSeverity::Remark);
+    if (exhaustive < 1)
+      return;
+    for (const Violation &violation : runSmallLaunches(kernel, exhaustive))
+      if (!isExpected(kernel, violation, answers))
+        signalPassFailure();
+  }
+
+private:
+  /// Reports what a run did wrong. Whether the answers leave it open.
+  static bool isExpected(KernelOp kernel, const Violation &violation,
+                         ArrayRef<Answer> answers) {
+    Location loc = violation.op ? violation.op->getLoc() : kernel.getLoc();
+    auto isProved = [&](const Answer &answer) {
+      return answer.question == violation.question &&
+             answer.argument == violation.argument &&
+             answer.verdict == Verdict::Proved;
+    };
+    bool contradicts = llvm::any_of(answers, isProved);
+    InFlightDiagnostic diag =
+        contradicts ? mlir::emitError(loc) : mlir::emitRemark(loc);
+    diag << kernel.getArgName(violation.argument) << ": "
+         << spelling(violation.question) << ": fails for [";
+    llvm::interleaveComma(violation.element, diag);
+    diag << "] in row [";
+    llvm::interleaveComma(violation.row, diag);
+    diag << "]";
+    return !contradicts;
+  }
+};
+} // namespace

@@ -1,0 +1,308 @@
+//===- Prover.cpp - the questions, one by one -----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Prover.h"
+
+#include "lib/Analysis/Aliasing.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace mlir::presburger;
+using namespace mlafix;
+
+SmallVector<const RowAccess *> Prover::accessesOf(unsigned argument,
+                                                  bool isWrite) const {
+  SmallVector<const RowAccess *> found;
+  for (const RowAccess &access : model.getAccesses())
+    if (access.access.getArgNumber() == argument &&
+        access.access.isWrite == isWrite)
+      found.push_back(&access);
+  return found;
+}
+
+/// Whether the access is of a ragged grid's predicate, where there is a segment
+/// and no row.
+static bool isOfSegment(const RowAccess &access) {
+  auto grid = access.access.op->getParentOfType<RaggedForallOp>();
+  return grid &&
+         grid.getPredicate().isAncestor(access.access.op->getParentRegion());
+}
+
+void Prover::assumeAccess(System &system, const RowAccess &access,
+                          unsigned instance) {
+  ArrayRef<Var> grid = model.getGridIndices();
+  for (Var var : isOfSegment(access) ? grid.take_front(1) : grid)
+    (void)system.getColumn(var, instance);
+  for (Var var : access.loops)
+    (void)system.getColumn(var, instance);
+  system.restrict(access.condition, instance);
+}
+
+std::optional<bool> Prover::isEmpty(const System &system) {
+  return ++systems > Budget::systems ? std::nullopt : system.isEmpty();
+}
+
+static const Answer &worse(const Answer &a, const Answer &b) {
+  return static_cast<int>(b.verdict) > static_cast<int>(a.verdict) ? b : a;
+}
+
+//===----------------------------------------------------------------------===//
+// Bounds
+//===----------------------------------------------------------------------===//
+
+Answer Prover::askBounds(const RowAccess &access) {
+  unsigned argument = access.access.getArgNumber();
+  Answer proved = {Question::Bounds, argument};
+  for (auto [dim, index] : llvm::enumerate(access.indices)) {
+    Linear size = model.getSize(argument, dim);
+    bool isKnown = llvm::any_of(inBounds, [&, &index = index](auto &known) {
+      return known.first == index && known.second == size;
+    });
+    if (isKnown)
+      continue;
+    for (bool isBelow : {true, false}) {
+      System outside(model);
+      Form form = outside.getForm(index);
+      Form wrong;
+      wrong.constant = isBelow ? -1 : 0;
+      wrong.add(form, isBelow ? -1 : 1);
+      if (!isBelow)
+        wrong.add(outside.getForm(size), -1);
+      outside.restrict(wrong);
+      assumeAccess(outside, access, 0);
+      std::optional<bool> none = isEmpty(outside);
+      if (none == true)
+        continue;
+      if (!none)
+        return makeUnknown(Question::Bounds, argument, &access,
+                           "too many cases to look at");
+      if (model.isUncertain(index))
+        return makeUnknown(Question::Bounds, argument, &access, "");
+      return conclude(Question::Bounds, argument, &access, outside,
+                      outside.findPoint());
+    }
+  }
+  return proved;
+}
+
+Answer Prover::proveBounds(unsigned argument) {
+  Answer answer = {Question::Bounds, argument};
+  for (const RowAccess &access : model.getAccesses())
+    if (access.access.getArgNumber() == argument)
+      answer = worse(answer, askBounds(access));
+  return answer;
+}
+
+//===----------------------------------------------------------------------===//
+// Two rows
+//===----------------------------------------------------------------------===//
+
+/// Whether the indices tell every row from every other, at the same positions.
+bool Prover::haveDistinctElements(const RowAccess &a, const RowAccess &b) {
+  if (isa<RaggedForallOp>(kernel.getGrid()))
+    return false;
+  return llvm::all_of(model.getRowIndices(), [&](Var row) {
+    for (auto [x, y] : llvm::zip(a.indices, b.indices))
+      if (x.getVar() == row && y.getVar() == row)
+        return true;
+    return false;
+  });
+}
+
+/// Row 0 of `a` and row 1 of `b` at one element.
+System Prover::makePair(const RowAccess &a, const RowAccess &b) {
+  System pair(model);
+  for (auto [x, y] : llvm::zip(a.indices, b.indices))
+    pair.restrict(pair.getForm(x, 0).add(pair.getForm(y, 1), -1),
+                  /*isEquality=*/true);
+  assumeAccess(pair, a, 0);
+  assumeAccess(pair, b, 1);
+  return pair;
+}
+
+/// The same, of rows of which the grid indices before `position` are the same
+/// and those at it are not.
+System Prover::makePair(const RowAccess &a, const RowAccess &b,
+                        unsigned position, bool isAscending, bool isPromised) {
+  System pair = makePair(a, b);
+  ArrayRef<Var> grid = model.getGridIndices();
+  auto difference = [&](Var var) {
+    Form form = pair.getForm(Linear::of(var), 1);
+    return form.add(pair.getForm(Linear::of(var), 0), -1);
+  };
+  for (Var var : grid.take_front(position))
+    pair.restrict(difference(var), /*isEquality=*/true);
+  Form apart;
+  apart.add(difference(grid[position]), isAscending ? 1 : -1);
+  apart.constant -= 1;
+  pair.restrict(apart);
+  if (isPromised && position == 0) {
+    auto [start, end] = *model.getSegmentEnds();
+    unsigned first = isAscending ? 0 : 1;
+    Form gap = pair.getForm(Linear::of(start), 1 - first);
+    pair.restrict(gap.add(pair.getForm(Linear::of(end), first), -1));
+  }
+  return pair;
+}
+
+Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
+                    const RowAccess &b) {
+  Answer answer = {question, argument};
+  if (haveDistinctElements(a, b))
+    return answer;
+  // A segment's predicate is asked in no row, and meets all of them.
+  if (isOfSegment(b)) {
+    System pair = makePair(a, b);
+    if (isEmpty(pair) == true)
+      return answer;
+    return conclude(question, argument, &b, pair, pair.findPoint());
+  }
+  bool isRagged = model.getSegmentEnds().has_value();
+  auto isScattered = [&](const RowAccess &access) {
+    return llvm::any_of(access.indices, [&](const Linear &index) {
+      return model.isUncertain(index);
+    });
+  };
+  for (unsigned i = 0; i < model.getGridIndices().size(); ++i)
+    for (bool isAscending : {true, false}) {
+      if (&a == &b && !isAscending)
+        continue;
+      System pair = makePair(a, b, i, isAscending, /*isPromised=*/false);
+      std::optional<bool> none = isEmpty(pair);
+      if (none == true)
+        continue;
+      const RowAccess &shown = b;
+      if (!none)
+        return makeUnknown(question, argument, &shown,
+                           "too many cases to look at");
+      if (isRagged && isEmpty(makePair(a, b, i, isAscending,
+                                       /*isPromised=*/true)) == true) {
+        answer.verdict = Verdict::Promised;
+        answer.op = shown.access.op;
+        answer.reason =
+            ("the segments of " + model.getSegmentsName() + " do not overlap")
+                .str();
+        continue;
+      }
+      // Which elements a table names is up to the table.
+      if (isScattered(a))
+        return makeUnknown(question, argument, &a, "");
+      if (isScattered(b))
+        return makeUnknown(question, argument, &b, "");
+      Answer worst =
+          conclude(question, argument, &shown, pair, pair.findPoint());
+      worst.other = a.access.op;
+      return worst;
+    }
+  return answer;
+}
+
+Answer Prover::proveOneWriter(unsigned argument) {
+  Answer answer = {Question::OneWriter, argument};
+  SmallVector<const RowAccess *> stores = accessesOf(argument, true);
+  for (auto [i, a] : llvm::enumerate(stores))
+    for (const RowAccess *b : ArrayRef(stores).drop_front(i))
+      if (Value value = getUniformValue(a->access.op);
+          !value || value != getUniformValue(b->access.op))
+        answer = worse(answer, meet(Question::OneWriter, argument, *a, *b));
+  return answer;
+}
+
+Answer Prover::proveIndependence(unsigned written, unsigned read) {
+  Answer answer = {Question::Independence, read};
+  for (const RowAccess *store : accessesOf(written, true))
+    for (const RowAccess *load : accessesOf(read, false))
+      answer = worse(answer, meet(Question::Independence, read, *store, *load));
+  return answer;
+}
+
+//===----------------------------------------------------------------------===//
+// Written before read
+//===----------------------------------------------------------------------===//
+
+/// Whether `write` runs before `read` in every iteration of the loops that both
+/// are in.
+static bool isBefore(Operation *write, Operation *read) {
+  for (Operation *op = write; op; op = op->getParentOp())
+    if (Operation *other = op->getBlock()->findAncestorOpInBlock(*read))
+      return other != op && op->isBeforeInBlock(other);
+  return false;
+}
+
+Answer Prover::proveWrittenFirst(unsigned argument) {
+  SmallVector<const RowAccess *> stores = accessesOf(argument, true);
+  for (const RowAccess *load : accessesOf(argument, false)) {
+    SmallVector<const RowAccess *> earlier;
+    llvm::copy_if(stores, std::back_inserter(earlier),
+                  [&](const RowAccess *store) {
+                    return isBefore(store->access.op, load->access.op);
+                  });
+    SmallVector<Form> element;
+    System cases = makeElements(model, kernel, argument, element);
+    assumeAccess(cases, *load, 0);
+    placeElement(cases, *load, element);
+    std::optional<PresburgerSet> missed =
+        subtractStores(cases, element, load->loops, earlier);
+    if (!missed)
+      return makeUnknown(Question::WrittenFirst, argument, load,
+                         "too many cases to look at");
+    if (!missed->isIntegerEmpty())
+      return conclude(Question::WrittenFirst, argument, load, cases,
+                      cases.findPoint(*missed));
+  }
+  return {Question::WrittenFirst, argument};
+}
+
+//===----------------------------------------------------------------------===//
+// All of them
+//===----------------------------------------------------------------------===//
+
+std::vector<Answer> Prover::run() {
+  using Clock = std::chrono::steady_clock;
+  if (auto grid = dyn_cast<ForallOp>(kernel.getGrid()))
+    for (auto [var, extent] :
+         llvm::zip(model.getGridIndices(), grid.getExtents()))
+      inBounds.push_back({Linear::of(var), model.getValue(extent)});
+  std::vector<Answer> answers;
+  auto ask = [&](auto work) {
+    Clock::time_point start = Clock::now();
+    Answer answer = work();
+    answer.microseconds =
+        std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    answers.push_back(std::move(answer));
+  };
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
+    StringRef access = kernel.getArgAccess(i);
+    if (access.empty() || access == kAbsent)
+      continue;
+    bool isRead = !accessesOf(i, false).empty(),
+         isWritten = !accessesOf(i, true).empty();
+    if (access == "write") {
+      ask([&] { return proveCoverage(i); });
+      if (isRead)
+        ask([&] { return proveWrittenFirst(i); });
+    }
+    if (isWritten)
+      ask([&] { return proveOneWriter(i); });
+    if (isRead)
+      ask([&] {
+        Answer answer = {Question::Independence, i};
+        for (unsigned j = 0; j < kernel.getNumArguments(); ++j)
+          if (j == i ? isWritten : mayBeOneTensor(kernel, j, i))
+            answer = worse(answer, proveIndependence(j, i));
+        return answer;
+      });
+    if (isRead || isWritten)
+      ask([&] { return proveBounds(i); });
+  }
+  return answers;
+}
+
+std::vector<Answer> mlafix::proveKernel(KernelOp kernel) {
+  return Prover(kernel).run();
+}

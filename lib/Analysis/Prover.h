@@ -1,0 +1,89 @@
+//===- Prover.h - the questions, one by one ---------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_PROVER_H
+#define MLAFIX_ANALYSIS_PROVER_H
+
+#include "lib/Analysis/Proofs.h"
+#include "lib/Analysis/RowInterpreter.h"
+#include "lib/Analysis/System.h"
+
+namespace mlafix {
+
+/// A system of the elements of `argument`; `element` are its first columns.
+System makeElements(RowModel &model, KernelOp kernel, unsigned argument,
+                    llvm::SmallVector<Form> &element);
+
+class Prover {
+public:
+  explicit Prover(KernelOp kernel) : kernel(kernel), model(kernel) {}
+
+  std::vector<Answer> run();
+
+private:
+  /// Of one argument: those that read or write it.
+  llvm::SmallVector<const RowAccess *> accessesOf(unsigned argument,
+                                                  bool isWrite) const;
+
+  Answer proveCoverage(unsigned argument);
+  Answer proveOneWriter(unsigned argument);
+  Answer proveIndependence(unsigned written, unsigned read);
+  Answer proveWrittenFirst(unsigned argument);
+  Answer proveBounds(unsigned argument);
+
+  // Coverage
+  bool isPlainCover(const RowAccess &store);
+  bool isReliable(const RowAccess &store) const;
+  void placeElement(System &system, const RowAccess &store,
+                    llvm::ArrayRef<Form> element);
+  void assumeLaunch(System &system, unsigned argument);
+  void addLaunch(System &system, const RowAccess &access);
+  Answer coverRows(unsigned argument, llvm::ArrayRef<const RowAccess *> stores);
+  Answer coverCases(unsigned argument,
+                    llvm::ArrayRef<const RowAccess *> stores);
+
+  std::optional<mlir::presburger::PresburgerSet>
+  subtractStores(System &cases, llvm::ArrayRef<Form> element,
+                 llvm::ArrayRef<Var> loops,
+                 llvm::ArrayRef<const RowAccess *> stores);
+
+  // Pairs of rows
+  bool haveDistinctElements(const RowAccess &a, const RowAccess &b);
+  /// The answer for one pair of accesses: `a` in one row, `b` in another.
+  Answer meet(Question question, unsigned argument, const RowAccess &a,
+              const RowAccess &b);
+  /// Whether there is no point; none where that, or all so far, is too much.
+  std::optional<bool> isEmpty(const System &system);
+  System makePair(const RowAccess &a, const RowAccess &b);
+  System makePair(const RowAccess &a, const RowAccess &b, unsigned position,
+                  bool isAscending, bool isPromised);
+
+  /// Adds what holds where the access happens in row `instance`.
+  void assumeAccess(System &system, const RowAccess &access, unsigned instance);
+  Answer askBounds(const RowAccess &access);
+
+  /// Runs the point's launch. A refutation if the question's answer is then no;
+  /// else the answer is unknown.
+  Answer conclude(Question question, unsigned argument, const RowAccess *access,
+                  const System &system, std::optional<System::Point> point);
+  Answer makeUnknown(Question question, unsigned argument,
+                     const RowAccess *access, llvm::StringRef why) const;
+  /// What `access` depends on that is not known.
+  std::string describeUnknowns(const RowAccess &access) const;
+
+  KernelOp kernel;
+  RowModel model;
+  /// How many sets of points were looked at, and examples run.
+  unsigned systems = 0, examples = 0;
+  /// Index and size, of which the first is known to be below the second and not
+  /// negative wherever the grid runs.
+  std::vector<std::pair<Linear, Linear>> inBounds;
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_PROVER_H

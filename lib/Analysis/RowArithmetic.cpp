@@ -1,0 +1,243 @@
+//===- RowArithmetic.cpp - integer arithmetic as linear forms -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/RowModel.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlafix;
+
+static constexpr int64_t kMin = std::numeric_limits<int64_t>::min(),
+                         kMax = std::numeric_limits<int64_t>::max();
+
+namespace mlafix {
+/// Builds the linear form of one op's result.
+class ValueBuilder {
+public:
+  ValueBuilder(RowModel &model, Value value)
+      : model(model), value(value), type(getIntegerRange(value.getType())) {}
+
+  std::optional<Linear> build(Operation *op);
+
+private:
+  using Result = std::optional<Linear>;
+
+  /// `form`, if it cannot wrap around in the value's type.
+  Result fitting(Result form) const {
+    if (!form || !type.contains(model.getRange(*form)))
+      return std::nullopt;
+    return form;
+  }
+  Linear operand(Operation *op, unsigned index) {
+    return model.getValue(op->getOperand(index));
+  }
+  bool isNegativeFree(const Linear &form) const {
+    return model.getRange(form).low >= 0;
+  }
+  Result product(Operation *op);
+  /// floor(x / divisor), of a positive divisor.
+  Result quotient(const Linear &x, int64_t divisor);
+  /// x - divisor * floor(x / divisor).
+  Result remainder(const Linear &x, int64_t divisor);
+  Result division(Operation *op, bool isRemainder);
+  Result ceilDivision(Operation *op);
+  Result shift(Operation *op);
+  Result mask(arith::AndIOp op);
+  Result extremum(Operation *op, bool isMaximum, bool isUnsigned);
+  Result extend(Operation *op, bool isUnsigned);
+
+  RowModel &model;
+  Value value;
+  Interval type;
+};
+} // namespace mlafix
+
+std::optional<Linear> ValueBuilder::product(Operation *op) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (x.isConstant())
+    std::swap(x, y);
+  return y.isConstant() ? fitting(scale(x, y.constant)) : std::nullopt;
+}
+
+std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
+  if (divisor <= 0 || divisor > (1 << 20))
+    return std::nullopt;
+  if (divisor == 1)
+    return x;
+  for (const RowModel::Quotient &known : model.quotients)
+    if (known.divisor == divisor && known.dividend == x)
+      return Linear::of(known.var);
+  auto floor = [&](__int128 n) {
+    return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
+  };
+  Interval range = model.getRange(x);
+  if (range.low < kMin || range.high > kMax)
+    return std::nullopt;
+  Var var = model.addDerived(
+      value, {floor(range.low), floor(range.high)},
+      [&](Var var) -> std::optional<Condition> {
+        std::optional<Linear> rest = add(x, Linear::of(var, divisor), -1);
+        std::optional<Linear> room =
+            rest ? add(Linear::of(divisor - 1), *rest, -1) : std::nullopt;
+        if (!room)
+          return std::nullopt;
+        return Condition{{Conjunct{{*rest}, {*room}}}};
+      });
+  model.quotients.push_back({x, divisor, var});
+  return Linear::of(var);
+}
+
+std::optional<Linear> ValueBuilder::remainder(const Linear &x,
+                                              int64_t divisor) {
+  Result floor = quotient(x, divisor);
+  return floor ? add(x, *floor, -divisor) : std::nullopt;
+}
+
+/// Division that truncates is one that rounds down where nothing is negative.
+std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  bool roundsDown = isa<arith::FloorDivSIOp>(op) || isNegativeFree(x);
+  if (!y.isConstant() || !roundsDown)
+    return std::nullopt;
+  return isRemainder ? remainder(x, y.constant) : quotient(x, y.constant);
+}
+
+/// ceil(x / c) = floor((x + c - 1) / c).
+std::optional<Linear> ValueBuilder::ceilDivision(Operation *op) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (!y.isConstant() || !isNegativeFree(x) || y.constant < 1)
+    return std::nullopt;
+  Result above = add(x, Linear::of(y.constant - 1));
+  return above ? quotient(*above, y.constant) : std::nullopt;
+}
+
+std::optional<Linear> ValueBuilder::shift(Operation *op) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (!y.isConstant() || y.constant < 0 || y.constant > 20)
+    return std::nullopt;
+  int64_t factor = int64_t(1) << y.constant;
+  if (isa<arith::ShLIOp>(op))
+    return fitting(scale(x, factor));
+  if (isa<arith::ShRUIOp>(op) && !isNegativeFree(x))
+    return std::nullopt;
+  return quotient(x, factor);
+}
+
+/// A mask of the lowest bits is a remainder.
+std::optional<Linear> ValueBuilder::mask(arith::AndIOp op) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (x.isConstant())
+    std::swap(x, y);
+  if (!y.isConstant() || y.constant < 0 || y.constant >= (1 << 20) ||
+      (y.constant & (y.constant + 1)) != 0)
+    return std::nullopt;
+  return remainder(x, y.constant + 1);
+}
+
+std::optional<Linear> ValueBuilder::extremum(Operation *op, bool isMaximum,
+                                             bool isUnsigned) {
+  Linear x = operand(op, 0), y = operand(op, 1);
+  if (isUnsigned && !(isNegativeFree(x) && isNegativeFree(y)))
+    return std::nullopt;
+  Interval a = model.getRange(x), b = model.getRange(y);
+  Interval range =
+      isMaximum ? Interval{std::max(a.low, b.low), std::max(a.high, b.high)}
+                : Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
+  Result over = isMaximum ? add(x, y, -1) : add(y, x, -1);
+  if (!over)
+    return std::nullopt;
+  Result under = scale(*over, -1);
+  Var var =
+      model.addDerived(value, range, [&](Var var) -> std::optional<Condition> {
+        Result isX = add(x, Linear::of(var), -1),
+               isY = add(y, Linear::of(var), -1);
+        if (!under || !isX || !isY)
+          return std::nullopt;
+        return Condition{{Conjunct{{*over}, {*isX, true}},
+                          Conjunct{{*under}, {*isY, true}}}};
+      });
+  return Linear::of(var);
+}
+
+/// Casts between integer types: the number is the same where both have it.
+std::optional<Linear> ValueBuilder::extend(Operation *op, bool isUnsigned) {
+  Value source = op->getOperand(0);
+  if (source.getType().isInteger(1)) {
+    if (!isUnsigned)
+      return std::nullopt;
+    Condition holds = model.getCondition(source, true),
+              fails = model.getCondition(source, false);
+    Var var = model.addDerived(
+        value, {0, 1}, [&](Var var) -> std::optional<Condition> {
+          Linear isOne = Linear::of(var);
+          isOne.constant = -1;
+          std::optional<Condition> one =
+                                       both(holds, Condition::of(isOne, true)),
+                                   zero = both(
+                                       fails,
+                                       Condition::of(Linear::of(var), true));
+          return one && zero ? either(*one, *zero) : std::nullopt;
+        });
+    return Linear::of(var);
+  }
+  Linear x = operand(op, 0);
+  if (isUnsigned && !isNegativeFree(x))
+    return std::nullopt;
+  return fitting(x);
+}
+
+std::optional<Linear> ValueBuilder::build(Operation *op) {
+  return TypeSwitch<Operation *, Result>(op)
+      .Case<arith::AddIOp>(
+          [&](auto) { return fitting(add(operand(op, 0), operand(op, 1))); })
+      .Case<arith::SubIOp>([&](auto) {
+        return fitting(add(operand(op, 0), operand(op, 1), -1));
+      })
+      .Case<arith::MulIOp>([&](auto) { return product(op); })
+      .Case<arith::FloorDivSIOp, arith::DivSIOp, arith::DivUIOp>(
+          [&](auto) { return division(op, /*isRemainder=*/false); })
+      .Case<arith::RemSIOp, arith::RemUIOp>(
+          [&](auto) { return division(op, /*isRemainder=*/true); })
+      .Case<arith::CeilDivSIOp, arith::CeilDivUIOp>(
+          [&](auto) { return ceilDivision(op); })
+      .Case<arith::ShLIOp, arith::ShRSIOp, arith::ShRUIOp>(
+          [&](auto) { return shift(op); })
+      .Case<arith::AndIOp>([&](auto op) { return mask(op); })
+      .Case<arith::MaxSIOp>([&](auto) { return extremum(op, true, false); })
+      .Case<arith::MinSIOp>([&](auto) { return extremum(op, false, false); })
+      .Case<arith::MaxUIOp>([&](auto) { return extremum(op, true, true); })
+      .Case<arith::MinUIOp>([&](auto) { return extremum(op, false, true); })
+      .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
+          [&](auto) { return extend(op, /*isUnsigned=*/false); })
+      .Case<arith::IndexCastUIOp, arith::ExtUIOp>(
+          [&](auto) { return extend(op, /*isUnsigned=*/true); })
+      .Case<arith::SelectOp>([&](auto op) {
+        return model.buildChoice(value, op.getCondition(), op.getTrueValue(),
+                                 op.getFalseValue());
+      })
+      .Case<scf::IfOp>([&](auto op) -> Result {
+        unsigned number = cast<OpResult>(value).getResultNumber();
+        return model.buildChoice(value, op.getCondition(),
+                                 op.thenYield().getOperand(number),
+                                 op.elseYield().getOperand(number));
+      })
+      .Case<memref::DimOp>([&](auto op) -> Result {
+        return model.buildDim(value,
+                              getKernelArgument(op.getSource()).getArgNumber(),
+                              *op.getConstantIndex());
+      })
+      .Case<LoadOp>([&](auto op) -> Result { return model.buildLoad(op); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+std::optional<Linear> RowModel::buildResult(Value value) {
+  return ValueBuilder(*this, value).build(value.getDefiningOp());
+}

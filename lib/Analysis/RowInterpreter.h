@@ -1,0 +1,62 @@
+//===- RowInterpreter.h - a kernel's accesses, run --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs every row of a small launch and looks at each access, without any of the
+// proofs' reasoning: an example that refutes a proof is one that fails here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_ROWINTERPRETER_H
+#define MLAFIX_ANALYSIS_ROWINTERPRETER_H
+
+#include "lib/Analysis/Proofs.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <map>
+
+namespace mlafix {
+
+/// What a launch passes, but for what tensors hold.
+struct SmallLaunch {
+  /// The sizes of each argument that is a tensor.
+  llvm::DenseMap<unsigned, llvm::SmallVector<int64_t>> sizes;
+  /// Integer and boolean arguments.
+  llvm::DenseMap<unsigned, int64_t> scalars;
+  /// Optional arguments that are left out.
+  llvm::SmallVector<unsigned> absent;
+};
+
+/// Something that a kernel must not do, done.
+struct Violation {
+  Question question;
+  unsigned argument;
+  mlir::Operation *op; ///< the access; null: an element that none wrote
+  llvm::SmallVector<int64_t> row;
+  llvm::SmallVector<int64_t> element;
+};
+
+/// The values of what memory holds and of all else that the interpreter does
+/// not compute: called once for each element read, and once for each other
+/// value of each row.
+using Oracle =
+    llvm::function_ref<int64_t(mlir::Value, llvm::ArrayRef<int64_t> row)>;
+
+/// What a store writes, where no row, no iteration and nothing in memory
+/// decides that: a constant, an identity, a scalar argument. Null elsewhere.
+/// Rows that write one such value may write one element.
+mlir::Value getUniformValue(mlir::Operation *store);
+
+/// Runs all rows, one after the other. The first violation of each question for
+/// each argument; none at all where the launch is too large to run.
+std::optional<std::vector<Violation>>
+interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
+              llvm::ArrayRef<int64_t> segments = {});
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_ROWINTERPRETER_H

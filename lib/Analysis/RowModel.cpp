@@ -1,0 +1,343 @@
+//===- RowModel.cpp - a row's integers as linear forms --------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/RowModel.h"
+
+#include "lib/Analysis/Aliasing.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace mlafix;
+
+static constexpr int64_t kMin = std::numeric_limits<int64_t>::min(),
+                         kMax = std::numeric_limits<int64_t>::max();
+
+Interval mlafix::getIntegerRange(Type type) {
+  if (type.isIndex())
+    return {kMin, kMax};
+  // Of wider ones nothing is known, and sums of their ends must not wrap.
+  unsigned width = std::min(type.getIntOrFloatBitWidth(), 100u);
+  if (type.isUnsignedInteger() || width == 1)
+    return {0, (__int128(1) << width) - 1};
+  return {-(__int128(1) << (width - 1)), (__int128(1) << (width - 1)) - 1};
+}
+
+std::optional<int64_t> mlafix::getInteger(Value value) {
+  APInt number;
+  if (!matchPattern(value, m_ConstantInt(&number)) || number.getBitWidth() > 64)
+    return std::nullopt;
+  return value.getType().isInteger(1) ? int64_t(number.getZExtValue())
+                                      : number.getSExtValue();
+}
+
+//===----------------------------------------------------------------------===//
+// Variables
+//===----------------------------------------------------------------------===//
+
+Var RowModel::addVariable(Variable variable) {
+  variables.push_back(std::move(variable));
+  return variables.size() - 1;
+}
+
+Var RowModel::addUnknown(Value value, Interval range) {
+  Variable unknown;
+  unknown.kind = Variable::Unknown;
+  unknown.value = value;
+  unknown.range = range;
+  unknown.isUncertain = true;
+  return addVariable(std::move(unknown));
+}
+
+Linear RowModel::addOpaque(Value value) {
+  return Linear::of(addUnknown(value, getIntegerRange(value.getType())));
+}
+
+/// A variable that `define` says more of; an unknown where that is too much.
+Var RowModel::addDerived(Value value, Interval range,
+                         function_ref<std::optional<Condition>(Var)> define) {
+  Variable derived;
+  derived.kind = Variable::Derived;
+  derived.value = value;
+  derived.range = range;
+  Var var = addVariable(std::move(derived));
+  std::optional<Condition> definition = define(var);
+  if (!definition) {
+    variables[var].kind = Variable::Unknown;
+    variables[var].isUncertain = true;
+    return var;
+  }
+  bool isLaunch = true, isUncertain = false;
+  for (const Conjunct &conjunct : definition->disjuncts)
+    for (const Constraint &constraint : conjunct)
+      for (auto [used, coefficient] : constraint.linear.terms)
+        if (used != var) {
+          isLaunch &= variables[used].isLaunch;
+          isUncertain |= variables[used].isUncertain;
+        }
+  variables[var].definition = std::move(*definition);
+  variables[var].isLaunch = isLaunch;
+  variables[var].isUncertain = isUncertain;
+  return var;
+}
+
+Var RowModel::addSize(const Twine &name, bool isBound) {
+  Variable size;
+  size.kind = Variable::Size;
+  size.name = name.str();
+  size.range = {isBound ? 1 : 0, kMaxSize};
+  size.isLaunch = true;
+  return addVariable(std::move(size));
+}
+
+Var RowModel::getNamedSize(StringRef name) {
+  auto it = namedSizes.find(name);
+  if (it != namedSizes.end())
+    return it->second;
+  // mlafix-specialize binds such a name, to 1 at least.
+  bool isBound = llvm::isUpper(name.front());
+  return namedSizes[name] = addSize(name, isBound);
+}
+
+Linear RowModel::getSize(unsigned argument, unsigned dim) {
+  auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
+  if (!type.isDynamicDim(dim))
+    return Linear::of(type.getDimSize(dim));
+  StringRef name =
+      cast<StringAttr>(kernel.getArgDims(argument)[dim]).getValue();
+  if (!name.empty())
+    return Linear::of(getNamedSize(name));
+  auto it = otherSizes.find({argument, dim});
+  if (it != otherSizes.end())
+    return Linear::of(it->second);
+  Var var = addSize(kernel.getArgName(argument) + ".shape[" + Twine(dim) + "]",
+                    /*isBound=*/false);
+  otherSizes[{argument, dim}] = var;
+  return Linear::of(var);
+}
+
+Var RowModel::getPresent(unsigned argument) {
+  auto it = presences.find(argument);
+  if (it != presences.end())
+    return it->second;
+  Variable present;
+  present.kind = Variable::Present;
+  present.name = kernel.getArgName(argument).str();
+  present.value = kernel.getArgument(argument);
+  present.range = {0, 1};
+  present.isLaunch = true;
+  return presences[argument] = addVariable(std::move(present));
+}
+
+Interval RowModel::getRange(const Linear &linear) const {
+  Interval range = {linear.constant, linear.constant};
+  for (auto [var, coefficient] : linear.terms) {
+    Interval one = variables[var].range;
+    // Ranges of 64-bit numbers times 64-bit ones: wide sums could wrap, so
+    // large coefficients make the form one of which nothing is known.
+    if (coefficient > (1 << 20) || coefficient < -(1 << 20))
+      return {std::numeric_limits<__int128>::min(),
+              std::numeric_limits<__int128>::max()};
+    __int128 a = one.low * coefficient, b = one.high * coefficient;
+    range.low += std::min(a, b);
+    range.high += std::max(a, b);
+  }
+  return range;
+}
+
+bool RowModel::isLaunch(const Linear &linear) const {
+  return llvm::all_of(
+      linear.terms, [&](auto &term) { return variables[term.first].isLaunch; });
+}
+
+bool RowModel::isUncertain(const Linear &linear) const {
+  return llvm::any_of(linear.terms, [&](auto &term) {
+    return variables[term.first].isUncertain;
+  });
+}
+
+bool RowModel::isUncertain(const Condition &condition) const {
+  for (const Conjunct &conjunct : condition.disjuncts)
+    for (const Constraint &constraint : conjunct)
+      if (isUncertain(constraint.linear))
+        return true;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// The grid and its accesses
+//===----------------------------------------------------------------------===//
+
+/// 0 <= index < extent.
+static std::optional<Condition> isBelow(const Linear &index,
+                                        const Linear &extent) {
+  std::optional<Linear> room = add(extent, index, -1);
+  if (!room || __builtin_sub_overflow(room->constant, 1, &room->constant))
+    return std::nullopt;
+  return both(Condition::of(index), Condition::of(*room));
+}
+
+void RowModel::addGrid() {
+  auto addIndex = [&](BlockArgument argument, const Linear &extent) {
+    Interval most = getRange(extent);
+    Var var =
+        addDerived(argument, {0, std::max<__int128>(most.high - 1, 0)},
+                   [&](Var var) { return isBelow(Linear::of(var), extent); });
+    variables[var].kind = Variable::Grid;
+    variables[var].isLaunch = false;
+    variables[var].name =
+        std::string(1, char('i' + std::min<size_t>(gridIndices.size(), 16)));
+    gridVars[argument] = var;
+    gridIndices.push_back(var);
+    if (!(extent.isConstant() && extent.constant == 1))
+      rowIndices.push_back(var);
+  };
+  if (auto grid = dyn_cast<ForallOp>(kernel.getGrid())) {
+    for (auto [argument, extent] :
+         llvm::zip(grid.getBody().getArguments(), grid.getExtents()))
+      addIndex(argument, getValue(extent));
+    return;
+  }
+  auto grid = cast<RaggedForallOp>(kernel.getGrid());
+  addSegments(grid);
+  for (auto [argument, extent] :
+       llvm::zip(grid.getBody().getArguments().drop_front(2), grid.getInner()))
+    addIndex(argument, getValue(extent));
+}
+
+/// 0 <= segment < entries - 1; 0 <= start <= row < end <= rows.
+void RowModel::addSegments(RaggedForallOp grid) {
+  unsigned argument = getKernelArgument(grid.getCuSeqlens()).getArgNumber();
+  Linear entries = getSize(argument, 0), rows = getValue(grid.getRows());
+  Value segment = grid.getBody().getArgument(0);
+  Interval most = getRange(entries);
+  Linear segments = entries;
+  segments.constant -= 1;
+  Var var =
+      addDerived(segment, {0, std::max<__int128>(most.high - 2, 0)},
+                 [&](Var var) { return isBelow(Linear::of(var), segments); });
+  variables[var].kind = Variable::Grid;
+  variables[var].isLaunch = false;
+  variables[var].name = "segment";
+  gridVars[segment] = var;
+  gridVars[grid.getPredicate().getArgument(0)] = var;
+  gridIndices.push_back(var);
+
+  constexpr int64_t maxI32 = std::numeric_limits<int32_t>::max();
+  Var start = addUnknown(grid.getCuSeqlens(), {0, maxI32}),
+      end = addUnknown(grid.getCuSeqlens(), {0, maxI32});
+  segmentEnds = {start, end};
+  variables[start].name = "start";
+  variables[end].name = "end";
+  Value index = grid.getBody().getArgument(1);
+  Var row = addDerived(index, {0, maxI32 - 1}, [&](Var var) {
+    std::optional<Linear> past = add(rows, Linear::of(end), -1),
+                          before = add(Linear::of(end), Linear::of(var), -1),
+                          behind = add(Linear::of(var), Linear::of(start), -1);
+    before->constant -= 1;
+    return std::optional<Condition>(
+        Condition{{Conjunct{{*past}, {*before}, {*behind}}}});
+  });
+  variables[row].kind = Variable::Grid;
+  variables[row].name = "row";
+  gridVars[index] = row;
+  gridIndices.push_back(row);
+  rowIndices.push_back(row);
+}
+
+void RowModel::addAccess(const MemoryAccess &access) {
+  RowAccess row = {access, {}, Condition::always(), {}};
+  for (Value index : access.indices)
+    row.indices.push_back(getValue(index));
+  auto restrict = [&](const Condition &condition) {
+    if (std::optional<Condition> all = both(row.condition, condition)) {
+      row.condition = std::move(*all);
+      return;
+    }
+    // Too many cases: whether it happens is an unknown.
+    row.condition = Condition::of(Linear::of(addUnknown(Value(), {0, 1})),
+                                  /*isEquality=*/true);
+  };
+  unsigned argument = access.getArgNumber();
+  if (kernel.isArgOptional(argument)) {
+    Linear absent = Linear::of(getPresent(argument));
+    absent.constant = -1;
+    restrict(Condition::of(absent, /*isEquality=*/true));
+  }
+  if (access.predicate)
+    restrict(getCondition(access.predicate));
+  for (Operation *op = access.op, *parent = op->getParentOp();
+       !isa<ForallOp, RaggedForallOp, KernelOp>(parent);
+       op = parent, parent = op->getParentOp()) {
+    if (auto branch = dyn_cast<scf::IfOp>(parent)) {
+      bool isThen = op->getParentRegion() == &branch.getThenRegion();
+      restrict(getCondition(branch.getCondition(), isThen));
+    } else if (auto loop = dyn_cast<scf::ForOp>(parent)) {
+      Linear index = getValue(loop.getInductionVar());
+      for (auto [var, coefficient] : index.terms)
+        if (variables[var].kind == Variable::Loop)
+          row.loops.insert(row.loops.begin(), var);
+    } else {
+      // How often it runs, nothing here tells.
+      Linear runs = Linear::of(addUnknown(
+          parent->getNumOperands() ? parent->getOperand(0) : Value(), {0, 1}));
+      runs.constant = -1;
+      restrict(Condition::of(runs, /*isEquality=*/true));
+    }
+  }
+  accesses.push_back(std::move(row));
+}
+
+/// In program order, so that nothing recurses as deep as a chain of ops is
+/// long.
+void RowModel::addValues() {
+  kernel.walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      if (result.getType().isInteger(1))
+        (void)getCondition(result);
+      else if (result.getType().isIntOrIndex())
+        (void)getValue(result);
+  });
+}
+
+StringRef RowModel::getSegmentsName() {
+  auto grid = cast<RaggedForallOp>(kernel.getGrid());
+  return kernel.getArgName(
+      getKernelArgument(grid.getCuSeqlens()).getArgNumber());
+}
+
+RowModel::RowModel(KernelOp kernel) : kernel(kernel) {
+  addGrid();
+  addValues();
+  for (const MemoryAccess &access : collectAccesses(kernel))
+    addAccess(access);
+}
+
+std::string mlafix::describe(const Variable &variable) {
+  if (!variable.value)
+    return "a value that is not linear";
+  if (BlockArgument argument = getKernelArgument(variable.value))
+    return ("the entries of " +
+            cast<KernelOp>(argument.getOwner()->getParentOp())
+                .getArgName(argument.getArgNumber()))
+        .str();
+  Operation *op = variable.value.getDefiningOp();
+  if (auto load = dyn_cast_or_null<LoadOp>(op))
+    if (BlockArgument argument = getKernelArgument(load.getSource()))
+      return ("what is read from " +
+              cast<KernelOp>(argument.getOwner()->getParentOp())
+                  .getArgName(argument.getArgNumber()))
+          .str();
+  if (isa_and_nonnull<arith::CmpFOp>(op))
+    return "a comparison of floats";
+  if (!op)
+    return "a value that a loop carries";
+  return ("the result of " + op->getName().getStringRef()).str();
+}

@@ -1,0 +1,167 @@
+//===- RowModel.h - a row's integers as linear forms ------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// What the proofs know of a kernel: its launch (sizes, scalars, which optional
+// arguments are there), its rows (grid indices), their iterations (loop
+// indices), and what a row computes of these by linear arithmetic. What comes
+// from memory, or is not linear, is an unknown of its row, within the range of
+// its type. Arithmetic that may wrap around makes an unknown too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_ROWMODEL_H
+#define MLAFIX_ANALYSIS_ROWMODEL_H
+
+#include "dialect/Mlafix.h"
+#include "lib/Analysis/Linear.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+#include <string>
+
+namespace mlafix {
+
+/// The ends of an interval of integers; wide enough for a sum of 64-bit ones.
+struct Interval {
+  __int128 low, high;
+  bool contains(Interval other) const {
+    return low <= other.low && other.high <= high;
+  }
+};
+
+/// The values that an integer type has; signless ones count as signed.
+Interval getIntegerRange(mlir::Type type);
+
+/// The value of an integer constant of at most 64 bits; a boolean is 0 or 1.
+std::optional<int64_t> getInteger(mlir::Value value);
+
+/// No dim of a tensor is larger: a launch refuses it (lib/Runtime/Check.cpp).
+inline constexpr int64_t kMaxSize = int64_t(1) << 48;
+
+struct Variable {
+  enum Kind {
+    Size,    ///< of a dim of an argument
+    Scalar,  ///< an integer or boolean argument
+    Present, ///< 1 where an optional argument is given, else 0
+    Grid,    ///< a grid index
+    Loop,    ///< a loop index
+    Derived, ///< its definition says what it is: a quotient, a minimum, …
+    Unknown, ///< whatever the range allows
+  };
+  Kind kind;
+  std::string name;
+  /// The value that it is; null for a size.
+  mlir::Value value;
+  Interval range;
+  /// What holds of it wherever it has a value.
+  Condition definition = Condition::always();
+  /// Whether it is the same in all rows.
+  bool isLaunch = false;
+  /// Whether it is an unknown or depends on one.
+  bool isUncertain = false;
+};
+
+/// One access of a row's program.
+struct RowAccess {
+  MemoryAccess access;
+  /// As many as `access` has.
+  llvm::SmallVector<Linear, 4> indices;
+  /// When it happens, in an iteration of `loops`: predicate, branches, and that
+  /// the argument is there.
+  Condition condition;
+  llvm::SmallVector<Var, 2> loops; // from the outermost
+};
+
+class RowModel {
+public:
+  explicit RowModel(KernelOp kernel);
+
+  KernelOp getKernel() const { return kernel; }
+  const Variable &operator[](Var var) const { return variables[var]; }
+  size_t size() const { return variables.size(); }
+  /// The grid's indices that name a row; those of extent 1 and the segment of a
+  /// ragged grid do not.
+  llvm::ArrayRef<Var> getRowIndices() const { return rowIndices; }
+  /// All of the grid's indices.
+  llvm::ArrayRef<Var> getGridIndices() const { return gridIndices; }
+  llvm::ArrayRef<RowAccess> getAccesses() const { return accesses; }
+  /// Where a ragged grid's segment begins and ends.
+  std::optional<std::pair<Var, Var>> getSegmentEnds() const {
+    return segmentEnds;
+  }
+  /// The argument that holds these.
+  llvm::StringRef getSegmentsName();
+
+  /// The size of a dim of a tensor that is there.
+  Linear getSize(unsigned argument, unsigned dim);
+  /// 1 where the optional argument is there.
+  Var getPresent(unsigned argument);
+  Linear getValue(mlir::Value value);
+  Condition getCondition(mlir::Value value, bool holds = true);
+
+  Interval getRange(const Linear &linear) const;
+  bool isLaunch(const Linear &linear) const;
+  bool isUncertain(const Linear &linear) const;
+  bool isUncertain(const Condition &condition) const;
+
+private:
+  friend class ValueBuilder;
+
+  Var addVariable(Variable variable);
+  Var addSize(const llvm::Twine &name, bool isBound);
+  Var getNamedSize(llvm::StringRef name);
+  Var addUnknown(mlir::Value value, Interval range);
+  Linear addOpaque(mlir::Value value);
+  Var addDerived(mlir::Value value, Interval range,
+                 llvm::function_ref<std::optional<Condition>(Var)> define);
+  Condition addOpaqueCondition(mlir::Value value, bool holds);
+  /// Of an op's result; none where it is not linear.
+  std::optional<Linear> buildResult(mlir::Value value);
+  Linear buildArgument(mlir::BlockArgument argument);
+  Linear buildLoopIndex(mlir::scf::ForOp loop);
+  Linear buildDim(mlir::Value value, unsigned argument, unsigned dim);
+  Linear buildLoad(LoadOp load);
+  Linear buildChoice(mlir::Value value, mlir::Value condition, mlir::Value x,
+                     mlir::Value y);
+  Condition buildCondition(mlir::Value value, bool holds);
+  std::optional<Condition> buildComparison(mlir::arith::CmpIOp op, bool holds);
+  std::optional<Condition> buildSignTest(mlir::arith::XOrIOp op, bool differ);
+  void addValues();
+  void addGrid();
+  void addSegments(RaggedForallOp grid);
+  void addAccess(const MemoryAccess &access);
+
+  KernelOp kernel;
+  std::vector<Variable> variables;
+  llvm::SmallVector<Var, 4> gridIndices, rowIndices;
+  std::vector<RowAccess> accesses;
+  std::optional<std::pair<Var, Var>> segmentEnds;
+  llvm::StringMap<Var> namedSizes;
+  llvm::DenseMap<std::pair<unsigned, unsigned>, Var> otherSizes;
+  llvm::DenseMap<unsigned, Var> presences;
+  llvm::DenseMap<mlir::Value, Linear> values;
+  /// floor(dividend / divisor): one variable for equal ones.
+  struct Quotient {
+    Linear dividend;
+    int64_t divisor;
+    Var var;
+  };
+  std::vector<Quotient> quotients;
+  llvm::DenseMap<mlir::Value, Var> opaqueConditions;
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, Condition> conditions;
+  llvm::DenseMap<mlir::Value, Var> gridVars;
+};
+
+/// What a message calls an unknown: "flags[…]", "a comparison of floats".
+std::string describe(const Variable &variable);
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_ROWMODEL_H

@@ -1,0 +1,25 @@
+//===- ProofReport.h - what is proved of a kernel, as JSON ------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_COMPILER_PROOFREPORT_H
+#define MLAFIX_COMPILER_PROOFREPORT_H
+
+#include "dialect/Mlafix.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlafix {
+
+/// Asks all questions of a kernel whose states are not lowered:
+/// {"kernel", "microseconds", "args"}, of which each argument that is a tensor
+/// is {"name", "answers"}, and an answer {"question", "verdict",
+/// "microseconds"}, with "reason", "element", "line" and "column"
+/// where it is not proved.
+llvm::json::Value reportProofs(KernelOp kernel);
+
+} // namespace mlafix
+
+#endif // MLAFIX_COMPILER_PROOFREPORT_H

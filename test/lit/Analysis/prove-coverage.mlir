@@ -1,0 +1,197 @@
+// Coverage: every element of an output is written, whatever memory holds.
+// RUN: %mlafix-opt %s --canonicalize --mlafix-prove --split-input-file --verify-diagnostics -o /dev/null
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+!flags = memref<?xi1, strided<[?], offset: ?>>
+
+// Two branches of an unknown flag write each row.
+// expected-remark @below {{out: coverage: proved}}
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{flags: independence: proved}}
+// expected-remark @below {{flags: bounds: proved}}
+mlafix.kernel @both_branches(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
+                             %flags: !flags {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %flag = mlafix.load %flags[%t] : !flags -> i1
+    scf.if %flag {
+      mlafix.store %one, %out[%t] : f32, !vec
+    } else {
+      mlafix.store %zero, %out[%t] : f32, !vec
+    }
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+!flags = memref<?xi1, strided<[?], offset: ?>>
+
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{flags: independence: proved}}
+// expected-remark @below {{flags: bounds: proved}}
+mlafix.kernel @no_else(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"},
+                       %flags: !flags {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %one = arith.constant 1.0 : f32
+    %flag = mlafix.load %flags[%t] : !flags -> i1
+    // expected-remark @below {{out: coverage: refuted: n = 1, what is read from flags is 0: out[0]}}
+    mlafix.store %one, %out[%t] if %flag : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// A threshold, both sides.
+// expected-remark @below {{out: coverage: proved}}
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @threshold(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %live: index {mlafix.at_most = "n"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %is_live = arith.cmpi slt, %t, %live : index
+    %is_pad = arith.cmpi sge, %t, %live : index
+    mlafix.store %one, %out[%t] if %is_live : f32, !vec
+    mlafix.store %zero, %out[%t] if %is_pad : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @threshold_off_by_one(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %live: index {mlafix.at_most = "n"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant 0.0 : f32
+    %one = arith.constant 1.0 : f32
+    %is_live = arith.cmpi slt, %t, %live : index
+    %is_pad = arith.cmpi sgt, %t, %live : index
+    // expected-remark @below {{out: coverage: refuted: n = 1, live = 0: out[0]}}
+    mlafix.store %one, %out[%t] if %is_live : f32, !vec
+    mlafix.store %zero, %out[%t] if %is_pad : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// A loop writes pairs, of a length that may be odd.
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @pairs(%out: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "l"], mlafix.access = "write"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %out, %c0 : memref<?x?xf32, strided<[?, ?], offset: ?>>
+  %l = memref.dim %out, %c1 : memref<?x?xf32, strided<[?, ?], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant 0.0 : f32
+    %half = arith.divui %l, %c2 : index
+    scf.for %k = %c0 to %half step %c1 {
+      %a = arith.addi %k, %k : index
+      %b = arith.addi %a, %c1 : index
+      // expected-remark @below {{out: coverage: refuted: n = 1, l = 1: out[0, 0]}}
+      mlafix.store %zero, %out[%t, %a] : f32, memref<?x?xf32, strided<[?, ?], offset: ?>>
+      mlafix.store %zero, %out[%t, %b] : f32, memref<?x?xf32, strided<[?, ?], offset: ?>>
+    }
+  }
+}
+
+// -----
+
+!mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// Rows backwards, in a loop, by a remainder and then by what was read.
+// expected-remark @below {{out: coverage: proved}}
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{x: independence: proved}}
+// expected-remark @below {{x: bounds: proved}}
+mlafix.kernel @backwards(%out: !mat {mlafix.dims = ["n", "m"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "m"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %n = memref.dim %out, %c0 : !mat
+  %m = memref.dim %out, %c1 : !mat
+  mlafix.forall (%t) in (%n) {
+    %z = arith.constant 0.0 : f32
+    %last = arith.subi %n, %c1 : index
+    %reverse = arith.subi %last, %t : index
+    scf.for %i = %c0 to %m step %c1 {
+      %r = arith.remui %i, %c3 : index
+      %p = arith.cmpi eq, %r, %c0 : index
+      scf.if %p {
+        mlafix.store %z, %out[%reverse, %i] : f32, !mat
+      } else {
+        %v = mlafix.load %x[%t, %i] : !mat -> f32
+        %q = arith.cmpf oeq, %v, %z : f32
+        mlafix.store %v, %out[%reverse, %i] if %q : f32, !mat
+        scf.if %q {
+        } else {
+          mlafix.store %z, %out[%reverse, %i] : f32, !mat
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+!mat = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// One row of several writes: none does where there are none.
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{x: independence: proved}}
+// expected-remark @below {{x: bounds: proved}}
+mlafix.kernel @first_of_row(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !mat {mlafix.dims = ["n", "h"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %x, %c0 : !mat
+  %h = memref.dim %x, %c1 : !mat
+  mlafix.forall (%t, %j) in (%n, %h) {
+    %v = mlafix.load %x[%t, %j] : !mat -> f32
+    %first = arith.cmpi eq, %j, %c0 : index
+    // expected-remark @below {{out: coverage: refuted: n = 1, h = 0: out[0]}}
+    mlafix.store %v, %out[%t] if %first : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// Rows come of segments, which need not reach every element.
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.ragged_forall (%s, %t) in (%cu, %n) : memref<?xi32, strided<[1], offset: ?>> where {
+    %p = arith.constant true
+    mlafix.yield %p : i1
+  } do {
+    %v = arith.constant 0.0 : f32
+    // expected-remark @below {{out: coverage: refuted: b1 = 0, n = 1: out[0]}}
+    mlafix.store %v, %out[%t] : f32, !vec
+  }
+}

@@ -1,0 +1,30 @@
+// Divisions as mlafix-make-total writes them: of what is not negative, they are those that round down.
+// RUN: %mlafix-opt %s --mlafix-make-total --canonicalize --mlafix-prove --verify-diagnostics=only-expected -o /dev/null
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+mlafix.kernel @halves(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !vec -> f32
+    %half = arith.floordivsi %t, %c2 : index
+    // expected-remark @below {{out: one writer: refuted: n = 2, i = 1: out[0]}}
+    mlafix.store %v, %out[%half] : f32, !vec
+  }
+}
+// A half of a scalar may be below zero, and then is where the compiler cannot see.
+// expected-remark @below {{out: one writer: proved}}
+mlafix.kernel @half_of_a_scalar(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %s: i32) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : i32
+  %n = memref.dim %out, %c0 : !vec
+  %half = arith.floordivsi %s, %c2 : i32
+  %at = arith.index_cast %half : i32 to index
+  mlafix.forall (%t) in (%n) {
+    // expected-remark @below {{x: bounds: unknown: it depends on the result of arith.remsi, the result of arith.addi, the result of arith.divsi}}
+    %v = mlafix.load %x[%at] : !vec -> f32
+    mlafix.store %v, %out[%t] : f32, !vec
+  }
+}

@@ -1,0 +1,88 @@
+//===- AccessTest.cpp - memory accesses and their order -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Kernels.h"
+
+#include "lib/Analysis/Aliasing.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+
+const char *const states =
+    R"(, %o: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})";
+
+TEST(Access, a_state_in_memory_is_a_row_and_an_element) {
+  Kernel kernel(states, R"(
+      %p = arith.constant true
+      %s = mlafix.load_state %o[%t] lse %x[%t] if %p : !rows, !vec -> !state
+      mlafix.store_state %s to %o[%t] : !state, !rows
+  )");
+  SmallVector<MemoryAccess> accesses = collectAccesses(*kernel);
+  ASSERT_EQ(accesses.size(), 3u);
+  EXPECT_TRUE(accesses[0].isTile && accesses[0].isState);
+  EXPECT_EQ(accesses[0].getArgNumber(), 1u);
+  EXPECT_TRUE(accesses[0].predicate);
+  EXPECT_FALSE(accesses[1].isTile || accesses[1].isWrite);
+  EXPECT_EQ(accesses[1].getArgNumber(), 0u);
+  EXPECT_TRUE(accesses[2].isTile && accesses[2].isWrite);
+  EXPECT_FALSE(accesses[2].predicate);
+  EXPECT_FALSE(getSingleAccess(accesses[0].op));
+}
+
+TEST(Access, branches_that_only_read_write_nothing) {
+  Kernel kernel("", R"(
+      %p = arith.constant true
+      %v = scf.if %p -> f32 {
+        %a = mlafix.load %x[%t] : !vec -> f32
+        scf.yield %a : f32
+      } else {
+        %b = arith.constant 0.0 : f32
+        scf.yield %b : f32
+      }
+      scf.if %p {
+        mlafix.store %v, %x[%t] : f32, !vec
+      }
+      mlafix.store %v, %x[%t] : f32, !vec
+  )");
+  SmallVector<Operation *> branches, stores;
+  (*kernel).walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op->getName().getStringRef() == "scf.if")
+      branches.push_back(op);
+    if (isa<StoreOp>(op))
+      stores.push_back(op);
+  });
+  ASSERT_EQ(branches.size(), 2u);
+  EXPECT_FALSE(mayWrite(branches[0]));
+  EXPECT_TRUE(mayWrite(branches[1]));
+  EXPECT_FALSE(mayWriteBetween(branches[0], branches[1]));
+  EXPECT_TRUE(mayWriteBetween(branches[0], stores.back()));
+  EXPECT_TRUE(areOrdered(branches[0], branches[1]));
+  EXPECT_FALSE(areOrdered(branches[0], branches[0]));
+}
+
+TEST(Access, one_tensor_may_be_read_and_written_row_by_row_only) {
+  const char *read =
+      R"(, %y: !vec {mlafix.dims = ["n"], mlafix.access = "read"})";
+  Kernel same(read, R"(
+      %v = mlafix.load %y[%t] : !vec -> f32
+      mlafix.store %v, %x[%t] : f32, !vec
+  )");
+  Kernel shifted(read, R"(
+      %next = arith.addi %t, %c1 : index
+      %p = arith.cmpi slt, %next, %n : index
+      %v = mlafix.load %y[%next] if %p : !vec -> f32
+      mlafix.store %v, %x[%t] : f32, !vec
+  )");
+  EXPECT_TRUE(mayBeOneTensor(*same, 0, 1));
+  EXPECT_FALSE(mayBeOneTensor(*same, 1, 0));
+  EXPECT_FALSE(mayBeOneTensor(*shifted, 0, 1));
+}
+
+} // namespace
