@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/RowOps.h"
+#include "dialect/RowProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -42,7 +42,7 @@ void MlafixDialect::initialize() {
       >();
   addOperations<
 #define GET_OP_LIST
-#include "dialect/MlafixRowOps.cpp.inc"
+#include "dialect/RowProgramOps.cpp.inc"
       >();
 }
 

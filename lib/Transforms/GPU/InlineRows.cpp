@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/RowOps.h"
+#include "dialect/RowProgram.h"
 #include "lib/Transforms/Passes.h"
 
 #include "llvm/Support/DebugLog.h"

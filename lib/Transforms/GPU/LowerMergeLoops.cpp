@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/RowOps.h"
+#include "dialect/RowProgram.h"
 #include "lib/Transforms/GPU/LoadChunksAhead.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/MergeStates.h"

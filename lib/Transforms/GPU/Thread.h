@@ -8,7 +8,7 @@
 #ifndef MLAFIX_TRANSFORMS_GPU_THREAD_H
 #define MLAFIX_TRANSFORMS_GPU_THREAD_H
 
-#include "dialect/RowOps.h"
+#include "dialect/RowProgram.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlafix {

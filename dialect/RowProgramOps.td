@@ -1,12 +1,12 @@
-//===- MlafixRowOps.td - ops of a distributed kernel -*- C++ -*-===//
+//===- RowProgramOps.td - ops of a distributed kernel -*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_MLAFIXROWOPS
-#define MLAFIX_MLAFIXROWOPS
+#ifndef MLAFIX_ROW_PROGRAM_OPS
+#define MLAFIX_ROW_PROGRAM_OPS
 
 include "dialect/MlafixDialect.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -48,4 +48,4 @@ def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent
   let assemblyFormat = "attr-dict";
 }
 
-#endif // MLAFIX_MLAFIXROWOPS
+#endif // MLAFIX_ROW_PROGRAM_OPS

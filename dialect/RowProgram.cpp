@@ -1,11 +1,11 @@
-//===- RowOps.cpp - ops of a distributed kernel ---------------------------===//
+//===- RowProgram.cpp - ops of a distributed kernel -----------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/RowOps.h"
+#include "dialect/RowProgram.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlafix;
 
 #define GET_OP_CLASSES
-#include "dialect/MlafixRowOps.cpp.inc"
+#include "dialect/RowProgramOps.cpp.inc"
 
 void RowOp::build(OpBuilder &b, OperationState &state, Value lane,
                   Value members, ValueRange groups) {
