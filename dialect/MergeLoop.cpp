@@ -63,9 +63,13 @@ LogicalResult MergeLoopOp::verify() {
   Type f32 = Float32Type::get(getContext());
   bool isState =
       getInit().size() == 1 && isa<StateType>(getInit()[0].getType());
-  bool isLowered = getInit().size() == 3 && getInit()[0].getType() == f32 &&
-                   getInit()[1].getType() == f32 &&
-                   isRowTile(getInit()[2].getType());
+  // The accumulator is a row, or the packs that a lane has of one.
+  auto isPack = [](Type type) { return isa<VectorType>(type); };
+  bool isLowered =
+      getInit().size() >= 3 && getInit()[0].getType() == f32 &&
+      getInit()[1].getType() == f32 &&
+      (llvm::all_of(getInit().drop_front(2).getTypes(), isPack) ||
+       (getInit().size() == 3 && isRowTile(getInit()[2].getType())));
   if (!isState && !isLowered)
     return emitOpError() << "expected one state, or its maximum, sum and "
                             "accumulator, got "

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Mlafix.h"
+#include "dialect/RowProgram.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -39,6 +39,10 @@ void MlafixDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialect/MlafixOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialect/RowProgramOps.cpp.inc"
       >();
 }
 

@@ -8,6 +8,7 @@
 #include "dialect/Mlafix.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
@@ -50,11 +51,22 @@ static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state,
 // What memory accesses have in common
 //===----------------------------------------------------------------------===//
 
+/// Whether `memref` is a buffer that holds what a lane has of a row of `dim`,
+/// and nothing else (mlafix-buffer-rows).
+static bool isRowBuffer(Value memref, size_t indices, DimAttr dim) {
+  auto type = cast<MemRefType>(memref.getType());
+  return dim && indices == 0 && type.getRank() == 1 && type.hasStaticShape() &&
+         memref.getDefiningOp<memref::AllocaOp>();
+}
+
 /// Checks that `memref[indices]` is a row of `dim` (or, without a dim, an
-/// element) of a kernel argument, and that the argument's access allows it.
+/// element) of a kernel argument, and that the argument's access allows it; or
+/// that `memref` is a buffer of such a row.
 static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
                                   DimAttr dim, bool writes, StringRef what) {
   auto type = cast<MemRefType>(memref.getType());
+  if (isRowBuffer(memref, indices, dim))
+    return success();
   BlockArgument argument = getKernelArgument(memref);
   if (!argument)
     return op->emitOpError()

@@ -22,6 +22,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <cstdlib>
+
 using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
@@ -46,6 +48,17 @@ static Stage lastStage(Emit emit) {
   }
 }
 
+/// Whether what each pass makes is verified: in builds with assertions, and
+/// where MLAFIX_VERIFY_PASSES is set, as the tests do. Elsewhere one look at
+/// the end is enough, since one after each pass takes as long as the passes do.
+static bool verifiesPasses() {
+#ifdef NDEBUG
+  return std::getenv("MLAFIX_VERIFY_PASSES");
+#else
+  return true;
+#endif
+}
+
 LogicalResult Compilation::lower(mlir::ModuleOp module,
                                  const Bindings &bindings, StringRef target) {
   PipelineOptions pipeline;
@@ -54,9 +67,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   pipeline.target = target.str();
   pipeline.variant = options.variant;
   return stopwatch.time("passes", [&]() -> LogicalResult {
-    // Binding names can make a source wrong: the verifiers say how. After it
-    // the passes answer for what they make, and one look at the end is enough;
-    // one after each takes as long as they do.
+    // Binding names can make a source wrong: the verifiers say how.
     mlir::PassManager binding(context.get());
     Stage last = lastStage(options.emit);
     pipeline.last = std::min(last, Stage::Specialized);
@@ -69,7 +80,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     mlir::PassManager &rest =
         context.passes(name, [&](mlir::PassManager &passes) {
           buildMlafixPipeline(passes, pipeline);
-          passes.enableVerifier(false);
+          passes.enableVerifier(verifiesPasses());
         });
     if (failed(binding.run(module)) || failed(rest.run(module)))
       return failure();

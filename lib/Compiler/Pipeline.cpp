@@ -44,6 +44,49 @@ static PassOptions forTarget(const PipelineOptions &options) {
   return result;
 }
 
+/// One row's program becomes a thread's program. Each pass knows the kernels
+/// that it is for.
+static void addDistributionPasses(OpPassManager &pm) {
+  // The grid, on a GPU and on a CPU.
+  pm.addPass(createGridToGroupsPass());
+  pm.addPass(createGridToThreadsPass());
+  pm.addPass(createRaggedToThreadsPass());
+  pm.addPass(createSeparateLanesPass());
+  pm.addPass(createBatchRowsPass());
+  pm.addPass(createGridToLoopsPass());
+  pm.addPass(createPrefetchRowsPass());
+  // Rows.
+  pm.addPass(createBufferRowsPass());
+  pm.addPass(createLoopOverPacksPass());
+  pm.addPass(createRowsToPacksPass());
+  pm.addPass(createUnswitchLoopsPass());
+  pm.addPass(createLowerMergeLoopsPass());
+  pm.addPass(createInlineRowsPass());
+}
+
+/// Distributed kernels become NVVM functions.
+static void addNVVMPasses(OpPassManager &pm) {
+  pm.addNestedPass<KernelOp>(createSplitConversionsPass());
+  pm.addNestedPass<KernelOp>(createWidenBF16Pass());
+  pm.addNestedPass<KernelOp>(createNarrowFp8Pass());
+  pm.addPass(createKernelsToNVVMPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createDelayWaitsPass());
+  FloatsToBitsPassOptions bits;
+  bits.width = 8;
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createFloatsToBitsPass(bits));
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createMathToNVVMPass());
+}
+
+/// Distributed kernels become host functions.
+static void addCPUPasses(OpPassManager &pm) {
+  pm.addNestedPass<KernelOp>(createSplitConversionsPass());
+  pm.addNestedPass<KernelOp>(createNarrowFp8Pass());
+  pm.addNestedPass<KernelOp>(createPairRowsPass());
+  pm.addPass(createKernelsToCPUPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createExpandMathPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createFloatsToBitsPass());
+}
+
 void mlafix::buildMlafixPipeline(OpPassManager &pm,
                                  const PipelineOptions &options) {
   assert(options.first <= Stage::Canonical && "only binding can be left out");
@@ -88,7 +131,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   pm.addPass(createPlanLayoutPass(plan));
   if (isLast(Stage::Layout))
     return;
-  pm.addNestedPass<KernelOp>(createDistributePass());
+  addDistributionPasses(pm.nest<KernelOp>());
   pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addNestedPass<KernelOp>(createHoistLoadsPass());
@@ -96,8 +139,10 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     return;
 
   // LLVM.
-  pm.addPass(isGPU(options.target) ? createMlafixToNVVMPass()
-                                   : createMlafixToCPUPass());
+  if (isGPU(options.target))
+    addNVVMPasses(pm);
+  else
+    addCPUPasses(pm);
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(createConvertVectorToLLVMPass());
   pm.addPass(createConvertMathToLLVMPass());
@@ -128,6 +173,15 @@ void mlafix::registerMlafixPasses() {
   registerMlafixConversionPasses();
   registerCanonicalizerPass();
   registerCSEPass();
+  PassPipelineRegistration<>("mlafix-distribute",
+                             "One row's program becomes a thread's program",
+                             addDistributionPasses);
+  PassPipelineRegistration<>("mlafix-to-nvvm",
+                             "Distributed kernels become NVVM functions",
+                             addNVVMPasses);
+  PassPipelineRegistration<>("mlafix-to-cpu",
+                             "Distributed kernels become host functions",
+                             addCPUPasses);
   PassPipelineRegistration<CommandLineOptions>(
       "mlafix-pipeline", "Compile kernels down to the LLVM dialect",
       [](OpPassManager &pm, const CommandLineOptions &options) {

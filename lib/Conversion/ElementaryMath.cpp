@@ -71,6 +71,15 @@ Value mlafix::extendBF16(ShapedBuilder s, Value x) {
   return s.floatOf(s.op<arith::ShLIOp>(bits, s.i(16)));
 }
 
+Value mlafix::roundToBF16(ShapedBuilder s, Value x) {
+  Value bits = s.bits(x);
+  Value odd = s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(bits, s.i(16)), s.i(1));
+  Value rounded =
+      s.op<arith::AddIOp>(bits, s.op<arith::AddIOp>(odd, s.i(0x7fff)));
+  Value quiet = s.op<arith::OrIOp>(bits, s.i(0x400000));
+  return s.select(s.cmp(P::UNO, x, x), quiet, rounded);
+}
+
 LogicalResult mlafix::checkRemainingMath(Operation *op) {
   if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
       isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,

@@ -27,6 +27,10 @@ mlir::Value buildLog2(ShapedBuilder s, mlir::Value x, BinaryFn divide);
 /// bf16 as f32, by integer arithmetic.
 mlir::Value extendBF16(ShapedBuilder s, mlir::Value x);
 
+/// The bits of bf16 nearest to f32 x, in the upper halves of i32: rounded to
+/// nearest even; NaN keeps its upper bits and becomes quiet.
+mlir::Value roundToBF16(ShapedBuilder s, mlir::Value x);
+
 /// Checks an op that a target has not written out itself: of `math`, only what
 /// becomes instructions and never a library call. An error at its location.
 llvm::LogicalResult checkRemainingMath(mlir::Operation *op);

@@ -5,11 +5,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/NarrowFp8.h"
+#include "lib/Conversion/Passes.h"
 #include "lib/Conversion/ShapedBuilder.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-narrow-fp8"
+
+namespace mlafix {
+#define GEN_PASS_DEF_NARROWFP8PASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -87,23 +96,33 @@ static Value narrowByInstruction(OpBuilder &b, Location loc, Value x) {
   return vector::BitCastOp::create(b, loc, VectorType::get({count}, i8), words);
 }
 
-void mlafix::narrowFp8(LLVM::LLVMFuncOp function, bool hasConvert) {
-  SmallVector<arith::TruncFOp> ops;
-  function.walk([&](arith::TruncFOp op) {
-    if (isFp8(op.getType()))
-      ops.push_back(op);
-  });
-  for (arith::TruncFOp op : ops) {
-    OpBuilder b(op);
-    Value x = op.getIn();
-    Value bits =
-        hasConvert
-            ? narrowByInstruction(b, op.getLoc(), x)
-            : narrowByIntegers(ShapedBuilder(b, op.getLoc(), x.getType()), x);
-    Value cast =
-        UnrealizedConversionCastOp::create(b, op.getLoc(), op.getType(), bits)
-            .getResult(0);
-    op.replaceAllUsesWith(cast);
-    op.erase();
+namespace {
+class NarrowFp8Pass : public mlafix::impl::NarrowFp8PassBase<NarrowFp8Pass> {
+public:
+  void runOnOperation() override {
+    bool hasInstruction = getMachine(getOperation()).fp8Conversion;
+    SmallVector<arith::TruncFOp> ops;
+    getOperation().walk([&](arith::TruncFOp op) {
+      if (isFp8(op.getType()))
+        ops.push_back(op);
+    });
+    LDBG() << getOperation().getSymName() << ": " << ops.size()
+           << " conversions, by "
+           << (hasInstruction ? "an instruction" : "integer arithmetic");
+    for (arith::TruncFOp op : ops) {
+      OpBuilder b(op);
+      Location loc = op.getLoc();
+      Value x = op.getIn();
+      Value bits =
+          hasInstruction
+              ? narrowByInstruction(b, loc, x)
+              : narrowByIntegers(ShapedBuilder(b, loc, x.getType()), x);
+      Value cast =
+          UnrealizedConversionCastOp::create(b, loc, op.getType(), bits)
+              .getResult(0);
+      op.replaceAllUsesWith(cast);
+      op.erase();
+    }
   }
-}
+};
+} // namespace

@@ -58,7 +58,7 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
 }
 
 /// Whether argument `arg` is the one that a launch of lane groups chooses
-/// (DistributeGrid.cpp).
+/// (GridToGroups.cpp).
 static bool isGroupThreads(KernelOp kernel, unsigned arg) {
   return kernel.getLayoutAttr().isGrouped() &&
          arg + 1 == kernel.getNumArguments();

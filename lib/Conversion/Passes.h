@@ -8,6 +8,8 @@
 #ifndef MLAFIX_CONVERSION_PASSES_H
 #define MLAFIX_CONVERSION_PASSES_H
 
+#include "dialect/Mlafix.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 
@@ -15,15 +17,15 @@ namespace mlir {
 namespace arith {
 class ArithDialect;
 } // namespace arith
-namespace LLVM {
-class LLVMDialect;
-} // namespace LLVM
 namespace math {
 class MathDialect;
 } // namespace math
 namespace NVVM {
 class NVVMDialect;
 } // namespace NVVM
+namespace scf {
+class SCFDialect;
+} // namespace scf
 namespace vector {
 class VectorDialect;
 } // namespace vector

@@ -10,31 +10,235 @@
 
 include "mlir/Pass/PassBase.td"
 
-def MlafixToNVVMPass : Pass<"mlafix-to-nvvm", "::mlir::ModuleOp"> {
+//===----------------------------------------------------------------------===//
+// Conversions of floats, while there are kernels
+//===----------------------------------------------------------------------===//
+
+def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"> {
+  let summary = "conversions of narrow floats go through f32";
+  let description = [{
+    Writes every conversion from or to a float of less than 32 bits as one from or to f32, which is what the kernel said before folds made one
+    conversion of two: a value that went through f32 is rounded there (N7), and targets have instructions, or expansions by later passes, for these alone.
+
+    ```mlir
+    // Before
+    %y = arith.sitofp %x : i32 to bf16
+    // After
+    %f = arith.sitofp %x : i32 to f32
+    %y = arith.truncf %f : f32 to bf16
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def WidenBF16Pass : Pass<"mlafix-widen-bf16", "::mlafix::KernelOp"> {
+  let summary = "bf16 widens by integer arithmetic where f16 is stored";
+  let description = [{
+    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at
+    65504 where bf16 ends at 3.4e38. In a kernel that narrows to f16, bf16 is therefore widened in a way that LLVM does not recognise. For GPUs: a CPU
+    converts bf16 by integer arithmetic anyway (`mlafix-expand-math`).
+
+    ```mlir
+    // Before
+    %f = arith.extf %x : bf16 to f32
+    // After
+    %bits = arith.bitcast %x : bf16 to i16
+    %wide = arith.extui %bits : i16 to i32
+    %shifted = arith.shli %wide, %c16 : i32
+    %f = arith.bitcast %shifted : i32 to f32
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
+def NarrowFp8Pass : Pass<"mlafix-narrow-fp8", "::mlafix::KernelOp"> {
+  let summary = "f32 becomes the bits of fp8";
+  let description = [{
+    Replaces every truncation of f32 to f8E4M3FN by what makes its bits (round to nearest even, saturating at +-448, NaN stays NaN: N7) and a cast of these
+    to f8E4M3FN, which `mlafix-floats-to-bits` removes. Targets of sm_89 and later have an instruction, which makes two elements at once; elsewhere integer
+    arithmetic gives the same bits.
+
+    ```mlir
+    // Before
+    %y = arith.truncf %x : vector<2xf32> to vector<2xf8E4M3FN>
+    // After, for sm_90
+    %low = vector.extract %x[0] : f32 from vector<2xf32>
+    %high = vector.extract %x[1] : f32 from vector<2xf32>
+    %pair = nvvm.convert.f32x2.to.f8x2 %high, %low {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : vector<2xi8>(f8E4M3FN)
+    …
+    %y = builtin.unrealized_conversion_cast %bits : vector<2xi8> to vector<2xf8E4M3FN>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"];
+}
+
+def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
+  let summary = "rows of bf16 come apart as words of two elements";
+  let description = [{
+    Where all that comes from a vector of bf16 is computed element by element and goes back to bf16, the order of its elements does not matter. In f32 the even
+    elements then stand before the odd ones, which is how 32-bit words of two bf16 come apart and together without moving anything across lanes of a
+    register: the lower elements by a shift, the upper ones by a mask. For CPUs.
+
+    ```mlir
+    // Before
+    %f = arith.extf %x : vector<4xbf16> to vector<4xf32>
+    // After
+    %words = vector.bitcast %x : vector<4xbf16> to vector<2xi32>
+    %lower = arith.shli %words, %c16 : vector<2xi32>
+    %upper = arith.andi %words, %mask : vector<2xi32>
+    …
+    %f = vector.shuffle %even, %odd [0, 1, 2, 3] : vector<2xf32>, vector<2xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels to functions
+//===----------------------------------------------------------------------===//
+
+def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "distributed kernels become NVVM functions";
   let description = [{
     Every kernel becomes an `llvm.func` with the kernel ABI of docs/UnitFormat.md: one pointer per memref, plus only the sizes and strides that
     are dynamic and used. Accesses become pointer arithmetic in 64 bits (N13) in the global address space; no pointer is `noalias`, since outputs may
-    be inputs (N11) and `ld.global.nc` would then read stale data. No function of `math` becomes a libdevice call.
+    be inputs (N11) and `ld.global.nc` would then read stale data.
 
+    ```mlir
+    // Before
+    mlafix.kernel @zero(%y: memref<?xf32, strided<[1], offset: ?>> {…}) attributes {geometry = #mlafix.grid<…>, …} {
+      …
+      memref.store %zero, %y[%i] : memref<?xf32, strided<[1], offset: ?>>
+    }
+    // After
+    llvm.func @zero(%y: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>, mlafix.variant = #mlafix.variant<…>} {
+      …
+      %p = llvm.getelementptr %y[%offset] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
+      llvm.store %zero, %p {alignment = 4 : i64} : f32, !llvm.ptr<1>
+      llvm.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
+}
+
+def KernelsToCPUPass : Pass<"mlafix-kernels-to-cpu", "::mlir::ModuleOp"> {
+  let summary = "distributed kernels become host functions";
+  let description = [{
+    Every kernel becomes `void entry(const uint64_t *params, int64_t begin, int64_t end)`. Stores past the caches are followed by a fence: before
+    the caller says that its rows are done, they have to be.
+
+    ```mlir
+    // Before
+    mlafix.kernel @zero(%y: memref<?xf32, strided<[1], offset: ?>> {…}, %begin: index, %end: index) attributes {geometry = #mlafix.cpu<…>, …} {…}
+    // After
+    llvm.func @zero(%params: !llvm.ptr, %begin: i64, %end: i64) attributes {mlafix.variant = #mlafix.variant<…>} {
+      %slot = llvm.getelementptr %params[0] : (!llvm.ptr) -> !llvm.ptr, i64
+      %y = llvm.load %slot {alignment = 8 : i64} : !llvm.ptr -> !llvm.ptr
+      …
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// On functions
+//===----------------------------------------------------------------------===//
+
+def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "addresses are computed, and rows prefetched, before the wait for the preceding grid";
+  let description = [{
+    Has a thread compute the addresses of its first loads while it waits for the preceding grid: moves that arithmetic before the wait, and makes the
+    wait need its results. Without that, ptxas issues the wait first of all its block of instructions; in a chain of launches that cost 8% of a merge of 16
+    tokens on an H200.
+
+    What is loaded after the wait, in loops by their first iteration, is also prefetched into the second-level cache before it: there, memory is coherent, so that a line which
+    the preceding grid has yet to write is none the worse for having been fetched. Only the first threads of a grid prefetch their rows, as many as move
+    `earlyBytes`, but at least `earlyThreads`: more than memory has time for before the preceding grid ends would be loaded twice. What every block loads, the first
+    one prefetches.
+
+    ```mlir
+    // Before
+    nvvm.griddepcontrol wait
+    %p = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
+    // After
+    %p = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %address = llvm.ptrtoint %p : !llvm.ptr<1> to i64
+    scf.if %isEarly {
+      llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];", "l,~{memory}" %p : (!llvm.ptr<1>) -> ()
+    }
+    llvm.inline_asm has_side_effects "{… @ready griddepcontrol.wait; @!ready griddepcontrol.wait; }", "l,~{memory}" %address : (i64) -> ()
+    %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "math becomes NVIDIA's instructions";
+  let description = [{
+    No function of `math` becomes a libdevice call.
     The approximate instructions stand where they hold N10 over the whole range of their operands, subnormal ones included: `ex2` for `exp2`, and with what rounding takes
     from the exponent put back for `exp`; `rsqrt`. Elsewhere they stand only where an operation's flags say so: `rcp.ftz` for a division with `arcp`, `lg2.ftz` for a logarithm
     with `afn`. These flags come from `mlafix-lower-states` alone. Any other division is `div.rn`, which keeps subnormal results and divides by numbers beyond 2^126; any
     other logarithm is a series, since the error of `lg2` is absolute and leaves no digit near 1.
 
-    Where f16 is stored, bf16 is widened by integer arithmetic: between a widening from bf16 and a narrowing to f16, LLVM would compute in f16, which has as many
-    digits but ends at 65504.
+    ```mlir
+    // Before
+    %p = math.exp2 %x : f32
+    %q = arith.divf %p, %s fastmath<arcp> : f32
+    // After
+    %p = llvm.call_intrinsic "llvm.nvvm.ex2.approx.f32"(%x) : (f32) -> f32
+    %r = llvm.call_intrinsic "llvm.nvvm.rcp.approx.ftz.f"(%s) : (f32) -> f32
+    %q = arith.mulf %p, %r : f32
+    ```
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
 
-def MlafixToCPUPass : Pass<"mlafix-to-cpu", "::mlir::ModuleOp"> {
-  let summary = "distributed kernels become host functions";
+def ExpandMathPass : Pass<"mlafix-expand-math", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "math and conversions that a processor may lack are written out";
   let description = [{
-    Every kernel becomes `void entry(const uint64_t *params, int64_t begin, int64_t end)`. What a processor or libgcc may lack is written out so that the code
-    calls nothing: exp2 and log2 as polynomials, bf16 conversions in integers, and, for the x86-64 baseline, f16 conversions and fused multiply-add.
+    What would become a call of a library is written out: exp, exp2, log, log2 and rsqrt of f32 as polynomials and series, and conversions from and to bf16
+    in integers. For the x86-64 baseline, which has neither F16C nor FMA, also conversions from and to f16, fma, floor and ceil. Any other math is an error at its
+    location. For CPUs.
+
+    ```mlir
+    // Before
+    %f = arith.extf %x : bf16 to f32
+    // After
+    %bits = arith.bitcast %x : bf16 to i16
+    %wide = arith.extui %bits : i16 to i32
+    %shifted = arith.shli %wide, %c16 : i32
+    %f = arith.bitcast %shifted : i32 to f32
+    ```
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def FloatsToBitsPass : Pass<"mlafix-floats-to-bits", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "floats that are only moved become integers";
+  let description = [{
+    Replaces every value of a float of at most `width` bits by its bits, an integer: what a target moves without being able to compute with it. Of
+    its conversions, those that are left see the float, and nothing else does. Arithmetic on it is an error at its location. LLVM has no fp8, and it moves bf16, and
+    f16 on the x86-64 baseline, by way of f32, and calls a library for the way back.
+
+    ```mlir
+    // Before, with width=16
+    %v = llvm.load %p : !llvm.ptr -> bf16
+    llvm.store %v, %q : bf16, !llvm.ptr
+    // After
+    %v = llvm.load %p : !llvm.ptr -> i16
+    llvm.store %v, %q : i16, !llvm.ptr
+    ```
+  }];
+  let options = [Option<"width", "width", "unsigned", "16", "bits of the widest float that is replaced">];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
 #endif // MLAFIX_CONVERSION_PASSES

@@ -5,10 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/DistributeLoops.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/LongRows.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/RowBuffers.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-buffer-rows"
+
+namespace mlafix {
+#define GEN_PASS_DEF_BUFFERROWSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -17,28 +29,6 @@ using namespace mlafix;
 // would tie the loops over packs of two blocks together. In a buffer on the
 // stack, stored where it is made and loaded where it is used, it leaves each
 // block with rows of its own alone.
-
-bool mlafix::isTileOp(Operation *op) {
-  return llvm::any_of(op->getOperandTypes(), isRowTile) ||
-         llvm::any_of(op->getResultTypes(), isRowTile);
-}
-
-bool mlafix::isUniform(Operation *op) {
-  return isa<SplatOp, arith::ConstantOp>(op);
-}
-
-Value mlafix::allocBuffer(KernelOp kernel, Type element, int64_t count) {
-  OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  return memref::AllocaOp::create(b, kernel.getLoc(),
-                                  MemRefType::get({count}, element));
-}
-
-Value mlafix::allocRow(KernelOp kernel, Type tile) {
-  LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t size = getTileDim(tile).getSize();
-  return allocBuffer(kernel, getElementTypeOrSelf(tile),
-                     layout.packsFor(size) * layout.packFor(size));
-}
 
 static void storeRow(OpBuilder &b, Value tile, Value buffer) {
   StoreOp::create(b, tile.getLoc(), tile, buffer, ValueRange(), Value());
@@ -143,12 +133,14 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
   }
 }
 
-void mlafix::bufferRows(KernelOp kernel) {
+static void bufferRows(KernelOp kernel) {
   SmallVector<Operation *> carriers;
   kernel.walk([&](Operation *op) {
     if (isa<scf::ForOp, scf::IfOp>(op) && isTileOp(op))
       carriers.push_back(op);
   });
+  LDBG() << kernel.getSymName() << ": rows pass through " << carriers.size()
+         << " loops and branches";
   for (Operation *op : carriers) {
     if (auto loop = dyn_cast<scf::ForOp>(op))
       bufferLoop(kernel, loop);
@@ -164,3 +156,16 @@ void mlafix::bufferRows(KernelOp kernel) {
   for (Operation *op : rows)
     bufferNestedUses(kernel, op);
 }
+
+namespace {
+class BufferRowsPass : public mlafix::impl::BufferRowsPassBase<BufferRowsPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
+      return signalPassFailure();
+    if (walksRows(kernel))
+      bufferRows(kernel);
+  }
+};
+} // namespace

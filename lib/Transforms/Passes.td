@@ -141,17 +141,347 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
     Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, place, fast, any; on a CPU streamed, apart, any): for a look at its code">];
 }
 
-def DistributePass : Pass<"mlafix-distribute", "::mlafix::KernelOp"> {
-  let summary = "one row's program becomes a thread's program";
+//===----------------------------------------------------------------------===//
+// A dense or ragged grid to threads, for GPUs
+//===----------------------------------------------------------------------===//
+
+def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
+  let summary = "a dense grid becomes arithmetic on thread and block indices";
   let description = [{
-    On a GPU, `forall` becomes the arithmetic from thread and block indices to row indices, `ragged_forall` a scan of the predicate and a loop over the
-    selected rows, with the scalars that depend on nothing but indices in a pass of their own; each row tile becomes one vector per pack of the layout, row reductions become shuffles (and shared memory across warps), scalars are stored by
-    one lane. Where rows may be left alone, the halves of the grid take turns. On a CPU both become loops over the range `[begin, end)` that two new arguments give; in a layout of several rows, the
-    scalars of so many rows along the outermost extent are computed first, as vectors, and kept in buffers until these rows are moved. Records the launch geometry on the kernel.
+    `mlafix.forall` becomes the arithmetic from thread and block indices to row indices, and its body a `mlafix.row` under the guard that the row exists. Where the target has it,
+    every thread waits for the preceding grid before the row's program. Where rows may be left alone, blocks 0, 1, 2, … take the places 0, n/2, 1, n/2 + 1, …, so that blocks
+    with little to do run beside others. Records the launch geometry on the kernel. For layouts without lane groups.
+
+    ```mlir
+    // Before, with #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : …
+    }
+    // After
+    %id = nvvm.read.ptx.sreg.tid.x : i32
+    %group = arith.divui %id, %c16 : i32
+    %lane = arith.index_castui (arith.andi %id, %c15) : i32 to index
+    %mask = arith.shli %c65535, (arith.andi %id, %c16) : i32
+    %row = arith.addi (arith.muli %block, %c8), %group : i32
+    %isRow = arith.cmpi ult, %row, %rows : i32
+    scf.if %isRow {
+      mlafix.row lane %lane members %mask {
+        %v = mlafix.load %x[%t] : …
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
+}
+
+def GridToGroupsPass : Pass<"mlafix-grid-to-groups", "::mlafix::KernelOp"> {
+  let summary = "a dense grid becomes groups of lanes that share merge loops";
+  let description = [{
+    Likewise, for layouts of lane groups, whose rows have merge loops. The lanes of a row never meet, so that the grid's lanes are numbered through, whatever the block; a block
+    has as many groups of the same lanes as fit `group_threads`, a parameter of the launch's own, into its threads. All threads of a block take part in the exchange of
+    chunks (`mlafix-lower-merge-loops`): those past the last row do the last row once more. The first group does what comes after the last merge loop.
+
+    ```mlir
+    // Before, with #mlafix.layout<lanes = 64, packs = 2, pack = 4, rows = 1, groups = 16>
+    mlafix.forall (%t) in (%n) {
+      %m, %s, %acc = mlafix.merge_loop …
+      mlafix.store %out, %x[%t] : …
+    }
+    // After
+    mlafix.row lane %lane groups(%group, %groups, %group_threads, %member) {
+      %m, %s, %acc = mlafix.merge_loop …
+      scf.if %isStored {
+        mlafix.store %out, %x[%t] : …
+      }
+    }
+    ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
-    "::mlir::vector::VectorDialect", "::mlir::gpu::GPUDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect"];
+}
+
+def RaggedToThreadsPass : Pass<"mlafix-ragged-to-threads", "::mlafix::KernelOp"> {
+  let summary = "a ragged grid becomes a scan of its predicate and a loop over the selected rows";
+  let description = [{
+    Every block scans the predicate over all segments, a chunk of two segments a thread at a time; where none is selected, a chunk ends after one reduction. Otherwise the prefix
+    sums of the selected segments' lengths go to shared memory, and blocks take the rows of these segments in turn. Scalars that only depend on indices are stored in a loop
+    of their own, one thread each. Records the launch geometry on the kernel.
+
+    ```mlir
+    // Before
+    mlafix.ragged_forall (%seg, %row, %h) in (%cu_seqlens, %n, %H) : … where {
+      …
+      mlafix.yield %dead : i1
+    } do {
+      mlafix.store %zeros, %out[%row, %h] : …
+    }
+    // After
+    scf.for %chunk = %c0 to %segments step %c512 {
+      …
+      %any = nvvm.barrier #nvvm.reduction<or> %selected -> i32
+      scf.if %isAny {
+        …
+        scf.for %tile = %first to %tiles step %blocks {
+          mlafix.row lane %lane members %mask {
+            mlafix.store %zeros, %out[%row, %h] : …
+          }
+        }
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def SeparateLanesPass : Pass<"mlafix-separate-lanes", "::mlafix::KernelOp"> {
+  let summary = "lanes of a row wait for each other where one could overtake another";
+  let description = [{
+    Puts a barrier before each access of a row's program that may touch what another lane of the row has yet to read or write (N11): outputs may be inputs, so a store of one
+    lane could otherwise overtake another lane's load of the same scalar. Accesses of rows alone need none: a lane meets its own elements only. For `mlafix.row`.
+
+    ```mlir
+    // Before
+    mlafix.row lane %lane members %mask {
+      mlafix.store %tile, %x[%t] : …
+      %v = mlafix.load %x[%t, %i] : … -> f32
+    }
+    // After
+    mlafix.row lane %lane members %mask {
+      mlafix.store %tile, %x[%t] : …
+      nvvm.bar.warp.sync %mask : i32
+      %v = mlafix.load %x[%t, %i] : … -> f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// A grid to loops, for CPUs
+//===----------------------------------------------------------------------===//
+
+def BatchRowsPass : Pass<"mlafix-batch-rows", "::mlafix::KernelOp"> {
+  let summary = "the scalars of many rows are computed at once";
+  let description = [{
+    In a layout of several rows, the scalars of so many rows along the outermost extent are computed first, as vectors, times up to `strip` along the inner ones, and kept in
+    buffers until these rows are moved. What makes no whole batch is done row by row. Adds the arguments `begin` and `end`, the range of rows that a call has to do, and records the geometry.
+
+    ```mlir
+    // Before, with #mlafix.layout<lanes = 1, packs = 8, pack = 16, rows = 16>
+    mlafix.forall (%t, %h) in (%n, %c48) {
+      %w = math.exp2 %s : f32
+      …
+    }
+    // After
+    scf.for %base = %begin to %last step %c768 {
+      scf.for %i = %c0 to %c48 step %c1 {
+        %w = math.exp2 %s : vector<16xf32>
+        …
+        memref.store %w0, %buffer[%i] : memref<768xf32>
+      }
+      scf.for %lane = %c0 to %c16 step %c1 {
+        scf.for %i = %c0 to %c48 step %c1 {
+          %w = memref.load %buffer[%position] : memref<768xf32>
+          …
+        }
+      }
+    }
+    scf.for %row = %last to %end step %c1 {…}
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def GridToLoopsPass : Pass<"mlafix-grid-to-loops", "::mlafix::KernelOp"> {
+  let summary = "a grid becomes loops over a range of rows";
+  let description = [{
+    On a CPU a kernel does the rows of the range `[begin, end)` that two new arguments give, one lane each. Of a ragged grid, every call scans all segments and does those of
+    their rows that lie in its range. Records the geometry.
+
+    ```mlir
+    // Before
+    mlafix.forall (%t, %h) in (%n, %c16) {…}
+    // After
+    scf.for %row = %begin to %end step %c1 {
+      %h = arith.remui %row, %c16 : index
+      %t = arith.divui %row, %c16 : index
+      …
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
+def PrefetchRowsPass : Pass<"mlafix-prefetch-rows", "::mlafix::KernelOp"> {
+  let summary = "rows that come out of memory are prefetched";
+  let description = [{
+    In the loops of `mlafix-batch-rows`, prefetches the rows that follow in the tensors that no cache holds (a guard says which): what a CPU reads ahead by itself ends with
+    a page. Whether they will be read is what is known of the row that is read now.
+
+    ```mlir
+    // Before
+    %v = mlafix.load %x[%t, %h] if %in : …
+    // After
+    scf.if %in {
+      memref.prefetch %x[%tAhead, %hAhead, %c0], read, locality<3>, data : …
+    }
+    %v = mlafix.load %x[%t, %h] if %in : …
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// Rows to packs
+//===----------------------------------------------------------------------===//
+
+def BufferRowsPass : Pass<"mlafix-buffer-rows", "::mlafix::KernelOp"> {
+  let summary = "long rows that pass through control flow are kept in buffers";
+  let description = [{
+    A row that a loop carries, that a branch yields or that a nested block uses would tie the loops over packs of two blocks together. In a buffer on the stack, stored where it is
+    made and loaded where it is used, it leaves each block with rows of its own alone. A buffer holds what a lane has of the row. For rows that
+    `mlafix-loop-over-packs` walks.
+
+    ```mlir
+    // Before
+    %sum = scf.for %i = %c0 to %k step %c1 iter_args(%acc = %zeros) -> (tensor<4112xf32, #mlafix.dim<4112>>) {
+      %next = arith.addf %acc, %part : …
+      scf.yield %next : …
+    }
+    // After
+    mlafix.store %zeros, %buffer[] : tensor<4112xf32, #mlafix.dim<4112>>, memref<4112xf32>
+    scf.for %i = %c0 to %k step %c1 {
+      %acc = mlafix.load %buffer[] : memref<4112xf32> -> tensor<4112xf32, #mlafix.dim<4112>>
+      %next = arith.addf %acc, %part : …
+      mlafix.store %next, %buffer[] : tensor<4112xf32, #mlafix.dim<4112>>, memref<4112xf32>
+    }
+    %sum = mlafix.load %buffer[] : memref<4112xf32> -> tensor<4112xf32, #mlafix.dim<4112>>
+    ```
+  }];
+  let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
+def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
+  let summary = "long rows become loops over packs";
+  let description = [{
+    A long row is walked in loops: one vector per pack would be tens of thousands of instructions. The ops of a row fall into stages with a reduction between two of them: the
+    scalars of a stage come first, then one loop over the packs does all that the stage does to rows of one length. A row that a later stage needs is kept in a buffer. Rows must pass
+    through no loop or branch (`mlafix-buffer-rows`).
+
+    ```mlir
+    // Before
+    %v = mlafix.load %x[%t] : … -> tensor<4112xf32, #mlafix.dim<4112>>
+    %w = arith.addf %v, %v : tensor<4112xf32, #mlafix.dim<4112>>
+    mlafix.store %w, %x[%t] : …
+    // After
+    scf.for %i = %c0 to %c4112 step %c16 {
+      %v = vector.load %x[%t, %i] : …, vector<16xf32>
+      %w = arith.addf %v, %v : vector<16xf32>
+      vector.store %w, %x[%t, %i] : …, vector<16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+def RowsToPacksPass : Pass<"mlafix-rows-to-packs", "::mlafix::KernelOp"> {
+  let summary = "row tiles become packs";
+  let description = [{
+    Each row tile becomes one vector per pack of the layout, row reductions become shuffles (and shared memory across warps), scalars are stored by one lane. Of a kernel whose
+    grid has become threads or loops.
+
+    ```mlir
+    // Before, with #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>
+    %v = mlafix.load %x[%t] : … -> tensor<128xf32, #mlafix.dim<128>>
+    %s = mlafix.reduce add %v : tensor<128xf32, #mlafix.dim<128>>
+    // After
+    %first = arith.muli %lane, %c4 : index
+    %v0 = vector.load %x[%t, %first] : …, vector<4xf32>
+    %second = arith.addi %first, %c64 : index
+    %v1 = vector.load %x[%t, %second] : …, vector<4xf32>
+    …
+    %p0 = nvvm.shfl.sync bfly %mask, %mine, %c1, %c31 : f32 -> f32
+    …
+    %s = arith.addf %all0, %all1 : f32
+    ```
+  }];
+  let options = [Option<"packs", "packs", "int64_t", "1 << 15", "of all rows of a lane, at most: each is a value">];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+def UnswitchLoopsPass : Pass<"mlafix-unswitch-loops", "::mlafix::KernelOp"> {
+  let summary = "what conditions decide for every pack of a row alike is decided once";
+  let description = [{
+    Puts a copy of a loop over the packs of a row before it for the rows that are there: where all predicates of its accesses hold, and no `select` puts a
+    constant in a pack's place. For CPUs, which have no predicated loads that cost nothing.
+
+    ```mlir
+    // Before
+    scf.for %i = %c0 to %c4112 step %c16 {
+      %v = scf.if %p -> (vector<16xf32>) {…}
+    }
+    // After
+    scf.if %p {
+      scf.for %i = %c0 to %c4112 step %c16 {
+        %v = scf.if %true -> (vector<16xf32>) {…}
+      }
+    } else {
+      scf.for %i = %c0 to %c4112 step %c16 {
+        %v = scf.if %p -> (vector<16xf32>) {…}
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def LowerMergeLoopsPass : Pass<"mlafix-lower-merge-loops", "::mlafix::KernelOp"> {
+  let summary = "merge loops become loops over chunks, which lane groups share";
+  let description = [{
+    Makes an `scf.for` of `mlafix.merge_loop`, whose rows are packs. In a `mlafix.row` of lane groups, group g computes the chunks g, g + groups, …; where there is more than one
+    group, they leave theirs in shared memory, and the first merges them in the order of one group alone.
+
+    ```mlir
+    // Before
+    %all:3 = mlafix.merge_loop %k = %c0 to %n step 4 init(%m, %s, %acc) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<e>} {
+      …
+      mlafix.yield %cm, %cs, %cacc : f32, f32, vector<4xf32>
+    }
+    // After, without groups
+    %all:3 = scf.for %k = %c0 to %n step %c4 iter_args(%rm = %m, %rs = %s, %racc = %acc) -> (f32, f32, vector<4xf32>) {
+      …
+      %max = arith.maximumf %rm, %cm : f32
+      …
+      scf.yield %max, %sum, %sums : f32, f32, vector<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def InlineRowsPass : Pass<"mlafix-inline-rows", "::mlafix::KernelOp"> {
+  let summary = "a row's program joins the thread's";
+  let description = [{
+    Moves the ops of `mlafix.row` to where it is. The last of the passes that need to know where a row's program begins and what its lane is.
+
+    ```mlir
+    // Before
+    mlafix.row lane %lane {
+      vector.store %v, %x[%t, %first] : …
+    }
+    // After
+    vector.store %v, %x[%t, %first] : …
+    ```
+  }];
 }
 
 def HoistLoadsPass : Pass<"mlafix-hoist-loads", "::mlafix::KernelOp"> {

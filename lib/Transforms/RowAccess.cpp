@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/RowAccess.h"
+#include "dialect/RowProgram.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -13,6 +14,53 @@
 
 using namespace mlir;
 using namespace mlafix;
+
+RowLayout::RowLayout(KernelOp kernel)
+    : layout(kernel.getLayoutAttr()), guards(kernel.getGuardsAttr()),
+      isGPU(mlafix::isGPU(getTarget(kernel))) {
+  kernel.walk([&](RowOp row) {
+    lane = row.getLane();
+    members = row.getMembers();
+  });
+}
+
+LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
+  if (kernel.getGrid())
+    return kernel.emitError() << "expected a kernel without a grid, got one "
+                                 "whose grid is still to become threads or "
+                                 "loops";
+  WalkResult walk = kernel.walk([&](Operation *op) {
+    auto isTile = [](Type type) { return isRowTile(type); };
+    if (llvm::none_of(op->getOperandTypes(), isTile) &&
+        llvm::none_of(op->getResultTypes(), isTile))
+      return WalkResult::advance();
+    if (isa<LoadOp, StoreOp, SplatOp, ReduceOp, MergeLoopOp, YieldOp,
+            scf::ForOp, scf::IfOp, scf::YieldOp, scf::WhileOp,
+            scf::ConditionOp>(op))
+      return WalkResult::advance();
+    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+      if (isa<SplatElementsAttr>(constant.getValue()))
+        return WalkResult::advance();
+      op->emitError() << "expected a constant row whose elements are all one "
+                         "value, got different elements";
+      return WalkResult::interrupt();
+    }
+    if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1) {
+      // An index has no size in memory, and so no place in a pack.
+      if (!getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
+        return WalkResult::advance();
+      op->emitError()
+          << "expected rows of f32, i1, i8, i32 or i64, got a row of index";
+      return WalkResult::interrupt();
+    }
+    op->emitError()
+        << "expected an elementwise op with one result, a load, a store, a "
+           "reduction, a splat or control flow on a row, got '"
+        << op->getName() << "'";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
 
 Value mlafix::both(OpBuilder &b, Location loc, Value p, Value q) {
   if (!p || !q)
@@ -114,7 +162,7 @@ Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
   };
   if (!predicate)
     return read(b);
-  if (layout.context.isGPU) {
+  if (layout.isGPU) {
     VectorType pack = vector ? vector : VectorType::get({1}, type);
     Value mask = vector::BroadcastOp::create(
         b, loc, VectorType::get(pack.getShape(), b.getI1Type()), predicate);
@@ -173,6 +221,49 @@ Value mlafix::reduceTree(OpBuilder &b, Location loc, ReduceKind kind,
     values = std::move(next);
   }
   return values.front();
+}
+
+static SmallVector<Value> withStart(ValueRange indices, Value start) {
+  SmallVector<Value> all(indices);
+  all.push_back(start);
+  return all;
+}
+
+// What is left out reads as zero; `else` is for where the kernel's own
+// predicate is false.
+Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
+                       Value predicate, Value start, Value exists) {
+  Location loc = load.getLoc();
+  Value source = load.getSource();
+  Type element = cast<MemRefType>(source.getType()).getElementType();
+  Value pack = widen(b, load,
+                     readMemory(b, loc, layout, both(b, loc, predicate, exists),
+                                layout.packType(load.getType(), element),
+                                source, withStart(load.getIndices(), start)));
+  if (!load.getOther())
+    return pack;
+  Value other =
+      vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
+  return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
+}
+
+void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
+                       Value pack, Value predicate, Value start, Value exists) {
+  Location loc = store.getLoc();
+  Value target = store.getTarget();
+  Value value =
+      narrow(b, loc, pack, cast<MemRefType>(target.getType()).getElementType());
+  SmallVector<Value> indices = withStart(store.getIndices(), start);
+  writeIf(b, loc, both(b, loc, predicate, exists), [&](OpBuilder &then) {
+    vector::StoreOp::create(then, loc, value, target, indices,
+                            layout.isStreamed(target),
+                            llvm::MaybeAlign(layout.alignmentOf(target)));
+  });
+}
+
+Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout, SplatOp splat) {
+  return vector::BroadcastOp::create(
+      b, splat.getLoc(), layout.packType(splat.getType()), splat.getScalar());
 }
 
 Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout,

@@ -9,24 +9,32 @@
 #define MLAFIX_TRANSFORMS_ROWACCESS_H
 
 #include "dialect/Guards.h"
-#include "lib/Transforms/Distribute.h"
+#include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Target.h"
 
 namespace mlafix {
 
-/// What the patterns need to know of the kernel.
+/// How the rows of a kernel are shared out, and which share is this thread's.
+/// On a CPU a row has one lane.
 struct RowLayout {
-  const RowContext &context;
+  /// Of a kernel whose grid has been replaced.
+  explicit RowLayout(KernelOp kernel);
+
+  LayoutAttr layout;
   mlir::ArrayAttr guards;
+  bool isGPU;
+  /// This thread's place among the lanes of its row, index; null when there is
+  /// one lane.
+  mlir::Value lane;
+  /// The members of this row in their warp, i32; null where they never meet.
+  mlir::Value members;
 
   static int64_t sizeOf(mlir::Type tile) { return getTileDim(tile).getSize(); }
   /// Elements of a pack of a row tile.
-  int64_t packOf(mlir::Type tile) const {
-    return context.layout.packFor(sizeOf(tile));
-  }
+  int64_t packOf(mlir::Type tile) const { return layout.packFor(sizeOf(tile)); }
   /// Packs that a lane holds of a row tile.
   int64_t packsOf(mlir::Type tile) const {
-    return context.layout.packsFor(sizeOf(tile));
+    return layout.packsFor(sizeOf(tile));
   }
   /// The type of a pack of a row tile, of the tile's elements or others.
   mlir::VectorType packType(mlir::Type tile) const {
@@ -40,16 +48,16 @@ struct RowLayout {
   mlir::Value packStart(mlir::OpBuilder &b, mlir::Location loc, mlir::Type tile,
                         int64_t p) const {
     IndexBuilder x(b, loc);
-    int64_t pack = packOf(tile), base = p * context.layout.getLanes() * pack;
-    if (!context.lane)
+    int64_t pack = packOf(tile), base = p * layout.getLanes() * pack;
+    if (!lane)
       return x.constant(base);
-    return x.add(x.mul(context.lane, x.constant(pack)), x.constant(base));
+    return x.add(x.mul(lane, x.constant(pack)), x.constant(base));
   }
 
   /// Whether pack `p` lies within the row; null if it does in every lane.
   mlir::Value packExists(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Type tile, int64_t p) const {
-    if ((p + 1) * context.layout.getLanes() * packOf(tile) <= sizeOf(tile))
+    if ((p + 1) * layout.getLanes() * packOf(tile) <= sizeOf(tile))
       return {};
     IndexBuilder x(b, loc);
     return x.ult(packStart(b, loc, tile, p), x.constant(sizeOf(tile)));
@@ -73,6 +81,10 @@ struct RowLayout {
     return argument && isGuardedBeyondCache(guards, argument.getArgNumber());
   }
 };
+
+/// Checks that the rows of `kernel` can be done pack by pack: its grid has been
+/// replaced, and no op takes a row as a whole.
+llvm::LogicalResult verifyRowOps(KernelOp kernel);
 
 /// Conjunction of predicates that may be absent.
 mlir::Value both(mlir::OpBuilder &b, mlir::Location loc, mlir::Value p,
@@ -116,6 +128,21 @@ mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
 mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                        llvm::SmallVector<mlir::Value> values);
 
+/// What `load`, of a row, reads of it: the pack that begins at element `start`
+/// (index), widened; zero, or the `else` value, where that is not to be read.
+/// `predicate` is accessPredicate's; `exists` says whether the pack lies in the
+/// row. Both are null for always.
+mlir::Value loadPack(mlir::OpBuilder &b, const RowLayout &layout, LoadOp load,
+                     mlir::Value predicate, mlir::Value start,
+                     mlir::Value exists);
+/// Does to one pack what `store` does to a row; likewise.
+void storePack(mlir::OpBuilder &b, const RowLayout &layout, StoreOp store,
+               mlir::Value pack, mlir::Value predicate, mlir::Value start,
+               mlir::Value exists);
+
+/// A pack whose elements are all the scalar of `splat`.
+mlir::Value splatPack(mlir::OpBuilder &b, const RowLayout &layout,
+                      SplatOp splat);
 /// A constant row whose elements are all one value, as a pack; null if
 /// `constant` is no such row.
 mlir::Value splatPack(mlir::OpBuilder &b, const RowLayout &layout,

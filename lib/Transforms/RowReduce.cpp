@@ -30,10 +30,10 @@ static TypedAttr neutralOf(ReduceKind kind, Type type) {
   return b.getIntegerAttr(type, value);
 }
 
-static Value shuffleXor(OpBuilder &b, Location loc, const RowContext &context,
+static Value shuffleXor(OpBuilder &b, Location loc, const RowLayout &layout,
                         Value value, int64_t distance) {
   IndexBuilder x(b, loc);
-  return NVVM::ShflOp::create(b, loc, value.getType(), context.rowMask, value,
+  return NVVM::ShflOp::create(b, loc, value.getType(), layout.members, value,
                               x.i32(distance), x.i32(31), NVVM::ShflKind::bfly,
                               UnitAttr());
 }
@@ -41,18 +41,18 @@ static Value shuffleXor(OpBuilder &b, Location loc, const RowContext &context,
 /// Every warp leaves its partials in shared memory, and every thread reads them
 /// all.
 static void reduceAcrossWarps(OpBuilder &b, Location loc,
-                              const RowContext &context, ReduceKind kind,
+                              const RowLayout &layout, ReduceKind kind,
                               SmallVector<Value> &partials) {
   IndexBuilder x(b, loc);
-  int64_t warps = context.layout.getLanes() / 32, packs = partials.size();
+  int64_t warps = layout.layout.getLanes() / 32, packs = partials.size();
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto type = MemRefType::get({warps * packs}, partials.front().getType(),
                               AffineMap(), space);
   Value shared = memref::AllocaOp::create(b, loc, type);
-  Value warp = x.div(context.lane, x.constant(32));
+  Value warp = x.div(layout.lane, x.constant(32));
   Value isFirst = x.compare(arith::CmpIPredicate::eq,
-                            x.rem(context.lane, x.constant(32)), x.constant(0));
+                            x.rem(layout.lane, x.constant(32)), x.constant(0));
   writeIf(b, loc, isFirst, [&](OpBuilder &then) {
     IndexBuilder y(then, loc);
     for (auto [p, partial] : llvm::enumerate(partials))
@@ -88,12 +88,12 @@ Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
 void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
                                ReduceOp op, SmallVector<Value> &partials) {
   Location loc = op.getLoc();
-  int64_t lanes = layout.context.layout.getLanes();
+  int64_t lanes = layout.layout.getLanes();
   for (Value &partial : partials)
     for (int64_t distance = 1; distance < std::min<int64_t>(lanes, 32);
          distance *= 2)
       partial = combine(b, loc, op.getKind(), partial,
-                        shuffleXor(b, loc, layout.context, partial, distance));
+                        shuffleXor(b, loc, layout, partial, distance));
   if (lanes > 32)
-    reduceAcrossWarps(b, loc, layout.context, op.getKind(), partials);
+    reduceAcrossWarps(b, loc, layout, op.getKind(), partials);
 }

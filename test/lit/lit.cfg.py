@@ -27,6 +27,7 @@ config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(("%kernels", os.path.join(config.mlafix_source, "kernels")))
 config.environment["PATH"] = os.pathsep.join([config.llvm_tools, os.environ["PATH"]])
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
+config.environment["MLAFIX_VERIFY_PASSES"] = "1"
 for name in ("CUDA_HOME", "CUDA_PATH", "MLAFIX_NVJITLINK", "MLAFIX_PTXAS", "HOME", "VIRTUAL_ENV", "ASAN_OPTIONS",
              "UBSAN_OPTIONS"):
     if name in os.environ:

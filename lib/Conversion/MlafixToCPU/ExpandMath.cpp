@@ -5,15 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Conversion/MlafixToCPU/ExpandMath.h"
 #include "lib/Conversion/ElementaryMath.h"
-#include "lib/Conversion/MlafixToCPU/PairedRows.h"
+#include "lib/Conversion/Passes.h"
 #include "lib/Conversion/ShapedBuilder.h"
+#include "lib/Transforms/Target.h"
 
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+
+#define DEBUG_TYPE "mlafix-expand-math"
+
+namespace mlafix {
+#define GEN_PASS_DEF_EXPANDMATHPASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -54,51 +61,10 @@ Value expandExp2(ShapedBuilder s, Value x) {
                              power(s.op<arith::SubIOp>(n, half)));
 }
 
-/// The bits of bf16 in the upper halves: rounded to nearest even; NaN keeps its
-/// upper bits and becomes quiet.
-Value roundToBF16(ShapedBuilder s, Value x) {
-  Value bits = s.bits(x);
-  Value odd = s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(bits, s.i(16)), s.i(1));
-  Value rounded =
-      s.op<arith::AddIOp>(bits, s.op<arith::AddIOp>(odd, s.i(0x7fff)));
-  Value quiet = s.op<arith::OrIOp>(bits, s.i(0x400000));
-  return s.select(s.cmp(P::UNO, x, x), quiet, rounded);
-}
-
 Value truncateBF16(ShapedBuilder s, Value x, Type type) {
   Value upper = arith::TruncIOp::create(
       s.b, s.loc, s.i16(), s.op<arith::ShRUIOp>(roundToBF16(s, x), s.i(16)));
   return arith::BitcastOp::create(s.b, s.loc, type, upper);
-}
-
-constexpr uint32_t kUpperHalf = 0xffff0000;
-
-/// Of words of two elements, the lower ones and then the upper ones.
-Value extendPairs(OpBuilder &b, Location loc, Value x) {
-  int64_t size = cast<VectorType>(x.getType()).getNumElements();
-  auto half = VectorType::get({size / 2}, b.getI32Type());
-  ShapedBuilder s(b, loc, half);
-  Value words = vector::BitCastOp::create(b, loc, half, x);
-  Value lower = s.floatOf(s.op<arith::ShLIOp>(words, s.i(16))),
-        upper = s.floatOf(s.op<arith::AndIOp>(words, s.i(kUpperHalf)));
-  return vector::ShuffleOp::create(
-      b, loc, lower, upper, llvm::to_vector(llvm::seq<int64_t>(0, size)));
-}
-
-/// The way back.
-Value truncatePairs(OpBuilder &b, Location loc, Value x, Type type) {
-  int64_t size = cast<VectorType>(type).getNumElements();
-  Value rounded = roundToBF16(ShapedBuilder(b, loc, x.getType()), x);
-  auto half = [&](int64_t begin) -> Value {
-    return vector::ShuffleOp::create(
-        b, loc, rounded, rounded,
-        llvm::to_vector(llvm::seq<int64_t>(begin, begin + size / 2)));
-  };
-  Value lower = half(0), upper = half(size / 2);
-  ShapedBuilder s(b, loc, lower.getType());
-  Value words = s.op<arith::OrIOp>(s.op<arith::ShRUIOp>(lower, s.i(16)),
-                                   s.op<arith::AndIOp>(upper, s.i(kUpperHalf)));
-  return vector::BitCastOp::create(b, loc, type, words);
 }
 
 /// The exponent moves by a multiplication by 2^112, which is exact for
@@ -173,7 +139,7 @@ Value expandRound(ShapedBuilder s, Value x, bool up) {
 }
 
 /// The replacement of `op`, or null where it stays.
-Value expand(OpBuilder &b, Operation *op, bool isPaired, bool isBaseline) {
+Value expand(OpBuilder &b, Operation *op, bool isBaseline) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0)
     return {};
   Value x = op->getOperand(0);
@@ -181,10 +147,9 @@ Value expand(OpBuilder &b, Operation *op, bool isPaired, bool isBaseline) {
   Type from = getElementTypeOrSelf(x.getType()),
        result = op->getResult(0).getType(), to = getElementTypeOrSelf(result);
   if (isa<arith::ExtFOp>(op) && from.isBF16())
-    return isPaired ? extendPairs(b, op->getLoc(), x) : extendBF16(s, x);
+    return extendBF16(s, x);
   if (isa<arith::TruncFOp>(op) && to.isBF16())
-    return isPaired ? truncatePairs(b, op->getLoc(), x, result)
-                    : truncateBF16(s, x, result);
+    return truncateBF16(s, x, result);
   if (isa<math::Exp2Op>(op))
     return expandExp2(s, x);
   if (isa<math::ExpOp>(op))
@@ -211,8 +176,7 @@ Value expand(OpBuilder &b, Operation *op, bool isPaired, bool isBaseline) {
 }
 } // namespace
 
-LogicalResult mlafix::expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
-  Conversions paired = findPairedConversions(function);
+static LogicalResult expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops) {
@@ -221,7 +185,8 @@ LogicalResult mlafix::expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
     if (auto division = dyn_cast<arith::DivFOp>(op))
       division.setFastmath(arith::FastMathFlags::none);
     OpBuilder b(op);
-    if (Value replacement = expand(b, op, paired.contains(op), isBaseline)) {
+    if (Value replacement = expand(b, op, isBaseline)) {
+      LDBG() << "expands " << *op;
       op->getResult(0).replaceAllUsesWith(replacement);
       op->erase();
       continue;
@@ -229,8 +194,10 @@ LogicalResult mlafix::expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
     if (failed(checkRemainingMath(op)))
       return failure();
   }
-  if (!isBaseline)
-    return success();
+  return success();
+}
+
+static void expandFmas(LLVM::LLVMFuncOp function) {
   SmallVector<math::FmaOp> fmas;
   function.walk([&](math::FmaOp op) { fmas.push_back(op); });
   for (math::FmaOp op : fmas) {
@@ -239,5 +206,17 @@ LogicalResult mlafix::expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
         expandFma(ShapedBuilder(b, op.getLoc(), op.getType()), op));
     op.erase();
   }
-  return success();
 }
+
+namespace {
+class ExpandMathPass : public mlafix::impl::ExpandMathPassBase<ExpandMathPass> {
+public:
+  void runOnOperation() override {
+    bool isBaseline = getTarget(getOperation()) == "x86-64";
+    if (failed(expandMath(getOperation(), isBaseline)))
+      return signalPassFailure();
+    if (isBaseline)
+      expandFmas(getOperation());
+  }
+};
+} // namespace

@@ -7,19 +7,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/LowerBody.h"
-#include "lib/Conversion/MlafixToCPU/ExpandMath.h"
-#include "lib/Conversion/NarrowFp8.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
-#include "lib/Conversion/StoredFloats.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-kernels-to-cpu"
 
 namespace mlafix {
-#define GEN_PASS_DEF_MLAFIXTOCPUPASS
+#define GEN_PASS_DEF_KERNELSTOCPUPASS
 #include "lib/Conversion/Passes.h.inc"
 } // namespace mlafix
 
@@ -55,8 +53,8 @@ static void finishStreamedStores(LLVM::LLVMFuncOp function) {
 }
 
 namespace {
-class MlafixToCPUPass
-    : public mlafix::impl::MlafixToCPUPassBase<MlafixToCPUPass> {
+class KernelsToCPUPass
+    : public mlafix::impl::KernelsToCPUPassBase<KernelsToCPUPass> {
 public:
   void runOnOperation() override {
     for (KernelOp kernel :
@@ -73,6 +71,7 @@ private:
       return kernel.emitError()
              << "expected a kernel distributed for a CPU, got one that is not";
     SmallVector<ParamAttr> params = collectParams(kernel, kRange);
+    LDBG() << kernel.getSymName() << ": " << params.size() << " parameters";
     VariantAttr variant = describeVariant(kernel, params);
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
@@ -99,14 +98,7 @@ private:
       return failure();
     kernel.erase();
     finishStreamedStores(function);
-    splitConversions(function);
-    narrowFp8(function, /*hasConvert=*/false);
-    if (failed(expandMath(function, /*isBaseline=*/target == "x86-64")))
-      return failure();
-    // LLVM moves bf16, and f16 on the baseline, by way of f32, and calls a
-    // library for the way back.
-    return replaceFloatsByBits(
-        function, [](FloatType type) { return type.getWidth() < 32; });
+    return success();
   }
 };
 } // namespace

@@ -206,7 +206,7 @@ static void loadAhead(scf::IfOp end) {
   SmallVector<Value> init = loads.build(rewriter, loc, loop.getLowerBound());
   // Where the next chunk begins is carried, too: as a function of what the loop
   // counts it would be known ahead of the wait for the grid before, and the
-  // second chunk be asked for beside the first (DelayWait.cpp).
+  // second chunk be asked for beside the first (DelayWaits.cpp).
   init.push_back(addStep(loop.getLowerBound()));
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(end);

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/RaggedRows.h"
-#include "lib/Transforms/DistributeGrid.h"
+#include "lib/Transforms/GridBody.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

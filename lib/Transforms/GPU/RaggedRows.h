@@ -8,7 +8,7 @@
 #ifndef MLAFIX_TRANSFORMS_GPU_RAGGEDROWS_H
 #define MLAFIX_TRANSFORMS_GPU_RAGGEDROWS_H
 
-#include "lib/Transforms/Distribute.h"
+#include "lib/Transforms/IndexBuilder.h"
 
 namespace mlafix {
 

@@ -38,3 +38,11 @@ mlafix.kernel @quantize(%out: !bytes {mlafix.dims = ["n", "D"], mlafix.access = 
     mlafix.store %v, %out[%t] : !tile, !bytes
   }
 }
+
+// Alone: the bits are cast to the type that memory holds.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-narrow-fp8))" | FileCheck %s --check-prefix=ALONE
+// ALONE-LABEL: mlafix.kernel @quantize_fast
+// ALONE-NOT: arith.truncf
+// ALONE-COUNT-2: nvvm.convert.f32x2.to.f8x2
+// ALONE: %[[BYTES:.*]] = builtin.unrealized_conversion_cast %{{.*}} : vector<4xi8> to vector<4xf8E4M3FN>
+// ALONE: vector.store %[[BYTES]], %out

@@ -38,3 +38,11 @@ mlafix.kernel @alike(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "writ
     mlafix.store %q, %y[%t] : !tile, !bf16s
   }
 }
+
+// The pass alone.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-widen-bf16))" | FileCheck %s --check-prefix=ALONE
+// ALONE-LABEL: mlafix.kernel @mixed
+// ALONE-NOT: arith.extf {{.*}}bf16
+// ALONE: arith.truncf {{.*}} to {{.*}}f16
+// ALONE-LABEL: mlafix.kernel @alike
+// ALONE: arith.extf {{.*}}bf16

@@ -1110,6 +1110,17 @@ mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims =
 
 // -----
 
+mlafix.kernel @groups(%g: i32) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expected a group, their number, the threads of one and this thread's number, or none, got 2 values}}
+    mlafix.row groups(%g, %g) {
+    }
+  }
+}
+
+// -----
+
 mlafix.kernel @k(
     %x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"},
     %y: memref<?xf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -1117,6 +1128,17 @@ mlafix.kernel @k(
   mlafix.forall (%t) in (%c1) {
     // expected-error @below {{expected tensors of one rank and dtype, got 'memref<?xf32, strided<[1], offset: ?>>' and 'memref<?xf16, strided<[1], offset: ?>>'}}
     %same = mlafix.same_tensor %x, %y : memref<?xf32, strided<[1], offset: ?>>, memref<?xf16, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @buffer(%p: i1) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %buffer = memref.alloca() : memref<2x64xf32>
+    // expected-error @below {{expected the source to be an argument of the kernel, got another value}}
+    %v = mlafix.load %buffer[%t] : memref<2x64xf32> -> tensor<64xf32, #mlafix.dim<64>>
   }
 }
 

@@ -1,0 +1,42 @@
+//===- RowProgram.cpp - ops of a distributed kernel -----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/RowProgram.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+#define GET_OP_CLASSES
+#include "dialect/RowProgramOps.cpp.inc"
+
+void RowOp::build(OpBuilder &b, OperationState &state, Value lane,
+                  Value members, ValueRange groups) {
+  auto add = [&](Value value) -> int32_t {
+    if (value)
+      state.addOperands(value);
+    return value ? 1 : 0;
+  };
+  int32_t lanes = add(lane), masks = add(members);
+  state.addOperands(groups);
+  state.getOrAddProperties<Properties>().operandSegmentSizes = {
+      lanes, masks, static_cast<int32_t>(groups.size())};
+  ensureTerminator(*state.addRegion(), b, state.location);
+}
+
+LogicalResult RowOp::verify() {
+  constexpr size_t kGroupValues = 4;
+  size_t groups = getGroups().size();
+  if (groups != 0 && groups != kGroupValues)
+    return emitOpError() << "expected a group, their number, the threads of "
+                            "one and this thread's number, or none, got "
+                         << groups << " values";
+  if (!getOperation()->getParentOfType<KernelOp>())
+    return emitOpError() << "expected to be in a kernel";
+  return success();
+}

@@ -1,0 +1,51 @@
+//===- RowProgramOps.td - ops of a distributed kernel -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ROW_PROGRAM_OPS
+#define MLAFIX_ROW_PROGRAM_OPS
+
+include "dialect/MlafixDialect.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
+    AttrSizedOperandSegments, NoRegionArguments, SingleBlockImplicitTerminator<"EndRowOp">]> {
+  let summary = "the program of one row, of which this thread does its lane's share";
+  let description = [{
+    What a grid's body becomes on a GPU, for the passes between the one that shares the grid out over threads and `mlafix-inline-rows`. `lane` is this thread's
+    place among the lanes of its row, none where a row has one lane; `members` the lanes of the row within their warp, as a mask, none where they never
+    meet. In a layout of lane groups, `groups` are this thread's group, the number of groups of its block, the threads of a group, and this thread's number among them.
+
+    ```mlir
+    mlafix.row lane %i members %zero {
+      %v = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+      mlafix.store %v, %x[%t, %h] : tensor<?xf32, #mlafix.dim<"D">>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+    }
+    ```
+  }];
+  let arguments = (ins Optional<Index>:$lane, Optional<I32>:$members, Variadic<I32>:$groups);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "(`lane` $lane^)? (`members` $members^)? (`groups` `(` $groups^ `)`)? attr-dict-with-keyword $body";
+  let hasVerifier = 1;
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::mlir::Value":$lane, "::mlir::Value":$members, "::mlir::ValueRange":$groups)>];
+}
+
+def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent<"RowOp">]> {
+  let summary = "ends the program of a row";
+  let description = [{
+    Implicit in the custom form.
+
+    ```mlir
+    mlafix.row {
+      mlafix.end_row
+    }
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // MLAFIX_ROW_PROGRAM_OPS

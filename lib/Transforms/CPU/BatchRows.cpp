@@ -1,0 +1,266 @@
+//===- BatchRows.cpp - scalars of many rows at once -----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The scalars of a row, its weights for one, are a long chain of operations
+// that a CPU would do for one row after the other; and where an lse is [H, n],
+// each row of a token takes one from a cache line of its own, long gone when
+// the next token wants the element beside it. So rows are done in batches: of
+// `batch` neighbours along the outermost extent, times up to stripRows along
+// the inner ones. First a loop over the strip computes the scalars of `batch`
+// rows at once, as vectors, and leaves in buffers what the rows need; then two
+// loops move the rows, in the order in which they lie in memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/CPU/EarlyOps.h"
+#include "lib/Transforms/CPU/RowRange.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowBuffers.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-batch-rows"
+
+namespace mlafix {
+#define GEN_PASS_DEF_BATCHROWSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Of how many rows a range should be a multiple where rows are done in batches
+/// of `batch` along the outermost extent; 1 if that is not known, or too many.
+static int64_t getBatchRows(ForallOp forall, int64_t batch) {
+  int64_t most = getMachine(forall).rangeRows;
+  int64_t rows = batch;
+  for (Value extent : forall.getExtents().drop_front()) {
+    APInt value;
+    if (!matchPattern(extent, m_ConstantInt(&value)) ||
+        value.getSExtValue() < 1 || value.getSExtValue() > most / rows)
+      return 1;
+    rows *= value.getSExtValue();
+  }
+  return rows;
+}
+
+namespace {
+
+class BatchBuilder {
+public:
+  /// `multiple`: getBatchRows.
+  BatchBuilder(KernelOp kernel, ForallOp forall, int64_t multiple)
+      : kernel(kernel), loc(forall.getLoc()), row(forall.getBody().front()),
+        early(row), batch(kernel.getLayoutAttr().getRows()),
+        extents(llvm::to_vector(forall.getExtents())) {
+    MachineModel machine = getMachine(kernel);
+    strip = machine.stripRows;
+    if (int64_t rows = multiple / batch)
+      strip = std::min(strip, rows);
+    int64_t bytes = 0;
+    for (Value value : early.kept())
+      bytes += getDTypeBytes(value.getType());
+    while (strip > 1 && bytes * batch * strip > machine.batchBytes)
+      strip /= 2;
+    LDBG() << kernel.getSymName() << ": " << batch << " times " << strip
+           << " rows, of each " << bytes << " bytes in buffers";
+  }
+
+  /// Builds loops over as many batches as lie in `range`, and answers the row
+  /// after them.
+  Value run(OpBuilder &b, RowRange range);
+
+private:
+  void computeScalars(OpBuilder &b, Value first, Value position);
+  void moveRow(OpBuilder &b, Value row, Value lane, Value position);
+
+  SmallVector<Value> indicesOf(OpBuilder &b, Value first) {
+    return IndexBuilder(b, loc).delinearize(first, extents);
+  }
+  /// Of the row that is `lane` rows after row `first` along the outermost
+  /// extent.
+  SmallVector<Value> indicesOf(OpBuilder &b, Value first, Value lane) {
+    SmallVector<Value> indices = indicesOf(b, first);
+    indices.front() = IndexBuilder(b, loc).add(indices.front(), lane);
+    return indices;
+  }
+  /// What `value` is in the rows of the batch: as a vector, and in one of them.
+  Value vectorOf(OpBuilder &b, Value value);
+  Value laneOf(OpBuilder &b, Value value, int64_t lane);
+  /// `op` with what its operands are in one row.
+  Operation *cloneLane(OpBuilder &b, Operation *op, int64_t lane);
+  bool varies(Operation *op) const {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return varying.contains(operand);
+    });
+  }
+
+  KernelOp kernel;
+  Location loc;
+  Block &row;
+  EarlyOps early;
+  int64_t batch, strip;
+  SmallVector<Value> extents;
+  IRMapping same; // values that are the same in all rows of a batch
+  llvm::DenseSet<Value> varying;                     // those that are not
+  llvm::DenseMap<Value, Value> vectors;              // of some that vary
+  llvm::DenseMap<Value, SmallVector<Value>> lanesOf; // of the others
+  llvm::MapVector<Value, Value> buffers;
+};
+
+} // namespace
+
+Value BatchBuilder::vectorOf(OpBuilder &b, Value value) {
+  if (Value vector = vectors.lookup(value))
+    return vector;
+  auto type = VectorType::get({batch}, value.getType());
+  if (!varying.contains(value))
+    return vector::BroadcastOp::create(b, loc, type,
+                                       same.lookupOrDefault(value));
+  return vectors[value] =
+             vector::FromElementsOp::create(b, loc, type, lanesOf[value]);
+}
+
+Value BatchBuilder::laneOf(OpBuilder &b, Value value, int64_t lane) {
+  if (!varying.contains(value))
+    return same.lookupOrDefault(value);
+  auto lanes = lanesOf.find(value);
+  return lanes != lanesOf.end()
+             ? lanes->second[lane]
+             : vector::ExtractOp::create(b, loc, vectors.lookup(value), lane);
+}
+
+Operation *BatchBuilder::cloneLane(OpBuilder &b, Operation *op, int64_t lane) {
+  IRMapping mapping;
+  for (Value operand : op->getOperands())
+    mapping.map(operand, laneOf(b, operand, lane));
+  return b.clone(*op, mapping);
+}
+
+/// Computes the scalars of `batch` rows, `first` and those that follow it along
+/// the outermost extent. What is to be kept lies in the buffers as the rows are
+/// moved, one after the other: reading it across, a cache line for each value,
+/// costs more than writing it across, lines that are at hand.
+void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
+  SmallVector<Value> indices = indicesOf(b, first);
+  for (auto [argument, index] : llvm::zip(row.getArguments(), indices))
+    same.map(argument, index);
+  Value outer = row.getArgument(0);
+  varying.insert(outer);
+  IndexBuilder x(b, loc);
+  for (int64_t lane = 0; lane < batch; ++lane)
+    lanesOf[outer].push_back(x.add(indices.front(), x.constant(lane)));
+
+  for (Operation *op : early.inOrder()) {
+    if (!varies(op) && !isa<StoreOp>(op)) {
+      b.clone(*op, same);
+      continue;
+    }
+    varying.insert(op->result_begin(), op->result_end());
+    // What is near to an address stays a scalar, as addresses are.
+    if (isa<LoadOp, StoreOp>(op) || early.isCheap(op)) {
+      for (int64_t lane = 0; lane < batch; ++lane)
+        for (Value result : cloneLane(b, op, lane)->getResults())
+          lanesOf[op->getResult(0)].push_back(result);
+      continue;
+    }
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(vectorOf(b, operand));
+    OperationState state(loc, op->getName(), operands,
+                         {VectorType::get({batch}, op->getResult(0).getType())},
+                         op->getAttrs());
+    vectors[op->getResult(0)] = b.create(state)->getResult(0);
+  }
+  for (auto [value, buffer] : buffers)
+    for (int64_t lane = 0; lane < batch; ++lane)
+      memref::StoreOp::create(
+          b, loc, laneOf(b, value, lane), buffer,
+          ValueRange{x.add(position, x.constant(lane * strip))});
+}
+
+/// The program of the row that is `lane` rows after `row` along the outermost
+/// extent, whose scalars are at `position` in the buffers.
+void BatchBuilder::moveRow(OpBuilder &b, Value row, Value lane,
+                           Value position) {
+  IRMapping mapping;
+  for (auto [argument, index] :
+       llvm::zip(this->row.getArguments(), indicesOf(b, row, lane)))
+    mapping.map(argument, index);
+  for (auto [value, buffer] : buffers)
+    mapping.map(value,
+                memref::LoadOp::create(b, loc, buffer, ValueRange{position}));
+  for (Operation *op : early.inOrder())
+    if (early.isRepeated(op))
+      b.clone(*op, mapping);
+  for (Operation &op : this->row.without_terminator())
+    if (!early.contains(&op))
+      b.clone(op, mapping);
+}
+
+Value BatchBuilder::run(OpBuilder &b, RowRange range) {
+  for (Value value : early.kept())
+    buffers[value] = allocBuffer(kernel, value.getType(), strip * batch);
+  IndexBuilder x(b, loc);
+  Value zero = x.constant(0), one = x.constant(1), lanes = x.constant(batch);
+  // From a row to the next one along the outermost extent.
+  Value stride = one;
+  for (Value extent : ArrayRef(extents).drop_front())
+    stride = x.mul(stride, extent);
+  stride = arith::MaxUIOp::create(b, loc, stride, one); // of no rows at all
+  Value rows = x.mul(stride, lanes);
+  Value last = x.add(range.begin,
+                     x.mul(x.div(x.sub(range.end, range.begin), rows), rows));
+  buildLoop(b, loc, range.begin, last, rows, [&](Value base) {
+    buildLoop(b, loc, zero, stride, x.constant(strip), [&](Value offset) {
+      Value first = x.add(base, offset);
+      Value width = arith::MinUIOp::create(b, loc, x.sub(stride, offset),
+                                           x.constant(strip));
+      buildLoop(b, loc, zero, width, one,
+                [&](Value i) { computeScalars(b, x.add(first, i), i); });
+      buildLoop(b, loc, zero, lanes, one, [&](Value lane) {
+        buildLoop(b, loc, zero, width, one, [&](Value i) {
+          moveRow(b, x.add(first, i), lane,
+                  x.add(x.mul(lane, x.constant(strip)), i));
+        });
+      });
+    });
+  });
+  return last;
+}
+
+namespace {
+class BatchRowsPass : public mlafix::impl::BatchRowsPassBase<BatchRowsPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)))
+      return signalPassFailure();
+    auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
+    int64_t batch = kernel.getLayoutAttr().getRows();
+    if (!forall || isGPU(getTarget(kernel)) || batch == 1)
+      return;
+    RowRange range = addRowRange(kernel);
+    int64_t multiple = getBatchRows(forall, batch);
+    setRangeGeometry(kernel, forall, multiple);
+    OpBuilder b(forall);
+    range.begin = BatchBuilder(kernel, forall, multiple).run(b, range);
+    // Rows that make no whole batch are done one by one.
+    buildRowLoop(forall, range);
+  }
+};
+} // namespace

@@ -1,0 +1,91 @@
+//===- GridToLoops.cpp - a grid becomes loops over rows -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/CPU/RowRange.h"
+#include "lib/Transforms/Geometry.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/DebugLog.h"
+
+#include <functional>
+
+#define DEBUG_TYPE "mlafix-grid-to-loops"
+
+namespace mlafix {
+#define GEN_PASS_DEF_GRIDTOLOOPSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Each call scans all segments and does those of their rows that lie in its
+/// range.
+static void raggedToLoops(KernelOp kernel, RaggedForallOp grid) {
+  RowRange range = addRowRange(kernel);
+  OpBuilder b(grid);
+  Location loc = grid.getLoc();
+  IndexBuilder x(b, loc);
+  SmallVector<ExtentAttr> extents = {describeExtent(grid.getRows())};
+  llvm::append_range(extents, describeExtents(grid.getInner()));
+  kernel.setGeometryAttr(CpuGeometryAttr::get(b.getContext(), /*isRagged=*/true,
+                                              extents, /*rowsPerBlock=*/1));
+  Value one = x.constant(1);
+  Value segments =
+      x.sub(memref::DimOp::create(b, loc, grid.getCuSeqlens(), 0), one);
+  buildLoop(b, loc, x.constant(0), segments, one, [&](Value segment) {
+    Value first = loadBoundary(b, grid, segment),
+          last = loadBoundary(b, grid, x.add(segment, one));
+    inlineRow(b, grid.getPredicate().front(), segment);
+    auto yield = cast<YieldOp>(grid.getPredicate().front().getTerminator());
+    Value selected =
+        selectWellFormed(b, grid, yield.getValues()[0], first, last);
+    Value from = arith::MaxSIOp::create(b, loc, first, range.begin);
+    Value to = x.select(selected,
+                        arith::MinSIOp::create(b, loc, last, range.end), from);
+    buildLoop(b, loc, from, to, one, [&](Value row) {
+      SmallVector<Value> indices = {segment, row};
+      std::function<void(size_t)> nest = [&](size_t depth) {
+        if (depth == grid.getInner().size())
+          return inlineRow(b, grid.getBody().front(), indices);
+        buildLoop(b, loc, x.constant(0), grid.getInner()[depth], one,
+                  [&](Value index) {
+                    indices.push_back(index);
+                    nest(depth + 1);
+                  });
+      };
+      nest(0);
+    });
+  });
+  grid.erase();
+}
+
+namespace {
+class GridToLoopsPass
+    : public mlafix::impl::GridToLoopsPassBase<GridToLoopsPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)))
+      return signalPassFailure();
+    Operation *grid = kernel.getGrid();
+    if (!grid || isGPU(getTarget(kernel)))
+      return;
+    LDBG() << kernel.getSymName() << ": loops for " << grid->getName();
+    if (auto ragged = dyn_cast<RaggedForallOp>(grid))
+      return raggedToLoops(kernel, ragged);
+    auto forall = cast<ForallOp>(grid);
+    RowRange range = addRowRange(kernel);
+    setRangeGeometry(kernel, forall, /*rows=*/1);
+    buildRowLoop(forall, range);
+  }
+};
+} // namespace

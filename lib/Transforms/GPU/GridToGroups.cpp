@@ -1,0 +1,173 @@
+//===- GridToGroups.cpp - a dense grid becomes groups of lanes ------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Guards.h"
+#include "dialect/RowProgram.h"
+#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Geometry.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-grid-to-groups"
+
+namespace mlafix {
+#define GEN_PASS_DEF_GRIDTOGROUPSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// How many threads a multiprocessor holds at once, of those that hold the
+/// current chunk's result beside the next chunk's rows.
+static int64_t countGroupedThreads(const MachineModel &machine,
+                                   LayoutAttr layout) {
+  int64_t registers =
+      machine.groupBaseRegisters +
+      machine.groupElementRegisters * layout.getPacks() * layout.getPack();
+  return std::min(machine.threadsPerMultiprocessor,
+                  machine.registersPerMultiprocessor /
+                      std::min(machine.groupMostRegisters, registers));
+}
+
+/// A launch shares out among lane groups the iterations of the kernel's merge
+/// loops, which all have the same bound, or the first one's. With fewer threads
+/// than multiprocessors hold, memory runs out of loads; with more, the last
+/// blocks run alone.
+static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
+  MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
+  LayoutAttr layout = kernel.getLayoutAttr();
+  return GroupsGeometryAttr::get(
+      kernel.getContext(), describeExtents(forall.getExtents()),
+      layout.getLanes(), layout.getThreads(), /*most=*/layout.getGroups(),
+      /*chunk=*/loop.getStep(), LayoutAttr::kLeastGrouped,
+      /*threadsPerSm=*/countGroupedThreads(getMachine(kernel), layout),
+      /*pieces=*/describeExtent(loop.getUpper()));
+}
+
+namespace {
+/// The names of a thread in a layout of lane groups; i32.
+struct GroupThread {
+  Value group;        ///< of the block
+  Value groups;       ///< of the block
+  Value groupThreads; ///< of a group
+  Value member;       ///< of the group
+};
+
+class GridToGroupsPass
+    : public mlafix::impl::GridToGroupsPassBase<GridToGroupsPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)))
+      return signalPassFailure();
+    auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
+    if (forall && isGPU(getTarget(kernel)) &&
+        kernel.getLayoutAttr().isGrouped())
+      distribute(kernel, forall);
+  }
+
+private:
+  void distribute(KernelOp kernel, ForallOp forall);
+};
+} // namespace
+
+static GroupThread buildGroupThread(OpBuilder &b, Location loc,
+                                    KernelOp kernel) {
+  IndexBuilder x(b, loc);
+  Type i32 = b.getI32Type();
+  GroupThread thread;
+  thread.groupThreads = addArgument(kernel, "group_threads", i32);
+  // A power of two: shifts are a fraction of what divisions cost.
+  Value last = x.sub(thread.groupThreads, x.i32(1));
+  Value shift = math::CtPopOp::create(b, loc, last);
+  Value id = NVVM::ThreadIdXOp::create(b, loc, i32);
+  thread.group = arith::ShRUIOp::create(b, loc, id, shift);
+  thread.member = x.band(id, last);
+  thread.groups = arith::ShRUIOp::create(
+      b, loc, NVVM::BlockDimXOp::create(b, loc, i32), shift);
+  return thread;
+}
+
+/// Has the first group alone do what follows the last merge loop of `row`, for
+/// rows that exist.
+static void guardStores(RowOp row, Value isStored) {
+  Operation *last = row.getBody().front().getTerminator();
+  Operation *loop = last->getPrevNode();
+  while (!isa<MergeLoopOp>(loop))
+    loop = loop->getPrevNode();
+  OpBuilder b(row.getContext());
+  b.setInsertionPointAfter(loop);
+  auto store =
+      scf::IfOp::create(b, row.getLoc(), isStored, /*withElseRegion=*/false);
+  Operation *end = store.thenBlock()->getTerminator();
+  for (Operation *op = store->getNextNode(); op != last;) {
+    Operation *next = op->getNextNode();
+    op->moveBefore(end);
+    op = next;
+  }
+}
+
+/// A dense grid in which groups of lanes share the chunks of merge loops. The
+/// lanes of a row never meet, so that the grid's lanes are numbered through,
+/// whatever the block; a block has as many groups of the same lanes as fit
+/// `group_threads`, a parameter of the launch's own, into its threads. All
+/// threads of a block take part in the exchange of chunks: those past the last
+/// row do the last row once more. The first group does what comes after.
+void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
+  OpBuilder b(forall);
+  Location loc = forall.getLoc();
+  IndexBuilder x(b, loc);
+  LayoutAttr layout = kernel.getLayoutAttr();
+  LDBG() << kernel.getSymName() << ": up to " << layout.getGroups()
+         << " groups of lanes for a row";
+  kernel.setGeometryAttr(describeGroups(kernel, forall));
+
+  GroupThread thread = buildGroupThread(b, loc, kernel);
+  bool narrow = hasRowBound(kernel.getGuardsAttr());
+  auto toRowType = [&](Value value) {
+    return narrow ? value : x.toIndex(value);
+  };
+  Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
+  Value number = x.add(x.mul(toRowType(block), toRowType(thread.groupThreads)),
+                       toRowType(thread.member));
+  Value lanes =
+      narrow ? x.i32(layout.getLanes()) : x.constant(layout.getLanes());
+  Value row = x.div(number, lanes), lane = x.rem(number, lanes);
+  lane = narrow ? x.toIndex(lane) : lane;
+
+  SmallVector<Value> extents;
+  Value total;
+  for (Value extent : forall.getExtents()) {
+    extents.push_back(narrow ? x.toI32(extent) : extent);
+    total = total ? x.mul(total, extents.back()) : extents.back();
+  }
+  Value one = narrow ? x.i32(1) : x.constant(1);
+  Value isStored = x.band(x.ult(row, total), x.compare(arith::CmpIPredicate::eq,
+                                                       thread.group, x.i32(0)));
+  row = arith::MinUIOp::create(b, loc, row, x.sub(total, one));
+  SmallVector<Value> indices = x.delinearize(row, extents);
+  if (narrow)
+    for (Value &index : indices)
+      index = x.toIndex(index);
+  buildDependency(b, loc, kernel);
+
+  auto program = RowOp::create(b, loc, lane, /*members=*/Value(),
+                               ValueRange{thread.group, thread.groups,
+                                          thread.groupThreads, thread.member});
+  b.setInsertionPoint(program.getBody().front().getTerminator());
+  inlineRow(b, forall.getBody().front(), indices);
+  guardStores(program, isStored);
+  forall.erase();
+}

@@ -1,0 +1,192 @@
+//===- GridToThreads.cpp - a dense grid becomes threads -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Guards.h"
+#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Geometry.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-grid-to-threads"
+
+namespace mlafix {
+#define GEN_PASS_DEF_GRIDTOTHREADSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+class GridToThreadsPass
+    : public mlafix::impl::GridToThreadsPassBase<GridToThreadsPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)))
+      return signalPassFailure();
+    auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
+    if (!forall || !isGPU(getTarget(kernel)) ||
+        kernel.getLayoutAttr().isGrouped())
+      return;
+    if (failed(verifyLanes(kernel)))
+      return signalPassFailure();
+    distribute(kernel, forall);
+  }
+
+private:
+  void distribute(KernelOp kernel, ForallOp forall);
+};
+} // namespace
+
+/// The fewest threads that a block may be launched with: few rows then still
+/// reach all multiprocessors. Blocks are halved as long as they hold whole
+/// warps of whole rows.
+static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
+  int64_t threads = layout.getThreads();
+  while (threads / 2 >= machine.leastLaunchThreads && threads % 64 == 0 &&
+         threads / 2 % layout.getLanes() == 0)
+    threads /= 2;
+  return threads;
+}
+
+/// The conditions that decide whether rows are stored or left alone.
+static SetVector<Value> getRowConditions(ForallOp forall) {
+  SetVector<Value> conditions;
+  forall.walk([&](StoreOp store) {
+    if (isRowTile(store.getValue().getType()))
+      if (auto branch = store->getParentOfType<scf::IfOp>())
+        conditions.insert(branch.getCondition());
+  });
+  return conditions;
+}
+
+/// Whether one of `conditions` is another for the last row than for the first,
+/// i1; null where scalar arithmetic alone cannot tell. Built ahead of the grid.
+static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
+                             const SetVector<Value> &conditions) {
+  Location loc = forall.getLoc();
+  Block &body = forall.getBody().front();
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  options.filter = [&](Operation *op) { return forall->isProperAncestor(op); };
+  SetVector<Operation *> slice;
+  for (Value condition : conditions)
+    if (failed(getBackwardSlice(condition, &slice, options)))
+      return Value();
+  if (!llvm::all_of(slice, [&](Operation *op) {
+        return isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
+               op->getBlock() == &body &&
+               llvm::none_of(op->getOperandTypes(), isRowTile);
+      }))
+    return Value();
+  auto buildAt = [&](function_ref<Value(Value)> position) {
+    IRMapping mapping;
+    for (auto [index, extent] :
+         llvm::zip(body.getArguments(), forall.getExtents()))
+      mapping.map(index, position(extent));
+    for (Operation *op : slice)
+      b.clone(*op, mapping);
+    return mapping;
+  };
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0),
+        one = arith::ConstantIndexOp::create(b, loc, 1);
+  IRMapping first = buildAt([&](Value) { return zero; });
+  IRMapping last = buildAt([&](Value extent) -> Value {
+    return arith::SubIOp::create(b, loc, extent, one);
+  });
+  Value any;
+  for (Value condition : conditions) {
+    Value differs =
+        arith::XOrIOp::create(b, loc, first.lookupOrDefault(condition),
+                              last.lookupOrDefault(condition));
+    any = any ? arith::OrIOp::create(b, loc, any, differs) : differs;
+  }
+  return any;
+}
+
+/// Blocks 0, 1, 2, … take the places 0, n / 2, 1, n / 2 + 1, …: rows that are
+/// left alone lie together as a rule, and memory has less to do while blocks
+/// find that out; so they run beside others. Where rows at both ends fare
+/// alike, blocks keep their places: memory likes that better.
+static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
+  SetVector<Value> conditions = getRowConditions(forall);
+  if (conditions.empty())
+    return block;
+  Location loc = forall.getLoc();
+  IndexBuilder x(b, loc);
+  Value differs = buildEndsDiffer(b, forall, conditions);
+  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+  Value two = x.i32(2);
+  Value half = x.div(x.add(blocks, x.i32(1)), two);
+  Value place = x.add(x.div(block, two), x.mul(x.rem(block, two), half));
+  return differs ? arith::SelectOp::create(b, loc, differs, place, block)
+                 : place;
+}
+
+void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
+  OpBuilder b(forall);
+  Location loc = forall.getLoc();
+  IndexBuilder x(b, loc);
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t leastThreads = getLeastThreads(getMachine(kernel), layout);
+  bool isAdaptable = leastThreads < layout.getThreads();
+  kernel.setGeometryAttr(GridGeometryAttr::get(
+      b.getContext(), describeExtents(forall.getExtents()), layout.getRows(),
+      layout.getThreads(), std::min(leastThreads, layout.getThreads())));
+
+  Thread thread = buildThread(b, loc, layout);
+  bool narrow = hasRowBound(kernel.getGuardsAttr());
+  auto toRowType = [&](Value value) {
+    return narrow ? value : x.toIndex(value);
+  };
+  Value rowsPerBlock = x.i32(layout.getRows());
+  if (isAdaptable) // the launch chooses
+    rowsPerBlock = x.div(NVVM::BlockDimXOp::create(b, loc, b.getI32Type()),
+                         x.i32(layout.getLanes()));
+  rowsPerBlock = toRowType(rowsPerBlock);
+  Value block = toRowType(interleaveHalves(
+      b, forall, NVVM::BlockIdXOp::create(b, loc, b.getI32Type())));
+  Value row = x.add(x.mul(block, rowsPerBlock), toRowType(thread.group));
+
+  SmallVector<Value> extents;
+  Value total;
+  for (Value extent : forall.getExtents()) {
+    extents.push_back(narrow ? x.toI32(extent) : extent);
+    total = total ? x.mul(total, extents.back()) : extents.back();
+  }
+  SmallVector<Value> indices = x.delinearize(row, extents);
+  if (narrow)
+    for (Value &index : indices)
+      index = x.toIndex(index);
+
+  Value isRow;
+  if (layout.getRows() > 1)
+    isRow = x.ult(row, total);
+  // All that needs no memory has been computed: it overlaps the
+  // preceding grid.
+  buildDependency(b, loc, kernel);
+
+  // Threads past the last row skip the body rather than leave: they still take
+  // part in what a whole block does.
+  if (isRow) {
+    auto guard = scf::IfOp::create(b, loc, isRow, /*withElseRegion=*/false);
+    b.setInsertionPoint(guard.thenBlock()->getTerminator());
+  }
+  RowOp program = buildRow(b, loc, thread);
+  b.setInsertionPoint(program.getBody().front().getTerminator());
+  inlineRow(b, forall.getBody().front(), indices);
+  forall.erase();
+}

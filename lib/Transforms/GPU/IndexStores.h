@@ -1,0 +1,28 @@
+//===- IndexStores.h - stores of what depends on indices alone --*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_GPU_INDEXSTORES_H
+#define MLAFIX_TRANSFORMS_GPU_INDEXSTORES_H
+
+#include "dialect/Mlafix.h"
+
+namespace mlafix {
+
+/// Stores of scalars that depend on a grid's indices and on nothing in memory.
+struct IndexStores {
+  llvm::SmallVector<StoreOp> stores;
+  /// These, and what they need of the body.
+  llvm::SmallVector<mlir::Operation *> ops;
+};
+
+/// Those of a grid's body; none where anything is read in it, or a row is
+/// stored where they may be.
+IndexStores findIndexStores(mlir::Block &body);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_GPU_INDEXSTORES_H

@@ -1,0 +1,243 @@
+//===- LowerMergeLoops.cpp - chunks and who merges them -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/RowProgram.h"
+#include "lib/Transforms/GPU/LoadChunksAhead.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/MergeStates.h"
+#include "lib/Transforms/Passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-lower-merge-loops"
+
+namespace mlafix {
+#define GEN_PASS_DEF_LOWERMERGELOOPSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Of a pack in shared memory, all of whose buffers begin at multiples of 16
+/// bytes.
+static llvm::MaybeAlign alignmentOf(VectorType pack) {
+  return llvm::MaybeAlign(std::min<int64_t>(
+      16, pack.getNumElements() * pack.getElementTypeBitWidth() / 8));
+}
+
+namespace {
+/// Makes an scf.for of a merge loop whose rows are packs. In a layout of lane
+/// groups, group g computes the chunks g, g + groups, …; the groups leave
+/// theirs in shared memory, and the first group merges them in the order of one
+/// group alone.
+class MergeLoopLowering {
+public:
+  MergeLoopLowering(IRRewriter &rewriter, MergeLoopOp op, int64_t threads)
+      : b(rewriter), op(op), loc(op.getLoc()),
+        base(*op.getBaseAttr().getBase()), threads(threads) {
+    if (auto row = op->getParentOfType<RowOp>();
+        row && !row.getGroups().empty()) {
+      group = row.getGroups()[0];
+      groups = row.getGroups()[1];
+      groupThreads = row.getGroups()[2];
+      member = row.getGroups()[3];
+    }
+  }
+
+  void run();
+
+private:
+  void buildYield(scf::ForOp loop, YieldOp yield);
+  SmallVector<Value> merge(ValueRange state, ValueRange next) {
+    return buildMerge(b, loc, {LoweredState(state), LoweredState(next)}, base)
+        .values();
+  }
+  Value allocShared(Type type);
+  SmallVector<Value> publish(Value isShared, ValueRange chunk);
+  SmallVector<Value> read(ArrayRef<Value> buffers, TypeRange types, Value slot);
+  SmallVector<Value> collect(ValueRange running, ArrayRef<Value> buffers,
+                             TypeRange types);
+  /// Where shared memory holds the values of this thread's like in `group`.
+  Value slotOf(Value group) {
+    IndexBuilder x(b, loc);
+    return x.toIndex(x.add(x.mul(group, groupThreads), member));
+  }
+
+  IRRewriter &b;
+  MergeLoopOp op;
+  Location loc;
+  LogBase base;
+  int64_t threads; // of a block, at most
+  /// Of the row (mlafix.row); null where it has no lane groups.
+  Value group, groups, groupThreads, member;
+};
+} // namespace
+
+void MergeLoopLowering::run() {
+  b.setInsertionPoint(op);
+  IndexBuilder x(b, loc);
+  Value step = x.constant(op.getStep());
+  Value stride = groups ? x.mul(step, x.toIndex(groups)) : step;
+  auto loop = scf::ForOp::create(b, loc, op.getLower(), op.getUpper(), stride,
+                                 op.getInit());
+  b.setInsertionPointToStart(loop.getBody());
+  Value first = loop.getInductionVar();
+  if (groups)
+    first = x.add(first, x.mul(step, x.toIndex(group)));
+  auto yield = cast<YieldOp>(op.getBody().front().getTerminator());
+  b.inlineBlockBefore(&op.getBody().front(), loop.getBody(),
+                      loop.getBody()->end(), first);
+  buildYield(loop, yield);
+  b.replaceOp(op, loop.getResults());
+}
+
+/// The end of an iteration: a chunk is merged, or, in lane groups, the chunks
+/// of all groups in their order.
+void MergeLoopLowering::buildYield(scf::ForOp loop, YieldOp yield) {
+  SmallVector<Value> running(loop.getRegionIterArgs());
+  SmallVector<Value> chunk(yield.getValues());
+  b.setInsertionPoint(yield);
+  if (!groups) {
+    b.replaceOpWithNewOp<scf::YieldOp>(yield, merge(running, chunk));
+    return;
+  }
+  IndexBuilder x(b, loc);
+  Value isShared = x.compare(arith::CmpIPredicate::ugt, groups, x.i32(1));
+  SmallVector<Value> buffers = publish(isShared, chunk);
+  auto branch =
+      scf::IfOp::create(b, loc, ValueRange(running).getTypes(), isShared,
+                        /*withElseRegion=*/true);
+  branch->setAttr(kChunkEndAttr, b.getUnitAttr());
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, merge(running, chunk));
+    b.setInsertionPointToStart(branch.thenBlock());
+    NVVM::BarrierOp::create(b, loc);
+    scf::YieldOp::create(
+        b, loc, collect(running, buffers, ValueRange(chunk).getTypes()));
+  }
+  b.replaceOpWithNewOp<scf::YieldOp>(yield, branch.getResults());
+}
+
+/// Shared memory for a value of each thread of a block.
+Value MergeLoopLowering::allocShared(Type type) {
+  auto space =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  SmallVector<int64_t> shape = {threads};
+  if (auto vector = dyn_cast<VectorType>(type))
+    shape.push_back(vector.getNumElements());
+  return memref::AllocaOp::create(
+      b, loc,
+      MemRefType::get(shape, getElementTypeOrSelf(type), AffineMap(), space));
+}
+
+/// Every thread leaves its chunk's values in shared memory, one buffer each,
+/// if groups share the loop. The barrier ahead is for the first group, which
+/// may be busy with the chunks before: the others have computed their next
+/// ones meanwhile.
+SmallVector<Value> MergeLoopLowering::publish(Value isShared,
+                                              ValueRange chunk) {
+  IndexBuilder x(b, loc);
+  SmallVector<Value> buffers;
+  for (Value value : chunk)
+    buffers.push_back(allocShared(value.getType()));
+  Value own = slotOf(group);
+  auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  NVVM::BarrierOp::create(b, loc);
+  for (auto [buffer, value] : llvm::zip(buffers, chunk))
+    if (auto type = dyn_cast<VectorType>(value.getType()))
+      vector::StoreOp::create(b, loc, value, buffer,
+                              ValueRange{own, x.constant(0)},
+                              /*nontemporal=*/false, alignmentOf(type));
+    else
+      memref::StoreOp::create(b, loc, value, buffer, own);
+  return buffers;
+}
+
+/// The chunk at `slot`.
+SmallVector<Value> MergeLoopLowering::read(ArrayRef<Value> buffers,
+                                           TypeRange types, Value slot) {
+  IndexBuilder x(b, loc);
+  SmallVector<Value> chunk;
+  for (auto [buffer, type] : llvm::zip(buffers, types))
+    if (auto pack = dyn_cast<VectorType>(type))
+      chunk.push_back(vector::LoadOp::create(
+          b, loc, pack, buffer, ValueRange{slot, x.constant(0)},
+          /*nontemporal=*/false, alignmentOf(pack)));
+    else
+      chunk.push_back(memref::LoadOp::create(b, loc, buffer, slot));
+  return chunk;
+}
+
+/// The first group merges the chunks of all groups, the others keep what they
+/// have. Groups are a power of two: two chunks an iteration, so that the
+/// weights of one are computed beside those of the other.
+SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
+                                              ArrayRef<Value> buffers,
+                                              TypeRange types) {
+  constexpr int64_t kChunks = 2;
+  IndexBuilder x(b, loc);
+  Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
+  auto branch = scf::IfOp::create(b, loc, running.getTypes(), isFirst,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, running);
+  b.setInsertionPointToStart(branch.thenBlock());
+  auto loop =
+      scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(kChunks), running);
+  scf::YieldOp::create(b, loc, loop.getResults());
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<SmallVector<Value>> chunks;
+  for (int64_t i = 0; i < kChunks; ++i)
+    chunks.push_back(
+        read(buffers, types, slotOf(x.add(loop.getInductionVar(), x.i32(i)))));
+  SmallVector<Value> merged(loop.getRegionIterArgs());
+  for (ArrayRef<Value> chunk : chunks)
+    merged = merge(merged, chunk);
+  scf::YieldOp::create(b, loc, merged);
+  return branch.getResults();
+}
+
+namespace {
+class LowerMergeLoopsPass
+    : public mlafix::impl::LowerMergeLoopsPassBase<LowerMergeLoopsPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    SmallVector<MergeLoopOp> loops;
+    WalkResult walk = kernel.walk([&](MergeLoopOp loop) {
+      loops.push_back(loop);
+      if (llvm::none_of(loop.getResultTypes(), isRowTile) && loop.getBase())
+        return WalkResult::advance();
+      loop.emitError() << "expected a state of packs, got one that "
+                          "mlafix-rows-to-packs has not seen";
+      return WalkResult::interrupt();
+    });
+    if (walk.wasInterrupted())
+      return signalPassFailure();
+    IRRewriter rewriter(&getContext());
+    for (MergeLoopOp loop : loops) {
+      LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
+      MergeLoopLowering(rewriter, loop, kernel.getLayoutAttr().getThreads())
+          .run();
+    }
+    loadChunksAhead(kernel);
+  }
+};
+} // namespace

@@ -1,0 +1,379 @@
+//===- RaggedToThreads.cpp - a ragged grid becomes a scan and a loop ------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/GPU/IndexStores.h"
+#include "lib/Transforms/GPU/RaggedRows.h"
+#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/Geometry.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/DebugLog.h"
+#include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "mlafix-ragged-to-threads"
+
+namespace mlafix {
+#define GEN_PASS_DEF_RAGGEDTOTHREADSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// Scans the predicate of a ragged grid over a chunk of segments and shares the
+/// selected rows out over the grid.
+///
+/// Each thread asks the predicate for raggedSegments segments; one block-wide
+/// reduction ends the chunk when none is selected. Otherwise the exclusive
+/// prefix sums of the selected segments' lengths go to shared memory, and
+/// RaggedRows makes rows of them. Well-formed segments hold at most 2^31 - 1
+/// rows together, and malformed ones that overlap lose rows rather than bounds.
+///
+/// More segments than a chunk holds are asked for first, without their bounds
+/// and with one reduction: most calls select none.
+///
+/// Scalars that only depend on indices are stored in a pass of their own, by
+/// one thread each, a tile of rows and inner indices at a time: whichever of
+/// them is contiguous in memory, whole sectors are written.
+class RaggedScan {
+public:
+  RaggedScan(KernelOp kernel, RaggedForallOp grid)
+      : kernel(kernel), grid(grid), layout(kernel.getLayoutAttr()),
+        threads(layout.getThreads()), machine(getMachine(kernel)), b(grid),
+        loc(grid.getLoc()), x(b, loc) {}
+
+  void build();
+
+private:
+  Value shuffleUp(Value value, int64_t distance) {
+    return NVVM::ShflOp::create(b, loc, b.getI32Type(), x.i32(-1), value,
+                                x.i32(distance), x.i32(0), NVVM::ShflKind::up,
+                                UnitAttr());
+  }
+  /// Whether `flag` (i1) holds for a thread of the block.
+  Value isAny(Value flag) {
+    Value bits = arith::ExtUIOp::create(b, loc, b.getI32Type(), flag);
+    Value any = NVVM::BarrierOp::create(
+                    b, loc, TypeRange{b.getI32Type()}, Value(), Value(),
+                    NVVM::BarrierReductionAttr::get(b.getContext(),
+                                                    NVVM::BarrierReduction::OR),
+                    bits)
+                    .getRes();
+    return x.compare(arith::CmpIPredicate::ne, any, x.i32(0));
+  }
+  Value segmentOf(Value base, Value position);
+  Value isSelected(Value segment);
+  std::pair<Value, Value> selectedRows(Value segment, Value segments);
+  Value countSegments();
+  Value askAll(Value segments);
+  Value scan(Value sum, Value &total);
+  void planTiles();
+  void forTile(const RaggedTile &tile, Value base,
+               function_ref<void(ValueRange)> body);
+  void storeScalars(Value base);
+  void buildRows(Value base);
+
+  KernelOp kernel;
+  RaggedForallOp grid;
+  LayoutAttr layout;
+  int64_t threads;
+  MachineModel machine;
+  OpBuilder b;
+  Location loc;
+  IndexBuilder x;
+  Thread thread;
+  Value warpId, laneId, warpTotals;
+  std::optional<RaggedRows> rows;
+  std::optional<RaggedTile> scalarTile, rowTile; // nullopt: nothing to do
+  IndexStores scalars;                           // taken out of the body
+};
+} // namespace
+
+/// The segment at `position` of the chunk: neighbouring threads read
+/// neighbouring segments, so position t * raggedSegments + k holds segment k *
+/// threads + t.
+Value RaggedScan::segmentOf(Value base, Value position) {
+  Value perThread = x.constant(machine.raggedSegments);
+  return x.add(base,
+               x.add(x.mul(x.rem(position, perThread), x.constant(threads)),
+                     x.div(position, perThread)));
+}
+
+/// Whether the predicate selects the segment, which exists.
+Value RaggedScan::isSelected(Value segment) {
+  IRMapping mapping;
+  mapping.map(grid.getPredicate().getArgument(0), segment);
+  for (Operation &op : grid.getPredicate().front().without_terminator())
+    b.clone(op, mapping);
+  auto yield = cast<YieldOp>(grid.getPredicate().front().getTerminator());
+  return mapping.lookupOrDefault(yield.getValues()[0]);
+}
+
+/// Where a segment begins and the number of its rows, i32: 0 where it is past
+/// the last one (then the last is looked at again: rather than a branch, all
+/// loads are on the way at once), malformed or not selected.
+std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
+                                                 Value segments) {
+  Value known =
+      arith::MinUIOp::create(b, loc, segment, x.sub(segments, x.constant(1)));
+  Value start = loadBoundary(b, grid, known),
+        end = loadBoundary(b, grid, x.add(known, x.constant(1)));
+  Value selected = x.band(isSelected(known), x.ult(segment, segments));
+  selected = selectWellFormed(b, grid, selected, start, end);
+  return {start, x.select(selected, x.toI32(x.sub(end, start)), x.i32(0))};
+}
+
+/// An empty cu_seqlens has no segment, not 2^64 - 1.
+Value RaggedScan::countSegments() {
+  Value segments = x.sub(memref::DimOp::create(b, loc, grid.getCuSeqlens(), 0),
+                         x.constant(1));
+  Value none = x.compare(arith::CmpIPredicate::slt, segments, x.constant(0));
+  return x.select(none, x.constant(0), segments);
+}
+
+/// The number of segments to scan: `segments`, or none where there are more
+/// than a chunk holds and none of them is selected.
+Value RaggedScan::askAll(Value segments) {
+  Value isMany = x.compare(arith::CmpIPredicate::ugt, segments,
+                           x.constant(threads * machine.raggedSegments));
+  auto many = scf::IfOp::create(b, loc, TypeRange{b.getIndexType()}, isMany,
+                                /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(many.elseBlock());
+  scf::YieldOp::create(b, loc, segments);
+  b.setInsertionPointToStart(many.thenBlock());
+  buildDependency(b, loc, kernel);
+  Value last = x.sub(segments, x.constant(1));
+  Value none = arith::ConstantIntOp::create(b, loc, false, 1);
+  auto loop =
+      scf::ForOp::create(b, loc, x.toIndex(thread.id), segments,
+                         x.constant(threads * machine.raggedAhead), none);
+  {
+    OpBuilder::InsertionGuard inLoop(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value any = loop.getRegionIterArg(0);
+    // The last one again rather than a branch: all loads are on the way at
+    // once.
+    for (int64_t k = 0; k < machine.raggedAhead; ++k) {
+      Value segment = x.add(loop.getInductionVar(), x.constant(k * threads));
+      segment = arith::MinUIOp::create(b, loc, segment, last);
+      any = arith::OrIOp::create(b, loc, any, isSelected(segment));
+    }
+    scf::YieldOp::create(b, loc, any);
+  }
+  Value result = x.select(isAny(loop.getResult(0)), segments, x.constant(0));
+  scf::YieldOp::create(b, loc, result);
+  return many.getResult(0);
+}
+
+/// The exclusive prefix sum of `sum` over the block's threads.
+Value RaggedScan::scan(Value sum, Value &total) {
+  Value inclusive = sum;
+  for (int64_t distance = 1; distance < 32; distance *= 2) {
+    Value other = shuffleUp(inclusive, distance);
+    Value has = x.compare(arith::CmpIPredicate::uge, laneId, x.i32(distance));
+    inclusive = x.select(has, rows->saturatingAdd(inclusive, other), inclusive);
+  }
+  Value before = x.select(x.compare(arith::CmpIPredicate::eq, laneId, x.i32(0)),
+                          x.i32(0), shuffleUp(inclusive, 1));
+  auto isLast = scf::IfOp::create(
+      b, loc, x.compare(arith::CmpIPredicate::eq, laneId, x.i32(31)), false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(isLast.thenBlock()->getTerminator());
+    memref::StoreOp::create(b, loc, inclusive, warpTotals,
+                            ValueRange{x.toIndex(warpId)});
+  }
+  NVVM::BarrierOp::create(b, loc);
+  total = x.i32(0);
+  for (int64_t warp = 0; warp < threads / 32; ++warp) {
+    Value warpTotal = memref::LoadOp::create(b, loc, warpTotals,
+                                             ValueRange{x.constant(warp)});
+    Value isBefore = x.ult(x.i32(warp), warpId);
+    before = x.select(isBefore, rows->saturatingAdd(before, warpTotal), before);
+    total = rows->saturatingAdd(total, warpTotal);
+  }
+  return before;
+}
+
+/// What a block does at once, and how many blocks there are to be. Scalars are
+/// begun by the last blocks, since the first ones have rows to do; a lane
+/// group's rows, by as many groups as there may be inner indices.
+void RaggedScan::planTiles() {
+  scalars = findIndexStores(grid.getBody().front());
+  Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
+  if (!scalars.stores.empty()) {
+    Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+    Value tileRows = x.i32(machine.raggedTileRows);
+    scalarTile =
+        RaggedTile{machine.raggedTileRows, threads / machine.raggedTileRows,
+                   x.rem(thread.id, tileRows), x.div(thread.id, tileRows),
+                   x.sub(x.sub(blocks, x.i32(1)), block)};
+    rows->addTile(*scalarTile);
+  }
+  bool isAllScalars = llvm::all_of(
+      grid.getBody().front().without_terminator(), [&](Operation &op) {
+        return isMemoryEffectFree(&op) ||
+               llvm::is_contained(scalars.stores, &op);
+      });
+  int64_t perRow = layout.getRows();
+  int64_t size = 1; // of the inner indices, as far as that is known; else 0
+  for (Value extent : grid.getInner()) {
+    APInt value;
+    bool isKnown = size && matchPattern(extent, m_ConstantInt(&value));
+    size = isKnown ? size * std::min<int64_t>(value.getSExtValue(), perRow) : 0;
+  }
+  if (size)
+    perRow = std::min<int64_t>(perRow, llvm::PowerOf2Ceil(size));
+  if (!isAllScalars) {
+    Value groups = x.i32(perRow);
+    rowTile = RaggedTile{layout.getRows() / perRow, perRow,
+                         x.div(thread.group, groups),
+                         x.rem(thread.group, groups), block};
+    rows->addTile(*rowTile);
+  }
+  LDBG() << kernel.getSymName() << ": " << scalars.stores.size()
+         << " scalars by themselves, "
+         << (isAllScalars ? "no rows" : "rows by groups of lanes");
+  int64_t pairs = isAllScalars ? threads * machine.raggedScalars
+                               : layout.getRows() * machine.raggedRows;
+  kernel.setGeometryAttr(RaggedGeometryAttr::get(
+      b.getContext(), describeExtent(grid.getRows()),
+      describeExtents(grid.getInner()), /*rowsPerBlock=*/pairs, threads,
+      machine.raggedBlocks));
+}
+
+/// Calls `body` with the indices of the grid's body, of each pair of row and
+/// inner indices that this thread is to do.
+void RaggedScan::forTile(const RaggedTile &tile, Value base,
+                         function_ref<void(ValueRange)> body) {
+  rows->forTile(tile, [&](Value position, Value row, ValueRange inner) {
+    SmallVector<Value> indices = {segmentOf(base, position), row};
+    llvm::append_range(indices, inner);
+    body(indices);
+  });
+}
+
+/// One thread a scalar: of a tile of rows by inner indices, the rows lie next
+/// to each other.
+void RaggedScan::storeScalars(Value base) {
+  forTile(*scalarTile, base, [&](ValueRange indices) {
+    IRMapping mapping;
+    mapping.map(grid.getBody().getArguments(), indices);
+    for (Operation *op : scalars.ops) {
+      Operation *copy = b.clone(*op, mapping);
+      auto store = dyn_cast<StoreOp>(copy);
+      if (!store)
+        continue;
+      Value target = store.getTarget();
+      Value value = narrow(b, loc, store.getValue(),
+                           cast<MemRefType>(target.getType()).getElementType());
+      writeIf(b, loc, accessPredicate(b, loc, store.getPredicate(), target),
+              [&](OpBuilder &then) {
+                memref::StoreOp::create(then, loc, value, target,
+                                        store.getIndices());
+              });
+      store.erase();
+    }
+  });
+  for (StoreOp store : scalars.stores)
+    store.erase();
+}
+
+void RaggedScan::buildRows(Value base) {
+  forTile(*rowTile, base, [&](ValueRange indices) {
+    OpBuilder::InsertionGuard guard(b);
+    RowOp row = buildRow(b, loc, thread);
+    b.setInsertionPoint(row.getBody().front().getTerminator());
+    inlineRow(b, grid.getBody().front(), indices);
+  });
+}
+
+void RaggedScan::build() {
+  thread = buildThread(b, loc, layout);
+  laneId = x.band(thread.id, x.i32(31));
+  warpId = x.div(thread.id, x.i32(32));
+  rows.emplace(b, loc, threads * machine.raggedSegments, grid.getInner(),
+               thread.id);
+  warpTotals = RaggedRows::allocShared(b, loc, threads / 32);
+  planTiles();
+  Value tid = x.toIndex(thread.id);
+  Value segments = countSegments();
+  // Every grid waits; below, each does where it is about to load.
+  auto isEmpty = scf::IfOp::create(
+      b, loc, x.compare(arith::CmpIPredicate::eq, segments, x.constant(0)),
+      false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(isEmpty.thenBlock()->getTerminator());
+    buildDependency(b, loc, kernel);
+  }
+  buildLoop(
+      b, loc, x.constant(0), askAll(segments),
+      x.constant(threads * machine.raggedSegments), [&](Value base) {
+        // Waited for here, so that what is the same in each chunk is computed
+        // before; where there is nothing to wait for any more, it costs little.
+        buildDependency(b, loc, kernel);
+        rows->clear();
+        SmallVector<Value> starts, lengths;
+        Value sum = x.i32(0);
+        for (int64_t k = 0; k < machine.raggedSegments; ++k) {
+          Value segment = x.add(base, x.add(tid, x.constant(k * threads)));
+          auto [start, length] = selectedRows(segment, segments);
+          starts.push_back(start);
+          lengths.push_back(length);
+          sum = rows->saturatingAdd(sum, length);
+        }
+        auto chunk = scf::IfOp::create(
+            b, loc, isAny(x.compare(arith::CmpIPredicate::ne, sum, x.i32(0))),
+            false);
+        b.setInsertionPoint(chunk.thenBlock()->getTerminator());
+        Value total;
+        Value before = scan(sum, total);
+        rows->publish(x.mul(tid, x.constant(machine.raggedSegments)), starts,
+                      lengths, before, total);
+        NVVM::BarrierOp::create(b, loc);
+        if (scalarTile)
+          storeScalars(base);
+        if (rowTile)
+          buildRows(base);
+        NVVM::BarrierOp::create(b,
+                                loc); // the next chunk overwrites shared memory
+      });
+  grid.erase();
+}
+
+namespace {
+class RaggedToThreadsPass
+    : public mlafix::impl::RaggedToThreadsPassBase<RaggedToThreadsPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)))
+      return signalPassFailure();
+    auto grid = dyn_cast_if_present<RaggedForallOp>(kernel.getGrid());
+    if (!grid || !isGPU(getTarget(kernel)))
+      return;
+    if (failed(verifyLanes(kernel)))
+      return signalPassFailure();
+    RaggedScan(kernel, grid).build();
+  }
+};
+} // namespace

@@ -1,0 +1,112 @@
+//===- SeparateLanes.cpp - lanes of a row wait for each other -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/RowProgram.h"
+#include "lib/Transforms/LaneConflicts.h"
+#include "lib/Transforms/Passes.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-separate-lanes"
+
+namespace mlafix {
+#define GEN_PASS_DEF_SEPARATELANESPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// Puts a barrier before each access of a row's program that may touch what
+/// another lane has yet to read or write.
+class LaneSeparation {
+public:
+  LaneSeparation(KernelOp kernel, RowOp row) : kernel(kernel), row(row) {}
+
+  void run() {
+    SmallVector<MemoryAccess> open;
+    separate(row.getBody().front(), open);
+  }
+
+private:
+  /// `open`: the accesses since the last barrier.
+  void separate(Block &block, SmallVector<MemoryAccess> &open);
+  void meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
+                  SmallVector<MemoryAccess> &open);
+  void buildBarrier(OpBuilder &b, Location loc) {
+    if (kernel.getLayoutAttr().getLanes() > 32)
+      NVVM::BarrierOp::create(b, loc);
+    else
+      NVVM::SyncWarpOp::create(b, loc, row.getMembers());
+  }
+
+  KernelOp kernel;
+  RowOp row;
+};
+} // namespace
+
+/// Adds the accesses that `open` lacks. What is alike is kept once, or every
+/// branch would double the list.
+static void addAccesses(SmallVector<MemoryAccess> &open,
+                        ArrayRef<MemoryAccess> accesses) {
+  for (const MemoryAccess &access : accesses)
+    if (llvm::none_of(open, [&](const MemoryAccess &other) {
+          return conflictAlike(access, other);
+        }))
+      open.push_back(access);
+}
+
+void LaneSeparation::meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
+                                SmallVector<MemoryAccess> &open) {
+  bool conflicts = llvm::any_of(accesses, [&](const MemoryAccess &a) {
+    return llvm::any_of(
+        open, [&](const MemoryAccess &b) { return mayConflict(kernel, a, b); });
+  });
+  if (!conflicts)
+    return;
+  LDBG() << "lanes meet before " << *op;
+  OpBuilder b(op);
+  buildBarrier(b, op->getLoc());
+  open.clear();
+}
+
+void LaneSeparation::separate(Block &block, SmallVector<MemoryAccess> &open) {
+  for (Operation &op : block) {
+    SmallVector<MemoryAccess> inside;
+    if (isa<LoopLikeOpInterface>(op))
+      addAccesses(inside, collectAccesses(&op));
+    meetBefore(&op, inside, open);
+    for (Region &region : op.getRegions()) {
+      SmallVector<MemoryAccess> before = open;
+      for (Block &nested : region) {
+        separate(nested, open);
+        // What is open at the end of an iteration meets the next one.
+        meetBefore(nested.getTerminator(), inside, open);
+      }
+      addAccesses(open, before);
+    }
+    if (std::optional<MemoryAccess> access = getSingleAccess(&op)) {
+      meetBefore(&op, *access, open);
+      addAccesses(open, *access);
+    }
+  }
+}
+
+namespace {
+class SeparateLanesPass
+    : public mlafix::impl::SeparateLanesPassBase<SeparateLanesPass> {
+public:
+  void runOnOperation() override {
+    getOperation().walk([&](RowOp row) {
+      if (row.getMembers())
+        LaneSeparation(getOperation(), row).run();
+    });
+  }
+};
+} // namespace

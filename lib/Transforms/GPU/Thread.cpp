@@ -1,0 +1,63 @@
+//===- Thread.cpp - a thread of a block and its row -----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/GPU/Thread.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/LaneConflicts.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
+  IndexBuilder x(b, loc);
+  Thread thread;
+  int64_t lanes = layout.getLanes();
+  thread.id = NVVM::ThreadIdXOp::create(b, loc, b.getI32Type());
+  thread.group = x.div(thread.id, x.i32(lanes));
+  if (lanes == 1)
+    return thread;
+  bool isPower = llvm::isPowerOf2_64(lanes);
+  Value lane = isPower ? x.band(thread.id, x.i32(lanes - 1))
+                       : x.rem(thread.id, x.i32(lanes));
+  thread.lane = x.toIndex(lane);
+  if (!isPower) // the lanes never meet
+    return thread;
+  if (lanes >= 32) {
+    thread.members = x.i32(-1);
+    return thread;
+  }
+  // The row's lanes within the warp: ones, shifted to where the row begins.
+  Value begin = x.band(thread.id, x.i32(31 & ~(lanes - 1)));
+  thread.members =
+      arith::ShLIOp::create(b, loc, x.i32((int64_t(1) << lanes) - 1), begin);
+  return thread;
+}
+
+void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
+  if (!getMachine(kernel).dependentLaunch)
+    return;
+  NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
+  NVVM::GriddepcontrolOp::create(b, loc,
+                                 NVVM::GridDepActionKind::launch_dependents);
+}
+
+LogicalResult mlafix::verifyLanes(KernelOp kernel) {
+  int64_t lanes = kernel.getLayoutAttr().getLanes();
+  if (llvm::isPowerOf2_64(lanes) || !lanesMeet(kernel))
+    return success();
+  return kernel.emitError() << "expected a power of two of lanes in a layout "
+                               "whose lanes meet, got "
+                            << lanes;
+}
+
+RowOp mlafix::buildRow(OpBuilder &b, Location loc, const Thread &thread) {
+  return RowOp::create(b, loc, thread.lane, thread.members, ValueRange());
+}

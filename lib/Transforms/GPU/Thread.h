@@ -1,0 +1,41 @@
+//===- Thread.h - a thread of a block and its row ---------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_GPU_THREAD_H
+#define MLAFIX_TRANSFORMS_GPU_THREAD_H
+
+#include "dialect/RowProgram.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlafix {
+
+/// The names of a thread.
+struct Thread {
+  mlir::Value id;      ///< in its block, i32
+  mlir::Value group;   ///< of the row that it works on, within the block, i32
+  mlir::Value lane;    ///< among those of its row, index; null for one lane
+  mlir::Value members; ///< the row's lanes within their warp, i32; null where
+                       ///< they never meet
+};
+Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
+
+/// Checks that the lanes of `kernel`, a GPU's, are a power of two where they
+/// wait for each other or exchange values.
+llvm::LogicalResult verifyLanes(KernelOp kernel);
+
+/// A row's program, for the lane that `thread` is, and nothing in it yet.
+RowOp buildRow(mlir::OpBuilder &b, mlir::Location loc, const Thread &thread);
+
+/// Where the target can: waits for the preceding grid, then lets the next one
+/// begin. To be executed by every thread, before its first access of memory
+/// and before it may end: a grid that ends without having waited can be
+/// complete before its predecessor is.
+void buildDependency(mlir::OpBuilder &b, mlir::Location loc, KernelOp kernel);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_GPU_THREAD_H

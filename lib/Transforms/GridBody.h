@@ -1,0 +1,41 @@
+//===- GridBody.h - the regions of a grid where they run --------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_GRIDBODY_H
+#define MLAFIX_TRANSFORMS_GRIDBODY_H
+
+#include "dialect/Mlafix.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlafix {
+
+/// Checks what every pass that replaces a grid needs: a layout and a target,
+/// which mlafix-plan-layout writes, and a body without states.
+llvm::LogicalResult verifyPlanned(KernelOp kernel);
+
+/// Moves the ops of a grid's region, but for its terminator, to the insertion
+/// point, with `indices` for its arguments.
+void inlineRow(mlir::OpBuilder &b, mlir::Block &row, mlir::ValueRange indices);
+
+/// A loop over first, first + step, … below `extent`.
+void buildLoop(mlir::OpBuilder &b, mlir::Location loc, mlir::Value first,
+               mlir::Value extent, mlir::Value step,
+               llvm::function_ref<void(mlir::Value)> body);
+
+/// Where segment `segment` of a ragged grid begins, and the one before it ends:
+/// an element of cu_seqlens, as an index.
+mlir::Value loadBoundary(mlir::OpBuilder &b, RaggedForallOp grid,
+                         mlir::Value segment);
+/// `selected`, unless a segment is malformed: 0 <= start <= end <= the grid's
+/// rows.
+mlir::Value selectWellFormed(mlir::OpBuilder &b, RaggedForallOp grid,
+                             mlir::Value selected, mlir::Value start,
+                             mlir::Value end);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_GRIDBODY_H

@@ -1,0 +1,75 @@
+//===- IndexBuilder.h - index arithmetic at one location --------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_INDEXBUILDER_H
+#define MLAFIX_TRANSFORMS_INDEXBUILDER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlafix {
+
+/// Builds index arithmetic at one location.
+class IndexBuilder {
+public:
+  IndexBuilder(mlir::OpBuilder &b, mlir::Location loc) : b(b), loc(loc) {}
+
+  mlir::Value constant(int64_t value) {
+    return mlir::arith::ConstantIndexOp::create(b, loc, value);
+  }
+  mlir::Value i32(int64_t value) {
+    return mlir::arith::ConstantIntOp::create(b, loc, value, 32);
+  }
+  mlir::Value add(mlir::Value x, mlir::Value y) {
+    return mlir::arith::AddIOp::create(b, loc, x, y);
+  }
+  mlir::Value sub(mlir::Value x, mlir::Value y) {
+    return mlir::arith::SubIOp::create(b, loc, x, y);
+  }
+  mlir::Value mul(mlir::Value x, mlir::Value y) {
+    return mlir::arith::MulIOp::create(b, loc, x, y);
+  }
+  mlir::Value div(mlir::Value x, mlir::Value y) {
+    return mlir::arith::DivUIOp::create(b, loc, x, y);
+  }
+  mlir::Value rem(mlir::Value x, mlir::Value y) {
+    return mlir::arith::RemUIOp::create(b, loc, x, y);
+  }
+  mlir::Value band(mlir::Value x, mlir::Value y) {
+    return mlir::arith::AndIOp::create(b, loc, x, y);
+  }
+  mlir::Value select(mlir::Value p, mlir::Value x, mlir::Value y) {
+    return mlir::arith::SelectOp::create(b, loc, p, x, y);
+  }
+  mlir::Value ult(mlir::Value x, mlir::Value y) {
+    return compare(mlir::arith::CmpIPredicate::ult, x, y);
+  }
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, mlir::Value x,
+                      mlir::Value y) {
+    return mlir::arith::CmpIOp::create(b, loc, predicate, x, y);
+  }
+  /// Unsigned widening or narrowing between i32 and index.
+  mlir::Value toIndex(mlir::Value x) {
+    return mlir::arith::IndexCastUIOp::create(b, loc, b.getIndexType(), x);
+  }
+  mlir::Value toI32(mlir::Value x) {
+    return mlir::arith::IndexCastUIOp::create(b, loc, b.getI32Type(), x);
+  }
+
+  /// The indices of linear position `linear` in a row-major space of `extents`;
+  /// all of one integer type.
+  llvm::SmallVector<mlir::Value>
+  delinearize(mlir::Value linear, llvm::ArrayRef<mlir::Value> extents);
+
+private:
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_INDEXBUILDER_H

@@ -1,0 +1,63 @@
+//===- LongRows.cpp - which rows are walked in loops ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/LongRows.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+bool mlafix::isTileOp(Operation *op) {
+  return llvm::any_of(op->getOperandTypes(), isRowTile) ||
+         llvm::any_of(op->getResultTypes(), isRowTile);
+}
+
+Type mlafix::getTile(Operation *op) {
+  for (Type type :
+       llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
+    if (isRowTile(type))
+      return type;
+  return {};
+}
+
+bool mlafix::isUniform(Operation *op) {
+  return isa<SplatOp, arith::ConstantOp>(op);
+}
+
+/// Instructions, more or less, of a thread that does `op`, on rows, to all of
+/// its packs: an element each, and what a reduction takes across lanes and
+/// warps (RowReduce.cpp).
+static int64_t countInstructions(Operation *op, LayoutAttr layout) {
+  int64_t size = getTileDim(getTile(op)).getSize();
+  int64_t perPack = layout.packFor(size);
+  if (isa<ReduceOp>(op))
+    perPack += llvm::Log2_64(std::min<int64_t>(layout.getLanes(), 32)) +
+               layout.getLanes() / 32;
+  return layout.packsFor(size) * perPack;
+}
+
+bool mlafix::walksRows(KernelOp kernel) {
+  MachineModel machine = getMachine(kernel);
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t packs = 0, instructions = 0;
+  bool isStructured = true; // rows that scf.while carries stay unrolled
+  kernel.walk([&](Operation *op) {
+    if (!isTileOp(op))
+      return;
+    isStructured &= !isa<scf::WhileOp, scf::ConditionOp>(op);
+    packs = std::max(packs, layout.packsFor(getTileDim(getTile(op)).getSize()));
+    instructions += countInstructions(op, layout);
+  });
+  if (!isGPU(getTarget(kernel)))
+    return isStructured && packs > machine.loopPacks;
+  return isStructured && packs > 1 &&
+         instructions > machine.unrolledInstructions;
+}

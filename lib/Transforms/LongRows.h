@@ -1,0 +1,32 @@
+//===- LongRows.h - which rows are walked in loops --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_LONGROWS_H
+#define MLAFIX_TRANSFORMS_LONGROWS_H
+
+#include "dialect/Mlafix.h"
+
+namespace mlafix {
+
+/// Whether `op` takes or gives a row.
+bool isTileOp(mlir::Operation *op);
+
+/// A row tile that `op` takes or gives, all of which are of one length; null
+/// where there is none.
+mlir::Type getTile(mlir::Operation *op);
+
+/// Whether `op` costs nothing to do again wherever its row is needed.
+bool isUniform(mlir::Operation *op);
+
+/// Whether the rows of `kernel` are walked in loops over their packs: not those
+/// of a kernel in which scf.while carries rows. Keeping rows in buffers
+/// (mlafix-buffer-rows) does not change the answer.
+bool walksRows(KernelOp kernel);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_LONGROWS_H

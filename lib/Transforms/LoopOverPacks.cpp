@@ -1,0 +1,346 @@
+//===- LoopOverPacks.cpp - long rows become loops over packs --------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/LongRows.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/RowBuffers.h"
+#include "lib/Transforms/RowReduce.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+#include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "mlafix-loop-over-packs"
+
+namespace mlafix {
+#define GEN_PASS_DEF_LOOPOVERPACKSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+// A long row is walked in loops: one vector per pack would be tens of thousands
+// of instructions. The ops of a row fall into stages with a reduction between
+// two of them: the scalars of a stage come first, then one loop over the packs
+// does all that the stage does to rows of one length. A row that a later stage
+// needs is kept in a buffer on the stack, and so is one that passes through
+// control flow (BufferRows.cpp), so that each block has rows of its own.
+
+namespace {
+
+/// One pack of the loop being built.
+struct PackPlace {
+  Value base;   // where the pack of the first lane begins in the row
+  Value start;  // where this lane's does
+  Value local;  // where it is in this lane's buffers
+  Value exists; // null if it does in every lane
+};
+
+class LoopDistribution {
+public:
+  LoopDistribution(KernelOp kernel, Block &block)
+      : kernel(kernel), layout(kernel), block(block) {}
+
+  void run();
+
+private:
+  void assignStages();
+  void buildLoop(int64_t stage, Type tile, ArrayRef<Operation *> ops);
+  PackPlace buildPlace(OpBuilder &b, Location loc, Type tile, Value base);
+  Value getPack(OpBuilder &b, Value tile, const PackPlace &place);
+  void buildPartial(OpBuilder &b, ReduceOp reduce, const PackPlace &place);
+  Value buildOp(OpBuilder &b, Operation *op, const PackPlace &place);
+  Value finishReduction(OpBuilder &b, ReduceOp op);
+  /// Elements of a row that one iteration does, in all lanes.
+  int64_t stepOf(Type tile) const {
+    return layout.layout.getLanes() * layout.packOf(tile);
+  }
+
+  KernelOp kernel;
+  RowLayout layout;
+  Block &block;
+  llvm::DenseMap<Operation *, int64_t> stages;
+  llvm::DenseMap<Value, Value> buffers;  // of rows that outlive their stage
+  llvm::DenseMap<Value, Value> partials; // of reductions, one element per pack
+  llvm::DenseMap<Value, Value> packs;    // of the loop being built
+};
+} // namespace
+
+/// The ops of `block` whose values `op` or an op inside it uses.
+static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
+  SmallVector<Operation *> producers;
+  op->walk([&](Operation *nested) {
+    for (Value operand : nested->getOperands())
+      if (Operation *def = operand.getDefiningOp();
+          def && def->getBlock() == &block)
+        producers.push_back(def);
+  });
+  return producers;
+}
+
+/// An op's stage is the first in which all it uses is there: a reduction's
+/// result is from the next stage on. Scalars run before the rows of their
+/// stage, so a scalar access that must follow a row's waits for the next stage
+/// too.
+void LoopDistribution::assignStages() {
+  SmallVector<Operation *> accesses;
+  for (Operation &op : block.without_terminator()) {
+    int64_t stage = 0;
+    for (Operation *producer : getProducers(&op, block))
+      stage =
+          std::max(stage, stages[producer] + (isa<ReduceOp>(producer) ? 1 : 0));
+    if (!isMemoryEffectFree(&op)) {
+      for (Operation *earlier : accesses)
+        if (areOrdered(earlier, &op))
+          stage = std::max(stage,
+                           stages[earlier] +
+                               (isTileOp(earlier) && !isTileOp(&op) ? 1 : 0));
+      accesses.push_back(&op);
+    }
+    stages[&op] = stage;
+  }
+}
+
+PackPlace LoopDistribution::buildPlace(OpBuilder &b, Location loc, Type tile,
+                                       Value base) {
+  if (!layout.lane)
+    return {base, base, base, Value()};
+  IndexBuilder x(b, loc);
+  PackPlace place;
+  place.base = base;
+  place.start =
+      x.add(base, x.mul(layout.lane, x.constant(layout.packOf(tile))));
+  place.local = x.div(base, x.constant(layout.layout.getLanes()));
+  int64_t size = RowLayout::sizeOf(tile);
+  if (size % stepOf(tile) != 0)
+    place.exists = x.ult(place.start, x.constant(size));
+  return place;
+}
+
+/// The pack of a row at `place`: of this loop, or of an earlier stage's buffer.
+Value LoopDistribution::getPack(OpBuilder &b, Value tile,
+                                const PackPlace &place) {
+  if (Value pack = packs.lookup(tile))
+    return pack;
+  Location loc = tile.getLoc();
+  Value pack;
+  if (auto splat = tile.getDefiningOp<SplatOp>())
+    pack = splatPack(b, layout, splat);
+  else if (auto constant = tile.getDefiningOp<arith::ConstantOp>())
+    pack = splatPack(b, layout, constant);
+  else
+    pack =
+        vector::LoadOp::create(b, loc, layout.packType(tile.getType()),
+                               buffers.lookup(tile), ValueRange{place.local});
+  packs[tile] = pack;
+  return pack;
+}
+
+/// Where a pack of a row in `memref` is, and whether it is there (null:
+/// always): a lane's own buffer holds its packs alone, and room for all.
+static std::pair<Value, Value> getPlaceIn(Value memref,
+                                          const PackPlace &place) {
+  if (getKernelArgument(memref))
+    return {place.start, place.exists};
+  return {place.local, Value()};
+}
+
+/// Leaves what `reduce` makes of the pack at `place` among its partials.
+void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
+                                    const PackPlace &place) {
+  Location loc = reduce.getLoc();
+  SmallVector<Value> partial = {reducePack(
+      b, layout, reduce, getPack(b, reduce.getSource(), place), place.exists)};
+  reduceAcrossLanes(b, layout, reduce, partial);
+  Value position =
+      arith::DivUIOp::create(b, loc, place.base,
+                             arith::ConstantIndexOp::create(
+                                 b, loc, stepOf(reduce.getSource().getType())));
+  memref::StoreOp::create(b, loc, partial.front(), partials[reduce],
+                          ValueRange{position});
+}
+
+/// Does one op to the pack at `place`; null where that has no result.
+Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
+                                const PackPlace &place) {
+  Location loc = op->getLoc();
+  if (auto load = dyn_cast<LoadOp>(op)) {
+    auto [start, exists] = getPlaceIn(load.getSource(), place);
+    Value predicate =
+        accessPredicate(b, loc, load.getPredicate(), load.getSource());
+    return loadPack(b, layout, load, predicate, start, exists);
+  }
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    Value pack = getPack(b, store.getValue(), place);
+    auto [start, exists] = getPlaceIn(store.getTarget(), place);
+    Value predicate =
+        accessPredicate(b, loc, store.getPredicate(), store.getTarget());
+    storePack(b, layout, store, pack, predicate, start, exists);
+    return {};
+  }
+  if (auto reduce = dyn_cast<ReduceOp>(op)) {
+    buildPartial(b, reduce, place);
+    return {};
+  }
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands())
+    operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)
+                                                    : operand);
+  return applyToPack(b, layout, op, operands);
+}
+
+/// Neighbours meet until one is left; an odd one out moves on (the tree of
+/// reduceTree, in place).
+Value LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
+  Location loc = op.getLoc();
+  IndexBuilder x(b, loc);
+  Value buffer = partials[op];
+  Value zero = x.constant(0), one = x.constant(1), two = x.constant(2);
+  for (int64_t count = layout.packsOf(op.getSource().getType()); count > 1;
+       count = llvm::divideCeil(count, 2)) {
+    auto loop = scf::ForOp::create(b, loc, zero, x.constant(count / 2), one);
+    OpBuilder body(loop.getBody()->getTerminator());
+    IndexBuilder y(body, loc);
+    Value left = y.mul(loop.getInductionVar(), two);
+    Value first = memref::LoadOp::create(body, loc, buffer, ValueRange{left});
+    Value second =
+        memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(left, one)});
+    Value met = combine(body, loc, op.getKind(), first, second);
+    memref::StoreOp::create(body, loc, met, buffer,
+                            ValueRange{loop.getInductionVar()});
+    if (count % 2) {
+      Value last = memref::LoadOp::create(b, loc, buffer,
+                                          ValueRange{x.constant(count - 1)});
+      memref::StoreOp::create(b, loc, last, buffer,
+                              ValueRange{x.constant(count / 2)});
+    }
+  }
+  return memref::LoadOp::create(b, loc, buffer, ValueRange{zero});
+}
+
+/// The loop over the packs of rows of the length of `tile`.
+void LoopDistribution::buildLoop(int64_t stage, Type tile,
+                                 ArrayRef<Operation *> ops) {
+  OpBuilder b(block.getTerminator());
+  Location loc = ops.front()->getLoc();
+  IndexBuilder x(b, loc);
+  for (Operation *op : ops)
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      partials[reduce] =
+          allocBuffer(kernel, reduce.getType(), layout.packsOf(tile));
+  LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
+         << " ops on rows of " << RowLayout::sizeOf(tile);
+  auto loop = scf::ForOp::create(b, loc, x.constant(0),
+                                 x.constant(RowLayout::sizeOf(tile)),
+                                 x.constant(stepOf(tile)));
+  OpBuilder body(loop.getBody()->getTerminator());
+  PackPlace place = buildPlace(body, loc, tile, loop.getInductionVar());
+  packs.clear();
+  for (Operation *op : ops) {
+    Value pack = buildOp(body, op, place);
+    if (!pack)
+      continue;
+    Value row = op->getResult(0);
+    packs[row] = pack;
+    bool outlives = llvm::any_of(row.getUsers(), [&](Operation *user) {
+      return stages.lookup(user) > stage;
+    });
+    if (outlives) {
+      buffers[row] = allocRow(kernel, row.getType());
+      vector::StoreOp::create(body, loc, pack, buffers[row],
+                              ValueRange{place.local});
+    }
+  }
+  for (Operation *op : ops)
+    if (auto reduce = dyn_cast<ReduceOp>(op))
+      reduce.getResult().replaceAllUsesWith(finishReduction(b, reduce));
+}
+
+void LoopDistribution::run() {
+  assignStages();
+  SmallVector<Operation *> ops;
+  int64_t last = 0;
+  for (Operation &op : block.without_terminator()) {
+    ops.push_back(&op);
+    last = std::max(last, stages[&op]);
+  }
+  for (int64_t stage = 0; stage <= last; ++stage) {
+    // By length: rows of different ones have nothing in common but scalars.
+    llvm::MapVector<int64_t, SmallVector<Operation *>> rows;
+    for (Operation *op : ops) {
+      if (stages[op] != stage)
+        continue;
+      if (!isTileOp(op))
+        op->moveBefore(block.getTerminator());
+      else if (!isUniform(op))
+        rows[RowLayout::sizeOf(getTile(op))].push_back(op);
+    }
+    for (auto &[size, list] : rows)
+      buildLoop(stage, getTile(list.front()), list);
+  }
+  for (Operation *op : llvm::reverse(ops))
+    if (isTileOp(op))
+      op->erase();
+}
+
+/// Checks that every row is used in the block that makes it.
+static LogicalResult verifyBlocks(KernelOp kernel) {
+  WalkResult walk = kernel.walk([](Operation *op) {
+    bool isApart = llvm::all_of(op->getOperands(), [&](Value operand) {
+      Operation *def = operand.getDefiningOp();
+      return !isRowTile(operand.getType()) ||
+             (def && (isUniform(def) || def->getBlock() == op->getBlock()));
+    });
+    bool carries = op->getNumRegions() > 0 && isTileOp(op);
+    if (isApart && !carries)
+      return WalkResult::advance();
+    op->emitError() << "expected long rows to be used where they are made, got "
+                       "one from another block, which mlafix-buffer-rows has "
+                       "not seen";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+/// The blocks that hold rows, inner ones first.
+static SmallVector<Block *> getRowBlocks(KernelOp kernel) {
+  llvm::SetVector<Block *> blocks;
+  kernel.getBody().walk<WalkOrder::PostOrder>([&](Block *block) {
+    if (llvm::any_of(*block, [](Operation &op) {
+          return isTileOp(&op) && !isa<arith::ConstantOp>(op);
+        }))
+      blocks.insert(block);
+  });
+  return blocks.takeVector();
+}
+
+namespace {
+class LoopOverPacksPass
+    : public mlafix::impl::LoopOverPacksPassBase<LoopOverPacksPass> {
+public:
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
+      return signalPassFailure();
+    if (!walksRows(kernel))
+      return;
+    if (failed(verifyBlocks(kernel)))
+      return signalPassFailure();
+    for (Block *block : getRowBlocks(kernel))
+      LoopDistribution(kernel, *block).run();
+  }
+};
+} // namespace

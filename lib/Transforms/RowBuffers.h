@@ -1,0 +1,23 @@
+//===- RowBuffers.h - what a thread keeps of rows on its stack --*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_ROWBUFFERS_H
+#define MLAFIX_TRANSFORMS_ROWBUFFERS_H
+
+#include "dialect/Mlafix.h"
+
+namespace mlafix {
+
+/// A buffer on the stack, for as long as the kernel runs.
+mlir::Value allocBuffer(KernelOp kernel, mlir::Type element, int64_t count);
+
+/// Likewise for what a lane holds of a row tile.
+mlir::Value allocRow(KernelOp kernel, mlir::Type tile);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_ROWBUFFERS_H

@@ -1,0 +1,307 @@
+//===- RowsToPacks.cpp - row tiles become packs ---------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/RowProgram.h"
+#include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/RowReduce.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-rows-to-packs"
+
+namespace mlafix {
+#define GEN_PASS_DEF_ROWSTOPACKSPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+
+template <typename OpTy> struct RowPattern : OpConversionPattern<OpTy> {
+  RowPattern(const TypeConverter &converter, MLIRContext *context,
+             const RowLayout &layout)
+      : OpConversionPattern<OpTy>(converter, context), layout(layout) {}
+  const RowLayout &layout;
+};
+
+/// Where pack `p` of a row of type `tile` begins in `memref`, and whether it is
+/// there (null: always): a lane's own buffer holds its packs alone.
+std::pair<Value, Value> getPlaceIn(OpBuilder &b, Location loc,
+                                   const RowLayout &layout, Value memref,
+                                   Type tile, int64_t p) {
+  if (!getKernelArgument(memref))
+    return {IndexBuilder(b, loc).constant(p * layout.packOf(tile)), Value()};
+  Value start = layout.packStart(b, loc, tile, p);
+  return {start, layout.packExists(b, loc, tile, p)};
+}
+
+struct DistributeLoad : RowPattern<LoadOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value source = op.getSource();
+    Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
+    if (!isRowTile(op.getType())) {
+      // What is left out reads as zero; `else` is for where the kernel's own
+      // predicate is false.
+      Type element = cast<MemRefType>(source.getType()).getElementType();
+      Value value = readMemory(rewriter, loc, layout, predicate, element,
+                               source, op.getIndices());
+      value = widen(rewriter, op, value);
+      if (op.getOther())
+        value = arith::SelectOp::create(rewriter, loc, op.getPredicate(), value,
+                                        op.getOther());
+      rewriter.replaceOp(op, value);
+      return success();
+    }
+    SmallVector<Value> packs;
+    for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p) {
+      auto [start, exists] =
+          getPlaceIn(rewriter, loc, layout, source, op.getType(), p);
+      packs.push_back(loadPack(rewriter, layout, op, predicate, start, exists));
+    }
+    rewriter.replaceOpWithMultiple(op, {packs});
+    return success();
+  }
+};
+
+struct DistributeStore : RowPattern<StoreOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value target = op.getTarget();
+    Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), target);
+    if (!isRowTile(op.getValue().getType())) {
+      storeScalar(op, adaptor.getValue().front(), predicate, rewriter);
+      rewriter.eraseOp(op);
+      return success();
+    }
+    for (auto [p, pack] : llvm::enumerate(adaptor.getValue())) {
+      auto [start, exists] =
+          getPlaceIn(rewriter, loc, layout, target, op.getValue().getType(), p);
+      storePack(rewriter, layout, op, pack, predicate, start, exists);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  /// By the first lane alone.
+  void storeScalar(StoreOp op, Value value, Value predicate,
+                   OpBuilder &b) const {
+    Location loc = op.getLoc();
+    Value target = op.getTarget();
+    value = narrow(b, loc, value,
+                   cast<MemRefType>(target.getType()).getElementType());
+    if (layout.lane) {
+      IndexBuilder x(b, loc);
+      Value isFirst =
+          x.compare(arith::CmpIPredicate::eq, layout.lane, x.constant(0));
+      predicate = both(b, loc, predicate, isFirst);
+    }
+    writeIf(b, loc, predicate, [&](OpBuilder &then) {
+      memref::StoreOp::create(then, loc, value, target, op.getIndices());
+    });
+  }
+};
+
+struct DistributeSplat : RowPattern<SplatOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(SplatOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value pack = splatPack(rewriter, layout, op);
+    rewriter.replaceOpWithMultiple(
+        op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
+    return success();
+  }
+};
+
+/// A constant row whose elements are all one value.
+struct DistributeConstant : RowPattern<arith::ConstantOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(arith::ConstantOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value pack = splatPack(rewriter, layout, op);
+    if (!pack)
+      return rewriter.notifyMatchFailure(op, "not a row of one value");
+    rewriter.replaceOpWithMultiple(
+        op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
+    return success();
+  }
+};
+
+/// Elementwise ops apply to each pack.
+struct DistributeElementwise : ConversionPattern {
+  DistributeElementwise(const TypeConverter &converter, MLIRContext *context,
+                        const RowLayout &layout)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1,
+                          context),
+        layout(layout) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!OpTrait::hasElementwiseMappableTraits(op) ||
+        op->getNumResults() != 1 || !isRowTile(op->getResult(0).getType()))
+      return rewriter.notifyMatchFailure(op, "not an elementwise op on a row");
+    SmallVector<Value> packs;
+    for (int64_t p = 0, n = layout.packsOf(op->getResult(0).getType()); p < n;
+         ++p) {
+      SmallVector<Value> mine;
+      for (ValueRange values : operands)
+        mine.push_back(values.size() == 1 ? values.front() : values[p]);
+      packs.push_back(applyToPack(rewriter, layout, op, mine));
+    }
+    rewriter.replaceOpWithMultiple(op, {packs});
+    return success();
+  }
+
+  const RowLayout &layout;
+};
+
+struct DistributeReduce : RowPattern<ReduceOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(ReduceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    SmallVector<Value> partials;
+    for (auto [p, pack] : llvm::enumerate(adaptor.getSource()))
+      partials.push_back(reducePack(
+          rewriter, layout, op, pack,
+          layout.packExists(rewriter, loc, op.getSource().getType(), p)));
+    reduceAcrossLanes(rewriter, layout, op, partials);
+    rewriter.replaceOp(op, reduceTree(rewriter, loc, op.getKind(), partials));
+    return success();
+  }
+};
+} // namespace
+
+static SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
+  SmallVector<Value> values;
+  for (ValueRange range : ranges)
+    llvm::append_range(values, range);
+  return values;
+}
+
+namespace {
+/// A merge loop's state is (maximum, sum, packs) from here on.
+struct DistributeMergeLoop : OpConversionPattern<MergeLoopOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MergeLoopOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> init = flatten(adaptor.getInit());
+    auto loop = MergeLoopOp::create(
+        rewriter, op.getLoc(), ValueRange(init).getTypes(), op.getLower(),
+        op.getUpper(), op.getStep(), init, op.getBaseAttr());
+    rewriter.inlineRegionBefore(op.getBody(), loop.getBody(),
+                                loop.getBody().end());
+    SmallVector<SmallVector<Value>> results;
+    auto next = loop.getResults().begin();
+    for (ValueRange values : adaptor.getInit()) {
+      results.emplace_back(next, next + values.size());
+      next += values.size();
+    }
+    rewriter.replaceOpWithMultiple(op, std::move(results));
+    return success();
+  }
+};
+
+struct DistributeYield : OpConversionPattern<YieldOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(YieldOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<YieldOp>(op, flatten(adaptor.getValues()));
+    return success();
+  }
+};
+} // namespace
+
+/// Rows that are not walked in loops become one value a pack.
+static LogicalResult verifyUnrolled(KernelOp kernel, const RowLayout &layout,
+                                    int64_t most) {
+  int64_t packs = 0;
+  Operation *first = nullptr;
+  kernel.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (isRowTile(type)) {
+        packs += layout.packsOf(type);
+        first = first ? first : op;
+      }
+  });
+  LDBG() << kernel.getSymName() << ": " << packs << " packs of a lane";
+  if (packs <= most)
+    return success();
+  return first->emitError()
+         << "expected rows of at most " << most
+         << " packs, all together, where scf.while carries some, got " << packs;
+}
+
+static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
+  MLIRContext *ctx = kernel.getContext();
+  TypeConverter converter;
+  converter.addConversion([](Type type) { return type; });
+  converter.addConversion(
+      [&](RankedTensorType type,
+          SmallVectorImpl<Type> &results) -> std::optional<LogicalResult> {
+        if (!isRowTile(type))
+          return std::nullopt;
+        results.append(layout.packsOf(type), layout.packType(type));
+        return success();
+      });
+
+  RewritePatternSet patterns(ctx);
+  patterns.add<DistributeLoad, DistributeStore, DistributeSplat,
+               DistributeConstant, DistributeElementwise, DistributeReduce>(
+      converter, ctx, layout);
+  patterns.add<DistributeMergeLoop, DistributeYield>(converter, ctx);
+  ConversionTarget target(*ctx);
+  target.markUnknownOpDynamicallyLegal(
+      [&](Operation *op) { return converter.isLegal(op); });
+  scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                       target);
+  target.addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp>();
+  target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
+  return applyPartialConversion(kernel, target, std::move(patterns));
+}
+
+namespace {
+class RowsToPacksPass
+    : public mlafix::impl::RowsToPacksPassBase<RowsToPacksPass> {
+public:
+  using RowsToPacksPassBase::RowsToPacksPassBase;
+
+  void runOnOperation() override {
+    KernelOp kernel = getOperation();
+    if (failed(verifyPlanned(kernel)) || failed(verifyRowOps(kernel)))
+      return signalPassFailure();
+    RowLayout layout(kernel);
+    if (failed(verifyUnrolled(kernel, layout, packs)) ||
+        failed(convertRows(kernel, layout)))
+      return signalPassFailure();
+  }
+};
+} // namespace

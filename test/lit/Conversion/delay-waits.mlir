@@ -1,0 +1,55 @@
+// The address of a load is computed before the wait for the preceding grid, and the row that it loads is prefetched there by the first threads.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-delay-waits))" | FileCheck %s --check-prefixes=CHECK,MANY
+// Two rows of 16 bytes a thread: the first 1 MB of them is that of 32768 threads.
+// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["earlyBytes=1048576", "earlyThreads=1"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-delay-waits))" | FileCheck %s --check-prefixes=CHECK,FEW
+
+module attributes {mlafix.target = "sm_90"} {
+  // CHECK-LABEL: llvm.func @copy
+  llvm.func @copy(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %p: i1) {
+    // CHECK: %[[A:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}]
+    // CHECK: %[[AT:.*]] = llvm.ptrtoint %[[A]]
+    // CHECK: %[[B:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}]
+    // CHECK: llvm.or
+    // MANY: llvm.mlir.constant(98304 : i32) : i32
+    // FEW: llvm.mlir.constant(32768 : i32) : i32
+    // CHECK: scf.if
+    // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[A]]
+    // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[B]]
+    // CHECK: llvm.inline_asm has_side_effects "{{.*}}@ready griddepcontrol.wait;{{.*}}@!ready griddepcontrol.wait;
+    // CHECK-NOT: llvm.getelementptr
+    // CHECK: llvm.load %[[A]]
+    // CHECK: llvm.load %[[B]]
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    %b = llvm.getelementptr %y[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %b : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %w, %a : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // What an address needs memory for stays behind the wait.
+  // CHECK-LABEL: llvm.func @chased
+  llvm.func @chased(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %i: i64) {
+    // CHECK: llvm.getelementptr
+    // CHECK: @ready griddepcontrol.wait
+    // CHECK: %[[PLACE:.*]] = llvm.load %{{.*}} : !llvm.ptr<1> -> i64
+    // CHECK: llvm.getelementptr %{{.*}}[%[[PLACE]]]
+    nvvm.griddepcontrol wait
+    %at = llvm.getelementptr %places[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i64
+    %place = llvm.load %at : !llvm.ptr<1> -> i64
+    %a = llvm.getelementptr %x[%place] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %x : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // Without a load there is nothing to wait for in another place.
+  // CHECK-LABEL: llvm.func @nothing
+  // CHECK-NEXT: nvvm.griddepcontrol wait
+  llvm.func @nothing() {
+    nvvm.griddepcontrol wait
+    llvm.return
+  }
+}

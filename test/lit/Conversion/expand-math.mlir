@@ -1,0 +1,50 @@
+// What would become a call of a library is written out; what a processor has stays.
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(llvm.func(mlafix-expand-math))" | FileCheck %s
+
+module attributes {mlafix.target = "x86-64-v3"} {
+  // CHECK-LABEL: llvm.func @level
+  // CHECK-NOT: math.exp2
+  llvm.func @level(%x: f32, %b: bf16, %h: f16) {
+    // The polynomial of degree 7.
+    // CHECK-COUNT-7: math.fma
+    %a = math.exp2 %x : f32
+    // CHECK: arith.bitcast %{{.*}} : bf16 to i16
+    // CHECK: arith.shli
+    %c = arith.extf %b : bf16 to f32
+    // CHECK: arith.extf %{{.*}} : f16 to f32
+    %d = arith.extf %h : f16 to f32
+    // CHECK: math.fma
+    %e = math.fma %x, %x, %x : f32
+    // CHECK: llvm.return
+    llvm.return
+  }
+}
+
+// -----
+
+module attributes {mlafix.target = "x86-64"} {
+  // The baseline has neither F16C nor FMA.
+  // CHECK-LABEL: llvm.func @baseline
+  // CHECK-NOT: math.fma
+  // CHECK-NOT: f16 to f32
+  // CHECK: arith.bitcast %{{.*}} : f16 to i16
+  // CHECK: arith.extf %{{.*}} : f32 to f64
+  // CHECK: arith.truncf %{{.*}} : f64 to f32
+  // CHECK-NOT: math.fma
+  // CHECK: llvm.return
+  llvm.func @baseline(%x: f32, %h: f16) {
+    %d = arith.extf %h : f16 to f32
+    %e = math.fma %x, %x, %d : f32
+    llvm.return
+  }
+}
+
+// -----
+
+module attributes {mlafix.target = "x86-64-v3"} {
+  llvm.func @library(%x: f32) {
+    // expected-error @below {{expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, absi, floor, ceil, copysign, ctlz or ctpop, got 'math.sin'}}
+    %a = math.sin %x : f32
+    llvm.return
+  }
+}

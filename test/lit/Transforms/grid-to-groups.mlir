@@ -1,0 +1,43 @@
+// A dense grid whose rows have merge loops that groups of lanes share: the first group does what comes after the last of them.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-groups))" | FileCheck %s
+
+!parts = memref<?x?x128xf32, strided<[?, ?, 1], offset: ?>>
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_90"} {
+  // CHECK-LABEL: mlafix.kernel @merge
+  // CHECK-SAME: %group_threads: i32
+  // Of 32 registers and 8 for each of four elements.
+  // CHECK-SAME: threads_per_sm = 1024
+  mlafix.kernel @merge(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                       %x: !parts {mlafix.dims = ["k", "n", "D"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %out, %c0 : !rows
+    %k = memref.dim %x, %c0 : !parts
+    // CHECK: %[[SHIFT:.*]] = math.ctpop
+    // CHECK: %[[GROUP:.*]] = arith.shrui %{{.*}}, %[[SHIFT]]
+    // CHECK: %[[MEMBER:.*]] = arith.andi
+    // CHECK: %[[GROUPS:.*]] = arith.shrui %{{.*}}, %[[SHIFT]]
+    // CHECK: %[[STORED:.*]] = arith.andi
+    // CHECK: arith.minui
+    // CHECK: mlafix.row lane %{{.*}} groups(%[[GROUP]], %[[GROUPS]], %group_threads, %[[MEMBER]]) {
+    mlafix.forall (%t) in (%n) {
+      %low = arith.constant 0xFF800000 : f32
+      %zero = arith.constant 0.0 : f32
+      %zeros = mlafix.splat %zero : f32 -> !tile
+      // CHECK: mlafix.merge_loop
+      %m, %s, %acc = mlafix.merge_loop %i = %c0 to %k step 1 init(%low, %zero, %zeros) : f32, f32, !tile attributes {base = #mlafix.base<e>} {
+        %v = mlafix.load %x[%i, %t] : !parts -> !tile
+        %one = arith.constant 1.0 : f32
+        mlafix.yield %one, %one, %v : f32, f32, !tile
+      }
+      // CHECK: mlafix.yield
+      // CHECK-NEXT: }
+      // CHECK-NEXT: scf.if %[[STORED]] {
+      // CHECK-NEXT: mlafix.store %{{.*}}, %out
+      // CHECK-NEXT: }
+      mlafix.store %acc, %out[%t] : !tile, !rows
+    }
+  }
+}

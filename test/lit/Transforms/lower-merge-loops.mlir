@@ -1,0 +1,66 @@
+// A merge loop over packs becomes a loop over chunks. In a row of lane groups, each group leaves its chunk in shared memory, and the first merges all.
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-lower-merge-loops))" | FileCheck %s
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// CHECK-LABEL: mlafix.kernel @alone
+mlafix.kernel @alone(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1>} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %zeros = arith.constant dense<0.0> : vector<4xf32>
+    // CHECK: %[[STEP:.*]] = arith.constant 4 : index
+    // CHECK: scf.for %{{.*}} = %c0 to %k step %[[STEP]] iter_args
+    // CHECK-NOT: scf.if
+    // CHECK: arith.maximumf
+    // CHECK: math.exp2
+    // CHECK: scf.yield %{{.*}} : f32, f32, vector<4xf32>
+    // CHECK-NOT: mlafix.merge_loop
+    %all:3 = mlafix.merge_loop %i = %c0 to %k step 4 init(%m, %m, %zeros) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<2>} {
+      mlafix.yield %m, %m, %zeros : f32, f32, vector<4xf32>
+    }
+  }
+}
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// CHECK-LABEL: mlafix.kernel @shared
+mlafix.kernel @shared(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %k: index, %m: f32, %g: i32, %gs: i32, %gt: i32, %me: i32)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %zeros = arith.constant dense<0.0> : vector<4xf32>
+    mlafix.row groups(%g, %gs, %gt, %me) {
+      // CHECK: %[[STRIDE:.*]] = arith.muli
+      // CHECK: scf.for %{{.*}} = %c0 to %k step %[[STRIDE]]
+      // CHECK: %[[SHARED:.*]] = arith.cmpi ugt, %gs
+      // CHECK: scf.if %[[SHARED]]
+      // CHECK-NEXT: nvvm.barrier
+      // CHECK: vector.store {{.*}} : memref<512x4xf32, #gpu.address_space<workgroup>>
+      // CHECK: nvvm.barrier
+      // CHECK: scf.for
+      // CHECK-COUNT-2: vector.load {{.*}} : memref<512x4xf32, #gpu.address_space<workgroup>>
+      %all:3 = mlafix.merge_loop %i = %c0 to %k step 4 init(%m, %m, %zeros) : f32, f32, vector<4xf32> attributes {base = #mlafix.base<2>} {
+        mlafix.yield %m, %m, %zeros : f32, f32, vector<4xf32>
+      }
+    }
+  }
+}
+
+// -----
+
+!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+mlafix.kernel @rows(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %k: index, %m: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %zeros = arith.constant dense<0.0> : !tile
+    // expected-error @below {{expected a state of packs, got one that mlafix-rows-to-packs has not seen}}
+    %all:3 = mlafix.merge_loop %i = %c0 to %k step 4 init(%m, %m, %zeros) : f32, f32, !tile attributes {base = #mlafix.base<2>} {
+      mlafix.yield %m, %m, %zeros : f32, f32, !tile
+    }
+  }
+}
