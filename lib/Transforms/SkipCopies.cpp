@@ -61,7 +61,8 @@ static std::optional<Copy> matchCopy(StoreStateOp store) {
       return std::nullopt;
     copy.copied = load;
   }
-  if (!copy.copied || store.getPredicate() ||
+  // What is scaled when it is stored is no copy.
+  if (!copy.copied || store.getPredicate() || store.getScale() ||
       store.getOut() == copy.copied.getOut() || !isSameRow(store, copy.copied))
     return std::nullopt;
   return copy;
@@ -77,9 +78,13 @@ static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   };
   Value inPlace = buildSameTensor(b, loc, store.getOut(), load.getOut());
   if (Value lse = store.getLse()) {
-    Value kept = arith::OrIOp::create(
-        b, loc, buildSameTensor(b, loc, lse, load.getLse()),
-        negate(PresentOp::create(b, loc, lse)));
+    auto kernel = store->getParentOfType<KernelOp>();
+    Value isOmitted;
+    if (kernel.isArgOptional(getKernelArgument(lse).getArgNumber()))
+      isOmitted = negate(PresentOp::create(b, loc, lse));
+    Value kept = buildSameTensor(b, loc, lse, load.getLse());
+    if (isOmitted)
+      kept = arith::OrIOp::create(b, loc, kept, isOmitted);
     inPlace = arith::AndIOp::create(b, loc, inPlace, kept);
   }
   Value changes = negate(inPlace);

@@ -35,11 +35,15 @@ static Value callIntrinsic(OpBuilder &b, Location loc, StringRef name,
       .getResults();
 }
 
-/// Applies a scalar function to a scalar or to each element of a vector.
-static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn) {
+/// Applies a scalar function to a scalar or to each element of a vector. The
+/// results are of type `element`, by default that of the operands.
+static Value applyToElements(OpBuilder &b, Location loc, Value x, ScalarFn fn,
+                             Type element = Type()) {
   auto vector = dyn_cast<VectorType>(x.getType());
   if (!vector)
     return fn(b, loc, x);
+  if (element)
+    vector = vector.cloneWith(std::nullopt, element);
   Value result = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
   for (int64_t i = 0; i < vector.getNumElements(); ++i)
     result = vector::InsertOp::create(
@@ -108,6 +112,47 @@ static Value lowerDivision(OpBuilder &b, arith::DivFOp op) {
              : arith::MulFOp::create(b, op.getLoc(), op.getLhs(), inverse);
 }
 
+/// What an assembler could answer without a look at NaN: the operand that is at
+/// least, or more than, a constant of 0 or below. Null for other comparisons.
+static Value getComparedWithNonPositive(arith::CmpFOp op) {
+  auto isNonPositive = [](Value x) {
+    APFloat value(0.0f);
+    return matchPattern(x, m_ConstantFloat(&value)) &&
+           (value.isZero() || value.isNegative()) && !value.isNaN();
+  };
+  switch (op.getPredicate()) {
+  case arith::CmpFPredicate::OGE:
+  case arith::CmpFPredicate::OGT:
+    return isNonPositive(op.getRhs()) ? op.getLhs() : Value();
+  case arith::CmpFPredicate::OLE:
+  case arith::CmpFPredicate::OLT:
+    return isNonPositive(op.getLhs()) ? op.getRhs() : Value();
+  default:
+    return Value();
+  }
+}
+
+/// ptxas (seen in 13.0) takes `setp.ge.f32` of a value that it knows not to be
+/// negative (an absolute value, a square, a power, a sum of such) and a
+/// constant of 0 or below for true, and NaN makes it false. So whether it is a
+/// number is asked for beside it, in assembly, which LLVM leaves alone.
+static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
+  Value x = getComparedWithNonPositive(op);
+  if (!x || !getElementTypeOrSelf(x).isF32())
+    return {};
+  Location loc = op.getLoc();
+  auto isNumber = [](OpBuilder &b, Location loc, Value v) -> Value {
+    return LLVM::InlineAsmOp::create(
+               b, loc, b.getI1Type(), v, "setp.num.f32 $0, $1, $1;", "=b,f",
+               /*has_side_effects=*/false, /*is_align_stack=*/false,
+               LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+               ArrayAttr())
+        .getResult(0);
+  };
+  Value isOrdered = applyToElements(b, loc, x, isNumber, b.getI1Type());
+  return arith::AndIOp::create(b, loc, b.clone(*op)->getResult(0), isOrdered);
+}
+
 namespace {
 class MathToNVVMPass : public mlafix::impl::MathToNVVMPassBase<MathToNVVMPass> {
 public:
@@ -130,6 +175,8 @@ LogicalResult MathToNVVMPass::run(LLVM::LLVMFuncOp function) {
     if (auto division = dyn_cast<arith::DivFOp>(op);
         division && hasFlags(op, arith::FastMathFlags::arcp))
       result = lowerDivision(b, division);
+    else if (auto comparison = dyn_cast<arith::CmpFOp>(op))
+      result = lowerComparison(b, comparison);
     else if (isa_and_nonnull<math::MathDialect>(op->getDialect()))
       result = lowerMath(b, op);
     if (result) {

@@ -36,3 +36,33 @@ llvm.func @library(%x: f32) {
   %a = math.sin %x : f32
   llvm.return
 }
+
+// -----
+
+// An assembler that knows that a value is not negative forgets NaN in these comparisons.
+// CHECK-LABEL: llvm.func @comparisons
+llvm.func @comparisons(%x: f32, %v: vector<2xf32>) -> i1 {
+  %minus = arith.constant -1.0 : f32
+  %zero = arith.constant dense<0.0> : vector<2xf32>
+  %one = arith.constant 1.0 : f32
+  // CHECK: %[[ABS:.*]] = math.absf
+  %abs = math.absf %x : f32
+  // CHECK: %[[NUM:.*]] = llvm.inline_asm {{.*}}"setp.num.f32 $0, $1, $1;", "=b,f" %[[ABS]]
+  // CHECK: %[[LE:.*]] = arith.cmpf ole, %{{.*}}, %[[ABS]]
+  // CHECK: arith.andi %[[LE]], %[[NUM]] : i1
+  %a = arith.cmpf ole, %minus, %abs : f32
+  // CHECK-COUNT-2: setp.num.f32
+  // CHECK: %[[GE:.*]] = arith.cmpf oge
+  // CHECK: arith.andi %[[GE]], %{{.*}} : vector<2xi1>
+  %b = arith.cmpf oge, %v, %zero : vector<2xf32>
+  // CHECK-NOT: setp.num
+  %c = arith.cmpf oge, %abs, %one : f32
+  %d = arith.cmpf olt, %abs, %minus : f32
+  %e = arith.cmpf uge, %abs, %minus : f32
+  %f = vector.extract %b[0] : i1 from vector<2xi1>
+  %g = arith.andi %a, %c : i1
+  %h = arith.andi %d, %e : i1
+  %i = arith.andi %g, %h : i1
+  %j = arith.andi %i, %f : i1
+  llvm.return %j : i1
+}

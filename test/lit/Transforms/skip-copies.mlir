@@ -49,7 +49,7 @@ mlafix.kernel @threshold(
 !col = memref<?xf32, strided<[1], offset: ?>>
 !state = !mlafix.state<64, e>
 
-// Nothing to skip: both sides always contribute; another dtype is written; another row is written.
+// Nothing to skip: both sides always contribute; another dtype is written; another row is written; the row is scaled.
 // CHECK-LABEL: @always
 // CHECK-NOT: scf.if
 mlafix.kernel @always(
@@ -72,5 +72,10 @@ mlafix.kernel @always(
     %v = mlafix.load_state %b[%c0] lse %b_lse[%c0] : !rows, !col -> !state
     %w = mlafix.merge %u, %v : !state
     mlafix.store_state %w to %out[%t] : !state, !rows
+    %scale = arith.constant 2.0 : f32
+    %c = mlafix.load_state %a[%t] lse %a_lse[%t] if %before : !rows, !col -> !state
+    %d = mlafix.load_state %b[%t] lse %b_lse[%t] : !rows, !col -> !state
+    %e = mlafix.merge %c, %d : !state
+    mlafix.store_state %e to %out[%t] scale %scale : !state, !rows
   }
 }

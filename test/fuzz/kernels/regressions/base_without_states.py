@@ -13,7 +13,7 @@ Once: error: 'mlafix.kernel' op expected 'defaults' to hold names of the kernel,
 #
 # @mlafix.kernel
 # def k(
-#     y6: Out[i32, "n"],
+#     y6: InOut[i32, "n"],
 #     x9: In[u8, "D"],
 #     z10: InOut[f32, "n D"] | None,
 # ):
@@ -21,7 +21,7 @@ Once: error: 'mlafix.kernel' op expected 'defaults' to hold names of the kernel,
 #         store_state(identity("D"), z10[t])
 
 CASE = """
-Case(kernel=Kernel(tensors=[Tensor(name='y6', dtype='i32', dims=['n'], access='Out', optional=False),
+Case(kernel=Kernel(tensors=[Tensor(name='y6', dtype='i32', dims=['n'], access='InOut', optional=False),
                             Tensor(name='x9', dtype='u8', dims=['D'], access='In', optional=False),
                             Tensor(name='z10', dtype='f32', dims=['n', 'D'], access='InOut', optional=True)],
                    scalars=[],
