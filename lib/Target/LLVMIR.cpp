@@ -125,6 +125,10 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   CGSCCAnalysisManager sccs;
   ModuleAnalysisManager modules;
   PipelineTuningOptions tuning;
+  // For loops over scalars. Rows are vectors already, and in a row's program the
+  // vectorizer follows every path through an expression: minutes for some.
+  constexpr unsigned kMostVectorized = 500;
+  tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
   PassBuilder builder(&machine, tuning);
   TargetLibraryInfoImpl library(module.getTargetTriple());
   library.disableAllFunctions();
