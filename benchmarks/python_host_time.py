@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     print(f"{'one call':44}{'median us':>10}{'p10':>8}{'p90':>8}")
     each = min(options.calls // ROUNDS, 500)  # A device's queue holds about a thousand launches: none is made to wait.
     with torch.inference_mode():  # As engines call; with autograd on, each tensor is asked whether it wants a gradient.
-        found = take_turns(calls(torch, device), options.calls // each, each, wait)
+        found = run_rounds(calls(torch, device), options.calls // each, each, wait)
     for name, times in found.items():
         tenths = statistics.quantiles(times, n=10)
         report["calls"][name] = numbers = {"median_us": statistics.median(times), "p10_us": tenths[0], "p90_us": tenths[-1]}
@@ -108,7 +108,7 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
     return {name: timeit.Timer(statement, GC, globals=names) for name, statement in statements.items()}
 
 
-def take_turns(contenders: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
+def run_rounds(contenders: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
                wait: Callable[[], None]) -> dict[str, list[float]]:
     """Microseconds of one call of each contender, a number for every round of `batch` calls.
 

@@ -1,4 +1,5 @@
-//===- Guards.h - what the guards of a variant promise ----------*- C++ -*-===//
+// ===- Guards.h - what the guards of a code version promise ----------*- C++
+// -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -133,7 +133,7 @@ LogicalResult TensorVerifier::verifyDType(unsigned index, Type element) {
   return success();
 }
 
-/// A misspelt attribute would otherwise be one that nobody reads.
+/// A misspelt attribute would otherwise be ignored.
 static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
   StringRef known[] = {kDimsAttr, kDTypeAttr, kAccessAttr, kOptionalAttr,
                        kAtMostAttr};

@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace mlafix;
 
-/// What is wrong with a text of a unit; empty if nothing is.
-static std::string findFault(StringRef text) {
+/// Why a unit cannot hold the text; empty if it can.
+static std::string findTextError(StringRef text) {
   if (text.size() > limits::nameBytes)
     return "one of " + std::to_string(text.size()) + " bytes";
   if (!llvm::json::isUTF8(text))
@@ -25,7 +25,7 @@ static std::string findFault(StringRef text) {
 /// `what` is "the name of argument 3".
 static LogicalResult verifyText(KernelOp kernel, StringRef text,
                                 const Twine &what, bool mayBeEmpty) {
-  std::string fault = findFault(text);
+  std::string fault = findTextError(text);
   if (fault.empty() && text.empty() && !mayBeEmpty)
     fault = "an empty one";
   if (fault.empty())
@@ -81,7 +81,7 @@ static LogicalResult verifyBindable(KernelOp kernel) {
 }
 
 LogicalResult mlafix::verifyLimits(KernelOp kernel) {
-  // A variant's name is longer than that of its kernel.
+  // A code version's name is longer than that of its kernel.
   StringRef name = kernel.getSymName();
   if (!kernel.getLayoutAttr() && name.size() > limits::kernelNameBytes)
     return kernel.emitOpError()

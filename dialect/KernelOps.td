@@ -21,13 +21,13 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
 
     Every memref argument carries
     - `mlafix.dims`: a name per dim. Equal names must agree at launch. An upper-case name is a compile-time constant that
-      `mlafix-specialize` binds; a lower-case one is dynamic unless its type says a size or it is bound to one, as an optimisation; an
-      empty name ties nothing;
+      `mlafix-specialize` binds; a lower-case one is dynamic unless its type says a size or it is bound to one, as an
+      optimisation; dims with an empty name are independent;
     - `mlafix.access`: `"read"`, `"write"` (every element is written) or `"update"` (some elements are);
     - optionally `mlafix.dtype`: a dtype variable. The element type written is what it is until bound;
-    - optionally `mlafix.optional`: the tensor may be left out at launch; loads and stores of it then do nothing
-      (see `mlafix.present`). `mlafix-specialize` may bind its name: to `absent` (the access becomes `"absent"`, nothing in the
-      body uses the argument, and a launch must leave it out) or to `present` (it is optional no more).
+    - optionally `mlafix.optional`: the tensor may be omitted at launch; loads and stores of it then do nothing
+      (see `mlafix.present`). `mlafix-specialize` may bind its name: to `absent` (the access becomes `"absent"`, nothing
+      in the body uses the argument, and a launch must omit it) or to `present` (it is not optional any more).
 
     A scalar argument (`index`, `i64`, `i32`, `f32`, `i1`) may carry `mlafix.at_most`, the name of a dim that bounds it: the launch
     refuses a value outside `[0, dim]`. The arguments' SSA names are part of the kernel: hosts bind arguments by them.
@@ -123,9 +123,10 @@ def Mlafix_ForallOp : Mlafix_Op<"forall", [
     SingleBlockImplicitTerminator<"YieldOp">, HasParent<"KernelOp">]> {
   let summary = "the grid: one program per row of a dense index space";
   let description = [{
-    Runs its body once for every tuple of indices below the extents, in no order. The extents are dims of arguments, integer
-    arguments or constants, so that the launch geometry is data. Nothing runs when one of them is zero (N12). Its effects are unknown to
-    other passes on purpose: a kernel keeps its grid, and its geometry, whatever its body folds to.
+    Runs its body once for every tuple of indices below the extents, in no particular order. The extents are dims of
+    arguments, integer arguments or constants, so that the launch geometry is data. Nothing runs when one of them is
+    zero (N12). Other passes must assume unknown effects: so a kernel keeps its grid, and its geometry, whatever its
+    body folds to.
 
     ```mlir
     mlafix.kernel @zero(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "m"], mlafix.access = "write"}) {
@@ -150,10 +151,10 @@ def Mlafix_RaggedForallOp : Mlafix_Op<"ragged_forall", [HasParent<"KernelOp">]> 
   let summary = "the grid: the rows of the segments for which a predicate holds";
   let description = [{
     `cu_seqlens` holds the start of each segment and the end of the last: segment `s` is the rows `[cu_seqlens[s], cu_seqlens[s + 1])`. The
-    `where` region is asked once per segment; the `do` region runs for each row of the segments for which it yields true, and for
-    each tuple of the inner extents. The second operand bounds the rows: a segment counts only if
-    `0 <= start <= end <= rows`, so malformed `cu_seqlens` never lead out of bounds. The cost follows the selected rows and one scan of the
-    predicate, whatever the longest segment is.
+    `where` region is evaluated once per segment; the `do` region runs for each row of the segments for which it yields
+    true, and for each tuple of the inner extents. The second operand bounds the rows: a segment counts only if `0 <=
+    start <= end <= rows`, so malformed `cu_seqlens` never lead out of bounds. The cost is proportional to the selected
+    rows and one scan of the predicate; the longest segment does not matter.
 
     ```mlir
     mlafix.kernel @blank(%lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "H"], mlafix.access = "update"},

@@ -153,7 +153,7 @@ LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (packs < 1 || rows < 1)
     return emitError() << "expected at least one pack and one row, got packs = "
                        << packs << ", rows = " << rows;
-  // Lanes of several warps meet at barriers of the whole block.
+  // Lanes of several warps synchronise with barriers of the whole block.
   if (lanes > 32 && rows != 1)
     return emitError() << "expected one row in a block whose rows cross warps, "
                           "got rows = "

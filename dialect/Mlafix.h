@@ -95,8 +95,7 @@ struct BindableName {
   };
   llvm::StringRef name;
   Kind kind;
-  /// What it is bound to unless told otherwise, as `--specialize` spells it;
-  /// empty for none.
+  /// Its default, as `--specialize` spells it; empty if there is none.
   std::string defaultValue;
 };
 

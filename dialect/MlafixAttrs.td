@@ -69,15 +69,16 @@ def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
 }
 
 def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
-  let summary = "how a row is shared out: written by `mlafix-plan-layout`";
+  let summary = "how a row is distributed over lanes: written by `mlafix-plan-layout`";
   let description = [{
     At most `pack` consecutive elements are moved by one access; `lanes` threads share a row, and lane `l` holds the elements
     `[(p * lanes + l) * pack, … + pack)` of it for each of its packs `p`, of which a lane holds at most `packs`; a thread block works on `rows` rows.
     Rows along different dims have packs of their own: of as many elements as the largest power of two that divides `pack` and the dim's size, so
-    that no pack straddles a row's end. Lanes that wait for each other or exchange values are a power of two.
+    that no pack straddles a row's end. Lanes that synchronise (wait for each other or exchange values) are a power of
+    two.
 
-    With `groups` above 1 the launch chooses how many groups of lanes, at most so many, share the chunks of a row's merge loops; lanes of a row then never meet, and may be
-    in several blocks.
+    With `groups` above 1 the launch chooses how many groups of lanes, at most so many, share the chunks of a row's
+    merge loops; lanes of a row then do not synchronise, and may be in several blocks.
 
     ```mlir
     #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>

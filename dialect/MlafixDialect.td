@@ -20,8 +20,8 @@ def Mlafix_Dialect : Dialect {
     dim, so that `arith`, `math`, `scf` and `arith.select` with a scalar condition apply to them as they are and one source serves
     every D and every dtype.
 
-    Partial attention states `(out, lse)` form a commutative monoid whose identity is `(+0.0, -inf)`. The ops below are its
-    vocabulary, and they keep this contract:
+    Partial attention states `(out, lse)` form a commutative monoid whose identity is `(+0.0, -inf)`. The ops below have
+    this contract:
 
     | | |
     |---|---|
@@ -39,7 +39,7 @@ def Mlafix_Dialect : Dialect {
     | N12 | any strides on the row dims, stride 1 on the payload; any H >= 1, D >= 1, N >= 0 |
     | N13 | offsets are 64-bit |
 
-    The ends of N7 and N10:
+    N7 and N10 at the ends of f32:
 
     - A weight below 2^-126 of the largest is rounded to a multiple of 2^-149, and to 0 below half of that.
     - Merging k states adds up k payloads before it divides by the sum of the weights: payloads of 2^128 / k and more may overflow.

@@ -17,8 +17,8 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
   let description = [{
     With one index less than the memref has dims it reads the row along the last dim, else one element. Floats widen to f32, integers
     to the width of the result, by their sign; booleans stay as they are. Where the predicate is false nothing is read and the result is the `else`
-    value, zero where there is none. An optional argument that was left out reads as zeros where the predicate holds: `else` is about the
-    predicate alone, and `if` with `mlafix.present` says what a tensor that was left out stands for.
+    value, zero where there is none. An omitted optional argument reads as zeros where the predicate holds: `else` is
+    about the predicate alone, and `if` with `mlafix.present` gives an omitted tensor another value.
 
     ```mlir
     %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
@@ -59,7 +59,7 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
 }
 
 def Mlafix_PresentOp : Mlafix_Op<"present", [Pure]> {
-  let summary = "whether an optional argument was given";
+  let summary = "whether an optional argument was passed";
   let description = [{
     ```mlir
     %has_lse = mlafix.present %out_lse : memref<?x?xf32, strided<[?, ?], offset: ?>>
@@ -75,7 +75,7 @@ def Mlafix_SameTensorOp : Mlafix_Op<"same_tensor", [Pure, Commutative]> {
   let summary = "whether two arguments are the same tensor";
   let description = [{
     Compares the addresses at which the two tensors begin, and nothing else: a launch refuses tensors that begin together, of which one is
-    written, unless they have the same sizes and strides (N11). Two arguments that were left out are the same.
+    written, unless they have the same sizes and strides (N11). Two omitted arguments are the same.
 
     ```mlir
     %in_place = mlafix.same_tensor %out, %x : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>, memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>

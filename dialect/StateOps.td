@@ -14,8 +14,9 @@ def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "reads a state: a payload row and its lse";
   let description = [{
-    Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5), and so it is where an
-    optional argument was not given. Floats widen to f32 (N7). The base of the lse is the result type's (N8).
+    Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5),
+    and so it is for an omitted optional argument. Floats widen to f32 (N7). The base of the lse is the result type's
+    (N8).
 
     ```mlir
     %s = mlafix.load_state %out[%t, %h] lse %lse[%h, %t] if %live
@@ -35,10 +36,10 @@ def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [
 }
 
 def Mlafix_MakeStateOp : Mlafix_Op<"make_state", [Pure]> {
-  let summary = "a state of a payload row and its lse, wherever they come from";
+  let summary = "a state of a payload row and its lse";
   let description = [{
-    For states that memory holds in another form than payload and lse. Both infinities mean empty (N2), and then the row may hold anything
-    (N5). The base of the lse is the result type's (N8).
+    For states that are stored in another form than payload and lse. Both infinities mean empty (N2), and then the row
+    may hold anything (N5). The base of the lse is the result type's (N8).
 
     ```mlir
     %s = mlafix.make_state %row lse %one : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e>
@@ -87,9 +88,10 @@ def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [
   let summary = "a running merge, chunk by chunk";
   let description = [{
     For `k` = lower, lower + step, … below upper, in this order: merges the state that the body yields, the merge of one *chunk*, into the running
-    state, which begins as `init`. The operands of the two merges stay apart: the result's bits are those of this order, whoever computes the chunks, and
-    so several groups of lanes may compute them side by side (N9). `mlafix-chunk-merges` makes it of `scf.for`; a body may be run for a `k` of upper or more, and
-    yields the identity then.
+    state, which begins as `init`. The operands of the two merges stay apart: the result's bits are those of this order,
+    whatever computes the chunks, so that several groups of lanes may compute them in parallel (N9).
+    `mlafix-chunk-merges` makes it of `scf.for`; a body may be run for a `k` of upper or more, and yields the identity
+    then.
 
     After `mlafix-lower-states` the state is its three values, and `base` says what the base of its lse was.
 

@@ -179,14 +179,13 @@ int main(int Argc, char **Argv) {
   CUdeviceptr DSuffixLse = upload(SuffixLse, sizeof(SuffixLse));
   int64_t Rows = N, LseHead = N, LseToken = 1; /* lse[h][t]: N and 1 */
   int64_t Context = ContextRows;
-  void *Params[] = {
-      &DOut,       &Rows,               /* out */
-      &DOutLse, /* out_lse */
-      &DPrefix,                         /* prefix */
-      &DPrefixLse, &LseHead, &LseToken, /* prefix_lse */
-      &DSuffix,                         /* suffix */
-      &DSuffixLse, /* suffix_lse */
-      &Context};                        /* context_rows */
+  void *Params[] = {&DOut,       &Rows,               /* out */
+                    &DOutLse,                         /* out_lse */
+                    &DPrefix,                         /* prefix */
+                    &DPrefixLse, &LseHead, &LseToken, /* prefix_lse */
+                    &DSuffix,                         /* suffix */
+                    &DSuffixLse,                      /* suffix_lse */
+                    &Context};                        /* context_rows */
   Grid = (N * H + RowsPerBlock - 1) / RowsPerBlock;
   CHECK(cuLaunchKernel(Function, Grid, 1, 1, Threads, 1, 1, 0, NULL, Params,
                        NULL));

@@ -1,4 +1,4 @@
-"""Compiles variants ahead into the package's `units` folder, under the names that mlafix.cache looks for.
+"""Compiles specialisations ahead into the package's `units` folder, under the names that mlafix.cache looks for.
 
     make_units.py MLAFIX_OPT KERNELS OUT TARGETS KERNEL:BINDINGS...
 
@@ -32,7 +32,7 @@ def main(opt: str, kernels: str, out: str, targets: str, *wanted: str) -> None:
         path = Path(kernels) / f"{kernel}.mlir"
         bound = dict(item.split("=", 1) for item in bindings.split(","))
         for target in names:
-            name = _keys.variant_file(kernel, path.read_text(encoding="utf-8"), bound, target)
+            name = _keys.unit_file_name(kernel, path.read_text(encoding="utf-8"), bound, target)
             keep.add(name)
             # The name says nothing of the compiler, so a unit older than it is made anew.
             made = folder / name

@@ -18,9 +18,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import engine_rivals  # noqa: E402
+import engine_baselines  # noqa: E402
 import torch  # noqa: E402
-import torch_rivals  # noqa: E402
+import torch_baselines  # noqa: E402
 from measure import Call, Settings, first_line, measure  # noqa: E402
 from ours import OURS, host_times  # noqa: E402
 from work import Case, Prepare, Tensors, Unavailable, all_cases  # noqa: E402
@@ -31,18 +31,18 @@ import mlafix  # noqa: E402
 def triton_rivals_of(group: str) -> dict[str, Prepare]:
     """None where there is no Triton."""
     try:
-        import triton_rivals
+        import triton_baselines
     except ImportError:
         return {}
-    return triton_rivals.rivals_of(group)
+    return triton_baselines.baselines_of(group)
 
 
-def contenders_of(group: str, is_cuda: bool) -> dict[str, Prepare]:
+def implementations_of(group: str, is_cuda: bool) -> dict[str, Prepare]:
     """Ours first. Triton and engines have no CPU kernels, and torch.compile wants a C++ compiler there."""
-    rivals = torch_rivals.rivals_of(group)
+    rivals = torch_baselines.baselines_of(group)
     if not is_cuda:
         return {"mlafix": OURS[group], "torch": rivals["torch"]}
-    return {"mlafix": OURS[group], **triton_rivals_of(group), **rivals, **engine_rivals.rivals_of(group)}
+    return {"mlafix": OURS[group], **triton_rivals_of(group), **rivals, **engine_baselines.baselines_of(group)}
 
 
 def size_of(tensors: Tensors) -> int:
@@ -74,7 +74,7 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
         sets.append(case.make(generator, settings.device))
     entries: dict[str, dict[str, Any]] = {}
     ready: dict[str, list[Call]] = {}
-    for name, prepare in contenders_of(case.name.split("/")[0], settings.is_cuda).items():
+    for name, prepare in implementations_of(case.name.split("/")[0], settings.is_cuda).items():
         entry: dict[str, Any] = {"name": name, "rival": name != "mlafix", "dependent": False, "launches": 1}
         try:
             wrong = check(case, settings, prepare)
@@ -163,7 +163,7 @@ def main() -> int:
         print_case(entries[-1])
     host = []
     if with_host:
-        host = host_times(settings, {name: prepare for name, prepare in contenders_of("merge", settings.is_cuda).items()
+        host = host_times(settings, {name: prepare for name, prepare in implementations_of("merge", settings.is_cuda).items()
                                      if name in ("triton", "torch")})
     for entry in host:
         print(f"host: {entry['name']:<36}{entry['us']['median']:10.2f}  [{entry['us']['p10']:.2f} - {entry['us']['p90']:.2f}]")

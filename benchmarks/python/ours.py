@@ -7,7 +7,7 @@ import timeit
 from pathlib import Path
 from typing import Callable
 
-import engine_rivals
+import engine_baselines
 import torch
 from measure import Call, Settings, summarize
 from work import Prepare, Tensors, Unavailable, combine_case, merge_case
@@ -58,7 +58,7 @@ def combine_rivals(settings: Settings) -> dict[str, Call]:
     """FlashAttention's combine where it is installed, on what `python_host_time` combines; it allocates its results, too."""
     t = combine_case(*python_host_time.COMBINE).make(torch.Generator(settings.device), settings.device)
     calls: dict[str, Call] = {}
-    for name, prepare in engine_rivals.flash_attn_allocating().items():
+    for name, prepare in engine_baselines.flash_attn_allocating().items():
         try:
             calls[name] = prepare(t)
         except Unavailable as error:
@@ -74,11 +74,11 @@ def host_times(settings: Settings, rivals: dict[str, Prepare]) -> list[dict[str,
         calls = {**python_host_time.calls(torch, "cuda"), **{name: prepare(t) for name, prepare in rivals.items()},
                  **combine_rivals(settings)}
     with torch.inference_mode():  # As engines call.
-        times = python_host_time.take_turns(calls, 10 * settings.rounds, 100, settings.synchronize)
+        times = python_host_time.run_rounds(calls, 10 * settings.rounds, 100, settings.synchronize)
     compilations: dict[str, Call] = {"compile to cubin, one variant": lambda: compile_to_cubin("dense"),
                                      "compile to cubin": lambda: compile_to_cubin("")}
     try:
-        times.update(python_host_time.take_turns(compilations, settings.rounds, 1, settings.synchronize))
+        times.update(python_host_time.run_rounds(compilations, settings.rounds, 1, settings.synchronize))
     except RuntimeError as error:
         print(f"compile to cubin: skipped: {error}")
     return [{"name": name, "us": summarize(each)} for name, each in times.items()]

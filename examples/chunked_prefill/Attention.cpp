@@ -104,8 +104,8 @@ State<Real> prefill::attend(const Batch &B, int64_t R, int64_t Row,
 
 template State<float> prefill::attend(const Batch &, int64_t, int64_t, int64_t,
                                       int64_t, int64_t);
-template State<double> prefill::attend(const Batch &, int64_t, int64_t,
-                                       int64_t, int64_t, int64_t);
+template State<double> prefill::attend(const Batch &, int64_t, int64_t, int64_t,
+                                       int64_t, int64_t);
 
 void prefill::forAll(const std::string &What, int64_t Count,
                      const std::function<void(int64_t)> &Work) {

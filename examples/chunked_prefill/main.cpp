@@ -20,9 +20,9 @@
 // The result is compared with attention over all keys at once, in f64.
 //
 // The bound. Every partial state is rounded to bf16 before it is merged, and
-// so is the result of every merge. Rounding errs by at most one part in 2^8, and
-// a merge is a weighted mean, so for a row of k pieces (k roundings of pieces
-// that the final weights average, k - 1 of merges)
+// so is the result of every merge. Rounding errs by at most one part in 2^8,
+// and a merge is a weighted mean, so for a row of k pieces (k roundings of
+// pieces that the final weights average, k - 1 of merges)
 //     |error| <= k 2^-8 m,   m = sum of weight x |piece|,
 // which is at most k units in the last place of a bf16 the size of m. Where the
 // values cancel until m < 2^-10, the f32 sums of attention itself err by more
@@ -265,8 +265,9 @@ Errors compare(const Batch &B, const Pieces &P, const HostState &Result) {
       auto Add = [&](const HostState &Piece) {
         double Weight = std::exp(Piece.Lse[Head * Rows + Row] - Whole.Lse);
         for (int64_t I = 0; I < VDim; ++I)
-          Magnitude[I] += Weight * std::fabs(fromBf16(
-                                       Piece.Out[(Row * Heads + Head) * VDim + I]));
+          Magnitude[I] +=
+              Weight *
+              std::fabs(fromBf16(Piece.Out[(Row * Heads + Head) * VDim + I]));
         ++Count;
       };
       for (size_t C = 0; C < P.Chunks.size(); ++C)

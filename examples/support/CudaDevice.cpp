@@ -66,8 +66,7 @@ struct Driver {
   X(cuStreamSynchronize, (CUstream))                                           \
   X(cuStreamBeginCapture_v2, (CUstream, int))                                  \
   X(cuStreamEndCapture, (CUstream, CUgraph *))                                 \
-  X(cuGraphInstantiateWithFlags,                                               \
-    (CUgraphExec *, CUgraph, unsigned long long))                              \
+  X(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long)) \
   X(cuGraphLaunch, (CUgraphExec, CUstream))                                    \
   X(cuGraphExecDestroy, (CUgraphExec))                                         \
   X(cuGraphDestroy, (CUgraph))
@@ -139,9 +138,7 @@ public:
     CHECKED(cuMemAlloc_v2, (&Data, Bytes ? Bytes : 1));
     return reinterpret_cast<void *>(static_cast<uintptr_t>(Data));
   }
-  void free(void *Data) noexcept override {
-    Cuda.cuMemFree_v2(address(Data));
-  }
+  void free(void *Data) noexcept override { Cuda.cuMemFree_v2(address(Data)); }
   void upload(void *To, const void *From, size_t Bytes) override {
     if (Bytes)
       CHECKED(cuMemcpyHtoD_v2, (address(To), From, Bytes));

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The compiler as one function. The tools and the Python package call nothing
-// below it. This header needs no LLVM or MLIR header.
+// The compiler as one function, which the tools and the Python package use.
+// This header needs no LLVM or MLIR header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,13 +26,13 @@ namespace mlafix {
 /// What compile() makes. The first ones are text after a stage of the passes;
 /// those before the layout need no target, and are generic without bindings.
 enum class Emit {
-  Signature,   ///< JSON: what a host must know before it chooses bindings
+  Signature,   ///< JSON: the arguments, and the names that can be bound
   Source,      ///< the kernel as it was read
   Specialized, ///< names replaced by what they are bound to
   Canonical,   ///< the algebra's folds applied
   Report,      ///< JSON: what is proved of the kernel (docs/Proofs.md)
   Lowered,     ///< states become rows and scalars
-  Layout,      ///< one kernel per variant, each with its layout
+  Layout,      ///< one kernel per code version, each with its layout
   Distributed, ///< a thread's program
   MLIR,        ///< text: the kernel in the LLVM dialect, as the passes leave it
   LLVM,        ///< text: LLVM IR, optimised
@@ -46,9 +46,9 @@ enum class Emit {
 /// for.
 enum class AssemblerKind {
   Any,       ///< ptxas, else nvJitLink
-  NvJitLink, ///< in process: fast, but the code takes more registers
-  Ptxas,     ///< a process of its own: slow, and the better code
-  None,      ///< nowhere: units hold PTX only
+  NvJitLink, ///< in this process: faster, but the code takes more registers
+  Ptxas,     ///< a process: slower, with better code
+  None,      ///< not at all: units hold PTX only
 };
 
 /// Values for a kernel's upper-case names, and "absent" or "present" for
@@ -58,17 +58,18 @@ using Bindings = std::vector<std::pair<std::string, std::string>>;
 struct CompileOptions {
   /// The kernel to compile; empty: all that the source holds.
   std::string kernel;
-  /// Each kernel is compiled once for each of these; none is as one empty one.
+  /// Each kernel is compiled once for each of these; an empty list is one
+  /// without bindings.
   std::vector<Bindings> specializations;
   /// Names such as "sm_90" or "x86-64-v3"; "cpu" is every CPU baseline.
   std::vector<std::string> targets;
   Emit emit = Emit::Unit;
-  /// Makes the code of this variant alone ("dense", "place", "fast" or "any",
-  /// on a CPU "streamed", "apart" or "any"), which may not run every legal
-  /// call: for everything but a unit. Empty: all of them.
+  /// Makes the code of one code version alone ("dense", "place", "fast" or
+  /// "any", on a CPU "streamed", "apart" or "any"), which may not run every
+  /// legal call: for everything but a unit. Empty: all of them.
   std::string variant;
   AssemblerKind assembler = AssemblerKind::Any;
-  /// A `ptxas` to prefer to everything else; may be empty.
+  /// The `ptxas` to use before any other; may be empty.
   std::string ptxas;
   /// PTX and cubins name the line of the source that each instruction is from,
   /// for profilers. The code is the same, the unit is not: it holds the
@@ -95,8 +96,8 @@ struct CompileResult {
   bool ok = false;
   /// The file that was asked for, if `ok`.
   std::string output;
-  /// One message a paragraph, `file:line:column: error: …` where a place is
-  /// known. May hold warnings when `ok`; says why when not.
+  /// One message per paragraph, `file:line:column: error: …` where a location
+  /// is known. May hold warnings when `ok`; says why when not.
   std::string diagnostics;
   /// The same, message by message.
   std::vector<Diagnostic> messages;
@@ -110,12 +111,12 @@ std::string_view compilerVersion();
 /// The spelling of `emit` in options: "mlir", "unit".
 std::string_view spelling(Emit emit);
 
-/// Sets `emit` by its spelling; false if it is none.
+/// Sets `emit` by its spelling; false if no emission is spelled so.
 bool parseEmit(std::string_view text, Emit &emit);
 
 /// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
-/// `name` stands for it in messages. Every emission but a unit wants exactly
-/// one kernel, at most one choice of bindings, and one target.
+/// `name` is its name in messages. Every emission but a unit requires exactly
+/// one kernel, at most one set of bindings, and one target.
 ///
 /// Source that is already in the LLVM dialect and carries `mlafix.signature`
 /// (what Emit::MLIR gives) skips the passes; it is for one target and has no

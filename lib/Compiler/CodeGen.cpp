@@ -8,13 +8,13 @@
 #include "lib/Compiler/CodeGen.h"
 
 #include "lib/Compiler/Parallel.h"
-#include "lib/Target/ChipCheck.h"
 #include "lib/Target/CpuImage.h"
 #include "lib/Target/Cubin.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "lib/Target/LineInfo.h"
-#include "lib/Target/SplitVariants.h"
+#include "lib/Target/SplitCodeVersions.h"
+#include "lib/Target/TargetCheck.h"
 #include "lib/Target/VariantJson.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/Target/TargetMachine.h"
@@ -25,7 +25,8 @@ using namespace mlafix::target;
 
 namespace {
 
-/// Code in the making: of the whole kernel or of one variant. A thread's own.
+/// Code being generated, of the whole kernel or of one code version. Used by
+/// one thread.
 struct Part {
   LLVMContext context;
   std::unique_ptr<TargetMachine, ReturnMachine> machine;
@@ -86,7 +87,8 @@ LogicalResult Generator::translate(mlir::ModuleOp source, unsigned ptxVersion) {
   return success();
 }
 
-/// LLVM IR of one module if that is asked for; else one for each variant.
+/// LLVM IR of one module if that is to be emitted; else one for each code
+/// version.
 LogicalResult Generator::makeLLVMIR() {
   unsigned ptxVersion = requiredPtxVersion(module, target);
   LogicalResult translated =
@@ -94,7 +96,7 @@ LogicalResult Generator::makeLLVMIR() {
         std::vector<mlir::OwningOpRef<mlir::ModuleOp>> variants;
         // Two modules with line information would both number their files.
         if (target.isGPU() && !emits(Emit::LLVM) && !options.lineInfo)
-          variants = splitVariants(module, entries);
+          variants = splitCodeVersions(module, entries);
         if (variants.empty())
           return translate(module, ptxVersion);
         for (mlir::OwningOpRef<mlir::ModuleOp> &variant : variants)
@@ -162,8 +164,8 @@ LogicalResult Generator::noteResources(StringRef cubin) {
   return success();
 }
 
-/// Tries the assemblers in turn. A unit does without a cubin where there is
-/// none, or where all are older than the chip.
+/// Tries the assemblers one after the other. A unit does without a cubin where
+/// there is none, or where all are older than the chip.
 LogicalResult Generator::assemble(StringRef ptx) {
   std::string reason = assemblers.all.empty() ? noAssemblerMessage().str() : "";
   for (Assembler *assembler : assemblers.all) {
@@ -232,7 +234,7 @@ LogicalResult Generator::makeCpuCode() {
 }
 
 FailureOr<KernelCode> Generator::run() {
-  if (target.isGPU() && failed(checkChip(module, target)))
+  if (target.isGPU() && failed(checkTarget(module, target)))
     return failure();
   FailureOr<KernelInfo> taken = takeKernelInfo(module);
   if (failed(taken))

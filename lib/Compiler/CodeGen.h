@@ -38,7 +38,8 @@ struct Assemblers {
       begun = all.front()->begin(target, assemblyOptions(options));
   }
 
-  static target::AssemblyOptions assemblyOptions(const CompileOptions &options) {
+  static target::AssemblyOptions
+  assemblyOptions(const CompileOptions &options) {
     return {/*isSingle=*/!options.variant.empty(), options.lineInfo};
   }
 };

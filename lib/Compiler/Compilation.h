@@ -59,7 +59,7 @@ private:
                                const target::TargetSpec &target,
                                std::vector<target::UnitKernel> &kernels);
 
-  /// Reports an error that has no place in the source.
+  /// Reports an error without a location in the source.
   llvm::LogicalResult fail(const llvm::Twine &message) {
     diagnosticStream << "error: " << message << "\n";
     result.messages.push_back(

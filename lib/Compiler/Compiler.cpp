@@ -121,7 +121,7 @@ static OwningModule isolate(mlir::ModuleOp module, mlir::Operation *kernel) {
   return isolated;
 }
 
-/// Whether PTX takes the name as it is; LLVM ends the process over others.
+/// Whether PTX accepts the name; LLVM ends the process for others.
 static bool isPtxName(StringRef name) {
   return !name.empty() && !isDigit(name.front()) && all_of(name, [](char c) {
     return isAlnum(c) || c == '_' || c == '$';
@@ -159,8 +159,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
       return success();
     }
     KernelOp bound = *isolated->getOps<KernelOp>().begin();
-    stopwatch.time("proofs",
-                   [&] { stream << reportProofs(bound) << "\n"; });
+    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
     return success();
   }
   std::vector<target::UnitKernel> entry;

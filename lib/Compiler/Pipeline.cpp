@@ -125,7 +125,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   if (isLast(Stage::Lowered))
     return;
 
-  // The machine: variants, layouts, one thread's program.
+  // The target: code versions, layouts, one thread's program.
   auto plan = forTarget<PlanLayoutPassOptions>(options);
   plan.variant = options.variant;
   pm.addPass(createPlanLayoutPass(plan));

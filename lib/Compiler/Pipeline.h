@@ -15,7 +15,7 @@
 
 namespace mlafix {
 
-/// Where the passes may be left.
+/// Points of the pipeline at which it may end.
 enum class Stage {
   Specialized,
   Canonical,
@@ -35,7 +35,7 @@ struct PipelineOptions {
   /// Numbers of the target's model to replace (lib/Machine/MachineModel.def):
   /// "NAME=VALUE" each.
   std::vector<std::string> machine;
-  /// The variant to keep; all of them if empty.
+  /// The code version to keep; all of them if empty.
   std::string variant;
   /// The first stage that is still to be made, and the last one to reach.
   Stage first = Stage::Specialized;
@@ -45,9 +45,9 @@ struct PipelineOptions {
 /// Appends every pass from a source in the mlafix dialect to the LLVM dialect,
 /// or to the stage that `options` names. Without bindings and without a target,
 /// which the stages before the layout do not need, names stay unbound.
-/// After it, a module that held one kernel holds one llvm.func per variant,
-/// each with a `mlafix.variant` attribute, and has a `mlafix.signature`
-/// attribute.
+/// After it, a module that held one kernel holds one llvm.func per code
+/// version, each with a `mlafix.variant` attribute, and has a
+/// `mlafix.signature` attribute.
 void buildMlafixPipeline(mlir::OpPassManager &pm,
                          const PipelineOptions &options);
 

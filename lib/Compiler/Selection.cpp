@@ -13,8 +13,8 @@ using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
 
-/// Code grows with the sizes it is made for; beyond this, compiling would not
-/// end. Names and dtypes are the specialize pass's business.
+/// Code grows with the sizes that it is compiled for; beyond this limit,
+/// compiling takes too long. The specialize pass checks names and dtypes.
 LogicalResult Compilation::checkBindings() {
   constexpr uint64_t largest = 65536;
   for (const Bindings &bindings : options.specializations)
@@ -87,9 +87,10 @@ LogicalResult Compilation::checkSingle() {
   if (options.emit == Emit::Unit) {
     if (options.variant.empty())
       return success();
-    return fail("expected all variants in a unit, which must run every legal "
-                "call, got '" +
-                options.variant + "' alone");
+    return fail(
+        "expected all code versions in a unit, which must run every legal "
+        "call, got '" +
+        options.variant + "' alone");
   }
   auto check = [&](size_t count, StringRef what, StringRef how) {
     if (count <= 1)

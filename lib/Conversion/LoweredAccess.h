@@ -24,7 +24,7 @@ struct LoweredAccess {
   unsigned alignment;      ///< in bytes
   mlir::Value mask;        ///< of a masked load
   mlir::Value passThru;    ///< where its mask is false
-  bool isStreamed = false; ///< a store past the caches
+  bool isStreamed = false; ///< a streaming store
 
   mlir::MemRefType getMemRefType() const {
     return llvm::cast<mlir::MemRefType>(memref.getType());

@@ -115,8 +115,8 @@ Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
   llvm_unreachable("all kinds are handled");
 }
 
-VariantAttr mlafix::describeVariant(KernelOp kernel,
-                                    ArrayRef<ParamAttr> params) {
+VariantAttr mlafix::describeCodeVersion(KernelOp kernel,
+                                        ArrayRef<ParamAttr> params) {
   bool waits =
       kernel
           .walk([](NVVM::GriddepcontrolOp) { return WalkResult::interrupt(); })

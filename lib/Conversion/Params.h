@@ -26,7 +26,8 @@ mlir::Type getParamType(KernelOp kernel, ParamAttr param,
 mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
 
 /// What a unit says of the kernel, a variant.
-VariantAttr describeVariant(KernelOp kernel, llvm::ArrayRef<ParamAttr> params);
+VariantAttr describeCodeVersion(KernelOp kernel,
+                                llvm::ArrayRef<ParamAttr> params);
 
 } // namespace mlafix
 

@@ -224,9 +224,10 @@ def ExpandMathPass : Pass<"mlafix-expand-math", "::mlir::LLVM::LLVMFuncOp"> {
 def FloatsToBitsPass : Pass<"mlafix-floats-to-bits", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "floats that are only moved become integers";
   let description = [{
-    Replaces every value of a float of at most `width` bits by its bits, an integer: what a target moves without being able to compute with it. Of
-    its conversions, those that are left see the float, and nothing else does. Arithmetic on it is an error at its location. LLVM has no fp8, and it moves bf16, and
-    f16 on the x86-64 baseline, by way of f32, and calls a library for the way back.
+    Replaces every value of a float of at most `width` bits by its bits, an integer: what a target moves without being
+    able to compute with it. The conversions that remain keep the float's type; nothing else uses it. Arithmetic on it
+    is an error at its location. LLVM has no fp8, and it moves bf16, and f16 on the x86-64 baseline, by way of f32, and
+    calls a library for the way back.
 
     ```mlir
     // Before, with width=16

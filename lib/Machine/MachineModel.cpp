@@ -59,8 +59,8 @@ static Error replaceNumber(MachineModel &model, StringRef text) {
       find_if(knownNumbers, [&](const Number &n) { return n.name == name; });
   if (number == std::end(knownNumbers))
     return createStringError("expected a number of a machine out of " +
-                             listNames(ArrayRef(knownNumbers)) + ", got '" + name +
-                             "'");
+                             listNames(ArrayRef(knownNumbers)) + ", got '" +
+                             name + "'");
   int64_t parsed;
   if (value.getAsInteger(10, parsed) || parsed < 0)
     return createStringError("expected " + name +

@@ -91,7 +91,7 @@ ByteRange byteRange(const ArgDesc &desc, const CallArg &arg);
 
 /// What is to be launched.
 struct Plan {
-  const Variant *variant;
+  const CodeVersion *variant;
   uint32_t index; ///< of the variant
   uint32_t numParams;
   uint32_t grid;         ///< CUDA: blocks

@@ -25,7 +25,8 @@ public:
                                                std::memory_order_acquire);
     if (owns || holder == mine)
       return;
-    // The holder is a thread that a fork left behind, amid a change perhaps.
+    // The holder is a thread of the process that forked, perhaps in the middle
+    // of a change.
     owns = memo.holder.compare_exchange_strong(holder, mine,
                                                std::memory_order_acquire);
     for (KnownCall &call : memo.known)
@@ -82,7 +83,7 @@ bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
   return true;
 }
 
-/// Nothing that is written lies on anything else, unless it may.
+/// No tensor that is written overlaps another one, except for aliases.
 bool KnownCall::areApart(const uint64_t *pointers) const {
   for (uint32_t p = 0; p < numPairs; ++p)
     if ((pointers[pairs[p].a] == pointers[pairs[p].b]) != pairs[p].equal)
@@ -133,7 +134,8 @@ bool KnownCall::addTensor(const Call &call, uint32_t index) {
   kept.optional = desc.optional;
   if (!arg.hasShape)
     return true;
-  // One without elements is accessed nowhere and asks for care everywhere.
+  // A tensor without elements is never accessed, and would need special cases
+  // everywhere.
   ByteSpan span;
   if (!arg.present || arg.empty || numNumbers + 2 * desc.ndim() > maxNumbers ||
       !makeByteSpan(arg.data, desc.ndim(), arg.sizes, arg.strides,
@@ -159,10 +161,10 @@ bool KnownCall::addTensor(const Call &call, uint32_t index) {
   return true;
 }
 
-/// What guards ask of pointers. Those of all variants, since the ones of an
-/// earlier variant must fail again.
+/// What guards require of pointers. Those of all code versions, since the ones
+/// of an earlier version must fail again.
 bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
-  for (const Variant &candidate : code.variants)
+  for (const CodeVersion &candidate : code.variants)
     for (const Guard &guard : candidate.guards) {
       if (guard.spec().pointers == GuardPointers::LowBits)
         lowBits |= static_cast<uint64_t>(guard.number) - 1;
@@ -233,8 +235,8 @@ bool KnownCall::remember(const Call &call, const TargetCode &code,
 
 bool CallMemo::recall(const mlafix_arg *args, uint32_t numArgs,
                       mlafix_device device, uint32_t flags, Plan &plan) {
-  // To trust strides and to launch on its own change no plan; other flags ask
-  // for more, or are unknown.
+  // Neither MLAFIX_LAUNCH_ASSUME_DISJOINT nor MLAFIX_LAUNCH_NO_DEPENDENT
+  // changes a plan; other flags require more checks, or are unknown.
   constexpr uint32_t harmless =
       MLAFIX_LAUNCH_NO_DEPENDENT | MLAFIX_LAUNCH_ASSUME_DISJOINT;
   if (!args || (flags & ~harmless))

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A model's layers make the same call one after the other: on other memory, but
-// with the same sizes, strides and scalars. What the checks and the plan found
-// out from those holds for the next call too; what is left to look at are the
-// pointers: their alignment, which of them are equal, and whether the memory
-// of a tensor that is written is apart from the others'.
+// with the same sizes, strides and scalars. What the checks and the plan
+// derived from those holds for the next call too; only the pointers are left to
+// check: their alignment, which of them are equal, and whether the memory of a
+// tensor that is written is apart from the others'.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ private:
   Pair pairs[maxPairs];
 
   // The plan; a parameter that is a pointer names its argument.
-  const Variant *variant;
+  const CodeVersion *variant;
   uint32_t index, numParams, grid, threads;
   int64_t rows, rowBytes;
   uint64_t slots[maxParams];
@@ -89,8 +89,8 @@ private:
 /// The last few calls of one kernel on one device. Thread-safe.
 class CallMemo {
 public:
-  /// Fills in the plan if the call is like a known one. False says nothing
-  /// about the call.
+  /// Fills in the plan if the call is like a known one. False does not mean
+  /// that the call is wrong.
   bool recall(const mlafix_arg *args, uint32_t numArgs, mlafix_device device,
               uint32_t flags, Plan &plan);
 
@@ -101,16 +101,16 @@ private:
   class TryLock;
   static constexpr unsigned numKnown = 4;
 
-  /// False for most calls where every call is another: to compare and to
-  /// remember them costs more than it saves.
+  /// False for most calls if calls rarely repeat: comparing and remembering
+  /// them then costs more than it saves.
   bool isWorthIt() const {
     constexpr unsigned patience = 2 * numKnown, seldom = 32;
     return misses <= patience || misses % seldom == 0;
   }
 
   /// Held for as long as a few dozen numbers are compared or copied; a thread
-  /// that does not get it does without. 0: free; else one more than the fork
-  /// generation of the process that took it.
+  /// that cannot take it proceeds as if nothing were remembered. 0: free; else
+  /// one more than the fork generation of the process that took it.
   std::atomic<unsigned> holder{0};
   unsigned latest = 0; ///< of `known`
   unsigned misses = 0; ///< calls since one was recalled

@@ -261,7 +261,7 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
   call.flags = flags;
   const char *next = reinterpret_cast<const char *>(args);
   uint32_t step = numArgs > 0 ? args->struct_size : 0;
-  // Else what follows the first argument would be looked for anywhere.
+  // Otherwise the second argument would be read from an arbitrary address.
   if (numArgs > 0 && (step < sizeof(mlafix_arg) || step > maxArgBytes ||
                       step % alignof(mlafix_arg) != 0))
     return WRONG(desc.args[0],

@@ -55,11 +55,12 @@ mlafix_status checkPair(const Call &call, uint32_t a, uint32_t b) {
   if (relation == Relation::Unknown) {
     if (call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)
       return MLAFIX_OK;
-    return WRONG(desc.args[a],
-                 "expected memory apart from that of argument \"%s\", got "
-                 "interleaved tensors that cannot be told apart by their sizes "
-                 "and strides (MLAFIX_LAUNCH_ASSUME_DISJOINT vouches for them)",
-                 desc.args[b].name.c_str());
+    return WRONG(
+        desc.args[a],
+        "expected memory apart from that of argument \"%s\", got "
+        "interleaved tensors that cannot be told apart by their sizes "
+        "and strides (pass MLAFIX_LAUNCH_ASSUME_DISJOINT if they are disjoint)",
+        desc.args[b].name.c_str());
   }
   return WRONG(desc.args[a],
                "expected memory apart from that of argument \"%s\"%s, got an "

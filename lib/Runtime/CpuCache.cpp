@@ -70,7 +70,7 @@ int64_t askKernel() {
   return bytes * ((threads - 1) / sharing + 1);
 }
 
-/// Some machines do not say, or say 0.
+/// Some systems report nothing, or 0.
 int64_t askSystem() {
   if (int64_t bytes = askKernel())
     return bytes;

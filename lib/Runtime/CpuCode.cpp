@@ -31,7 +31,7 @@ constexpr struct {
 
 Lazy<int> knownLevel;
 
-/// The same, unless the user asks for less.
+/// The same, or a lower level that the user names.
 int allowedLevel() {
   int machine = knownLevel.get(machineLevel);
   int asked = cpuLevelOf(environment().cpuTarget);
@@ -119,7 +119,7 @@ mlafix_status mlafix::runtime::prepareOnCpu(mlafix_unit &unit,
       return status;
     }
   }
-  for (const Variant &variant : prepared.code->variants)
+  for (const CodeVersion &variant : prepared.code->variants)
     prepared.entries.push_back(mapping.at(variant.offset));
   return MLAFIX_OK;
 }

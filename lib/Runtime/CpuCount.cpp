@@ -53,7 +53,7 @@ int quotaThreads(double quota, double period) {
   return std::max(1, static_cast<int>(quota / period + 0.999));
 }
 
-/// The least quota of a version 2 group and those around it.
+/// The smallest quota of a version 2 group and its parents.
 int quotaV2(const std::string &mount, std::string group) {
   int least = 0;
   for (;;) {

@@ -120,14 +120,14 @@ private:
   bool active;
 };
 
-struct DeviceFacts {
+struct DeviceProperties {
   CUdevice device = 0;
   int computeCapability = 0;
   int multiprocessors = 1;
 };
 
 mlafix_status readDevice(const CudaDriver &driver, int32_t ordinal,
-                         DeviceFacts &facts) {
+                         DeviceProperties &facts) {
   int count = 0;
   MLAFIX_CUDA_TRY(driver, cuDeviceGetCount, &count);
   if (ordinal >= count)
@@ -177,8 +177,9 @@ CUresult loadLibrary(const CudaDriver &driver, const mlafix_unit &unit,
 }
 
 /// Compares what the manifest says of an entry with what the driver knows.
-mlafix_status checkEntry(const CudaDriver &driver, const DeviceFacts &facts,
-                         const Variant &variant, CUkernel kernel) {
+mlafix_status checkEntry(const CudaDriver &driver,
+                         const DeviceProperties &facts,
+                         const CodeVersion &variant, CUkernel kernel) {
   int maxThreads = 0;
   MLAFIX_CUDA_TRY(driver, cuKernelGetAttribute, &maxThreads,
                   cuda::attributeMaxThreadsPerBlock, kernel, facts.device);
@@ -214,10 +215,10 @@ mlafix_status checkEntry(const CudaDriver &driver, const DeviceFacts &facts,
 
 /// Fills in the entries. `result` is the driver's, where it was the driver that
 /// failed: it may refuse an image as late as here, since it loads lazily.
-mlafix_status getEntries(const CudaDriver &driver, const DeviceFacts &facts,
-                         CUlibrary library, PreparedKernel &prepared,
-                         CUresult &result) {
-  for (const Variant &variant : prepared.code->variants) {
+mlafix_status getEntries(const CudaDriver &driver,
+                         const DeviceProperties &facts, CUlibrary library,
+                         PreparedKernel &prepared, CUresult &result) {
+  for (const CodeVersion &variant : prepared.code->variants) {
     CUkernel kernel = nullptr;
     result = driver.cuLibraryGetKernel(&kernel, library, variant.entry.c_str());
     if (result != cuda::success) {
@@ -243,7 +244,7 @@ mlafix_status getEntries(const CudaDriver &driver, const DeviceFacts &facts,
 }
 
 /// Loads one image, or finds it loaded, and its entries.
-mlafix_status tryImage(const CudaDriver &driver, const DeviceFacts &facts,
+mlafix_status tryImage(const CudaDriver &driver, const DeviceProperties &facts,
                        mlafix_unit &unit, int32_t ordinal,
                        PreparedKernel &prepared, CUresult &result) {
   const Image &image = *prepared.image;
@@ -274,7 +275,7 @@ mlafix_status tryImage(const CudaDriver &driver, const DeviceFacts &facts,
 mlafix_status mlafix::runtime::readComputeCapability(const CudaDriver &driver,
                                                      int32_t ordinal,
                                                      int &computeCapability) {
-  DeviceFacts facts;
+  DeviceProperties facts;
   MLAFIX_TRY(readDevice(driver, ordinal, facts));
   computeCapability = facts.computeCapability;
   return MLAFIX_OK;
@@ -310,7 +311,7 @@ mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
   const CudaDriver *found = nullptr;
   MLAFIX_TRY(getCudaDriver(found));
   const CudaDriver &driver = *found;
-  DeviceFacts facts;
+  DeviceProperties facts;
   MLAFIX_TRY(readDevice(driver, ordinal, facts));
   ContextScope context(driver);
   MLAFIX_TRY(context.enter(ordinal));

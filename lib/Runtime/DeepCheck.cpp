@@ -15,7 +15,7 @@ using namespace mlafix::runtime;
 namespace {
 
 /// What the driver says of an address; all zero for memory it does not know.
-struct PointerFacts {
+struct PointerAttributes {
   unsigned memoryType = 0;
   int isManaged = 0;
   int ordinal = -1;
@@ -24,7 +24,7 @@ struct PointerFacts {
 };
 
 bool queryPointer(const CudaDriver &driver, uint64_t address,
-                  PointerFacts &facts) {
+                  PointerAttributes &facts) {
   int attributes[] = {cuda::pointerMemoryType, cuda::pointerIsManaged,
                       cuda::pointerDeviceOrdinal, cuda::pointerRangeStart,
                       cuda::pointerRangeSize};
@@ -40,7 +40,7 @@ mlafix_status wrong(const ArgDesc &arg, const char *expected, const char *got) {
 }
 
 mlafix_status checkRange(const ArgDesc &arg, const ByteRange &range,
-                         const PointerFacts &facts) {
+                         const PointerAttributes &facts) {
   if (facts.rangeSize == 0)
     return MLAFIX_OK; // the driver knows no range
   uint64_t before = range.begin - facts.rangeStart;
@@ -60,7 +60,7 @@ mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
   ByteRange range = byteRange(arg, given);
   // Ask for the data pointer, which lies within the tensor whatever the signs
   // of its strides.
-  PointerFacts facts;
+  PointerAttributes facts;
   auto address = reinterpret_cast<uintptr_t>(given.data);
   if (!queryPointer(driver, address, facts) || facts.memoryType == 0)
     return fail(MLAFIX_INVALID_ARGUMENT,
@@ -77,7 +77,7 @@ mlafix_status checkOnCuda(const CudaDriver &driver, const Call &call,
 
 mlafix_status checkOnCpu(const CudaDriver &driver, const ArgDesc &arg,
                          const CallArg &given) {
-  PointerFacts facts;
+  PointerAttributes facts;
   auto address = reinterpret_cast<uintptr_t>(given.data);
   if (!queryPointer(driver, address, facts))
     return MLAFIX_OK; // not the driver's memory, or the driver is not in use

@@ -43,7 +43,7 @@ bool holdsAlign(const Call &call, const Guard &guard, int64_t) {
 }
 
 bool holdsDistinct(const Call &call, const Guard &guard, int64_t) {
-  // Null is an argument left out, or an empty one: never accessed.
+  // Null is an omitted argument, or an empty one: never accessed.
   const void *first = call.args[guard.first].data;
   return allOf(guard.args & ~(uint64_t(1) << guard.first), [&](uint32_t a) {
     return !first || call.args[a].data != first;
@@ -68,8 +68,8 @@ bool holdsSameStrides(const Call &call, const Guard &guard, int64_t) {
   });
 }
 
-/// Whether the cache, a part of which is others', holds what was touched first
-/// no longer when the last is: from a half of it on, as for a copy by memcpy.
+/// Whether so many bytes evict what was accessed first from the last cache,
+/// which is shared: from half of its size on, as in memcpy.
 bool holdsBeyondCache(const Call &call, const Guard &guard, int64_t) {
   double bytes = 0;
   allOf(guard.args, [&](uint32_t a) {

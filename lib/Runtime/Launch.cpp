@@ -20,7 +20,7 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// A task smaller than this costs more to hand out than to do.
+/// A smaller task takes longer to distribute than to execute.
 constexpr int64_t taskBytes = 64 << 10;
 
 /// Compiled code expects round-to-nearest with denormals, whatever the host's
@@ -118,7 +118,7 @@ mlafix_status planBound(mlafix_bound &bound, const Call &call) {
   Plan plan;
   MLAFIX_TRY(planLaunch(call, *bound.prepared->code,
                         bound.prepared->multiprocessors, plan));
-  // Only now may the bound change.
+  // Nothing can fail any more, so the bound call may change.
   bound.call = call;
   bound.plan = plan;
   for (uint32_t i = 0; i < plan.numParams; ++i)
@@ -219,16 +219,16 @@ extern "C" mlafix_status mlafix_bound_set_pointers(mlafix_bound *bound,
       if (!desc.args[i].isTensor())
         continue;
       CallArg &arg = call.args[i];
-      // An argument left out has no shape that a pointer could go with.
+      // An omitted argument has no shape that a pointer could go with.
       if (pointers[i] && !arg.hasShape)
         return fail(MLAFIX_INVALID_ARGUMENT,
                     "kernel \"%s\": argument \"%s\": expected null, since it "
-                    "was left out when the kernel was bound, got %p",
+                    "was omitted when the call was bound, got %p",
                     desc.name.c_str(), desc.args[i].name.c_str(), pointers[i]);
       if (!pointers[i] && arg.hasShape && desc.args[i].optional && !arg.empty)
         return fail(MLAFIX_INVALID_ARGUMENT,
                     "kernel \"%s\": argument \"%s\": expected a data pointer, "
-                    "since it was given when the kernel was bound, got null",
+                    "since it was passed when the call was bound, got null",
                     desc.name.c_str(), desc.args[i].name.c_str());
       arg.data = pointers[i];
       arg.present = pointers[i] != nullptr;

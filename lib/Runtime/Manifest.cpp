@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The Manifest*.cpp alone see the JSON library (through ManifestValue.h). A
-// mistake is thrown as a ManifestError that carries the path to the offending
-// value; parseManifest catches it.
+// The Manifest*.cpp alone see the JSON library (through ManifestValue.h). An
+// error is thrown as a ManifestError with the path to the offending value;
+// parseManifest catches it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,10 +87,10 @@ TargetCode parseCode(const Value &value, const KernelDesc &kernel) {
   if (code.isCpu() && code.images.size() != 1)
     value.at("images").error("one image for a CPU target");
   value.at("variants").each(limits::variants, [&](const Value &variant) {
-    code.variants.push_back(parseVariant(variant, kernel, code));
+    code.variants.push_back(parseCodeVersion(variant, kernel, code));
   });
   if (code.variants.empty())
-    value.at("variants").error("at least one variant");
+    value.at("variants").error("at least one code version");
   return code;
 }
 
@@ -161,7 +161,7 @@ mlafix_status mlafix::runtime::parseManifest(const char *text, size_t size,
       unit.producer = value.at("producer").string();
     value.at("kernels").each(limits::kernels, [&](const Value &kernel) {
       unit.kernels.push_back(parseKernel(kernel));
-      // A call could not choose between two of the same.
+      // A look-up could not choose between two of the same.
       const KernelDesc &last = unit.kernels.back();
       if (!seen.insert(last.name + " " + last.bindingsText).second)
         kernel.at("name").error("another name, or other bindings, than each "

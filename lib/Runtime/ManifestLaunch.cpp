@@ -36,7 +36,7 @@ void parseGuardArgs(const Value &args, const KernelDesc &kernel, Guard &guard) {
     if (spec.args != GuardArgs::Alike)
       return;
     if (kernel.args[guard.first].optional)
-      arg.error("a first tensor that is never left out");
+      arg.error("a first tensor that is not optional");
     if (kernel.args[index].ndim() != kernel.args[guard.first].ndim())
       arg.error("tensors of one rank");
   });
@@ -198,10 +198,10 @@ uint32_t mlafix::runtime::tensorIndex(const Value &value,
   return index;
 }
 
-Variant mlafix::runtime::parseVariant(const Value &value,
-                                      const KernelDesc &kernel,
-                                      const TargetCode &code) {
-  Variant variant;
+CodeVersion mlafix::runtime::parseCodeVersion(const Value &value,
+                                              const KernelDesc &kernel,
+                                              const TargetCode &code) {
+  CodeVersion variant;
   variant.entry = value.at("entry").name();
   value.at("guards").each(limits::guards, [&](const Value &guard) {
     variant.guards.push_back(parseGuard(guard, kernel));

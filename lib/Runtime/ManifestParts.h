@@ -25,8 +25,8 @@ void resolveBounds(KernelDesc &kernel);
 uint32_t tensorIndex(const Value &value, const KernelDesc &kernel);
 
 /// An element of "variants" of `code`, whose images are known.
-Variant parseVariant(const Value &value, const KernelDesc &kernel,
-                     const TargetCode &code);
+CodeVersion parseCodeVersion(const Value &value, const KernelDesc &kernel,
+                             const TargetCode &code);
 
 } // namespace mlafix::runtime
 

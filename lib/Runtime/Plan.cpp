@@ -1,4 +1,5 @@
-//===- Plan.cpp - Variant, grid and packed parameters ---------------------===//
+//===- Plan.cpp - CodeVersion, grid and packed parameters
+//---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -97,9 +98,9 @@ mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
   return MLAFIX_OK;
 }
 
-/// As many lane groups a row as have chunks to do, as long as the
-/// multiprocessors hold no more threads than make a difference. What a row's
-/// result is does not depend on it.
+/// The number of lane groups for each row: at most one per chunk, and no more
+/// threads than the multiprocessors use well. A row's result does not depend on
+/// it.
 mlafix_status computeGroups(const Call &call, const Geometry &geometry,
                             const Rows &rows, int64_t multiprocessors,
                             Plan &plan) {
@@ -166,7 +167,7 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
                                           int64_t multiprocessors, Plan &plan) {
   const Guard *lastFailed = nullptr;
   for (uint32_t v = 0; v < code.variants.size(); ++v) {
-    const Variant &variant = code.variants[v];
+    const CodeVersion &variant = code.variants[v];
     Rows rows;
     MLAFIX_TRY(countRows(call, variant.geometry, rows));
     auto failed = std::find_if_not(
@@ -191,12 +192,13 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
       plan.slots[i] = slotValue(call, variant.params[i], plan);
     return MLAFIX_OK;
   }
-  return fail(MLAFIX_INVALID_ARGUMENT,
-              "kernel \"%s\": expected a call that one of the %zu variants for "
-              "%s takes, got one for which the guards of none hold; the last "
-              "one asks for %s",
-              call.desc().name.c_str(), code.variants.size(),
-              code.target.c_str(), describe(call.desc(), *lastFailed).c_str());
+  return fail(
+      MLAFIX_INVALID_ARGUMENT,
+      "kernel \"%s\": expected a call that one of the %zu code versions for "
+      "%s takes, got one for which the guards of none hold; the last "
+      "one asks for %s",
+      call.desc().name.c_str(), code.variants.size(), code.target.c_str(),
+      describe(call.desc(), *lastFailed).c_str());
 }
 
 bool mlafix::runtime::isDependent(const Plan &plan, uint32_t flags) {

@@ -125,8 +125,8 @@ private:
 alignas(Pool) char poolStorage[sizeof(Pool)];
 
 /// When the library is loaded, before constructors that may launch. A forked
-/// child has none of the threads: it starts with a new pool in the place of the
-/// old, whatever state that is in.
+/// child has none of the threads: it starts with a new pool that replaces the
+/// old one, whatever state that is in.
 __attribute__((constructor(101))) void makePool() {
   new (poolStorage) Pool;
   pthread_atfork(nullptr, nullptr, [] { new (poolStorage) Pool; });

@@ -26,8 +26,8 @@ namespace mlafix::runtime {
 
 namespace limits = mlafix::limits;
 
-/// What every launch reads comes first and lies together: the driver has put
-/// other memory into the caches since the launch before.
+/// What every launch reads comes first and is adjacent: since the last launch
+/// the driver has replaced the contents of the caches.
 struct ArgDesc {
   int32_t kind = 0;          ///< the mlafix_arg_kind that a call passes
   int32_t dtype = 0;         ///< tensors
@@ -100,7 +100,7 @@ struct Geometry {
   int64_t blocksPerSm = 1;
 };
 
-struct Variant {
+struct CodeVersion {
   std::string entry;
   std::vector<Guard> guards;
   std::vector<Param> params;
@@ -123,7 +123,7 @@ struct TargetCode {
   int computeCapability = 0; ///< 10 x major + minor; 0: CPU
   int cpuLevel = -1;         ///< of a CPU target
   std::vector<Image> images;
-  std::vector<Variant> variants;
+  std::vector<CodeVersion> variants;
 
   bool isCpu() const { return computeCapability == 0; }
 };
@@ -131,7 +131,7 @@ struct TargetCode {
 struct KernelDesc {
   std::string name;
   std::vector<std::pair<std::string, std::string>> bindings; ///< sorted
-  /// What a caller who leaves a name out means; sorted.
+  /// The values of names that a look-up does not give; sorted.
   std::vector<std::pair<std::string, std::string>> defaults;
   std::string bindingsText; ///< "D=128,T=bf16"
   std::vector<ArgDesc> args;

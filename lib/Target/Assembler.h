@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // mlafix ships no assembler and needs none to build: it uses what it finds.
-// A `ptxas` process (12 ms for a variant, once it is started) comes before
+// A `ptxas` process (12 ms for a code version, once it is started) comes before
 // nvJitLink in process (10 ms for one), because nvJitLink assembles as if more
-// code were to be linked in and so spends more registers: 39 against 32 on the bf16 merge for sm_90, 48
-// against 40 on the fixup, and fewer blocks fit on a multiprocessor.
+// code were to be linked in and so spends more registers: 39 against 32 on the
+// bf16 merge for sm_90, 48 against 40 on the fixup, and fewer blocks fit on a
+// multiprocessor.
 //
 //===----------------------------------------------------------------------===//
 

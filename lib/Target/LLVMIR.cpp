@@ -28,7 +28,7 @@ using namespace llvm;
 using namespace mlafix::target;
 
 static constexpr StringLiteral signatureName = "mlafix.signature";
-static constexpr StringLiteral variantName = "mlafix.variant";
+static constexpr StringLiteral codeVersionName = "mlafix.variant";
 
 bool mlafix::target::isLowered(mlir::ModuleOp module) {
   return module->hasAttr(signatureName);
@@ -45,20 +45,20 @@ FailureOr<KernelInfo> mlafix::target::takeKernelInfo(mlir::ModuleOp module) {
            << "expected a string 'name' in '" << signatureName << "'";
   module->removeAttr(signatureName);
   for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
-    mlir::Attribute attribute = function->getAttr(variantName);
+    mlir::Attribute attribute = function->getAttr(codeVersionName);
     if (!attribute)
       continue;
     auto variant = dyn_cast<VariantAttr>(attribute);
     if (!variant || variant.getEntry() != function.getSymName())
-      return function.emitError()
-             << "expected '" << variantName << "' to be a #mlafix.variant of "
-             << "the function's name, got " << attribute;
+      return function.emitError() << "expected '" << codeVersionName
+                                  << "' to be a #mlafix.variant of "
+                                  << "the function's name, got " << attribute;
     info.variants.push_back(variant);
-    function->removeAttr(variantName);
+    function->removeAttr(codeVersionName);
   }
   if (info.variants.empty())
     return module.emitError() << "expected at least one function with '"
-                              << variantName << "' in a lowered module";
+                              << codeVersionName << "' in a lowered module";
   return info;
 }
 
@@ -106,7 +106,7 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
     if (!cpu || function.isDeclaration())
       continue;
     // No unwind tables: nothing unwinds through a kernel, and .eh_frame would
-    // have to be relocated. The widest registers the baseline has are wanted.
+    // have to be relocated. The widest registers of the baseline are used.
     function.setDoesNotThrow();
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     // LLVM prefers 256 bits, since early processors slowed down for more; these
@@ -125,8 +125,8 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   CGSCCAnalysisManager sccs;
   ModuleAnalysisManager modules;
   PipelineTuningOptions tuning;
-  // For loops over scalars. Rows are vectors already, and in a row's program the
-  // vectorizer follows every path through an expression: minutes for some.
+  // For loops over scalars. Rows are vectors already, and in a row's program
+  // the vectorizer follows every path through an expression: minutes for some.
   constexpr unsigned kMostVectorized = 500;
   tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
   PassBuilder builder(&machine, tuning);

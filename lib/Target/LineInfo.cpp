@@ -43,7 +43,8 @@ static Location getPosition(FileLineColRange range,
   LLVM::DIFileAttr file = getFile(range.getFilename());
   if (file == scope.getFile())
     return position;
-  auto block = LLVM::DILexicalBlockFileAttr::get(scope, file, /*discriminator=*/0);
+  auto block =
+      LLVM::DILexicalBlockFileAttr::get(scope, file, /*discriminator=*/0);
   return FusedLoc::get({position}, block, range.getContext());
 }
 
@@ -52,8 +53,8 @@ static LLVM::DISubprogramAttr createScope(LLVM::LLVMFuncOp function,
   MLIRContext *context = function.getContext();
   LLVM::DIFileAttr file = getFile(start.getFilename());
   auto unit = LLVM::DICompileUnitAttr::get(
-      DistinctAttr::create(UnitAttr::get(context)), llvm::dwarf::DW_LANG_C, file,
-      StringAttr::get(context, "mlafix"), /*isOptimized=*/true,
+      DistinctAttr::create(UnitAttr::get(context)), llvm::dwarf::DW_LANG_C,
+      file, StringAttr::get(context, "mlafix"), /*isOptimized=*/true,
       LLVM::DIEmissionKind::DebugDirectivesOnly, LLVM::DINameTableKind::None);
   auto type = LLVM::DISubroutineTypeAttr::get(
       context, llvm::dwarf::DW_CC_normal, ArrayRef<LLVM::DITypeAttr>());

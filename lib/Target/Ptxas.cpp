@@ -20,9 +20,9 @@ using namespace mlafix::target;
 
 namespace {
 
-/// Lets ptxas fault in its 20 MB by huge pages, where the kernel has them for
-/// those who ask: half of its time on a small kernel went into small ones. What
-/// the user says about the allocator comes last, and so counts.
+/// Lets ptxas fault in its 20 MB as huge pages, where the system has them on
+/// request: half of its time on a small kernel went into faults of small pages.
+/// The user's own settings of the allocator come last and override this.
 std::vector<std::string> allocatorVariables() {
   std::string tunables =
       "GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=33554432";
@@ -78,8 +78,8 @@ public:
   }
 
 private:
-  /// Without a status, what it wrote has to tell: a whole cubin, and no words
-  /// of an error.
+  /// Without a status its output decides: a whole cubin, and no error message,
+  /// are success.
   static bool isDone(const Process::Result &result) {
     if (result.status)
       return *result.status == 0;
@@ -99,8 +99,8 @@ private:
     std::string arch = ("-arch=" + target.name).str();
     SmallVector<StringRef> arguments = {arch, "/dev/stdin", "-o",
                                         "/dev/stdout"};
-    // A thread for each variant: a kernel has up to four. For one it only costs
-    // time (0.5 ms of 17).
+    // A thread for each code version: a kernel has up to four. For one it only
+    // costs time (0.5 ms of 17).
     if (ptxas.splits && !options.isSingle)
       arguments.push_back("--split-compile=4");
     if (options.lineInfo)

@@ -55,15 +55,15 @@ expandTargets(llvm::ArrayRef<std::string> names);
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(const TargetSpec &target, unsigned ptxVersion = 0);
 
-/// Gives a code generator back.
+/// Returns a code generator to the pool.
 struct ReturnMachine {
   unsigned ptxVersion = 0;
   unsigned uses = 1;
   void operator()(llvm::TargetMachine *machine) const;
 };
 
-/// As createTargetMachine(), for one user at a time: on GPU targets it is one
-/// that was used before where there is one.
+/// As createTargetMachine(), for one thread at a time; on GPU targets it may be
+/// one that was used before.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine, ReturnMachine>>
 leaseTargetMachine(const TargetSpec &target, unsigned ptxVersion);
 

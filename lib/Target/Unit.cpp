@@ -93,7 +93,7 @@ static size_t sizeOf(const json::Array *array) {
   return array ? array->size() : 0;
 }
 
-static Error checkVariant(const json::Object &variant) {
+static Error checkCodeVersion(const json::Object &variant) {
   if (Error error =
           checkCount(sizeOf(variant.getArray("params")), MLAFIX_MAX_PARAMS,
                      "parameters of a code version"))
@@ -110,7 +110,7 @@ static Error checkCode(const UnitCode &code) {
     if (Error error = checkTexts(variant))
       return error;
     if (const json::Object *object = variant.getAsObject())
-      if (Error error = checkVariant(*object))
+      if (Error error = checkCodeVersion(*object))
         return error;
   }
   return Error::success();

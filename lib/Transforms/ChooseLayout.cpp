@@ -79,19 +79,19 @@ int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
 
 /// Whether lanes are to hold inPlacePacks of each row at once.
 static bool holdsMore(const MachineModel &machine, const RowShape &shape,
-                      int64_t pack, Place place) {
-  return place == Place::InPlace &&
+                      int64_t pack, AliasMode aliasMode) {
+  return aliasMode == AliasMode::InPlace &&
          shape.moves * machine.inPlacePacks * pack * shape.widest() <=
              machine.inPlaceBytes;
 }
 
 static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
-                           int64_t pack, Place place) {
+                           int64_t pack, AliasMode aliasMode) {
   if (shape.isRagged)
     return machine.raggedBlockThreads;
   if (shape.sizes.empty())
     return machine.minBlockThreads;
-  if (holdsMore(machine, shape, pack, place))
+  if (holdsMore(machine, shape, pack, aliasMode))
     return machine.inPlaceBlockThreads;
   int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
   return std::clamp<int64_t>(
@@ -102,11 +102,11 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
 LayoutAttr mlafix::chooseLayout(MLIRContext *context,
                                 const MachineModel &machine,
                                 const RowShape &shape, int64_t pack,
-                                Place place, bool lanesMeet) {
+                                AliasMode aliasMode, bool lanesSynchronise) {
   int64_t needed = countPacks(shape, pack);
-  int64_t threads = chooseBlock(machine, shape, pack, place);
-  if (place == Place::Apart && !lanesMeet && !shape.isRagged &&
-      needed <= kWarp) {
+  int64_t threads = chooseBlock(machine, shape, pack, aliasMode);
+  if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
+      !shape.isRagged && needed <= kWarp) {
     int64_t rows = 1; // to fill whole warps
     while (rows * needed % kWarp != 0 || rows * needed < threads)
       ++rows;
@@ -115,7 +115,7 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
   int64_t sector = std::max<int64_t>(1, kSector / (pack * shape.widest()));
   int64_t lanes = 0, packs = 0, slots = 0;
   int64_t fewest =
-      holdsMore(machine, shape, pack, place) ? machine.inPlacePacks : 1;
+      holdsMore(machine, shape, pack, aliasMode) ? machine.inPlacePacks : 1;
   for (int64_t p = 1; p <= machine.packsPerLane; ++p) {
     int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
     if (l > kWarp || (p > 1 && l < sector))

@@ -17,8 +17,8 @@
 
 namespace mlafix {
 
-/// What is known of where a variant writes.
-enum class Place { Apart, InPlace };
+/// The alias mode of a code version.
+enum class AliasMode { OutOfPlace, InPlace };
 
 /// The rows that a kernel moves: what its layouts depend on.
 struct RowShape {
@@ -34,11 +34,11 @@ struct RowShape {
   bool isRagged = false;
   int64_t moves = 0; // of rows, at once
 
-  /// What is known of where every variant writes.
-  Place place() const {
+  /// The alias mode of every code version.
+  AliasMode aliasMode() const {
     bool isUpdate = llvm::any_of(
         stored, [&](int64_t index) { return loaded.contains(index); });
-    return isUpdate ? Place::InPlace : Place::Apart;
+    return isUpdate ? AliasMode::InPlace : AliasMode::OutOfPlace;
   }
   /// The arguments that rows are stored to and none loaded from: what has been
   /// read is in the caches already.
@@ -64,16 +64,16 @@ int64_t choosePack(const RowShape &shape, int64_t limit);
 /// Packs of the row that has the most of them.
 int64_t countPacks(const RowShape &shape, int64_t pack);
 
-/// Shares a row of `size` elements out over lanes. A row stays within one warp
+/// Distributes a row of `size` elements over lanes. A row stays within one warp
 /// while that takes at most packsPerLane packs a lane; then the split that
 /// leaves the fewest lanes idle wins, and of equals the one with the fewest
 /// packs. A lane group never moves less than a 32-byte sector at once.
 ///
-/// Lanes that never meet need no power of two: a row of one pack a lane leaves
-/// none idle then.
+/// Lanes that do not synchronise need not be a power of two: a row of one pack
+/// per lane then leaves none idle.
 LayoutAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
-                        const RowShape &shape, int64_t pack, Place place,
-                        bool lanesMeet = true);
+                        const RowShape &shape, int64_t pack,
+                        AliasMode aliasMode, bool lanesSynchronise = true);
 
 /// At most groupedPacks packs a lane, as long as a row has a warp of lanes:
 /// what a lane does once a chunk costs as much as what it does with a pack. The

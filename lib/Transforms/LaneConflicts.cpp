@@ -30,7 +30,7 @@ bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
 }
 
 /// Whether the row is reduced, or two of its accesses conflict.
-static bool lanesMeet(
+static bool lanesSynchronise(
     KernelOp kernel,
     function_ref<bool(const MemoryAccess &, const MemoryAccess &)> conflict) {
   bool reduces = kernel.walk([](ReduceOp) { return WalkResult::interrupt(); })
@@ -42,14 +42,16 @@ static bool lanesMeet(
          });
 }
 
-bool mlafix::lanesMeet(KernelOp kernel) {
-  return ::lanesMeet(kernel, [&](const MemoryAccess &a, const MemoryAccess &b) {
-    return mayConflict(kernel, a, b);
-  });
+bool mlafix::lanesSynchronise(KernelOp kernel) {
+  return ::lanesSynchronise(kernel,
+                            [&](const MemoryAccess &a, const MemoryAccess &b) {
+                              return mayConflict(kernel, a, b);
+                            });
 }
 
-bool mlafix::lanesMeet(KernelOp kernel, ArrayAttr aliases) {
-  return ::lanesMeet(kernel, [&](const MemoryAccess &a, const MemoryAccess &b) {
+bool mlafix::lanesSynchronise(KernelOp kernel, ArrayAttr aliases) {
+  return ::lanesSynchronise(kernel, [&](const MemoryAccess &a,
+                                        const MemoryAccess &b) {
     bool canBeOne = a.memref == b.memref ||
                     isAliasPair(aliases, a.getArgNumber(), b.getArgNumber());
     return canBeOne && mayConflict(kernel, a, b);

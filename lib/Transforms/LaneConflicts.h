@@ -18,16 +18,15 @@ namespace mlafix {
 /// access, of the same argument or of one that may be the same tensor (N11).
 bool mayConflict(KernelOp kernel, const MemoryAccess &a, const MemoryAccess &b);
 
-/// Whether other lanes notice no difference between two accesses: each
-/// conflicts with what the other conflicts with.
+/// Whether two accesses conflict with the same accesses of other lanes.
 bool conflictAlike(const MemoryAccess &a, const MemoryAccess &b);
 
 /// Whether lanes of a row wait for each other or exchange values.
-bool lanesMeet(KernelOp kernel);
+bool lanesSynchronise(KernelOp kernel);
 
 /// The same, of a kernel that only `aliases`, pairs of arguments, can make one
 /// tensor of two: what a launch lets through.
-bool lanesMeet(KernelOp kernel, mlir::ArrayAttr aliases);
+bool lanesSynchronise(KernelOp kernel, mlir::ArrayAttr aliases);
 
 } // namespace mlafix
 

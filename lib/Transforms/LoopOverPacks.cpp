@@ -41,8 +41,8 @@ using namespace mlafix;
 
 namespace {
 
-/// One pack of the loop being built.
-struct PackPlace {
+/// The pack of one iteration of the loop being built.
+struct PackPosition {
   Value base;   // where the pack of the first lane begins in the row
   Value start;  // where this lane's does
   Value local;  // where it is in this lane's buffers
@@ -59,10 +59,10 @@ public:
 private:
   void assignStages();
   void buildLoop(int64_t stage, Type tile, ArrayRef<Operation *> ops);
-  PackPlace buildPlace(OpBuilder &b, Location loc, Type tile, Value base);
-  Value getPack(OpBuilder &b, Value tile, const PackPlace &place);
-  void buildPartial(OpBuilder &b, ReduceOp reduce, const PackPlace &place);
-  Value buildOp(OpBuilder &b, Operation *op, const PackPlace &place);
+  PackPosition buildPosition(OpBuilder &b, Location loc, Type tile, Value base);
+  Value getPack(OpBuilder &b, Value tile, const PackPosition &place);
+  void buildPartial(OpBuilder &b, ReduceOp reduce, const PackPosition &place);
+  Value buildOp(OpBuilder &b, Operation *op, const PackPosition &place);
   Value finishReduction(OpBuilder &b, ReduceOp op);
   /// Elements of a row that one iteration does, in all lanes.
   int64_t stepOf(Type tile) const {
@@ -114,12 +114,12 @@ void LoopDistribution::assignStages() {
   }
 }
 
-PackPlace LoopDistribution::buildPlace(OpBuilder &b, Location loc, Type tile,
-                                       Value base) {
+PackPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
+                                             Type tile, Value base) {
   if (!layout.lane)
     return {base, base, base, Value()};
   IndexBuilder x(b, loc);
-  PackPlace place;
+  PackPosition place;
   place.base = base;
   place.start =
       x.add(base, x.mul(layout.lane, x.constant(layout.packOf(tile))));
@@ -130,9 +130,10 @@ PackPlace LoopDistribution::buildPlace(OpBuilder &b, Location loc, Type tile,
   return place;
 }
 
-/// The pack of a row at `place`: of this loop, or of an earlier stage's buffer.
+/// The pack of a row at position `place`: of this loop, or of an earlier
+/// stage's buffer.
 Value LoopDistribution::getPack(OpBuilder &b, Value tile,
-                                const PackPlace &place) {
+                                const PackPosition &place) {
   if (Value pack = packs.lookup(tile))
     return pack;
   Location loc = tile.getLoc();
@@ -151,8 +152,8 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile,
 
 /// Where a pack of a row in `memref` is, and whether it is there (null:
 /// always): a lane's own buffer holds its packs alone, and room for all.
-static std::pair<Value, Value> getPlaceIn(Value memref,
-                                          const PackPlace &place) {
+static std::pair<Value, Value> getPositionIn(Value memref,
+                                             const PackPosition &place) {
   if (getKernelArgument(memref))
     return {place.start, place.exists};
   return {place.local, Value()};
@@ -160,7 +161,7 @@ static std::pair<Value, Value> getPlaceIn(Value memref,
 
 /// Leaves what `reduce` makes of the pack at `place` among its partials.
 void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
-                                    const PackPlace &place) {
+                                    const PackPosition &place) {
   Location loc = reduce.getLoc();
   SmallVector<Value> partial = {reducePack(
       b, layout, reduce, getPack(b, reduce.getSource(), place), place.exists)};
@@ -175,17 +176,17 @@ void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
 
 /// Does one op to the pack at `place`; null where that has no result.
 Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
-                                const PackPlace &place) {
+                                const PackPosition &place) {
   Location loc = op->getLoc();
   if (auto load = dyn_cast<LoadOp>(op)) {
-    auto [start, exists] = getPlaceIn(load.getSource(), place);
+    auto [start, exists] = getPositionIn(load.getSource(), place);
     Value predicate =
         accessPredicate(b, loc, load.getPredicate(), load.getSource());
     return loadPack(b, layout, load, predicate, start, exists);
   }
   if (auto store = dyn_cast<StoreOp>(op)) {
     Value pack = getPack(b, store.getValue(), place);
-    auto [start, exists] = getPlaceIn(store.getTarget(), place);
+    auto [start, exists] = getPositionIn(store.getTarget(), place);
     Value predicate =
         accessPredicate(b, loc, store.getPredicate(), store.getTarget());
     storePack(b, layout, store, pack, predicate, start, exists);
@@ -202,8 +203,8 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
   return applyToPack(b, layout, op, operands);
 }
 
-/// Neighbours meet until one is left; an odd one out moves on (the tree of
-/// reduceTree, in place).
+/// Neighbours are reduced until one value is left; one without a neighbour is
+/// kept (the tree of reduceTree, in place).
 Value LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
@@ -247,7 +248,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
                                  x.constant(RowLayout::sizeOf(tile)),
                                  x.constant(stepOf(tile)));
   OpBuilder body(loop.getBody()->getTerminator());
-  PackPlace place = buildPlace(body, loc, tile, loop.getInductionVar());
+  PackPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
   for (Operation *op : ops) {
     Value pack = buildOp(body, op, place);

@@ -12,11 +12,11 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// What a state counts for in a merge.
+/// The weight of a state in a merge.
 struct Weight {
   Value value;
   /// Whether the value is 0.
-  Value isDead;
+  Value isEmptyState;
 };
 
 /// base^difference, exactly 1 for 0. `lost` is what rounding took from the
@@ -35,8 +35,9 @@ Weight buildPower(F32Builder f, Value difference, Value lost, bool isBaseE) {
   Value rest = f.add(
       f.fma(exponent, f.constant(-llvm::numbers::ln2f), difference), lost);
   // An lse of -inf leaves no number there.
-  Value isDead = f.equal(power, zero);
-  return {f.select(isDead, zero, f.fma(power, rest, power)), isDead};
+  Value isEmptyState = f.equal(power, zero);
+  return {f.select(isEmptyState, zero, f.fma(power, rest, power)),
+          isEmptyState};
 }
 
 /// The weights of two states relative to the larger lse, which weighs 1: one
@@ -57,10 +58,10 @@ SmallVector<Weight> buildTwoWeights(F32Builder f, Value first, Value second,
   Value one = f.constant(1.0f);
   Value none = f.constantBool(false);
   Weight firstLess = {f.select(isFirstLess, power.value, one),
-                      f.select(isFirstLess, power.isDead, none)};
+                      f.select(isFirstLess, power.isEmptyState, none)};
   return {firstLess,
           {f.select(isFirstLess, one, power.value),
-           f.select(isFirstLess, none, power.isDead)}};
+           f.select(isFirstLess, none, power.isEmptyState)}};
 }
 
 /// The weights of states relative to the largest lse, which is `max`.
@@ -93,10 +94,10 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
   Value sum;
   SmallVector<Value> sums(dead.size());
   for (auto [state, weight] : llvm::zip_equal(states, weights)) {
-    // -0.0 is what leaves every other value as it is, -0.0 included (N4); the
-    // payload's own bits are dropped (N5).
+    // -0.0 is the neutral element of addition, for -0.0 too (N4); the payload's
+    // own bits are not used (N5).
     for (auto [acc, none, total] : llvm::zip(state.acc, dead, sums)) {
-      Value payload = f.select(weight.isDead, none, acc);
+      Value payload = f.select(weight.isEmptyState, none, acc);
       Value factor = f.splat(weight.value, acc.getType());
       total = total ? f.fma(factor, payload, total) : f.mul(factor, payload);
     }

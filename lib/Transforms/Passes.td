@@ -18,12 +18,13 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let summary = "bind the names of kernels: dims, dtypes, bases, optional arguments";
   let description = [{
     Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
-    kernel. A name that no kernel has, a name left unbound and a value of the wrong kind are errors.
+    kernel. A name that no kernel has, a name without a value and a value of the wrong kind are errors.
 
-    The name of an optional argument may be bound to `absent` or `present`. An absent one is left out at every launch: states loaded
-    from it become identities, its other loads zeros where their predicate holds and `else` values elsewhere, as at a launch that leaves it out; its stores go, its access
-    becomes `"absent"`; names that nothing else has need no value, nor does a dim of rows whose length nothing reads: no other argument has it, and no sum
-    counts its elements. A present one is optional no more.
+    The name of an optional argument may be bound to `absent` or `present`. An absent one is omitted at every launch:
+    states loaded from it become identities, its other loads zeros where their predicate holds and `else` values
+    elsewhere, as at a launch that omits it; its stores are erased, its access becomes `"absent"`; names that nothing
+    else has need no value, nor does a dim of rows whose length nothing reads: no other argument has it, and no sum
+    counts its elements. A present one is not optional any more.
 
     `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
   }];
@@ -34,8 +35,8 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
 def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
   let summary = "give integer arithmetic, conversions and loops a result for all operands";
   let description = [{
-    What upstream's ops leave undefined for some operands is defined in a kernel, and the same on every target. This pass comes before the first one that
-    folds, and writes it out:
+    What upstream's ops leave undefined for some operands is defined in a kernel, and the same on every target. This
+    pass, which runs before the first one that folds, writes it out:
 
     - `arith.shli`, `shrui`, `shrsi`: a shift by the width or more leaves 0, an arithmetic one copies of the sign. The amount is taken as unsigned, so a
       negative one is such an amount.
@@ -44,7 +45,8 @@ def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
     - `arith.index_cast` of an index to a narrower integer keeps the low bits, also where it is cast back.
     - `scf.for`: the number of iterations is exact for all bounds, 0 where the range is empty. A loop whose step is not 1, or whose
       index has fewer than 64 bits, counts its iterations instead, so that nothing wraps. A constant step below 1 is an error, one that is known only at run time means no iteration.
-    - Overflow flags, `exact` and fast-math flags go: nothing checks what they promise, and N9 and N10 hold for every operation of a kernel.
+    - Overflow flags, `exact` and fast-math flags are removed: nothing checks what they promise, and N9 and N10 hold for
+      every operation of a kernel.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
@@ -89,7 +91,7 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
 }
 
 def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
-  let summary = "leave alone the rows that would be stored as they were";
+  let summary = "neither read nor write rows that a merge in place leaves unchanged";
   let description = [{
     `store_state (merge %a, …, %s)` writes `%s` back to where it was read from when the kernel is called in place and the predicates of
     all other operands are false. Branches on that, known from the predicates and two pairs of pointers, around the loads and the store: such a row's payload
@@ -102,9 +104,10 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
 def DelayReadsPass : Pass<"mlafix-delay-reads", "::mlafix::KernelOp"> {
   let summary = "read a state's row once its lse is known, where the merge of two is stored in place";
   let description = [{
-    Rows that are about to be replaced are better not read all at once (docs/Rationale.md has what was measured). Of a merge of two states that is stored where one
-    was loaded from, that one's row is loaded in one of two places: with all else where the call is out of place or small, else behind its lse, and not at all if
-    that says that it is empty. For GPUs.
+    Reading the rows that a merge in place replaces at once is slow on large tensors (docs/Experiments.md has the
+    measurements). In a merge of two states that is stored to where one of them was loaded from, that state's row is
+    loaded at one of two points: with everything else if the call is out of place or small, otherwise behind its lse,
+    and not at all if the lse says that the state is empty. For GPUs.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
@@ -126,19 +129,20 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
 }
 
 def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
-  let summary = "choose variants and the layout of each";
+  let summary = "choose code versions and the layout of each";
   let description = [{
-    Clones every kernel once per variant of the target, fast ones first, and writes on each clone its guards (what the launch must check) and one
-    `#mlafix.layout`. A GPU gets a variant of packs as wide as 16 bytes (`fast`), guarded by the alignment of the tensors it moves so and by a row
-    count that fits 32-bit indices; before it the same for tensors whose rows follow each other without gaps and whose scalars lie alike, which needs few strides, apart
-    (`dense`) and, where outputs may be inputs, in place (`place`); and one without such guards (`any`). A CPU, where a row has one lane, gets a variant that
-    writes past the caches, for aligned outputs that are larger than they and no inputs, one that computes the scalars of 16 rows at once, for outputs that are no
-    inputs, if there is enough to compute, and one for all other calls. Also records the target
-    and the kernel's signature on the module.
+    Clones every kernel once per code version, fast ones first, and writes on each clone its guards (what the launch
+    must check) and one `#mlafix.layout`. A GPU gets a code version with packs of up to 16 bytes (`fast`), guarded by
+    the alignment of the tensors that it moves in packs and by a row count that fits 32-bit indices; before it the same
+    for dense rows and scalars with identical strides, which needs few strides, out of place (`dense`) and, if outputs
+    may be inputs, in place (`place`); and one without such guards (`any`). A CPU, where a row has one lane, gets a code
+    version with streaming stores, for aligned outputs that are larger than the caches and no inputs (`streamed`), one
+    that computes the scalars of 16 rows at once, for outputs that are no inputs, if there is enough to compute
+    (`apart`), and one for all other calls (`any`). Also records the target and the kernel's signature on the module.
   }];
   let options = [
     TargetOption<>, MachineOption<>,
-    Option<"variant", "variant", "std::string", "\"\"", "keep this variant alone (dense, place, fast, any; on a CPU streamed, apart, any): for a look at its code">];
+    Option<"variant", "variant", "std::string", "\"\"", "keep this code version only (dense, place, fast, any; on a CPU streamed, apart, any), to inspect its code">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -177,9 +181,11 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
 def GridToGroupsPass : Pass<"mlafix-grid-to-groups", "::mlafix::KernelOp"> {
   let summary = "a dense grid becomes groups of lanes that share merge loops";
   let description = [{
-    Likewise, for layouts of lane groups, whose rows have merge loops. The lanes of a row never meet, so that the grid's lanes are numbered through, whatever the block; a block
-    has as many groups of the same lanes as fit `group_threads`, a parameter of the launch's own, into its threads. All threads of a block take part in the exchange of
-    chunks (`mlafix-lower-merge-loops`): those past the last row do the last row once more. The first group does what comes after the last merge loop.
+    Likewise, for layouts of lane groups, whose rows have merge loops. The lanes of a row do not synchronise, so the
+    grid's lanes are numbered consecutively, independent of blocks; a block has as many groups of the same lanes as fit
+    `group_threads`, a parameter of the launch's own, into its threads. All threads of a block take part in the exchange
+    of chunks (`mlafix-lower-merge-loops`): those past the last row do the last row once more. The first group does what
+    comes after the last merge loop.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 64, packs = 2, pack = 4, rows = 1, groups = 16>

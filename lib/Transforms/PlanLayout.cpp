@@ -45,17 +45,17 @@ public:
 private:
   LogicalResult plan(KernelOp kernel, const MachineModel &machine,
                      ArrayAttr aliases);
-  LogicalResult keepVariant(StringRef kernel, ArrayRef<KernelOp> variants);
+  LogicalResult keepCodeVersion(StringRef kernel, ArrayRef<KernelOp> variants);
 };
 } // namespace
 
 /// Whether groups of lanes can share the kernel's merge loops: these are at the
-/// top of a dense grid's body, nothing is stored ahead of them, and lanes meet
-/// nowhere else.
+/// top of a dense grid's body, nothing is stored before them, and lanes
+/// synchronise nowhere else.
 static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
   auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
   if (!forall || forall.getOps<MergeLoopOp>().empty() ||
-      lanesMeet(kernel, aliases))
+      lanesSynchronise(kernel, aliases))
     return false;
   bool isAfterStore = false;
   WalkResult walk = forall.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -86,7 +86,7 @@ static MemRefType getDenseType(MemRefType type) {
   return dense == type ? MemRefType() : dense;
 }
 
-/// Folds the branches and predicates on what `variant` knows.
+/// Folds the branches and predicates that `variant`'s guards decide.
 static void foldBranches(KernelOp variant) {
   RewritePatternSet patterns(variant.getContext());
   scf::IfOp::getCanonicalizationPatterns(patterns, variant.getContext());
@@ -141,17 +141,17 @@ static void makeDense(KernelOp variant, const RowShape &shape) {
   variant.setType(FunctionType::get(variant.getContext(), types, {}));
 }
 
-/// Adds the guards that tensors of the same dims, but for those moved as rows,
-/// lie in memory alike, so that one index serves them all: the lse of all
+/// Adds the guards that tensors of the same dims, except those moved as rows,
+/// have identical strides, so that one index serves all of them: the lse of all
 /// states, as a rule.
-static void makeAlike(KernelOp variant, const RowShape &shape) {
+static void makeIdenticalStrides(KernelOp variant, const RowShape &shape) {
   llvm::MapVector<Attribute, SmallVector<int64_t>> groups;
   for (unsigned i = 0; i < variant.getNumArguments(); ++i) {
     auto type = dyn_cast<MemRefType>(variant.getArgumentTypes()[i]);
     if (!type || variant.isArgAbsent(i) || shape.elementBytes.count(i) ||
         llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic))
       continue;
-    // A dim without a name ties nothing, so nothing says that they are alike.
+    // Dims without a name are independent, so such tensors are not compared.
     auto dims = variant.getArgAttrOfType<ArrayAttr>(i, kDimsAttr);
     if (dims &&
         llvm::none_of(dims.getAsRange<StringAttr>(),
@@ -160,7 +160,7 @@ static void makeAlike(KernelOp variant, const RowShape &shape) {
   }
   SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
   for (auto &[dims, group] : groups) {
-    // What may be left out has no strides to tell.
+    // An optional tensor may have no strides.
     std::stable_partition(group.begin(), group.end(),
                           [&](int64_t i) { return !variant.isArgOptional(i); });
     if (group.size() > 1 && !variant.isArgOptional(group.front()))
@@ -170,8 +170,9 @@ static void makeAlike(KernelOp variant, const RowShape &shape) {
   variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
 }
 
-static KernelOp cloneVariant(KernelOp kernel, StringRef suffix,
-                             LayoutAttr layout, ArrayRef<Attribute> guards) {
+static KernelOp cloneCodeVersion(KernelOp kernel, StringRef suffix,
+                                 LayoutAttr layout,
+                                 ArrayRef<Attribute> guards) {
   OpBuilder b(kernel);
   auto clone = cast<KernelOp>(b.clone(*kernel));
   clone.setSymName((kernel.getSymName() + "_" + suffix).str());
@@ -180,8 +181,8 @@ static KernelOp cloneVariant(KernelOp kernel, StringRef suffix,
   return clone;
 }
 
-/// The guards of a variant with such packs and lanes; a ragged grid counts its
-/// rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
+/// The guards of a code version with such packs and lanes; a ragged grid counts
+/// its rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
 static SmallVector<Attribute>
 getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
   SmallVector<Attribute> guards;
@@ -197,45 +198,46 @@ getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
   return guards;
 }
 
-/// Whether a tensor that is written and not read may be one that is read. What
-/// is updated is in place as it is; that it is given a second time, as in a
-/// merge of a state with itself, is legal, but no call to have a variant for.
+/// Whether a tensor that is written and not read may be one that is read. An
+/// updated tensor is in place already; passing it a second time, as in a merge
+/// of a state with itself, is legal, but needs no code version of its own.
 static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
   return llvm::any_of(aliases.getAsRange<ArrayAttr>(), [&](ArrayAttr pair) {
     return kernel.getArgAccess(cast<IntegerAttr>(pair[0]).getInt()) == "write";
   });
 }
 
-/// The variants for tensors whose rows follow each other, with the widest
-/// accesses there are: one for the common call, in which outputs are no inputs,
-/// and, if they may be, one for the call in place.
+/// The code versions for dense rows, with the widest accesses of the target:
+/// one for calls out of place, and, if outputs may be inputs, one for calls in
+/// place.
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
   int64_t pack = choosePack(shape, machine.accessBytes / shape.widest());
-  auto add = [&](StringRef suffix, Place place) {
-    KernelOp dense = cloneVariant(
-        kernel, suffix, chooseLayout(context, machine, shape, pack, place), {});
-    if (place == Place::Apart)
+  auto add = [&](StringRef suffix, AliasMode aliasMode) {
+    KernelOp dense = cloneCodeVersion(
+        kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
+        {});
+    if (aliasMode == AliasMode::OutOfPlace)
       makeDistinct(dense, aliases);
     LayoutAttr layout = canShareMerges(dense, aliases)
                             ? getGroupedLayout(context, machine, shape, pack)
-                            : chooseLayout(context, machine, shape, pack, place,
-                                           lanesMeet(dense));
+                            : chooseLayout(context, machine, shape, pack,
+                                           aliasMode, lanesSynchronise(dense));
     SmallVector<Attribute> guards = getGuards(context, shape, layout);
     llvm::append_range(guards, dense.getGuardsAttr());
     dense.setLayoutAttr(layout);
     dense.setGuardsAttr(ArrayAttr::get(context, guards));
     makeDense(dense, shape);
-    makeAlike(dense, shape);
+    makeIdenticalStrides(dense, shape);
   };
-  add("dense", shape.place());
+  add("dense", shape.aliasMode());
   if (hasCallsInPlace(kernel, aliases))
-    add("place", Place::InPlace);
+    add("place", AliasMode::InPlace);
 }
 
-/// The variant for any strides. Slices often keep no more than 16 bytes of
-/// alignment.
+/// The code version for any strides. Slices often have an alignment of 16 bytes
+/// only.
 static void planFast(KernelOp kernel, const MachineModel &machine,
                      const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -243,15 +245,15 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
   LayoutAttr layout =
       canShareMerges(kernel, aliases)
           ? getGroupedLayout(context, machine, shape, pack)
-          : chooseLayout(context, machine, shape, pack, shape.place());
+          : chooseLayout(context, machine, shape, pack, shape.aliasMode());
   SmallVector<Attribute> guards = getGuards(context, shape, layout);
   if (!guards.empty())
-    cloneVariant(kernel, "fast", layout, guards);
+    cloneCodeVersion(kernel, "fast", layout, guards);
 }
 
-/// A CPU has a variant for calls out of place, which computes the scalars of
-/// several rows at once, and before it one for those that move more than its
-/// caches keep: its stores do not read what they replace, which takes packs of
+/// A CPU has a code version for calls out of place, which computes the scalars
+/// of several rows at once, and before it one for calls that move more than its
+/// caches hold: its stores do not read what they replace, which takes packs of
 /// 16 bytes and outputs that are no inputs.
 static void planCPU(KernelOp kernel, const MachineModel &machine,
                     const RowShape &shape, ArrayAttr aliases) {
@@ -261,8 +263,8 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     return LayoutAttr::get(context, 1, countPacks(shape, pack), pack, rows,
                            /*groups=*/1);
   };
-  auto addVariant = [&](StringRef suffix, ArrayRef<Attribute> guards) {
-    KernelOp variant = cloneVariant(kernel, suffix, layout(1), guards);
+  auto addCodeVersion = [&](StringRef suffix, ArrayRef<Attribute> guards) {
+    KernelOp variant = cloneCodeVersion(kernel, suffix, layout(1), guards);
     makeDistinct(variant, aliases);
     if (canBatchScalars(variant, aliases))
       variant.setLayoutAttr(layout(machine.batchRows));
@@ -281,19 +283,19 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
            0;
   });
   if (isWide)
-    addVariant(
+    addCodeVersion(
         "streamed",
         {GuardAttr::get(context, GuardKind::Align, stored, kAnyAccessBytes),
          GuardAttr::get(context, GuardKind::BeyondCache, moved)});
   if (aliases.empty()) { // all calls are out of place
-    addVariant("any", {});
+    addCodeVersion("any", {});
     return;
   }
-  // Where nothing is gained by it, one variant does for both.
-  if (KernelOp apart = addVariant("apart", {});
+  // Where it gains nothing, one code version serves both.
+  if (KernelOp apart = addCodeVersion("apart", {});
       apart.getLayoutAttr().getRows() == 1)
     apart.erase();
-  cloneVariant(kernel, "any", layout(1), {});
+  cloneCodeVersion(kernel, "any", layout(1), {});
 }
 
 LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
@@ -310,14 +312,15 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
   if (!shape->elementBytes.empty())
     planDense(kernel, machine, *shape, aliases);
   planFast(kernel, machine, *shape, aliases);
-  cloneVariant(kernel, "any",
-               chooseLayout(context, machine, *shape, 1, Place::Apart), {});
+  cloneCodeVersion(
+      kernel, "any",
+      chooseLayout(context, machine, *shape, 1, AliasMode::OutOfPlace), {});
   return success();
 }
 
-/// Erases every variant of `kernel` but the one that is wanted.
-LogicalResult PlanLayoutPass::keepVariant(StringRef kernel,
-                                          ArrayRef<KernelOp> variants) {
+/// Erases every code version of `kernel` except the one that is wanted.
+LogicalResult PlanLayoutPass::keepCodeVersion(StringRef kernel,
+                                              ArrayRef<KernelOp> variants) {
   SmallVector<KernelOp> others;
   SmallVector<StringRef> names;
   bool found = false;
@@ -330,7 +333,7 @@ LogicalResult PlanLayoutPass::keepVariant(StringRef kernel,
   }
   if (!found)
     return getOperation().emitError()
-           << "expected one of the variants of '" << kernel << "' ("
+           << "expected one of the code versions of '" << kernel << "' ("
            << llvm::join(names, ", ") << "), got '" << variant << "'";
   for (KernelOp other : others)
     other.erase();
@@ -354,7 +357,7 @@ void PlanLayoutPass::runOnOperation() {
                         ArrayRef<std::string>(machine))));
   SmallVector<KernelOp> kernels = llvm::to_vector(module.getOps<KernelOp>());
   for (KernelOp kernel : kernels) {
-    // Variants stand before their kernel.
+    // Code versions precede their kernel.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
     DictionaryAttr signature = getSignature(kernel);
     if (kernels.size() == 1)
@@ -370,7 +373,7 @@ void PlanLayoutPass::runOnOperation() {
                                 : &module.getBody()->front();
          op != after; op = op->getNextNode())
       variants.push_back(cast<KernelOp>(op));
-    if (failed(keepVariant(name, variants)))
+    if (failed(keepCodeVersion(name, variants)))
       return signalPassFailure();
   }
 }

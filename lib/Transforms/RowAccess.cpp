@@ -46,7 +46,7 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
       return WalkResult::interrupt();
     }
     if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1) {
-      // An index has no size in memory, and so no place in a pack.
+      // An index has no size in memory, so a pack cannot hold it.
       if (!getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
         return WalkResult::advance();
       op->emitError()
@@ -143,9 +143,9 @@ static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
   return castSign(b, loc, zero, type);
 }
 
-// On a GPU a predicated load is a masked one with a uniform mask: it turns into
-// a branch around the load only after all optimisation, whereas the arithmetic
-// on its result would be pulled into a branch made here, and wait there for the
+// On a GPU a predicated load is a masked load with a uniform mask: it becomes a
+// branch around the load only after all optimisation, whereas the arithmetic on
+// its result would be pulled into a branch made here, and wait there for the
 // load while others have yet to be issued.
 Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
                          Value predicate, Type type, Value source,
@@ -229,8 +229,8 @@ static SmallVector<Value> withStart(ValueRange indices, Value start) {
   return all;
 }
 
-// What is left out reads as zero; `else` is for where the kernel's own
-// predicate is false.
+// An omitted tensor reads as zero; `else` is for a false predicate of the
+// kernel's own.
 Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
                        Value predicate, Value start, Value exists) {
   Location loc = load.getLoc();

@@ -23,8 +23,7 @@ struct RowLayout {
   LayoutAttr layout;
   mlir::ArrayAttr guards;
   bool isGPU;
-  /// This thread's place among the lanes of its row, index; null when there is
-  /// one lane.
+  /// This thread's lane in its row, index; null when there is one lane.
   mlir::Value lane;
   /// The members of this row in their warp, i32; null where they never meet.
   mlir::Value members;
@@ -74,8 +73,8 @@ struct RowLayout {
                : bytes;
   }
 
-  /// Whether stores to `memref` should leave the caches alone: nobody will find
-  /// there what is written to more memory than they hold.
+  /// Whether stores to `memref` should bypass the caches, which cannot hold all
+  /// of what is written.
   bool isStreamed(mlir::Value memref) const {
     mlir::BlockArgument argument = getKernelArgument(memref);
     return argument && isGuardedBeyondCache(guards, argument.getArgNumber());

@@ -41,9 +41,9 @@ template <typename OpTy> struct RowPattern : OpConversionPattern<OpTy> {
 
 /// Where pack `p` of a row of type `tile` begins in `memref`, and whether it is
 /// there (null: always): a lane's own buffer holds its packs alone.
-std::pair<Value, Value> getPlaceIn(OpBuilder &b, Location loc,
-                                   const RowLayout &layout, Value memref,
-                                   Type tile, int64_t p) {
+std::pair<Value, Value> getPositionIn(OpBuilder &b, Location loc,
+                                      const RowLayout &layout, Value memref,
+                                      Type tile, int64_t p) {
   if (!getKernelArgument(memref))
     return {IndexBuilder(b, loc).constant(p * layout.packOf(tile)), Value()};
   Value start = layout.packStart(b, loc, tile, p);
@@ -59,8 +59,8 @@ struct DistributeLoad : RowPattern<LoadOp> {
     Value source = op.getSource();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
     if (!isRowTile(op.getType())) {
-      // What is left out reads as zero; `else` is for where the kernel's own
-      // predicate is false.
+      // An omitted tensor reads as zero; `else` is for a false predicate of the
+      // kernel's own.
       Type element = cast<MemRefType>(source.getType()).getElementType();
       Value value = readMemory(rewriter, loc, layout, predicate, element,
                                source, op.getIndices());
@@ -74,7 +74,7 @@ struct DistributeLoad : RowPattern<LoadOp> {
     SmallVector<Value> packs;
     for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p) {
       auto [start, exists] =
-          getPlaceIn(rewriter, loc, layout, source, op.getType(), p);
+          getPositionIn(rewriter, loc, layout, source, op.getType(), p);
       packs.push_back(loadPack(rewriter, layout, op, predicate, start, exists));
     }
     rewriter.replaceOpWithMultiple(op, {packs});
@@ -96,8 +96,8 @@ struct DistributeStore : RowPattern<StoreOp> {
       return success();
     }
     for (auto [p, pack] : llvm::enumerate(adaptor.getValue())) {
-      auto [start, exists] =
-          getPlaceIn(rewriter, loc, layout, target, op.getValue().getType(), p);
+      auto [start, exists] = getPositionIn(rewriter, loc, layout, target,
+                                           op.getValue().getType(), p);
       storePack(rewriter, layout, op, pack, predicate, start, exists);
     }
     rewriter.eraseOp(op);

@@ -24,9 +24,9 @@ inline constexpr llvm::StringLiteral kMachineAttr = "mlafix.machine";
 /// Name of the module's attribute that holds the kernel's signature (see
 /// getSignature).
 inline constexpr llvm::StringLiteral kSignatureAttr = "mlafix.signature";
-/// Name of the attribute that describes a variant on its function
+/// Name of the attribute that describes a code version on its function
 /// (docs/UnitFormat.md, `variants`).
-inline constexpr llvm::StringLiteral kVariantAttr = "mlafix.variant";
+inline constexpr llvm::StringLiteral kCodeVersionAttr = "mlafix.variant";
 
 /// The target of the module that `op` is in; empty before mlafix-plan-layout.
 llvm::StringRef getTarget(mlir::Operation *op);

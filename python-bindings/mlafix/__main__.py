@@ -121,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_ = commands.add_parser("compile", help="compile a kernel ahead")
     compile_.add_argument("kernel", metavar="KERNEL", help="FILE.py:KERNEL, FILE.mlir, FILE.mlir:KERNEL or a library kernel")
     compile_.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…",
-                          help="values of the kernel's names; once for each variant")  # fmt: skip
+                          help="values of the kernel's names; once for each specialisation")  # fmt: skip
     compile_.add_argument("--target", action="append", default=[], metavar="NAME,…",
                           help=", ".join(_runtime.TARGETS) + ", or cpu for every x86-64 baseline")  # fmt: skip
     compile_.add_argument("--emit", choices=_EMITS, default="unit", help="what to write (default: unit)")

@@ -1,4 +1,4 @@
-"""Kernels: what a source in the language is to those who look at it, compile it and call it."""
+"""Kernels of the language: inspecting, compiling and calling them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Kernel:
     """A kernel: made by ``@mlafix.kernel``, or read from a file in MLIR's syntax (:meth:`load`).
 
     Called with its arguments, in order or by name, it is compiled for them if need be, and launched: on the CPU for
-    arrays there, on the current stream for CUDA tensors. Nothing waits. Optional tensors may be None, or left out at the
+    arrays there, on the current stream for CUDA tensors. Nothing waits. Optional tensors may be None, or omitted at the
     end or by name: the kernel is compiled without them.
 
     Args:
@@ -58,7 +58,7 @@ class Kernel:
 
         Args:
             path: the file.
-            name: which of its kernels; may be left out if it holds one.
+            name: which of its kernels; may be omitted if it has one.
 
         Raises:
             CompileError: the file is no such text, or holds another number of kernels.
@@ -75,7 +75,7 @@ class Kernel:
 
     @functools.cached_property
     def source(self) -> str:
-        """The kernel in MLIR's syntax, with the places it comes from. Raises CompileError."""
+        """The kernel in MLIR's syntax, with its locations. Raises CompileError."""
         return self._source if isinstance(self._source, str) else self._source()
 
     @functools.cached_property
@@ -133,11 +133,11 @@ class Kernel:
 
     @functools.cached_property
     def variants(self) -> cache.Variants:
-        """The compiled variants, in memory and on disk."""
+        """The compiled specialisations, in memory and on disk."""
         return _Variants(self)
 
     def compile(self, target: str | None = None, **bindings: object) -> _runtime.Unit:
-        """The unit of one variant, from the cache if it is there.
+        """The unit of one specialisation, from the cache if it is there.
 
         Args:
             target: "sm_90", "x86-64-v3"; by default what this machine has.
@@ -158,8 +158,8 @@ class Kernel:
             path: the file.
             targets: one or several of the names that ``python -m mlafix compile --help`` lists: "sm_90", "x86-64-v3",
                 "cpu" (every x86-64 baseline).
-            choices: bindings, one dict a variant: ``{"D": 64, "T": "f16"}, {"D": 128, "T": "f16"}``.
-            bindings: values that all variants share.
+            choices: bindings, one dict per specialisation: ``{"D": 64, "T": "f16"}, {"D": 128, "T": "f16"}``.
+            bindings: values that all specialisations share.
 
         Raises:
             CompileError: the kernel does not compile so.
@@ -241,7 +241,7 @@ class Kernel:
 
 
 class _Variants(cache.Variants):
-    """Variants whose names do not depend on where in which file the kernel stands, though their errors do."""
+    """Specialisations whose names do not depend on the kernel's file and line, though their errors do."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel.name, self._without_places, kernel.file)

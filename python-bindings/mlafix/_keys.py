@@ -28,7 +28,7 @@ def _digest(*parts: str) -> str:
     return hasher.hexdigest()[:16]
 
 
-def variant_file(kernel: str, source: str, bindings: Mapping[str, str], target: str) -> str:
+def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target: str) -> str:
     """File name of a unit that holds one specialisation of a kernel.
 
     Args:
@@ -52,7 +52,7 @@ def _main(kernel: str, source_path: str, bindings: str, target: str) -> None:
     with open(source_path, encoding="utf-8") as file:
         source = file.read()
     bound = dict(item.split("=", 1) for item in bindings.split(",") if item)
-    print(variant_file(kernel, source, bound, target))
+    print(unit_file_name(kernel, source, bound, target))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Where compiled kernels come from: memory, units compiled ahead, the cache on disk, the compiler. In that order.
+"""Where compiled kernels come from, in this order: memory, units compiled ahead, the cache on disk, the compiler.
 
-A variant is a kernel's source specialised by bindings (``{"H": "128", "D": "128", "T": "bf16", "out_lse": "absent"}``)
+A specialisation is a kernel's source with bindings (``{"H": "128", "D": "128", "T": "bf16", "out_lse": "absent"}``)
 for one target. On disk it is one unit file, named by a digest of exactly that; the cache keeps a folder for each compiler,
-so that another version, or another assembler, starts afresh. One process compiles while the others that want the same
-variant wait for it. A file that does not load, or that holds something else, is compiled anew; a folder that is not the
-user's alone is an error.
+so that another version, or another assembler, has files of its own. One process compiles while others that need the
+same specialisation wait for it. A file that does not load, or that holds something else, is compiled anew; a folder
+that is not the user's alone is an error.
 
-A call wants the variant for exactly the optional arguments that it gives. While there is none, one that leaves them open
-serves it as well, if that was compiled ahead or asked for by name: whoever did so does not want a compiler to run.
+A call needs the specialisation for exactly the optional arguments that it passes. If there is none, one that leaves
+them open is used, if it was compiled ahead or by name, so that no compiler runs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _guard = threading.Lock()
 
 
 def _forget_locks() -> None:
-    """In a forked child, where threads that held some are no more."""
+    """In a forked child, which does not have the threads that held locks."""
     global _guard
     _guard = threading.Lock()
     _locks.clear()
@@ -66,7 +66,7 @@ def clear_memory() -> None:
 
 
 class Variants:
-    """The compiled variants of one kernel.
+    """The compiled specialisations of one kernel.
 
     Args:
         kernel: its name in the source.
@@ -87,7 +87,7 @@ class Variants:
         return self._source
 
     def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
-        """What a Dispatcher asks for: a variant that runs a call, on a device. Raises as :meth:`load` does, and DriverError.
+        """For a Dispatcher: the kernel for a call on a device. Raises as :meth:`load` does, and DriverError.
 
         Args:
             bindings: as the call has them, "present" or "absent" for each optional argument.
@@ -110,7 +110,7 @@ class Variants:
             raise error
 
     def load(self, bindings: Mapping[str, object], target: str) -> _runtime.Unit:
-        """The unit of one variant, compiled if there is none yet.
+        """The unit of one specialisation, compiled if there is none yet.
 
         Args:
             bindings: a value for each upper-case name, "present" or "absent" for optional arguments that are not to be
@@ -136,7 +136,7 @@ class Variants:
         return unit
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
-        return _keys.variant_file(self.kernel, self.source, bindings, target)
+        return _keys.unit_file_name(self.kernel, self.source, bindings, target)
 
     def _ready(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         """The unit in memory, or of a file that was compiled ahead or cached."""
@@ -166,7 +166,7 @@ class Variants:
         return None if data is None else self._unit(folder.path / name, data, bindings, target)
 
     def _unit(self, path: Path, data: bytes, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
-        """The unit of a file's bytes, or None if it does not load or is not this variant."""
+        """The unit of a file's bytes, or None if it does not load or is another specialisation."""
         try:
             unit = _runtime.Unit.from_bytes(data)
         except UnitError as error:
@@ -216,7 +216,7 @@ class Variants:
         return bytes(data)
 
     def _without_compiler(self, bindings: dict[str, str], target: str) -> _runtime.Unit:
-        """What was compiled for an older chip of the kind, or an error that says what there could have been."""
+        """The unit for an older GPU of the same major version, or an error that says what was looked for."""
         for other in _older_targets(target):
             unit = self._prebuilt(bindings, other)
             if unit is not None:
@@ -225,7 +225,7 @@ class Variants:
         cached = _compiler_cache()
         places = [str(folder) for folder in (*_prebuilt_folders(), cached and cached.path) if folder]
         raise UnitError(
-            f'kernel "{self.kernel}": expected a compiled variant for {_listed(bindings)} on {target} in '
+            f'kernel "{self.kernel}": expected a compiled specialisation for {_listed(bindings)} on {target} in '
             f"{' or '.join(places) or 'some folder'}, got none, and {reason}"
         )
 

@@ -77,7 +77,7 @@ def _legal_dtypes(name: str) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 @functools.lru_cache(maxsize=None)
 def variants(name: str) -> cache.Variants:
-    """The compiled variants of a kernel."""
+    """The compiled specialisations of a kernel."""
     return cache.Variants(name, source(name), str(path(name)))
 
 
@@ -116,7 +116,7 @@ def dispatcher(
 
 
 class _LibraryKernel(Kernel):
-    """A kernel of the library: its signature and its common variants were made by the build."""
+    """A kernel of the library: the build made its signature and its common specialisations."""
 
     @functools.cached_property
     def _signature_text(self) -> str:

@@ -1,8 +1,8 @@
 """Every kernel as an operator of torch: `torch.ops.mlafix.<kernel>`, with a schema made from the kernel's signature.
 
-An operator takes the kernel's arguments in the kernel's order, and a string that names the variant: the layout of the lse
-and its base, "hn,e", as `mlafix.ops` has them. Mutated arguments are declared, and since kernels only fill what they
-are given, the fake implementations have nothing to do.
+An operator takes the kernel's arguments in the kernel's order, and a string that is the launch key: the layout of the
+lse and its base, "hn,e", as `mlafix.ops` has them. Mutated arguments are declared, and since kernels only fill what
+they are given, the fake implementations have nothing to do.
 
 Nobody calls these by hand: the functions of `mlafix.ops` do where torch must see the call (torch.compile, export, fake and
 functional tensors, dispatch modes, subclasses), and go straight to the kernel elsewhere. Importing this module imports
@@ -16,7 +16,7 @@ from typing import Any, Callable
 import torch
 from torch.utils._device import DeviceContext
 
-from .ops._families import FAMILIES, Family, Key
+from .ops._families import FAMILIES, KernelDispatchers, Key
 from .ops._types import Bound, Launch
 from .ops._wrong import wrong
 
@@ -64,11 +64,11 @@ class Through:
 
 
 def through(kernel: str, key: Key) -> Launch:
-    """The way to launch `kernel` in variant `key` so that torch sees it."""
+    """The launch of `kernel` with launch key `key` through torch."""
     return Through(kernel, ",".join(key))
 
 
-def schema(family: Family) -> str:
+def schema(family: KernelDispatchers) -> str:
     """The operator of a kernel, as torch declares it: its arguments in the kernel's order, then the variant."""
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     declared = []
@@ -82,7 +82,7 @@ def schema(family: Family) -> str:
     return f"{family.kernel}({', '.join(declared)}, str variant) -> ()"
 
 
-def _implementation(family: Family) -> Callable[..., None]:
+def _implementation(family: KernelDispatchers) -> Callable[..., None]:
     launches: dict[str, Launch] = {}
 
     def run(*args: Any) -> None:

@@ -37,7 +37,7 @@ bool isTensorLike(PyObject *object) {
          !hasAttribute(object, "__array_struct__");
 }
 
-int64_t readInteger(PyObject *object, const ArgPlace &place) {
+int64_t readInteger(PyObject *object, const ArgContext &place) {
   if (PyBool_Check(object) || isTensorLike(object))
     place.fail("expected an integer, got %s", Py_TYPE(object)->tp_name);
   nb::object number = nb::steal(PyNumber_Index(object));
@@ -53,7 +53,7 @@ int64_t readInteger(PyObject *object, const ArgPlace &place) {
   return value;
 }
 
-float readFloat(PyObject *object, const ArgPlace &place) {
+float readFloat(PyObject *object, const ArgContext &place) {
   if (PyBool_Check(object) || isTensorLike(object))
     place.fail("expected a number, got %s", Py_TYPE(object)->tp_name);
   double value = PyFloat_AsDouble(object);
@@ -64,7 +64,7 @@ float readFloat(PyObject *object, const ArgPlace &place) {
   return static_cast<float>(value);
 }
 
-bool readBool(PyObject *object, const ArgPlace &place) {
+bool readBool(PyObject *object, const ArgContext &place) {
   if (PyBool_Check(object))
     return object == Py_True;
   std::string_view type = Py_TYPE(object)->tp_name;
@@ -108,7 +108,7 @@ bool streamHandle(PyObject *object, uintptr_t &handle) {
 } // namespace
 
 void mlafix::python::readScalar(PyObject *object, const ArgSpec &spec,
-                                const ArgPlace &place, mlafix_arg &out) {
+                                const ArgContext &place, mlafix_arg &out) {
   out.struct_size = sizeof(mlafix_arg);
   out.kind = spec.kind;
   switch (spec.kind) {
@@ -166,7 +166,7 @@ void *mlafix::python::readStream(PyObject *object, const Conversion &conversion,
 }
 
 void CallArgs::readView(const ArgSpec &spec, PyObject *object,
-                        const ArgPlace &place, Conversion &conversion,
+                        const ArgContext &place, Conversion &conversion,
                         TensorView &view) {
   readTensor(object, place, conversion, view);
   size_t ndim = spec.dims.size();
@@ -210,7 +210,7 @@ void CallArgs::addTensor(uint32_t index) {
 }
 
 void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
-                        uint32_t index, const ArgPlace &place) {
+                        uint32_t index, const ArgContext &place) {
   const TensorView &view = views[index];
   if (!haveDevice) {
     haveDevice = true;
@@ -290,8 +290,8 @@ void CallArgs::readArg(const Signature &signature, uint32_t index,
                        PyObject *object) {
   static_assert(MLAFIX_MAX_ARGS <= 64, "a bit for each argument");
   const ArgSpec &spec = signature.args[index];
-  ArgPlace place{signature.name.c_str(), spec.name.c_str(),
-                 spec.expected.c_str()};
+  ArgContext place{signature.name.c_str(), spec.name.c_str(),
+                   spec.expected.c_str()};
   if (!spec.isTensor())
     return readScalar(object, spec, place, args[index]);
   args[index].struct_size = sizeof(mlafix_arg);

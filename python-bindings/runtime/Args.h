@@ -34,7 +34,7 @@ struct CallArgs {
 
   /// One tensor, as `spec` wants it; what depends on other arguments apart.
   static void readView(const ArgSpec &spec, PyObject *object,
-                       const ArgPlace &place, Conversion &conversion,
+                       const ArgContext &place, Conversion &conversion,
                        TensorView &view);
   /// Reads the tuple `given`. Throws ArgumentError.
   void read(const Signature &signature, PyObject *given, uint32_t flags);
@@ -59,7 +59,7 @@ struct CallArgs {
 private:
   void addTensor(uint32_t index);
   void bindKeys(const Signature &signature, const ArgSpec &spec, uint32_t index,
-                const ArgPlace &place);
+                const ArgContext &place);
 
   uint64_t present; ///< a bit for each tensor that was given
   bool haveDevice;
@@ -68,7 +68,7 @@ private:
 };
 
 /// Reads a Python number into `out`. Throws ArgumentError.
-void readScalar(PyObject *object, const ArgSpec &spec, const ArgPlace &place,
+void readScalar(PyObject *object, const ArgSpec &spec, const ArgContext &place,
                 mlafix_arg &out);
 
 /// The stream that `object` names (None: the current stream of the tensors'

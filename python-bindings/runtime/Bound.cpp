@@ -69,7 +69,7 @@ void Bound::launch(nb::handle stream) const {
 }
 
 uint64_t Bound::newPointer(const ArgSpec &spec, nb::handle object,
-                           uint32_t index, const ArgPlace &place,
+                           uint32_t index, const ArgContext &place,
                            Conversion &fresh) const {
   if (object.is_none()) {
     if (present[index])
@@ -119,8 +119,8 @@ void Bound::setPointers(nb::handle args) {
   void *pointers[MLAFIX_MAX_ARGS];
   mlafix_arg scalars[MLAFIX_MAX_ARGS];
   for (uint32_t i = 0; i < specs.size(); ++i) {
-    ArgPlace place{signature->name.c_str(), specs[i].name.c_str(),
-                   specs[i].expected.c_str()};
+    ArgContext place{signature->name.c_str(), specs[i].name.c_str(),
+                     specs[i].expected.c_str()};
     nb::object object = i < given.size() ? nb::object(given[i]) : nb::none();
     pointers[i] = nullptr;
     if (specs[i].isTensor())

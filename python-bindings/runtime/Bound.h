@@ -42,7 +42,7 @@ public:
 
 private:
   uint64_t newPointer(const ArgSpec &spec, nanobind::handle object,
-                      uint32_t index, const ArgPlace &place,
+                      uint32_t index, const ArgContext &place,
                       Conversion &fresh) const;
 
   std::shared_ptr<const Signature> signature;

@@ -83,7 +83,7 @@ int32_t dtypeOf(PyObject *array, const ArrayInterface &info) {
 
 } // namespace
 
-void mlafix::python::readNumpy(PyObject *object, const ArgPlace &place,
+void mlafix::python::readNumpy(PyObject *object, const ArgContext &place,
                                TensorView &view) {
   nb::object capsule =
       nb::steal(PyObject_GetAttr(object, internedArrayStruct()));

@@ -24,7 +24,7 @@ nb::object streamArgument(long deviceType, void *stream) {
 }
 
 /// The type of device that the producer names: the first of a pair of integers.
-long readDeviceType(PyObject *producer, const ArgPlace &place) {
+long readDeviceType(PyObject *producer, const ArgContext &place) {
   nb::object answer =
       nb::steal(PyObject_CallMethod(producer, "__dlpack_device__", nullptr));
   if (!answer.is_valid())
@@ -66,7 +66,7 @@ nb::object makeCapsule(nb::handle producer, nb::object stream) {
 
 } // namespace
 
-void mlafix::python::readProducer(PyObject *object, const ArgPlace &place,
+void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
                                   Conversion &conversion, TensorView &view) {
   long deviceType = readDeviceType(object, place);
   nb::object capsule = makeCapsule(

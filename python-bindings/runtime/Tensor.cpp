@@ -134,7 +134,7 @@ const char *codeName(uint8_t code) {
 
 } // namespace
 
-void ArgPlace::fail(const char *format, ...) const {
+void ArgContext::fail(const char *format, ...) const {
   va_list args;
   va_start(args, format);
   std::string text = formatted(format, args);
@@ -143,7 +143,7 @@ void ArgPlace::fail(const char *format, ...) const {
                      text.c_str());
 }
 
-void ArgPlace::failBecause(PyObject *object, const char *where) const {
+void ArgContext::failBecause(PyObject *object, const char *where) const {
   if (!PyErr_Occurred())
     fail("expected %s, got %s, %s nothing", expected, Py_TYPE(object)->tp_name,
          where);
@@ -172,7 +172,7 @@ const dlpack::ExchangeApi *mlafix::python::plainTorchApi(PyTypeObject *type) {
 }
 
 void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
-                                const ArgPlace &place, TensorView &view) {
+                                const ArgContext &place, TensorView &view) {
   view.dtype = dtypeOf(tensor.dtype);
   if (view.dtype == 0) {
     if (tensor.dtype.code > dlpack::codeBool)
@@ -215,7 +215,7 @@ void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
   view.readOnly = false;
 }
 
-void mlafix::python::readTensor(PyObject *object, const ArgPlace &place,
+void mlafix::python::readTensor(PyObject *object, const ArgContext &place,
                                 Conversion &conversion, TensorView &view) {
   TypeEntry entry = lookUp(Py_TYPE(object));
   switch (entry.kind) {

@@ -35,7 +35,7 @@ struct TensorView {
 };
 
 /// Which argument, for messages.
-struct ArgPlace {
+struct ArgContext {
   const char *kernel;
   const char *name;
   const char *expected; ///< "a tensor of dtype T", ...
@@ -68,20 +68,21 @@ struct Conversion {
 
 /// Fills in `view`. Throws ArgumentError for anything that is no tensor which
 /// a kernel could take.
-void readTensor(PyObject *object, const ArgPlace &place, Conversion &conversion,
-                TensorView &view);
+void readTensor(PyObject *object, const ArgContext &place,
+                Conversion &conversion, TensorView &view);
 
 /// The table of C functions of a plain torch tensor's type; null for all other
 /// types, and for a torch that has none.
 const dlpack::ExchangeApi *plainTorchApi(PyTypeObject *type);
 
 // What readTensor chooses among; each in a file of its own.
-void readNumpy(PyObject *object, const ArgPlace &place, TensorView &view);
+void readNumpy(PyObject *object, const ArgContext &place, TensorView &view);
 void readTorch(PyObject *object, const dlpack::ExchangeApi *api,
-               const ArgPlace &place, Conversion &conversion, TensorView &view);
-void readProducer(PyObject *object, const ArgPlace &place,
+               const ArgContext &place, Conversion &conversion,
+               TensorView &view);
+void readProducer(PyObject *object, const ArgContext &place,
                   Conversion &conversion, TensorView &view);
-void readDLPack(const dlpack::Tensor &tensor, const ArgPlace &place,
+void readDLPack(const dlpack::Tensor &tensor, const ArgContext &place,
                 TensorView &view);
 
 /// torch's current stream on a CUDA device, asked of torch itself.

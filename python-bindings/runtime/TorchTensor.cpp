@@ -94,7 +94,7 @@ bool mayBeNegated(const TensorView &view) {
   return true;
 }
 
-void refuseUnusable(PyObject *object, const ArgPlace &place,
+void refuseUnusable(PyObject *object, const ArgContext &place,
                     Conversion &conversion, const TensorView &view) {
   if (gradMatters(conversion) && truth(torch().askRequiresGrad(object)))
     place.fail("expected a tensor that autograd does not follow, got one that "
@@ -106,7 +106,7 @@ void refuseUnusable(PyObject *object, const ArgPlace &place,
 }
 
 /// Says why torch would not describe the tensor; returns if it gives no reason.
-void explain(PyObject *object, const ArgPlace &place) {
+void explain(PyObject *object, const ArgContext &place) {
   std::string layout = attributeText(object, "layout");
   if (layout != "torch.strided")
     place.fail("expected a strided tensor, got one of layout %s",
@@ -139,7 +139,7 @@ int32_t dtypeOf(const std::string &text) {
 
 /// Subclasses that redefine what operations do hold no memory of their own, or
 /// not what they stand for.
-void refuseRedefined(PyObject *object, const ArgPlace &place) {
+void refuseRedefined(PyObject *object, const ArgContext &place) {
   nb::object module = nb::borrow(importedModule("torch"));
   nb::object type = nb::borrow(reinterpret_cast<PyObject *>(Py_TYPE(object)));
   nb::object own = nb::getattr(type, "__torch_dispatch__", nb::none());
@@ -151,7 +151,7 @@ void refuseRedefined(PyObject *object, const ArgPlace &place) {
                Py_TYPE(object)->tp_name);
 }
 
-void readByAttributes(PyObject *object, const ArgPlace &place,
+void readByAttributes(PyObject *object, const ArgContext &place,
                       TensorView &view) {
   refuseRedefined(object, place);
   explain(object, place);
@@ -182,7 +182,7 @@ void readByAttributes(PyObject *object, const ArgPlace &place,
 } // namespace
 
 void mlafix::python::readTorch(PyObject *object, const dlpack::ExchangeApi *api,
-                               const ArgPlace &place, Conversion &conversion,
+                               const ArgContext &place, Conversion &conversion,
                                TensorView &view) {
   if (api) {
     dlpack::Tensor tensor;

@@ -150,8 +150,8 @@ TEST(Big, merge_of_270000_x_128_x_128_in_a_graph) {
                        {S.data(), Suffix.LsePeriod[Row]});
     std::string Why;
     for (int64_t I = 0; I < D; ++I)
-      ASSERT_TRUE(matches(Float::BF16, Expected.Payload[I], First[Row * D + I],
-                          Why))
+      ASSERT_TRUE(
+          matches(Float::BF16, Expected.Payload[I], First[Row * D + I], Why))
           << "row " << Row << ", element " << I << ": " << Why;
     uint32_t Bits;
     std::memcpy(&Bits, &FirstLse[Row], 4);
@@ -159,11 +159,11 @@ TEST(Big, merge_of_270000_x_128_x_128_in_a_graph) {
         << "row " << Row << ", lse: " << Why;
   }
   EXPECT_EQ(-1, firstWrongRow(Out.data(), RowBytes, Rows, [&](int64_t T) {
-              return reinterpret_cast<const char *>(&First[T % Period * H * D]);
-            }));
+    return reinterpret_cast<const char *>(&First[T % Period * H * D]);
+  }));
   EXPECT_EQ(-1, firstWrongRow(OutLse.data(), H * 4, Rows, [&](int64_t T) {
-              return reinterpret_cast<const char *>(&FirstLse[T % Period * H]);
-            }));
+    return reinterpret_cast<const char *>(&FirstLse[T % Period * H]);
+  }));
 }
 
 // SGLang's kernel makes an illegal access here.
@@ -178,19 +178,19 @@ TEST(Big, fixup_of_140000_x_128_x_128_in_a_graph) {
   // One long live segment, and dead ones on both sides of offset 2^31.
   std::vector<int32_t> Cu = {0, 100, 131000, 131071, 131073, 139000, 140000};
   std::vector<int32_t> KvLens = {0, 5, 0, 3, 0, 1};
-  Memory DeviceCu(device(), Cu.size() * 4), DeviceLens(device(),
-                                                       KvLens.size() * 4);
+  Memory DeviceCu(device(), Cu.size() * 4),
+      DeviceLens(device(), KvLens.size() * 4);
   device().upload(DeviceCu.data(), Cu.data(), Cu.size() * 4);
   mlafix::Kernel Code = kernel("fixup_zero_kv_rows", H, D, Float::BF16);
   auto Captured = device().capture([&] {
-    Code.launch({payload(State.Payload, Rows), lse(State.Lse, Rows),
-                 mlafix::Tensor::contiguous(DeviceLens.data(), MLAFIX_I32,
-                                            {int64_t(KvLens.size())},
-                                            device().handle()),
-                 mlafix::Tensor::contiguous(DeviceCu.data(), MLAFIX_I32,
-                                            {int64_t(Cu.size())},
-                                            device().handle())},
-                device().handle(), device().stream(), LaunchFlags);
+    Code.launch(
+        {payload(State.Payload, Rows), lse(State.Lse, Rows),
+         mlafix::Tensor::contiguous(DeviceLens.data(), MLAFIX_I32,
+                                    {int64_t(KvLens.size())},
+                                    device().handle()),
+         mlafix::Tensor::contiguous(DeviceCu.data(), MLAFIX_I32,
+                                    {int64_t(Cu.size())}, device().handle())},
+        device().handle(), device().stream(), LaunchFlags);
   });
   // Changed between capture and replay.
   device().upload(DeviceLens.data(), KvLens.data(), KvLens.size() * 4);
@@ -199,15 +199,13 @@ TEST(Big, fixup_of_140000_x_128_x_128_in_a_graph) {
   std::vector<bool> Dead = deadRows(Rows, KvLens, Cu);
   std::vector<uint16_t> Zero(H * D, 0);
   std::vector<float> Empty(H, -INFINITY);
-  EXPECT_EQ(-1, firstWrongRow(State.Payload.data(), RowBytes, Rows,
-                              [&](int64_t T) {
-                                return reinterpret_cast<const char *>(
-                                    Dead[T] ? Zero.data()
-                                            : &State.PayloadPeriod[T % Period *
-                                                                   H * D]);
-                              }));
+  EXPECT_EQ(
+      -1, firstWrongRow(State.Payload.data(), RowBytes, Rows, [&](int64_t T) {
+        return reinterpret_cast<const char *>(
+            Dead[T] ? Zero.data() : &State.PayloadPeriod[T % Period * H * D]);
+      }));
   EXPECT_EQ(-1, firstWrongRow(State.Lse.data(), H * 4, Rows, [&](int64_t T) {
-              return reinterpret_cast<const char *>(
-                  Dead[T] ? Empty.data() : &State.LsePeriod[T % Period * H]);
-            }));
+    return reinterpret_cast<const char *>(
+        Dead[T] ? Empty.data() : &State.LsePeriod[T % Period * H]);
+  }));
 }

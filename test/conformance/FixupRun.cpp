@@ -102,11 +102,11 @@ void FixupRun::refill(std::vector<int32_t> Lens, std::vector<int32_t> Cu) {
 }
 
 void FixupRun::launch(uint32_t Flags) {
-  std::vector<int> Order = Setup.LseRowsFirst ? std::vector<int>{1, 0}
-                                              : std::vector<int>{0, 1};
-  Code.launch({Out->view(), Lse->view(Order), KvLens->view(),
-               CuSeqlens->view()},
-              On.handle(), On.stream(), Flags);
+  std::vector<int> Order =
+      Setup.LseRowsFirst ? std::vector<int>{1, 0} : std::vector<int>{0, 1};
+  Code.launch(
+      {Out->view(), Lse->view(Order), KvLens->view(), CuSeqlens->view()},
+      On.handle(), On.stream(), Flags);
 }
 
 void FixupRun::fetch() {

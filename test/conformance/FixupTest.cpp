@@ -83,13 +83,12 @@ TEST_P(FixupTable, every_layout_and_mix_of_segments) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FixupTable,
-                         testing::Combine(testing::ValuesIn(headShapes()),
-                                          testing::Values(Float::BF16,
-                                                          Float::F16,
-                                                          Float::F32),
-                                          testing::Bool()),
-                         parameterName);
+INSTANTIATE_TEST_SUITE_P(
+    All, FixupTable,
+    testing::Combine(testing::ValuesIn(headShapes()),
+                     testing::Values(Float::BF16, Float::F16, Float::F32),
+                     testing::Bool()),
+    parameterName);
 
 TEST(Fixup, no_rows_or_no_segments_do_nothing) {
   EXPECT_TRUE(fixes(segments({}, {0}, 4)));
@@ -108,7 +107,8 @@ TEST(Fixup, malformed_cu_seqlens_stay_in_bounds) { // design section 6, trust
   EXPECT_TRUE(fixes(segments({0, 0, 0}, {0, INT_MAX, INT_MIN, 4}, 8)));
   EXPECT_TRUE(fixes(segments({0, 0}, {0, 4, 9}, 8)));
   EXPECT_TRUE(fixes(segments({0, 0}, {8, 4, 8}, 8)));
-  EXPECT_TRUE(fixes(segments({0, 0, 0, 0}, {INT_MIN, INT_MIN, 0, 8, INT_MAX}, 8)));
+  EXPECT_TRUE(
+      fixes(segments({0, 0, 0, 0}, {INT_MIN, INT_MIN, 0, 8, INT_MAX}, 8)));
   Random R(3);
   for (int Trial = 0; Trial < 50; ++Trial) {
     std::vector<int32_t> Lens(37), Cu(38);

@@ -18,8 +18,7 @@ Options &conformance::options() {
 }
 
 Device &conformance::device() {
-  static std::unique_ptr<Device> Opened =
-      support::openDevice(options().Device);
+  static std::unique_ptr<Device> Opened = support::openDevice(options().Device);
   return *Opened;
 }
 

@@ -8,8 +8,8 @@
 #ifndef MLAFIX_TEST_CONFORMANCE_HARNESS_H
 #define MLAFIX_TEST_CONFORMANCE_HARNESS_H
 
-#include "examples/support/Device.h"
 #include "Numerics.h"
+#include "examples/support/Device.h"
 
 #include "mlafix/runtime.hpp"
 

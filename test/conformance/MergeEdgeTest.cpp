@@ -29,8 +29,8 @@ testing::AssertionResult allRowsAre(RowKind Kind, int64_t N = 23) {
         MergeRun Run(device(), S);
         Run.run();
         if (testing::AssertionResult Good = Run.check(); !Good)
-          return Good << " (" << spelling(Type) << ", D = " << S.D
-                      << ", style " << int(How) << ")";
+          return Good << " (" << spelling(Type) << ", D = " << S.D << ", style "
+                      << int(How) << ")";
       }
   return testing::AssertionSuccess();
 }
@@ -121,12 +121,11 @@ TEST(Merge, partial_overlap_is_an_error_and_launches_nothing) { // N11
   TestTensor Lse(device(), MLAFIX_F32, Layout::contiguous({16, 7}));
   TestTensor Prefix(device(), MLAFIX_BF16, Layout::contiguous({7, 16, 128}));
   Both.upload();
-  EXPECT_THROW(Run.kernel().launch({Rows(0), mlafix::Tensor::none(),
-                                    Prefix.view(), Lse.view(), Rows(1),
-                                    Lse.view(), int64_t(7)},
-                                   device().handle(), device().stream(),
-                                   LaunchFlags),
-               mlafix::Error);
+  EXPECT_THROW(
+      Run.kernel().launch({Rows(0), mlafix::Tensor::none(), Prefix.view(),
+                           Lse.view(), Rows(1), Lse.view(), int64_t(7)},
+                          device().handle(), device().stream(), LaunchFlags),
+      mlafix::Error);
   Both.download();
   EXPECT_EQ("", Both.unchanged());
 }
@@ -167,7 +166,8 @@ TEST(Merge, vllm_38359_uninitialised_outputs_need_no_zero_init) {
            : T % 3 == 1 ? RowKind::PrefixEmptyNaN
                         : RowKind::BothLive;
   };
-  for (MergeSetup::Place Where : {MergeSetup::Separate, MergeSetup::OverPrefix}) {
+  for (MergeSetup::Place Where :
+       {MergeSetup::Separate, MergeSetup::OverPrefix}) {
     S.Where = Where;
     MergeRun Run(device(), S);
     Run.run();

@@ -69,9 +69,8 @@ TEST_P(MergeTable, every_layout_threshold_and_row_kind) {
         S.Seed = hash(N * 31 + ContextRows);
         MergeRun Run(device(), S);
         Run.run();
-        ASSERT_TRUE(Run.check())
-            << "style " << int(How) << ", n = " << N
-            << ", context_rows = " << ContextRows;
+        ASSERT_TRUE(Run.check()) << "style " << int(How) << ", n = " << N
+                                 << ", context_rows = " << ContextRows;
       }
     }
 }
@@ -143,10 +142,9 @@ TEST_P(MergeTable, a_rows_bits_depend_on_that_row_alone) { // N9
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MergeTable,
-                         testing::Combine(testing::ValuesIn(headShapes()),
-                                          testing::Values(Float::BF16,
-                                                          Float::F16,
-                                                          Float::F32),
-                                          testing::Bool()),
-                         parameterName);
+INSTANTIATE_TEST_SUITE_P(
+    All, MergeTable,
+    testing::Combine(testing::ValuesIn(headShapes()),
+                     testing::Values(Float::BF16, Float::F16, Float::F32),
+                     testing::Bool()),
+    parameterName);

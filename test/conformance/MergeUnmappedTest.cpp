@@ -30,8 +30,8 @@ public:
     size_t Page = sysconf(_SC_PAGESIZE);
     UsableBytes = (Usable + Page - 1) / Page * Page;
     Bytes = UsableBytes + (size_t(1) << 24);
-    Base = static_cast<char *>(mmap(nullptr, Bytes, PROT_NONE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    Base = static_cast<char *>(
+        mmap(nullptr, Bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (Base == MAP_FAILED ||
         mprotect(Base, UsableBytes, PROT_READ | PROT_WRITE))
       throw std::bad_alloc();
@@ -75,8 +75,8 @@ TEST(Merge, rows_past_the_threshold_are_not_read) {
         bool Apart = true;
         for (TestTensor *Tensor : {&Out, &OutLse, &Suffix, &SuffixLse}) {
           char *Other = static_cast<char *>(Tensor->data());
-          Apart = Apart && (Other + N * H * D * 2 <= First ||
-                            First + Claimed <= Other);
+          Apart = Apart &&
+                  (Other + N * H * D * 2 <= First || First + Claimed <= Other);
         }
         if (Apart)
           return First;

@@ -64,7 +64,8 @@ const char *conformance::spelling(Float Type) {
 }
 
 double conformance::toDouble(Float Type, uint32_t Bits) {
-  if (Type == Float::BF16 || Type == Float::F32) { // The upper half of an f32 is a bf16.
+  if (Type == Float::BF16 ||
+      Type == Float::F32) { // The upper half of an f32 is a bf16.
     uint32_t Wide = Type == Float::BF16 ? Bits << 16 : Bits;
     float Value;
     std::memcpy(&Value, &Wide, 4);
@@ -103,8 +104,7 @@ uint32_t conformance::fromDouble(Float Type, double Value) {
   if (Magnitude == 0)
     return Sign;
   if (std::isinf(Magnitude))
-    return Sign |
-           (Type == Float::F8E4M3FN ? Fp8Largest : F.exponentMask());
+    return Sign | (Type == Float::F8E4M3FN ? Fp8Largest : F.exponentMask());
   int Exponent;
   std::frexp(Magnitude, &Exponent);
   // Units of the last place of Magnitude's binade, or of the denormals.

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// bf16, f16, f32 and fp8 e4m3fn as the tests see them: raw bits, exact widening to double,
-// correctly rounded narrowing from double, distance in units in the last place.
-// Independent of the code under test on purpose.
+// bf16, f16, f32 and fp8 e4m3fn as the tests see them: raw bits, exact widening
+// to double, correctly rounded narrowing from double, distance in units in the
+// last place. Independent of the code under test on purpose.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,5 @@
-//===- Reference.cpp - merges in f64 ---------------------------------------===//
+//===- Reference.cpp - merges in f64
+//---------------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -71,8 +72,8 @@ ExpectedRow conformance::mergeReference(Float Type, int64_t D,
       uint32_t Bits = Live[0].Payload[I];
       // A product with the factor rounds to f32 first (N7).
       if (Converts)
-        Bits = fromDouble(As.Type,
-                          float(float(toDouble(Type, Bits)) * As.Factor));
+        Bits =
+            fromDouble(As.Type, float(float(toDouble(Type, Bits)) * As.Factor));
       Row.Payload.push_back(exactly(Bits));
     }
     Row.Lse = exactly(bitsOf(Live[0].Lse));
@@ -99,8 +100,8 @@ ExpectedRow conformance::mergeReference(Float Type, int64_t D,
       Value += Term;
       Magnitude += std::fabs(Term);
     }
-    Row.Payload.push_back(near(Value / Sum * As.Factor,
-                               Magnitude / Sum * std::fabs(As.Factor)));
+    Row.Payload.push_back(
+        near(Value / Sum * As.Factor, Magnitude / Sum * std::fabs(As.Factor)));
   }
   double Lse = Max + std::log(Sum) / LogBase;
   Row.Lse = near(Lse, std::max(1.0, std::fabs(Lse)));
@@ -166,9 +167,9 @@ bool conformance::matches(Float Type, const Expected &E, uint32_t Bits,
   return false;
 }
 
-std::vector<bool>
-conformance::deadRows(int64_t N, const std::vector<int32_t> &KvLens,
-                      const std::vector<int32_t> &CuSeqlens) {
+std::vector<bool> conformance::deadRows(int64_t N,
+                                        const std::vector<int32_t> &KvLens,
+                                        const std::vector<int32_t> &CuSeqlens) {
   std::vector<bool> Dead(N, false);
   for (size_t I = 0; I < KvLens.size() && I + 1 < CuSeqlens.size(); ++I) {
     int64_t Begin = CuSeqlens[I], End = CuSeqlens[I + 1];

@@ -28,9 +28,10 @@ struct Expected {
     NaN    ///< Any NaN.
   };
   Kind How = Exact;
-  uint32_t Bits = 0;    ///< For Exact.
-  double Value = 0;     ///< For Near.
-  double Magnitude = 0; ///< Sum of |weight x payload|: what rounding scales with.
+  uint32_t Bits = 0; ///< For Exact.
+  double Value = 0;  ///< For Near.
+  double Magnitude =
+      0; ///< Sum of |weight x payload|: what rounding scales with.
 };
 
 /// What one row must be: D elements of the storage type, and the lse (f32).

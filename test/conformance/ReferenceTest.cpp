@@ -44,6 +44,7 @@ TEST(Reference, exact_means_the_sign_of_zero_too) {
 
 TEST(Reference, segments_out_of_order_count_for_nothing) {
   std::vector<bool> Dead = deadRows(8, {0, 0, 0, 0}, {0, 5, 3, 4, 99});
-  std::vector<bool> Expected = {true, true, true, true, true, false, false, false};
+  std::vector<bool> Expected = {true, true,  true,  true,
+                                true, false, false, false};
   EXPECT_EQ(Expected, Dead);
 }

@@ -94,8 +94,8 @@ RowRun runRows(const std::string &Name, Float Type, int64_t D, int64_t First,
   for (TestTensor *Tensor : {&X, &Y, &W})
     Tensor->upload();
   TestTensor &Out = Where == InPlace ? X : Y;
-  mlafix::Kernel Code = kernel(
-      Name, "D=" + std::to_string(D) + ",T=" + std::string(spelling(Type)));
+  mlafix::Kernel Code = kernel(Name, "D=" + std::to_string(D) +
+                                         ",T=" + std::string(spelling(Type)));
   if (Name == "rmsnorm")
     Code.launch({Out.view(), X.view(), W.view(), Epsilon}, On.handle(),
                 On.stream(), LaunchFlags);
@@ -119,7 +119,8 @@ RowRun runRows(const std::string &Name, Float Type, int64_t D, int64_t First,
       std::string Why;
       if (Result.Good && !matches(Type, E, Bits, Why))
         Result.Good = testing::AssertionFailure()
-                      << "row " << First + T << ", element " << I << ": " << Why;
+                      << "row " << First + T << ", element " << I << ": "
+                      << Why;
     }
   }
   std::string Why = Out.guardsIntact();

@@ -7,8 +7,8 @@
 
 #include "Streams.h"
 
-#include "examples/support/CudaDriver.h"
 #include "Harness.h"
+#include "examples/support/CudaDriver.h"
 
 #include <iterator>
 #include <stdexcept>

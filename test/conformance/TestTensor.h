@@ -15,8 +15,8 @@
 #ifndef MLAFIX_TEST_CONFORMANCE_TESTTENSOR_H
 #define MLAFIX_TEST_CONFORMANCE_TESTTENSOR_H
 
-#include "examples/support/Device.h"
 #include "Numerics.h"
+#include "examples/support/Device.h"
 
 #include "mlafix/runtime.hpp"
 

@@ -18,7 +18,9 @@ static int num_launches, next_result;
 static uintptr_t current, below;
 
 int fake_num_launches(void) { return num_launches; }
-struct launch fake_launch(int index) { return launches[index]; }
+struct launch fake_launch(int index) {
+  return launches[index];
+}
 void fake_fail_next_launch(int result) { next_result = result; }
 
 static int init(unsigned flags) { return flags; }
@@ -69,8 +71,11 @@ static int pop(void **context) {
   current = below;
   return SUCCESS;
 }
-static int exchange_mode(int *mode) { return *mode > 2 ? INVALID_VALUE : SUCCESS; }
-static int library_load(void **library, const void *data, int *a, void **b, unsigned c, int *d, void **e, unsigned f) {
+static int exchange_mode(int *mode) {
+  return *mode > 2 ? INVALID_VALUE : SUCCESS;
+}
+static int library_load(void **library, const void *data, int *a, void **b,
+                        unsigned c, int *d, void **e, unsigned f) {
   *library = (void *)data;
   return SUCCESS;
 }
@@ -83,7 +88,8 @@ static int get_function(void **function, void *kernel) {
   *function = kernel;
   return SUCCESS;
 }
-static int kernel_attribute(int *value, int attribute, void *kernel, int device) {
+static int kernel_attribute(int *value, int attribute, void *kernel,
+                            int device) {
   *value = 1024;
   return SUCCESS;
 }
@@ -94,18 +100,21 @@ static int launch(unsigned grid, void *stream) {
     return result;
   if (num_launches == 64)
     abort();
-  launches[num_launches++] = (struct launch){(uintptr_t)stream, (int32_t)current - 1, grid};
+  launches[num_launches++] =
+      (struct launch){(uintptr_t)stream, (int32_t)current - 1, grid};
   return SUCCESS;
 }
-static int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                         unsigned shared, void *stream, void **params, void **extra) {
+static int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz,
+                         unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                         void *stream, void **params, void **extra) {
   return launch(gx, stream);
 }
 struct config {
   unsigned grid[3], block[3], shared;
   void *stream;
 };
-static int launch_kernel_ex(const struct config *config, void *function, void **params, void **extra) {
+static int launch_kernel_ex(const struct config *config, void *function,
+                            void **params, void **extra) {
   return launch(config->grid[0], config->stream);
 }
 static int refuse(void) { return INVALID_VALUE; }
@@ -141,7 +150,8 @@ static const struct {
     {"cuFuncLoad", NULL},
 };
 
-int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status) {
+int cuGetProcAddress_v2(const char *name, void **function, int version,
+                        uint64_t flags, int *status) {
   for (size_t i = 0; i < sizeof(table) / sizeof(*table); ++i)
     if (strcmp(table[i].name, name) == 0) {
       *function = table[i].function;

@@ -174,7 +174,7 @@ def test_prebuilt_code_for_an_older_chip_of_the_kind(
     data = compiler.compile(
         SOURCE, "", kernel="merge_attn_states", specializations=[BINDINGS], targets=["x86-64"], emit="unit"
     )
-    (tmp_path / _keys.variant_file("merge_attn_states", SOURCE, BINDINGS, "x86-64")).write_bytes(data)
+    (tmp_path / _keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, "x86-64")).write_bytes(data)
     monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path))
     monkeypatch.setattr(_toolchain, "compiler_file", lambda: None)
     assert merge().load(BINDINGS, "x86-64-v3").kernels[0].targets == ["x86-64"]

@@ -53,13 +53,13 @@ def folder() -> Path:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_name_of_a_kernel_is_a_path(name: str) -> None:
-    file = _keys.variant_file(name, SOURCE, BINDINGS, TARGET)
+    file = _keys.unit_file_name(name, SOURCE, BINDINGS, TARGET)
     assert os.path.basename(file) == file and not file.startswith(".") and len(os.fsencode(file)) < 128
-    assert file != _keys.variant_file(name + "y", SOURCE, BINDINGS, TARGET)
+    assert file != _keys.unit_file_name(name + "y", SOURCE, BINDINGS, TARGET)
 
 
 def test_plain_names_are_shown() -> None:
-    assert _keys.variant_file("merge_attn_states", SOURCE, BINDINGS, TARGET).startswith("merge_attn_states.")
+    assert _keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, TARGET).startswith("merge_attn_states.")
 
 
 @pytest.mark.parametrize("name", ["../../x", "a/b c"])
@@ -172,7 +172,7 @@ def test_a_prebuilt_unit_of_something_else_is_passed_over(
 ) -> None:
     data = compiler.compile(SOURCE, "", kernel="merge_attn_states", specializations=[{**BINDINGS, "H": "4"}], targets=[TARGET])
     (tmp_path / "prebuilt").mkdir()
-    (tmp_path / "prebuilt" / _keys.variant_file("merge_attn_states", SOURCE, BINDINGS, TARGET)).write_bytes(data)
+    (tmp_path / "prebuilt" / _keys.unit_file_name("merge_attn_states", SOURCE, BINDINGS, TARGET)).write_bytes(data)
     monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path / "prebuilt"))
     assert merge().load(BINDINGS, TARGET).kernels[0].bindings["H"] == "2"
     assert compiler.count == 2

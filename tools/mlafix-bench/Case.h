@@ -85,7 +85,7 @@ public:
   virtual ~Outcome() = default;
   virtual double before(int buffer, int64_t index) const = 0;
   virtual double after(int buffer, int64_t index) const = 0;
-  /// How often what came between was rounded: see Contender.
+  /// How often what came between was rounded: see Implementation.
   int roundings = 0;
 };
 
@@ -93,9 +93,9 @@ public:
 using Check = std::function<std::string(const Outcome &)>;
 
 /// One way to do the case's work.
-struct Contender {
+struct Implementation {
   std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
-  bool isRival = false;
+  bool isBaseline = false;
   bool isDependent = false; ///< with programmatic dependent launch
   std::string against;      ///< rivals: the one of ours they are held against
   std::vector<Launch> launches;
@@ -112,7 +112,7 @@ struct Traffic {
 struct Case {
   std::string name; ///< "merge/bf16_h128_d128/n1024"
   std::vector<Buffer> buffers;
-  std::vector<Contender> contenders; ///< the first one is ours
+  std::vector<Implementation> contenders; ///< the first one is ours
   Traffic traffic;
   /// Held against the stream roof: not where next to nothing moves.
   bool hasRoof = true;

@@ -24,13 +24,13 @@ std::string shaped(int64_t heads, int64_t dim) {
 }
 
 /// Ours, with and without dependent launch.
-std::vector<Contender> ours(const Launch &launch) {
+std::vector<Implementation> ours(const Launch &launch) {
   return {{"mlafix", false, false, "", {launch}},
           {"mlafix, dependent", false, true, "", {launch}}};
 }
 
 /// A rival and its form for chains with dependent launch.
-void addRival(Case &work, const std::string &name, const Launch &launch) {
+void addBaseline(Case &work, const std::string &name, const Launch &launch) {
   Launch dependent = launch;
   dependent.function += "_dependent";
   work.contenders.push_back({name, true, false, "mlafix", {launch}});
@@ -52,11 +52,11 @@ void addCombineRivals(Case &work, std::vector<Argument> args, int64_t numRows,
   tiles.gridX = uint32_t((numRows + tile - 1) / tile);
   tiles.gridY = uint32_t(dim / columns);
   tiles.threads = threads;
-  addRival(work, "cuda", tiles);
+  addBaseline(work, "cuda", tiles);
   Launch shared = {"combine_shared_" + shape, "", args};
   shared.gridX = uint32_t(numRows);
   shared.threads = 256;
-  addRival(work, "cuda, shared", shared);
+  addBaseline(work, "cuda, shared", shared);
 }
 
 /// f32 partials of a split-KV decode, [S, B, 1, H, D], to bf16, with the lse as
@@ -120,9 +120,9 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   work.contenders =
       ours({"merge_states_ragged", bindings(heads, dim, "T=f16"), args});
   args.push_back(n);
-  addRival(work, "cuda",
-           {"merge_ragged_f16_" + shaped(heads, dim), "", args,
-            n * heads * dim / 8});
+  addBaseline(work, "cuda",
+              {"merge_ragged_f16_" + shaped(heads, dim), "", args,
+               n * heads * dim / 8});
   int64_t rowBytes = heads * (dim * 2 + 4);
   work.traffic = {total * rowBytes + (n + 1) * 4, n * rowBytes};
   MergeCheck check;

@@ -21,30 +21,31 @@ const char *const bindings = "H=128,D=128,T=bf16";
 /// Sequences in a row: so many tokens each, and whether it had keys.
 struct Sequence {
   int64_t length;
-  bool isDead;
+  bool isEmptyState;
 };
 
 std::vector<Sequence> equalSequences(int64_t count, int64_t length,
-                                     bool isDead) {
-  return std::vector<Sequence>(count, Sequence{length, isDead});
+                                     bool isEmptyState) {
+  return std::vector<Sequence>(count, Sequence{length, isEmptyState});
 }
 
 struct Batch {
   std::vector<double> starts = {0}, kvLens;
-  std::vector<bool> isDead; ///< by token
+  std::vector<bool> isEmptyState; ///< by token
   int64_t longest = 0;
   int64_t dead = 0; ///< tokens
 
   explicit Batch(const std::vector<Sequence> &sequences) {
     for (const Sequence &sequence : sequences) {
-      kvLens.push_back(sequence.isDead ? 0 : 1000);
-      isDead.insert(isDead.end(), sequence.length, sequence.isDead);
-      starts.push_back(double(isDead.size()));
+      kvLens.push_back(sequence.isEmptyState ? 0 : 1000);
+      isEmptyState.insert(isEmptyState.end(), sequence.length,
+                          sequence.isEmptyState);
+      starts.push_back(double(isEmptyState.size()));
       longest = std::max(longest, sequence.length);
-      dead += sequence.isDead ? sequence.length : 0;
+      dead += sequence.isEmptyState ? sequence.length : 0;
     }
   }
-  int64_t tokens() const { return int64_t(isDead.size()); }
+  int64_t tokens() const { return int64_t(isEmptyState.size()); }
 };
 
 struct FixupBuffers {
@@ -94,8 +95,9 @@ Case makeFixup(const std::string &name,
   work.traffic = {count * 8 + 4, batch.dead * heads * (dim * 2 + 4)};
   work.hasRoof = batch.dead > 0;
   work.check = [=](const Outcome &outcome) {
-    return checkBlank(outcome, {buffers.out, buffers.lse.transposed(),
-                                [&](int64_t t) { return batch.isDead[t]; }});
+    return checkBlank(outcome,
+                      {buffers.out, buffers.lse.transposed(),
+                       [&](int64_t t) { return batch.isEmptyState[t]; }});
   };
   return work;
 }
@@ -134,7 +136,7 @@ Case makeChain(int64_t n) {
   check.inputs = {{prefix, prefixLse.transposed()},
                   {chunk.out, chunk.lse.transposed()}};
   check.isLive = [batch](size_t index, int64_t t) {
-    return index == 0 || !batch.isDead[t];
+    return index == 0 || !batch.isEmptyState[t];
   };
   work.check = [check](const Outcome &outcome) {
     return checkMerge(outcome, check);
@@ -157,7 +159,7 @@ void mlafix::bench::addFixupCases(std::vector<Case> &cases) {
   mixed.insert(mixed.begin(), {16384, false});
   add("short_dead_16384_and_255x1", mixed);
   for (Sequence &sequence : mixed)
-    sequence.isDead = false;
+    sequence.isEmptyState = false;
   add("none_dead_16384_and_255x1", mixed);
   add("none_dead_256x64", equalSequences(256, 64, false));
   add("none_dead_4096x1", equalSequences(4096, 1, false));

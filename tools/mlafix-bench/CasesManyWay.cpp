@@ -22,8 +22,8 @@ std::string bindings(int64_t heads, int64_t dim, const char *type,
   return outType ? text + ",O=" + outType : text;
 }
 
-std::string rivalName(const char *form, int64_t ways, int64_t heads,
-                      int64_t dim) {
+std::string baselineName(const char *form, int64_t ways, int64_t heads,
+                         int64_t dim) {
   return std::string("merge_") + form + "_k" + std::to_string(ways) +
          "_bf16_h" + std::to_string(heads) + "_d" + std::to_string(dim);
 }
@@ -106,19 +106,19 @@ MergeTwo rivalMerge(bool isDependent) {
 /// The chains of merges of two that `inputs` could be merged with: into
 /// `result`, and over the first of them.
 void addPairs(Case &work, const std::vector<States> &inputs,
-              const States &result, bool isRival = false) {
+              const States &result, bool isBaseline = false) {
   int between = int(inputs.size()) - 2;
   Check inPlace = checkOf(inputs[0].rows, inputs[0].lse, inputs, MLAFIX_BF16);
   for (bool isDependent : {false, true}) {
-    std::string prefix = isRival ? "cuda, pairs" : "pairs",
+    std::string prefix = isBaseline ? "cuda, pairs" : "pairs",
                 how = isDependent ? ", dependent" : "", ours = "mlafix" + how;
     MergeTwo rival = rivalMerge(isDependent);
     work.contenders.push_back(
-        {prefix + how, isRival, isDependent, ours,
-         chain(inputs, result, isRival ? rival : mergePair), between});
+        {prefix + how, isBaseline, isDependent, ours,
+         chain(inputs, result, isBaseline ? rival : mergePair), between});
     work.contenders.push_back(
-        {prefix + ", in place" + how, isRival, isDependent, ours,
-         chain(inputs, inputs[0], isRival ? rival : mergeInto), between,
+        {prefix + ", in place" + how, isBaseline, isDependent, ours,
+         chain(inputs, inputs[0], isBaseline ? rival : mergeInto), between,
          inPlace});
   }
 }
@@ -128,9 +128,9 @@ void addOurs(Case &work, const Launch &ours) {
                      {"mlafix, dependent", false, true, "", {ours}}};
 }
 
-void addRival(Case &work, const std::string &rivalFunction,
-              std::vector<Argument> rivalArgs, int64_t items) {
-  Launch rival = {rivalFunction, "", std::move(rivalArgs), items};
+void addBaseline(Case &work, const std::string &rivalFunction,
+                 std::vector<Argument> baselineArgs, int64_t items) {
+  Launch rival = {rivalFunction, "", std::move(baselineArgs), items};
   work.contenders.push_back({"cuda", true, false, "mlafix", {rival}});
 }
 
@@ -151,18 +151,18 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
     args.push_back(inputs.back().rows);
     args.push_back(inputs.back().lse);
   }
-  std::vector<Argument> rivalArgs = args;
-  rivalArgs.push_back(n);
+  std::vector<Argument> baselineArgs = args;
+  baselineArgs.push_back(n);
   args.resize(2 + 2 * slots); // the rest is left out
   addOurs(work,
           {"merge_states_list",
            bindings(heads, dim, "bf16") + (isOpen ? "" : exactly(ways)), args});
   if (!isOpen) {
     addPairs(work, inputs, {out, outLse});
-    addPairs(work, inputs, {out, outLse}, /*isRival=*/true);
+    addPairs(work, inputs, {out, outLse}, /*isBaseline=*/true);
   }
-  addRival(work, rivalName("list", ways, heads, dim), rivalArgs,
-           n * heads * dim / 8);
+  addBaseline(work, baselineName("list", ways, heads, dim), baselineArgs,
+              n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
   work.check = checkOf(out, outLse, inputs, MLAFIX_BF16);
   return work;
@@ -185,8 +185,8 @@ Case makeDense(const std::string &name, int64_t ways, int64_t n, int64_t heads,
       {"merge_states", bindings(heads, dim, "bf16"), {out, outLse, rows, lse}});
   if (hasPairs)
     addPairs(work, inputs, {out, outLse});
-  addRival(work, rivalName("dense", ways, heads, dim),
-           {out, outLse, rows, lse, n}, n * heads * dim / 8);
+  addBaseline(work, baselineName("dense", ways, heads, dim),
+              {out, outLse, rows, lse, n}, n * heads * dim / 8);
   work.traffic = trafficOf(n, heads, dim, ways);
   work.check = checkOf(out, outLse, inputs, MLAFIX_BF16);
   return work;

@@ -26,7 +26,7 @@ struct MergeShape {
   Place place = Place::Separate;
   bool isFp8 = false;     ///< the result is fp8, with a scale
   int64_t headStride = 0; ///< of the prefix; 0: the dim
-  bool hasRivals = true;
+  bool hasBaselines = true;
 };
 
 constexpr double fp8Scale = 0.25;
@@ -38,7 +38,7 @@ std::string bindings(const MergeShape &shape) {
 }
 
 /// Rivals are compiled for one shape each: "merge_bf16_h128_d128".
-std::string rivalName(const MergeShape &shape) {
+std::string baselineName(const MergeShape &shape) {
   return std::string(shape.isFp8 ? "merge_fp8_" : "merge_") +
          mlafix_dtype_name(shape.type) + "_h" + std::to_string(shape.heads) +
          "_d" + std::to_string(shape.dim) +
@@ -78,13 +78,13 @@ Case makeMerge(const MergeShape &shape) {
   for (const View &view : {prefix, prefixLse, suffix, suffixLse})
     args.push_back(view);
   args.push_back(contextRows);
-  std::vector<Argument> rivalArgs = args;
-  rivalArgs.back() = n;
-  rivalArgs.push_back(contextRows);
+  std::vector<Argument> baselineArgs = args;
+  baselineArgs.back() = n;
+  baselineArgs.push_back(contextRows);
 
   Launch ours = {shape.isFp8 ? "merge_attn_states_fp8" : "merge_attn_states",
                  bindings(shape), args};
-  Launch rival = {rivalName(shape), "", rivalArgs};
+  Launch rival = {baselineName(shape), "", baselineArgs};
   int64_t width = mlafix_dtype_size(shape.type);
   rival.items = n * heads * dim * width / 16;
   auto variant = [&](const char *suffixText) {
@@ -94,7 +94,7 @@ Case makeMerge(const MergeShape &shape) {
   };
   work.contenders = {{"mlafix", false, false, "", {ours}},
                      {"mlafix, dependent", false, true, "", {ours}}};
-  if (shape.hasRivals) {
+  if (shape.hasBaselines) {
     work.contenders.push_back({"cuda", true, false, "mlafix", variant("")});
     work.contenders.push_back({"cuda, dependent", true, true,
                                "mlafix, dependent", variant("_dependent")});
@@ -182,7 +182,7 @@ void mlafix::bench::addMergeCases(std::vector<Case> &cases) {
   MergeShape strided = {"merge/kimi_k26_head_stride_192/n4096", MLAFIX_BF16,
                         4096, 128, 128};
   strided.headStride = 192;
-  strided.hasRivals = false; // theirs are compiled for rows without gaps
+  strided.hasBaselines = false; // theirs are compiled for rows without gaps
   add(strided);
   for (int64_t n : {16, 64, 1024, 4096, 8192}) {
     MergeShape shape = {sized("in_place/bf16_h128_d128", n), MLAFIX_BF16, n,

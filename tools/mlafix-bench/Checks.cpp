@@ -121,10 +121,10 @@ std::string mlafix::bench::checkBlank(const Outcome &outcome,
   int64_t heads = shape.sizes[1];
   for (int64_t row : sample(shape.sizes[0] * heads)) {
     int64_t t = row / heads, h = row % heads;
-    bool isBlank = expected.isBlank(t);
+    bool isIdentity = expected.isIdentity(t);
     auto isWrong = [&](const View &view, int64_t index, double blank,
                        double &want, double &got) {
-      want = isBlank ? blank : outcome.before(view.buffer, index);
+      want = isIdentity ? blank : outcome.before(view.buffer, index);
       got = outcome.after(view.buffer, index);
       return !same(want, got);
     };

@@ -40,13 +40,13 @@ struct MergeCheck {
 /// The merge of the inputs as they were before the run.
 std::string checkMerge(const Outcome &outcome, const MergeCheck &expected);
 
-/// Rows of tokens for which `isBlank` holds are the identity (0, -inf), all
+/// Rows of tokens for which `isIdentity` holds are the identity (0, -inf), all
 /// others as they were. `rows` may be empty: only the lse is looked at, and
 /// the other way round.
 struct BlankCheck {
   std::optional<View> rows; ///< [n, H, D]
   std::optional<View> lse;  ///< [n, H]
-  std::function<bool(int64_t t)> isBlank;
+  std::function<bool(int64_t t)> isIdentity;
 };
 std::string checkBlank(const Outcome &outcome, const BlankCheck &expected);
 

@@ -165,7 +165,7 @@ public:
 
 } // namespace
 
-void Machine::loadRivals(const std::string &path) {
+void Machine::loadBaselines(const std::string &path) {
   throw std::runtime_error("--rivals: expected --device cuda:N with \"" + path +
                            "\", got the CPU");
 }

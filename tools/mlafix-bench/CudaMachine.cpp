@@ -155,13 +155,13 @@ public:
     StreamShape shape = streamShapes(stream.reads)[form.shape];
     uint64_t packs = stream.bytes / 16;
     int64_t perBlock = int64_t(shape.packs) * shape.threads;
-    RivalCall call = {nullptr,
-                      uint32_t((packs + perBlock - 1) / perBlock),
-                      1,
-                      uint32_t(shape.threads),
-                      form.isDependent,
-                      {address(stream.from), address(stream.to),
-                       uint64_t(stream.bytes), packs}};
+    BaselineCall call = {nullptr,
+                         uint32_t((packs + perBlock - 1) / perBlock),
+                         1,
+                         uint32_t(shape.threads),
+                         form.isDependent,
+                         {address(stream.from), address(stream.to),
+                          uint64_t(stream.bytes), packs}};
     if (form.isDependent) {
       StreamSchedule schedule = streamSchedules(stream.reads)[form.schedule];
       call.function = dependentKernel(stream.reads, shape.packs, schedule);
@@ -171,7 +171,7 @@ public:
       call.function =
           streamKernel(streams, streamEntry(stream.reads, shape.packs));
     }
-    launchRival(call);
+    launchBaseline(call);
   }
   bool hasDependentLaunch() const override {
     int major = 0;
@@ -179,18 +179,19 @@ public:
     return major >= 9;
   }
   bool hasEmptyLaunch() const override { return true; }
-  void launchEmpty() override { launchRival({empty, 1, 1, 32, false, {}}); }
+  void launchEmpty() override { launchBaseline({empty, 1, 1, 32, false, {}}); }
 
-  void loadRivals(const std::string &path) override {
+  void loadBaselines(const std::string &path) override {
     std::ifstream file(path, std::ios::binary);
     std::ostringstream bytes;
     bytes << file.rdbuf();
     if (!file)
       throw std::runtime_error("--rivals: expected a file, cannot read \"" +
                                path + "\"");
-    rivalImage = bytes.str();
-    CUresult result = cuLibraryLoadData.call(
-        &rivals, rivalImage.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+    baselineImage = bytes.str();
+    CUresult result =
+        cuLibraryLoadData.call(&rivals, baselineImage.c_str(), nullptr, nullptr,
+                               0, nullptr, nullptr, 0);
     if (result == cuda::success)
       return;
     throw std::runtime_error(
@@ -198,13 +199,13 @@ public:
         "for this device, got \"" +
         path + "\": " + describeError("cuLibraryLoadData", result));
   }
-  void *findRival(const std::string &name) override {
+  void *findBaseline(const std::string &name) override {
     CUkernel kernel = nullptr;
     if (!rivals || cuLibraryGetKernel.call(&kernel, rivals, name.c_str()))
       return nullptr;
     return kernel;
   }
-  void launchRival(const RivalCall &call) override {
+  void launchBaseline(const BaselineCall &call) override {
     void *params[MLAFIX_MAX_PARAMS];
     for (size_t i = 0; i < call.params.size(); ++i)
       params[i] = const_cast<uint64_t *>(&call.params[i]);
@@ -248,7 +249,7 @@ private:
   CUstream queue = nullptr;
   CUlibrary streams = nullptr, rivals = nullptr;
   CUkernel empty = nullptr;
-  std::string rivalImage;
+  std::string baselineImage;
   std::map<int, CUlibrary> dependentStreams; ///< by streams read
   std::map<std::string, CUkernel> streamKernels;
 };

@@ -38,19 +38,19 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
   detail::PackedArgs packed(kernel->get(), args.data(), args.size());
   Bound bound = kernel->bind(args, machine.device());
   mlafix_launch_info info = bound.info();
-  RivalCall driver = {info.function,
-                      info.grid_x,
-                      1,
-                      info.block_x,
-                      info.dependent != 0,
-                      {info.slots, info.slots + info.num_params}};
+  BaselineCall driver = {info.function,
+                         info.grid_x,
+                         1,
+                         info.block_x,
+                         info.dependent != 0,
+                         {info.slots, info.slots + info.num_params}};
 
-  struct Contender {
+  struct Implementation {
     const char *name;
     std::function<void()> once;
     std::vector<double> times = {};
   };
-  std::vector<Contender> contenders = {
+  std::vector<Implementation> contenders = {
       {"mlafix_launch, all checks",
        [&] {
          check(mlafix_launch(kernel->get(), packed.data(), packed.size(),
@@ -58,13 +58,14 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
        }},
       {"mlafix_bound_launch",
        [&] { check(mlafix_bound_launch(bound.get(), machine.stream(), 0)); }},
-      {"the driver alone", [&] { machine.launchRival(driver); }}};
+      {"the driver alone", [&] { machine.launchBaseline(driver); }}};
   // Each round times all of them, beginning with another one: a host's clock
   // varies by more than they differ.
   constexpr int batch = 100, warmUp = 5;
   for (int round = -warmUp; round < 10 * settings.rounds; ++round)
     for (size_t i = 0; i < contenders.size(); ++i) {
-      Contender &now = contenders[(i + round + warmUp) % contenders.size()];
+      Implementation &now =
+          contenders[(i + round + warmUp) % contenders.size()];
       now.once();
       machine.synchronize();
       auto begin = std::chrono::steady_clock::now();
@@ -77,7 +78,7 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
         now.times.push_back(spent.count() / batch);
     }
   std::vector<HostResult> results;
-  for (const Contender &contender : contenders)
+  for (const Implementation &contender : contenders)
     results.push_back({contender.name, summarize(contender.times)});
   return results;
 }

@@ -50,9 +50,9 @@ static Json toJson(const CaseResult &result) {
   if (result.emptyMicros > 0)
     json["empty_launch_us"] = rounded(result.emptyMicros);
   json["contenders"] = Json::array();
-  for (const ContenderResult &contender : result.contenders) {
+  for (const ImplementationResult &contender : result.contenders) {
     Json entry = {{"name", contender.name},
-                  {"rival", contender.isRival},
+                  {"rival", contender.isBaseline},
                   {"dependent", contender.isDependent},
                   {"launches", contender.launches}};
     if (!contender.against.empty())

@@ -49,7 +49,7 @@ struct StreamForm {
 };
 
 /// A function of a rival: see Launch.
-struct RivalCall {
+struct BaselineCall {
   void *function;
   uint32_t gridX, gridY, threads;
   bool isDependent;
@@ -90,9 +90,9 @@ public:
   virtual void launchEmpty() {}
 
   /// Rivals. The function of that name, or null.
-  virtual void loadRivals(const std::string &path);
-  virtual void *findRival(const std::string &name) { return nullptr; }
-  virtual void launchRival(const RivalCall &call) {}
+  virtual void loadBaselines(const std::string &path);
+  virtual void *findBaseline(const std::string &name) { return nullptr; }
+  virtual void launchBaseline(const BaselineCall &call) {}
 };
 
 /// "cpu" or "cuda:N". Throws with a sentence that says what is wrong.

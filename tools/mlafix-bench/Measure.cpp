@@ -22,8 +22,8 @@ Summary mlafix::bench::summarize(std::vector<double> times) {
   return {at(0.1), at(0.5), at(0.9)};
 }
 
-const ContenderResult *CaseResult::find(const std::string &wanted) const {
-  for (const ContenderResult &contender : contenders)
+const ImplementationResult *CaseResult::find(const std::string &wanted) const {
+  for (const ImplementationResult &contender : contenders)
     if (contender.name == wanted)
       return &contender;
   return nullptr;
@@ -170,16 +170,16 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
     addRoof(stream, /*isDependent=*/true, runs, result.dependentRoof);
 }
 
-void Meter::addContender(const Contender &contender, Runs &runs,
-                         CaseResult &result) {
+void Meter::addImplementation(const Implementation &contender, Runs &runs,
+                              CaseResult &result) {
   // Without a file of rivals there is nothing to say about each.
-  if (contender.isRival && !settings.hasRivals)
+  if (contender.isBaseline && !settings.hasBaselines)
     return;
   bool isGpu = machine.device().type == MLAFIX_CUDA;
   if (contender.isDependent && !isGpu)
     return;
   bool isOpen =
-      contender.isRival &&
+      contender.isBaseline &&
       std::any_of(contender.launches.begin(), contender.launches.end(),
                   [](const Launch &launch) { return launch.threads == 0; });
   std::unique_ptr<Ready> best;
@@ -190,7 +190,7 @@ void Meter::addContender(const Contender &contender, Runs &runs,
     auto ready = runs.buffers.prepare(units, contender, threads, why);
     if (!ready)
       return;
-    if (!contender.isRival && contender.isDependent &&
+    if (!contender.isBaseline && contender.isDependent &&
         !ready->hasDependentLaunch())
       return;
     auto candidate = std::make_unique<Ready>(std::move(*ready));
@@ -208,10 +208,10 @@ void Meter::addContender(const Contender &contender, Runs &runs,
       least = micros;
     }
   }
-  ContenderResult entry;
+  ImplementationResult entry;
   entry.name = contender.name;
   entry.against = contender.against;
-  entry.isRival = contender.isRival;
+  entry.isBaseline = contender.isBaseline;
   entry.isDependent = contender.isDependent;
   entry.launches = int(contender.launches.size());
   entry.threads = bestThreads;
@@ -252,8 +252,8 @@ CaseResult Meter::measure(const Case &work) {
   for (int64_t set = 0; set < sets; ++set)
     all->buffers.initialise(set);
   machine.synchronize();
-  for (const Contender &contender : work.contenders)
-    addContender(contender, *all, result);
+  for (const Implementation &contender : work.contenders)
+    addImplementation(contender, *all, result);
   addRoofs(work, *all, result);
   if (!work.hasRoof && machine.hasEmptyLaunch()) {
     Runs::Run run;

@@ -18,7 +18,7 @@ struct Settings {
   int rounds = 31;            ///< replays of each contender that count
   double replayMicros = 1000; ///< least time of one replay
   int64_t rotate = 0;         ///< bytes that the sets cover at least
-  bool hasRivals = false;     ///< --rivals was given
+  bool hasBaselines = false;  ///< --rivals was given
 };
 
 /// Microseconds an iteration: 10th percentile, median, 90th percentile.
@@ -27,9 +27,9 @@ struct Summary {
 };
 Summary summarize(std::vector<double> times);
 
-struct ContenderResult {
+struct ImplementationResult {
   std::string name, against;
-  bool isRival = false, isDependent = false;
+  bool isBaseline = false, isDependent = false;
   int launches = 0;     ///< of one iteration
   uint32_t threads = 0; ///< of a block, where it was chosen by measuring
   std::string wrong;    ///< not empty: the result was wrong, nothing was timed
@@ -50,10 +50,10 @@ struct CaseResult {
   Roof roof;              ///< of a chain of plain launches
   Roof dependentRoof;     ///< of a chain with dependent launch
   double emptyMicros = 0; ///< of an empty launch; 0: not measured
-  std::vector<ContenderResult> contenders;
+  std::vector<ImplementationResult> contenders;
   std::string leftOut; ///< not empty: why the case was not measured
 
-  const ContenderResult *find(const std::string &name) const;
+  const ImplementationResult *find(const std::string &name) const;
   double gigabytesPerSecond(const Summary &time) const;
   static double percentOf(const Roof &roof, const Summary &time);
 };
@@ -71,7 +71,8 @@ private:
   StreamForm findBestForm(const Stream &stream, bool isDependent, int64_t sets);
   std::function<void(int64_t)> streamBody(const Stream &stream,
                                           const StreamForm &form);
-  void addContender(const Contender &contender, Runs &runs, CaseResult &result);
+  void addImplementation(const Implementation &contender, Runs &runs,
+                         CaseResult &result);
   std::unique_ptr<Replay> record(const std::function<void(int64_t)> &run,
                                  int64_t sets, int64_t iterations);
   /// Microseconds an iteration that moves so many bytes, of a few short

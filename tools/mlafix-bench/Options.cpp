@@ -120,6 +120,6 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
   if (options.quick && !hasRounds)
     options.settings.rounds = 9;
   options.settings.replayMicros = options.quick ? 300 : 1000;
-  options.settings.hasRivals = !options.rivals.empty();
+  options.settings.hasBaselines = !options.rivals.empty();
   return options;
 }

@@ -55,7 +55,7 @@ void mlafix::bench::printCase(const CaseResult &result) {
   printRoof(result, result.dependentRoof, ", dependent");
   if (result.emptyMicros > 0)
     std::printf("  %-20s%10.2f\n", "an empty launch", result.emptyMicros);
-  for (const ContenderResult &contender : result.contenders) {
+  for (const ImplementationResult &contender : result.contenders) {
     std::printf("  %-20s", contender.name.c_str());
     if (!contender.wrong.empty()) {
       std::printf(" WRONG: %s\n", contender.wrong.c_str());
@@ -69,7 +69,7 @@ void mlafix::bench::printCase(const CaseResult &result) {
     if (result.dependentRoof.isMeasured())
       std::printf(", %.1f%% of the dependent one",
                   CaseResult::percentOf(result.dependentRoof, contender.time));
-    const ContenderResult *ours = result.find(contender.against);
+    const ImplementationResult *ours = result.find(contender.against);
     if (ours && ours->wrong.empty())
       std::printf("  x %.3f of %s", contender.time.median / ours->time.median,
                   ours->name.c_str());

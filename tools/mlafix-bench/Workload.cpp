@@ -54,7 +54,7 @@ void Ready::run(Machine &machine, int64_t set) const {
     if (step.bound)
       step.bound->launch(machine.stream(), flags);
     else
-      machine.launchRival(step.call);
+      machine.launchBaseline(step.call);
   }
 }
 
@@ -154,10 +154,10 @@ std::vector<Arg> Workload::arguments(const Launch &launch, int64_t set) const {
   return args;
 }
 
-RivalCall Workload::rivalCall(void *function, const Launch &launch,
-                              bool isDependent, uint32_t threads,
-                              int64_t set) const {
-  RivalCall call = {};
+BaselineCall Workload::baselineCall(void *function, const Launch &launch,
+                                    bool isDependent, uint32_t threads,
+                                    int64_t set) const {
+  BaselineCall call = {};
   call.function = function;
   call.isDependent = isDependent;
   call.threads = launch.threads ? launch.threads : threads;
@@ -178,7 +178,8 @@ RivalCall Workload::rivalCall(void *function, const Launch &launch,
   return call;
 }
 
-std::optional<Ready> Workload::prepare(Units &units, const Contender &contender,
+std::optional<Ready> Workload::prepare(Units &units,
+                                       const Implementation &contender,
                                        uint32_t threads, std::string &why) {
   Ready ready;
   ready.flags = contender.isDependent ? 0 : MLAFIX_LAUNCH_NO_DEPENDENT;
@@ -186,8 +187,8 @@ std::optional<Ready> Workload::prepare(Units &units, const Contender &contender,
   for (const Launch &launch : contender.launches) {
     std::optional<Kernel> kernel;
     void *function = nullptr;
-    if (contender.isRival) {
-      function = machine.findRival(launch.function);
+    if (contender.isBaseline) {
+      function = machine.findBaseline(launch.function);
       if (!function) {
         why = "no rival " + launch.function;
         return std::nullopt;
@@ -203,7 +204,7 @@ std::optional<Ready> Workload::prepare(Units &units, const Contender &contender,
         step.bound = kernel->bind(arguments(launch, set), machine.device());
       else
         step.call =
-            rivalCall(function, launch, contender.isDependent, threads, set);
+            baselineCall(function, launch, contender.isDependent, threads, set);
       ready.steps[set].push_back(std::move(step));
     }
   }
@@ -268,7 +269,7 @@ private:
 
 } // namespace
 
-std::string Workload::check(const Contender &contender) const {
+std::string Workload::check(const Implementation &contender) const {
   machine.synchronize();
   DeviceOutcome outcome(machine, work, arena.base(), offsets);
   outcome.roundings = contender.roundings;

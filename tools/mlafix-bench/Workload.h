@@ -43,7 +43,7 @@ private:
   friend class Workload;
   struct Step {
     std::optional<Bound> bound;
-    RivalCall call;
+    BaselineCall call;
   };
   std::vector<std::vector<Step>> steps; ///< by set, then by launch
   uint32_t flags = 0;
@@ -65,19 +65,20 @@ public:
 
   /// Nothing, and the reason in `why`, where a kernel or function is missing.
   /// `threads`: of a block of rivals that leave it open.
-  std::optional<Ready> prepare(Units &units, const Contender &contender,
+  std::optional<Ready> prepare(Units &units, const Implementation &contender,
                                uint32_t threads, std::string &why);
 
   /// What one of our launches is called with.
   std::vector<Arg> arguments(const Launch &launch, int64_t set) const;
 
   /// The case's check, on what the contender has left in set 0.
-  std::string check(const Contender &contender) const;
+  std::string check(const Implementation &contender) const;
 
 private:
   char *address(const View &view, int64_t set) const;
-  RivalCall rivalCall(void *function, const Launch &launch, bool isDependent,
-                      uint32_t threads, int64_t set) const;
+  BaselineCall baselineCall(void *function, const Launch &launch,
+                            bool isDependent, uint32_t threads,
+                            int64_t set) const;
 
   Machine &machine;
   const Case &work;

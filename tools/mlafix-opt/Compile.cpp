@@ -56,7 +56,7 @@ struct CompileCommand::Options {
   cl::opt<std::string> variant{
       "variant", cl::value_desc("name"),
       cl::desc(
-          "Make the code of this variant alone: dense, place, fast or "
+          "Make the code of one code version only: dense, place, fast or "
           "any, on a CPU streamed, apart or any (default: all; not for units)"),
       cl::cat(category)};
   cl::opt<Emit> emit{
@@ -69,7 +69,7 @@ struct CompileCommand::Options {
           clEnumValN(Emit::LLVM, "llvm", "LLVM IR, optimised"),
           clEnumValN(Emit::MLIR, "mlir", "the LLVM dialect, after all passes"),
           clEnumValN(Emit::Distributed, "distributed", "a thread's program"),
-          clEnumValN(Emit::Layout, "layout", "variants and their layouts"),
+          clEnumValN(Emit::Layout, "layout", "code versions and their layouts"),
           clEnumValN(Emit::Lowered, "lowered", "rows and scalars, no states"),
           clEnumValN(Emit::Report, "report",
                      "JSON: what is proved of the kernel (docs/Proofs.md)"),

@@ -32,7 +32,7 @@ extern "C" {
 /** The version of the interface that this header describes. */
 #define MLAFIX_ABI_VERSION 1u
 
-/** What a call came to. Values are never reused. */
+/** The result of a call. Values are never reused. */
 typedef enum mlafix_status {
   MLAFIX_OK = 0,
   /** The call is wrong: argument count, dtype, rank, shape, stride, device,
@@ -46,7 +46,7 @@ typedef enum mlafix_status {
   MLAFIX_BAD_UNIT = 4,
   /** The unit was written for another container or kernel ABI version. */
   MLAFIX_VERSION_MISMATCH = 5,
-  /** The verify callback said no, or CPU code was refused by the options. */
+  /** The verify callback refused it, or the options refuse CPU code. */
   MLAFIX_REFUSED = 6,
   /** No usable CUDA driver (libcuda.so.1) or no CUDA device on this machine. */
   MLAFIX_NO_DRIVER = 7,
@@ -55,17 +55,19 @@ typedef enum mlafix_status {
   /** The unit holds no code that this device can run. */
   MLAFIX_NO_IMAGE = 9,
   MLAFIX_OUT_OF_MEMORY = 10,
-  /** A fault of the library itself. */
+  /** An error of the library itself. */
   MLAFIX_INTERNAL_ERROR = 11
 } mlafix_status;
 
 /** MLAFIX_ABI_VERSION of the library that is loaded. */
 MLAFIX_API uint32_t mlafix_abi_version(void) MLAFIX_NOEXCEPT;
 
-/** Version of the library, for example "0.1.0". Lives for ever. */
+/** Version of the library, for example "0.1.0". Valid until the process ends.
+ */
 MLAFIX_API const char *mlafix_version(void) MLAFIX_NOEXCEPT;
 
-/** Name of a status, for example "INVALID_ARGUMENT". Lives for ever. */
+/** Name of a status, for example "INVALID_ARGUMENT". Valid until the process
+ * ends. */
 MLAFIX_API const char *mlafix_status_name(mlafix_status status) MLAFIX_NOEXCEPT;
 
 /** The message of the last call that failed on this thread, "" if none did.

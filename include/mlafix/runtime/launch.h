@@ -35,10 +35,10 @@ typedef enum mlafix_launch_flags {
  *
  * CUDA: enqueued on `stream` (a CUstream or cudaStream_t; NULL is the legacy
  * default stream) of the current context; where no context is current, or one
- * of another device, the device's primary context serves for the call. Once the
- * unit is prepared the call allocates nothing, waits for nothing and is legal
- * in stream capture. Dependent launch: kernels whose code waits for its
- * predecessor are launched with programmatic stream serialization. CPU:
+ * of another device, the call uses the device's primary context. Once the
+ * unit is prepared the call allocates nothing, does not synchronise and is
+ * legal in stream capture. Dependent launch: kernels whose code waits for the
+ * preceding grid are launched with programmatic stream serialization. CPU:
  * `stream` must be NULL; the call returns when the work is done. An empty grid
  * (no rows) launches nothing and succeeds.
  *
@@ -59,9 +59,9 @@ MLAFIX_API mlafix_status mlafix_validate(const mlafix_kernel *kernel,
                                          mlafix_device device,
                                          uint32_t flags) MLAFIX_NOEXCEPT;
 
-/** Check the call once, prepare the unit, choose the variant and pack the
+/** Check the call once, prepare the unit, choose the code version and pack the
  * parameters, to launch many times. Sizes, strides and scalars are copied. On
- * success `*bound` is the caller's, to be given back with mlafix_bound_destroy,
+ * success `*bound` is the caller's, to be destroyed with mlafix_bound_destroy,
  * before the unit. `flags` as in mlafix_launch, and kept. */
 MLAFIX_API mlafix_status mlafix_bind(const mlafix_kernel *kernel,
                                      const mlafix_arg *args, uint32_t num_args,
@@ -108,7 +108,7 @@ typedef struct mlafix_launch_info {
   int64_t rows;      /**< 0: nothing is to be launched */
   uint32_t grid_x;   /**< CUDA: blocks; the other dims are 1 */
   uint32_t block_x;  /**< CUDA: threads of a block */
-  uint32_t variant;  /**< which of the code's variants was chosen */
+  uint32_t variant;  /**< which of the code versions was chosen */
   int32_t dependent; /**< 1: the code waits for its predecessor, so that
                           programmatic stream serialization is safe */
   const char *entry; /**< name of the entry point */

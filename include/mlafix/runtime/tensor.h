@@ -80,7 +80,7 @@ typedef struct mlafix_arg {
   uint32_t struct_size;
   int32_t kind; /**< a mlafix_arg_kind: says which member of `value` counts */
   union {
-    /** NULL (or a tensor whose data is null): an optional argument left out. */
+    /** NULL (or a tensor whose data is null): an omitted optional argument. */
     const mlafix_tensor *tensor;
     int64_t i64;
     int32_t i32;

@@ -24,7 +24,7 @@ extern "C" {
 
 /** Compiled kernels for several targets, loaded from a .mlafix file. */
 typedef struct mlafix_unit mlafix_unit;
-/** One kernel of a unit; belongs to the unit and dies with it. */
+/** One kernel of a unit; belongs to the unit and is destroyed with it. */
 typedef struct mlafix_kernel mlafix_kernel;
 /** A kernel with checked arguments and packed parameters. */
 typedef struct mlafix_bound mlafix_bound;
@@ -51,7 +51,7 @@ typedef struct mlafix_load_options {
   { sizeof(mlafix_load_options), 0, NULL, NULL }
 
 /** Load a unit from a file. `options` may be NULL. On success `*unit` is the
- * caller's, to be given back with mlafix_unit_destroy; on failure it is NULL.
+ * caller's, to be destroyed with mlafix_unit_destroy; on failure it is NULL.
  * Touches no CUDA driver, starts no thread: safe before a fork.
  * Errors: NOT_FOUND, IO_ERROR, BAD_UNIT, VERSION_MISMATCH, REFUSED,
  * OUT_OF_MEMORY. */

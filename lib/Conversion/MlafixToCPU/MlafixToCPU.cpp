@@ -33,8 +33,8 @@ static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned index,
   return LLVM::LoadOp::create(b, loc, type, slot, /*alignment=*/8);
 }
 
-/// Streamed stores are ordered with nothing: before the caller says that its
-/// rows are done, they have to be.
+/// Streaming stores are not ordered with other stores: a fence completes them
+/// before the caller reports its rows as done.
 static void finishStreamedStores(LLVM::LLVMFuncOp function) {
   bool isStreamed = function
                         .walk([](LLVM::StoreOp store) {
@@ -72,7 +72,7 @@ private:
              << "expected a kernel distributed for a CPU, got one that is not";
     SmallVector<ParamAttr> params = collectParams(kernel, kRange);
     LDBG() << kernel.getSymName() << ": " << params.size() << " parameters";
-    VariantAttr variant = describeVariant(kernel, params);
+    VariantAttr variant = describeCodeVersion(kernel, params);
     OpBuilder b(kernel);
     Location loc = kernel.getLoc();
     Type pointer = LLVM::LLVMPointerType::get(b.getContext()),
@@ -80,7 +80,7 @@ private:
     auto type = LLVM::LLVMFunctionType::get(
         LLVM::LLVMVoidType::get(b.getContext()), {pointer, i64, i64});
     auto function = LLVM::LLVMFuncOp::create(b, loc, kernel.getSymName(), type);
-    function->setAttr(kVariantAttr, variant);
+    function->setAttr(kCodeVersionAttr, variant);
     Block *entry = function.addEntryBlock(b);
     b.setInsertionPointToStart(entry);
     SmallVector<Value> values;

@@ -27,8 +27,8 @@ namespace mlafix {
 
 using namespace mlir;
 
-/// Whether `op` is plain arithmetic that may be done where its result is not
-/// asked for: a division by zero that a branch guards may not.
+/// Whether `op` is plain arithmetic that may be executed speculatively: a
+/// division by zero that a branch guards may not.
 static bool isComputableAnywhere(Operation *op) {
   if (op->getNumRegions() || !isPure(op))
     return false;
@@ -70,7 +70,7 @@ static bool collectSlice(Value value, Operation *wait, const IRMapping &starts,
 
 /// Moves `value` and what it needs ahead of `wait`, if all of that is plain
 /// arithmetic.
-static bool moveAhead(Value value, Operation *wait) {
+static bool moveBeforeWait(Value value, Operation *wait) {
   llvm::SetVector<Operation *> slice;
   if (!collectSlice(value, wait, IRMapping(), slice))
     return false;
@@ -170,9 +170,9 @@ struct EarlyLoads {
 /// Finds the loads after a wait whose pointers and conditions need no memory,
 /// and has what they need come ahead of it. Of a loop, those of the first
 /// iteration.
-class EarlyLoadFinder {
+class PrefetchCandidates {
 public:
-  EarlyLoadFinder(Operation *wait) : wait(wait) {
+  PrefetchCandidates(Operation *wait) : wait(wait) {
     collect(wait->getNextNode(), Value());
   }
   SmallVector<EarlyLoads> loads;
@@ -181,7 +181,7 @@ private:
   void collect(Operation *op, Value condition);
   void collectLoad(Value pointer, Type type, Value mask, Value condition);
   void collectLoop(scf::ForOp loop, Value condition);
-  Value buildAhead(Value value);
+  Value buildBeforeWait(Value value);
   EarlyLoads &find(Value condition, Value mask);
 
   Operation *wait;
@@ -191,9 +191,9 @@ private:
 
 /// `value` ahead of the wait, in the first iteration of all loops around; null
 /// where that takes memory.
-Value EarlyLoadFinder::buildAhead(Value value) {
+Value PrefetchCandidates::buildBeforeWait(Value value) {
   if (starts.getValueMap().empty())
-    return moveAhead(value, wait) ? value : Value();
+    return moveBeforeWait(value, wait) ? value : Value();
   llvm::SetVector<Operation *> slice;
   if (!collectSlice(value, wait, starts, slice))
     return Value();
@@ -204,7 +204,7 @@ Value EarlyLoadFinder::buildAhead(Value value) {
 }
 
 /// The loads under `condition` and `mask`.
-EarlyLoads &EarlyLoadFinder::find(Value condition, Value mask) {
+EarlyLoads &PrefetchCandidates::find(Value condition, Value mask) {
   auto found = llvm::find_if(loads, [&](const EarlyLoads &group) {
     return group.condition == condition && group.mask == mask;
   });
@@ -214,13 +214,13 @@ EarlyLoads &EarlyLoadFinder::find(Value condition, Value mask) {
   return loads.back();
 }
 
-void EarlyLoadFinder::collectLoad(Value pointer, Type type, Value mask,
-                                  Value condition) {
+void PrefetchCandidates::collectLoad(Value pointer, Type type, Value mask,
+                                     Value condition) {
   int64_t bytes = getPackBytes(type);
   if (!isGlobal(pointer) || (!bytes && dependsOnBlock(pointer)))
     return;
-  Value early = buildAhead(pointer);
-  Value earlyMask = mask && early ? buildAhead(mask) : mask;
+  Value early = buildBeforeWait(pointer);
+  Value earlyMask = mask && early ? buildBeforeWait(mask) : mask;
   if (!early || (mask && !earlyMask))
     return;
   EarlyLoads &group = find(condition, earlyMask);
@@ -228,9 +228,9 @@ void EarlyLoadFinder::collectLoad(Value pointer, Type type, Value mask,
   group.rowBytes += bytes;
 }
 
-void EarlyLoadFinder::collectLoop(scf::ForOp loop, Value condition) {
-  Value first = buildAhead(loop.getLowerBound()),
-        end = buildAhead(loop.getUpperBound());
+void PrefetchCandidates::collectLoop(scf::ForOp loop, Value condition) {
+  Value first = buildBeforeWait(loop.getLowerBound()),
+        end = buildBeforeWait(loop.getUpperBound());
   if (!first || !end)
     return;
   OpBuilder b(wait);
@@ -242,7 +242,7 @@ void EarlyLoadFinder::collectLoop(scf::ForOp loop, Value condition) {
   starts = around;
 }
 
-void EarlyLoadFinder::collect(Operation *op, Value condition) {
+void PrefetchCandidates::collect(Operation *op, Value condition) {
   for (; op; op = op->getNextNode()) {
     if (auto load = dyn_cast<LLVM::LoadOp>(op))
       collectLoad(load.getAddr(), load.getType(), Value(), condition);
@@ -253,7 +253,7 @@ void EarlyLoadFinder::collect(Operation *op, Value condition) {
     } else if (auto loop = dyn_cast<scf::ForOp>(op))
       collectLoop(loop, condition);
     else if (auto branch = dyn_cast<scf::IfOp>(op))
-      if (Value taken = buildAhead(branch.getCondition())) {
+      if (Value taken = buildBeforeWait(branch.getCondition())) {
         OpBuilder b(wait);
         collect(&branch.thenBlock()->front(), both(b, condition, taken));
       }
@@ -283,8 +283,8 @@ private:
 /// each: more than memory has time for before the preceding grid ends would be
 /// loaded twice. But a grid of a few blocks a multiprocessor prefetches all of
 /// its rows, since it takes as long as those blocks that did not.
-static int64_t countEarlyThreads(const mlafix::MachineModel &machine,
-                                 int64_t bytes) {
+static int64_t countPrefetchingThreads(const mlafix::MachineModel &machine,
+                                       int64_t bytes) {
   return std::max(machine.earlyBytes / bytes, machine.earlyThreads);
 }
 
@@ -292,7 +292,7 @@ static int64_t countEarlyThreads(const mlafix::MachineModel &machine,
 /// the first one prefetches.
 void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
   mlafix::MachineModel machine = mlafix::getMachine(wait);
-  SmallVector<EarlyLoads> loads = EarlyLoadFinder(wait).loads;
+  SmallVector<EarlyLoads> loads = PrefetchCandidates(wait).loads;
   // Each condition is a branch, all of which a thread goes through.
   bool isTooMany = int64_t(loads.size()) > machine.earlyConditions;
   int64_t bytes = 0;
@@ -328,7 +328,7 @@ void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
     if (!group.rows.empty())
       build(group.rows,
             isBelow(LLVM::MulOp::create(b, loc, block, size),
-                    countEarlyThreads(machine, bytes)),
+                    countPrefetchingThreads(machine, bytes)),
             group);
     if (!group.shared.empty())
       build(group.shared, isBelow(block, 1), group);
@@ -342,7 +342,7 @@ void DelayWaitsPass::delay(NVVM::GriddepcontrolOp wait) {
   Location loc = wait.getLoc();
   Value addresses;
   for (Value pointer : collectPointers(wait)) {
-    if (!moveAhead(pointer, wait))
+    if (!moveBeforeWait(pointer, wait))
       continue;
     Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer);
     addresses =

@@ -135,7 +135,7 @@ private:
     Location loc = kernel.getLoc();
     auto type = LLVM::LLVMFunctionType::get(
         LLVM::LLVMVoidType::get(b.getContext()), types);
-    VariantAttr variant = describeVariant(kernel, params);
+    VariantAttr variant = describeCodeVersion(kernel, params);
     auto function = LLVM::LLVMFuncOp::create(b, loc, kernel.getSymName(), type);
     function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                       b.getUnitAttr());
@@ -155,7 +155,7 @@ private:
     if (blocks)
       function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                         b.getI32IntegerAttr(blocks));
-    function->setAttr(kVariantAttr, variant);
+    function->setAttr(kCodeVersionAttr, variant);
     Block *entry = function.addEntryBlock(b);
     if (failed(lowerBody(kernel, function, params, entry->getArguments(),
                          kGlobal)))

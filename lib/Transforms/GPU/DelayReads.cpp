@@ -26,7 +26,8 @@ using namespace mlir;
 using namespace mlafix;
 
 namespace {
-/// A merge that may be stored where one of its two states was loaded from.
+/// A merge that may be stored to the memory that one of its two states was
+/// loaded from.
 struct InPlaceMerge {
   StoreStateOp store;
   LoadStateOp updated;
@@ -62,7 +63,7 @@ static Value buildIsSmall(OpBuilder &b, Location loc, ForallOp grid,
       arith::ConstantIndexOp::create(b, loc, smallBytes / rowBytes));
 }
 
-/// Splits the load of `merge.updated` in two, of which one waits for the lse.
+/// Splits the load of `merge.updated` into two, one of which waits for the lse.
 static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   LoadStateOp load = merge.updated;
   OpBuilder b(load);
@@ -71,7 +72,7 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   int64_t rowBytes = getTileDim(tile).getSize() *
                      getDTypeBytes(getElementTypeOrSelf(load.getOut()));
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
-  // Null, unless it is optional: what is left out holds nothing.
+  // Null, unless it is optional: an omitted state is empty.
   Value condition = statePredicate(b, load);
   Value isLarge = arith::XOrIOp::create(
       b, loc, buildIsSmall(b, loc, grid, rowBytes, smallBytes), yes);
@@ -99,14 +100,16 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc, early);
   b.setInsertionPointToStart(branch.thenBlock());
-  // Infinite of either sign, the state is empty and its row never looked at.
+  // With an infinite lse of either sign the state is empty, and its row is not
+  // read.
   Value isHeld = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
                                        math::AbsFOp::create(b, loc, loadLse()),
                                        constant(inf));
   scf::YieldOp::create(b, loc, loadRow(both(b, loc, condition, isHeld)));
   b.setInsertionPoint(load);
   Value row = branch.getResult(0);
-  // Loaded again, from the nearest cache: nothing ahead of the branch may wait.
+  // Loaded again, from the first-level cache: nothing before the branch may
+  // wait.
   Value lse = loadLse();
   Value state = MakeStateOp::create(b, loc, load.getType(), row, lse);
   load.replaceAllUsesWith(state);

@@ -120,11 +120,12 @@ static void guardStores(RowOp row, Value isStored) {
 }
 
 /// A dense grid in which groups of lanes share the chunks of merge loops. The
-/// lanes of a row never meet, so that the grid's lanes are numbered through,
-/// whatever the block; a block has as many groups of the same lanes as fit
-/// `group_threads`, a parameter of the launch's own, into its threads. All
-/// threads of a block take part in the exchange of chunks: those past the last
-/// row do the last row once more. The first group does what comes after.
+/// lanes of a row do not synchronise, so the grid's lanes are numbered
+/// consecutively, independent of blocks; a block has as many groups of the same
+/// lanes as fit `group_threads`, a parameter of the launch's own, into its
+/// threads. All threads of a block take part in the exchange of chunks: those
+/// past the last row do the last row once more. The first group does what comes
+/// after.
 void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();

@@ -62,7 +62,7 @@ static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
   return threads;
 }
 
-/// The conditions that decide whether rows are stored or left alone.
+/// The conditions that decide whether rows are stored or unchanged.
 static SetVector<Value> getRowConditions(ForallOp forall) {
   SetVector<Value> conditions;
   forall.walk([&](StoreOp store) {
@@ -117,10 +117,10 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
   return any;
 }
 
-/// Blocks 0, 1, 2, … take the places 0, n / 2, 1, n / 2 + 1, …: rows that are
-/// left alone lie together as a rule, and memory has less to do while blocks
-/// find that out; so they run beside others. Where rows at both ends fare
-/// alike, blocks keep their places: memory likes that better.
+/// Blocks 0, 1, 2, … take the positions 0, n / 2, 1, n / 2 + 1, …: unchanged
+/// rows are adjacent as a rule, and use no bandwidth; so their blocks run
+/// beside others. If the rows at both ends are treated alike, blocks keep their
+/// positions, which is faster.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
   SetVector<Value> conditions = getRowConditions(forall);
   if (conditions.empty())

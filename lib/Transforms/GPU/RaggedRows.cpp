@@ -165,7 +165,8 @@ void RaggedRows::forTile(
     firstPosition = findMarked(tile);
     firstEnd = endOf(firstPosition);
   }
-  // This thread's inner indices: the block's part of the tile, then its place.
+  // This thread's inner indices: the block's part of the tile, then its
+  // position in it.
   Value one = x.i32(1);
   Value part = x.band(
       tile.block, x.sub(arith::ShLIOp::create(b, loc, one, tile.shared), one));

@@ -51,7 +51,7 @@ public:
                                  int64_t size);
 
   void addTile(RaggedTile &tile);
-  /// Forgets the chunk before; a barrier comes between this and `publish`.
+  /// Discards the previous chunk; a barrier comes between this and `publish`.
   void clear();
   /// Says what this thread's segments hold: at `position` and the following,
   /// rows from `starts` (index) on, `lengths` (i32) of them; `before` and
@@ -61,8 +61,8 @@ public:
                llvm::ArrayRef<mlir::Value> lengths, mlir::Value before,
                mlir::Value total);
   /// Calls `body` with the position, the row and the inner indices of each pair
-  /// of row and inner indices that this thread is to do. To be built where all
-  /// threads of the block are.
+  /// of row and inner indices that this thread is to do. Must be built where
+  /// all threads of the block execute it.
   void forTile(const RaggedTile &tile,
                llvm::function_ref<void(mlir::Value position, mlir::Value row,
                                        mlir::ValueRange inner)>

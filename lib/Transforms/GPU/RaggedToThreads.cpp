@@ -46,8 +46,8 @@ namespace {
 /// RaggedRows makes rows of them. Well-formed segments hold at most 2^31 - 1
 /// rows together, and malformed ones that overlap lose rows rather than bounds.
 ///
-/// More segments than a chunk holds are asked for first, without their bounds
-/// and with one reduction: most calls select none.
+/// The predicates of more segments than a chunk holds are evaluated first,
+/// without the segments' bounds and with one reduction: most calls select none.
 ///
 /// Scalars that only depend on indices are stored in a pass of their own, by
 /// one thread each, a tile of rows and inner indices at a time: whichever of
@@ -82,7 +82,7 @@ private:
   Value isSelected(Value segment);
   std::pair<Value, Value> selectedRows(Value segment, Value segments);
   Value countSegments();
-  Value askAll(Value segments);
+  Value evaluatePredicates(Value segments);
   Value scan(Value sum, Value &total);
   void planTiles();
   void forTile(const RaggedTile &tile, Value base,
@@ -150,7 +150,7 @@ Value RaggedScan::countSegments() {
 
 /// The number of segments to scan: `segments`, or none where there are more
 /// than a chunk holds and none of them is selected.
-Value RaggedScan::askAll(Value segments) {
+Value RaggedScan::evaluatePredicates(Value segments) {
   Value isMany = x.compare(arith::CmpIPredicate::ugt, segments,
                            x.constant(threads * machine.raggedSegments));
   auto many = scf::IfOp::create(b, loc, TypeRange{b.getIndexType()}, isMany,
@@ -316,7 +316,7 @@ void RaggedScan::build() {
   planTiles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();
-  // Every grid waits; below, each does where it is about to load.
+  // Every grid waits; below, each does so directly before it loads.
   auto isEmpty = scf::IfOp::create(
       b, loc, x.compare(arith::CmpIPredicate::eq, segments, x.constant(0)),
       false);
@@ -326,7 +326,7 @@ void RaggedScan::build() {
     buildDependency(b, loc, kernel);
   }
   buildLoop(
-      b, loc, x.constant(0), askAll(segments),
+      b, loc, x.constant(0), evaluatePredicates(segments),
       x.constant(threads * machine.raggedSegments), [&](Value base) {
         // Waited for here, so that what is the same in each chunk is computed
         // before; where there is nothing to wait for any more, it costs little.

@@ -51,7 +51,7 @@ private:
 };
 } // namespace
 
-/// Adds the accesses that `open` lacks. What is alike is kept once, or every
+/// Adds the accesses that `open` lacks. Equal accesses are kept once, or every
 /// branch would double the list.
 static void addAccesses(SmallVector<MemoryAccess> &open,
                         ArrayRef<MemoryAccess> accesses) {
@@ -86,7 +86,7 @@ void LaneSeparation::separate(Block &block, SmallVector<MemoryAccess> &open) {
       SmallVector<MemoryAccess> before = open;
       for (Block &nested : region) {
         separate(nested, open);
-        // What is open at the end of an iteration meets the next one.
+        // What is open at the end of an iteration conflicts with the next one.
         meetBefore(nested.getTerminator(), inside, open);
       }
       addAccesses(open, before);

@@ -28,7 +28,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   Value lane = isPower ? x.band(thread.id, x.i32(lanes - 1))
                        : x.rem(thread.id, x.i32(lanes));
   thread.lane = x.toIndex(lane);
-  if (!isPower) // the lanes never meet
+  if (!isPower) // the lanes do not synchronise
     return thread;
   if (lanes >= 32) {
     thread.members = x.i32(-1);
@@ -51,7 +51,7 @@ void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
 
 LogicalResult mlafix::verifyLanes(KernelOp kernel) {
   int64_t lanes = kernel.getLayoutAttr().getLanes();
-  if (llvm::isPowerOf2_64(lanes) || !lanesMeet(kernel))
+  if (llvm::isPowerOf2_64(lanes) || !lanesSynchronise(kernel))
     return success();
   return kernel.emitError() << "expected a power of two of lanes in a layout "
                                "whose lanes meet, got "

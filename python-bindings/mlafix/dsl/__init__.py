@@ -1,4 +1,4 @@
-"""The language of kernels, spelled as Python: see docs/Python.md."""
+"""The language of kernels in Python: see docs/Python.md."""
 
 from .built_ins import (
     ceil,

@@ -73,8 +73,8 @@ _FUNCTIONS = {
     "log2": "logarithm in base 2.",
     "sqrt": "square root.",
     "rsqrt": "1 / sqrt(x).",
-    "floor": "the largest whole number that is not above x.",
-    "ceil": "the smallest whole number that is not below x.",
+    "floor": "the largest integer that is not above x.",
+    "ceil": "the smallest integer that is not below x.",
     "tanh": "hyperbolic tangent, to an absolute error of 2e-7.",
 }
 

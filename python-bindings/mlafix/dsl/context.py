@@ -75,7 +75,7 @@ class Context:
         if dtype == "f32":
             return self.wrap(self.builder.constant_float(float(number), self.at(node)))
         if isinstance(number, float):
-            self.fail(node, f"expected a whole number of type {dtype}, got {number!r}; f32(…) converts to floats")
+            self.fail(node, f"expected an integer of type {dtype}, got {number!r}; f32(…) converts to floats")
         if not -(2**63) <= number < 2**63:
             self.fail(node, f"expected an integer of at most 64 bits, got {number}")
         return self.wrap(self.builder.constant_int(int(number), dtype, self.at(node)))
@@ -110,7 +110,7 @@ class Context:
             self.guards.pop()
 
     def predicate(self, where: Dyn | bool | None, node: ast.AST) -> Any:
-        """The builder's predicate for an access: that it was asked for, and that Python would have come by it."""
+        """The builder's predicate for an access: the access's own, and the conditions under which Python would evaluate it."""
         parts = []
         for condition, negated in self.guards:
             value = condition.value

@@ -146,7 +146,7 @@ class Expressions:
         return number % size
 
     def element(self, node: ast.expr) -> Element:
-        """The place that ``tensor[i, j]`` names; it is not read. ``x[:]`` and ``x[t, :]`` name rows, too."""
+        """The element or row that ``tensor[i, j]`` names; it is not read. ``x[:]`` and ``x[t, :]`` name rows, too."""
         tensor = self.eval(node.value) if isinstance(node, ast.Subscript) else self.eval(node)
         if not isinstance(node, ast.Subscript) or not isinstance(tensor, Tensor):
             self.ctx.fail(node, f"expected an element or a row of a tensor, as x[t, h], got {describe(tensor)}")

@@ -36,7 +36,7 @@ class Frontend:
         self.body = Statements(self.context)
 
     def run(self) -> str:
-        """The kernel in MLIR's syntax, with places in the Python file. Raises CompileError."""
+        """The kernel in MLIR's syntax, with locations in the Python file. Raises CompileError."""
         node = self.source.node
         try:
             self.arguments(node)

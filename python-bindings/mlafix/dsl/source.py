@@ -1,4 +1,4 @@
-"""A function's text as a syntax tree, and places in it."""
+"""A function's text as a syntax tree, and locations in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Source:
         function: what the decorator got.
 
     Raises:
-        CompileError: its text is not to be had, or it is no plain function.
+        CompileError: its text cannot be read, or it is not a plain function.
     """
 
     def __init__(self, function: types.FunctionType) -> None:
@@ -55,7 +55,7 @@ class Source:
             self.fail(self.node, f"expected a plain function, got async def {self.name}")
 
     def location(self, node: ast.AST) -> Any:
-        """The place of a node, as the builder takes it."""
+        """The location of a node, as the builder takes it."""
         return compiler().Location(*self.place(node))
 
     def place(self, node: ast.AST) -> tuple[str, int, int, int, int]:

@@ -1,4 +1,4 @@
-"""Statements of a kernel: assignments, stores, loops, branches, and the grid around them."""
+"""Statements of a kernel: assignments, stores, loops, branches, and the enclosing grid."""
 
 from __future__ import annotations
 

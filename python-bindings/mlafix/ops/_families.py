@@ -22,7 +22,7 @@ BASES = ("e", "2")
 _LSE_DIMS = {("H", "n"): "hn", ("n", "H"): "nh"}
 
 
-class Family(Dict[Key, Dispatch]):
+class KernelDispatchers(Dict[Key, Dispatch]):
     """The dispatchers of one kernel by launch key, each made when it is first looked up.
 
     `stored` names the dtype variables of payloads that are written and never read: these may be fp8 too. Everything else comes from
@@ -68,7 +68,7 @@ class Family(Dict[Key, Dispatch]):
         return self.setdefault(key, made)
 
 
-FAMILIES: dict[str, Family] = {}
+FAMILIES: dict[str, KernelDispatchers] = {}
 """Every kernel that a function of this package launches, by name."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, Callable, cast
 
 import numpy
 
-from ._families import Family, Key, TryLaunch, check_key
+from ._families import KernelDispatchers, Key, TryLaunch, check_key
 from ._types import Bound, Launch, Operation, P, R
 from ._wrong import renames, wrong
 
@@ -27,7 +27,7 @@ _function_modes: Callable[[], int] = int
 _tracing: Callable[[], Any] = bool
 
 
-def fast_path(family: Family, key: Key) -> TryLaunch | None:
+def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
     """A function that launches `family` for `key` on plain tensors and returns the outputs; None where there is none yet.
 
     Among its arguments a `NewTensor` represents an output to allocate, and a `SizeOf` a size. It returns None, with nothing
@@ -37,7 +37,7 @@ def fast_path(family: Family, key: Key) -> TryLaunch | None:
     return None if _tensor is None or _dynamo_traces() else family.fast.get(key)
 
 
-def launcher(family: Family, key: Key, probe: Any) -> Launch:
+def launcher(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
     """What launches `family` for `key`; `probe` is one of the call's arrays and represents all of them."""
     kind = type(probe)
     # torch_ops.intercepted() written out, less the modes that it finds harmless: the call would cost as much as the questions.
@@ -48,7 +48,7 @@ def launcher(family: Family, key: Key, probe: Any) -> Launch:
     return _other(family, key, probe)
 
 
-def with_fast_path(family: Family, key: Key) -> Launch:
+def with_fast_path(family: KernelDispatchers, key: Key) -> Launch:
     """The dispatcher for a launch key, which `fast_path` returns from now on."""
     dispatch = family[key]
     if key not in family.fast:
@@ -56,7 +56,7 @@ def with_fast_path(family: Family, key: Key) -> Launch:
     return dispatch
 
 
-def _other(family: Family, key: Key, probe: Any) -> Launch:
+def _other(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
     """As `launcher`, for calls that are not common: the first tensor of all, a traced call, a subclass, another library."""
     if not hasattr(type(probe), "__torch_function__"):
         return family[key]
@@ -87,7 +87,7 @@ class Binding:
     bound: Bound
 
 
-def launch(family: Family, key: Key, probe: Any, arguments: tuple[Any, ...], stream: Any) -> None:
+def launch(family: KernelDispatchers, key: Key, probe: Any, arguments: tuple[Any, ...], stream: Any) -> None:
     """Launches `family` for `key` on the kernel's arguments in the kernel's order, or binds the call where `stream` is a `Binding`.
 
     `probe` is one of the call's arrays and represents all of them.

@@ -1,4 +1,4 @@
-"""Rows that hold nothing become the identity, 0 and -inf: without KV, without context, in padding.
+"""Rows without KV, without context or in padding become the identity, 0 and -inf.
 
 Exactly +0.0 and -inf (N1), so that a later merge takes nothing from them; no other row is written.
 
@@ -15,18 +15,18 @@ from typing import Any
 import numpy
 
 from ._arrays import as_signed, offsets_as_i32, on_device
-from ._families import Family
+from ._families import KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, LseLayout, Stream
 from ._wrong import wrong
 
 __all__ = ["fixup_zero_kv_rows", "chunks_with_zero_kv", "mask_empty_context_lse", "mask_empty_context", "fill_pad_rows"]
 
-_FIXUP = Family("fixup_zero_kv_rows", stored=("T",))
-_MASK_LSE = Family("mask_empty_context_lse")
-_MASK = Family("mask_empty_context", stored=("T",))
-_PAD = Family("fill_pad_rows", stored=("T",))
-_PAD_DEVICE = Family("fill_pad_rows_device", stored=("T",))
+_FIXUP = KernelDispatchers("fixup_zero_kv_rows", stored=("T",))
+_MASK_LSE = KernelDispatchers("mask_empty_context_lse")
+_MASK = KernelDispatchers("mask_empty_context", stored=("T",))
+_PAD = KernelDispatchers("fill_pad_rows", stored=("T",))
+_PAD_DEVICE = KernelDispatchers("fill_pad_rows_device", stored=("T",))
 
 
 @operation()

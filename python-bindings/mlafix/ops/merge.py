@@ -34,19 +34,19 @@ from typing import Any
 
 from .._runtime import NewTensor, SizeOf
 from ._arrays import empty, empty_lse, empty_rows, one_element, rows_of
-from ._families import PLAIN, Family
+from ._families import PLAIN, KernelDispatchers
 from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, Stream
 
 __all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats"]
 
 _ROWS = ("n", "H", "D")
-_MERGE = Family("merge_attn_states")
-_MERGE_FP8 = Family("merge_attn_states_fp8")
-_COPY = Family("merge_attn_states_copy")
-_COPY_FP8 = Family("merge_attn_states_copy_fp8")
-_IN_PLACE = Family("merge_state_in_place")
-_STATS = Family("merge_attn_stats")
+_MERGE = KernelDispatchers("merge_attn_states")
+_MERGE_FP8 = KernelDispatchers("merge_attn_states_fp8")
+_COPY = KernelDispatchers("merge_attn_states_copy")
+_COPY_FP8 = KernelDispatchers("merge_attn_states_copy_fp8")
+_IN_PLACE = KernelDispatchers("merge_state_in_place")
+_STATS = KernelDispatchers("merge_attn_stats")
 _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2, dim=0)
 
 
@@ -80,7 +80,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
-        `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None where none was asked for.
+        `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if none was requested.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

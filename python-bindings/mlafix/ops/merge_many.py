@@ -23,7 +23,7 @@ from typing import Any, Sequence
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
-from ._families import Family, Key
+from ._families import KernelDispatchers, Key
 from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, Stream
 from ._wrong import wrong
@@ -36,11 +36,11 @@ MAX_LIST = 8
 # A count up to this is compiled into the kernel, whose loop over the states then unrolls.
 _BOUND_COUNT = 8
 
-_DENSE = Family("merge_states")
-_RAGGED = Family("merge_states_ragged")
-_LIST = Family("merge_states_list")
+_DENSE = KernelDispatchers("merge_states")
+_RAGGED = KernelDispatchers("merge_states_ragged")
+_LIST = KernelDispatchers("merge_states_list")
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
-_SPLIT = Family("combine_split_kv")
+_SPLIT = KernelDispatchers("combine_split_kv")
 _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 

@@ -13,19 +13,19 @@ from __future__ import annotations
 from typing import Any
 
 from ._arrays import empty, is_contiguous, on_device, rows_of
-from ._families import PLAIN, Family
+from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, Stream
 from ._wrong import wrong
 
 __all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens"]
 
-_CLEAR = Family("clear_pad_flags")
-_CLEAR_DEVICE = Family("clear_pad_flags_device")
-_MARK = Family("mark_prefilling")
-_MARK_DEVICE = Family("mark_prefilling_device")
-_LENS = Family("expand_context_lens")
-_LENS_DEVICE = Family("expand_context_lens_device")
+_CLEAR = KernelDispatchers("clear_pad_flags")
+_CLEAR_DEVICE = KernelDispatchers("clear_pad_flags_device")
+_MARK = KernelDispatchers("mark_prefilling")
+_MARK_DEVICE = KernelDispatchers("mark_prefilling_device")
+_LENS = KernelDispatchers("expand_context_lens")
+_LENS_DEVICE = KernelDispatchers("expand_context_lens_device")
 
 
 @operation()

@@ -13,15 +13,15 @@ from __future__ import annotations
 from typing import Any
 
 from ._arrays import empty_rows, one_element
-from ._families import PLAIN, Family
+from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, Stream
 
 __all__ = ["quantize_fp8_static", "rmsnorm", "softmax"]
 
-_QUANTIZE = Family("quantize_fp8_static")
-_RMSNORM = Family("rmsnorm")
-_SOFTMAX = Family("softmax")
+_QUANTIZE = KernelDispatchers("quantize_fp8_static")
+_RMSNORM = KernelDispatchers("rmsnorm")
+_SOFTMAX = KernelDispatchers("softmax")
 
 
 @operation(out="")

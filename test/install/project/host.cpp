@@ -11,7 +11,8 @@ int main(int argc, char **argv) {
     x[i / 4][i % 4] = static_cast<float>(i);
   mlafix::Unit unit = mlafix::Unit::load(argv[1]);
   unit.kernel("scale_rows", "D=4")
-      .launch({mlafix::Tensor::contiguous(y, MLAFIX_F32, {3, 4}), mlafix::Tensor::contiguous(x, MLAFIX_F32, {3, 4})},
+      .launch({mlafix::Tensor::contiguous(y, MLAFIX_F32, {3, 4}),
+               mlafix::Tensor::contiguous(x, MLAFIX_F32, {3, 4})},
               mlafix::cpu());
   int right = 0;
   for (int i = 0; i < 12; ++i)

@@ -421,7 +421,7 @@ TEST_F(Cuda, a_bound_refuses_bad_pointers_and_stays_as_it_was) {
   expectError(MLAFIX_INVALID_ARGUMENT, {"\"in\"", "null"}, [&] {
     bound.setPointers({call.out(), nullptr, nullptr, nullptr, nullptr});
   });
-  expectError(MLAFIX_INVALID_ARGUMENT, {"\"scale\"", "left out"}, [&] {
+  expectError(MLAFIX_INVALID_ARGUMENT, {"\"scale\"", "omitted"}, [&] {
     bound.setPointers({call.out(), call.in(), call.in(), nullptr, nullptr});
   });
   expectError(MLAFIX_INVALID_ARGUMENT, {"expected 5 pointers", "got 2"}, [&] {

@@ -155,7 +155,7 @@ const std::vector<Spoilt> spoilt = {
      {"\"cubin\" or \"ptx\""}},
     {"no_variant",
      [](json &k) { k["code"][0]["variants"] = json::array(); },
-     {"at least one variant"}},
+     {"at least one code version"}},
     {"too_many_variants",
      [](json &k) {
        k["code"][0]["variants"] =
@@ -188,7 +188,7 @@ const std::vector<Spoilt> spoilt = {
        gpuVariant(k)["guards"][0] = {{"kind", "same_strides"},
                                      {"args", json::array({2, 0})}};
      },
-     {"guards[0].args[0]", "never left out"}},
+     {"guards[0].args[0]", "not optional"}},
     {"guard_of_strides_of_two_ranks",
      [](json &k) {
        gpuVariant(k)["guards"][0] = {{"kind", "same_strides"},

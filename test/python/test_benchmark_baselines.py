@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "python"
-MODULES = ("work", "measure", "ours", "torch_rivals", "engine_rivals")
+MODULES = ("work", "measure", "ours", "torch_baselines", "engine_baselines")
 CPU = torch.device("cpu")
 
 
@@ -53,7 +53,7 @@ def run(case: Any, prepare: Callable[[Any], Callable[[], object]]) -> tuple[dict
 @pytest.mark.parametrize("group", ["merge", "n_way", "combine", "ragged", "fixup"])
 def test_right_results_pass_and_wrong_ones_do_not(bench: types.SimpleNamespace, group: str) -> None:
     case = small_cases(bench)[group]
-    for prepare in (bench.ours.OURS[group], bench.torch_rivals.rivals_of(group)["torch"]):
+    for prepare in (bench.ours.OURS[group], bench.torch_baselines.baselines_of(group)["torch"]):
         before, after = run(case, prepare)
         case.check(before, after)
         for name in ("out", "out_lse" if "out_lse" in after else "lse"):
@@ -68,12 +68,12 @@ def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
     pytest.importorskip("triton")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     script = """if True:
-        import sys, torch, triton_rivals, work
+        import sys, torch, triton_baselines, work
         device = torch.device(sys.argv[1])
         cases = {"merge": work.merge_case(3, heads=2, dim=64), "n_way": work.dense_case(4, 3, heads=2, dim=64),
                  "combine": work.combine_case(3, 2, heads=2, dim=64), "ragged": work.ragged_case(9, heads=2, dim=64)}
         for group, case in cases.items():
-            for name, prepare in triton_rivals.rivals_of(group).items():
+            for name, prepare in triton_baselines.baselines_of(group).items():
                 before = case.make(torch.Generator(device).manual_seed(0), device)
                 after = {name: tensor.clone() for name, tensor in before.items()}
                 prepare(after)()
@@ -91,7 +91,7 @@ def test_triton_kernels_are_right(bench: types.SimpleNamespace) -> None:
 
 def test_engines_are_called_as_they_want_to_be(bench: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stand-ins with the engines' public signatures and layouts."""
-    merge = bench.torch_rivals.merge
+    merge = bench.torch_baselines.merge
 
     def vllm(output: Any, output_lse: Any, prefix_output: Any, prefix_lse: Any, suffix_output: Any, suffix_lse: Any) -> None:
         merge(output, output_lse, prefix_output, prefix_lse, suffix_output, suffix_lse)
@@ -111,18 +111,18 @@ def test_engines_are_called_as_they_want_to_be(bench: types.SimpleNamespace, mon
 
     def merge_states(v: Any, s: Any) -> Any:
         out, lse = torch.empty_like(v[:, 0]), torch.empty_like(s[:, 0])
-        bench.torch_rivals.merge_dense(out, lse, v, s * math.log(2))
+        bench.torch_baselines.merge_dense(out, lse, v, s * math.log(2))
         return out, lse / math.log(2)
 
     def variable_length_merge_states(v: Any, s: Any, indptr: Any) -> Any:
         out, lse = v.new_empty(len(indptr) - 1, *v.shape[1:]), s.new_empty(len(indptr) - 1, *s.shape[1:])
-        bench.torch_rivals.ragged(out, lse, v, s * math.log(2), indptr)
+        bench.torch_baselines.ragged(out, lse, v, s * math.log(2), indptr)
         return out, lse / math.log(2)
 
     def flash_attn_combine(out_partial: Any, lse_partial: Any, out: Any = None, out_dtype: Any = None) -> Any:
         assert lse_partial.stride(-2) == 1
         lse = torch.empty_like(lse_partial[0])
-        bench.torch_rivals.combine(out, lse, out_partial, lse_partial)
+        bench.torch_baselines.combine(out, lse, out_partial, lse_partial)
         return out, lse
 
     stand_ins = {"vllm._custom_ops": {"merge_attn_states": vllm},
@@ -133,7 +133,7 @@ def test_engines_are_called_as_they_want_to_be(bench: types.SimpleNamespace, mon
                  "flash_attn_interface": {"flash_attn_combine": flash_attn_combine},
                  "flash_attn.cute.interface": {"flash_attn_combine": flash_attn_combine}}
     for group, case in small_cases(bench).items():
-        for name, prepare in bench.engine_rivals.rivals_of(group).items():
+        for name, prepare in bench.engine_baselines.baselines_of(group).items():
             for module, functions in stand_ins.items():
                 monkeypatch.delitem(sys.modules, module, raising=False)
                 monkeypatch.setitem(sys.modules, module, types.SimpleNamespace(**functions))
@@ -147,7 +147,7 @@ def test_engines_that_are_not_installed_are_named(bench: types.SimpleNamespace, 
     monkeypatch.setitem(sys.modules, "sgl_kernel", None)
     case = small_cases(bench)["merge"]
     with pytest.raises(bench.work.Unavailable, match="no sgl_kernel.merge_state_v2"):
-        run(case, bench.engine_rivals.rivals_of("merge")["sglang"])
+        run(case, bench.engine_baselines.baselines_of("merge")["sglang"])
 
 
 def test_writes_the_same_form_as_mlafix_bench(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Pre
     return prepare
 
 
-def rivals_of(group: str) -> dict[str, Prepare]:
+def baselines_of(group: str) -> dict[str, Prepare]:
     """Eager, and compiled, each shape for itself: but for the groups of many shapes, each of which takes seconds to compile."""
     function, names = FUNCTIONS[group]
     rivals = {"torch": prepare_with(function, names)}

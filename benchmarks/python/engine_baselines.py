@@ -140,7 +140,7 @@ def flash_attn_allocating() -> dict[str, Prepare]:
     return {f"{name}: flash_attn_combine": prepare_of(module) for name, module in FLASH_ATTN.items()}
 
 
-def rivals_of(group: str) -> dict[str, Prepare]:
+def baselines_of(group: str) -> dict[str, Prepare]:
     """By the name in the table; those that are not installed raise Unavailable when they are prepared."""
     return {"merge": {"vllm": vllm_cuda, "vllm, triton": vllm_triton, "sglang": sglang, "flashinfer": flashinfer_pair},
             "n_way": {"flashinfer": flashinfer_dense}, "ragged": {"flashinfer": flashinfer_ragged},

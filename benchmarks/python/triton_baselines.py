@@ -148,7 +148,7 @@ def prepare_ragged(t: Tensors) -> Callable[[], object]:
     return lambda: ragged_kernel[(segments, heads)](t["out"], t["out_lse"], t["v"], t["s"], t["indptr"], heads, dim, num_warps=1)
 
 
-def rivals_of(group: str) -> dict[str, Prepare]:
+def baselines_of(group: str) -> dict[str, Prepare]:
     """Ours in Triton."""
     return {"merge": {"triton": prepare_merge}, "n_way": {"triton": prepare_dense}, "ragged": {"triton": prepare_ragged},
             "combine": {"triton": prepare_combine, "triton, tile": prepare_combine_tile}}.get(group, {})

@@ -1,11 +1,12 @@
-//===- ChipCheck.cpp - what a GPU must have for a kernel ------------------===//
+//===- TargetCheck.cpp - what a GPU must have for a kernel
+//------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Target/ChipCheck.h"
+#include "lib/Target/TargetCheck.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -109,8 +110,8 @@ static LogicalResult checkOperation(mlir::Operation *op,
   return success();
 }
 
-LogicalResult mlafix::target::checkChip(mlir::ModuleOp module,
-                                        const TargetSpec &target) {
+LogicalResult mlafix::target::checkTarget(mlir::ModuleOp module,
+                                          const TargetSpec &target) {
   bool failed = false;
   module.walk([&](mlir::Operation *op) {
     failed |= llvm::failed(checkOperation(op, target));

@@ -1,11 +1,12 @@
-//===- SplitVariants.cpp - a kernel's variants one by one -----------------===//
+//===- SplitCodeVersions.cpp - a kernel's variants one by one
+//-----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Target/SplitVariants.h"
+#include "lib/Target/SplitCodeVersions.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/SymbolTable.h"
@@ -41,8 +42,8 @@ static bool isDeclaration(mlir::Operation *op) {
 }
 
 std::vector<OwningModule>
-mlafix::target::splitVariants(mlir::ModuleOp module,
-                              ArrayRef<std::string> entries) {
+mlafix::target::splitCodeVersions(mlir::ModuleOp module,
+                                  ArrayRef<std::string> entries) {
   if (entries.size() < 2)
     return {};
   // Anything else may concern all of the module.

@@ -1,4 +1,5 @@
-//===- SplitVariants.h - a kernel's variants one by one ---------*- C++ -*-===//
+//===- SplitCodeVersions.h - a kernel's variants one by one ---------*- C++
+//-*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -10,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_LIB_TARGET_SPLITVARIANTS_H
-#define MLAFIX_LIB_TARGET_SPLITVARIANTS_H
+#ifndef MLAFIX_LIB_TARGET_SPLITCODEVERSIONS_H
+#define MLAFIX_LIB_TARGET_SPLITCODEVERSIONS_H
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -24,11 +25,11 @@ namespace mlafix::target {
 /// all that it uses. Empty if there is but one, or if they share a definition,
 /// which must not be there twice.
 std::vector<mlir::OwningOpRef<mlir::ModuleOp>>
-splitVariants(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
+splitCodeVersions(mlir::ModuleOp module, llvm::ArrayRef<std::string> entries);
 
 /// One PTX module of the code of several for the same target.
 std::string joinPtx(llvm::ArrayRef<std::string> modules);
 
 } // namespace mlafix::target
 
-#endif // MLAFIX_LIB_TARGET_SPLITVARIANTS_H
+#endif // MLAFIX_LIB_TARGET_SPLITCODEVERSIONS_H
