@@ -72,17 +72,15 @@ class Expressions:
     def index(self, tensor: str, nodes: list[Node]) -> tuple[tuple[Ints, ...], bool]:
         return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(tensor).dims)
 
-    def checked(self, tensor: str, index: tuple[Ints, ...], surely: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Indices within bounds. Those of rows that surely make the access are so by themselves, or unknown."""
-        parts = []
+    def inside(self, tensor: str, index: tuple[Ints, ...]) -> np.ndarray:
+        """Which rows have indices in bounds; whether an unknown one is, does not matter. Out of bounds nothing is read or written."""
+        inside = np.ones(self.rows, bool)
         for part, size in zip(index, self.tensors[tensor].shape):
-            outside = (part.v < 0) | (part.v >= size)
-            if part.unknown is not None:
-                outside &= ~part.unknown
-            if (outside & surely & ~self.dead).any():
-                raise Invalid(f"an index of '{tensor}' that is out of bounds")
-            parts.append(np.clip(part.v, 0, max(size - 1, 0)))
-        return tuple(parts)
+            inside &= (part.v >= 0) & (part.v < size)
+        return inside
+
+    def clipped(self, tensor: str, index: tuple[Ints, ...]) -> tuple[np.ndarray, ...]:
+        return tuple(np.clip(part.v, 0, max(size - 1, 0)) for part, size in zip(index, self.tensors[tensor].shape))
 
     def predicate(self, node: Node | None) -> Bools:
         return Bools(np.ones(self.rows, bool)) if node is None else self.eval(node)
@@ -93,13 +91,15 @@ class Expressions:
         zero = self.constant(0, node)
         if tensor not in self.tensors:
             return zero
-        surely = self.must & where.surely
-        parts = self.checked(tensor, index, surely)
+        parts = self.clipped(tensor, index)
         if 0 in self.tensors[tensor].shape:
             return zero
         # A tensor that is one row has it for all rows of the grid.
         shape = self.size_of(node)
         value = _map(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
+        inside = self.inside(tensor, index)
+        if not inside.all():
+            value = self.choose(Bools(inside), value, zero)
         unknown = integers.either(*(part.unknown for part in index))
         return value if unknown is None else _anything_where(unknown, value)
 
@@ -107,11 +107,11 @@ class Expressions:
         if tensor not in self.tensors:
             return
         cells = self.tensors[tensor]
-        parts = self.checked(tensor, index, self.must)
+        parts = self.clipped(tensor, index)
         unknown = integers.either(*(part.unknown for part in index))
         if unknown is not None:
             self.give_up(unknown)
-        rows = np.flatnonzero(self.may)
+        rows = np.flatnonzero(self.may & self.inside(tensor, index))
         if not len(rows) or 0 in cells.shape:
             return
         if is_row:
@@ -190,7 +190,10 @@ class Expressions:
         split = len(self.kernel.tensor(out).dims) - 1
         payload = self.read(Node("", Type("row", "f32", node.type.dim)), out, nodes[:split], where)
         value = self.read(Node("", Type("scalar", "f32")), lse, nodes[split:], where)
-        return states.mask(states.make(payload, value, base), where)
+        inside = np.ones(self.rows, bool)
+        for tensor, part in ((out, nodes[:split]), (lse, nodes[split:])):
+            inside &= self.inside(tensor, self.index(tensor, part)[0])
+        return states.mask(states.mask(states.make(payload, value, base), where), Bools(inside))
 
     def base(self, name: str) -> str:
         return self.bases.get(name, name)
