@@ -7,6 +7,7 @@
 
 #include "dialect/KernelVerifier.h"
 
+#include "mlafix/UnitLimits.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
@@ -157,6 +158,11 @@ LogicalResult KernelOp::verify() {
     return emitOpError() << "expected a name for each of the "
                          << getNumArguments() << " arguments, got "
                          << getArgNames().size();
+  if (StringRef bounds = getBounds().value_or("guard");
+      bounds != "guard" && bounds != "prove")
+    return emitOpError() << "expected 'bounds' to be \"guard\" or \"prove\", "
+                            "got \""
+                         << bounds << "\"";
   if (failed(verifyLimits(*this)) || failed(verifyArguments(*this)))
     return failure();
   return verifyLaunch(*this);
@@ -195,12 +201,18 @@ LogicalResult KernelOp::verifyRegions() {
       grid = &op;
       continue;
     }
+    if (isa<AssumeOp, DistinctOp>(op))
+      continue;
     if (!isMemoryEffectFree(&op) || op.getNumRegions() != 0 ||
         llvm::any_of(op.getOperandTypes(), isRowTile))
-      return op.emitOpError() << "expected only constants, dims and the grid "
-                                 "at the top of a kernel, got an op with "
-                                 "effects, a region or a row operand";
+      return op.emitOpError() << "expected only constants, dims, promises and "
+                                 "the grid at the top of a kernel, got an op "
+                                 "with effects, a region or a row operand";
   }
+  if (llvm::range_size(getBody().getOps<AssumeOp>()) > limits::checks)
+    return emitOpError() << "expected at most " << limits::checks
+                         << " assumptions before the grid, got "
+                         << llvm::range_size(getBody().getOps<AssumeOp>());
   if (!grid)
     return emitOpError() << "expected a grid (mlafix.forall or "
                             "mlafix.ragged_forall) in a kernel, got none";

@@ -35,7 +35,8 @@ public:
     return failure(failed(verifyType(index, type)) ||
                    failed(verifyAccess(index)) ||
                    failed(verifyDims(index, type)) ||
-                   failed(verifyDType(index, type.getElementType())));
+                   failed(verifyDType(index, type.getElementType())) ||
+                   failed(verifyFill(index, type.getElementType())));
   }
 
 private:
@@ -43,6 +44,7 @@ private:
   LogicalResult verifyAccess(unsigned index);
   LogicalResult verifyDims(unsigned index, MemRefType type);
   LogicalResult verifyDType(unsigned index, Type element);
+  LogicalResult verifyFill(unsigned index, Type element);
 
   InFlightDiagnostic fail(unsigned index) {
     return kernel.emitOpError()
@@ -133,10 +135,41 @@ LogicalResult TensorVerifier::verifyDType(unsigned index, Type element) {
   return success();
 }
 
+LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
+  Attribute fill = kernel.getArgAttr(index, kFillAttr);
+  if (!fill)
+    return success();
+  if (StringRef access = kernel.getArgAccess(index);
+      access != "write" && access != kAbsent)
+    return fail(index) << "expected '" << kFillAttr
+                       << "' of a tensor with access \"write\", got access \""
+                       << access << "\"";
+  bool isFloat = isa<FloatType>(element);
+  auto text = dyn_cast<StringAttr>(fill);
+  auto real = dyn_cast<FloatAttr>(fill);
+  auto integer = dyn_cast<IntegerAttr>(fill);
+  if ((text && text.getValue() == kIdentity && isFloat) ||
+      (real && real.getType().isF32() && isFloat))
+    return success();
+  if (integer && element.isInteger()) {
+    unsigned width = element.getIntOrFloatBitWidth();
+    const APInt &value = integer.getValue();
+    bool isVariable = static_cast<bool>(kernel.getArgAttr(index, kDTypeAttr));
+    bool isUnsigned = element.isUnsignedInteger() || width == 1;
+    if (isVariable ||
+        (isUnsigned ? value.isIntN(width) : value.isSignedIntN(width)))
+      return success();
+  }
+  return fail(index) << "expected "
+                     << (isFloat ? "a number of type f32 or \"identity\""
+                                 : "an integer that the dtype has")
+                     << " as '" << kFillAttr << "', got " << fill;
+}
+
 /// A misspelt attribute would otherwise be ignored.
 static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
-  StringRef known[] = {kDimsAttr, kDTypeAttr, kAccessAttr, kOptionalAttr,
-                       kAtMostAttr};
+  StringRef known[] = {kDimsAttr,     kDTypeAttr,  kAccessAttr,
+                       kOptionalAttr, kAtMostAttr, kFillAttr};
   for (NamedAttribute attr :
        function_interface_impl::getArgAttrs(kernel, index)) {
     StringRef name = attr.getName();

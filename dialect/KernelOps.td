@@ -24,6 +24,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
       `mlafix-specialize` binds; a lower-case one is dynamic unless its type says a size or it is bound to one, as an
       optimisation; dims with an empty name are independent;
     - `mlafix.access`: `"read"`, `"write"` (every element is written) or `"update"` (some elements are);
+    - optionally, of one that is written, `mlafix.fill`: what elements get that no store writes, a number (`0xFF800000 : f32`), or `"identity"`, which is -inf for the lse of a
+      `mlafix.store_state` and 0 for all else. The grid must have one row for each of those that are stored (`mlafix-fill-outputs`);
     - optionally `mlafix.dtype`: a dtype variable. The element type written is what it is until bound;
     - optionally `mlafix.optional`: the tensor may be omitted at launch; loads and stores of it then do nothing
       (see `mlafix.present`). `mlafix-specialize` may bind its name: to `absent` (the access becomes `"absent"`, nothing
@@ -34,6 +36,10 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
 
     `defaults` says what a name (an upper-case dim, a dtype variable, a base of the lse) is bound to where `mlafix-specialize` is not
     told: `attributes {defaults = {B = "e"}}`, a number for a dim, a string for the others.
+
+    `bounds` says what becomes of an access that is not proved to be in bounds: with `"guard"`, or without it, it gets a bounds guard (`mlafix-guard-bounds`); with `"prove"` it is an error.
+
+    Besides constants, dims and arithmetic on them, promises stand before the grid: `mlafix.assume`, `mlafix.distinct`.
 
     ```mlir
     mlafix.kernel @scale(%x: memref<?x?xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.dtype = "T", mlafix.access = "update"},
@@ -53,7 +59,7 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, StrArrayAttr:$arg_names,
     OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs,
     OptionalAttr<DictionaryAttr>:$defaults, OptionalAttr<DictionaryAttr>:$bindings, OptionalAttr<Mlafix_LayoutAttr>:$layout,
-    OptionalAttr<Mlafix_GuardArray>:$guards, OptionalAttr<Mlafix_Geometry>:$geometry);
+    OptionalAttr<Mlafix_GuardArray>:$guards, OptionalAttr<Mlafix_Geometry>:$geometry, OptionalAttr<StrAttr>:$bounds);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
@@ -73,6 +79,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     bool isArgOptional(unsigned index);
     /// Whether an optional argument was bound as absent: nothing uses it.
     bool isArgAbsent(unsigned index);
+    /// Whether an access that is not proved to be in bounds is an error.
+    bool provesBounds() { return getBounds() == "prove"; }
     /// The grid op; null once `mlafix-distribute` has replaced it.
     ::mlir::Operation *getGrid();
   }];

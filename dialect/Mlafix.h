@@ -54,6 +54,10 @@ inline constexpr llvm::StringLiteral kDTypeAttr = "mlafix.dtype";
 inline constexpr llvm::StringLiteral kAccessAttr = "mlafix.access";
 inline constexpr llvm::StringLiteral kOptionalAttr = "mlafix.optional";
 inline constexpr llvm::StringLiteral kAtMostAttr = "mlafix.at_most";
+inline constexpr llvm::StringLiteral kFillAttr = "mlafix.fill";
+
+/// The fill that depends on what a tensor holds.
+inline constexpr llvm::StringLiteral kIdentity = "identity";
 
 /// What an optional argument is bound to; the first is also the access of an
 /// argument so bound.

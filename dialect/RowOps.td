@@ -17,7 +17,8 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
   let description = [{
     With one index less than the memref has dims it reads the row along the last dim, else one element. Floats widen to f32, integers
     to the width of the result, by their sign; booleans stay as they are. Where the predicate is false nothing is read and the result is the `else`
-    value, zero where there is none. An omitted optional argument reads as zeros where the predicate holds: `else` is
+    value, zero where there is none; out of bounds it is zero
+    (`mlafix-guard-bounds`). An omitted optional argument reads as zeros where the predicate holds: `else` is
     about the predicate alone, and `if` with `mlafix.present` gives an omitted tensor another value.
 
     ```mlir

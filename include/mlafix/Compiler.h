@@ -68,6 +68,9 @@ struct CompileOptions {
   /// "any", on a CPU "streamed", "apart" or "any"), which may not run every
   /// legal call: for everything but a unit. Empty: all of them.
   std::string variant;
+  /// Whether an access that is not proved to be in bounds is an error, as in
+  /// kernels with `bounds = "prove"`; otherwise it gets a bounds guard.
+  bool provesBounds = false;
   AssemblerKind assembler = AssemblerKind::Any;
   /// The `ptxas` to use before any other; may be empty.
   std::string ptxas;

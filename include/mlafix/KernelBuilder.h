@@ -65,6 +65,9 @@ struct TensorArgument {
   bool optional = false;
   /// The size of each dim that is fixed, 0 for the others; empty: none is.
   std::vector<std::int64_t> sizes;
+  /// What elements get that no store writes: a number ("0", "-inf") or
+  /// "identity"; empty: there are none.
+  std::string fill = {};
 };
 
 struct ScalarArgument {
@@ -106,9 +109,19 @@ public:
   /// nobody says.
   bool setDefault(std::string_view name, std::string_view value,
                   const SourceLocation &location);
+  /// Makes each access that is not proved to be in bounds an error.
+  bool proveBounds(const SourceLocation &location);
+  /// Promises that no two entries of a tensor of integers that are at least 0
+  /// are equal.
+  bool distinct(Value tensor, const SourceLocation &location);
   /// The size of dim `position` of a tensor argument: an index.
   Value dim(Value tensor, unsigned position, const SourceLocation &location);
   /// @}
+
+  /// Promises that a condition holds, which `text` says: before the grid one of
+  /// sizes and integer arguments, which launches check, in it any.
+  bool assume(Value condition, std::string_view text,
+              const SourceLocation &location);
 
   /// \name The grid
   /// One forall, or one ragged forall, whose predicate is built first.
@@ -139,7 +152,7 @@ public:
              const SourceLocation &location);
   /// @}
 
-  /// \name Constants and arithmetic
+  /// \name Constants and arithmetic, before the grid too
   /// Operands are scalars or rows of one element type; a scalar beside a row
   /// stands for a row of it. `index` is signed. Integer division rounds down; a
   /// / 0 is a.

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Guards.def and Params.def in C++, for the compiler, which writes units, and
-// for the runtime, which reads them. docs/UnitFormat.md says what each means.
+// CheckSteps.def, Guards.def and Params.def in C++, for the compiler, which
+// writes units, and for the runtime, which reads them. docs/UnitFormat.md says
+// what each means.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,18 @@
 #include <string_view>
 
 namespace mlafix {
+
+//===----------------------------------------------------------------------===//
+// Launch checks
+//===----------------------------------------------------------------------===//
+
+enum class CheckStepKind {
+  Constant, ///< a number, the field "value"
+  Size,     ///< of a tensor, the fields "arg" and "dim"
+  Scalar,   ///< an integer argument, the field "arg"
+#define MLAFIX_CHECK_STEP(KIND, NAME, OPERANDS, VALUE) KIND,
+#include "mlafix/CheckSteps.def"
+};
 
 //===----------------------------------------------------------------------===//
 // Guards

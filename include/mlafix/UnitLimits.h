@@ -36,6 +36,8 @@ constexpr size_t targets = 64;
 constexpr size_t images = 8;
 constexpr size_t variants = 64;
 constexpr size_t guards = 64;
+constexpr size_t checks = 64;      ///< of a kernel's launches
+constexpr size_t checkSteps = 256; ///< of a check
 constexpr size_t extents = MLAFIX_MAX_DIMS;
 constexpr size_t nameBytes = 1024;
 /// Of a kernel's name in a source: code versions append to it.

@@ -16,6 +16,8 @@
 
 #include "llvm/ADT/SetVector.h"
 
+#include <set>
+
 using namespace mlir;
 using namespace mlir::presburger;
 using namespace mlafix;
@@ -47,34 +49,74 @@ bool Prover::isReliable(const RowAccess &store) const {
                        [&](Var var) { return model[var].isUncertain; });
 }
 
-/// Whether the grid has one row for each row of the tensor, and each stores
-/// its own: what most kernels do.
-bool Prover::isPlainCover(const RowAccess &store) {
+/// Where each row of the grid stores a row of its own, in any case, so that
+/// together they store all with the same constant indices: these, and -1 for
+/// the indices that are the grid's. None where that is not so.
+static std::optional<std::vector<int64_t>>
+findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
   unsigned argument = store.access.getArgNumber();
-  if (store.access.predicate || !store.loops.empty() || !isReliable(store) ||
-      store.indices.size() != model.getGridIndices().size() ||
-      !isa<ForallOp>(store.access.op->getParentOp()))
-    return false;
-  auto grid = cast<ForallOp>(kernel.getGrid());
+  if (store.access.predicate || !store.loops.empty() ||
+      store.access.op->getParentOp() != grid)
+    return std::nullopt;
+  ArrayRef<Var> gridIndices = model.getGridIndices();
+  llvm::SmallSetVector<Var, 4> used;
+  std::vector<int64_t> place;
   for (auto [dim, index] : llvm::enumerate(store.indices)) {
+    Linear size = model.getSize(argument, dim);
+    if (index.isConstant()) {
+      if (!size.isConstant() || index.constant < 0 ||
+          index.constant >= size.constant)
+        return std::nullopt;
+      place.push_back(index.constant);
+      continue;
+    }
     std::optional<Var> var = index.getVar();
-    const Var *found = var ? llvm::find(model.getGridIndices(), *var) : nullptr;
-    if (!found || found == model.getGridIndices().end())
-      return false;
-    Value extent = grid.getExtents()[found - model.getGridIndices().begin()];
-    if (!(model.getValue(extent) == model.getSize(argument, dim)))
-      return false;
-    for (const Linear &other : ArrayRef(store.indices).drop_front(dim + 1))
-      if (other == index)
-        return false;
+    const Var *found = var ? llvm::find(gridIndices, *var) : nullptr;
+    if (!found || found == gridIndices.end() || !used.insert(*var))
+      return std::nullopt;
+    Value extent = grid.getExtents()[found - gridIndices.begin()];
+    if (!(model.getValue(extent) == size))
+      return std::nullopt;
+    place.push_back(-1);
   }
-  return store.access.isTile ||
-         store.indices.size() ==
-             size_t(cast<MemRefType>(store.access.memref.getType()).getRank());
+  auto type = cast<MemRefType>(store.access.memref.getType());
+  bool isWhole =
+      store.access.isTile || store.indices.size() == size_t(type.getRank());
+  if (!isWhole || used.size() != gridIndices.size())
+    return std::nullopt;
+  return place;
 }
 
-/// The launch gives the argument.
+/// Whether stores without conditions cover the tensor: what most kernels do.
+/// All of them have constants for the same indices.
+bool Prover::isPlainCover(ArrayRef<const RowAccess *> stores) {
+  auto grid = dyn_cast<ForallOp>(kernel.getGrid());
+  std::set<std::vector<int64_t>> places;
+  for (const RowAccess *store : stores)
+    if (grid && isReliable(*store))
+      if (auto place = findPlainPlace(model, grid, *store))
+        places.insert(*place);
+  if (places.empty())
+    return false;
+  unsigned argument = stores.front()->access.getArgNumber();
+  size_t needed = 1;
+  const std::vector<int64_t> &first = *places.begin();
+  for (auto [dim, index] : llvm::enumerate(first)) {
+    if (index >= 0)
+      needed *= model.getSize(argument, dim).constant;
+    if (needed > places.size()) // before it wraps around
+      return false;
+  }
+  return llvm::count_if(places, [&](const std::vector<int64_t> &place) {
+           return llvm::equal(place, first, [](int64_t x, int64_t y) {
+             return (x < 0) == (y < 0);
+           });
+         }) == int64_t(needed);
+}
+
+/// The launch gives the argument, and has been checked.
 void Prover::assumeLaunch(System &system, unsigned argument) {
+  system.restrict(model.getLaunchCheck());
   if (!kernel.isArgOptional(argument))
     return;
   Linear isAbsent = Linear::of(model.getPresent(argument));
@@ -263,9 +305,8 @@ Answer Prover::coverCases(unsigned argument,
 
 Answer Prover::proveCoverage(unsigned argument) {
   SmallVector<const RowAccess *> stores = accessesOf(argument, true);
-  for (const RowAccess *store : stores)
-    if (isPlainCover(*store))
-      return {Question::Coverage, argument};
+  if (isPlainCover(stores))
+    return {Question::Coverage, argument};
   Answer answer = coverRows(argument, stores);
   bool isUncertain = llvm::any_of(stores, [&](const RowAccess *store) {
     return model.isUncertain(store->condition);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/LaunchChecks.h"
 #include "lib/Analysis/Passes.h"
 #include "lib/Analysis/Proofs.h"
 
@@ -130,6 +131,19 @@ static void guard(StoreStateOp store, const OpChecks &checks) {
   store.erase();
 }
 
+/// Promises that no launch checks have served their purpose.
+static bool erasePromises(KernelOp kernel) {
+  SmallVector<Operation *> promises;
+  kernel.walk([&](Operation *op) {
+    if (isa<DistinctOp>(op) ||
+        (isa<AssumeOp>(op) && !isLaunchCheck(cast<AssumeOp>(op))))
+      promises.push_back(op);
+  });
+  for (Operation *op : promises)
+    op->erase();
+  return !promises.empty();
+}
+
 void GuardBoundsPass::runOnOperation() {
   // Sizes first, since ops change then.
   llvm::MapVector<Operation *, OpChecks> open;
@@ -140,7 +154,7 @@ void GuardBoundsPass::runOnOperation() {
                    getSize(access.memref, index.dim)};
     (access.isTile ? checks.rows : checks.elements).insert(check);
   }
-  if (open.empty())
+  if (!erasePromises(getOperation()) && open.empty())
     return markAllAnalysesPreserved();
   for (auto &[op, checks] : open) {
     OpBuilder b(op);

@@ -90,9 +90,10 @@ private:
   std::vector<OpenIndex> openIndices;
 };
 
-/// Reports a refutation of coverage or of one writer as an error, which says
-/// what to do about it. Whether `answer` is one.
-bool refuse(KernelOp kernel, const Answer &answer);
+/// Reports as an error, which says what to do about it, that coverage, or with
+/// `provesBounds` bounds, is neither proved nor promised, or that one writer is
+/// refuted. Whether `answer` is one of these.
+bool refuse(KernelOp kernel, const Answer &answer, bool provesBounds);
 
 /// Reports an answer that is not Proved as `severity`, at the access.
 void emitAnswer(KernelOp kernel, const Answer &answer,

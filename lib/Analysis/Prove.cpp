@@ -32,25 +32,52 @@ void mlafix::emitAnswer(KernelOp kernel, const Answer &answer,
   kernel.getContext()->getDiagEngine().emit(std::move(diag));
 }
 
-bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
-  if (answer.verdict != Verdict::Refuted)
-    return false;
+static void refuseCoverage(KernelOp kernel, const Answer &answer,
+                           Location loc) {
   StringRef name = kernel.getArgName(answer.argument);
+  InFlightDiagnostic diag = mlir::emitError(loc)
+                            << "expected every element of '" << name
+                            << "' to be written, got ";
+  if (answer.verdict == Verdict::Refuted)
+    diag << "none that writes " << answer.element << ": for example "
+         << answer.reason << "; write there, too, ";
+  else
+    diag << "stores that may leave one out: " << answer.reason
+         << "; store in every case, ";
+  diag << "give '" << name << "' a fill, or declare it as updated (access "
+       << "\"update\", InOut)";
+}
+
+static void refuseBounds(KernelOp kernel, const Answer &answer, Location loc) {
+  InFlightDiagnostic diag = mlir::emitError(loc)
+                            << "expected every access of '"
+                            << kernel.getArgName(answer.argument)
+                            << "' to be in bounds (bounds = \"prove\"), got ";
+  if (answer.verdict == Verdict::Refuted)
+    diag << answer.element << ": for example " << answer.reason;
+  else
+    diag << "one that may be outside: " << answer.reason;
+}
+
+bool mlafix::refuse(KernelOp kernel, const Answer &answer, bool provesBounds) {
+  bool isRefuted = answer.verdict == Verdict::Refuted;
+  if (!isRefuted && answer.verdict != Verdict::Unknown)
+    return false;
   Location loc = answer.op ? answer.op->getLoc() : kernel.getLoc();
   if (answer.question == Question::Coverage) {
-    mlir::emitError(loc) << "expected every element of '" << name
-                         << "' to be written, got none that writes "
-                         << answer.element << ": for example " << answer.reason
-                         << "; write there, too, or declare '" << name
-                         << "' as updated (access \"update\", InOut)";
+    refuseCoverage(kernel, answer, loc);
     return true;
   }
-  if (answer.question != Question::OneWriter)
+  if (answer.question == Question::Bounds && provesBounds) {
+    refuseBounds(kernel, answer, loc);
+    return true;
+  }
+  if (answer.question != Question::OneWriter || !isRefuted)
     return false;
   InFlightDiagnostic diag = mlir::emitError(loc);
-  diag << "expected one row to write each element of '" << name
-       << "', got two that write " << answer.element << ": for example "
-       << answer.reason;
+  diag << "expected one row to write each element of '"
+       << kernel.getArgName(answer.argument) << "', got two that write "
+       << answer.element << ": for example " << answer.reason;
   if (answer.other && answer.other != answer.op)
     diag.attachNote(answer.other->getLoc()) << "the other row's access";
   return true;
@@ -67,7 +94,7 @@ public:
     markAllAnalysesPreserved();
     if (refuses) {
       for (const Answer &answer : answers)
-        if (refuse(kernel, answer))
+        if (refuse(kernel, answer, provesBounds || kernel.provesBounds()))
           signalPassFailure();
       return;
     }

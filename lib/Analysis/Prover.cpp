@@ -41,6 +41,8 @@ void Prover::assumeAccess(System &system, const RowAccess &access,
   for (Var var : access.loops)
     (void)system.getColumn(var, instance);
   system.restrict(access.condition, instance);
+  if (instance == 0)
+    system.restrict(model.getLaunchCheck());
 }
 
 std::optional<bool> Prover::isEmpty(const System &system) {
@@ -59,12 +61,12 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
   unsigned argument = access.access.getArgNumber();
   const Linear &index = access.indices[dim];
   Linear size = model.getSize(argument, dim);
-  Answer proved = {Question::Bounds, argument};
+  Answer answer = {Question::Bounds, argument};
   bool isKnown = llvm::any_of(inBounds, [&](auto &known) {
     return known.first == index && known.second == size;
   });
   if (isKnown)
-    return proved;
+    return answer;
   for (bool isBelow : {true, false}) {
     System outside(model);
     Form form = outside.getForm(index);
@@ -78,6 +80,12 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
     std::optional<bool> none = isEmpty(outside);
     if (none == true)
       continue;
+    if (std::optional<std::string> why = keepByPromise(outside, access)) {
+      answer.verdict = Verdict::Promised;
+      answer.op = access.access.op;
+      answer.reason = *why;
+      continue;
+    }
     if (!none)
       return makeUnknown(Question::Bounds, argument, &access,
                          "too many cases to look at");
@@ -86,7 +94,7 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
     return conclude(Question::Bounds, argument, &access, outside,
                     outside.findPoint());
   }
-  return proved;
+  return answer;
 }
 
 Answer Prover::askBounds(const RowAccess &access) {
@@ -187,6 +195,12 @@ Answer Prover::meet(Question question, unsigned argument, const RowAccess &a,
       if (none == true)
         continue;
       const RowAccess &shown = b;
+      if (std::optional<std::string> why = keepByPromise(pair, a, b)) {
+        answer.verdict = Verdict::Promised;
+        answer.op = shown.access.op;
+        answer.reason = *why;
+        continue;
+      }
       if (!none)
         return makeUnknown(question, argument, &shown,
                            "too many cases to look at");

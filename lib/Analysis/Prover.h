@@ -38,7 +38,7 @@ private:
   Answer proveBounds(unsigned argument);
 
   // Coverage
-  bool isPlainCover(const RowAccess &store);
+  bool isPlainCover(llvm::ArrayRef<const RowAccess *> stores);
   bool isReliable(const RowAccess &store) const;
   void placeElement(System &system, const RowAccess &store,
                     llvm::ArrayRef<Form> element);
@@ -69,6 +69,15 @@ private:
   Answer askBounds(const RowAccess &access);
   /// The same of one of its indices.
   Answer askIndex(const RowAccess &access, unsigned dim);
+
+  // Promises: why there is no such point, after all, if all of them are kept.
+  std::optional<std::string> keepByPromise(const System &wrong,
+                                           const RowAccess &access);
+  std::optional<std::string> keepByPromise(System pair, const RowAccess &a,
+                                           const RowAccess &b);
+  bool isEntry(LoadOp load);
+  llvm::SmallVector<Var, 2> findEntries(const RowAccess &access);
+  bool areApart(const System &pair, Var x, Var y);
 
   /// Runs the point's launch. A refutation if the question's answer is then no;
   /// else the answer is unknown.

@@ -49,6 +49,7 @@ private:
   Result remainder(const Linear &x, int64_t divisor);
   Result division(Operation *op, bool isRemainder);
   Result ceilDivision(Operation *op);
+  Result floored(arith::SelectOp op);
   Result shift(Operation *op);
   Result mask(arith::AndIOp op);
   Result extremum(Operation *op, bool isMaximum, bool isUnsigned);
@@ -108,6 +109,44 @@ std::optional<Linear> ValueBuilder::division(Operation *op, bool isRemainder) {
   if (!y.isConstant() || !roundsDown)
     return std::nullopt;
   return isRemainder ? remainder(x, y.constant) : quotient(x, y.constant);
+}
+
+/// floor(x / c), or what is left of x then, as mlafix-make-total writes it for
+/// a positive c: the quotient towards zero, or its remainder, corrected where a
+/// negative remainder is left.
+std::optional<Linear> ValueBuilder::floored(arith::SelectOp op) {
+  Operation *part = op.getFalseValue().getDefiningOp();
+  auto both = op.getCondition().getDefiningOp<arith::AndIOp>();
+  auto sum = op.getTrueValue().getDefiningOp<arith::AddIOp>();
+  if (!isa_and_nonnull<arith::DivSIOp, arith::RemSIOp>(part) || !both || !sum ||
+      sum.getLhs() != op.getFalseValue())
+    return std::nullopt;
+  std::optional<int64_t> divisor = getInteger(part->getOperand(1));
+  bool isRemainder = isa<arith::RemSIOp>(part);
+  if (!divisor || *divisor < 1 ||
+      getInteger(sum.getRhs()) != (isRemainder ? *divisor : -1))
+    return std::nullopt;
+  auto isRest = [&](Value value) {
+    auto rest = value.getDefiningOp<arith::RemSIOp>();
+    return rest && rest->getOperands() == part->getOperands();
+  };
+  auto tests = [&](Value value, bool ofSign) {
+    auto compare = value.getDefiningOp<arith::CmpIOp>();
+    if (!compare || getInteger(compare.getRhs()) != 0)
+      return false;
+    if (!ofSign)
+      return compare.getPredicate() == arith::CmpIPredicate::ne &&
+             isRest(compare.getLhs());
+    auto signs = compare.getLhs().getDefiningOp<arith::XOrIOp>();
+    return compare.getPredicate() == arith::CmpIPredicate::slt && signs &&
+           isRest(signs.getLhs()) && getInteger(signs.getRhs()) == divisor;
+  };
+  Value a = both.getLhs(), b = both.getRhs();
+  if (!(tests(a, false) && tests(b, true)) &&
+      !(tests(b, false) && tests(a, true)))
+    return std::nullopt;
+  Linear x = operand(part, 0);
+  return isRemainder ? remainder(x, *divisor) : quotient(x, *divisor);
 }
 
 /// ceil(x / c) = floor((x + c - 1) / c).
@@ -219,7 +258,9 @@ std::optional<Linear> ValueBuilder::build(Operation *op) {
           [&](auto) { return extend(op, /*isUnsigned=*/false); })
       .Case<arith::IndexCastUIOp, arith::ExtUIOp>(
           [&](auto) { return extend(op, /*isUnsigned=*/true); })
-      .Case<arith::SelectOp>([&](auto op) {
+      .Case<arith::SelectOp>([&](auto op) -> Result {
+        if (Result floor = floored(op))
+          return floor;
         return model.buildChoice(value, op.getCondition(), op.getTrueValue(),
                                  op.getFalseValue());
       })

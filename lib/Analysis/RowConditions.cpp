@@ -57,44 +57,53 @@ Condition RowModel::buildCondition(Value value, bool holds) {
                                           getCondition(y, differ));
     return one && other ? either(*one, *other) : std::nullopt;
   };
+  auto choose = [&](Value condition, Value x,
+                    Value y) -> std::optional<Condition> {
+    std::optional<Condition> first = both(getCondition(condition, true),
+                                          getCondition(x, holds)),
+                             second = both(getCondition(condition, false),
+                                           getCondition(y, holds));
+    return first && second ? either(*first, *second) : std::nullopt;
+  };
   if (Operation *op = value.getDefiningOp())
-    result =
-        TypeSwitch<Operation *, std::optional<Condition>>(op)
-            .Case<arith::AndIOp, arith::OrIOp>([&](auto op) {
-              return join(isa<arith::AndIOp>(op) == holds,
-                          getCondition(op.getLhs(), holds),
-                          getCondition(op.getRhs(), holds));
-            })
-            .Case<arith::XOrIOp>([&](auto op) {
-              return exclusive(op.getLhs(), op.getRhs(), holds);
-            })
-            .Case<arith::SelectOp>([&](auto op) -> std::optional<Condition> {
-              std::optional<Condition>
-                  first = both(getCondition(op.getCondition(), true),
-                               getCondition(op.getTrueValue(), holds)),
-                  second = both(getCondition(op.getCondition(), false),
-                                getCondition(op.getFalseValue(), holds));
-              return first && second ? either(*first, *second) : std::nullopt;
-            })
-            .Case<arith::CmpIOp>([&](auto op) -> std::optional<Condition> {
-              if (!op.getLhs().getType().isInteger(1))
-                return buildComparison(op, holds);
-              if (op.getPredicate() == arith::CmpIPredicate::eq)
-                return exclusive(op.getLhs(), op.getRhs(), !holds);
-              if (op.getPredicate() == arith::CmpIPredicate::ne)
-                return exclusive(op.getLhs(), op.getRhs(), holds);
-              return std::nullopt;
-            })
-            .Case<PresentOp>([&](auto op) -> std::optional<Condition> {
-              unsigned argument =
-                  getKernelArgument(op.getSource()).getArgNumber();
-              if (!kernel.isArgOptional(argument))
-                return holds ? Condition::always() : Condition::never();
-              Linear linear = Linear::of(getPresent(argument));
-              linear.constant = holds ? -1 : 0;
-              return Condition::of(linear, /*isEquality=*/true);
-            })
-            .Default([](Operation *) { return std::nullopt; });
+    result = TypeSwitch<Operation *, std::optional<Condition>>(op)
+                 .Case<arith::AndIOp, arith::OrIOp>([&](auto op) {
+                   return join(isa<arith::AndIOp>(op) == holds,
+                               getCondition(op.getLhs(), holds),
+                               getCondition(op.getRhs(), holds));
+                 })
+                 .Case<arith::XOrIOp>([&](auto op) {
+                   return exclusive(op.getLhs(), op.getRhs(), holds);
+                 })
+                 .Case<arith::SelectOp>([&](auto op) {
+                   return choose(op.getCondition(), op.getTrueValue(),
+                                 op.getFalseValue());
+                 })
+                 .Case<scf::IfOp>([&](auto op) {
+                   unsigned number = cast<OpResult>(value).getResultNumber();
+                   return choose(op.getCondition(),
+                                 op.thenYield().getOperand(number),
+                                 op.elseYield().getOperand(number));
+                 })
+                 .Case<arith::CmpIOp>([&](auto op) -> std::optional<Condition> {
+                   if (!op.getLhs().getType().isInteger(1))
+                     return buildComparison(op, holds);
+                   if (op.getPredicate() == arith::CmpIPredicate::eq)
+                     return exclusive(op.getLhs(), op.getRhs(), !holds);
+                   if (op.getPredicate() == arith::CmpIPredicate::ne)
+                     return exclusive(op.getLhs(), op.getRhs(), holds);
+                   return std::nullopt;
+                 })
+                 .Case<PresentOp>([&](auto op) -> std::optional<Condition> {
+                   unsigned argument =
+                       getKernelArgument(op.getSource()).getArgNumber();
+                   if (!kernel.isArgOptional(argument))
+                     return holds ? Condition::always() : Condition::never();
+                   Linear linear = Linear::of(getPresent(argument));
+                   linear.constant = holds ? -1 : 0;
+                   return Condition::of(linear, /*isEquality=*/true);
+                 })
+                 .Default([](Operation *) { return std::nullopt; });
   return result ? *result : addOpaqueCondition(value, holds);
 }
 

@@ -213,6 +213,9 @@ bool RowInterpreter::runOp(Operation &op) {
     setAll(branch.getResults(), taken->getTerminator()->getOperands());
     return true;
   }
+  // A launch that is refused, or one that breaks a promise, shows nothing.
+  if (auto assumption = dyn_cast<AssumeOp>(op))
+    return get(assumption.getCondition()).value_or(0) != 0;
   if (auto dim = dyn_cast<memref::DimOp>(op)) {
     unsigned argument = getKernelArgument(dim.getSource()).getArgNumber();
     bool isAbsent = llvm::is_contained(launch.absent, argument);

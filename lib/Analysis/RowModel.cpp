@@ -253,7 +253,8 @@ void RowModel::addSegments(RaggedForallOp grid) {
 }
 
 void RowModel::addAccess(const MemoryAccess &access) {
-  RowAccess row = {access, {}, Condition::always(), {}};
+  RowAccess row = {access, {}, Condition::always(), {}, Condition::always(),
+                   {}};
   for (Value index : access.indices)
     row.indices.push_back(getValue(index));
   auto restrict = [&](const Condition &condition) {
@@ -295,6 +296,28 @@ void RowModel::addAccess(const MemoryAccess &access) {
   accesses.push_back(std::move(row));
 }
 
+void RowModel::addAssumptions(RowAccess &access) {
+  for (AssumeOp assumption : assumptions) {
+    Operation *op =
+        assumption->getBlock()->findAncestorOpInBlock(*access.access.op);
+    if (!op || !assumption->isBeforeInBlock(op))
+      continue;
+    std::optional<Condition> all =
+        both(access.assumed, getCondition(assumption.getCondition()));
+    if (!all) // too many cases
+      continue;
+    access.assumed = std::move(*all);
+    access.promises.push_back(assumption.getText());
+  }
+}
+
+void RowModel::addLaunchCheck() {
+  for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
+    if (std::optional<Condition> all =
+            both(launchCheck, getCondition(check.getCondition())))
+      launchCheck = std::move(*all);
+}
+
 /// In program order, so that nothing recurses as deep as a chain of ops is
 /// long.
 void RowModel::addValues() {
@@ -316,8 +339,13 @@ StringRef RowModel::getSegmentsName() {
 RowModel::RowModel(KernelOp kernel) : kernel(kernel) {
   addGrid();
   addValues();
-  for (const MemoryAccess &access : collectAccesses(kernel))
+  addLaunchCheck();
+  kernel.getGrid()->walk(
+      [&](AssumeOp assumption) { assumptions.push_back(assumption); });
+  for (const MemoryAccess &access : collectAccesses(kernel)) {
     addAccess(access);
+    addAssumptions(accesses.back());
+  }
 }
 
 std::string mlafix::describe(const Variable &variable) {

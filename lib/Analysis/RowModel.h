@@ -77,6 +77,9 @@ struct RowAccess {
   /// the argument is there.
   Condition condition;
   llvm::SmallVector<Var, 2> loops; // from the outermost
+  /// What the row's program assumes before it, and how the source says it.
+  Condition assumed = Condition::always();
+  llvm::SmallVector<llvm::StringRef, 1> promises;
 };
 
 class RowModel {
@@ -96,6 +99,8 @@ public:
   std::optional<std::pair<Var, Var>> getSegmentEnds() const {
     return segmentEnds;
   }
+  /// What a launch checks.
+  const Condition &getLaunchCheck() const { return launchCheck; }
   /// The argument that holds these.
   llvm::StringRef getSegmentsName();
 
@@ -137,12 +142,17 @@ private:
   void addGrid();
   void addSegments(RaggedForallOp grid);
   void addAccess(const MemoryAccess &access);
+  /// Adds what is assumed before the access; sets the launch's check.
+  void addAssumptions(RowAccess &access);
+  void addLaunchCheck();
 
   KernelOp kernel;
   std::vector<Variable> variables;
   llvm::SmallVector<Var, 4> gridIndices, rowIndices;
   std::vector<RowAccess> accesses;
   std::optional<std::pair<Var, Var>> segmentEnds;
+  Condition launchCheck = Condition::always();
+  llvm::SmallVector<AssumeOp> assumptions; // of rows
   llvm::StringMap<Var> namedSizes;
   llvm::DenseMap<std::pair<unsigned, unsigned>, Var> otherSizes;
   llvm::DenseMap<unsigned, Var> presences;

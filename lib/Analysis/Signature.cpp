@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Analysis/Signature.h"
+#include "dialect/LaunchChecks.h"
 #include "lib/Analysis/Aliasing.h"
 
 #include "mlir/IR/Builders.h"
@@ -76,6 +77,12 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
       b.getNamedAttr("args", b.getArrayAttr(args)),
       b.getNamedAttr("aliases", b.getArrayAttr(aliases)),
   };
+  SmallVector<Attribute> checks;
+  for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
+    if (DictionaryAttr built = buildLaunchCheck(check))
+      checks.push_back(built);
+  if (!checks.empty())
+    fields.push_back(b.getNamedAttr("checks", b.getArrayAttr(checks)));
   if (DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr()))
     fields.push_back(b.getNamedAttr("defaults", defaults));
   return b.getDictionaryAttr(fields);

@@ -66,6 +66,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     pipeline.bindings.push_back(binding);
   pipeline.target = target.str();
   pipeline.variant = options.variant;
+  pipeline.provesBounds = options.provesBounds;
   return stopwatch.time("passes", [&]() -> LogicalResult {
     // Binding names can make a source wrong: the verifiers say how.
     mlir::PassManager binding(context.get());
@@ -76,7 +77,9 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     pipeline.last = last;
     // All that the passes after binding depend on.
     std::string name =
-        (target + "/" + options.variant + "/" + Twine(int(last))).str();
+        (target + "/" + options.variant + "/" + Twine(int(last)) + "/" +
+         (options.provesBounds ? "prove" : "guard"))
+            .str();
     mlir::PassManager &rest =
         context.passes(name, [&](mlir::PassManager &passes) {
           buildMlafixPipeline(passes, pipeline);

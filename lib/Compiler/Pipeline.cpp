@@ -103,11 +103,13 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     return;
   // Before the first fold: some operands upstream folds to poison.
   pm.addNestedPass<KernelOp>(createMakeTotalPass());
+  pm.addNestedPass<KernelOp>(createFillOutputsPass());
   pm.addPass(createCanonicalizer());
   if (isLast(Stage::Canonical))
     return;
   ProvePassOptions prove;
   prove.refuses = true;
+  prove.provesBounds = options.provesBounds;
   pm.addNestedPass<KernelOp>(createProvePass(prove));
   pm.addNestedPass<KernelOp>(createGuardBoundsPass());
   if (isGPU(options.target))

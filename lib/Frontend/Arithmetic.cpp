@@ -56,7 +56,7 @@ static bool matchOperands(Impl &impl, std::string_view op,
                           KernelBuilder::Value lhs, KernelBuilder::Value rhs,
                           mlir::Value &a, mlir::Value &b,
                           const SourceLocation &location) {
-  if (!impl.checkOpen(location) ||
+  if (!impl.checkUnfinished(location) ||
       !impl.checkVisible({lhs, rhs}, "operands", location))
     return false;
   ValueType left = impl.type(lhs), right = impl.type(rhs);
@@ -95,8 +95,8 @@ static KernelBuilder::Value notFor(Impl &impl, std::string_view op,
 
 KernelBuilder::Value KernelBuilder::constant(double value,
                                              const SourceLocation &location) {
-  if (impl->finished)
-    return impl->checkOpen(location), Value();
+  if (!impl->checkUnfinished(location))
+    return {};
   return impl->wrap(impl->make<arith::ConstantOp>(
       location, impl->builder.getF32FloatAttr(static_cast<float>(value))));
 }
@@ -104,8 +104,8 @@ KernelBuilder::Value KernelBuilder::constant(double value,
 KernelBuilder::Value KernelBuilder::constant(std::int64_t value,
                                              std::string_view dtype,
                                              const SourceLocation &location) {
-  if (impl->finished)
-    return impl->checkOpen(location), Value();
+  if (!impl->checkUnfinished(location))
+    return {};
   Builder &b = impl->builder;
   bool isBool = dtype == "bool", isU8 = dtype == "u8";
   Type type = llvm::StringSwitch<Type>(dtype)
@@ -144,7 +144,7 @@ KernelBuilder::Value KernelBuilder::constant(std::int64_t value,
 
 KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
                                           const SourceLocation &location) {
-  if (!impl->checkOpen(location) ||
+  if (!impl->checkUnfinished(location) ||
       !impl->checkVisible(operand, "operand", location))
     return {};
   mlir::Value x = impl->get(operand);
@@ -290,7 +290,7 @@ KernelBuilder::Value KernelBuilder::compare(std::string_view op, Value lhs,
 KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
                                            Value ifFalse,
                                            const SourceLocation &location) {
-  if (!impl->checkOpen(location) ||
+  if (!impl->checkUnfinished(location) ||
       !impl->checkVisible({condition, ifTrue, ifFalse}, "operands", location))
     return {};
   ValueType on = impl->type(condition), yes = impl->type(ifTrue),
@@ -332,9 +332,7 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
 KernelBuilder::Value KernelBuilder::convert(Value operand,
                                             std::string_view dtype,
                                             const SourceLocation &location) {
-  // Before the grid, too: an extent may be an argument of any integer type.
-  bool isInGrid = impl->frames.back().kind != Impl::Frame::Top;
-  if (!impl->checkOpen(location, isInGrid) ||
+  if (!impl->checkUnfinished(location) ||
       !impl->checkVisible(operand, "operand", location))
     return {};
   ValueType from = impl->type(operand);

@@ -54,6 +54,9 @@ struct KernelBuilder::Impl {
   mlir::Location at(const SourceLocation &location) {
     return fromSourceLocation(context.get(), location);
   }
+  /// Whether anything can be added at all, before the grid or in it: an error
+  /// if not.
+  bool checkUnfinished(const SourceLocation &location);
   /// Whether a body can be added to at all: an error if not.
   bool checkOpen(const SourceLocation &location, bool inGrid = true);
   /// Whether `value` exists where the builder is: an error if not.

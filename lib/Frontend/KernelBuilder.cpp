@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Error.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -115,11 +116,15 @@ ValueType Impl::type(Value handle) const {
 // Checks
 //===----------------------------------------------------------------------===//
 
-bool Impl::checkOpen(const SourceLocation &location, bool inGrid) {
-  if (finished) {
+bool Impl::checkUnfinished(const SourceLocation &location) {
+  if (finished)
     fail(location) << "expected nothing after the kernel is finished";
+  return !finished;
+}
+
+bool Impl::checkOpen(const SourceLocation &location, bool inGrid) {
+  if (!checkUnfinished(location))
     return false;
-  }
   bool isIn = frames.back().kind != Frame::Top;
   if (isIn == inGrid)
     return true;
@@ -191,6 +196,25 @@ void Impl::refreshSignature() {
   kernel.setArgAttrsAttr(b.getArrayAttr(argAttrs));
 }
 
+/// As `mlafix.fill` has it; null where it is no number.
+static Attribute parseFill(Builder &b, Type element, llvm::StringRef text) {
+  if (text == kIdentity)
+    return b.getStringAttr(text);
+  if (!isa<FloatType>(element)) {
+    int64_t integer;
+    return text.getAsInteger(10, integer) ? Attribute()
+                                          : b.getI64IntegerAttr(integer);
+  }
+  APFloat number(APFloat::IEEEsingle());
+  llvm::Expected<APFloat::opStatus> status =
+      number.convertFromString(text, APFloat::rmNearestTiesToEven);
+  if (!status) {
+    llvm::consumeError(status.takeError());
+    return {};
+  }
+  return b.getFloatAttr(b.getF32Type(), number);
+}
+
 KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
                                               const SourceLocation &location) {
   if (!impl->checkOpen(location, /*inGrid=*/false))
@@ -229,6 +253,16 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
   attributes.set(kAccessAttr, b.getStringAttr(argument.access));
   if (argument.optional)
     attributes.set(kOptionalAttr, b.getUnitAttr());
+  if (!argument.fill.empty()) {
+    Attribute fill = parseFill(b, element, argument.fill);
+    if (!fill) {
+      impl->fail(location) << "expected a number or identity as the fill of '"
+                           << argument.name << "', got '" << argument.fill
+                           << "'";
+      return {};
+    }
+    attributes.set(kFillAttr, fill);
+  }
   mlir::Value value =
       impl->kernel.getBody().front().addArgument(type, impl->at(location));
   impl->argNames.push_back(b.getStringAttr(argument.name));
@@ -275,8 +309,8 @@ KernelBuilder::Value KernelBuilder::addScalar(const ScalarArgument &argument,
 
 bool KernelBuilder::setDefault(std::string_view name, std::string_view value,
                                const SourceLocation &location) {
-  if (impl->finished)
-    return impl->checkOpen(location);
+  if (!impl->checkUnfinished(location))
+    return false;
   Builder b(impl->context.get());
   NamedAttrList defaults(
       impl->kernel.getDefaults().value_or(b.getDictionaryAttr({})));

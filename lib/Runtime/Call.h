@@ -77,7 +77,8 @@ bool mayCoincide(const Call &call, uint32_t a, uint32_t b);
 mlafix_status readScalar(const ArgDesc &desc, const mlafix_arg &arg,
                          CallArg &out);
 
-/// The bounds of scalars by dims, once all arguments are read.
+/// The bounds of scalars by dims, and what else the kernel assumes of sizes and
+/// scalars, once all arguments are read.
 mlafix_status checkScalarBounds(const Call &call);
 
 /// Asks the driver about each pointer.

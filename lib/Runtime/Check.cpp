@@ -217,7 +217,8 @@ mlafix_status mlafix::runtime::readScalar(const ArgDesc &desc,
 mlafix_status mlafix::runtime::checkScalarBounds(const Call &call) {
   int64_t dimValues[MLAFIX_MAX_ARGS * MLAFIX_MAX_DIMS];
   MLAFIX_TRY(checkNamedDims(call, dimValues));
-  return checkBounds(call, dimValues);
+  MLAFIX_TRY(checkBounds(call, dimValues));
+  return checkConditions(call);
 }
 
 mlafix_status mlafix::runtime::checkPointers(const Call &call) {

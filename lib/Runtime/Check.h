@@ -22,6 +22,10 @@ namespace mlafix::runtime {
 /// itself.
 mlafix_status checkOverlaps(const Call &call);
 
+/// Whether what the kernel assumes of sizes and scalars holds; the call's
+/// arguments have been read.
+mlafix_status checkConditions(const Call &call);
+
 } // namespace mlafix::runtime
 
 #endif // MLAFIX_RUNTIME_CHECK_H

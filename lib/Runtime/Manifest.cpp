@@ -143,6 +143,10 @@ KernelDesc parseKernel(const Value &value) {
         pair.error("two different arguments");
       kernel.aliases.emplace_back(members[0], members[1]);
     });
+  if (value.has("checks"))
+    value.at("checks").each(limits::checks, [&](const Value &check) {
+      kernel.checks.push_back(parseLaunchCheck(check, kernel));
+    });
   value.at("code").each(limits::targets, [&](const Value &code) {
     kernel.code.push_back(parseCode(code, kernel));
   });

@@ -21,6 +21,9 @@ ArgDesc parseArg(const Value &value, KernelDesc &kernel);
 /// Finds the dims that the bounds of scalars name.
 void resolveBounds(KernelDesc &kernel);
 
+/// An element of "checks" of `kernel`, whose arguments are known.
+LaunchCheck parseLaunchCheck(const Value &value, const KernelDesc &kernel);
+
 /// The index of a tensor of `kernel` that is not absent.
 uint32_t tensorIndex(const Value &value, const KernelDesc &kernel);
 

@@ -68,6 +68,22 @@ struct Guard {
 
 static_assert(MLAFIX_MAX_ARGS <= 64, "a guard has a bit for each argument");
 
+/// See CheckSteps.def.
+struct CheckStep {
+  CheckStepKind kind = CheckStepKind::Constant;
+  uint32_t of[3] = {}; ///< steps before this one
+  uint32_t arg = 0, dim = 0;
+  int64_t value = 0;
+
+  bool isLeaf() const { return kind <= CheckStepKind::Scalar; }
+};
+
+/// A condition on sizes and scalars without which nothing is launched.
+struct LaunchCheck {
+  std::string text; ///< as the source says it
+  std::vector<CheckStep> steps;
+};
+
 struct Param {
   ParamKind kind;
   uint32_t arg = 0, dim = 0;
@@ -137,6 +153,7 @@ struct KernelDesc {
   std::vector<ArgDesc> args;
   std::vector<std::string> dimNames;
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
+  std::vector<LaunchCheck> checks;
   std::vector<TargetCode> code;
 };
 

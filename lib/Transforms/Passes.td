@@ -51,6 +51,25 @@ def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def FillOutputsPass : Pass<"mlafix-fill-outputs", "::mlafix::KernelOp"> {
+  let summary = "write the fill where no store writes an output";
+  let description = [{
+    Of an output with `mlafix.fill`: whether a row has stored to it is a boolean that the branches around the stores yield; where it is false, a store at the row's end writes the fill. So the rest
+    is all that it costs, and an output that is stored in any case costs nothing. The grid must be dense, all stores outside of loops and at the same indices of the grid, and these must run over
+    just the output's rows (or, of stores of elements, its elements); other kernels are errors. The attribute is removed.
+
+    ```mlir
+    // Before, with {mlafix.fill = 0.0 : f32} on %out
+    mlafix.store %v, %out[%t] if %p : f32, !vec
+    // After
+    mlafix.store %v, %out[%t] if %p : f32, !vec
+    %left = arith.xori %p, %true : i1
+    mlafix.store %zero, %out[%t] if %left : f32, !vec
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def ChunkMergesPass : Pass<"mlafix-chunk-merges", "::mlafix::KernelOp"> {
   let summary = "running merges become merges of chunks, which lane groups may share";
   let description = [{

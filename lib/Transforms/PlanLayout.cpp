@@ -359,7 +359,13 @@ void PlanLayoutPass::runOnOperation() {
   for (KernelOp kernel : kernels) {
     // Code versions precede their kernel.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
+    for (AssumeOp check : kernel.getBody().getOps<AssumeOp>())
+      if (failed(check.verify())) // what folds made of it
+        return signalPassFailure();
     DictionaryAttr signature = getSignature(kernel);
+    for (AssumeOp check :
+         llvm::make_early_inc_range(kernel.getBody().getOps<AssumeOp>()))
+      check.erase(); // the unit's, from here on
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
     if (failed(plan(kernel, *model, signature.getAs<ArrayAttr>("aliases"))))

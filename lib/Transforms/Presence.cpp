@@ -93,7 +93,7 @@ LogicalResult mlafix::bindAsAbsent(KernelOp kernel, unsigned index) {
       // What a launch that omits the tensor passes.
       Value none = arith::ConstantIndexOp::create(b, dim.getLoc(), 0);
       dim.replaceAllUsesWith(none);
-    } else if (!isa<StoreOp>(user)) {
+    } else if (!isa<StoreOp, DistinctOp>(user)) {
       return user->emitOpError()
              << "expected an argument that is bound to " << kAbsent
              << " to be loaded, stored and asked for its dims alone, got '"

@@ -69,21 +69,39 @@ void bindArguments(nb::class_<Builder> &builder) {
           "add_tensor",
           [](Builder &b, std::string name, std::vector<std::string> dims,
              std::string dtype, std::string dtypeName, std::string access,
-             bool optional, std::vector<std::int64_t> sizes, const Loc &loc) {
+             bool optional, std::vector<std::int64_t> sizes, std::string fill,
+             const Loc &loc) {
             return checked(
-                b, b.addTensor({std::move(name), std::move(dims),
-                                std::move(dtype), std::move(dtypeName),
-                                std::move(access), optional, std::move(sizes)},
-                               loc));
+                b,
+                b.addTensor({std::move(name), std::move(dims), std::move(dtype),
+                             std::move(dtypeName), std::move(access), optional,
+                             std::move(sizes), std::move(fill)},
+                            loc));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
-          "optional"_a, "sizes"_a, "location"_a)
+          "optional"_a, "sizes"_a, "fill"_a, "location"_a)
       .def(
           "set_default",
           [](Builder &b, Text name, Text value, const Loc &loc) {
             checked(b, b.setDefault(name, value, loc));
           },
           "name"_a, "value"_a, "location"_a)
+      .def(
+          "prove_bounds",
+          [](Builder &b, const Loc &loc) { checked(b, b.proveBounds(loc)); },
+          "location"_a)
+      .def(
+          "distinct",
+          [](Builder &b, Value tensor, const Loc &loc) {
+            checked(b, b.distinct(tensor, loc));
+          },
+          "tensor"_a, "location"_a)
+      .def(
+          "assume",
+          [](Builder &b, Value condition, Text text, const Loc &loc) {
+            checked(b, b.assume(condition, text, loc));
+          },
+          "condition"_a, "text"_a, "location"_a)
       .def(
           "add_scalar",
           [](Builder &b, std::string name, std::string dtype,

@@ -37,6 +37,7 @@ static json raggedKernel() {
                             {"dtype", "i32"},
                             {"at_most", "H"}});
   kernel["aliases"] = json::array();
+  kernel["checks"] = json::array({leastRows(1)});
   json &variants = kernel["code"][1]["variants"];
   for (json &variant : variants) {
     variant["geometry"] = {{"kind", "ragged"},

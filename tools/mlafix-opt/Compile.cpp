@@ -32,6 +32,9 @@ static constexpr char targetList[] =
 #include "mlafix/Targets.def"
     ;
 
+/// What becomes of an access that is not proved to be in bounds.
+enum class OpenBounds { Guard, Prove };
+
 struct CompileCommand::Options {
   cl::OptionCategory category{
       "mlafix compiler",
@@ -79,6 +82,14 @@ struct CompileCommand::Options {
           clEnumValN(Emit::Signature, "signature",
                      "JSON: arguments, names to bind and their defaults")),
       cl::cat(category)};
+  cl::opt<OpenBounds> bounds{
+      "bounds", cl::desc("Accesses that are not proved to be in bounds:"),
+      cl::init(OpenBounds::Guard),
+      cl::values(clEnumValN(OpenBounds::Guard, "guard",
+                            "get a bounds guard, where the kernel says nothing "
+                            "else (default)"),
+                 clEnumValN(OpenBounds::Prove, "prove", "are errors")),
+      cl::cat(category)};
   cl::opt<AssemblerKind> assembler{
       "assembler",
       cl::desc("Where PTX is assembled (default: the first found):"),
@@ -113,8 +124,8 @@ struct CompileCommand::Options {
     auto count = [](const auto &...option) {
       return (option.getNumOccurrences() + ...);
     };
-    return count(targets, specializations, kernel, variant, emit, assembler,
-                 ptxas, timePieces, repeat, resourceUsage, lineInfo,
+    return count(targets, specializations, kernel, variant, emit, bounds,
+                 assembler, ptxas, timePieces, repeat, resourceUsage, lineInfo,
                  listTargets) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
@@ -169,6 +180,7 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.targets = targets;
   result.variant = variant;
   result.emit = emit;
+  result.provesBounds = bounds == OpenBounds::Prove;
   result.assembler = assembler;
   result.ptxas = ptxas;
   result.lineInfo = lineInfo;

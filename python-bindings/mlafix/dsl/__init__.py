@@ -1,8 +1,10 @@
 """The language of kernels in Python: see docs/Python.md."""
 
 from .built_ins import (
+    assume,
     ceil,
     copysign,
+    distinct,
     exp,
     exp2,
     floor,
@@ -54,10 +56,12 @@ __all__ = [
     "In",
     "InOut",
     "Out",
+    "assume",
     "bf16",
     "bool_",
     "ceil",
     "copysign",
+    "distinct",
     "exp",
     "exp2",
     "f16",

@@ -59,6 +59,16 @@ store_state = BuiltIn(
 make_state = BuiltIn("make_state", "make_state(row, lse, base=…)", "a state of a row and a scalar lse.")
 identity = BuiltIn("identity", 'identity("D", base=…)', "the empty state: out = 0, lse = -inf (N1).")
 merge = BuiltIn("merge", "merge(state, …)", "the monoid's operation.")
+assume = BuiltIn(
+    "assume",
+    "assume(condition)",
+    "a promise. Before the grid, of sizes and integer arguments, a launch checks it; in the grid the proofs believe it.",
+)
+distinct = BuiltIn(
+    "distinct",
+    "distinct(table)",
+    "a promise, before the grid: no two entries of a tensor of integers that are at least 0 are equal. The proofs believe it.",
+)
 mask = BuiltIn("mask", "mask(state, predicate)", "the state where the predicate holds, else the identity.")
 rebase = BuiltIn("rebase", "rebase(state, base)", "the same state with its lse in another base (N8).")
 splat = BuiltIn("splat", 'splat(scalar, "D")', "a row whose elements are all one scalar.")

@@ -13,6 +13,7 @@ from .arithmetic_built_ins import ArithmeticBuiltIns
 from .built_ins import BuiltIn
 from .expressions import Expressions
 from .memory_built_ins import MemoryBuiltIns
+from .promise_built_ins import PromiseBuiltIns
 from .state_built_ins import StateBuiltIns
 from .types import ScalarType
 
@@ -33,7 +34,8 @@ class Calls:
         self.inline = inline
         arguments = Arguments(expressions)
         self.arithmetic = ArithmeticBuiltIns(expressions, arguments)
-        groups = (self.arithmetic, MemoryBuiltIns(expressions, arguments), StateBuiltIns(expressions, arguments))
+        others = (MemoryBuiltIns, StateBuiltIns, PromiseBuiltIns)
+        groups = (self.arithmetic, *(group(expressions, arguments) for group in others))
         self.built_ins = {
             name[len("call_") :]: getattr(group, name) for group in groups for name in dir(group) if name.startswith("call_")
         }

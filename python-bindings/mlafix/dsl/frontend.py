@@ -18,7 +18,7 @@ from .statements import Statements
 from .types import DType, ScalarType, TensorType, is_scalar_argument
 from .values import Dyn, Tensor, describe
 
-_TOP = "a docstring, assignments of sizes and constants, and one 'for … in grid(…)' or 'for … in segments(…)'"
+_TOP = "a docstring, assignments of sizes and constants, promises, and one 'for … in grid(…)' or 'for … in segments(…)'"
 
 
 class Frontend:
@@ -26,12 +26,15 @@ class Frontend:
 
     Args:
         function: what @kernel got.
+        bounds: "guard" or "prove".
     """
 
-    def __init__(self, function: types.FunctionType) -> None:
+    def __init__(self, function: types.FunctionType, bounds: str = "guard") -> None:
         self.source = Source(function)
         node = self.source.node
         self.builder = compiler().KernelBuilder(self.source.name, self.source.location(node))
+        if bounds == "prove":
+            self.builder.prove_bounds(self.source.location(node))
         self.context = Context(self.builder, self.source, {})
         self.body = Statements(self.context)
 
@@ -82,6 +85,7 @@ class Frontend:
                 annotation.access,
                 annotation.optional,
                 [dim.size or 0 for dim in annotation.dims],
+                annotation.fill_value,
                 location,
             )
             tensor = Tensor(node.arg, value, annotation)
@@ -219,9 +223,14 @@ def _first_word(node: ast.stmt) -> str:
     return ast.unparse(node).split(maxsplit=1)[0].rstrip(":")
 
 
-def build(function: types.FunctionType) -> str:
-    """The text of a kernel. Raises CompileError, whose message underlines what is wrong."""
-    frontend = Frontend(function)
+def build(function: types.FunctionType, bounds: str = "guard") -> str:
+    """The text of a kernel. Raises CompileError, whose message underlines what is wrong.
+
+    Args:
+        function: what @kernel got.
+        bounds: what becomes of accesses that are not proved to be in bounds: "guard" or "prove".
+    """
+    frontend = Frontend(function, bounds)
     try:
         return frontend.run()
     except CompileError:

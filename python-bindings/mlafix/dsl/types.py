@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import re
 from typing import Any
 
@@ -119,6 +120,20 @@ class TensorType:
     dtype: ScalarType | DType
     dims: tuple[Dim, ...]
     optional: bool = False
+    fill_value: str = ""
+
+    def fill(self, value: Any) -> TensorType:
+        """``Out[f32, "n"].fill(0.0)``: what elements get that no store writes, a number, or ``identity``: -inf for the lse of
+        a state, 0 for all else. A store of the fill costs as much as the rest that it writes."""
+        dtype = self.dtype.example if isinstance(self.dtype, DType) else self.dtype.name
+        is_identity = getattr(value, "name", None) == "identity"
+        is_float = dtype in ("bf16", "f16", "f32", "f8e4m3fn")
+        fits = isinstance(value, numbers.Real) or is_identity if is_float else isinstance(value, numbers.Integral)
+        if self.access != "write" or not fits:
+            expected = "a number or identity" if is_float else "an integer"
+            raise ArgumentError(f"fill: expected {expected} for a tensor declared with Out, got {value!r}")
+        text = "identity" if is_identity else repr(float(value) if is_float else int(value))
+        return dataclasses.replace(self, fill_value=text)
 
     def __or__(self, other: None) -> TensorType:
         """``Out[f32, "H n"] | None``: the tensor may be omitted (None) at a call; loads and stores of it then do

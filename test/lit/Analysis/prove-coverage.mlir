@@ -195,3 +195,31 @@ mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"
     mlafix.store %v, %out[%t] : f32, !vec
   }
 }
+// Rows by their number: all of them, and all but one.
+// expected-remark @below {{out: coverage: proved}}
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @numbered(%out: memref<?x3x2xf32, strided<[?, ?, ?], offset: ?>> {mlafix.dims = ["n", "three", "two"], mlafix.access = "write"},
+    %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %out, %c0 : memref<?x3x2xf32, strided<[?, ?, ?], offset: ?>>
+  mlafix.forall (%t, %j) in (%n, %c2) {
+    mlafix.store %x, %out[%t, %c0, %j] : f32, memref<?x3x2xf32, strided<[?, ?, ?], offset: ?>>
+    mlafix.store %x, %out[%t, %c2, %j] : f32, memref<?x3x2xf32, strided<[?, ?, ?], offset: ?>>
+    mlafix.store %x, %out[%t, %c1, %j] : f32, memref<?x3x2xf32, strided<[?, ?, ?], offset: ?>>
+  }
+}
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @numbered_but_one(%out: memref<?x3xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "three"], mlafix.access = "write"}, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %out, %c0 : memref<?x3xf32, strided<[?, ?], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-remark @below {{out: coverage: refuted: n = 1: out[0, 1]}}
+    mlafix.store %x, %out[%t, %c0] : f32, memref<?x3xf32, strided<[?, ?], offset: ?>>
+    mlafix.store %x, %out[%t, %c2] : f32, memref<?x3xf32, strided<[?, ?], offset: ?>>
+  }
+}

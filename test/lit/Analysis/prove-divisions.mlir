@@ -14,7 +14,7 @@ mlafix.kernel @halves(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}
     mlafix.store %v, %out[%half] : f32, !vec
   }
 }
-// A half of a scalar may be below zero, and then is where the compiler cannot see.
+// A half of a scalar may be below zero.
 // expected-remark @below {{out: one writer: proved}}
 mlafix.kernel @half_of_a_scalar(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %s: i32) {
   %c0 = arith.constant 0 : index
@@ -23,7 +23,7 @@ mlafix.kernel @half_of_a_scalar(%out: !vec {mlafix.dims = ["n"], mlafix.access =
   %half = arith.floordivsi %s, %c2 : i32
   %at = arith.index_cast %half : i32 to index
   mlafix.forall (%t) in (%n) {
-    // expected-remark @below {{x: bounds: unknown: it depends on the result of arith.remsi, the result of arith.addi, the result of arith.divsi}}
+    // expected-remark @below {{x: bounds: refuted: n = 1, s = -1, i = 0: x[-1]}}
     %v = mlafix.load %x[%at] : !vec -> f32
     mlafix.store %v, %out[%t] : f32, !vec
   }

@@ -168,7 +168,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
     %lse: memref<?x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"},
     %x: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
     %lens: memref<?xi32, strided<[?], offset: ?>> {mlafix.dims = ["b"], mlafix.access = "read"}) {
-  // expected-error @below {{expected only constants, dims and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
+  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
   %a = memref.alloca() : memref<4xf32>
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -742,7 +742,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["T"]
 
 // -----
 
-// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, got mlafix.at_mots}}
+// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, mlafix.fill, got mlafix.at_mots}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %m: index {mlafix.at_mots = "n"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -811,7 +811,7 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
 
 mlafix.kernel @k(%n: index) {
   %v = arith.constant dense<1.0> : tensor<4xf32, #mlafix.dim<4>>
-  // expected-error @below {{expected only constants, dims and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
+  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
   %s = mlafix.reduce add %v : tensor<4xf32, #mlafix.dim<4>>
   mlafix.forall (%t) in (%n) {
   }
@@ -1151,5 +1151,104 @@ mlafix.kernel @k(
     %y = memref.cast %x : memref<?xf32, strided<[1], offset: ?>> to memref<?xf32, strided<[?], offset: ?>>
     // expected-error @below {{expected two arguments of the kernel, got another value}}
     %same = mlafix.same_tensor %x, %y : memref<?xf32, strided<[1], offset: ?>>, memref<?xf32, strided<[?], offset: ?>>
+  }
+}
+
+// -----
+
+// expected-error @below {{expected 'bounds' to be "guard" or "prove", got "none"}}
+mlafix.kernel @k() attributes {bounds = "none"} {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.fill' of a tensor with access "write", got access "update"}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update", mlafix.fill = 0.0 : f32}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a number of type f32 or "identity" as 'mlafix.fill', got 0 : i64}}
+mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 0}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected an integer that the dtype has as 'mlafix.fill', got 200 : i64}}
+mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write", mlafix.fill = 200}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: f32) {
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %p = arith.cmpf ogt, %x, %zero : f32
+  // expected-error @below {{expected a condition of integer arguments and sizes, in at most 256 steps, before the grid, got one that a launch cannot compute}}
+  mlafix.assume %p, "x > 0"
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%p: i1) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected a text of 1 to 1024 bytes in UTF-8 without control characters, got ""}}
+  mlafix.assume %p, ""
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected a table of integers, got 'f32'}}
+  mlafix.distinct %x : memref<?xf32, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "update"}) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected a table that is read, got access "update"}}
+  mlafix.distinct %x : memref<?xi32, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k() {
+  %c1 = arith.constant 1 : index
+  %x = memref.alloca() : memref<4xi32>
+  // expected-error @below {{expected an argument of the kernel, got another value}}
+  mlafix.distinct %x : memref<4xi32>
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expects parent op 'mlafix.kernel'}}
+    mlafix.distinct %x : memref<?xi32, strided<[1], offset: ?>>
   }
 }

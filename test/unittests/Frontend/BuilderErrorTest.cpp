@@ -163,6 +163,25 @@ TEST_F(BuilderErrors, an_integer_that_does_not_fit) {
               "1099511627776");
 }
 
+TEST_F(BuilderErrors, a_fill_that_is_no_number) {
+  KernelBuilder fresh("k", at(1));
+  EXPECT_FALSE(fresh.addTensor(
+      {"x", {"n"}, "i32", "", "write", false, {}, "0.5"}, at(4)));
+  ASSERT_EQ(fresh.diagnostics().size(), 1u);
+  EXPECT_EQ(fresh.diagnostics()[0].message,
+            "expected a number or identity as the fill of 'x', got '0.5'");
+}
+
+TEST_F(BuilderErrors, a_promise_about_a_number) {
+  EXPECT_FALSE(b.assume(count(), "count", at(4)));
+  expectError("expected a bool for the assumption, got i32");
+}
+
+TEST_F(BuilderErrors, a_table_inside_the_grid) {
+  EXPECT_FALSE(b.distinct(c, at(4)));
+  expectError("expected this before the grid, got it inside");
+}
+
 TEST_F(BuilderErrors, dtypes_that_are_none) {
   KernelBuilder fresh("k", at(1));
   EXPECT_FALSE(

@@ -95,6 +95,34 @@ TEST(KernelBuilder, makes_the_merge_as_its_text_has_it) {
   EXPECT_NE(text.find("mlafix.at_most = \"n\""), std::string::npos) << text;
 }
 
+TEST(KernelBuilder, promises_fills_and_bounds) {
+  KernelBuilder b("promises", at(1));
+  ASSERT_TRUE(b.proveBounds(at(1)));
+  Value y =
+      b.addTensor({"y", {"n"}, "f32", "", "write", false, {}, "-inf"}, at(1));
+  b.addTensor({"z", {"n"}, "bf16", "T", "write", false, {}, "identity"}, at(1));
+  b.addTensor({"i", {"n"}, "i32", "", "write", false, {}, "-3"}, at(1));
+  Value table =
+      b.addTensor({"table", {"n"}, "i32", "", "read", false, {}}, at(1));
+  Value n = b.dim(y, 0, at(2));
+  Value two = b.constant(std::int64_t(2), "index", at(2));
+  ASSERT_TRUE(b.assume(b.compare("ge", n, two, at(2)), "n >= 2", at(2)));
+  ASSERT_TRUE(b.distinct(table, at(2)));
+  Value t = b.beginForall({n}, at(2)).at(0);
+  Value entry = b.load(table, {t}, {}, {}, "", at(3));
+  Value zero = b.constant(std::int64_t(0), "i32", at(3));
+  ASSERT_TRUE(
+      b.assume(b.compare("ge", entry, zero, at(3)), "table[t] >= 0", at(3)));
+  ASSERT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  ASSERT_NE(text, "") << messages(b);
+  for (const char *part :
+       {"bounds = \"prove\"", "mlafix.fill = 0xFF800000 : f32",
+        "mlafix.fill = \"identity\"", "mlafix.fill = -3 : i64",
+        "mlafix.distinct %table", "\"n >= 2\"", "\"table[t] >= 0\""})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
 TEST(KernelBuilder, gives_each_operation_its_place) {
   std::string text = buildMerge();
   EXPECT_NE(text.find("loc(\"kernel.py\":4:5 to :12)"), std::string::npos)

@@ -165,6 +165,16 @@ UnitWriter test::addBiasUnit() {
   return unit;
 }
 
+json test::leastRows(int64_t least) {
+  return {{"text", "n >= " + std::to_string(least)},
+          {"steps",
+           {{{"op", "size"}, {"arg", 0}, {"dim", 0}},
+            {{"op", "constant"}, {"value", least}},
+            {{"op", "lt"}, {"of", {0, 1}}},
+            {{"op", "constant"}, {"value", 1}},
+            {{"op", "xor"}, {"of", {2, 3}}}}}};
+}
+
 UnitWriter test::cpuOnlyUnit() {
   UnitWriter unit = addBiasUnit();
   json &code = unit.kernel()["code"];

@@ -46,6 +46,9 @@ UnitWriter addBiasUnit();
 /// Only its CPU code.
 UnitWriter cpuOnlyUnit();
 
+/// A check of add_bias: n >= `least`.
+json leastRows(int64_t least);
+
 /// The least that passes for a cubin, followed by `text`.
 std::string fakeCubin(const std::string &text);
 

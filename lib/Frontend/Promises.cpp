@@ -1,0 +1,32 @@
+//===- Promises.cpp - what an author promises -----------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Frontend/BuilderImpl.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+bool KernelBuilder::proveBounds(const SourceLocation &location) {
+  if (!impl->checkOpen(location, /*inGrid=*/false))
+    return false;
+  impl->kernel.setBounds("prove");
+  return true;
+}
+
+bool KernelBuilder::distinct(Value tensor, const SourceLocation &location) {
+  return impl->checkOpen(location, /*inGrid=*/false) &&
+         impl->checkTensor(tensor, "table", location) &&
+         impl->make<DistinctOp>(location, impl->get(tensor));
+}
+
+bool KernelBuilder::assume(Value condition, std::string_view text,
+                           const SourceLocation &location) {
+  return impl->checkUnfinished(location) &&
+         impl->checkCondition(condition, "assumption", location) &&
+         impl->make<AssumeOp>(location, impl->get(condition),
+                              llvm::StringRef(text));
+}

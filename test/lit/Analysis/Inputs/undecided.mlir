@@ -1,0 +1,10 @@
+// For k = 1 every element is written, for others not: a product is more than the proofs know.
+!vec = memref<?xf32, strided<[?], offset: ?>>
+mlafix.kernel @undecided(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %k: index, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %i = arith.muli %t, %k : index
+    mlafix.store %x, %out[%i] : f32, !vec
+  }
+}

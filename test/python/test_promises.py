@@ -1,0 +1,182 @@
+"""What an author promises, and what becomes of it: launches check conditions on sizes and scalars, the proofs believe the rest; fills
+and bounds="prove"."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import Device
+from sources import load, underlined
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+from mlafix.dsl import (  # noqa: E402
+    DType,
+    In,
+    InOut,
+    Out,
+    assume,
+    bool_,
+    distinct,
+    f32,
+    grid,
+    i32,
+    i64,
+    identity,
+    index,
+    load_state,
+    shape,
+    store_state,
+)
+
+T = DType("T")
+I = DType("I", default=i32)  # noqa: E741
+
+
+@mlafix.kernel
+def shifted(out: Out[f32, "n"], x: In[f32, "m"], k: i32, step: i64, wide: bool_):
+    assume(shape("n") + index(k) <= shape("m") and k >= 0)
+    assume(shape("n") % 4 == 0 or wide)
+    assume(step // 3 == -2)
+    assume(min(k * 2, 7) != 6)
+    for t in grid("n"):
+        out[t] = x[t + index(k)] * f32(step)
+
+
+@mlafix.kernel(bounds="prove")
+def scatter(out: InOut[f32, "m"], x: In[f32, "n"], slots: In[I, "n"]):
+    distinct(slots)
+    for t in grid("n"):
+        i = index(slots[t])
+        assume(0 <= i and i < shape("m"))
+        out[i] = x[t]
+
+
+@mlafix.kernel
+def some_states(out: Out[T, "n H D"].fill(identity), lse: Out[f32, "H n"].fill(identity) | None, count: Out[i32, "n H"].fill(-7),
+                low: Out[f32, "n H"].fill(-math.inf), x: In[T, "n H D"], l: In[f32, "H n"], flags: In[i32, "n"]):  # fmt: skip
+    for t, h in grid("n", "H"):
+        if flags[t] > 0:
+            store_state(load_state(x[t, h], l[h, t]), out[t, h], lse[h, t])
+            if flags[t] > 1:
+                count[t, h] = flags[t]
+        elif flags[t] < 0:
+            low[t, h] = 1.0
+
+
+GOOD: dict[str, Any] = {"n": 8, "m": 20, "k": 12, "step": -5, "wide": False}
+
+
+def launch(device: Device, n: int, m: int, k: int, step: int, wide: bool) -> np.ndarray:
+    x = np.arange(m, dtype=np.float32)
+    out = device.poisoned((n,), np.float32)
+    shifted(out, device.put(x), k, step, wide)
+    return device.get(out)
+
+
+def test_a_launch_that_keeps_its_promises_runs(device: Device) -> None:
+    assert np.array_equal(launch(device, **GOOD), np.arange(12, 20) * -5.0)
+    assert np.array_equal(launch(device, 7, 20, 0, -4, True), np.arange(7) * -4.0)
+    assert launch(device, 0, 0, 0, -6, False).size == 0
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        ({"k": 13}, "expected shape('n') + index(k) <= shape('m') and k >= 0, got n = 8, k = 13, m = 20"),
+        ({"k": -1}, "expected shape('n') + index(k) <= shape('m') and k >= 0, got n = 8, k = -1, m = 20"),
+        ({"n": 7}, "expected shape('n') % 4 == 0 or wide, got n = 7, wide = 0"),
+        ({"step": -3}, "expected step // 3 == -2, got step = -3"),
+        ({"step": -7}, "expected step // 3 == -2, got step = -7"),
+        ({"k": 3}, "expected min(k * 2, 7) != 6, got k = 3"),
+    ],
+)
+def test_a_launch_that_breaks_one_is_refused(device: Device, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(mlafix.ArgumentError) as error:
+        launch(device, **{**GOOD, **changed})
+    assert message in str(error.value)
+    assert np.array_equal(launch(device, **GOOD), np.arange(12, 20) * -5.0)  # a remembered call is checked, too
+    with pytest.raises(mlafix.ArgumentError):
+        launch(device, **{**GOOD, **changed})
+
+
+def test_a_bound_call_checks_new_scalars(device: Device) -> None:
+    out, x = device.poisoned((8,), np.float32), device.put(np.arange(20, dtype=np.float32))
+    with pytest.raises(mlafix.ArgumentError, match="expected shape"):
+        shifted.bind(out, x, 13, -5, False)
+
+
+def test_promises_about_tables_are_believed(device: Device, rng: np.random.Generator) -> None:
+    slots = rng.permutation(50)[:20].astype(np.int32)
+    x, out = rng.normal(0, 1, 20).astype(np.float32), device.put(np.zeros(50, np.float32))
+    scatter(out, device.put(x), device.put(slots))
+    expected = np.zeros(50, np.float32)
+    expected[slots] = x
+    assert np.array_equal(device.get(out), expected)
+    assert "cmpi ult" not in scatter.ir("lowered", I="i32")  # no bounds guard
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_what_no_store_writes_gets_the_fill(device: Device, rng: np.random.Generator, dtype: type) -> None:
+    n, heads, size = 13, 3, 16
+    flags = rng.integers(-1, 3, n).astype(np.int32)
+    x, l = rng.normal(0, 1, (n, heads, size)).astype(dtype), rng.normal(0, 1, (heads, n)).astype(np.float32)
+    for given in (True, False):
+        out, lse = device.poisoned((n, heads, size), dtype), device.poisoned((heads, n), np.float32)
+        count, low = device.poisoned((n, heads), np.int32), device.poisoned((n, heads), np.float32)
+        some_states(out, lse if given else None, count, low, device.put(x), device.put(l), device.put(flags))
+        device.synchronize()
+        live = flags > 0
+        assert np.array_equal(device.get(out), np.where(live[:, None, None], x, 0))
+        if given:
+            assert np.array_equal(device.get(lse), np.where(live, l, -np.inf))
+        assert np.array_equal(device.get(count)[:, 0], np.where(flags > 1, flags, -7))
+        assert np.array_equal(device.get(low)[:, 1], np.where(flags < 0, 1.0, -np.inf))
+
+
+# The kernel; what is underlined; a part of the message.
+REFUSED = [
+    ('def k(y: Out[f32, "n"], x: In[f32, "m"], c: In[i32, "n"]):\n    for t in grid("n"):\n        y[t] = x[c[t]]', 'x[c[t]]',
+     "expected every access of 'x' to be in bounds (bounds = \"prove\"), got one that may be outside: it depends on what is read from c"),
+    ('def k(y: Out[f32, "n"], x: In[f32, "n"]):\n    for t in grid("n"):\n        y[t] = x[t + 1]', "x[t + 1]", "got x[1]: for example n = 1, i = 0"),
+    ('def k(y: Out[f32, "n"], x: f32):\n    assume(x > 0.0)\n    for t in grid("n"):\n        y[t] = x', "assume(x > 0.0)",
+     "expected a condition of integer arguments and sizes"),
+    ('def k(y: Out[f32, "n"]):\n    assume(1 > 2)\n    for t in grid("n"):\n        y[t] = 0.0', "1 > 2", "expected a condition that may hold"),
+    ('def k(y: Out[f32, "n"], x: In[f32, "n"]):\n    distinct(x)\n    for t in grid("n"):\n        y[t] = x[t]', "distinct(x)",
+     "expected a table of integers, got 'f32'"),
+    ('def k(y: Out[f32, "n"], c: In[i32, "n"]):\n    for t in grid("n"):\n        distinct(c)\n        y[t] = 0.0', "distinct(c)",
+     "expected this before the grid, got it inside"),
+    ('def k(y: Out[f32, "n"].fill(0.0), x: In[f32, "m"]):\n    for t in grid("m"):\n        y[t] = 0.0', "y[t]",
+     "expected the grid to have one row for each row that is stored of 'y', to fill the rest, got this store at other indices"),
+    ('def k(y: Out[f32, "n"], c: In[i32, "n"]):\n    for t in grid("n"):\n        if c[t] > 0:\n            y[t] = 0.0', "y[t]",
+     "give 'y' a fill, or declare it as updated"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, place, message", REFUSED)
+def test_what_is_wrong_is_underlined(tmp_path: Path, text: str, place: str, message: str) -> None:
+    kernel = load(tmp_path, f'@mlafix.kernel(bounds="prove")\n{text}\n').k
+    with pytest.raises(mlafix.CompileError) as error:
+        kernel.ir("lowered")
+    assert message in str(error.value)
+    assert underlined(str(error.value)) == place
+
+
+def test_a_fill_is_a_number_that_the_output_holds() -> None:
+    for wrong in (lambda: InOut[f32, "n"].fill(0.0), lambda: Out[f32, "n"].fill("zero"), lambda: In[f32, "n"].fill(identity)):
+        with pytest.raises(mlafix.ArgumentError, match="fill: expected a number or identity for a tensor declared with Out, got"):
+            wrong()
+    for wrong in (lambda: Out[i32, "n"].fill(0.5), lambda: Out[I, "n"].fill(identity)):
+        with pytest.raises(mlafix.ArgumentError, match="fill: expected an integer for a tensor declared with Out, got"):
+            wrong()
+
+
+def test_bounds_is_one_of_two_words() -> None:
+    with pytest.raises(mlafix.ArgumentError, match='expected bounds to be "guard" or "prove", got "maybe"'.replace('"maybe"', "'maybe'")):
+        mlafix.kernel(bounds="maybe")
