@@ -71,6 +71,9 @@ struct CompileOptions {
   AssemblerKind assembler = AssemblerKind::Any;
   /// The `ptxas` to use before any other; may be empty.
   std::string ptxas;
+  /// Names what the source was made of, in the caller's way to count; units
+  /// hold it, so that the caller finds what it compiled ahead.
+  std::string digest;
   /// PTX and cubins name the line of the source that each instruction is from,
   /// for profilers. The code is the same, the unit is not: it holds the
   /// source's path.

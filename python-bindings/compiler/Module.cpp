@@ -46,8 +46,8 @@ Text bytesOf(nb::handle source) {
     return {data, static_cast<size_t>(size)};
   }
   if (PyBytes_Check(source.ptr()))
-    return {PyBytes_AS_STRING(source.ptr()),
-            static_cast<size_t>(PyBytes_GET_SIZE(source.ptr()))};
+    return {PyBytes_AsString(source.ptr()),
+            static_cast<size_t>(PyBytes_Size(source.ptr()))};
   throw nb::type_error("source: expected str or bytes");
 }
 
@@ -90,7 +90,8 @@ nb::object compileSource(
     nb::object source, const std::string &name, const std::string &kernel,
     const std::vector<std::map<std::string, std::string>> &choices,
     const std::vector<std::string> &targets, Text emit, Text assembler,
-    const std::string &ptxas, const std::string &variant, bool lineInfo) {
+    const std::string &ptxas, const std::string &variant, bool lineInfo,
+    const std::string &digest) {
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
@@ -99,6 +100,7 @@ nb::object compileSource(
   options.ptxas = ptxas;
   options.variant = variant;
   options.lineInfo = lineInfo;
+  options.digest = digest;
   for (const auto &choice : choices)
     options.specializations.emplace_back(choice.begin(), choice.end());
   std::string output = run(bytesOf(source), name, options).output;
@@ -126,7 +128,7 @@ NB_MODULE(_compiler, module) {
                  std::vector<std::map<std::string, std::string>>(),
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
              "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
-             "line_info"_a = false);
+             "line_info"_a = false, "digest"_a = "");
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
   module.def("version", [] { return std::string(compilerVersion()); });
   bindBuilder(module);

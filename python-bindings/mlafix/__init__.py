@@ -6,6 +6,7 @@ Everything public is re-exported here; nothing is defined here.
 from . import ops
 from ._kernel import Kernel
 from ._runtime import Unit, __version__
+from ._unit import UnitKernel
 from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, Out, inline, kernel
 from .errors import ArgumentError, CompileError, DriverError, Error, UnitError
@@ -23,6 +24,7 @@ __all__ = [
     "Out",
     "Unit",
     "UnitError",
+    "UnitKernel",
     "__version__",
     "inline",
     "kernel",

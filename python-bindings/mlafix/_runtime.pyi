@@ -1,7 +1,7 @@
 """Types of the extension module mlafix._runtime: units, tensors, launches."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 __version__: str
@@ -34,6 +34,11 @@ class Unit:
     def kernels(self) -> list[KernelInfo]: ...
     @property
     def producer(self) -> str: ...
+    @property
+    def manifest(self) -> str: ...
+    def __getitem__(self, name: str) -> Any: ...  # a mlafix.UnitKernel
+    def __contains__(self, name: str) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
     def kernel(self, name: str, bindings: Mapping[str, object] | None = None) -> KernelInfo: ...
     def prepare(self, device: str) -> None: ...
 
@@ -54,7 +59,7 @@ class Dispatcher:
         self,
         name: str,
         signature: str,
-        resolve: Callable[[dict[str, str], int, int], Unit],
+        resolve: Callable[[dict[str, str], int, int], Unit | KernelInfo],
         views: Mapping[str, Sequence[int]] | None = None,
         specialize: Sequence[str] | None = None,
     ) -> None: ...

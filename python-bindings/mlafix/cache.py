@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import _disk, _env, _keys, _runtime, _toolchain
+from . import _disk, _env, _keys, _manifest, _runtime, _toolchain
 from .errors import UnitError
 
 _log = logging.getLogger("mlafix")
@@ -143,7 +143,7 @@ class Variants:
         name = self._file(bindings, target)
         unit = _memory.get(name)
         if unit is None:
-            unit = self._prebuilt(bindings, target) or self._cached(_compiler_cache(), bindings, target)
+            unit = self._prebuilt(bindings, target) or self._cached(compiler_cache(), bindings, target)
             if unit is not None:
                 _memory[name] = unit
         return unit
@@ -183,14 +183,14 @@ class Variants:
         return (
             kernel.name == self.kernel
             and target in kernel.targets
-            and all(_is_same(kernel.bindings.get(name, value), value) for name, value in bindings.items())
+            and all(_manifest.is_same(kernel.bindings.get(name, value), value) for name, value in bindings.items())
         )
 
     def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
         """The unit that the compiler makes, and keeps."""
         if _env.strict() or _toolchain.compiler_file() is None:
             return self._without_compiler(bindings, target)
-        folder = _compiler_cache()
+        folder = compiler_cache()
         with folder.only_process(name) if folder else contextlib.nullcontext(False) as shared:
             # Another process may have compiled it while this one waited.
             unit = self._cached(folder, bindings, target) if shared else None
@@ -222,7 +222,7 @@ class Variants:
             if unit is not None:
                 return unit
         reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else "this installation has no compiler"
-        cached = _compiler_cache()
+        cached = compiler_cache()
         places = [str(folder) for folder in (*_prebuilt_folders(), cached and cached.path) if folder]
         raise UnitError(
             f'kernel "{self.kernel}": expected a compiled specialisation for {_listed(bindings)} on {target} in '
@@ -230,7 +230,7 @@ class Variants:
         )
 
 
-def _compiler_cache() -> _disk.Folder | None:
+def compiler_cache() -> _disk.Folder | None:
     """The folder on disk for what this compiler makes, or None if nothing is kept."""
     root = _env.cache_dir()
     if root is None:
@@ -253,8 +253,3 @@ def _older_targets(target: str) -> list[str]:
 
 def _listed(bindings: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
-
-
-def _is_same(bound: str, asked: str) -> bool:
-    """Whether two values of a binding are one: "8" and "008" are."""
-    return bound == asked or (bound.isdecimal() and asked.isdecimal() and int(bound) == int(asked))

@@ -142,7 +142,7 @@ std::string mlafix::python::bindingsText(nb::handle bindings) {
   if (!nb::isinstance<nb::dict>(bindings))
     throwArgumentError("argument \"bindings\": expected a dict such as "
                        "{\"D\": 128, \"T\": \"bf16\"}, got %s",
-                       Py_TYPE(bindings.ptr())->tp_name);
+                       typeName(bindings).c_str());
   std::string out;
   for (auto [name, value] : nb::borrow<nb::dict>(bindings)) {
     if (!out.empty())
@@ -206,6 +206,46 @@ void mlafix::python::bindUnits(nb::module_ &module) {
            nb::arg("bindings") = nb::none(),
            "The kernel of that name; bindings choose among several. Raises "
            "UnitError if there is none, ArgumentError if several match.")
+      .def(
+          "__getitem__",
+          [](nb::handle unit, nb::handle name) {
+            return nb::module_::import_("mlafix._unit")
+                .attr("UnitKernel")(unit, name);
+          },
+          nb::arg("name"),
+          "The kernel of that name, a mlafix.UnitKernel, to be called as "
+          "kernels are: unit[\"merge\"](out, lse, parts, part_lses). Raises "
+          "UnitError if there is none.")
+      .def(
+          "__contains__",
+          [](const Unit &unit, std::string_view name) {
+            for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get());
+                 ++i)
+              if (name == mlafix_kernel_name(
+                              mlafix_unit_kernel_at(unit.handle.get(), i)))
+                return true;
+            return false;
+          },
+          nb::arg("name"))
+      .def(
+          "__iter__",
+          [](const Unit &unit) {
+            nb::dict names;
+            for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get());
+                 ++i)
+              names[mlafix_kernel_name(
+                  mlafix_unit_kernel_at(unit.handle.get(), i))] = nb::none();
+            return nb::iter(names);
+          },
+          "The names of its kernels, each once, in the order of the file.")
+      .def_prop_ro(
+          "manifest",
+          [](const Unit &unit) {
+            size_t size = 0;
+            const char *text = mlafix_unit_manifest(unit.handle.get(), &size);
+            return nb::str(text, size);
+          },
+          "Text in JSON: docs/UnitFormat.md.")
       .def_prop_ro("producer",
                    [](const Unit &unit) {
                      return mlafix_unit_producer(unit.handle.get());
