@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
+
+import numpy
 
 from . import _runtime
 from .errors import ArgumentError, Error
 
-# _torch.must_see_any, set when the first tensor of torch is met: nothing here imports torch.
-_must_see: Callable[[Iterable[object]], bool] | None = None
+# torch.Tensor, and two questions of _torch.py, set when the first tensor is met: nothing here imports torch.
+_tensor: type | None = None
+_dynamo_traces: Callable[[], bool] = bool
+_must_see: Callable[[tuple[object, ...]], bool] | None = None
+_NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -32,14 +37,15 @@ def without_frames(function: Function) -> Function:
 
 def _for_torch(values: tuple[object, ...]) -> bool:
     """Whether a call goes through torch's dispatcher: torch traces it, or a tensor stands for another."""
-    global _must_see
+    global _tensor, _dynamo_traces, _must_see
     for value in values:
-        if hasattr(type(value), "__torch_function__"):
-            if _must_see is None:
-                from ._torch import must_see_any
+        if type(value) in _NO_TENSORS:
+            continue
+        if _must_see is None and hasattr(type(value), "__torch_function__"):
+            from . import _torch
 
-                _must_see = must_see_any
-            return _must_see(values)
+            _tensor, _dynamo_traces, _must_see = _torch.torch.Tensor, _torch.dynamo_traces, _torch.must_see_any
+        return _must_see is not None and _must_see(values)
     return False
 
 
@@ -100,6 +106,9 @@ class Launcher:
             ArgumentError: an argument is wrong; nothing was launched.
             CompileError, UnitError, DriverError: there is no code for these arguments.
         """
+        # Plain tensors, as they mostly are: the dispatcher itself asks whether torch watches, and then launches nothing.
+        if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces()) and self._dispatch.try_launch(args, stream) is not None:
+            return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
         try:

@@ -23,7 +23,8 @@ def compiler() -> Any:
     try:
         return importlib.import_module("mlafix._compiler")
     except ImportError as error:
-        raise CompileError(f"expected the compiler (the extension module mlafix._compiler), got: {error}") from error
+        hint = "" if compiler_file() else " (pip install mlafix[compiler] installs it)"
+        raise CompileError(f"expected the compiler (the extension module mlafix._compiler), got: {error}{hint}") from None
 
 
 @functools.lru_cache(maxsize=None)

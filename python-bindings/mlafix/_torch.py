@@ -3,8 +3,9 @@ kernels of one's own (torch_kernels.py)."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
+import numpy
 import torch
 from torch.utils._device import DeviceContext
 
@@ -35,9 +36,17 @@ def must_see(tensor: torch.Tensor) -> bool:
     return intercepted() or type(tensor) not in _PLAIN
 
 
-def must_see_any(values: Iterable[Any]) -> bool:
+# Types of arguments that stand for themselves.
+_OWN = frozenset({*_PLAIN, numpy.ndarray, int, float, bool, type(None)})
+
+
+def must_see_any(values: tuple[object, ...]) -> bool:
     """Whether torch must see a call with these arguments, of which some are tensors."""
-    return intercepted() or any(type(value) not in _PLAIN and hasattr(type(value), "__torch_function__") for value in values)
+    if intercepted():
+        return True
+    return not _OWN.issuperset(map(type, values)) and any(
+        type(value) not in _OWN and hasattr(type(value), "__torch_function__") for value in values
+    )
 
 
 _SCALARS = {"f32": "float", "bool": "bool"}

@@ -150,7 +150,7 @@ class Variants:
 
     def _prebuilt(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         name = self._file(bindings, target)
-        for folder in _prebuilt_folders():
+        for folder in prebuilt_folders():
             path = folder / name
             with contextlib.suppress(OSError):
                 unit = self._unit(path, path.read_bytes(), bindings, target)
@@ -223,7 +223,7 @@ class Variants:
                 return unit
         reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else "this installation has no compiler"
         cached = compiler_cache()
-        places = [str(folder) for folder in (*_prebuilt_folders(), cached and cached.path) if folder]
+        places = [str(folder) for folder in (*prebuilt_folders(), cached and cached.path) if folder]
         raise UnitError(
             f'kernel "{self.kernel}": expected a compiled specialisation for {_listed(bindings)} on {target} in '
             f"{' or '.join(places) or 'some folder'}, got none, and {reason}"
@@ -238,7 +238,8 @@ def compiler_cache() -> _disk.Folder | None:
     return _disk.Folder(root / _keys.compiler_folder(*_toolchain.compiler_facts(), *_toolchain.assembler_facts()))
 
 
-def _prebuilt_folders() -> list[Path]:
+def prebuilt_folders() -> list[Path]:
+    """Folders of units compiled ahead, in the order in which to look."""
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
 
 

@@ -95,7 +95,7 @@ bool streamHandle(PyObject *object, uintptr_t &handle) {
     nb::object pair = pairOf(value);
     if (!pair.is_valid())
       return false;
-    value = nb::borrow(PyTuple_GetItem(pair.ptr(), 1));
+    value = nb::borrow(NB_TUPLE_GET_ITEM(pair.ptr(), 1));
   }
   handle = PyLong_AsSize_t(value.ptr());
   if (handle == static_cast<size_t>(-1) && PyErr_Occurred()) {
@@ -262,7 +262,7 @@ void CallArgs::begin(const Signature &signature, PyObject *given,
   if (!PyTuple_Check(given))
     throwArgumentError("kernel \"%s\": expected a tuple of arguments, got %s",
                        signature.name.c_str(), typeName(given).c_str());
-  size_t numGiven = static_cast<size_t>(PyTuple_Size(given));
+  size_t numGiven = static_cast<size_t>(NB_TUPLE_GET_SIZE(given));
   count = static_cast<uint32_t>(signature.args.size());
   if (numGiven > count || numGiven < signature.numRequired)
     throwArgumentError("kernel \"%s\": expected %s%u arguments, got %zu",
@@ -281,8 +281,8 @@ void CallArgs::begin(const Signature &signature, PyObject *given,
 }
 
 PyObject *CallArgs::argument(PyObject *given, uint32_t index) {
-  return index < static_cast<size_t>(PyTuple_Size(given))
-             ? PyTuple_GetItem(given, index)
+  return index < static_cast<size_t>(NB_TUPLE_GET_SIZE(given))
+             ? NB_TUPLE_GET_ITEM(given, index)
              : Py_None;
 }
 

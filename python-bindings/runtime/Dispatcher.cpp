@@ -108,7 +108,7 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
     }
     call.readArg(*signature, i, object);
     if (isOutput)
-      PyTuple_SetItem(outputs.ptr(), i, Py_NewRef(object));
+      NB_TUPLE_SET_ITEM(outputs.ptr(), i, Py_NewRef(object));
   }
   for (uint32_t i = 0; i < signature->numOutputs; ++i) {
     if (!wanted[i])
@@ -118,7 +118,7 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
     if (!made.is_valid())
       return false;
     call.readArg(*signature, i, made.ptr());
-    PyTuple_SetItem(outputs.ptr(), i, made.release().ptr());
+    NB_TUPLE_SET_ITEM(outputs.ptr(), i, made.release().ptr());
   }
   call.finish(*signature);
   return true;

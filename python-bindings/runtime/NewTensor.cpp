@@ -103,7 +103,7 @@ bool isZero(PyObject *function) {
 nb::object makeTuple(const int64_t *values, uint32_t count) {
   nb::object tuple = nb::steal(PyTuple_New(count));
   for (uint32_t i = 0; tuple.is_valid() && i < count; ++i)
-    PyTuple_SetItem(tuple.ptr(), i, PyLong_FromLongLong(values[i]));
+    NB_TUPLE_SET_ITEM(tuple.ptr(), i, PyLong_FromLongLong(values[i]));
   if (!tuple.is_valid() || PyErr_Occurred())
     nb::raise_python_error();
   return tuple;

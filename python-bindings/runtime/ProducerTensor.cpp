@@ -31,7 +31,7 @@ long readDeviceType(PyObject *producer, const ArgContext &place) {
     place.failBecause(producer, "whose __dlpack_device__ failed");
   nb::object pair = pairOf(answer), first;
   if (pair.is_valid())
-    first = nb::steal(PyNumber_Index(PyTuple_GetItem(pair.ptr(), 0)));
+    first = nb::steal(PyNumber_Index(NB_TUPLE_GET_ITEM(pair.ptr(), 0)));
   long type = first.is_valid() ? PyLong_AsLong(first.ptr()) : -1;
   clearException();
   if (type < 0)

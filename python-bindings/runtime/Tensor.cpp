@@ -156,7 +156,7 @@ void ArgContext::failBecause(PyObject *object, const char *where) const {
 
 nb::object mlafix::python::pairOf(nb::handle object) {
   nb::object pair = nb::steal(PySequence_Tuple(object.ptr()));
-  if (pair.is_valid() && PyTuple_Size(pair.ptr()) == 2)
+  if (pair.is_valid() && NB_TUPLE_GET_SIZE(pair.ptr()) == 2)
     return pair;
   clearException();
   return nb::object();
