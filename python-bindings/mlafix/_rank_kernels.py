@@ -41,15 +41,14 @@ B = Base("B", default="e")
 
 @inline
 def request_of(token, starts, requests, halvings):
-    """The request that a token before starts[requests] belongs to: starts[request] <= token < starts[request + 1].
+    """The request of a token from 0 to starts[requests] - 1: starts[request] <= token < starts[request + 1].
 
     Requests of equal lengths, the common case of a decode, are found by one division; others by halving, as many times as
     `halvings` says: 1 + log2(requests). No contents of `starts` read out of bounds.
     """
     position = i64(token)
-    guess = position * i64(requests) // max(i64(starts[requests]), 1)
-    low = index(min(max(guess, 0), i64(requests) - 1))
-    found = starts[low] <= position and position < starts[low + 1]
+    low = index(position * i64(requests) // i64(starts[requests]))
+    found = i64(starts[low]) <= position and position < i64(starts[low + 1])
     low = low if found else index(0)
     high = requests
     for _ in range(0, 0 if found else halvings):

@@ -15,8 +15,16 @@ from devices import TorchDevice
 from mlafix.distributed import Reducer
 from numerics import poison
 
-CPU = TorchDevice("cpu")
+HOME = TorchDevice("cpu")
+"""Where this rank's tensors are; `live_on` changes it."""
+
 _KEPT: dict[str, Reducer] = {}
+
+
+def live_on(where: str) -> None:
+    """Makes this rank's tensors on a device from now on."""
+    global HOME
+    HOME = TorchDevice(where)
 
 
 @dataclass
@@ -30,7 +38,7 @@ class Part:
 
     def tensors(self) -> list[Any]:
         """The arguments of `Reducer.reduce`, laid out in memory as the arrays are."""
-        return [None if array is None else CPU.put(array) for array in (self.partial, self.lse, self.seq_lens, self.query_start_loc)]
+        return [None if array is None else HOME.put(array) for array in (self.partial, self.lse, self.seq_lens, self.query_start_loc)]
 
 
 class EngineGroup:
@@ -69,20 +77,20 @@ def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch",
            scale: float | None = None) -> dict[str, Any]:
     """One call of a reducer into poisoned outputs."""
     sink = options.get("sink")
-    with_sink = {**options, "sink": None if sink is None else CPU.put(sink)}
-    reducer = Reducer(as_kind(group, kind), device="cpu", **with_sink)
+    with_sink = {**options, "sink": None if sink is None else HOME.put(sink)}
+    reducer = Reducer(as_kind(group, kind), device=HOME.where, **with_sink)
     tokens = part.partial.shape[0]
     mine, heads = reducer.owned(tokens)
     shape = (mine.stop - mine.start, heads.stop - heads.start)
     partial, lse, seq_lens, starts = part.tensors()
     before = part.partial.copy(), part.lse.copy()
-    out = CPU.put(poison((*shape, part.partial.shape[2]), part.partial.dtype if out_dtype is None else out_dtype))
-    out_lse = CPU.put(poison(shape, np.dtype(np.float32)))
-    out_scale = None if scale is None else torch.tensor([scale])
+    out = HOME.put(poison((*shape, part.partial.shape[2]), part.partial.dtype if out_dtype is None else out_dtype))
+    out_lse = HOME.put(poison(shape, np.dtype(np.float32)))
+    out_scale = None if scale is None else torch.tensor([scale], device=HOME.where)
     given = reducer.reduce(partial, lse, seq_lens, starts, out, out_lse, out_scale)
     assert given[0] is out and given[1] is out_lse
-    untouched = all(CPU.get(now).tobytes() == then.tobytes() for now, then in zip((partial, lse), before))
-    return {"out": CPU.get(out), "lse": CPU.get(out_lse), "owned": (mine, heads), "untouched": untouched,
+    untouched = all(HOME.get(now).tobytes() == then.tobytes() for now, then in zip((partial, lse), before))
+    return {"out": HOME.get(out), "lse": HOME.get(out_lse), "owned": (mine, heads), "untouched": untouched,
             "backend": reducer.backend, "bytes": (reducer.workspace_bytes, reducer.bytes_in(tokens))}
 
 
@@ -92,7 +100,7 @@ def reduce_many(group: Any, parts: list[Part], options: dict[str, Any]) -> list[
     results = []
     for part in parts:
         out, lse = reducer.reduce(*part.tensors())
-        results.append({"out": CPU.get(out).copy(), "lse": CPU.get(lse).copy(), "owned": reducer.owned(part.partial.shape[0])})
+        results.append({"out": HOME.get(out).copy(), "lse": HOME.get(lse).copy(), "owned": reducer.owned(part.partial.shape[0])})
     return results
 
 
@@ -103,7 +111,7 @@ def two_reducers(group: Any, parts: list[Part], options: list[dict[str, Any]]) -
     for part in parts:
         for reducer in reducers:
             made.append((reducer.reduce(*part.tensors()), reducer.owned(part.partial.shape[0])))
-    return [{"out": CPU.get(out), "lse": CPU.get(lse), "owned": owned} for (out, lse), owned in made]
+    return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]
 
 
 class Operations(TorchDispatchMode):
@@ -150,10 +158,10 @@ def compat(group: Any, kind: str, module: str, name: str, arguments: tuple[Any, 
     import importlib
 
     function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
-    tensors = [CPU.put(array) for array in arguments]
-    named = {key: CPU.put(value) if isinstance(value, np.ndarray) else value for key, value in options.items()}
+    tensors = [HOME.put(array) for array in arguments]
+    named = {key: HOME.put(value) if isinstance(value, np.ndarray) else value for key, value in options.items()}
     made = function(*tensors, as_kind(group, kind), **named)
-    return tuple(CPU.get(array) for array in made) if isinstance(made, tuple) else CPU.get(made)
+    return tuple(HOME.get(array) for array in made) if isinstance(made, tuple) else HOME.get(made)
 
 
 def flashinfer_reduce(group: Any, partial: np.ndarray, lse: np.ndarray, mode: str, dtype: str) -> np.ndarray:
@@ -162,8 +170,8 @@ def flashinfer_reduce(group: Any, partial: np.ndarray, lse: np.ndarray, mode: st
 
     batch, heads, ranks, dim = partial.shape
     workspace = flashinfer.decode_cp_a2a_lse_reduce_create_workspace(batch, heads, ranks, dim, dtype, group)
-    made = flashinfer.decode_cp_a2a_lse_reduce(CPU.put(partial), CPU.put(lse), workspace, dist.get_rank(group), ranks, mode)
-    return CPU.get(made)
+    made = flashinfer.decode_cp_a2a_lse_reduce(HOME.put(partial), HOME.put(lse), workspace, dist.get_rank(group), ranks, mode)
+    return HOME.get(made)
 
 
 def late(group: Any, options: dict[str, Any], seconds: dict[int, float]) -> str:
@@ -196,3 +204,50 @@ def late_call(reducer: Reducer, options: dict[str, Any]) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "merged"
+
+
+def replays(group: Any, rounds: list[list[Part]], options: list[dict[str, Any]], times: int) -> list[list[dict[str, Any]]]:
+    """A CUDA graph with a call of each reducer, replayed `times` times over each round of inputs; the last results of each round.
+
+    A round has a part for each reducer, of the same sizes in all rounds.
+    """
+    reducers = [Reducer(group, device=HOME.where, **one) for one in options]
+    inputs = [part.tensors() for part in rounds[0]]
+    outputs = [reducer.reduce(*tensors) for reducer, tensors in zip(reducers, inputs)]
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    # NCCL's watchdog asks the driver from its own thread meanwhile.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        for reducer, tensors, (out, lse) in zip(reducers, inputs, outputs):
+            reducer.reduce(*tensors, out, lse)
+    owned = [reducer.owned(part.partial.shape[0]) for reducer, part in zip(reducers, rounds[0])]
+    del reducers  # Their workspaces are the graph's now.
+    results = []
+    for parts in rounds:
+        for tensors, part in zip(inputs, parts):
+            for tensor, array in zip(tensors, (part.partial, part.lse, part.seq_lens, part.query_start_loc)):
+                if tensor is not None:
+                    HOME.write(tensor, array)
+        for _ in range(times):
+            for out, lse in outputs:
+                out.fill_(float("nan"))
+                lse.fill_(float("nan"))
+            graph.replay()
+        torch.cuda.synchronize()
+        results.append([{"out": HOME.get(out), "lse": HOME.get(lse), "owned": one} for (out, lse), one in zip(outputs, owned)])
+    return results
+
+
+def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As `two_reducers`, each in a stream of its own, without waiting between calls."""
+    reducers = [Reducer(group, device=HOME.where, **one) for one in options]
+    streams = [torch.cuda.Stream() for _ in reducers]
+    inputs = [part.tensors() for part in parts]
+    torch.cuda.synchronize()
+    made = []
+    for part, tensors in zip(parts, inputs):
+        for reducer, stream in zip(reducers, streams):
+            with torch.cuda.stream(stream):
+                made.append((reducer.reduce(*tensors), reducer.owned(part.partial.shape[0])))
+    torch.cuda.synchronize()
+    return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]

@@ -1,4 +1,4 @@
-"""Processes that are the ranks of gloo groups, for tests of `mlafix.distributed`.
+"""Processes that are the ranks of groups, gloo on CPUs or NCCL with a GPU each, for tests of `mlafix.distributed`.
 
 A `RankPool` has one process for each rank of the largest group, and a group of the first n ranks for each size in `SIZES`.
 A test runs a function of rank_work.py on a group; it gets what the function returned, or raised, on each rank.
@@ -23,9 +23,10 @@ class RankPool:
         folder: an empty folder for the file that the ranks meet at.
         ranks: the largest group.
         timeout: of the groups, in seconds.
+        backend: "gloo" or "nccl".
     """
 
-    def __init__(self, folder: Path, ranks: int = max(SIZES), timeout: float = PATIENCE) -> None:
+    def __init__(self, folder: Path, ranks: int = max(SIZES), timeout: float = PATIENCE, backend: str = "gloo") -> None:
         context = multiprocessing.get_context("forkserver")
         # Importing torch takes seconds: once, in the process that all ranks are forked from.
         context.set_forkserver_preload(["mlafix.distributed"])
@@ -33,7 +34,7 @@ class RankPool:
         self.processes = []
         for rank in range(ranks):
             ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, rank, ranks, str(folder / "meet"), timeout), daemon=True)
+            process = context.Process(target=_serve, args=(theirs, rank, ranks, str(folder / "meet"), timeout, backend), daemon=True)
             process.start()
             theirs.close()
             self.pipes.append(ours)
@@ -71,7 +72,7 @@ def raised(results: list[Any]) -> list[Any]:
     return results
 
 
-def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float) -> None:
+def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, backend: str) -> None:
     """What a rank's process does: calls of rank_work.py until the pipe is closed."""
     import os
     from datetime import timedelta
@@ -83,7 +84,10 @@ def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float) -
     import rank_work
 
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{meet}", rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout))
+    if backend == "nccl":
+        torch.cuda.set_device(rank)
+        rank_work.live_on(f"cuda:{rank}")
+    dist.init_process_group(backend, init_method=f"file://{meet}", rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout))
     groups = {ranks: dist.group.WORLD}
     for size in SIZES:
         if size < ranks:

@@ -47,13 +47,13 @@ def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> N
             assert np.array_equal(device.get(lse)[:, 0] == 0, owners(starts, tokens) == request)
 
 
-@pytest.mark.parametrize("offsets", [[5, 3, 9, -4], [0, 1 << 30, -(1 << 30), 7], [-7, -7, -7, -7], [9, 9, 9, 9]], ids=str)
+@pytest.mark.parametrize("offsets", [[5, 3, 9, -4], [-5, -5, -5, 6], [0, 1 << 30, -(1 << 30), 7], [9, 9, 9, 9], [5]], ids=str)
 def test_vllm_reads_nothing_out_of_bounds_whatever_the_offsets(offsets: list[int], device: Device) -> None:
     """Lengths and offsets lie between guards that would count as keys; the rows may be any, but memory is safe."""
     whole = device.put(np.array([1] * 8 + [0, 0, 0] + [1] * 8, np.int32))
     guarded = device.put(np.array([0] * 8 + offsets + [0] * 8, np.int32))
     lse = device.put(np.zeros((6, 2), np.float32))
-    vllm.mask_dcp_empty_shards_(lse, whole[8:11], guarded[8:12])
+    vllm.mask_dcp_empty_shards_(lse, whole[8 : 7 + len(offsets)], guarded[8 : 8 + len(offsets)])
     assert (device.get(lse) == -np.inf).all()
 
 
@@ -107,7 +107,7 @@ def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device
     stats = np.stack([rng.normal(0, 2, (ranks, tokens, heads)), rng.uniform(0.5, 4, (ranks, tokens, heads))], -1).astype(np.float32)
     stats[1, ::2] = [-np.inf, 0]
     rows[1, ::2] = garbage(rng, rows[1, ::2].shape, dtype)
-    stats[:, 3], stats[2, 1, 0] = [-np.inf, 0], [3.0, 0]
+    stats[:, 3], stats[2, 1, 0], stats[0, 2, 1] = [-np.inf, 0], [3.0, 0], [np.inf, 0]
     lse = contract.stats_to_lse(stats, 1.0)
     out, _ = contract.merge(rows, lse, out_dtype=None)
     # Rounded when it is scaled, and not exactly the contract's copies.
