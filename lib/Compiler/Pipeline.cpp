@@ -61,6 +61,7 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createRowsToPacksPass());
   pm.addPass(createUnswitchLoopsPass());
   pm.addPass(createLowerMergeLoopsPass());
+  pm.addPass(createLoadChunksAheadPass());
   pm.addPass(createInlineRowsPass());
 }
 
