@@ -110,6 +110,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   ProvePassOptions prove;
   prove.refuses = true;
   pm.addNestedPass<KernelOp>(createProvePass(prove));
+  pm.addNestedPass<KernelOp>(createGuardBoundsPass());
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(
         createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));
