@@ -35,13 +35,13 @@ static json::Object describe(const Answer &answer) {
 json::Value mlafix::reportProofs(KernelOp kernel) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
-  std::vector<Answer> answers = proveKernel(kernel);
+  KernelProofs proofs(kernel);
   double spent =
       std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   json::Array args;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     json::Array ofArgument;
-    for (const Answer &answer : answers)
+    for (const Answer &answer : proofs.getAnswers())
       if (answer.argument == i)
         ofArgument.push_back(describe(answer));
     if (!ofArgument.empty())

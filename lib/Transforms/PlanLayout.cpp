@@ -7,8 +7,8 @@
 
 #include "dialect/Guards.h"
 #include "lib/Analysis/Signature.h"
-#include "lib/Transforms/CPU/EarlyOps.h"
 #include "lib/Transforms/ChooseLayout.h"
+#include "lib/Transforms/EarlyOps.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
