@@ -31,6 +31,8 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   let options = [
     Option<"refuses", "refuse", "bool", /*default=*/"false",
            "say nothing but errors, where coverage or one writer is refuted">,
+    Option<"records", "record", "bool", /*default=*/"false",
+           "keep the answers as the kernel's `mlafix.proofs`, which units carry">,
     Option<"exhaustive", "exhaustive", "int64_t", /*default=*/"0",
            "also run every launch with sizes up to this, and report what it does wrong as an error">
   ];

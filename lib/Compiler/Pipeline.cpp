@@ -108,6 +108,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     return;
   ProvePassOptions prove;
   prove.refuses = true;
+  prove.records = !options.target.empty();
   pm.addNestedPass<KernelOp>(createProvePass(prove));
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(

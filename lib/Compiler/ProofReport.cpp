@@ -8,11 +8,23 @@
 #include "lib/Compiler/ProofReport.h"
 
 #include "lib/Analysis/Proofs.h"
+#include "lib/Compiler/Diagnostics.h"
 
 #include <chrono>
 
 using namespace llvm;
 using namespace mlafix;
+
+static void addPlace(json::Object &object, mlir::Operation *op) {
+  SourceLocation place = toSourceLocation(op->getLoc());
+  if (!place.isKnown())
+    return;
+  object["file"] = place.file;
+  object["line"] = place.line;
+  object["column"] = place.column;
+  object["end_line"] = place.endLine;
+  object["end_column"] = place.endColumn;
+}
 
 static json::Object describe(const Answer &answer) {
   json::Object object{{"question", spelling(answer.question)},
@@ -24,11 +36,7 @@ static json::Object describe(const Answer &answer) {
     object["element"] = answer.element;
   if (!answer.op)
     return object;
-  if (auto place =
-          answer.op->getLoc()->findInstanceOf<mlir::FileLineColLoc>()) {
-    object["line"] = place.getLine();
-    object["column"] = place.getColumn();
-  }
+  addPlace(object, answer.op);
   return object;
 }
 

@@ -16,8 +16,9 @@ namespace mlafix {
 /// Asks all questions of a kernel whose states are not lowered:
 /// {"kernel", "microseconds", "args"}, of which each argument that is a tensor
 /// is {"name", "answers"}, and an answer {"question", "verdict",
-/// "microseconds"}, with "reason", "element", "line" and "column"
-/// where it is not proved.
+/// "microseconds"}. What is not proved has a "reason", an "element" where it is
+/// refuted, and the place of the access: "file", "line", "column", "end_line"
+/// and "end_column".
 llvm::json::Value reportProofs(KernelOp kernel);
 
 } // namespace mlafix

@@ -12,7 +12,7 @@ from pathlib import Path
 from . import Kernel, __version__, _env, _runtime, _toolchain, library
 from .errors import ArgumentError, CompileError, Error
 
-_EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "canonical",
+_EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report", "canonical",
           "specialized", "source", "signature")  # fmt: skip
 
 

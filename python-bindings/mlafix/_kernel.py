@@ -125,6 +125,24 @@ class Kernel:
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
+    def report(self, **bindings: object) -> dict[str, Any]:
+        """What the compiler proves of the kernel (docs/Proofs.md).
+
+        Args:
+            bindings: values of the kernel's names; generic if nothing is bound.
+
+        Returns:
+            {"kernel", "microseconds", "args"}. Each tensor that the kernel reads or writes is one of "args": {"name",
+            "answers"}, each answer {"question", "verdict", "microseconds"}, and what is not proved has its "reason", and
+            "file", "line" and "column" of the access. A kernel of a unit has the same, less times and places:
+            ``mlafix.Unit.load(path).kernel(name).report()``.
+
+        Raises:
+            CompileError: the source is wrong.
+        """
+        made: dict[str, Any] = json.loads(self._emit("report", [], bindings))
+        return made
+
     def ptx(self, target: str, **bindings: object) -> str:
         """PTX for a GPU target ("sm_90"). Raises CompileError."""
         return self.ir("ptx", target, **bindings)
