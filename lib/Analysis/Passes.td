@@ -38,4 +38,20 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   ];
 }
 
+def WarnNaNPass : Pass<"mlafix-warn-nan", "::mlafix::KernelOp"> {
+  let summary = "Warn where arithmetic on an lse makes NaN of empty rows";
+  let description = [{
+    A row is empty where its lse is -inf or +inf (N2), and then its payload holds anything (N5). Outside of the algebra, `lse - max` of empty rows alone is -inf - -inf, and
+    a weight of zero times such a payload may be NaN. Each op that makes NaN of that, and whose NaN a store writes, is a warning; docs/Proofs.md says what is assumed. An
+    argument is an lse if a state op takes it for one, or if `lse` or `lses` is a word of its name. Changes nothing.
+
+    ```mlir
+    %max = arith.maximumf %a_lse, %b_lse : f32
+    %below = arith.subf %a_lse, %max : f32
+    // warning: expected no NaN where no input is NaN, got -inf - -inf for a_lse = -inf, b_lse = -inf (an empty row); …
+    %weight = math.exp %below : f32
+    ```
+  }];
+}
+
 #endif // MLAFIX_ANALYSIS_PASSES

@@ -110,6 +110,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   prove.refuses = true;
   prove.records = !options.target.empty();
   pm.addNestedPass<KernelOp>(createProvePass(prove));
+  pm.addNestedPass<KernelOp>(createWarnNaNPass());
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(
         createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));

@@ -7,6 +7,7 @@
 
 #include "lib/Compiler/ProofReport.h"
 
+#include "lib/Analysis/EmptyCases.h"
 #include "lib/Analysis/Proofs.h"
 #include "lib/Compiler/Diagnostics.h"
 
@@ -40,10 +41,19 @@ static json::Object describe(const Answer &answer) {
   return object;
 }
 
+static json::Object describe(const MadeNaN &made) {
+  json::Object object{{"message", made.message()}};
+  addPlace(object, made.op);
+  return object;
+}
+
 json::Value mlafix::reportProofs(KernelOp kernel) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
   std::vector<Answer> answers = proveKernel(kernel);
+  json::Array warnings;
+  for (const MadeNaN &made : findMadeNaNs(kernel))
+    warnings.push_back(describe(made));
   double spent =
       std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   json::Array args;
@@ -58,5 +68,6 @@ json::Value mlafix::reportProofs(KernelOp kernel) {
   }
   return json::Object{{"kernel", kernel.getSymName()},
                       {"microseconds", spent},
-                      {"args", std::move(args)}};
+                      {"args", std::move(args)},
+                      {"warnings", std::move(warnings)}};
 }

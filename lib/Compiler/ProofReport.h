@@ -14,11 +14,12 @@
 namespace mlafix {
 
 /// Asks all questions of a kernel whose states are not lowered:
-/// {"kernel", "microseconds", "args"}, of which each argument that is a tensor
-/// is {"name", "answers"}, and an answer {"question", "verdict",
+/// {"kernel", "microseconds", "args", "warnings"}, of which each argument that
+/// is a tensor is {"name", "answers"}, and an answer {"question", "verdict",
 /// "microseconds"}. What is not proved has a "reason", an "element" where it is
 /// refuted, and the place of the access: "file", "line", "column", "end_line"
-/// and "end_column".
+/// and "end_column". A warning, of NaN that empty rows make, is {"message"}
+/// with its place.
 llvm::json::Value reportProofs(KernelOp kernel);
 
 } // namespace mlafix

@@ -86,6 +86,8 @@ def _compile(options: argparse.Namespace) -> int:
         assembler=options.assembler,
         ptxas=options.ptxas or _env.ptxas(),
     )
+    if options.emit not in ("signature", "source"):
+        kernel._warn(choices[0] if choices else {})
     data = output.encode() if isinstance(output, str) else bytes(output)
     if to_stdout or not options.output:
         sys.stdout.buffer.write(data)
