@@ -1,5 +1,4 @@
-//===- Diagnostics.cpp - MLIR's diagnostics as plain structs
-//-------------------===//
+//===- Diagnostics.cpp - MLIR's diagnostics as plain structs --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -47,10 +47,24 @@ static json::Object describe(const MadeNaN &made) {
   return object;
 }
 
+/// The accesses of an argument that `mlafix-guard-bounds` narrows.
+static json::Array describeGuards(const KernelProofs &proofs,
+                                  unsigned argument) {
+  json::Array guarded;
+  for (const OpenIndex &open : proofs.getOpenIndices()) {
+    if (open.access.getArgNumber() != argument)
+      continue;
+    json::Object object{{"dim", open.dim}};
+    addPlace(object, open.access.op);
+    guarded.push_back(std::move(object));
+  }
+  return guarded;
+}
+
 json::Value mlafix::reportProofs(KernelOp kernel) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
-  std::vector<Answer> answers = proveKernel(kernel);
+  KernelProofs proofs(kernel);
   json::Array warnings;
   for (const MadeNaN &made : findMadeNaNs(kernel))
     warnings.push_back(describe(made));
@@ -59,12 +73,16 @@ json::Value mlafix::reportProofs(KernelOp kernel) {
   json::Array args;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     json::Array ofArgument;
-    for (const Answer &answer : answers)
+    for (const Answer &answer : proofs.getAnswers())
       if (answer.argument == i)
         ofArgument.push_back(describe(answer));
-    if (!ofArgument.empty())
-      args.push_back(json::Object{{"name", kernel.getArgName(i)},
-                                  {"answers", std::move(ofArgument)}});
+    if (ofArgument.empty())
+      continue;
+    json::Object entry{{"name", kernel.getArgName(i)},
+                       {"answers", std::move(ofArgument)}};
+    if (json::Array guarded = describeGuards(proofs, i); !guarded.empty())
+      entry["guarded"] = std::move(guarded);
+    args.push_back(std::move(entry));
   }
   return json::Object{{"kernel", kernel.getSymName()},
                       {"microseconds", spent},

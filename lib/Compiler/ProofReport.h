@@ -18,7 +18,9 @@ namespace mlafix {
 /// is a tensor is {"name", "answers"}, and an answer {"question", "verdict",
 /// "microseconds"}. What is not proved has a "reason", an "element" where it is
 /// refuted, and the place of the access: "file", "line", "column", "end_line"
-/// and "end_column". A warning, of NaN that empty rows make, is {"message"}
+/// and "end_column". An argument with accesses that are not proved to be in
+/// bounds has "guarded": for each index that is checked its "dim" and its
+/// place. A warning, of NaN that empty rows make, is {"message"}
 /// with its place.
 llvm::json::Value reportProofs(KernelOp kernel);
 

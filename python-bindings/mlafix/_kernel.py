@@ -132,10 +132,11 @@ class Kernel:
             bindings: values of the kernel's names; generic if nothing is bound.
 
         Returns:
-            {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of "args": {"name",
-            "answers"}, each answer {"question", "verdict", "microseconds"}, and what is not proved has its "reason", and
-            "file", "line" and "column" of the access. A warning is {"message"} and its place. A kernel of a unit has the
-            same, less times, places and warnings: ``mlafix.Unit.load(path).kernel(name).report()``.
+            {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of "args":
+            {"name", "answers", "guarded"}. An answer is {"question", "verdict", "microseconds"}; what is not proved has its
+            "reason", and "file", "line" and "column" of the access. "guarded" are accesses that are not proved to be in
+            bounds, with the "dim" that is checked and their place. A warning is {"message"} and its place. A kernel of a unit
+            has the answers, less times and places: ``mlafix.Unit.load(path).kernel(name).report()``.
 
         Raises:
             CompileError: the source is wrong.

@@ -29,6 +29,9 @@ def test_report_of_a_source():
     bounds = found["x", "bounds"]
     assert bounds["verdict"] == "unknown"
     assert bounds["reason"] == "it depends on what is read from at"
+    guarded = [arg.get("guarded") for arg in report["args"]]
+    assert [(guard["dim"], guard["line"]) for guard in guarded[1]] == [(0, bounds["line"])]
+    assert guarded[0] is guarded[2] is None
     # The place is that of the load in this file.
     assert Path(bounds["file"]).name == "test_proofs.py"
     line = Path(__file__).read_text().splitlines()[bounds["line"] - 1]
@@ -43,7 +46,7 @@ def test_report_of_a_unit_is_that_of_its_source(tmp_path):
     for answer in answers(of_source).values():
         for name in ("microseconds", "file", "line", "column", "end_line", "end_column"):
             answer.pop(name, None)
-    del of_source["microseconds"], of_source["warnings"]
+    del of_source["microseconds"], of_source["warnings"], of_source["args"][1]["guarded"]
     assert of_unit == of_source
 
 
