@@ -55,8 +55,8 @@ Emit emitOf(Text name) {
   Emit emit;
   if (!parseEmit(name, emit))
     throwUsage("emit: expected unit, ptx, cubin, object, llvm, mlir, "
-               "distributed, layout, lowered, canonical, specialized, source "
-               "or signature, got '" +
+               "distributed, layout, lowered, report, canonical, specialized, "
+               "source or signature, got '" +
                std::string(name) + "'");
   return emit;
 }

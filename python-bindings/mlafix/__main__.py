@@ -12,7 +12,7 @@ from pathlib import Path
 from . import Kernel, __version__, _env, _runtime, _toolchain, library
 from .errors import ArgumentError, CompileError, Error
 
-_EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "canonical",
+_EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report", "canonical",
           "specialized", "source", "signature")  # fmt: skip
 
 
@@ -86,6 +86,8 @@ def _compile(options: argparse.Namespace) -> int:
         assembler=options.assembler,
         ptxas=options.ptxas or _env.ptxas(),
     )
+    if options.emit not in ("signature", "source"):
+        kernel._warn(choices[0] if choices else {})
     data = output.encode() if isinstance(output, str) else bytes(output)
     if to_stdout or not options.output:
         sys.stdout.buffer.write(data)
