@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _env, _runtime, _toolchain, cache
+from . import _diagnostics, _env, _runtime, _toolchain, cache
 from ._launcher import Launcher, text_of, without_frames
 from .errors import ArgumentError, CompileError
 
@@ -130,6 +130,34 @@ class Kernel(Launcher):
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
+    def report(self, **bindings: object) -> dict[str, Any]:
+        """What the compiler proves of the kernel (docs/Proofs.md).
+
+        Args:
+            bindings: values of the kernel's names; generic if nothing is bound.
+
+        Returns:
+            {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of "args":
+            {"name", "answers", "guarded"}. An answer is {"question", "verdict", "microseconds"}; what is not proved has its
+            "reason", and "file", "line" and "column" of the access. "guarded" are accesses that are not proved to be in
+            bounds, with the "dim" that is checked and their place. A warning is {"message"} and its place. A kernel of a unit
+            has the answers, less times and places: ``mlafix.Unit.load(path).kernel(name).report()``.
+
+        Raises:
+            CompileError: the source is wrong.
+        """
+        made: dict[str, Any] = json.loads(self._emit("report", [], bindings))
+        return made
+
+    def _warn(self, bindings: Bindings) -> None:
+        """Give the warnings of a kernel that is compiled."""
+        fields = ("file", "line", "column", "end_line", "end_column")
+        messages = [
+            _diagnostics.Message("warning", found["message"], *(found[field] for field in fields if field in found))
+            for found in self.report(**bindings)["warnings"]
+        ]
+        _diagnostics.warn(messages, self.source, self.file)
+
     @without_frames
     def ptx(self, target: str, **bindings: object) -> str:
         """PTX for a GPU target ("sm_90"). Raises CompileError."""
@@ -183,6 +211,7 @@ class Kernel(Launcher):
             ptxas=_env.ptxas(),
             digest=self.digest,
         )
+        self._warn(variants[0])
         Path(path).write_bytes(bytes(data))
 
     # -- Calling it --------------------------------------------------------------------------------------------------
@@ -212,17 +241,23 @@ class TextlessVariants(cache.Variants):
         super().__init__(kernel.name, self._without_places, kernel.file)
         self._whole = kernel
 
+    @property
+    def digest(self) -> str:
+        return self._whole.digest
+
     def _without_places(self) -> str:
         text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         try:
-            return super()._compile(bindings, target)
+            data = super()._compile(bindings, target)
         except CompileError:
             # Once more, to say where.
             self._whole.specialize(**bindings)._emit("unit", [target], {})
             raise
+        self._whole._warn(bindings)
+        return data
 
 
 def _default_target() -> str:

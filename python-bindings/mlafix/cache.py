@@ -80,6 +80,11 @@ class Variants:
         self._source = source
 
     @property
+    def digest(self) -> str:
+        """What units are marked with: see Kernel.digest."""
+        return ""
+
+    @property
     def source(self) -> str:
         """The text that is compiled."""
         if not isinstance(self._source, str):
@@ -212,6 +217,7 @@ class Variants:
             targets=[target],
             emit="unit",
             ptxas=_env.ptxas(),
+            digest=self.digest,
         )
         return bytes(data)
 
