@@ -3,11 +3,15 @@
     check.py runtime     with mlafix alone: no compiler, no torch, no ml_dtypes
     check.py compiler    with mlafix-compiler as well
     check.py together    beside torch and Triton, whose LLVMs are other ones
+    check.py PAGE.md     the page's code, as it stands there, prints what the page says
 """
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
+import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -81,6 +85,18 @@ def check_together() -> None:
     double.ptx("sm_90", D=16)
 
 
+def check_page(page: Path) -> None:
+    """A reader puts the page's code into one file and runs it."""
+    blocks = {kind: re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S) for kind in ("python", "text")}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "page.py"
+        file.write_text("\n".join(blocks["python"]), encoding="utf-8")
+        printed = subprocess.run([sys.executable, file], cwd=folder, check=True, capture_output=True, text=True).stdout
+    want = "".join(blocks["text"])
+    assert want and doctest.OutputChecker().check_output(want, printed, doctest.ELLIPSIS), printed
+
+
 if __name__ == "__main__":
-    {"runtime": check_runtime, "compiler": check_compiler, "together": check_together}[sys.argv[1]]()
+    checks = {"runtime": check_runtime, "compiler": check_compiler, "together": check_together}
+    checks.get(sys.argv[1], lambda: check_page(Path(sys.argv[1])))()
     print(f"mlafix {mlafix.__version__}, Python {sys.version.split()[0]}: {sys.argv[1]}, {len(library.names())} kernels in the library")
