@@ -10,6 +10,7 @@
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
 #include "lib/Compiler/SourceCheck.h"
@@ -36,6 +37,7 @@ static Stage lastStage(Emit emit) {
     return Stage::Specialized;
   case Emit::Canonical:
   case Emit::Report:
+  case Emit::Faults:
     return Stage::Canonical;
   case Emit::Lowered:
     return Stage::Lowered;
@@ -147,20 +149,33 @@ LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
   return success();
 }
 
+/// Writes what is made without a target: text, or what an analysis says.
+LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
+  raw_string_ostream stream(result.output);
+  if (options.emit != Emit::Report && options.emit != Emit::Faults) {
+    stream << isolated << "\n";
+    return success();
+  }
+  KernelOp bound = *isolated.getOps<KernelOp>().begin();
+  if (options.emit == Emit::Report) {
+    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
+    return success();
+  }
+  Expected<json::Value> faults = stopwatch.time(
+      "rows", [&] { return findLaunchFaults(bound, options.launch); });
+  if (!faults)
+    return fail(toString(faults.takeError()));
+  stream << *faults << "\n";
+  return success();
+}
+
 LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
                                          const Bindings &bindings) {
   if (needsNoTarget(options.emit)) {
     OwningModule isolated = isolate(*module, kernel);
     if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
       return failure();
-    raw_string_ostream stream(result.output);
-    if (options.emit != Emit::Report) {
-      stream << *isolated << "\n";
-      return success();
-    }
-    KernelOp bound = *isolated->getOps<KernelOp>().begin();
-    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
-    return success();
+    return writeAnalysis(*isolated);
   }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {

@@ -28,6 +28,7 @@ static constexpr EmitName emitNames[] = {
     {Emit::Specialized, "specialized"},
     {Emit::Canonical, "canonical"},
     {Emit::Report, "report"},
+    {Emit::Faults, "faults"},
     {Emit::Lowered, "lowered"},
     {Emit::Layout, "layout"},
     {Emit::Distributed, "distributed"},

@@ -23,6 +23,7 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
+    launch: str = "",
 ) -> bytes: ...
 @overload
 def compile(
@@ -37,6 +38,7 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
+    launch: str = "",
 ) -> bytes | str: ...
 
 class Location:
