@@ -6,13 +6,10 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import _toolchain
 from .errors import ArgumentError, CompileError
-
-if TYPE_CHECKING:
-    from ._kernel import Kernel
 
 # Of a tensor whose elements decide what is accessed, so many are passed on to be looked at.
 _MOST_ELEMENTS = 1 << 20
@@ -74,8 +71,8 @@ class DebugReport:
     is_whole: bool = True
 
 
-def debug(kernel: Kernel, args: tuple[object, ...], stream: object | None) -> DebugReport:
-    """See :meth:`mlafix.Kernel.debug`."""
+def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> DebugReport:
+    """See :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
     described = kernel.signature["args"]
     arrays = {
         arg["name"]: _Array(arg, value) for arg, value in zip(described, args) if arg["kind"] == "tensor" and value is not None
@@ -105,7 +102,7 @@ def debug(kernel: Kernel, args: tuple[object, ...], stream: object | None) -> De
 
 
 def _follow(
-    kernel: Kernel, described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, _Array]
+    kernel: Any, described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, _Array]
 ) -> dict[str, Any]:
     """What the compiler says of the rows of this launch, which it follows on the host."""
     by_element = {arg["name"] for arg in kernel.report()["args"] if arg.get("by_element")}
@@ -139,7 +136,7 @@ def _number(value: Any) -> object:
 
 
 def _unwritten(
-    kernel: Kernel,
+    kernel: Any,
     described: Sequence[dict[str, Any]],
     args: Sequence[object],
     arrays: dict[str, _Array],
