@@ -259,6 +259,14 @@ public:
     check(mlafix_kernel_arg_info(handle, index, &info));
     return info;
   }
+  /// What the compiler has proved of it, answer by answer (docs/Proofs.md).
+  std::vector<mlafix_proof_info> proofs() const {
+    std::vector<mlafix_proof_info> all(mlafix_kernel_num_proofs(handle),
+                                       MLAFIX_PROOF_INFO_INIT);
+    for (size_t i = 0; i < all.size(); ++i)
+      check(mlafix_kernel_proof(handle, static_cast<uint32_t>(i), &all[i]));
+    return all;
+  }
   /// Which code runs on `device`; prepares the unit there.
   mlafix_code_info code(mlafix_device device) const {
     mlafix_code_info info = MLAFIX_CODE_INFO_INIT;

@@ -324,6 +324,7 @@ CompileResult Compilation::run() {
                                            diagnosticStream);
   DiagnosticCollector collector(context.get(), result.messages,
                                 /*forward=*/true);
+  RepeatedWarnings repeated(context.get());
   result.ok = succeeded(compileSource());
   diagnosticStream.flush();
   result.timings = stopwatch.timings();

@@ -61,6 +61,7 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createRowsToPacksPass());
   pm.addPass(createUnswitchLoopsPass());
   pm.addPass(createLowerMergeLoopsPass());
+  pm.addPass(createLoadChunksAheadPass());
   pm.addPass(createInlineRowsPass());
 }
 
@@ -108,7 +109,10 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     return;
   ProvePassOptions prove;
   prove.refuses = true;
+  prove.records = !options.target.empty();
   pm.addNestedPass<KernelOp>(createProvePass(prove));
+  pm.addNestedPass<KernelOp>(createWarnNaNPass());
+  pm.addNestedPass<KernelOp>(createGuardBoundsPass());
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(
         createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));

@@ -1,5 +1,4 @@
-//===- LowerStates.cpp - states become (maximum, sum, accumulator) -*- C++
-//-*-===//
+//===- LowerStates.cpp - states become (maximum, sum, accumulator) --------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/InPlace.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Presence.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -78,10 +79,8 @@ static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   };
   Value inPlace = buildSameTensor(b, loc, store.getOut(), load.getOut());
   if (Value lse = store.getLse()) {
-    auto kernel = store->getParentOfType<KernelOp>();
-    Value isOmitted;
-    if (kernel.isArgOptional(getKernelArgument(lse).getArgNumber()))
-      isOmitted = negate(PresentOp::create(b, loc, lse));
+    Value present = buildPresent(b, loc, lse);
+    Value isOmitted = present ? negate(present) : Value();
     Value kept = buildSameTensor(b, loc, lse, load.getLse());
     if (isOmitted)
       kept = arith::OrIOp::create(b, loc, kept, isOmitted);

@@ -8,12 +8,13 @@ from ._kernel import Kernel
 from ._runtime import Unit, __version__
 from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, Out, inline, kernel
-from .errors import ArgumentError, CompileError, DriverError, Error, UnitError
+from .errors import ArgumentError, CompileError, CompileWarning, DriverError, Error, RankError, UnitError
 
 __all__ = [
     "ArgumentError",
     "Base",
     "CompileError",
+    "CompileWarning",
     "DType",
     "DriverError",
     "Error",
@@ -21,6 +22,7 @@ __all__ = [
     "InOut",
     "Kernel",
     "Out",
+    "RankError",
     "Unit",
     "UnitError",
     "__version__",

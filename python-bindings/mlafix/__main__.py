@@ -12,8 +12,8 @@ from pathlib import Path
 from . import Kernel, __version__, _env, _runtime, _toolchain, explain, library
 from .errors import ArgumentError, CompileError, Error
 
-_EMITS = ("unit", "header", "tvm-ffi", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "canonical",
-          "specialized", "source", "signature")  # fmt: skip
+_EMITS = ("unit", "header", "tvm-ffi", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report",
+          "canonical", "specialized", "source", "signature")  # fmt: skip
 
 
 def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
@@ -87,6 +87,8 @@ def _compile(options: argparse.Namespace) -> int:
         ptxas=options.ptxas or _env.ptxas(),
         unit_name=options.name or Path(options.output).stem,
     )
+    if options.emit not in ("signature", "source"):
+        kernel._warn(choices[0] if choices else {})
     if options.depfile:
         Path(options.depfile).write_text(_dependencies(options))
     data = output.encode() if isinstance(output, str) else bytes(output)

@@ -1,5 +1,4 @@
-//===- Reference.cpp - merges in f64
-//---------------------------------------===//
+//===- Reference.cpp - merges in f64 --------------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -118,6 +118,35 @@ def test_page_says_what_is_known(facts: explain.Facts) -> None:
     assert not re.search(r"(?:src|href)\s*=\s*[\"'](?!#)|https?:|@import|url\(", page), "expected a page that needs nothing else"
 
 
+GUARDED = """
+!vec = memref<?xf32, strided<[?], offset: ?>>
+!ints = memref<?xi32, strided<[?], offset: ?>>
+mlafix.kernel @gather(
+    %out_lse: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %a_lse: !vec {mlafix.dims = ["m"], mlafix.access = "read"},
+    %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %table: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out_lse, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %s = mlafix.load %table[%t] : !ints -> i32
+    %i = arith.index_cast %s : i32 to index
+    %a = mlafix.load %a_lse[%i] : !vec -> f32
+    %b = mlafix.load %b_lse[%t] : !vec -> f32
+    %m = arith.maximumf %a, %b : f32
+    %x = arith.subf %a, %m : f32
+    %p = math.exp %x : f32
+    mlafix.store %p, %out_lse[%t] : f32, !vec
+  }
+}
+"""
+
+
+def test_guarded_accesses_and_warnings(tmp_path: Path) -> None:
+    (tmp_path / "gather.mlir").write_text(GUARDED)
+    page = explain.write_page(explain.facts_of_kernel(mlafix.Kernel.load(tmp_path / "gather.mlir"), {}, "x86-64"))
+    assert 'the code checks the index of dim 0 <a href="#" data-s="12">line 12</a>' in page
+    assert "-inf - -inf" in page and 'data-s="15">line 15</a></li>' in page
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 def test_cpu_targets(target: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
@@ -143,8 +172,8 @@ def test_unit_file_as_far_as_it_holds_the_facts(tmp_path: Path) -> None:
     assert main(arguments) == 0
     assert main(["explain", str(unit), "--target", "sm_90", "-o", str(page)]) == 0
     text = page.read_text()
-    assert "merge_attn_states_dense" in text and ".visible .entry" in text and "holds neither the kernel" in text
-    assert "Proofs" not in text
+    assert "merge_attn_states_dense" in text and ".visible .entry" in text and "does not hold the kernel" in text
+    assert "one writer" in text and '>line ' not in text
     assert main(["explain", f"{unit}:merge_attn_states", "--target", "x86-64", "-o", str(page)]) == 0
 
 

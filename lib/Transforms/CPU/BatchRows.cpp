@@ -16,8 +16,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/CPU/EarlyOps.h"
 #include "lib/Transforms/CPU/RowRange.h"
+#include "lib/Transforms/EarlyOps.h"
 #include "lib/Transforms/GridBody.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"

@@ -1,11 +1,12 @@
-//===- LoadChunksAhead.cpp - loads before the chunk before is merged ------===//
+//===- LoadChunksAhead.cpp - the next chunk is loaded early ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/LoadChunksAhead.h"
+#include "lib/Transforms/GPU/ChunkEnd.h"
+#include "lib/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,6 +15,14 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-load-chunks-ahead"
+
+namespace mlafix {
+#define GEN_PASS_DEF_LOADCHUNKSAHEADPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -205,8 +214,8 @@ static void loadAhead(scf::IfOp end) {
   };
   SmallVector<Value> init = loads.build(rewriter, loc, loop.getLowerBound());
   // Where the next chunk begins is carried, too: as a function of what the loop
-  // counts it would be known ahead of the wait for the grid before, and the
-  // second chunk be asked for beside the first (DelayWaits.cpp).
+  // counts it would be known ahead of the wait for the preceding grid, and the
+  // second chunk would be prefetched beside the first (DelayWaits.cpp).
   init.push_back(addStep(loop.getLowerBound()));
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(end);
@@ -221,14 +230,20 @@ static void loadAhead(scf::IfOp end) {
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields);
 }
 
-void mlafix::loadChunksAhead(KernelOp kernel) {
-  SmallVector<scf::IfOp> ends;
-  kernel.walk([&](scf::IfOp branch) {
-    if (branch->hasAttr(kChunkEndAttr))
-      ends.push_back(branch);
-  });
-  for (scf::IfOp end : ends) {
-    end->removeAttr(kChunkEndAttr);
-    loadAhead(end);
+namespace {
+class LoadChunksAheadPass
+    : public mlafix::impl::LoadChunksAheadPassBase<LoadChunksAheadPass> {
+public:
+  void runOnOperation() override {
+    SmallVector<scf::IfOp> ends;
+    getOperation().walk([&](scf::IfOp branch) {
+      if (branch->hasAttr(kChunkEndAttr))
+        ends.push_back(branch);
+    });
+    for (scf::IfOp end : ends) {
+      end->removeAttr(kChunkEndAttr);
+      loadAhead(end);
+    }
   }
-}
+};
+} // namespace

@@ -37,7 +37,7 @@ class Facts:
     canonical: list[Line] = field(default_factory=list)
     """The stage of which the accesses are read; empty where it is unknown."""
     proofs: dict[str, Any] = field(default_factory=dict)
-    """What ``--emit=report`` says; empty where it is unknown."""
+    """What ``--emit=report`` says, or as much of it as the unit does; empty where it is unknown."""
     chip: dict[str, int] = field(default_factory=dict)
     """What is published of a chip of the target: "multiprocessors", "bandwidth" in GB/s; empty where it is unknown."""
     notes: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: st
         ArgumentError: it holds no such kernel, or no code for the target.
     """
     facts = _of_manifest(path.read_bytes(), name, bindings, target)
-    facts.notes.append(f"{path.name} is a unit: it holds neither the kernel's source nor what is proved of it.")
+    facts.notes.append(f"{path.name} is a unit: it does not hold the kernel's source.")
     return facts
 
 
@@ -123,6 +123,12 @@ def _of_manifest(data: bytes, name: str, bindings: Mapping[str, str], target: st
         raise ArgumentError(f'--target: expected one of {", ".join(codes)}, got "{target}"')
     code = codes[target]
     facts = Facts(kernel["name"], target, kernel["bindings"], kernel["args"], code["variants"], kernel["aliases"])
+    for proof in kernel.get("proofs", []):
+        answers = facts.proofs.setdefault("args", [])
+        name = facts.args[proof["arg"]]["name"]
+        if not answers or answers[-1]["name"] != name:
+            answers.append({"name": name, "answers": []})
+        answers[-1]["answers"].append(proof)
     for image in code["images"]:
         if image["format"] == "ptx":
             text = data[image["offset"] : image["offset"] + image["size"]].rstrip(b"\0").decode()

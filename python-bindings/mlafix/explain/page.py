@@ -245,15 +245,23 @@ def _proofs(facts: Facts) -> str:
         return ""
     styles = {"proved": "yes", "promised": "part", "unknown": "part", "refuted": "no"}
     rows = []
+
+    def link(place: Mapping[str, Any]) -> str:
+        line = place.get("line")
+        return f' <a href="#" data-s="{line}">line {line}</a>' if line else ""
+
     for arg in facts.proofs["args"]:
         for answer in arg["answers"]:
-            line = answer.get("line")
-            where = f' <a href="#" data-s="{line}">line {line}</a>' if line else ""
             verdict = f'<span class="{styles[answer["verdict"]]}">{answer["verdict"]}</span>'
             reason = " ".join(answer[key] for key in ("reason", "element") if key in answer)
-            rows.append([f"<code>{escape(arg['name'])}</code>", escape(answer["question"]), verdict, escape(reason) + where])
+            rows.append([f"<code>{escape(arg['name'])}</code>", escape(answer["question"]), verdict, escape(reason) + link(answer)])
+        for guard in arg.get("guarded", []):
+            text = f"the code checks the index of dim {guard['dim']}"
+            rows.append([f"<code>{escape(arg['name'])}</code>", "bounds", '<span class="part">guarded</span>', text + link(guard)])
+    warnings = "".join(f"<li>{escape(warning['message'])}{link(warning)}</li>" for warning in facts.proofs.get("warnings", []))
     text = "Asked for all sizes, all scalars and whatever memory holds."
-    return f"<h2>Proofs</h2><p>{text}</p>{_table(['argument', 'question', 'answer', ''], rows)}"
+    notes = f"<ul>{warnings}</ul>" if warnings else ""
+    return f"<h2>Proofs</h2><p>{text}</p>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
 
 
 def _arguments(facts: Facts) -> str:

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/CPU/EarlyOps.h"
+#include "lib/Transforms/EarlyOps.h"
 #include "dialect/Guards.h"
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/LongRows.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_CPU_EARLYOPS_H
-#define MLAFIX_TRANSFORMS_CPU_EARLYOPS_H
+#ifndef MLAFIX_TRANSFORMS_EARLYOPS_H
+#define MLAFIX_TRANSFORMS_EARLYOPS_H
 
 #include "dialect/Mlafix.h"
 #include "llvm/ADT/SetVector.h"
@@ -48,4 +48,4 @@ bool canBatchScalars(KernelOp kernel, mlir::ArrayAttr aliases);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_CPU_EARLYOPS_H
+#endif // MLAFIX_TRANSFORMS_EARLYOPS_H
