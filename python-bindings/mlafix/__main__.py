@@ -85,6 +85,7 @@ def _compile(options: argparse.Namespace) -> int:
         emit=options.emit,
         assembler=options.assembler,
         ptxas=options.ptxas or _env.ptxas(),
+        line_info=options.line_info or _env.line_info(),
     )
     data = output.encode() if isinstance(output, str) else bytes(output)
     if to_stdout or not options.output:
@@ -127,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--emit", choices=_EMITS, default="unit", help="what to write (default: unit)")
     compile_.add_argument("--assembler", choices=("any", "nvjitlink", "ptxas", "none"), default="any")
     compile_.add_argument("--ptxas", default="", metavar="PATH", help="a ptxas to prefer")
+    compile_.add_argument("--line-info", action="store_true", help="GPU code names the source's lines, for profilers")
     compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
     compile_.set_defaults(run=_compile)
     info = commands.add_parser("info", help="say what this installation has")

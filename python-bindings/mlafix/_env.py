@@ -7,6 +7,7 @@ MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlaf
 MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
 MLAFIX_PREBUILT        folders (separated by ":") of units compiled ahead, laid out as the cache is; only read
 MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
+MLAFIX_LINE_INFO       1: GPU code names the lines of the kernels' source, for profilers
 MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and says where it looks otherwise
 MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise
 =====================  ==========================================================================================
@@ -49,6 +50,11 @@ def prebuilt_dirs() -> list[Path]:
 def strict() -> bool:
     """Whether compiling on first use is forbidden."""
     return _flag("MLAFIX_STRICT", False)
+
+
+def line_info() -> bool:
+    """Whether GPU code is to name the line of the source that each instruction is from."""
+    return _flag("MLAFIX_LINE_INFO", False)
 
 
 def assemblers() -> tuple[str, str]:

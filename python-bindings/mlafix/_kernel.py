@@ -104,6 +104,7 @@ class Kernel:
             targets=list(targets),
             emit=emit,
             ptxas=_env.ptxas(),
+            line_info=_env.line_info(),
         )
 
     def ir(self, stage: str = "canonical", target: str | None = None, **bindings: object) -> str:
@@ -173,6 +174,7 @@ class Kernel:
             specializations=[variant for variant in variants if variant],
             targets=[targets] if isinstance(targets, str) else list(targets),
             ptxas=_env.ptxas(),
+            line_info=_env.line_info(),
         )
         Path(path).write_bytes(bytes(data))
 
@@ -250,6 +252,9 @@ class _Variants(cache.Variants):
     def _without_places(self) -> str:
         text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
+
+    def _compiled(self) -> str:
+        return self._whole.source if _env.line_info() else self.source
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         try:
