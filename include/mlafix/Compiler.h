@@ -75,6 +75,10 @@ struct CompileOptions {
   /// for profilers. The code is the same, the unit is not: it holds the
   /// source's path.
   bool lineInfo = false;
+  /// The result's messages say what the passes decided, and why: with the
+  /// severity Remark, at the locations of the kernel and its operations. For
+  /// emissions after Emit::Canonical.
+  bool remarks = false;
 };
 
 /// What the assembler says a GPU entry point needs.

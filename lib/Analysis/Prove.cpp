@@ -8,6 +8,9 @@
 #include "lib/Analysis/Exhaustive.h"
 #include "lib/Analysis/Passes.h"
 #include "lib/Analysis/Proofs.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-prove"
 
 namespace mlafix {
 #define GEN_PASS_DEF_PROVEPASS
@@ -65,6 +68,9 @@ public:
     KernelOp kernel = getOperation();
     std::vector<Answer> answers = proveKernel(kernel);
     markAllAnalysesPreserved();
+    for (const Answer &answer : answers)
+      LDBG() << kernel.getArgName(answer.argument) << ": "
+             << spelling(answer.question) << " is " << spelling(answer.verdict);
     if (refuses) {
       for (const Answer &answer : answers)
         if (refuse(kernel, answer))

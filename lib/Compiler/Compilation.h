@@ -52,6 +52,8 @@ private:
                                     const Bindings &bindings);
   llvm::LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
                             llvm::StringRef target);
+  std::string nameTarget(const Bindings &bindings,
+                         llvm::StringRef target) const;
   llvm::LogicalResult addToUnit(mlir::Operation *kernel,
                                 std::vector<target::UnitKernel> entry);
   llvm::LogicalResult describe();

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _env, _runtime, _toolchain, cache
+from . import _diagnostics, _env, _runtime, _toolchain, cache
 from .errors import ArgumentError, CompileError
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
@@ -129,6 +129,26 @@ class Kernel:
     def ptx(self, target: str, **bindings: object) -> str:
         """PTX for a GPU target ("sm_90"). Raises CompileError."""
         return self.ir("ptx", target, **bindings)
+
+    def remarks(self, target: str | None = None, **bindings: object) -> str:
+        """What the compiler decided for this kernel, and why: code versions and the calls that they are for, layouts,
+        prefetches; and what it did not do ("missed"). Each with the line that it is about.
+
+        Args:
+            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            bindings: values of the kernel's names.
+
+        Raises:
+            CompileError: the kernel does not compile so.
+        """
+        found = _toolchain.compiler().remarks(
+            self.source,
+            self.file,
+            kernel=self.name,
+            bindings=self.bindings(bindings),
+            target=target or _default_target(),
+        )
+        return "\n".join(_diagnostics.render(_diagnostics.Message(*fields), self.source, self.file) for fields in found)
 
     # -- Compiling it ------------------------------------------------------------------------------------------------
 

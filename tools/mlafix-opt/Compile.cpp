@@ -97,6 +97,11 @@ struct CompileCommand::Options {
       "line-info",
       cl::desc("PTX and cubins name the source's lines, for profilers"),
       cl::cat(category)};
+  cl::opt<bool> remarks{
+      "mlafix-remarks",
+      cl::desc("Say why layouts, code versions, prefetches and so on were "
+               "chosen, or were not"),
+      cl::cat(category)};
   cl::opt<bool> timePieces{
       "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
       cl::cat(category)};
@@ -114,7 +119,7 @@ struct CompileCommand::Options {
       return (option.getNumOccurrences() + ...);
     };
     return count(targets, specializations, kernel, variant, emit, assembler,
-                 ptxas, timePieces, repeat, resourceUsage, lineInfo,
+                 ptxas, timePieces, repeat, resourceUsage, lineInfo, remarks,
                  listTargets) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
@@ -172,6 +177,7 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.assembler = assembler;
   result.ptxas = ptxas;
   result.lineInfo = lineInfo;
+  result.remarks = remarks;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });
