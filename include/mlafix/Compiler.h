@@ -84,6 +84,10 @@ struct CompileOptions {
   bool lineInfo = false;
   /// Header and TvmFfi: what the program calls the unit, a C identifier.
   std::string unitName;
+  /// The result's messages say what the passes decided, and why: with the
+  /// severity Remark, at the locations of the kernel and its operations. For
+  /// emissions after Emit::Canonical.
+  bool remarks = false;
 };
 
 /// What the assembler says a GPU entry point needs.

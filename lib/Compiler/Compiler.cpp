@@ -13,6 +13,7 @@
 #include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
+#include "lib/Compiler/RemarkMessages.h"
 #include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/EmbedUnit.h"
@@ -65,6 +66,20 @@ static bool verifiesPasses() {
 #endif
 }
 
+/// "sm_90"; "sm_90 with D=128,T=bf16" where there are other bindings as well.
+std::string Compilation::nameTarget(const Bindings &bindings,
+                                    StringRef target) const {
+  std::string text = target.empty() ? "any target" : target.str();
+  if (options.specializations.size() < 2)
+    return text;
+  ListSeparator separator(",");
+  raw_string_ostream stream(text);
+  stream << " with ";
+  for (const auto &[name, value] : bindings)
+    stream << separator << name << "=" << value;
+  return text;
+}
+
 LogicalResult Compilation::lower(mlir::ModuleOp module,
                                  const Bindings &bindings, StringRef target) {
   PipelineOptions pipeline;
@@ -88,6 +103,9 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
           buildMlafixPipeline(passes, pipeline);
           passes.enableVerifier(verifiesPasses());
         });
+    std::optional<RemarkMessages> remarks;
+    if (options.remarks)
+      remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)) || failed(rest.run(module)))
       return failure();
     return mlir::verify(module);

@@ -111,6 +111,23 @@ nb::object compileSource(
                 : nb::object(nb::bytes(output.data(), output.size()));
 }
 
+nb::list listRemarks(nb::object source, const std::string &name,
+                     const std::string &kernel,
+                     const std::map<std::string, std::string> &bindings,
+                     const std::string &target) {
+  CompileOptions options;
+  options.kernel = kernel;
+  options.targets = {target};
+  options.specializations.emplace_back(bindings.begin(), bindings.end());
+  options.emit = Emit::MLIR; // all passes, no code
+  options.remarks = true;
+  std::vector<Diagnostic> remarks;
+  for (Diagnostic &message : run(bytesOf(source), name, options).messages)
+    if (message.severity == Diagnostic::Severity::Remark)
+      remarks.push_back(std::move(message));
+  return toList(remarks);
+}
+
 std::string describe(nb::object source, const std::string &name,
                      const std::string &kernel) {
   CompileOptions options;
@@ -130,6 +147,8 @@ NB_MODULE(_compiler, module) {
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
              "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
              "line_info"_a = false, "unit_name"_a = "", "launch"_a = "");
+  module.def("remarks", &listRemarks, "source"_a, "name"_a, nb::kw_only(),
+             "kernel"_a, "bindings"_a, "target"_a);
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
   module.def(
       "chip",

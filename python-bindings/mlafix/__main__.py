@@ -86,6 +86,7 @@ def _compile(options: argparse.Namespace) -> int:
         assembler=options.assembler,
         ptxas=options.ptxas or _env.ptxas(),
         unit_name=options.name or Path(options.output).stem,
+        line_info=options.line_info or _env.line_info(),
     )
     if options.emit not in ("signature", "source"):
         kernel._warn(choices[0] if choices else {})
@@ -167,6 +168,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--name", default="", metavar="IDENTIFIER",
                           help="what header and tvm-ffi call the unit (default: -o's file name without its extension)")  # fmt: skip
     compile_.add_argument("--depfile", default="", metavar="FILE", help="also write what the output depends on, for make")
+    compile_.add_argument("--line-info", action="store_true", help="GPU code names the source's lines, for profilers")
     compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
     compile_.set_defaults(run=_compile)
     explain_ = commands.add_parser("explain", help="write a page of HTML that explains a kernel")

@@ -46,6 +46,11 @@ def compile(
     launch: str = "",
 ) -> bytes | str: ...
 
+def remarks(
+    source: str | bytes, name: str, *, kernel: str, bindings: Mapping[str, str], target: str
+) -> list[tuple[str, str, str, int, int, int, int]]:
+    """What the passes decided, and why: the fields of a mlafix._diagnostics.Message each."""
+
 class Location:
     """A range of a source. Lines and columns count from 1; the end column is one past the last character."""
 

@@ -106,6 +106,7 @@ class Kernel:
             targets=list(targets),
             emit=emit,
             ptxas=_env.ptxas(),
+            line_info=_env.line_info(),
         )
 
     def ir(self, stage: str = "canonical", target: str | None = None, **bindings: object) -> str:
@@ -159,6 +160,26 @@ class Kernel:
         """PTX for a GPU target ("sm_90"). Raises CompileError."""
         return self.ir("ptx", target, **bindings)
 
+    def remarks(self, target: str | None = None, **bindings: object) -> str:
+        """What the compiler decided for this kernel, and why: code versions and the calls that they are for, layouts,
+        prefetches; and what it did not do ("missed"). Each with the line that it is about.
+
+        Args:
+            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            bindings: values of the kernel's names.
+
+        Raises:
+            CompileError: the kernel does not compile so.
+        """
+        found = _toolchain.compiler().remarks(
+            self.source,
+            self.file,
+            kernel=self.name,
+            bindings=self.bindings(bindings),
+            target=target or _default_target(),
+        )
+        return "\n".join(_diagnostics.render(_diagnostics.Message(*fields), self.source, self.file) for fields in found)
+
     # -- Compiling it ------------------------------------------------------------------------------------------------
 
     @functools.cached_property
@@ -203,6 +224,7 @@ class Kernel:
             specializations=[variant for variant in variants if variant],
             targets=[targets] if isinstance(targets, str) else list(targets),
             ptxas=_env.ptxas(),
+            line_info=_env.line_info(),
         )
         self._warn(variants[0])
         Path(path).write_bytes(bytes(data))
@@ -306,6 +328,9 @@ class _Variants(cache.Variants):
     def _without_places(self) -> str:
         text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
+
+    def _compiled(self) -> str:
+        return self._whole.source if _env.line_info() else self.source
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         try:

@@ -205,7 +205,7 @@ mlafix_device mlafix::python::parseDevice(std::string_view text) {
                      static_cast<int>(text.size()), text.data());
 }
 
-void mlafix::python::bindUnits(nb::module_ &module) {
+static void bindKernelInfo(nb::module_ &module) {
   nb::class_<KernelInfo>(module, "KernelInfo", "One kernel of a unit.")
       .def_prop_ro("name",
                    [](const KernelInfo &kernel) {
@@ -229,7 +229,10 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                mlafix_kernel_name(kernel.handle) + " [" +
                mlafix_kernel_bindings(kernel.handle) + "]>";
       });
+}
 
+void mlafix::python::bindUnits(nb::module_ &module) {
+  bindKernelInfo(module);
   nb::class_<Unit>(module, "Unit",
                    "Compiled kernels for several targets, from a .mlafix file. "
                    "A unit is code: load none that you do not trust.")
