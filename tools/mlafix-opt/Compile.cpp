@@ -39,8 +39,8 @@ struct CompileCommand::Options {
       "Any of these compiles kernels instead of running passes."};
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,…"),
-      cl::desc("sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all "
-               "of these three"),
+      cl::desc("Names that --list-targets prints, or cpu for every x86-64 "
+               "baseline"),
       cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets",
                             cl::desc("Print the names of all targets and exit"),
