@@ -42,7 +42,10 @@ class Reducer:
         max_tokens: the most tokens of a call, at least 1: it fixes the workspace.
         heads: heads of a partial state; a multiple of the ranks for cut="heads".
         head_dim: D, the elements of a payload row.
-        dtype: of the payloads, also on the wire: bf16, f16 or f32 (a torch dtype or a name).
+        dtype: of the payloads: bf16, f16 or f32 (a torch dtype or a name).
+        wire_dtype: of the payloads between ranks. None is `dtype`. "f8e4m3fn": each row is scaled by its largest magnitude and
+            rounded to fp8, its own rank's included: elements err by up to 2^-4 of themselves, or 2^-18 of the row's largest; a
+            row with NaN or infinity is NaN, and rows of one rank alone are no copies (unlike N4).
         cut: what a rank receives: "heads" is heads / ranks heads of all tokens, "tokens" all heads of ceil(tokens / ranks)
             tokens (fewer on the last ranks), "none" everything.
         base: of the lses, "e" or "2" (N8).
@@ -60,7 +63,7 @@ class Reducer:
     """
 
     def __init__(self, group: Any = None, *, max_tokens: int, heads: int, head_dim: int, dtype: Any = "bf16",
-                 cut: CutName = "heads", base: Base = "e", sink: torch.Tensor | None = None, backend: str = "auto",
+                 wire_dtype: Any = None, cut: CutName = "heads", base: Base = "e", sink: torch.Tensor | None = None, backend: str = "auto",
                  device: torch.device | str | None = None, timeout: float | None = None, check_calls: bool = False) -> None:
         self.device = _device_for(group, device)
         self._ranks = ranks_of(group, self.device, backend, timeout)
@@ -71,22 +74,23 @@ class Reducer:
         facts: dict[str, Any] = {}
         try:
             self.dtype = _payload_dtype(dtype)
+            self.wire_dtype = self.dtype if wire_dtype is None else _wire_dtype(wire_dtype, self.dtype)
             _check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
             if base not in ("e", "2"):
                 raise wrong("base", "'e' or '2'", repr(base))
             self.cut = Cut(cut, self.size, heads)
             if sink is not None and (found := first_problem([Expected("sink", sink, (heads,), (torch.float32,))], self.device)):
                 raise found
-            facts = {"max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype), "cut": cut,
-                     "base": base, "sink": "absent" if sink is None else "present", "backend": self._ranks.name,
+            facts = {"max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
+                     "wire_dtype": str(self.wire_dtype), "cut": cut, "base": base, "sink": "absent" if sink is None else "present", "backend": self._ranks.name,
                      "check_calls": check_calls}
         except ArgumentError as error:
             problem = error
         agree(self._ranks, self.device, facts, problem)
         # Collectives may write to these tensors in inference mode and outside of it.
         with torch.inference_mode(False):
-            self._backend: Backend = ExchangeBackend(self._ranks, self.cut, base, sink, head_dim=head_dim, dtype=self.dtype,
-                                                     max_tokens=max_tokens, device=self.device)
+            self._backend: Backend = ExchangeBackend(self._ranks, self.cut, base, sink, head_dim=head_dim,
+                                                     wire_dtype=self.wire_dtype, max_tokens=max_tokens, device=self.device)
             self._connect()
 
     def _connect(self) -> None:
@@ -106,7 +110,7 @@ class Reducer:
 
     def bytes_in(self, tokens: int) -> int:
         """Bytes that arrive from other ranks in a call of `tokens` tokens; as many leave."""
-        size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.dtype)
+        size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype)
         return (self.size - 1) * size.total if tokens else 0
 
     def owned(self, tokens: int) -> tuple[slice, slice]:
@@ -201,13 +205,21 @@ def _device_for(group: Any, device: torch.device | str | None) -> torch.device:
 
 
 def _payload_dtype(dtype: Any) -> torch.dtype:
+    return _one_of("dtype", dtype, ("bf16", "f16", "f32"))
+
+
+def _wire_dtype(dtype: Any, payloads: torch.dtype) -> torch.dtype:
+    return _one_of("wire_dtype", dtype, (dtype_name(payloads), "f8e4m3fn"))
+
+
+def _one_of(name: str, dtype: Any, legal: tuple[str, ...]) -> torch.dtype:
     try:
-        name = dtype_name(dtype)
+        found = dtype_name(dtype)
     except ArgumentError:
-        name = ""
-    if name not in ("bf16", "f16", "f32"):
-        raise wrong("dtype", "bf16, f16 or f32", name or repr(dtype))
-    made: torch.dtype = torch_dtype(name)
+        found = ""
+    if found not in legal:
+        raise wrong(name, f"{', '.join(legal[:-1])} or {legal[-1]}", found or repr(dtype))
+    made: torch.dtype = torch_dtype(found)
     return made
 
 
