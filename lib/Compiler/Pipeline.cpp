@@ -109,7 +109,9 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
     return;
   ProvePassOptions prove;
   prove.refuses = true;
+  prove.records = !options.target.empty();
   pm.addNestedPass<KernelOp>(createProvePass(prove));
+  pm.addNestedPass<KernelOp>(createWarnNaNPass());
   pm.addNestedPass<KernelOp>(createGuardBoundsPass());
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(

@@ -8,12 +8,13 @@ from ._kernel import Kernel
 from ._runtime import Unit, __version__
 from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, Out, inline, kernel
-from .errors import ArgumentError, CompileError, DriverError, Error, RankError, UnitError
+from .errors import ArgumentError, CompileError, CompileWarning, DriverError, Error, RankError, UnitError
 
 __all__ = [
     "ArgumentError",
     "Base",
     "CompileError",
+    "CompileWarning",
     "DType",
     "DriverError",
     "Error",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _env, _runtime, _toolchain, cache
+from . import _diagnostics, _env, _runtime, _toolchain, cache
 from .errors import ArgumentError, CompileError
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
@@ -125,6 +125,34 @@ class Kernel:
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
+    def report(self, **bindings: object) -> dict[str, Any]:
+        """What the compiler proves of the kernel (docs/Proofs.md).
+
+        Args:
+            bindings: values of the kernel's names; generic if nothing is bound.
+
+        Returns:
+            {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of "args":
+            {"name", "answers", "guarded"}. An answer is {"question", "verdict", "microseconds"}; what is not proved has its
+            "reason", and "file", "line" and "column" of the access. "guarded" are accesses that are not proved to be in
+            bounds, with the "dim" that is checked and their place. A warning is {"message"} and its place. A kernel of a unit
+            has the answers, less times and places: ``mlafix.Unit.load(path).kernel(name).report()``.
+
+        Raises:
+            CompileError: the source is wrong.
+        """
+        made: dict[str, Any] = json.loads(self._emit("report", [], bindings))
+        return made
+
+    def _warn(self, bindings: Bindings) -> None:
+        """Give the warnings of a kernel that is compiled."""
+        fields = ("file", "line", "column", "end_line", "end_column")
+        messages = [
+            _diagnostics.Message("warning", found["message"], *(found[field] for field in fields if field in found))
+            for found in self.report(**bindings)["warnings"]
+        ]
+        _diagnostics.warn(messages, self.source, self.file)
+
     def ptx(self, target: str, **bindings: object) -> str:
         """PTX for a GPU target ("sm_90"). Raises CompileError."""
         return self.ir("ptx", target, **bindings)
@@ -174,6 +202,7 @@ class Kernel:
             targets=[targets] if isinstance(targets, str) else list(targets),
             ptxas=_env.ptxas(),
         )
+        self._warn(variants[0])
         Path(path).write_bytes(bytes(data))
 
     # -- Calling it --------------------------------------------------------------------------------------------------
@@ -253,11 +282,13 @@ class _Variants(cache.Variants):
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         try:
-            return super()._compile(bindings, target)
+            data = super()._compile(bindings, target)
         except CompileError:
             # Once more, to say where.
             self._whole.specialize(**bindings)._emit("unit", [target], {})
             raise
+        self._whole._warn(bindings)
+        return data
 
 
 def _text(value: object) -> str:

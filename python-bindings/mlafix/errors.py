@@ -1,4 +1,4 @@
-"""The exceptions of the package: one tree under :class:`Error`.
+"""The exceptions of the package, one tree under :class:`Error`, and its warnings.
 
 Messages are sentences in the form "expected X, got Y" that name the argument.
 """
@@ -29,6 +29,10 @@ class CompileError(Error):
 
     def __reduce__(self) -> tuple[type[CompileError], tuple[str, str, int, int]]:
         return type(self), (self.message, self.file, self.line, self.column)
+
+
+class CompileWarning(UserWarning):
+    """What the compiler warns of in a kernel that compiles; ``warnings.filterwarnings`` chooses what becomes of it."""
 
 
 class ArgumentError(Error, ValueError):
