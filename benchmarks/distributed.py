@@ -82,7 +82,7 @@ class Case:
         return [blocks_in(torch.empty(size, dtype=torch.uint8, device=device), count, *self.size) for _ in range(self.sets)]
 
     def call(self, i: int) -> Call:
-        return Call(self.partial[i], self.lse[i], None, None, self.outs[i], self.lses[i], None)
+        return Call(self.partial[i], self.lse[i], None, None, self.outs[i], self.lses[i], None, "e")
 
     def reduce(self, i: int) -> None:
         self.reducer.reduce(self.partial[i], self.lse[i], out=self.outs[i], out_lse=self.lses[i])
@@ -95,7 +95,7 @@ class Case:
         move(self.received[i].data, self.sent[i].data)
 
     def merge(self, i: int) -> None:
-        merge("e", self.received[i], self.call(i), None)
+        merge(self.received[i], self.call(i), None)
 
     def gather_and_scatter(self, i: int) -> None:
         dist.all_gather_into_tensor(self.gathered, self.lse[i])

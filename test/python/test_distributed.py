@@ -145,6 +145,14 @@ def test_reducers_are_used_in_inference_mode_and_outside(pool: RankPool, made: b
     check(case, raised(pool.run("in_modes", [(part, options_of(form, "heads", 2, None), made, called) for part in case.parts])))
 
 
+@pytest.mark.parametrize("base", ["e", "2"])
+def test_a_call_may_choose_the_base(pool: RankPool, base: str, rng: np.random.Generator) -> None:
+    form = FORMS[0]._replace(base=base)
+    case = make_case(rng, form, 2, 5, "requests")
+    other = {**options_of(form, "heads", 2, None), "base": "2" if base == "e" else "e"}
+    check(case, raised(pool.run("reduce", [(part, other, "torch", None, None, base) for part in case.parts])))
+
+
 # -- Errors -----------------------------------------------------------------------------------------------------------
 
 GOOD = {"max_tokens": 4, "heads": 4, "head_dim": 16}
@@ -264,6 +272,14 @@ def test_drop_ins_merge_over_ranks(pool: RankPool, kind: str, module: str, name:
         part_of(case.out, (slice(0, 7), heads)).check(result[0] if pair else result, f"out of rank {rank}")
         if pair:
             part_of(case.lse, (slice(0, 7), heads)).check(result[1], f"lse of rank {rank}")
+
+
+@pytest.mark.parametrize("base, ubatch", [("e", 0), ("2", 2)])
+def test_vllm_workspace_has_a_slot_for_each_micro_batch(pool: RankPool, base: str, ubatch: int, rng: np.random.Generator) -> None:
+    form = Form(BF16, 16, 3, base, False)
+    case = make_case(rng, form, 3, 7, "requests")
+    for rank, result in enumerate(raised(pool.run("vllm_workspace", [(part, 3, base, ubatch) for part in case.parts]))):
+        part_of(case.out, (slice(0, 7), slice(3 * rank, 3 * rank + 3))).check(result, f"out of rank {rank}")
 
 
 @pytest.mark.parametrize("mode", ["base2", "basee"])

@@ -30,6 +30,7 @@ class Call(NamedTuple):
     out: torch.Tensor
     out_lse: torch.Tensor | None
     out_scale: torch.Tensor | None
+    base: str
 
 
 class Backend(Protocol):
@@ -47,7 +48,6 @@ class ExchangeBackend:
     Args:
         ranks: what moves the blocks.
         cut: which rows each rank merges.
-        base: of the lses, "e" or "2".
         sink: `[heads] f32`, or None.
         head_dim: D of the payloads.
         wire_dtype: of the payloads on the wire: their own, or f8e4m3fn.
@@ -55,10 +55,10 @@ class ExchangeBackend:
         device: where the workspace is.
     """
 
-    def __init__(self, ranks: Ranks, cut: Cut, base: str, sink: torch.Tensor | None, *, head_dim: int, wire_dtype: torch.dtype,
+    def __init__(self, ranks: Ranks, cut: Cut, sink: torch.Tensor | None, *, head_dim: int, wire_dtype: torch.dtype,
                  max_tokens: int, device: torch.device) -> None:
         self.name = ranks.name
-        self.ranks, self.cut, self.base = ranks, cut, base
+        self.ranks, self.cut = ranks, cut
         self.head_dim, self.wire_dtype = head_dim, wire_dtype
         _, heads = cut.owned(ranks.rank, max_tokens)
         self.sink = None if sink is None else sink[heads]
@@ -76,27 +76,27 @@ class ExchangeBackend:
 
     def reduce(self, call: Call) -> None:
         sent, received = self._blocks(call.partial.shape[0])
-        exchange(self.ranks, self.cut, self.base, sent, received, call, self.sink)
+        exchange(self.ranks, self.cut, sent, received, call, self.sink)
 
 
-def exchange(ranks: Ranks, cut: Cut, base: str, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
     """Packs, exchanges and merges. One rank merges what it packed: `received` is `sent` then."""
     pack(cut, sent, call)
     if ranks.size > 1:
         move = ranks.all_gather if cut.name == "none" else ranks.all_to_all
         move(received.data, sent.data)
-    merge(base, received, call, sink)
+    merge(received, call, sink)
 
 
-def merge(base: str, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+def merge(received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
     """Merges the blocks of all ranks, of which the last tokens may be padding, into a call's outputs."""
     owned, ranks = call.out.shape[0], received.rows.shape[0]
     rows, lses = received.rows[:, :owned], received.lses[:, :owned]
     if received.scales is None:
-        _merge_kernel(merge_blocks, base, ranks)(call.out, call.out_lse, rows, lses, sink, call.out_scale)
+        _merge_kernel(merge_blocks, call.base, ranks)(call.out, call.out_lse, rows, lses, sink, call.out_scale)
     else:
         scales = received.scales[:, :owned]
-        _merge_kernel(merge_blocks_fp8, base, ranks)(call.out, call.out_lse, rows, lses, scales, sink, call.out_scale)
+        _merge_kernel(merge_blocks_fp8, call.base, ranks)(call.out, call.out_lse, rows, lses, scales, sink, call.out_scale)
 
 
 def pack(cut: Cut, blocks: Blocks, call: Call) -> None:
