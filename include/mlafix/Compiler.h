@@ -31,6 +31,7 @@ enum class Emit {
   Specialized, ///< names replaced by what they are bound to
   Canonical,   ///< the algebra's folds applied
   Report,      ///< JSON: what is proved of the kernel (docs/Proofs.md)
+  Faults,      ///< JSON: what `launch` does wrong (docs/Proofs.md)
   Header,  ///< C and C++: functions for a unit's kernels (docs/Embedding.md)
   TvmFfi,  ///< C: a unit's kernels as functions of TVM-FFI (likewise)
   Lowered, ///< states become rows and scalars
@@ -76,12 +77,20 @@ struct CompileOptions {
   /// Names what the source was made of, in the caller's way to count; units
   /// hold it, so that the caller finds what it compiled ahead.
   std::string digest;
+  /// Of Emit::Faults: the launch, in JSON: each argument by its name, a tensor
+  /// as {"sizes": […], "elements": […]} (the elements where the kernel reads
+  /// them one by one), null where it is left out, a scalar as its value.
+  std::string launch;
   /// PTX and cubins name the line of the source that each instruction is from,
   /// for profilers, and text in MLIR's syntax the location of each operation.
   /// The code is the same, the unit is not: it holds the source's path.
   bool lineInfo = false;
   /// Header and TvmFfi: what the program calls the unit, a C identifier.
   std::string unitName;
+  /// The result's messages say what the passes decided, and why: with the
+  /// severity Remark, at the locations of the kernel and its operations. For
+  /// emissions after Emit::Canonical.
+  bool remarks = false;
 };
 
 /// What the assembler says a GPU entry point needs.

@@ -10,8 +10,10 @@
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
+#include "lib/Compiler/RemarkMessages.h"
 #include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/EmbedUnit.h"
@@ -38,6 +40,7 @@ static Stage lastStage(Emit emit) {
     return Stage::Specialized;
   case Emit::Canonical:
   case Emit::Report:
+  case Emit::Faults:
     return Stage::Canonical;
   case Emit::Header:
   case Emit::TvmFfi:
@@ -63,6 +66,20 @@ static bool verifiesPasses() {
 #endif
 }
 
+/// "sm_90"; "sm_90 with D=128,T=bf16" where there are other bindings as well.
+std::string Compilation::nameTarget(const Bindings &bindings,
+                                    StringRef target) const {
+  std::string text = target.empty() ? "any target" : target.str();
+  if (options.specializations.size() < 2)
+    return text;
+  ListSeparator separator(",");
+  raw_string_ostream stream(text);
+  stream << " with ";
+  for (const auto &[name, value] : bindings)
+    stream << separator << name << "=" << value;
+  return text;
+}
+
 LogicalResult Compilation::lower(mlir::ModuleOp module,
                                  const Bindings &bindings, StringRef target) {
   PipelineOptions pipeline;
@@ -86,6 +103,9 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
           buildMlafixPipeline(passes, pipeline);
           passes.enableVerifier(verifiesPasses());
         });
+    std::optional<RemarkMessages> remarks;
+    if (options.remarks)
+      remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)) || failed(rest.run(module)))
       return failure();
     return mlir::verify(module);
@@ -194,6 +214,26 @@ LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
   return success();
 }
 
+/// Writes what is made without a target: text, or what an analysis says.
+LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
+  if (options.emit != Emit::Report && options.emit != Emit::Faults) {
+    print(isolated);
+    return success();
+  }
+  raw_string_ostream stream(result.output);
+  KernelOp bound = *isolated.getOps<KernelOp>().begin();
+  if (options.emit == Emit::Report) {
+    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
+    return success();
+  }
+  Expected<json::Value> faults = stopwatch.time(
+      "rows", [&] { return findLaunchFaults(bound, options.launch); });
+  if (!faults)
+    return fail(toString(faults.takeError()));
+  stream << *faults << "\n";
+  return success();
+}
+
 LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
                                          const Bindings &bindings) {
   if (options.emit == Emit::Header || options.emit == Emit::TvmFfi)
@@ -202,14 +242,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
     OwningModule isolated = isolate(*module, kernel);
     if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
       return failure();
-    if (options.emit != Emit::Report) {
-      print(*isolated);
-      return success();
-    }
-    KernelOp bound = *isolated->getOps<KernelOp>().begin();
-    raw_string_ostream stream(result.output);
-    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
-    return success();
+    return writeAnalysis(*isolated);
   }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {

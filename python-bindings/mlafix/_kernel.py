@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _diagnostics, _env, _runtime, _toolchain, cache
+from . import _debug, _diagnostics, _env, _runtime, _toolchain, cache
+from ._debug import DebugReport
 from ._launcher import Launcher, text_of, without_frames
-from .errors import ArgumentError, CompileError
+from .errors import ArgumentError, CompileError, DebugWarning
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
 # MLIR, for a GPU and for a CPU.
@@ -108,6 +110,7 @@ class Kernel(Launcher):
             emit=emit,
             ptxas=_env.ptxas(),
             digest=self.digest,
+            line_info=_env.line_info(),
         )
 
     @without_frames
@@ -163,6 +166,26 @@ class Kernel(Launcher):
         """PTX for a GPU target ("sm_90"). Raises CompileError."""
         return self.ir("ptx", target, **bindings)
 
+    def remarks(self, target: str | None = None, **bindings: object) -> str:
+        """What the compiler decided for this kernel, and why: code versions and the calls that they are for, layouts,
+        prefetches; and what it did not do ("missed"). Each with the line that it is about.
+
+        Args:
+            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            bindings: values of the kernel's names.
+
+        Raises:
+            CompileError: the kernel does not compile so.
+        """
+        found = _toolchain.compiler().remarks(
+            self.source,
+            self.file,
+            kernel=self.name,
+            bindings=self.bindings(bindings),
+            target=target or _default_target(),
+        )
+        return "\n".join(_diagnostics.render(_diagnostics.Message(*fields), self.source, self.file) for fields in found)
+
     # -- Compiling it ------------------------------------------------------------------------------------------------
 
     @functools.cached_property
@@ -210,6 +233,7 @@ class Kernel(Launcher):
             targets=[targets] if isinstance(targets, str) else list(targets),
             ptxas=_env.ptxas(),
             digest=self.digest,
+            line_info=_env.line_info(),
         )
         self._warn(variants[0])
         Path(path).write_bytes(bytes(data))
@@ -233,6 +257,33 @@ class Kernel(Launcher):
     def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
         return self.variants(bound, device_type, ordinal)
 
+    @functools.cached_property
+    def _is_watched(self) -> bool:
+        return _env.debug()
+
+    def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
+        for fault in _debug.debug(self, args, stream).faults:
+            warnings.warn(f'kernel "{self.name}": {fault}', DebugWarning, stacklevel=3)
+
+    @without_frames
+    def debug(self, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
+        """What a call with these arguments does that no kernel may (docs/Proofs.md). Nothing that is passed is written.
+
+        The rows are followed on the host, operation by operation: every access that is out of bounds, and every element
+        that two rows write, that a row reads while another writes it, or that it reads before writing it. Then the kernel
+        is launched twice, where the tensors are, into copies of the outputs that hold something else each time: elements
+        that come back so are unwritten. This waits for the device.
+
+        Args:
+            args, kwargs, stream: as for a call. Tensors are numpy arrays or torch tensors.
+
+        Raises:
+            ArgumentError: an argument is wrong.
+            CompileError: the kernel does not compile, and not for one of the faults.
+            UnitError, DriverError: there is no code for these arguments, or no compiler.
+        """
+        return _debug.debug(self, self._order(args, kwargs), stream)
+
 
 class TextlessVariants(cache.Variants):
     """Specialisations whose names do not depend on the kernel's file and line, though their errors do."""
@@ -248,6 +299,9 @@ class TextlessVariants(cache.Variants):
     def _without_places(self) -> str:
         text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
+
+    def _compiled(self) -> str:
+        return self._whole.source if _env.line_info() else self.source
 
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         try:

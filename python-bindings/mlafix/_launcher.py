@@ -73,6 +73,12 @@ class Launcher:
         """The unit, or the kernel of one, for a call that binds these names. Raises CompileError or UnitError."""
         raise NotImplementedError
 
+    # Whether each call is followed on the host first, to warn of what no kernel may do.
+    _is_watched: bool = False
+
+    def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
+        """Warns of what a call with these arguments does that no kernel may; where calls are watched."""
+
     @functools.cached_property
     def signature(self) -> dict[str, Any]:
         """What a host must know: "args" (as docs/UnitFormat.md has them, "dtype_name" where a dtype is a variable) and
@@ -107,13 +113,15 @@ class Launcher:
             CompileError, UnitError, DriverError: there is no code for these arguments.
         """
         # Plain tensors, as they mostly are: the dispatcher itself asks whether torch watches, and then launches nothing.
-        if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces()) and self._dispatch.try_launch(args, stream) is not None:
+        if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched) and self._dispatch.try_launch(args, stream) is not None:
             return None
         if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
             return self._call_through_torch(args, kwargs, stream)
         try:
             if kwargs or len(args) != len(self._arguments):
-                args = self._order(args, kwargs, self._arguments)
+                args = self._order(args, kwargs)
+            if self._is_watched:
+                self._warn_of_faults(args, stream)
             self._dispatch(args, stream)
         except Error as error:
             raise error.with_traceback(None) from None  # as without_frames does, which costs a call
@@ -153,10 +161,11 @@ class Launcher:
     @without_frames
     def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
-        return self._dispatch.bind(self._order(args, kwargs, self._arguments))
+        return self._dispatch.bind(self._order(args, kwargs))
 
-    def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...]) -> tuple[object, ...]:
-        """The arguments in the kernel's order, `known`; None for optional ones that are not given."""
+    def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = ()) -> tuple[object, ...]:
+        """The arguments in the kernel's order, `known` where they are; None for optional ones that are not given."""
+        known = known or self._arguments
         names = [name for name, _ in known]
         if len(args) > len(names):
             raise ArgumentError(f'kernel "{self.name}": expected {len(names)} arguments, got {len(args)}')

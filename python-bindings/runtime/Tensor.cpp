@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tensor.h"
+#include "DTypeNames.h"
 #include "Errors.h"
 
 namespace nb = nanobind;
@@ -100,30 +101,7 @@ TypeEntry lookUp(PyTypeObject *type) {
 }
 
 int32_t dtypeOf(dlpack::DataType type) {
-  if (type.lanes != 1)
-    return 0;
-  auto is = [&](uint8_t code, int bits) {
-    return type.code == code && type.bits == bits;
-  };
-  if (is(dlpack::codeBFloat, 16))
-    return MLAFIX_BF16;
-  if (is(dlpack::codeFloat, 16))
-    return MLAFIX_F16;
-  if (is(dlpack::codeFloat, 32))
-    return MLAFIX_F32;
-  if (is(dlpack::codeFloat8E4M3FN, 8))
-    return MLAFIX_F8E4M3FN;
-  if (is(dlpack::codeInt, 32))
-    return MLAFIX_I32;
-  if (is(dlpack::codeInt, 64))
-    return MLAFIX_I64;
-  if (is(dlpack::codeInt, 8))
-    return MLAFIX_I8;
-  if (is(dlpack::codeUInt, 8))
-    return MLAFIX_U8;
-  if (is(dlpack::codeBool, 8))
-    return MLAFIX_BOOL;
-  return 0;
+  return type.lanes == 1 ? dtypeByCode(type.code, type.bits) : 0;
 }
 
 const char *codeName(uint8_t code) {

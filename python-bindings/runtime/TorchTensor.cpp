@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DTypeNames.h"
 #include "Errors.h"
 #include "Tensor.h"
 
@@ -119,24 +120,12 @@ void explain(PyObject *object, const ArgContext &place) {
                device.c_str());
 }
 
-struct DTypeName {
-  const char *name;
-  int32_t dtype;
-};
-constexpr DTypeName dtypeNames[] = {
-    {"bfloat16", MLAFIX_BF16}, {"float16", MLAFIX_F16},
-    {"float32", MLAFIX_F32},   {"float8_e4m3fn", MLAFIX_F8E4M3FN},
-    {"int32", MLAFIX_I32},     {"int64", MLAFIX_I64},
-    {"int8", MLAFIX_I8},       {"uint8", MLAFIX_U8},
-    {"bool", MLAFIX_BOOL},
-};
-
 /// "torch.bfloat16" to MLAFIX_BF16; 0 if there is no such dtype here.
-int32_t dtypeOf(const std::string &text) {
-  for (const DTypeName &entry : dtypeNames)
-    if (text == std::string("torch.") + entry.name)
-      return entry.dtype;
-  return 0;
+int32_t dtypeOf(std::string_view text) {
+  constexpr std::string_view module = "torch.";
+  return text.substr(0, module.size()) == module
+             ? dtypeByName(text.substr(module.size()))
+             : 0;
 }
 
 /// Subclasses that redefine what operations do hold no memory of their own, or

@@ -167,83 +167,9 @@ std::string deviceTarget(std::string_view device) {
   return name;
 }
 
-} // namespace
-
-std::string mlafix::python::bindingsText(nb::handle bindings) {
-  if (bindings.is_none())
-    return "";
-  if (!nb::isinstance<nb::dict>(bindings))
-    throwArgumentError("argument \"bindings\": expected a dict such as "
-                       "{\"D\": 128, \"T\": \"bf16\"}, got %s",
-                       typeName(bindings).c_str());
-  std::string out;
-  for (auto [name, value] : nb::borrow<nb::dict>(bindings)) {
-    if (!out.empty())
-      out += ',';
-    out += textOf(name);
-    out += '=';
-    out += textOf(value);
-  }
-  return out;
-}
-
-mlafix_device mlafix::python::parseDevice(std::string_view text) {
-  if (text == "cpu")
-    return {MLAFIX_CPU, 0};
-  if (text == "cuda")
-    return {MLAFIX_CUDA, 0};
-  int32_t ordinal = 0;
-  if (text.substr(0, 5) == "cuda:") {
-    auto [end, error] =
-        std::from_chars(text.data() + 5, text.data() + text.size(), ordinal);
-    if (error == std::errc() && end == text.data() + text.size() &&
-        ordinal >= 0)
-      return {MLAFIX_CUDA, ordinal};
-  }
-  throwArgumentError("argument \"device\": expected \"cpu\", \"cuda\" or "
-                     "\"cuda:N\", got \"%.*s\"",
-                     static_cast<int>(text.size()), text.data());
-}
-
-void mlafix::python::bindUnits(nb::module_ &module) {
-  nb::class_<KernelInfo>(module, "KernelInfo", "One kernel of a unit.")
-      .def_prop_ro("name",
-                   [](const KernelInfo &kernel) {
-                     return mlafix_kernel_name(kernel.handle);
-                   })
-      .def_prop_ro("bindings", bindingsDict,
-                   "What it was compiled for: {\"D\": \"128\", ...}.")
-      .def_prop_ro("args", argsOf,
-                   "One dict an argument, as in docs/UnitFormat.md; None for a "
-                   "size or a stride that may be any.")
-      .def_prop_ro("targets", targetsOf)
-      .def("report", reportOf,
-           "What the compiler has proved, as mlafix.Kernel.report() has it, "
-           "less times and places; no argument in a unit of an older "
-           "compiler.")
-      .def("code", codeOn, nb::arg("device"),
-           "Which code runs on the device: target, format, assembler, "
-           "num_variants. Prepares it there.")
-      .def("__repr__", [](const KernelInfo &kernel) {
-        return std::string("<mlafix kernel ") +
-               mlafix_kernel_name(kernel.handle) + " [" +
-               mlafix_kernel_bindings(kernel.handle) + "]>";
-      });
-
-  nb::class_<Unit>(module, "Unit",
-                   "Compiled kernels for several targets, from a .mlafix file. "
-                   "A unit is code: load none that you do not trust.")
-      .def_static("load", loadUnit, nb::arg("path"),
-                  "Load a unit from a file. Touches no CUDA driver. Raises "
-                  "UnitError.")
-      .def_static("from_bytes", unitFromBytes, nb::arg("data"),
-                  "Load a unit from memory. Raises UnitError.")
-      .def_prop_ro("kernels", kernelsOf)
-      .def("kernel", findKernel, nb::arg("name"),
-           nb::arg("bindings") = nb::none(),
-           "The kernel of that name; bindings choose among several. Raises "
-           "UnitError if there is none, ArgumentError if several match.")
-      .def(
+/// What a unit holds, as a mapping from names to kernels, and as text.
+void bindContents(nb::class_<Unit> &unit) {
+  unit.def(
           "__getitem__",
           [](nb::handle unit, nb::handle name) {
             return nb::module_::import_("mlafix._unit")
@@ -282,7 +208,90 @@ void mlafix::python::bindUnits(nb::module_ &module) {
             const char *text = mlafix_unit_manifest(unit.handle.get(), &size);
             return nb::str(text, size);
           },
-          "Text in JSON: docs/UnitFormat.md.")
+          "Text in JSON: docs/UnitFormat.md.");
+}
+
+} // namespace
+
+std::string mlafix::python::bindingsText(nb::handle bindings) {
+  if (bindings.is_none())
+    return "";
+  if (!nb::isinstance<nb::dict>(bindings))
+    throwArgumentError("argument \"bindings\": expected a dict such as "
+                       "{\"D\": 128, \"T\": \"bf16\"}, got %s",
+                       typeName(bindings).c_str());
+  std::string out;
+  for (auto [name, value] : nb::borrow<nb::dict>(bindings)) {
+    if (!out.empty())
+      out += ',';
+    out += textOf(name);
+    out += '=';
+    out += textOf(value);
+  }
+  return out;
+}
+
+mlafix_device mlafix::python::parseDevice(std::string_view text) {
+  if (text == "cpu")
+    return {MLAFIX_CPU, 0};
+  if (text == "cuda")
+    return {MLAFIX_CUDA, 0};
+  int32_t ordinal = 0;
+  if (text.substr(0, 5) == "cuda:") {
+    auto [end, error] =
+        std::from_chars(text.data() + 5, text.data() + text.size(), ordinal);
+    if (error == std::errc() && end == text.data() + text.size() &&
+        ordinal >= 0)
+      return {MLAFIX_CUDA, ordinal};
+  }
+  throwArgumentError("argument \"device\": expected \"cpu\", \"cuda\" or "
+                     "\"cuda:N\", got \"%.*s\"",
+                     static_cast<int>(text.size()), text.data());
+}
+
+static void bindKernelInfo(nb::module_ &module) {
+  nb::class_<KernelInfo>(module, "KernelInfo", "One kernel of a unit.")
+      .def_prop_ro("name",
+                   [](const KernelInfo &kernel) {
+                     return mlafix_kernel_name(kernel.handle);
+                   })
+      .def_prop_ro("bindings", bindingsDict,
+                   "What it was compiled for: {\"D\": \"128\", ...}.")
+      .def_prop_ro("args", argsOf,
+                   "One dict an argument, as in docs/UnitFormat.md; None for a "
+                   "size or a stride that may be any.")
+      .def_prop_ro("targets", targetsOf)
+      .def("report", reportOf,
+           "What the compiler has proved, as mlafix.Kernel.report() has it, "
+           "less times and places; no argument in a unit of an older "
+           "compiler.")
+      .def("code", codeOn, nb::arg("device"),
+           "Which code runs on the device: target, format, assembler, "
+           "num_variants. Prepares it there.")
+      .def("__repr__", [](const KernelInfo &kernel) {
+        return std::string("<mlafix kernel ") +
+               mlafix_kernel_name(kernel.handle) + " [" +
+               mlafix_kernel_bindings(kernel.handle) + "]>";
+      });
+}
+
+void mlafix::python::bindUnits(nb::module_ &module) {
+  bindKernelInfo(module);
+  nb::class_<Unit> unit(
+      module, "Unit",
+      "Compiled kernels for several targets, from a .mlafix file. "
+      "A unit is code: load none that you do not trust.");
+  bindContents(unit);
+  unit.def_static("load", loadUnit, nb::arg("path"),
+                  "Load a unit from a file. Touches no CUDA driver. Raises "
+                  "UnitError.")
+      .def_static("from_bytes", unitFromBytes, nb::arg("data"),
+                  "Load a unit from memory. Raises UnitError.")
+      .def_prop_ro("kernels", kernelsOf)
+      .def("kernel", findKernel, nb::arg("name"),
+           nb::arg("bindings") = nb::none(),
+           "The kernel of that name; bindings choose among several. Raises "
+           "UnitError if there is none, ArgumentError if several match.")
       .def_prop_ro("producer",
                    [](const Unit &unit) {
                      return mlafix_unit_producer(unit.handle.get());

@@ -387,19 +387,3 @@ def test_states_pass_through_branches_and_bases() -> None:
     rebased(lse2, rows(), lse, empty, 1)
     np.testing.assert_allclose(lse2, [1 / np.log(2), -np.inf, 3 / np.log(2)], rtol=1e-6)
     assert empty.tolist() == [False, True, False]
-
-
-@kernel
-def window(y: Out[f32, "n D"], x: In[f32, "n D"], first: In[i32, "n"], live: i64):
-    for t in grid("n"):
-        last = min(first[t] + t, live - 1)
-        y[t] = x[last] if t < live and t >= first[t] else 0.0 * x[t]
-
-
-def test_integers_beside_an_index_become_one() -> None:
-    """i32 and i64 in comparisons, arithmetic and min with an index: no conversion is written, and no value changes."""
-    x, y = rows(5), np.empty((5, 8), np.float32)
-    first = np.array([0, 2, 1, -1, 0], np.int32)
-    window(y, x, first, 4)
-    want = [x[min(int(first[t]) + t, 3)] if t < 4 and t >= first[t] else 0 * x[t] for t in range(5)]
-    assert np.array_equal(y, np.stack(want))

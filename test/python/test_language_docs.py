@@ -14,6 +14,7 @@ import pytest
 from sources import load
 
 import mlafix
+from mlafix.dsl import built_ins, types
 from mlafix.dsl.built_ins import BuiltIn
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
@@ -77,3 +78,19 @@ def test_reference_has_every_built_in() -> None:
     names = {name for name in mlafix.dsl.__all__ if isinstance(getattr(mlafix.dsl, name), BuiltIn)}
     missing = {name for name in [*names, *dir(mlafix.Kernel)] if name[0] != "_" and not re.search(rf"\b{name}\b", text)}
     assert missing <= {"variants"}
+
+
+def test_everything_of_the_language_can_be_imported() -> None:
+    """What a module defines and the package does not export, no kernel can use."""
+    defined = {name for name, value in vars(built_ins).items() if isinstance(value, BuiltIn)}
+    defined |= {name for name, value in vars(types).items() if isinstance(value, types.ScalarType)}
+    assert defined <= set(mlafix.dsl.__all__) and built_ins.UNARY <= defined
+
+
+def test_dtypes_are_those_of_the_table() -> None:
+    """include/mlafix/DTypes.def is the list; types.py repeats it, and two pages do."""
+    table = re.findall(r'^MLAFIX_DTYPE\(\w+, \d+, "(\w+)"', (ROOT / "include/mlafix/DTypes.def").read_text(), re.MULTILINE)
+    assert table and sorted(types.DTYPES) == sorted(table)
+    words = [repr(getattr(types, {"bool": "bool_"}.get(name, name))) for name in table]
+    assert f"`{' '.join(table)}`" in (DOCS / "UnitFormat.md").read_text(encoding="utf-8")
+    assert f"`{' '.join(words)}`" in (DOCS / "Python.md").read_text(encoding="utf-8")

@@ -39,8 +39,8 @@ struct CompileCommand::Options {
       "Any of these compiles kernels instead of running passes."};
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,…"),
-      cl::desc("sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all "
-               "of these three"),
+      cl::desc("Names that --list-targets prints, or cpu for every x86-64 "
+               "baseline"),
       cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets",
                             cl::desc("Print the names of all targets and exit"),
@@ -78,6 +78,8 @@ struct CompileCommand::Options {
           clEnumValN(Emit::Lowered, "lowered", "rows and scalars, no states"),
           clEnumValN(Emit::Report, "report",
                      "JSON: what is proved of the kernel (docs/Proofs.md)"),
+          clEnumValN(Emit::Faults, "faults",
+                     "JSON: what the rows of --launch do wrong"),
           clEnumValN(Emit::Canonical, "canonical", "the language, folded"),
           clEnumValN(Emit::Specialized, "specialized", "names are bound"),
           clEnumValN(Emit::Source, "source", "the kernel as it was read"),
@@ -98,6 +100,11 @@ struct CompileCommand::Options {
   cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
                              cl::desc("A ptxas to prefer to all else"),
                              cl::cat(category)};
+  cl::opt<std::string> launch{
+      "launch", cl::value_desc("JSON"),
+      cl::desc("The arguments of a launch, for --emit=faults: "
+               "'{\"x\": {\"sizes\": [2], \"elements\": [0, 1]}, \"n\": 2}'"),
+      cl::cat(category)};
   cl::opt<bool> lineInfo{
       "line-info",
       cl::desc("PTX and cubins name the source's lines, for profilers"),
@@ -106,6 +113,11 @@ struct CompileCommand::Options {
       "name", cl::value_desc("identifier"),
       cl::desc("What header and tvm-ffi call the unit (default: the output's "
                "file name without its extension)"),
+      cl::cat(category)};
+  cl::opt<bool> remarks{
+      "mlafix-remarks",
+      cl::desc("Say why layouts, code versions, prefetches and so on were "
+               "chosen, or were not"),
       cl::cat(category)};
   cl::opt<bool> timePieces{
       "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
@@ -124,8 +136,8 @@ struct CompileCommand::Options {
       return (option.getNumOccurrences() + ...);
     };
     return count(targets, specializations, kernel, variant, emit, assembler,
-                 ptxas, timePieces, repeat, resourceUsage, lineInfo,
-                 listTargets, unitName) > 0;
+                 ptxas, launch, timePieces, repeat, resourceUsage, lineInfo,
+                 remarks, listTargets, unitName) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
 };
@@ -183,6 +195,8 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.ptxas = ptxas;
   result.lineInfo = lineInfo;
   result.unitName = unitName;
+  result.launch = launch;
+  result.remarks = remarks;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });

@@ -111,6 +111,8 @@ class PythonVariants(TextlessVariants):
         return f"expected a unit compiled ahead in {places}, got {got}; this installation has no compiler (pip install mlafix[compiler])"
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
+        if _env.line_info():  # then the lines count, too
+            return super()._file(bindings, target)
         return _keys.unit_file_name(self.kernel, self._python.digest, bindings, target)
 
     def _prebuilt(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
