@@ -54,8 +54,9 @@ target_link_libraries(mlafix_compiler_portable PRIVATE ${_mlafix_static_mlir} ${
 # up by a function that glibc has since 2.35 only.
 set(_mlafix_portable_map ${PROJECT_BINARY_DIR}/mlafix_compiler_portable.map)
 file(WRITE ${_mlafix_portable_map}
-  "{ global: extern \"C++\" { mlafix::compile*; mlafix::parse*; mlafix::spelling*; mlafix::KernelBuilder::*; "
+  "{ global: extern \"C++\" { mlafix::chipNumbers*; mlafix::compile*; mlafix::parse*; mlafix::spelling*; mlafix::KernelBuilder::*; "
   "mlafix::ValueType::*; }; local: *; };\n")
+set_target_properties(mlafix_compiler_portable PROPERTIES LINK_DEPENDS ${_mlafix_portable_map})
 target_link_options(mlafix_compiler_portable PRIVATE
   -static-libstdc++ -Wl,--as-needed -Wl,--gc-sections -Wl,--strip-all -Wl,-Bsymbolic
   -Wl,--version-script=${_mlafix_portable_map})
