@@ -31,9 +31,47 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   let options = [
     Option<"refuses", "refuse", "bool", /*default=*/"false",
            "say nothing but errors, where coverage or one writer is refuted">,
+    Option<"records", "record", "bool", /*default=*/"false",
+           "keep the answers as the kernel's `mlafix.proofs`, which units carry">,
     Option<"exhaustive", "exhaustive", "int64_t", /*default=*/"0",
            "also run every launch with sizes up to this, and report what it does wrong as an error">
   ];
+}
+
+def WarnNaNPass : Pass<"mlafix-warn-nan", "::mlafix::KernelOp"> {
+  let summary = "warn where arithmetic on an lse makes NaN of empty rows";
+  let description = [{
+    A row is empty where its lse is -inf or +inf (N2), and then its payload holds anything (N5). Outside of the algebra, `lse - max` of empty rows alone is -inf - -inf, and
+    a weight of zero times such a payload may be NaN. Each op that makes NaN of that, and whose NaN a store writes, is a warning; docs/Proofs.md says what is assumed. An
+    argument is an lse if a state op takes it for one, or if `lse` or `lses` is a word of its name. Changes nothing.
+
+    ```mlir
+    %max = arith.maximumf %a_lse, %b_lse : f32
+    %below = arith.subf %a_lse, %max : f32
+    // warning: expected no NaN where no input is NaN, got -inf - -inf for a_lse = -inf, b_lse = -inf (an empty row); …
+    %weight = math.exp %below : f32
+    ```
+  }];
+}
+
+def GuardBoundsPass : Pass<"mlafix-guard-bounds", "::mlafix::KernelOp"> {
+  let summary = "narrow the predicates of accesses that are not proved to be in bounds";
+  let description = [{
+    Makes every access safe: where `mlafix-prove` does not prove an index to be at least 0 and below the size of its dim, the access's predicate is narrowed by just that. Out of bounds
+    a load gives zero, a load of a state the identity, and a store does nothing; the `else` value of a load is for the kernel's own predicate alone. A state whose payload and lse do not have the same
+    indices to check is stored by two ops. An access that is proved stays as it is.
+
+    ```mlir
+    // Before
+    %row = mlafix.load %table[%t] : memref<?xi32, strided<[?], offset: ?>> -> i32
+    %i = arith.index_cast %row : i32 to index
+    %v = mlafix.load %x[%i] : memref<?xf32, strided<[?], offset: ?>> -> f32
+    // After
+    %inside = arith.cmpi ult, %i, %m : index
+    %v = mlafix.load %x[%i] if %inside : memref<?xf32, strided<[?], offset: ?>> -> f32
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect"];
 }
 
 #endif // MLAFIX_ANALYSIS_PASSES

@@ -15,6 +15,7 @@
 #include "dialect/Mlafix.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mlafix {
@@ -65,14 +66,41 @@ struct Answer {
   double microseconds = 0;
 };
 
-/// Asks every question of every argument that it applies to, in the order of
-/// the arguments. `kernel` is in the language's own ops, states not lowered;
-/// its names may be bound or not.
-std::vector<Answer> proveKernel(KernelOp kernel);
+/// An index of an access that is not proved to be at least 0 and below the size
+/// of its dim.
+struct OpenIndex {
+  MemoryAccess access;
+  unsigned dim;
+};
+
+/// What is shown of a kernel in the language's own ops, states not lowered; its
+/// names may be bound or not. An analysis: passes that change nothing share it.
+class KernelProofs {
+public:
+  /// Asks every question of every argument that it applies to. `op` is a
+  /// KernelOp; of one whose grid is lowered nothing is asked.
+  explicit KernelProofs(mlir::Operation *op);
+
+  /// In the order of the arguments.
+  llvm::ArrayRef<Answer> getAnswers() const { return answers; }
+  llvm::ArrayRef<OpenIndex> getOpenIndices() const { return openIndices; }
+
+private:
+  std::vector<Answer> answers;
+  std::vector<OpenIndex> openIndices;
+};
 
 /// Reports a refutation of coverage or of one writer as an error, which says
 /// what to do about it. Whether `answer` is one.
 bool refuse(KernelOp kernel, const Answer &answer);
+
+/// On a kernel that `mlafix-prove` has recorded the answers of: an array of
+/// {arg, question, verdict} and, of what is not proved, {reason, element}, as a
+/// unit's manifest holds them (docs/UnitFormat.md).
+inline constexpr llvm::StringLiteral kProofsAttr = "mlafix.proofs";
+
+/// Sets `kProofsAttr`. Reasons are cut to what a manifest may hold.
+void recordAnswers(KernelOp kernel, llvm::ArrayRef<Answer> answers);
 
 /// Reports an answer that is not Proved as `severity`, at the access.
 void emitAnswer(KernelOp kernel, const Answer &answer,

@@ -55,39 +55,49 @@ static const Answer &worse(const Answer &a, const Answer &b) {
 // Bounds
 //===----------------------------------------------------------------------===//
 
-Answer Prover::askBounds(const RowAccess &access) {
+Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
   unsigned argument = access.access.getArgNumber();
+  const Linear &index = access.indices[dim];
+  Linear size = model.getSize(argument, dim);
   Answer proved = {Question::Bounds, argument};
-  for (auto [dim, index] : llvm::enumerate(access.indices)) {
-    Linear size = model.getSize(argument, dim);
-    bool isKnown = llvm::any_of(inBounds, [&, &index = index](auto &known) {
-      return known.first == index && known.second == size;
-    });
-    if (isKnown)
+  bool isKnown = llvm::any_of(inBounds, [&](auto &known) {
+    return known.first == index && known.second == size;
+  });
+  if (isKnown)
+    return proved;
+  for (bool isBelow : {true, false}) {
+    System outside(model);
+    Form form = outside.getForm(index);
+    Form wrong;
+    wrong.constant = isBelow ? -1 : 0;
+    wrong.add(form, isBelow ? -1 : 1);
+    if (!isBelow)
+      wrong.add(outside.getForm(size), -1);
+    outside.restrict(wrong);
+    assumeAccess(outside, access, 0);
+    std::optional<bool> none = isEmpty(outside);
+    if (none == true)
       continue;
-    for (bool isBelow : {true, false}) {
-      System outside(model);
-      Form form = outside.getForm(index);
-      Form wrong;
-      wrong.constant = isBelow ? -1 : 0;
-      wrong.add(form, isBelow ? -1 : 1);
-      if (!isBelow)
-        wrong.add(outside.getForm(size), -1);
-      outside.restrict(wrong);
-      assumeAccess(outside, access, 0);
-      std::optional<bool> none = isEmpty(outside);
-      if (none == true)
-        continue;
-      if (!none)
-        return makeUnknown(Question::Bounds, argument, &access,
-                           "too many cases to look at");
-      if (model.isUncertain(index))
-        return makeUnknown(Question::Bounds, argument, &access, "");
-      return conclude(Question::Bounds, argument, &access, outside,
-                      outside.findPoint());
-    }
+    if (!none)
+      return makeUnknown(Question::Bounds, argument, &access,
+                         "too many cases to look at");
+    if (model.isUncertain(index))
+      return makeUnknown(Question::Bounds, argument, &access, "");
+    return conclude(Question::Bounds, argument, &access, outside,
+                    outside.findPoint());
   }
   return proved;
+}
+
+Answer Prover::askBounds(const RowAccess &access) {
+  Answer answer = {Question::Bounds, access.access.getArgNumber()};
+  for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
+    Answer one = askIndex(access, dim);
+    if (one.verdict == Verdict::Unknown || one.verdict == Verdict::Refuted)
+      openIndices.push_back({access.access, dim});
+    answer = worse(answer, one);
+  }
+  return answer;
 }
 
 Answer Prover::proveBounds(unsigned argument) {
@@ -303,6 +313,11 @@ std::vector<Answer> Prover::run() {
   return answers;
 }
 
-std::vector<Answer> mlafix::proveKernel(KernelOp kernel) {
-  return Prover(kernel).run();
+KernelProofs::KernelProofs(Operation *op) {
+  auto kernel = cast<KernelOp>(op);
+  if (!kernel.getGrid()) // a thread's program
+    return;
+  Prover prover(kernel);
+  answers = prover.run();
+  openIndices = prover.takeOpenIndices();
 }

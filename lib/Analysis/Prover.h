@@ -23,6 +23,8 @@ public:
   explicit Prover(KernelOp kernel) : kernel(kernel), model(kernel) {}
 
   std::vector<Answer> run();
+  /// What run() left open of the bounds.
+  std::vector<OpenIndex> takeOpenIndices() { return std::move(openIndices); }
 
 private:
   /// Of one argument: those that read or write it.
@@ -65,6 +67,8 @@ private:
   /// Adds what holds where the access happens in row `instance`.
   void assumeAccess(System &system, const RowAccess &access, unsigned instance);
   Answer askBounds(const RowAccess &access);
+  /// The same of one of its indices.
+  Answer askIndex(const RowAccess &access, unsigned dim);
 
   /// Runs the point's launch. A refutation if the question's answer is then no;
   /// else the answer is unknown.
@@ -82,6 +86,7 @@ private:
   /// Index and size, of which the first is known to be below the second and not
   /// negative wherever the grid runs.
   std::vector<std::pair<Linear, Linear>> inBounds;
+  std::vector<OpenIndex> openIndices;
 };
 
 } // namespace mlafix

@@ -49,7 +49,10 @@ static PassOptions forTarget(const PipelineOptions &options) {
 static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   ProvePassOptions prove;
   prove.refuses = true;
+  prove.records = !options.target.empty();
   pm.addNestedPass<KernelOp>(createProvePass(prove));
+  pm.addNestedPass<KernelOp>(createWarnNaNPass());
+  pm.addNestedPass<KernelOp>(createGuardBoundsPass());
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(
         createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));

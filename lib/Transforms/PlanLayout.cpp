@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/Proofs.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/CodeVersions.h"
 #include "lib/Transforms/EarlyOps.h"
@@ -236,6 +237,7 @@ void PlanLayoutPass::runOnOperation() {
     // Code versions precede their kernel.
     Operation *before = kernel->getPrevNode(), *after = kernel->getNextNode();
     DictionaryAttr signature = getSignature(kernel);
+    kernel->removeAttr(kProofsAttr); // code versions are copies
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
     if (failed(plan(kernel, *model, signature.getAs<ArrayAttr>("aliases"))))

@@ -8,6 +8,10 @@ from typing import Any
 from syntax import BOOL, I32, I64, INDEX, Node, Scalar, Tensor, Type, lit, name, parse_dim
 
 
+# Nodes of an index. A condition repeats the index that it guards, and indices may be loaded, at indices of their own.
+_INDEX_SIZE = 40
+
+
 def may_be_constant(node: Node) -> bool:
     """Whether a bool may be known when the kernel is compiled."""
     if node.op in ("lit", "call", "present"):  # a tensor that is optional now may have to be given in the end
@@ -131,6 +135,8 @@ class Loads:
         if fixed is not None and self.chance(0.5):
             return lit(self.rng.randrange(fixed), INDEX), None
         index = self.expression(self.pick([I32, INDEX, I64] if depth > 0 else [I32, INDEX]), 1 if depth > 1 and self.chance(0.4) else 0)
+        if sum(1 for _ in index.walk()) > _INDEX_SIZE:
+            index = self.leaf_name(INDEX) or lit(0, INDEX)
         size = lit(fixed, INDEX) if fixed is not None else Node("shape", INDEX, [], {"dim": text})
         if index.op == "lit":
             index = Node("convert", index.type, [self.leaf(INDEX)]) if index.type != INDEX else self.leaf_name(INDEX) or index

@@ -314,6 +314,11 @@ def test_a_presence_may_turn_out_to_be_a_constant() -> None:
     assert may_be_constant(Node("present", BOOL, [], {"tensor": "x", "style": "present"}))
 
 
+def test_indices_of_indices_stay_small() -> None:
+    """Conditions that repeated loaded indices of loaded indices made 1 MB of one expression (seed 708573)."""
+    assert len(source(generate(708573).kernel)) < 20_000
+
+
 def test_every_word_is_met_and_every_kernel_is_python() -> None:
     met: set[str] = set()
     for seed in range(400):

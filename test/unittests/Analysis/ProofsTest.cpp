@@ -64,7 +64,8 @@ TEST(RowInterpreter, a_launch_that_is_too_large_has_no_result) {
 }
 
 Verdict verdictOf(KernelOp kernel, Question question) {
-  for (const Answer &answer : proveKernel(kernel))
+  KernelProofs proofs(kernel);
+  for (const Answer &answer : proofs.getAnswers())
     if (answer.question == question)
       return answer.verdict;
   return Verdict::Refuted;

@@ -1,0 +1,162 @@
+//===- GuardBounds.cpp - no access outside of its tensor ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/Passes.h"
+#include "lib/Analysis/Proofs.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-guard-bounds"
+
+namespace mlafix {
+#define GEN_PASS_DEF_GUARDBOUNDSPASS
+#include "lib/Analysis/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+/// An index, and the size that it has to be below.
+using Check = std::pair<Value, Value>;
+using Checks = llvm::SmallSetVector<Check, 2>;
+
+/// What the accesses of one op have to check.
+struct OpChecks {
+  Checks rows, elements;
+
+  Checks all() const {
+    Checks checks = rows;
+    checks.insert_range(elements);
+    return checks;
+  }
+};
+
+class GuardBoundsPass
+    : public mlafix::impl::GuardBoundsPassBase<GuardBoundsPass> {
+public:
+  void runOnOperation() override;
+
+private:
+  Value getSize(Value memref, unsigned dim);
+};
+} // namespace
+
+/// Whether a launch gives the argument that `memref` is.
+static bool isAlwaysGiven(KernelOp kernel, Value memref) {
+  return !kernel.isArgOptional(getKernelArgument(memref).getArgNumber());
+}
+
+/// The size of a dim, computed before the grid: if there is such an argument,
+/// of one that is always given.
+Value GuardBoundsPass::getSize(Value memref, unsigned dim) {
+  KernelOp kernel = getOperation();
+  Block &top = kernel.getBody().front();
+  DimAttr name = getArgumentDim(memref, dim);
+  auto isSame = [&](Value other, unsigned position) {
+    return (other == memref && position == dim) ||
+           (name && isAlwaysGiven(kernel, other) &&
+            getArgumentDim(other, position) == name);
+  };
+  for (auto known : top.getOps<memref::DimOp>())
+    if (isAlwaysGiven(kernel, known.getSource()) &&
+        isSame(known.getSource(), *known.getConstantIndex()))
+      return known;
+  std::pair<Value, unsigned> source = {memref, dim};
+  for (Value other : top.getArguments())
+    if (auto type = dyn_cast<MemRefType>(other.getType()))
+      for (unsigned position = 0; position < type.getRank(); ++position)
+        if (!isAlwaysGiven(kernel, source.first) && isSame(other, position))
+          source = {other, position};
+  OpBuilder b = OpBuilder::atBlockBegin(&top);
+  Location loc = kernel.getLoc();
+  Value position = arith::ConstantIndexOp::create(b, loc, source.second);
+  return b.createOrFold<memref::DimOp>(loc, source.first, position);
+}
+
+/// `predicate` (null: always), and all of `checks`.
+static Value narrow(OpBuilder &b, Location loc, Value predicate,
+                    const Checks &checks) {
+  for (auto [index, size] : checks) {
+    // A negative index is a large one.
+    Value inside =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index, size);
+    predicate =
+        predicate ? arith::AndIOp::create(b, loc, predicate, inside) : inside;
+  }
+  return predicate;
+}
+
+/// Where the kernel's own predicate holds, the load reads zero out of bounds;
+/// its `else` value is for that predicate alone.
+static void guard(LoadOp load, const Checks &checks) {
+  OpBuilder b(load);
+  Location loc = load.getLoc();
+  Value predicate = load.getPredicate(), other = load.getOther();
+  load.getPredicateMutable().assign(narrow(b, loc, predicate, checks));
+  if (!other)
+    return;
+  load.getOtherMutable().clear();
+  b.setInsertionPointAfter(load);
+  if (isRowTile(load.getType()))
+    other = SplatOp::create(b, loc, load.getType(), other);
+  auto value = arith::SelectOp::create(b, loc, predicate, load, other);
+  load.getResult().replaceAllUsesExcept(value, value);
+}
+
+/// A payload and an lse of which one alone may be out of bounds are stored one
+/// by one.
+static void guard(StoreStateOp store, const OpChecks &checks) {
+  OpBuilder b(store);
+  Location loc = store.getLoc();
+  Value predicate = store.getPredicate();
+  if (!store.getOut() || !store.getLse() ||
+      llvm::equal(checks.rows, checks.elements)) {
+    store.getPredicateMutable().assign(narrow(b, loc, predicate, checks.all()));
+    return;
+  }
+  Value row = narrow(b, loc, predicate, checks.rows),
+        element = narrow(b, loc, predicate, checks.elements);
+  StoreStateOp::create(b, loc, store.getState(), store.getOut(),
+                       store.getOutIndices(), Value(), ValueRange(), row,
+                       store.getScale());
+  StoreStateOp::create(b, loc, store.getState(), Value(), ValueRange(),
+                       store.getLse(), store.getLseIndices(), element, Value());
+  store.erase();
+}
+
+void GuardBoundsPass::runOnOperation() {
+  // Sizes first, since ops change then.
+  llvm::MapVector<Operation *, OpChecks> open;
+  for (const OpenIndex &index : getAnalysis<KernelProofs>().getOpenIndices()) {
+    const MemoryAccess &access = index.access;
+    OpChecks &checks = open[access.op];
+    Check check = {access.indices[index.dim],
+                   getSize(access.memref, index.dim)};
+    (access.isTile ? checks.rows : checks.elements).insert(check);
+  }
+  if (open.empty())
+    return markAllAnalysesPreserved();
+  for (auto &[op, checks] : open) {
+    LDBG() << *op << ": " << checks.all().size() << " checks of indices";
+    OpBuilder b(op);
+    if (auto load = dyn_cast<LoadOp>(op))
+      guard(load, checks.all());
+    else if (auto store = dyn_cast<StoreStateOp>(op))
+      guard(store, checks);
+    else if (auto load = dyn_cast<LoadStateOp>(op))
+      load.getPredicateMutable().assign(
+          narrow(b, load.getLoc(), load.getPredicate(), checks.all()));
+    else if (auto store = dyn_cast<StoreOp>(op))
+      store.getPredicateMutable().assign(
+          narrow(b, store.getLoc(), store.getPredicate(), checks.all()));
+  }
+}

@@ -1,0 +1,139 @@
+// Accesses that are not proved to be in bounds get predicates that keep them there; proved ones stay as they are.
+// RUN: %mlafix-opt %s --mlafix-guard-bounds | FileCheck %s
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!ints = memref<?xi32, strided<[?], offset: ?>>
+!tile = tensor<?xf32, #mlafix.dim<"D">>
+
+// CHECK-LABEL: @gather
+// CHECK-DAG: %[[M:.+]] = memref.dim %x
+// CHECK-DAG: %[[N:.+]] = memref.dim %out
+mlafix.kernel @gather(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"},
+                      %table: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    // CHECK: mlafix.load %table[%{{.+}}] : memref
+    %s = mlafix.load %table[%t] : !ints -> i32
+    %i = arith.index_cast %s : i32 to index
+    // CHECK: %[[I:.+]] = arith.index_cast
+    // CHECK: %[[IN:.+]] = arith.cmpi ult, %[[I]], %[[M]] : index
+    // CHECK: mlafix.load %x[%[[I]]] if %[[IN]] : memref
+    %v = mlafix.load %x[%i] : !vec -> f32
+    // CHECK: mlafix.store %{{.+}}, %out[%{{.+}}] : f32
+    mlafix.store %v, %out[%t] : f32, !vec
+  }
+}
+
+// An `else` value is for the kernel's own predicate alone.
+// CHECK-LABEL: @otherwise
+mlafix.kernel @otherwise(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %x: !rows {mlafix.dims = ["m", "D"], mlafix.access = "read"},
+                         %i: index, %p: i1, %s: index) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %one = arith.constant 1.0 : f32
+    // CHECK: %[[IN:.+]] = arith.cmpi ult, %i, %{{.+}} : index
+    // CHECK: %[[BOTH:.+]] = arith.andi %p, %[[IN]] : i1
+    // CHECK: %[[ROW:.+]] = mlafix.load %x[%i] if %[[BOTH]] : memref
+    // CHECK: %[[ONES:.+]] = mlafix.splat %cst
+    // CHECK: %[[VALUE:.+]] = arith.select %p, %[[ROW]], %[[ONES]] : tensor
+    %row = mlafix.load %x[%i] if %p else %one : !rows -> !tile
+    // CHECK: mlafix.store %[[VALUE]], %out
+    mlafix.store %row, %out[%t] : !tile, !rows
+    // CHECK: %[[ELEMENT:.+]] = mlafix.load %x[%i, %s] if
+    // CHECK: arith.select %p, %[[ELEMENT]], %cst
+    %element = mlafix.load %x[%i, %s] if %p else %one : !rows -> f32
+    mlafix.store %element, %out[%t, %c0] : f32, !rows
+  }
+}
+
+// Of several indices, those alone that are open; what comes after a guarded load is open, too.
+// CHECK-LABEL: @some
+mlafix.kernel @some(%x: memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>> {mlafix.dims = ["n", "four", "k"], mlafix.access = "update"}, %s: i32, %next: index) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %n = memref.dim %x, %c0 : memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %q = arith.remui %t, %c4 : index
+    %i = arith.index_cast %s : i32 to index
+    // CHECK: %[[A:.+]] = arith.cmpi ult, %[[I:.+]], %c4{{.*}} : index
+    // CHECK: %[[B:.+]] = arith.cmpi ult, %next, %{{.+}} : index
+    // CHECK: %[[BOTH:.+]] = arith.andi %[[A]], %[[B]] : i1
+    // CHECK: mlafix.load %x[%{{.+}}, %[[I]], %next] if %[[BOTH]]
+    %v = mlafix.load %x[%t, %i, %next] : memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>> -> f32
+    // CHECK-NOT: arith.andi
+    // CHECK: %[[C:.+]] = arith.cmpi ult, %next
+    // CHECK: mlafix.store %{{.+}}, %x[%{{.+}}, %{{.+}}, %next] if %[[C]]
+    mlafix.store %v, %x[%t, %q, %next] : f32, memref<?x4x?xf32, strided<[?, ?, ?], offset: ?>>
+  }
+}
+
+// A state, in a loop: its payload and its lse have one check, of a dim that both have.
+// CHECK-LABEL: @states
+// CHECK: %[[M:.+]] = memref.dim %parts
+// CHECK: scf.for
+// CHECK: %[[IN:.+]] = arith.cmpi ult, %[[I:.+]], %[[M]] : index
+// CHECK-NEXT: mlafix.load_state %parts[%[[I]]] lse %lses[%[[I]]] if %[[IN]]
+mlafix.kernel @states(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %parts: !rows {mlafix.dims = ["m", "D"], mlafix.access = "read"},
+                      %lses: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %table: !ints {mlafix.dims = ["k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  %k = memref.dim %table, %c0 : !ints
+  mlafix.forall (%t) in (%n) {
+    %none = mlafix.identity : !mlafix.state<"D", e>
+    %all = scf.for %j = %c0 to %k step %c1 iter_args(%sum = %none) -> (!mlafix.state<"D", e>) {
+      %s = mlafix.load %table[%j] : !ints -> i32
+      %i = arith.index_cast %s : i32 to index
+      %part = mlafix.load_state %parts[%i] lse %lses[%i] : !rows, !vec -> !mlafix.state<"D", e>
+      %next = mlafix.merge %sum, %part : !mlafix.state<"D", e>
+      scf.yield %next : !mlafix.state<"D", e>
+    }
+    mlafix.store_state %all to %out[%t] : !mlafix.state<"D", e>, !rows
+  }
+}
+
+// What is stored of a state to two tensors with other checks is stored one by one; the size of a dim of an optional tensor, which is 0 where that is omitted, says
+// nothing of the other one.
+// CHECK-LABEL: @stores
+mlafix.kernel @stores(%out: !rows {mlafix.dims = ["m", "D"], mlafix.access = "update"}, %lse: !vec {mlafix.dims = ["m"], mlafix.access = "update", mlafix.optional},
+                      %other: !vec {mlafix.dims = ["q"], mlafix.access = "update", mlafix.optional}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                      %l: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %table: !ints {mlafix.dims = ["n"], mlafix.access = "read"}, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %state = mlafix.load_state %x[%t] lse %l[%t] : !rows, !vec -> !mlafix.state<"D", e>
+    %s = mlafix.load %table[%t] : !ints -> i32
+    %i = arith.index_cast %s : i32 to index
+    // CHECK: %[[IN:.+]] = arith.cmpi ult, %[[I:.+]], %[[M:.+]] : index
+    // CHECK-NEXT: %[[BOTH:.+]] = arith.andi %p, %[[IN]]
+    // CHECK-NEXT: mlafix.store_state %{{.+}} to %out[%[[I]]] lse %lse[%[[I]]] if %[[BOTH]]
+    mlafix.store_state %state to %out[%i] lse %lse[%i] if %p : !mlafix.state<"D", e>, !rows, !vec
+    // CHECK: %[[A:.+]] = arith.cmpi ult, %[[I]], %[[M]]
+    // CHECK-NEXT: %[[B:.+]] = arith.cmpi ult, %{{.+}}, %[[Q:.+]] : index
+    // CHECK-NEXT: mlafix.store_state %{{.+}} to %out[%[[I]]] if %[[A]]
+    // CHECK-NEXT: mlafix.store_state %{{.+}} lse %other[%{{.+}}] if %[[B]]
+    mlafix.store_state %state to %out[%i] lse %other[%t] : !mlafix.state<"D", e>, !rows, !vec
+  }
+}
+
+// Of a ragged grid's predicate, too.
+// CHECK-LABEL: @segments
+mlafix.kernel @segments(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},
+                        %cu: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.ragged_forall (%s, %t) in (%cu, %n) : memref<?xi32, strided<[1], offset: ?>> where {
+    // CHECK: %[[IN:.+]] = arith.cmpi ult, %[[S:.+]], %{{.+}} : index
+    // CHECK-NEXT: mlafix.load %lens[%[[S]]] if %[[IN]]
+    %len = mlafix.load %lens[%s] : !ints -> i32
+    %zero = arith.constant 0 : i32
+    %p = arith.cmpi sle, %len, %zero : i32
+    mlafix.yield %p : i1
+  } do {
+    %v = arith.constant 0.0 : f32
+    mlafix.store %v, %out[%t] : f32, !vec
+  }
+}
