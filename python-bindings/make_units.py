@@ -3,6 +3,7 @@
     make_units.py MLAFIX_OPT KERNELS OUT TARGETS KERNEL:BINDINGS...
 
 TARGETS are comma-separated; "cpu" stands for every x86-64 baseline, as it does for MLAFIX_OPT. Units that are there already are left alone, others dropped.
+A kernel that has lost a proof (kernels/proofs.txt) fails.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ def main(opt: str, kernels: str, out: str, targets: str, *wanted: str) -> None:
     for old in folder.glob("*.mlafix"):
         if old.name not in keep:
             old.unlink()
+    if keep:
+        check = Path(__file__).parents[1] / "scripts" / "proofs"
+        subprocess.run([sys.executable, str(check), "--units", *(str(folder / name) for name in sorted(keep))], check=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 
 #include "lib/Analysis/Signature.h"
 #include "lib/Analysis/Aliasing.h"
+#include "lib/Analysis/Proofs.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -78,5 +79,7 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
   };
   if (DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr()))
     fields.push_back(b.getNamedAttr("defaults", defaults));
+  if (auto proofs = kernel->getAttrOfType<ArrayAttr>(kProofsAttr))
+    fields.push_back(b.getNamedAttr("proofs", proofs));
   return b.getDictionaryAttr(fields);
 }

@@ -10,10 +10,14 @@
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
+#include "lib/Compiler/RemarkMessages.h"
 #include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
+#include "lib/Target/EmbedUnit.h"
+#include "lib/Target/Header.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "mlir/IR/AsmState.h"
@@ -36,7 +40,10 @@ static Stage lastStage(Emit emit) {
     return Stage::Specialized;
   case Emit::Canonical:
   case Emit::Report:
+  case Emit::Faults:
     return Stage::Canonical;
+  case Emit::Header:
+  case Emit::TvmFfi:
   case Emit::Lowered:
     return Stage::Lowered;
   case Emit::Layout:
@@ -57,6 +64,20 @@ static bool verifiesPasses() {
 #else
   return true;
 #endif
+}
+
+/// "sm_90"; "sm_90 with D=128,T=bf16" where there are other bindings as well.
+std::string Compilation::nameTarget(const Bindings &bindings,
+                                    StringRef target) const {
+  std::string text = target.empty() ? "any target" : target.str();
+  if (options.specializations.size() < 2)
+    return text;
+  ListSeparator separator(",");
+  raw_string_ostream stream(text);
+  stream << " with ";
+  for (const auto &[name, value] : bindings)
+    stream << separator << name << "=" << value;
+  return text;
 }
 
 LogicalResult Compilation::lower(mlir::ModuleOp module,
@@ -82,17 +103,29 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
           buildMlafixPipeline(passes, pipeline);
           passes.enableVerifier(verifiesPasses());
         });
+    std::optional<RemarkMessages> remarks;
+    if (options.remarks)
+      remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)) || failed(rest.run(module)))
       return failure();
     return mlir::verify(module);
   });
 }
 
+void Compilation::print(mlir::ModuleOp module) {
+  raw_string_ostream stream(result.output);
+  mlir::OpPrintingFlags flags;
+  if (options.lineInfo)
+    flags.enableDebugInfo();
+  module.print(stream, flags);
+  stream << "\n";
+}
+
 LogicalResult Compilation::generate(mlir::ModuleOp module,
                                     const TargetSpec &target,
                                     std::vector<target::UnitKernel> &kernels) {
   if (options.emit <= Emit::MLIR) {
-    raw_string_ostream(result.output) << module << "\n";
+    print(module);
     return success();
   }
   FailureOr<KernelCode> code =
@@ -147,20 +180,35 @@ LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
   return success();
 }
 
+/// Writes what is made without a target: text, or what an analysis says.
+LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
+  if (options.emit != Emit::Report && options.emit != Emit::Faults) {
+    print(isolated);
+    return success();
+  }
+  raw_string_ostream stream(result.output);
+  KernelOp bound = *isolated.getOps<KernelOp>().begin();
+  if (options.emit == Emit::Report) {
+    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
+    return success();
+  }
+  Expected<json::Value> faults = stopwatch.time(
+      "rows", [&] { return findLaunchFaults(bound, options.launch); });
+  if (!faults)
+    return fail(toString(faults.takeError()));
+  stream << *faults << "\n";
+  return success();
+}
+
 LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
                                          const Bindings &bindings) {
+  if (options.emit == Emit::Header || options.emit == Emit::TvmFfi)
+    return describeForHost(kernel, bindings);
   if (needsNoTarget(options.emit)) {
     OwningModule isolated = isolate(*module, kernel);
     if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
       return failure();
-    raw_string_ostream stream(result.output);
-    if (options.emit != Emit::Report) {
-      stream << *isolated << "\n";
-      return success();
-    }
-    KernelOp bound = *isolated->getOps<KernelOp>().begin();
-    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
-    return success();
+    return writeAnalysis(*isolated);
   }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {
@@ -176,6 +224,35 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   }
   if (options.emit == Emit::Unit && failed(addToUnit(kernel, std::move(entry))))
     return failure();
+  return success();
+}
+
+/// Adds the signature that the unit will have. It is the same for each target.
+LogicalResult Compilation::describeForHost(mlir::Operation *kernel,
+                                           const Bindings &bindings) {
+  OwningModule isolated = isolate(*module, kernel);
+  if (failed(lower(*isolated, bindings, "x86-64")))
+    return failure();
+  KernelOp bound = *isolated->getOps<KernelOp>().begin();
+  Expected<json::Value> signature = target::toJson(getSignature(bound));
+  if (!signature)
+    return fail(toString(signature.takeError()));
+  std::vector<target::UnitKernel> entry(1);
+  entry.front().signature = std::move(*signature->getAsObject());
+  return addToUnit(kernel, std::move(entry));
+}
+
+LogicalResult Compilation::writeHostText() {
+  std::vector<json::Object> signatures;
+  for (target::UnitKernel &kernel : unitKernels)
+    signatures.push_back(std::move(kernel.signature));
+  Expected<std::string> text =
+      options.emit == Emit::Header
+          ? target::writeHeader(options.unitName, signatures)
+          : target::writeTvmFfi(options.unitName, signatures);
+  if (!text)
+    return fail(toString(text.takeError()));
+  result.output = std::move(*text);
   return success();
 }
 
@@ -261,7 +338,9 @@ LogicalResult Compilation::compileSource() {
           return failure();
   }
 
-  return options.emit == Emit::Unit ? writeUnit() : success();
+  if (options.emit == Emit::Unit)
+    return writeUnit();
+  return isOfUnit(options.emit) ? writeHostText() : success();
 }
 
 LogicalResult Compilation::writeUnit() {
@@ -278,6 +357,7 @@ CompileResult Compilation::run() {
                                            diagnosticStream);
   DiagnosticCollector collector(context.get(), result.messages,
                                 /*forward=*/true);
+  RepeatedWarnings repeated(context.get());
   result.ok = succeeded(compileSource());
   diagnosticStream.flush();
   result.timings = stopwatch.timings();

@@ -64,3 +64,16 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context,
     return llvm::failure(forward); // failure: the next handler's turn
   });
 }
+
+RepeatedWarnings::RepeatedWarnings(mlir::MLIRContext *context)
+    : ScopedDiagnosticHandler(context) {
+  setHandler([this](mlir::Diagnostic &diagnostic) {
+    bool isRepeated =
+        diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning &&
+        !given
+             .insert({diagnostic.getLocation().getAsOpaquePointer(),
+                      diagnostic.str()})
+             .second;
+    return llvm::success(isRepeated); // failure: the next handler's turn
+  });
+}

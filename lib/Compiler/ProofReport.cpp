@@ -7,12 +7,25 @@
 
 #include "lib/Compiler/ProofReport.h"
 
+#include "lib/Analysis/EmptyCases.h"
 #include "lib/Analysis/Proofs.h"
+#include "lib/Compiler/Diagnostics.h"
 
 #include <chrono>
 
 using namespace llvm;
 using namespace mlafix;
+
+void mlafix::addPlace(json::Object &object, mlir::Operation *op) {
+  SourceLocation place = toSourceLocation(op->getLoc());
+  if (!place.isKnown())
+    return;
+  object["file"] = place.file;
+  object["line"] = place.line;
+  object["column"] = place.column;
+  object["end_line"] = place.endLine;
+  object["end_column"] = place.endColumn;
+}
 
 static json::Object describe(const Answer &answer) {
   json::Object object{{"question", spelling(answer.question)},
@@ -24,18 +37,45 @@ static json::Object describe(const Answer &answer) {
     object["element"] = answer.element;
   if (!answer.op)
     return object;
-  if (auto place =
-          answer.op->getLoc()->findInstanceOf<mlir::FileLineColLoc>()) {
-    object["line"] = place.getLine();
-    object["column"] = place.getColumn();
-  }
+  addPlace(object, answer.op);
   return object;
+}
+
+static json::Object describe(const MadeNaN &made) {
+  json::Object object{{"message", made.message()}};
+  addPlace(object, made.op);
+  return object;
+}
+
+static bool isReadByElement(KernelOp kernel, unsigned argument) {
+  mlir::Value tensor = kernel.getBody().getArgument(argument);
+  return any_of(tensor.getUsers(), [](mlir::Operation *user) {
+    auto load = dyn_cast<LoadOp>(user);
+    return load && !isRowTile(load.getType());
+  });
+}
+
+/// The accesses of an argument that `mlafix-guard-bounds` narrows.
+static json::Array describeGuards(const KernelProofs &proofs,
+                                  unsigned argument) {
+  json::Array guarded;
+  for (const OpenIndex &open : proofs.getOpenIndices()) {
+    if (open.access.getArgNumber() != argument)
+      continue;
+    json::Object object{{"dim", open.dim}};
+    addPlace(object, open.access.op);
+    guarded.push_back(std::move(object));
+  }
+  return guarded;
 }
 
 json::Value mlafix::reportProofs(KernelOp kernel) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
   KernelProofs proofs(kernel);
+  json::Array warnings;
+  for (const MadeNaN &made : findMadeNaNs(kernel))
+    warnings.push_back(describe(made));
   double spent =
       std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   json::Array args;
@@ -44,11 +84,18 @@ json::Value mlafix::reportProofs(KernelOp kernel) {
     for (const Answer &answer : proofs.getAnswers())
       if (answer.argument == i)
         ofArgument.push_back(describe(answer));
-    if (!ofArgument.empty())
-      args.push_back(json::Object{{"name", kernel.getArgName(i)},
-                                  {"answers", std::move(ofArgument)}});
+    if (ofArgument.empty())
+      continue;
+    json::Object entry{{"name", kernel.getArgName(i)},
+                       {"answers", std::move(ofArgument)}};
+    if (isReadByElement(kernel, i))
+      entry["by_element"] = true;
+    if (json::Array guarded = describeGuards(proofs, i); !guarded.empty())
+      entry["guarded"] = std::move(guarded);
+    args.push_back(std::move(entry));
   }
   return json::Object{{"kernel", kernel.getSymName()},
                       {"microseconds", spent},
-                      {"args", std::move(args)}};
+                      {"args", std::move(args)},
+                      {"warnings", std::move(warnings)}};
 }

@@ -247,6 +247,32 @@ extern "C" mlafix_status mlafix_kernel_alias(const mlafix_kernel *kernel,
 }
 
 extern "C" uint32_t
+mlafix_kernel_num_proofs(const mlafix_kernel *kernel) noexcept {
+  return kernel ? static_cast<uint32_t>(kernel->desc->proofs.size()) : 0;
+}
+
+extern "C" mlafix_status mlafix_kernel_proof(const mlafix_kernel *kernel,
+                                             uint32_t index,
+                                             mlafix_proof_info *info) noexcept {
+  return guarded([&] {
+    if (!kernel || !info)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"%s\": expected a pointer, got null",
+                  kernel ? "info" : "kernel");
+    if (index >= kernel->desc->proofs.size())
+      return noSuch("proofs", index, kernel->desc->proofs.size());
+    const ProofDesc &proof = kernel->desc->proofs[index];
+    mlafix_proof_info out = MLAFIX_PROOF_INFO_INIT;
+    out.arg = proof.arg;
+    out.question = proof.question.c_str();
+    out.verdict = proof.verdict.c_str();
+    out.reason = proof.reason.c_str();
+    out.element = proof.element.c_str();
+    return give(out, info);
+  });
+}
+
+extern "C" uint32_t
 mlafix_kernel_num_targets(const mlafix_kernel *kernel) noexcept {
   return kernel ? static_cast<uint32_t>(kernel->desc->code.size()) : 0;
 }

@@ -128,6 +128,13 @@ struct TargetCode {
   bool isCpu() const { return computeCapability == 0; }
 };
 
+/// What the compiler answered to a question about an argument: words for
+/// people, which no launch depends on.
+struct ProofDesc {
+  uint32_t arg = 0;
+  std::string question, verdict, reason, element;
+};
+
 struct KernelDesc {
   std::string name;
   std::vector<std::pair<std::string, std::string>> bindings; ///< sorted
@@ -137,6 +144,7 @@ struct KernelDesc {
   std::vector<ArgDesc> args;
   std::vector<std::string> dimNames;
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
+  std::vector<ProofDesc> proofs; ///< none in a unit of an older compiler
   std::vector<TargetCode> code;
 };
 

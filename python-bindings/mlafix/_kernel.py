@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _env, _runtime, _toolchain, cache
-from .errors import ArgumentError, CompileError
+from . import _debug, _diagnostics, _env, _runtime, _toolchain, cache
+from ._debug import DebugReport
+from .errors import ArgumentError, CompileError, DebugWarning
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
 # MLIR, for a GPU and for a CPU.
@@ -104,6 +106,7 @@ class Kernel:
             targets=list(targets),
             emit=emit,
             ptxas=_env.ptxas(),
+            line_info=_env.line_info(),
         )
 
     def ir(self, stage: str = "canonical", target: str | None = None, **bindings: object) -> str:
@@ -125,9 +128,57 @@ class Kernel:
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
+    def report(self, **bindings: object) -> dict[str, Any]:
+        """What the compiler proves of the kernel (docs/Proofs.md).
+
+        Args:
+            bindings: values of the kernel's names; generic if nothing is bound.
+
+        Returns:
+            {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of "args":
+            {"name", "answers", "guarded"}. An answer is {"question", "verdict", "microseconds"}; what is not proved has its
+            "reason", and "file", "line" and "column" of the access. "guarded" are accesses that are not proved to be in
+            bounds, with the "dim" that is checked and their place. A warning is {"message"} and its place. A kernel of a unit
+            has the answers, less times and places: ``mlafix.Unit.load(path).kernel(name).report()``.
+
+        Raises:
+            CompileError: the source is wrong.
+        """
+        made: dict[str, Any] = json.loads(self._emit("report", [], bindings))
+        return made
+
+    def _warn(self, bindings: Bindings) -> None:
+        """Give the warnings of a kernel that is compiled."""
+        fields = ("file", "line", "column", "end_line", "end_column")
+        messages = [
+            _diagnostics.Message("warning", found["message"], *(found[field] for field in fields if field in found))
+            for found in self.report(**bindings)["warnings"]
+        ]
+        _diagnostics.warn(messages, self.source, self.file)
+
     def ptx(self, target: str, **bindings: object) -> str:
         """PTX for a GPU target ("sm_90"). Raises CompileError."""
         return self.ir("ptx", target, **bindings)
+
+    def remarks(self, target: str | None = None, **bindings: object) -> str:
+        """What the compiler decided for this kernel, and why: code versions and the calls that they are for, layouts,
+        prefetches; and what it did not do ("missed"). Each with the line that it is about.
+
+        Args:
+            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            bindings: values of the kernel's names.
+
+        Raises:
+            CompileError: the kernel does not compile so.
+        """
+        found = _toolchain.compiler().remarks(
+            self.source,
+            self.file,
+            kernel=self.name,
+            bindings=self.bindings(bindings),
+            target=target or _default_target(),
+        )
+        return "\n".join(_diagnostics.render(_diagnostics.Message(*fields), self.source, self.file) for fields in found)
 
     # -- Compiling it ------------------------------------------------------------------------------------------------
 
@@ -173,7 +224,9 @@ class Kernel:
             specializations=[variant for variant in variants if variant],
             targets=[targets] if isinstance(targets, str) else list(targets),
             ptxas=_env.ptxas(),
+            line_info=_env.line_info(),
         )
+        self._warn(variants[0])
         Path(path).write_bytes(bytes(data))
 
     # -- Calling it --------------------------------------------------------------------------------------------------
@@ -214,7 +267,32 @@ class Kernel:
         """
         if kwargs or len(args) != len(self._names):
             args = self._order(args, kwargs)
+        if self._is_watched:
+            for fault in _debug.debug(self, args, stream).faults:
+                warnings.warn(f'kernel "{self.name}": {fault}', DebugWarning, stacklevel=2)
         self._dispatch(args, stream)
+
+    @functools.cached_property
+    def _is_watched(self) -> bool:
+        return _env.debug()
+
+    def debug(self, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
+        """What a call with these arguments does that no kernel may (docs/Proofs.md). Nothing that is passed is written.
+
+        The rows are followed on the host, operation by operation: every access that is out of bounds, and every element
+        that two rows write, that a row reads while another writes it, or that it reads before writing it. Then the kernel
+        is launched twice, where the tensors are, into copies of the outputs that hold something else each time: elements
+        that come back so are unwritten. This waits for the device.
+
+        Args:
+            args, kwargs, stream: as for a call. Tensors are numpy arrays or torch tensors.
+
+        Raises:
+            ArgumentError: an argument is wrong.
+            CompileError: the kernel does not compile, and not for one of the faults.
+            UnitError, DriverError: there is no code for these arguments, or no compiler.
+        """
+        return _debug.debug(self, self._order(args, kwargs), stream)
 
     def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
@@ -251,13 +329,18 @@ class _Variants(cache.Variants):
         text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
 
+    def _compiled(self) -> str:
+        return self._whole.source if _env.line_info() else self.source
+
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         try:
-            return super()._compile(bindings, target)
+            data = super()._compile(bindings, target)
         except CompileError:
             # Once more, to say where.
             self._whole.specialize(**bindings)._emit("unit", [target], {})
             raise
+        self._whole._warn(bindings)
+        return data
 
 
 def _text(value: object) -> str:

@@ -81,10 +81,14 @@ class Variants:
 
     @property
     def source(self) -> str:
-        """The text that is compiled."""
+        """The kernel's text."""
         if not isinstance(self._source, str):
             self._source = self._source()
         return self._source
+
+    def _compiled(self) -> str:
+        """The text that is compiled, with its locations where code is to name them (MLAFIX_LINE_INFO)."""
+        return self.source
 
     def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
         """For a Dispatcher: the kernel for a call on a device. Raises as :meth:`load` does, and DriverError.
@@ -136,7 +140,8 @@ class Variants:
         return unit
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
-        return _keys.unit_file_name(self.kernel, self.source, bindings, target)
+        options = ["line-info"] if _env.line_info() else []
+        return _keys.unit_file_name(self.kernel, self._compiled(), bindings, target, *options)
 
     def _ready(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         """The unit in memory, or of a file that was compiled ahead or cached."""
@@ -205,13 +210,14 @@ class Variants:
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         _log.info("compiling %s %s for %s", self.kernel, bindings, target)
         data = _toolchain.compiler().compile(
-            self.source,
+            self._compiled(),
             self.file,
             kernel=self.kernel,
             specializations=[bindings],
             targets=[target],
             emit="unit",
             ptxas=_env.ptxas(),
+            line_info=_env.line_info(),
         )
         return bytes(data)
 

@@ -110,6 +110,39 @@ nb::list argsOf(const KernelInfo &kernel) {
   return out;
 }
 
+/// What the compiler's own report says, less times and places.
+nb::dict reportOf(const KernelInfo &kernel) {
+  nb::list args;
+  int64_t last = -1;
+  nb::list answers;
+  for (uint32_t i = 0; i < mlafix_kernel_num_proofs(kernel.handle); ++i) {
+    mlafix_proof_info proof = MLAFIX_PROOF_INFO_INIT;
+    check(mlafix_kernel_proof(kernel.handle, i, &proof));
+    if (proof.arg != last) {
+      mlafix_arg_info arg = MLAFIX_ARG_INFO_INIT;
+      check(mlafix_kernel_arg_info(kernel.handle, proof.arg, &arg));
+      answers = nb::list();
+      nb::dict entry;
+      entry["name"] = arg.name;
+      entry["answers"] = answers;
+      args.append(entry);
+      last = proof.arg;
+    }
+    nb::dict answer;
+    answer["question"] = proof.question;
+    answer["verdict"] = proof.verdict;
+    if (*proof.reason)
+      answer["reason"] = proof.reason;
+    if (*proof.element)
+      answer["element"] = proof.element;
+    answers.append(answer);
+  }
+  nb::dict out;
+  out["kernel"] = mlafix_kernel_name(kernel.handle);
+  out["args"] = args;
+  return out;
+}
+
 nb::list targetsOf(const KernelInfo &kernel) {
   nb::list out;
   for (uint32_t i = 0; i < mlafix_kernel_num_targets(kernel.handle); ++i)
@@ -172,7 +205,7 @@ mlafix_device mlafix::python::parseDevice(std::string_view text) {
                      static_cast<int>(text.size()), text.data());
 }
 
-void mlafix::python::bindUnits(nb::module_ &module) {
+static void bindKernelInfo(nb::module_ &module) {
   nb::class_<KernelInfo>(module, "KernelInfo", "One kernel of a unit.")
       .def_prop_ro("name",
                    [](const KernelInfo &kernel) {
@@ -184,6 +217,10 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                    "One dict an argument, as in docs/UnitFormat.md; None for a "
                    "size or a stride that may be any.")
       .def_prop_ro("targets", targetsOf)
+      .def("report", reportOf,
+           "What the compiler has proved, as mlafix.Kernel.report() has it, "
+           "less times and places; no argument in a unit of an older "
+           "compiler.")
       .def("code", codeOn, nb::arg("device"),
            "Which code runs on the device: target, format, assembler, "
            "num_variants. Prepares it there.")
@@ -192,7 +229,10 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                mlafix_kernel_name(kernel.handle) + " [" +
                mlafix_kernel_bindings(kernel.handle) + "]>";
       });
+}
 
+void mlafix::python::bindUnits(nb::module_ &module) {
+  bindKernelInfo(module);
   nb::class_<Unit>(module, "Unit",
                    "Compiled kernels for several targets, from a .mlafix file. "
                    "A unit is code: load none that you do not trust.")

@@ -13,6 +13,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 
@@ -63,6 +64,10 @@ struct CompileCommand::Options {
       "emit", cl::desc("What to write (default: unit):"), cl::init(Emit::Unit),
       cl::values(
           clEnumValN(Emit::Unit, "unit", "a unit file for the runtime"),
+          clEnumValN(Emit::Header, "header",
+                     "a header: C and C++ functions for a unit's kernels"),
+          clEnumValN(Emit::TvmFfi, "tvm-ffi",
+                     "C source: TVM-FFI functions for a unit's kernels"),
           clEnumValN(Emit::PTX, "ptx", "PTX text"),
           clEnumValN(Emit::Cubin, "cubin", "a cubin; needs an assembler"),
           clEnumValN(Emit::Object, "object", "an ELF object for x86-64"),
@@ -73,6 +78,8 @@ struct CompileCommand::Options {
           clEnumValN(Emit::Lowered, "lowered", "rows and scalars, no states"),
           clEnumValN(Emit::Report, "report",
                      "JSON: what is proved of the kernel (docs/Proofs.md)"),
+          clEnumValN(Emit::Faults, "faults",
+                     "JSON: what the rows of --launch do wrong"),
           clEnumValN(Emit::Canonical, "canonical", "the language, folded"),
           clEnumValN(Emit::Specialized, "specialized", "names are bound"),
           clEnumValN(Emit::Source, "source", "the kernel as it was read"),
@@ -93,9 +100,24 @@ struct CompileCommand::Options {
   cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
                              cl::desc("A ptxas to prefer to all else"),
                              cl::cat(category)};
+  cl::opt<std::string> launch{
+      "launch", cl::value_desc("JSON"),
+      cl::desc("The arguments of a launch, for --emit=faults: "
+               "'{\"x\": {\"sizes\": [2], \"elements\": [0, 1]}, \"n\": 2}'"),
+      cl::cat(category)};
   cl::opt<bool> lineInfo{
       "line-info",
       cl::desc("PTX and cubins name the source's lines, for profilers"),
+      cl::cat(category)};
+  cl::opt<std::string> unitName{
+      "name", cl::value_desc("identifier"),
+      cl::desc("What header and tvm-ffi call the unit (default: the output's "
+               "file name without its extension)"),
+      cl::cat(category)};
+  cl::opt<bool> remarks{
+      "mlafix-remarks",
+      cl::desc("Say why layouts, code versions, prefetches and so on were "
+               "chosen, or were not"),
       cl::cat(category)};
   cl::opt<bool> timePieces{
       "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
@@ -114,8 +136,8 @@ struct CompileCommand::Options {
       return (option.getNumOccurrences() + ...);
     };
     return count(targets, specializations, kernel, variant, emit, assembler,
-                 ptxas, timePieces, repeat, resourceUsage, lineInfo,
-                 listTargets) > 0;
+                 ptxas, launch, timePieces, repeat, resourceUsage, lineInfo,
+                 remarks, listTargets, unitName) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
 };
@@ -172,6 +194,9 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.assembler = assembler;
   result.ptxas = ptxas;
   result.lineInfo = lineInfo;
+  result.unitName = unitName;
+  result.launch = launch;
+  result.remarks = remarks;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });
@@ -189,6 +214,8 @@ int CompileCommand::run(StringRef input, StringRef output) const {
   std::string error;
   if (!options->fill(compileOptions, error))
     return fail("--specialize: " + error);
+  if (compileOptions.unitName.empty())
+    compileOptions.unitName = sys::path::stem(output).str();
 
   auto source = MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/false);
   if (!source)

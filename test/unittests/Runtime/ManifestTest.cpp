@@ -79,6 +79,34 @@ const std::vector<Spoilt> spoilt = {
        gpuVariant(k)["params"][0]["arg"] = 2;
      },
      {"params[0].arg", "not absent"}},
+    {"proof_of_no_argument",
+     [](json &k) {
+       k["proofs"] = {
+           {{"arg", 5}, {"question", "bounds"}, {"verdict", "proved"}}};
+     },
+     {"proofs[0].arg", "0 to 4", "got 5"}},
+    {"proof_without_a_verdict",
+     [](json &k) {
+       k["proofs"] = {{{"arg", 0}, {"question", "bounds"}}};
+     },
+     {"proofs[0]", "\"verdict\""}},
+    {"proof_with_a_control_character",
+     [](json &k) {
+       k["proofs"] = {{{"arg", 0},
+                       {"question", "bounds"},
+                       {"verdict", "unknown"},
+                       {"reason", "a\nb"}}};
+     },
+     {"proofs[0].reason", "control"}},
+    {"proofs_are_no_array",
+     [](json &k) { k["proofs"] = "proved"; },
+     {"proofs", "an array"}},
+    {"too_many_proofs",
+     [](json &k) {
+       json proof = {{"arg", 0}, {"question", "bounds"}, {"verdict", "proved"}};
+       k["proofs"] = std::vector<json>(2000, proof);
+     },
+     {"proofs", "at most 1024 elements"}},
     {"too_many_dims",
      [](json &k) { arg(k, 0)["dims"] = std::vector<std::string>(9, "n"); },
      {"args[0].dims", "at most 8 elements, got 9"}},
