@@ -32,8 +32,10 @@ enum class Emit {
   Canonical,   ///< the algebra's folds applied
   Report,      ///< JSON: what is proved of the kernel (docs/Proofs.md)
   Faults,      ///< JSON: what `launch` does wrong (docs/Proofs.md)
-  Lowered,     ///< states become rows and scalars
-  Layout,      ///< one kernel per code version, each with its layout
+  Header,  ///< C and C++: functions for a unit's kernels (docs/Embedding.md)
+  TvmFfi,  ///< C: a unit's kernels as functions of TVM-FFI (likewise)
+  Lowered, ///< states become rows and scalars
+  Layout,  ///< one kernel per code version, each with its layout
   Distributed, ///< a thread's program
   MLIR,        ///< text: the kernel in the LLVM dialect, as the passes leave it
   LLVM,        ///< text: LLVM IR, optimised
@@ -77,9 +79,11 @@ struct CompileOptions {
   /// them one by one), null where it is left out, a scalar as its value.
   std::string launch;
   /// PTX and cubins name the line of the source that each instruction is from,
-  /// for profilers. The code is the same, the unit is not: it holds the
-  /// source's path.
+  /// for profilers, and text in MLIR's syntax the location of each operation.
+  /// The code is the same, the unit is not: it holds the source's path.
   bool lineInfo = false;
+  /// Header and TvmFfi: what the program calls the unit, a C identifier.
+  std::string unitName;
 };
 
 /// What the assembler says a GPU entry point needs.
@@ -110,6 +114,12 @@ struct CompileResult {
   std::vector<Timing> timings;
 };
 
+/// What is published of a chip that is common for `target`
+/// (lib/Machine/Chips.def): {"multiprocessors", 132}, {"bandwidth", 4800} (of
+/// the memory, in GB/s). Empty where nothing is known.
+std::vector<std::pair<std::string, std::int64_t>>
+chipNumbers(std::string_view target);
+
 /// "mlafix 0.1.0, LLVM 22.1.8".
 std::string_view compilerVersion();
 
@@ -120,8 +130,10 @@ std::string_view spelling(Emit emit);
 bool parseEmit(std::string_view text, Emit &emit);
 
 /// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
-/// `name` is its name in messages. Every emission but a unit requires exactly
-/// one kernel, at most one set of bindings, and one target.
+/// `name` is its name in messages. A unit, and the text of its hosts (Header,
+/// TvmFfi), is of any number of kernels, sets of bindings and targets; every
+/// other emission requires exactly one kernel, at most one set of bindings, and
+/// one target.
 ///
 /// Source that is already in the LLVM dialect and carries `mlafix.signature`
 /// (what Emit::MLIR gives) skips the passes; it is for one target and has no

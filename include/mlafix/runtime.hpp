@@ -217,6 +217,10 @@ private:
 /// A kernel with checked arguments, to launch many times. Keeps its unit alive.
 class Bound {
 public:
+  /// Owns `bound`, whose unit outlives this object.
+  static Bound adopt(mlafix_bound *bound) noexcept {
+    return Bound(nullptr, bound);
+  }
   /// New data pointers, one per argument (those of scalars are ignored).
   void setPointers(const std::vector<void *> &pointers) {
     check(mlafix_bound_set_pointers(handle.get(), pointers.data(),

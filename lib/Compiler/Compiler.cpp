@@ -15,6 +15,8 @@
 #include "lib/Compiler/ProofReport.h"
 #include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
+#include "lib/Target/EmbedUnit.h"
+#include "lib/Target/Header.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "mlir/IR/AsmState.h"
@@ -39,6 +41,8 @@ static Stage lastStage(Emit emit) {
   case Emit::Report:
   case Emit::Faults:
     return Stage::Canonical;
+  case Emit::Header:
+  case Emit::TvmFfi:
   case Emit::Lowered:
     return Stage::Lowered;
   case Emit::Layout:
@@ -90,11 +94,20 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
   });
 }
 
+void Compilation::print(mlir::ModuleOp module) {
+  raw_string_ostream stream(result.output);
+  mlir::OpPrintingFlags flags;
+  if (options.lineInfo)
+    flags.enableDebugInfo();
+  module.print(stream, flags);
+  stream << "\n";
+}
+
 LogicalResult Compilation::generate(mlir::ModuleOp module,
                                     const TargetSpec &target,
                                     std::vector<target::UnitKernel> &kernels) {
   if (options.emit <= Emit::MLIR) {
-    raw_string_ostream(result.output) << module << "\n";
+    print(module);
     return success();
   }
   FailureOr<KernelCode> code =
@@ -151,11 +164,11 @@ LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
 
 /// Writes what is made without a target: text, or what an analysis says.
 LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
-  raw_string_ostream stream(result.output);
   if (options.emit != Emit::Report && options.emit != Emit::Faults) {
-    stream << isolated << "\n";
+    print(isolated);
     return success();
   }
+  raw_string_ostream stream(result.output);
   KernelOp bound = *isolated.getOps<KernelOp>().begin();
   if (options.emit == Emit::Report) {
     stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
@@ -171,6 +184,8 @@ LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
 
 LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
                                          const Bindings &bindings) {
+  if (options.emit == Emit::Header || options.emit == Emit::TvmFfi)
+    return describeForHost(kernel, bindings);
   if (needsNoTarget(options.emit)) {
     OwningModule isolated = isolate(*module, kernel);
     if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
@@ -191,6 +206,35 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
   }
   if (options.emit == Emit::Unit && failed(addToUnit(kernel, std::move(entry))))
     return failure();
+  return success();
+}
+
+/// Adds the signature that the unit will have. It is the same for each target.
+LogicalResult Compilation::describeForHost(mlir::Operation *kernel,
+                                           const Bindings &bindings) {
+  OwningModule isolated = isolate(*module, kernel);
+  if (failed(lower(*isolated, bindings, "x86-64")))
+    return failure();
+  KernelOp bound = *isolated->getOps<KernelOp>().begin();
+  Expected<json::Value> signature = target::toJson(getSignature(bound));
+  if (!signature)
+    return fail(toString(signature.takeError()));
+  std::vector<target::UnitKernel> entry(1);
+  entry.front().signature = std::move(*signature->getAsObject());
+  return addToUnit(kernel, std::move(entry));
+}
+
+LogicalResult Compilation::writeHostText() {
+  std::vector<json::Object> signatures;
+  for (target::UnitKernel &kernel : unitKernels)
+    signatures.push_back(std::move(kernel.signature));
+  Expected<std::string> text =
+      options.emit == Emit::Header
+          ? target::writeHeader(options.unitName, signatures)
+          : target::writeTvmFfi(options.unitName, signatures);
+  if (!text)
+    return fail(toString(text.takeError()));
+  result.output = std::move(*text);
   return success();
 }
 
@@ -276,7 +320,9 @@ LogicalResult Compilation::compileSource() {
           return failure();
   }
 
-  return options.emit == Emit::Unit ? writeUnit() : success();
+  if (options.emit == Emit::Unit)
+    return writeUnit();
+  return isOfUnit(options.emit) ? writeHostText() : success();
 }
 
 LogicalResult Compilation::writeUnit() {

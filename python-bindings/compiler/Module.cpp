@@ -54,11 +54,10 @@ Text bytesOf(nb::handle source) {
 Emit emitOf(Text name) {
   Emit emit;
   if (!parseEmit(name, emit))
-    throwUsage(
-        "emit: expected unit, ptx, cubin, object, llvm, mlir, "
-        "distributed, layout, lowered, report, faults, canonical, specialized, "
-        "source or signature, got '" +
-        std::string(name) + "'");
+    throwUsage("emit: expected unit, header, tvm-ffi, ptx, cubin, object, "
+               "llvm, mlir, distributed, layout, lowered, report, faults, "
+               "canonical, specialized, source or signature, got '" +
+               std::string(name) + "'");
   return emit;
 }
 
@@ -92,7 +91,7 @@ nb::object compileSource(
     const std::vector<std::map<std::string, std::string>> &choices,
     const std::vector<std::string> &targets, Text emit, Text assembler,
     const std::string &ptxas, const std::string &variant, bool lineInfo,
-    const std::string &launch) {
+    const std::string &launch, const std::string &unitName) {
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
@@ -102,6 +101,7 @@ nb::object compileSource(
   options.variant = variant;
   options.lineInfo = lineInfo;
   options.launch = launch;
+  options.unitName = unitName;
   for (const auto &choice : choices)
     options.specializations.emplace_back(choice.begin(), choice.end());
   std::string output = run(bytesOf(source), name, options).output;
@@ -129,8 +129,17 @@ NB_MODULE(_compiler, module) {
                  std::vector<std::map<std::string, std::string>>(),
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
              "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
-             "line_info"_a = false, "launch"_a = "");
+             "line_info"_a = false, "launch"_a = "", "unit_name"_a = "");
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
+  module.def(
+      "chip",
+      [](const std::string &target) {
+        std::map<std::string, std::int64_t> numbers;
+        for (auto &[name, value] : chipNumbers(target))
+          numbers.emplace(name, value);
+        return numbers;
+      },
+      "target"_a);
   module.def("version", [] { return std::string(compilerVersion()); });
   bindBuilder(module);
 }

@@ -9,7 +9,7 @@ from ._kernel import Kernel
 from ._runtime import Unit, __version__
 from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, Out, inline, kernel
-from .errors import ArgumentError, CompileError, CompileWarning, DebugWarning, DriverError, Error, UnitError
+from .errors import ArgumentError, CompileError, CompileWarning, DebugWarning, DriverError, Error, RankError, UnitError
 
 __all__ = [
     "ArgumentError",
@@ -26,6 +26,7 @@ __all__ = [
     "InOut",
     "Kernel",
     "Out",
+    "RankError",
     "Unit",
     "UnitError",
     "__version__",

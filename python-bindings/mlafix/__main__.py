@@ -12,8 +12,8 @@ from pathlib import Path
 from . import Kernel, __version__, _env, _runtime, _toolchain, library
 from .errors import ArgumentError, CompileError, Error
 
-_EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report", "canonical",
-          "specialized", "source", "signature")  # fmt: skip
+_EMITS = ("unit", "header", "tvm-ffi", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report",
+          "canonical", "specialized", "source", "signature")  # fmt: skip
 
 
 def parse_bindings(text: str) -> dict[str, str]:
@@ -85,9 +85,12 @@ def _compile(options: argparse.Namespace) -> int:
         emit=options.emit,
         assembler=options.assembler,
         ptxas=options.ptxas or _env.ptxas(),
+        unit_name=options.name or Path(options.output).stem,
     )
     if options.emit not in ("signature", "source"):
         kernel._warn(choices[0] if choices else {})
+    if options.depfile:
+        Path(options.depfile).write_text(_dependencies(options))
     data = output.encode() if isinstance(output, str) else bytes(output)
     if to_stdout or not options.output:
         sys.stdout.buffer.write(data)
@@ -95,6 +98,18 @@ def _compile(options: argparse.Namespace) -> int:
     Path(options.output).write_bytes(data)
     print(f"wrote {options.output}, {len(data)} bytes", file=sys.stderr)
     return 0
+
+
+def _dependencies(options: argparse.Namespace) -> str:
+    """A rule for make: the output depends on the kernel's file and what that imports from its folder, and on the
+    compiler."""
+    path = Path(options.kernel.rpartition(":")[0] if ".py:" in options.kernel else options.kernel).resolve()
+    files = {Path(file).resolve() for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
+    compiler = Path(_toolchain.compiler().__file__)
+    needed = {path, compiler, *compiler.parent.glob("libmlafix_compiler.so*")}
+    needed |= {file for file in files if path.parent in file.parents and "site-packages" not in file.parts}
+    names = [str(file).replace(" ", "\\ ") for file in (Path(options.output), *sorted(needed))]
+    return f"{names[0]}: {' '.join(names[1:])}\n"
 
 
 def _info(_options: argparse.Namespace) -> int:
@@ -129,6 +144,9 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--emit", choices=_EMITS, default="unit", help="what to write (default: unit)")
     compile_.add_argument("--assembler", choices=("any", "nvjitlink", "ptxas", "none"), default="any")
     compile_.add_argument("--ptxas", default="", metavar="PATH", help="a ptxas to prefer")
+    compile_.add_argument("--name", default="", metavar="IDENTIFIER",
+                          help="what header and tvm-ffi call the unit (default: -o's file name without its extension)")  # fmt: skip
+    compile_.add_argument("--depfile", default="", metavar="FILE", help="also write what the output depends on, for make")
     compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
     compile_.set_defaults(run=_compile)
     info = commands.add_parser("info", help="say what this installation has")

@@ -10,6 +10,9 @@ def version() -> str: ...
 def signature(source: str | bytes, name: str, kernel: str = "") -> str:
     """JSON: {"name", "args", "aliases", "names"}; see Emit::Signature in include/mlafix/Compiler.h."""
 
+def chip(target: str) -> dict[str, int]:
+    """What is published of a chip of a target: "multiprocessors", and "bandwidth" of its memory in GB/s. May be empty."""
+
 @overload
 def compile(
     source: str | bytes,
@@ -24,6 +27,7 @@ def compile(
     variant: str = "",
     line_info: bool = False,
     launch: str = "",
+    unit_name: str = "",
 ) -> bytes: ...
 @overload
 def compile(
@@ -39,6 +43,7 @@ def compile(
     variant: str = "",
     line_info: bool = False,
     launch: str = "",
+    unit_name: str = "",
 ) -> bytes | str: ...
 
 class Location:

@@ -49,3 +49,7 @@ class UnitError(Error):
 
 class DriverError(Error):
     """No usable CUDA driver or device, or an error that the driver returned."""
+
+
+class RankError(Error):
+    """A rank of a group that did not come to an exchange; the message names it. The group cannot be used again."""

@@ -13,6 +13,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 
@@ -63,6 +64,10 @@ struct CompileCommand::Options {
       "emit", cl::desc("What to write (default: unit):"), cl::init(Emit::Unit),
       cl::values(
           clEnumValN(Emit::Unit, "unit", "a unit file for the runtime"),
+          clEnumValN(Emit::Header, "header",
+                     "a header: C and C++ functions for a unit's kernels"),
+          clEnumValN(Emit::TvmFfi, "tvm-ffi",
+                     "C source: TVM-FFI functions for a unit's kernels"),
           clEnumValN(Emit::PTX, "ptx", "PTX text"),
           clEnumValN(Emit::Cubin, "cubin", "a cubin; needs an assembler"),
           clEnumValN(Emit::Object, "object", "an ELF object for x86-64"),
@@ -104,6 +109,11 @@ struct CompileCommand::Options {
       "line-info",
       cl::desc("PTX and cubins name the source's lines, for profilers"),
       cl::cat(category)};
+  cl::opt<std::string> unitName{
+      "name", cl::value_desc("identifier"),
+      cl::desc("What header and tvm-ffi call the unit (default: the output's "
+               "file name without its extension)"),
+      cl::cat(category)};
   cl::opt<bool> timePieces{
       "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
       cl::cat(category)};
@@ -122,7 +132,7 @@ struct CompileCommand::Options {
     };
     return count(targets, specializations, kernel, variant, emit, assembler,
                  ptxas, launch, timePieces, repeat, resourceUsage, lineInfo,
-                 listTargets) > 0;
+                 listTargets, unitName) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
 };
@@ -180,6 +190,7 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.ptxas = ptxas;
   result.lineInfo = lineInfo;
   result.launch = launch;
+  result.unitName = unitName;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });
@@ -197,6 +208,8 @@ int CompileCommand::run(StringRef input, StringRef output) const {
   std::string error;
   if (!options->fill(compileOptions, error))
     return fail("--specialize: " + error);
+  if (compileOptions.unitName.empty())
+    compileOptions.unitName = sys::path::stem(output).str();
 
   auto source = MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/false);
   if (!source)
