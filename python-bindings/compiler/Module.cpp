@@ -91,7 +91,7 @@ nb::object compileSource(
     const std::vector<std::map<std::string, std::string>> &choices,
     const std::vector<std::string> &targets, Text emit, Text assembler,
     const std::string &ptxas, const std::string &variant, bool lineInfo,
-    const std::string &launch, const std::string &unitName) {
+    const std::string &unitName, const std::string &launch) {
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
@@ -100,8 +100,8 @@ nb::object compileSource(
   options.ptxas = ptxas;
   options.variant = variant;
   options.lineInfo = lineInfo;
-  options.launch = launch;
   options.unitName = unitName;
+  options.launch = launch;
   for (const auto &choice : choices)
     options.specializations.emplace_back(choice.begin(), choice.end());
   std::string output = run(bytesOf(source), name, options).output;
@@ -129,7 +129,7 @@ NB_MODULE(_compiler, module) {
                  std::vector<std::map<std::string, std::string>>(),
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
              "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
-             "line_info"_a = false, "launch"_a = "", "unit_name"_a = "");
+             "line_info"_a = false, "unit_name"_a = "", "launch"_a = "");
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
   module.def(
       "chip",

@@ -9,7 +9,16 @@ from ._kernel import Kernel
 from ._runtime import Unit, __version__
 from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, Out, inline, kernel
-from .errors import ArgumentError, CompileError, CompileWarning, DebugWarning, DriverError, Error, RankError, UnitError
+from .errors import (
+    ArgumentError,
+    CompileError,
+    CompileWarning,
+    DebugWarning,
+    DriverError,
+    Error,
+    RankError,
+    UnitError,
+)
 
 __all__ = [
     "ArgumentError",

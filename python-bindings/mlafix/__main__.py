@@ -1,4 +1,4 @@
-"""The command line: ``python -m mlafix compile`` and ``python -m mlafix info``."""
+"""The command line: ``python -m mlafix compile``, ``explain`` and ``info``."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import Kernel, __version__, _env, _runtime, _toolchain, library
+from . import Kernel, __version__, _env, _runtime, _toolchain, explain, library
 from .errors import ArgumentError, CompileError, Error
 
 _EMITS = ("unit", "header", "tvm-ffi", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report",
           "canonical", "specialized", "source", "signature")  # fmt: skip
 
 
-def parse_bindings(text: str) -> dict[str, str]:
+def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
     """{"H": "128", "T": "bf16"} of "H=128,T=bf16". Raises ArgumentError."""
     bound: dict[str, str] = {}
     for item in text.split(","):
         name, equals, value = (part.strip() for part in item.partition("="))
         if not name or not equals or not value or name in bound:
-            raise ArgumentError(f'--bind: expected NAME=VALUE,… with each name once, got "{text}"')
+            raise ArgumentError(f'{option}: expected NAME=VALUE,… with each name once, got "{text}"')
         bound[name] = value
     return bound
 
@@ -100,6 +100,26 @@ def _compile(options: argparse.Namespace) -> int:
     return 0
 
 
+def _explain(options: argparse.Namespace) -> int:
+    sizes = [{name: _number(value) for name, value in parse_bindings(text, "--sizes").items()} for text in options.sizes]
+    bound = parse_bindings(options.bind) if options.bind else {}
+    file, _, name = options.kernel.partition(".mlafix")
+    if options.kernel.endswith(".mlafix") or name.startswith(":"):
+        facts = explain.facts_of_unit(Path(file + ".mlafix"), name[1:], bound, options.target)
+    else:
+        facts = explain.facts_of_kernel(find_kernel(options.kernel), bound, options.target)
+    page = explain.write_page(facts, sizes or [{}], options.bandwidth)
+    Path(options.output).write_text(page, encoding="utf-8")
+    print(f"wrote {options.output}, {len(page.encode())} bytes", file=sys.stderr)
+    return 0
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise ArgumentError(f'--sizes: expected NAME=NUMBER,…, got "{text}"')
+    return int(text)
+
+
 def _dependencies(options: argparse.Namespace) -> str:
     """A rule for make: the output depends on the kernel's file and what that imports from its folder, and on the
     compiler."""
@@ -149,6 +169,17 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--depfile", default="", metavar="FILE", help="also write what the output depends on, for make")
     compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
     compile_.set_defaults(run=_compile)
+    explain_ = commands.add_parser("explain", help="write a page of HTML that explains a kernel")
+    explain_.add_argument("kernel", metavar="KERNEL",
+                          help="as compile takes it, or UNIT.mlafix, UNIT.mlafix:KERNEL: a page with what the unit holds")  # fmt: skip
+    explain_.add_argument("--bind", default="", metavar="NAME=VALUE,…", help="values of the kernel's names")
+    explain_.add_argument("--target", required=True, metavar="NAME", help="one of " + ", ".join(_runtime.TARGETS))
+    explain_.add_argument("--sizes", action="append", default=[], metavar="NAME=NUMBER,…",
+                          help="sizes of dynamic dims and values of scalars; once for each launch to be shown (default: 1024)")  # fmt: skip
+    explain_.add_argument("--bandwidth", type=float, default=0.0, metavar="GB/S",
+                          help="of the memory (default: of the target's largest chip, where that is known)")  # fmt: skip
+    explain_.add_argument("-o", dest="output", required=True, metavar="FILE", help="the page to write")
+    explain_.set_defaults(run=_explain)
     info = commands.add_parser("info", help="say what this installation has")
     info.set_defaults(run=_info)
     return parser

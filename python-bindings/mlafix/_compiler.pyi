@@ -26,8 +26,8 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
-    launch: str = "",
     unit_name: str = "",
+    launch: str = "",
 ) -> bytes: ...
 @overload
 def compile(
@@ -42,8 +42,8 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
-    launch: str = "",
     unit_name: str = "",
+    launch: str = "",
 ) -> bytes | str: ...
 
 class Location:

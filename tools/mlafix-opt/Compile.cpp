@@ -189,8 +189,8 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.assembler = assembler;
   result.ptxas = ptxas;
   result.lineInfo = lineInfo;
-  result.launch = launch;
   result.unitName = unitName;
+  result.launch = launch;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });
