@@ -31,6 +31,7 @@ enum class Emit {
   Specialized, ///< names replaced by what they are bound to
   Canonical,   ///< the algebra's folds applied
   Report,      ///< JSON: what is proved of the kernel (docs/Proofs.md)
+  Faults,      ///< JSON: what `launch` does wrong (docs/Proofs.md)
   Header,  ///< C and C++: functions for a unit's kernels (docs/Embedding.md)
   TvmFfi,  ///< C: a unit's kernels as functions of TVM-FFI (likewise)
   Lowered, ///< states become rows and scalars
@@ -73,6 +74,10 @@ struct CompileOptions {
   AssemblerKind assembler = AssemblerKind::Any;
   /// The `ptxas` to use before any other; may be empty.
   std::string ptxas;
+  /// Of Emit::Faults: the launch, in JSON: each argument by its name, a tensor
+  /// as {"sizes": […], "elements": […]} (the elements where the kernel reads
+  /// them one by one), null where it is left out, a scalar as its value.
+  std::string launch;
   /// PTX and cubins name the line of the source that each instruction is from,
   /// for profilers, and text in MLIR's syntax the location of each operation.
   /// The code is the same, the unit is not: it holds the source's path.

@@ -56,6 +56,7 @@ private:
   llvm::LogicalResult checkSingle();
   llvm::LogicalResult compileKernel(mlir::Operation *kernel,
                                     const Bindings &bindings);
+  llvm::LogicalResult writeAnalysis(mlir::ModuleOp isolated);
   llvm::LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
                             llvm::StringRef target);
   llvm::LogicalResult addToUnit(mlir::Operation *kernel,

@@ -10,6 +10,7 @@
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
 #include "lib/Compiler/SourceCheck.h"
@@ -38,6 +39,7 @@ static Stage lastStage(Emit emit) {
     return Stage::Specialized;
   case Emit::Canonical:
   case Emit::Report:
+  case Emit::Faults:
     return Stage::Canonical;
   case Emit::Header:
   case Emit::TvmFfi:
@@ -160,6 +162,26 @@ LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
   return success();
 }
 
+/// Writes what is made without a target: text, or what an analysis says.
+LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
+  if (options.emit != Emit::Report && options.emit != Emit::Faults) {
+    print(isolated);
+    return success();
+  }
+  raw_string_ostream stream(result.output);
+  KernelOp bound = *isolated.getOps<KernelOp>().begin();
+  if (options.emit == Emit::Report) {
+    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
+    return success();
+  }
+  Expected<json::Value> faults = stopwatch.time(
+      "rows", [&] { return findLaunchFaults(bound, options.launch); });
+  if (!faults)
+    return fail(toString(faults.takeError()));
+  stream << *faults << "\n";
+  return success();
+}
+
 LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
                                          const Bindings &bindings) {
   if (options.emit == Emit::Header || options.emit == Emit::TvmFfi)
@@ -168,14 +190,7 @@ LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
     OwningModule isolated = isolate(*module, kernel);
     if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
       return failure();
-    if (options.emit != Emit::Report) {
-      print(*isolated);
-      return success();
-    }
-    KernelOp bound = *isolated->getOps<KernelOp>().begin();
-    raw_string_ostream stream(result.output);
-    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
-    return success();
+    return writeAnalysis(*isolated);
   }
   std::vector<target::UnitKernel> entry;
   for (const TargetSpec *target : targets) {

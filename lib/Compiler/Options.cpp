@@ -30,6 +30,7 @@ static constexpr EmitName emitNames[] = {
     {Emit::Report, "report"},
     {Emit::Header, "header"},
     {Emit::TvmFfi, "tvm-ffi"},
+    {Emit::Faults, "faults"},
     {Emit::Lowered, "lowered"},
     {Emit::Layout, "layout"},
     {Emit::Distributed, "distributed"},

@@ -16,7 +16,7 @@
 using namespace llvm;
 using namespace mlafix;
 
-static void addPlace(json::Object &object, mlir::Operation *op) {
+void mlafix::addPlace(json::Object &object, mlir::Operation *op) {
   SourceLocation place = toSourceLocation(op->getLoc());
   if (!place.isKnown())
     return;
@@ -45,6 +45,14 @@ static json::Object describe(const MadeNaN &made) {
   json::Object object{{"message", made.message()}};
   addPlace(object, made.op);
   return object;
+}
+
+static bool isReadByElement(KernelOp kernel, unsigned argument) {
+  mlir::Value tensor = kernel.getBody().getArgument(argument);
+  return any_of(tensor.getUsers(), [](mlir::Operation *user) {
+    auto load = dyn_cast<LoadOp>(user);
+    return load && !isRowTile(load.getType());
+  });
 }
 
 /// The accesses of an argument that `mlafix-guard-bounds` narrows.
@@ -80,6 +88,8 @@ json::Value mlafix::reportProofs(KernelOp kernel) {
       continue;
     json::Object entry{{"name", kernel.getArgName(i)},
                        {"answers", std::move(ofArgument)}};
+    if (isReadByElement(kernel, i))
+      entry["by_element"] = true;
     if (json::Array guarded = describeGuards(proofs, i); !guarded.empty())
       entry["guarded"] = std::move(guarded);
     args.push_back(std::move(entry));

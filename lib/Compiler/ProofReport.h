@@ -20,9 +20,13 @@ namespace mlafix {
 /// refuted, and the place of the access: "file", "line", "column", "end_line"
 /// and "end_column". An argument with accesses that are not proved to be in
 /// bounds has "guarded": for each index that is checked its "dim" and its
-/// place. A warning, of NaN that empty rows make, is {"message"}
-/// with its place.
+/// place; one whose elements are read one by one has "by_element". A warning,
+/// of NaN that empty rows make, is {"message"} with its place.
 llvm::json::Value reportProofs(KernelOp kernel);
+
+/// Adds "file", "line", "column", "end_line" and "end_column" of `op`, if
+/// known.
+void addPlace(llvm::json::Object &object, mlir::Operation *op);
 
 } // namespace mlafix
 

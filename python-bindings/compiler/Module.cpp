@@ -55,8 +55,8 @@ Emit emitOf(Text name) {
   Emit emit;
   if (!parseEmit(name, emit))
     throwUsage("emit: expected unit, header, tvm-ffi, ptx, cubin, object, "
-               "llvm, mlir, distributed, layout, lowered, report, canonical, "
-               "specialized, source or signature, got '" +
+               "llvm, mlir, distributed, layout, lowered, report, faults, "
+               "canonical, specialized, source or signature, got '" +
                std::string(name) + "'");
   return emit;
 }
@@ -91,7 +91,7 @@ nb::object compileSource(
     const std::vector<std::map<std::string, std::string>> &choices,
     const std::vector<std::string> &targets, Text emit, Text assembler,
     const std::string &ptxas, const std::string &variant, bool lineInfo,
-    const std::string &unitName) {
+    const std::string &unitName, const std::string &launch) {
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
@@ -101,6 +101,7 @@ nb::object compileSource(
   options.variant = variant;
   options.lineInfo = lineInfo;
   options.unitName = unitName;
+  options.launch = launch;
   for (const auto &choice : choices)
     options.specializations.emplace_back(choice.begin(), choice.end());
   std::string output = run(bytesOf(source), name, options).output;
@@ -128,7 +129,7 @@ NB_MODULE(_compiler, module) {
                  std::vector<std::map<std::string, std::string>>(),
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
              "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
-             "line_info"_a = false, "unit_name"_a = "");
+             "line_info"_a = false, "unit_name"_a = "", "launch"_a = "");
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
   module.def(
       "chip",

@@ -4,11 +4,21 @@ Everything public is re-exported here; nothing is defined here.
 """
 
 from . import ops
+from ._debug import DebugReport, Fault
 from ._kernel import Kernel
 from ._runtime import Unit, __version__
 from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, Out, inline, kernel
-from .errors import ArgumentError, CompileError, CompileWarning, DriverError, Error, RankError, UnitError
+from .errors import (
+    ArgumentError,
+    CompileError,
+    CompileWarning,
+    DebugWarning,
+    DriverError,
+    Error,
+    RankError,
+    UnitError,
+)
 
 __all__ = [
     "ArgumentError",
@@ -16,8 +26,11 @@ __all__ = [
     "CompileError",
     "CompileWarning",
     "DType",
+    "DebugReport",
+    "DebugWarning",
     "DriverError",
     "Error",
+    "Fault",
     "In",
     "InOut",
     "Kernel",

@@ -27,6 +27,7 @@ def compile(
     variant: str = "",
     line_info: bool = False,
     unit_name: str = "",
+    launch: str = "",
 ) -> bytes: ...
 @overload
 def compile(
@@ -42,6 +43,7 @@ def compile(
     variant: str = "",
     line_info: bool = False,
     unit_name: str = "",
+    launch: str = "",
 ) -> bytes | str: ...
 
 class Location:

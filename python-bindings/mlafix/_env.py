@@ -7,6 +7,7 @@ MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlaf
 MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
 MLAFIX_PREBUILT        folders (separated by ":") of units compiled ahead, laid out as the cache is; only read
 MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
+MLAFIX_DEBUG           1: kernels that are called are watched (Kernel.debug); what is wrong is a DebugWarning
 MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and says where it looks otherwise
 MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise
 =====================  ==========================================================================================
@@ -49,6 +50,11 @@ def prebuilt_dirs() -> list[Path]:
 def strict() -> bool:
     """Whether compiling on first use is forbidden."""
     return _flag("MLAFIX_STRICT", False)
+
+
+def debug() -> bool:
+    """Whether calls of kernels are watched."""
+    return _flag("MLAFIX_DEBUG", False)
 
 
 def assemblers() -> tuple[str, str]:

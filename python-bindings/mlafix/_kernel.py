@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _diagnostics, _env, _runtime, _toolchain, cache
-from .errors import ArgumentError, CompileError
+from . import _debug, _diagnostics, _env, _runtime, _toolchain, cache
+from ._debug import DebugReport
+from .errors import ArgumentError, CompileError, DebugWarning
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
 # MLIR, for a GPU and for a CPU.
@@ -243,7 +245,32 @@ class Kernel:
         """
         if kwargs or len(args) != len(self._names):
             args = self._order(args, kwargs)
+        if self._is_watched:
+            for fault in _debug.debug(self, args, stream).faults:
+                warnings.warn(f'kernel "{self.name}": {fault}', DebugWarning, stacklevel=2)
         self._dispatch(args, stream)
+
+    @functools.cached_property
+    def _is_watched(self) -> bool:
+        return _env.debug()
+
+    def debug(self, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
+        """What a call with these arguments does that no kernel may (docs/Proofs.md). Nothing that is passed is written.
+
+        The rows are followed on the host, operation by operation: every access that is out of bounds, and every element
+        that two rows write, that a row reads while another writes it, or that it reads before writing it. Then the kernel
+        is launched twice, where the tensors are, into copies of the outputs that hold something else each time: elements
+        that come back so are unwritten. This waits for the device.
+
+        Args:
+            args, kwargs, stream: as for a call. Tensors are numpy arrays or torch tensors.
+
+        Raises:
+            ArgumentError: an argument is wrong.
+            CompileError: the kernel does not compile, and not for one of the faults.
+            UnitError, DriverError: there is no code for these arguments, or no compiler.
+        """
+        return _debug.debug(self, self._order(args, kwargs), stream)
 
     def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""

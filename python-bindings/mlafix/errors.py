@@ -35,6 +35,10 @@ class CompileWarning(UserWarning):
     """What the compiler warns of in a kernel that compiles; ``warnings.filterwarnings`` chooses what becomes of it."""
 
 
+class DebugWarning(UserWarning):
+    """What a watched call of a kernel does wrong (MLAFIX_DEBUG=1)."""
+
+
 class ArgumentError(Error, ValueError):
     """A call with a wrong argument: its dtype, shape, strides, device, memory, or number. Nothing was launched."""
 

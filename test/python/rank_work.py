@@ -136,20 +136,30 @@ def operations(group: Any, options: dict[str, Any], given: bool) -> list[str]:
     return seen.names
 
 
+def in_modes(group: Any, part: Part, options: dict[str, Any], made: bool, called: bool) -> dict[str, Any]:
+    """A reducer that is made, and called, in inference mode or not."""
+    with torch.inference_mode(made):
+        reducer = Reducer(group, **options)
+    with torch.inference_mode(called):
+        out, lse = reducer.reduce(*part.tensors())
+    out, lse = reducer.reduce(*part.tensors())
+    return {"out": HOME.get(out), "lse": HOME.get(lse), "owned": reducer.owned(part.partial.shape[0])}
+
+
 def construct(group: Any, options: dict[str, Any]) -> str:
     """Makes a reducer; its backend."""
     return Reducer(group, **options).backend
 
 
 def call(group: Any, options: dict[str, Any], tokens: int, changes: dict[str, Any]) -> list[int]:
-    """A call with bf16 zeros; `changes` replaces arguments by tensors made of (shape, dtype name). The shape of the result."""
+    """A call with bf16 zeros; `changes` replaces arguments by tensors made of (shape, dtype name, device). The shape of the result."""
     key = repr((options, dist.get_world_size(group)))
     if key not in _KEPT:
         _KEPT[key] = Reducer(group, **options)
     heads, dim = options["heads"], options["head_dim"]
     arguments: dict[str, Any] = {"partial": torch.zeros(tokens, heads, dim, dtype=torch.bfloat16), "lse": torch.zeros(tokens, heads)}
-    for name, (shape, dtype) in changes.items():
-        arguments[name] = torch.zeros(shape, dtype=getattr(torch, dtype))
+    for name, (shape, dtype, *device) in changes.items():
+        arguments[name] = torch.zeros(shape, dtype=getattr(torch, dtype), device=device[0] if device else None)
     return list(_KEPT[key].reduce(**arguments)[0].shape)
 
 

@@ -124,6 +124,13 @@ def test_calls_with_outputs_allocate_nothing(pool: RankPool) -> None:
             assert len([name for name in names if "empty" in name or "clone" in name or "zeros" in name]) == count, names
 
 
+@pytest.mark.parametrize("made, called", [(True, False), (False, True), (True, True)])
+def test_reducers_are_used_in_inference_mode_and_outside(pool: RankPool, made: bool, called: bool, rng: np.random.Generator) -> None:
+    form = FORMS[0]
+    case = make_case(rng, form, 2, 5, "requests")
+    check(case, raised(pool.run("in_modes", [(part, options_of(form, "heads", 2, None), made, called) for part in case.parts])))
+
+
 # -- Errors -----------------------------------------------------------------------------------------------------------
 
 GOOD = {"max_tokens": 4, "heads": 4, "head_dim": 16}
@@ -161,6 +168,7 @@ BAD_CALLS: list[tuple[int, dict[str, Any], str]] = [
     (2, {"partial": ((2, 4, 16), "float16")}, 'argument "partial": expected dtype bfloat16, got float16'),
     (2, {"partial": ((2, 64), "bfloat16")}, 'argument "partial": expected 3 dims [tokens, heads, D], got 2'),
     (2, {"lse": ((4, 2), "float32")}, 'argument "lse": expected shape [2, 4], got [4, 2]'),
+    (2, {"lse": ((2, 4), "float32", "meta")}, 'argument "lse": expected a tensor on cpu, got one on meta'),
     (2, {"seq_lens": ((2,), "float32")}, 'argument "seq_lens": expected dtype int32 or int64, got float32'),
     (2, {"seq_lens": ((2,), "int32"), "query_start_loc": ((2,), "int32")},
      'argument "query_start_loc": expected shape [3], got [2]'),

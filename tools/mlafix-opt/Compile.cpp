@@ -78,6 +78,8 @@ struct CompileCommand::Options {
           clEnumValN(Emit::Lowered, "lowered", "rows and scalars, no states"),
           clEnumValN(Emit::Report, "report",
                      "JSON: what is proved of the kernel (docs/Proofs.md)"),
+          clEnumValN(Emit::Faults, "faults",
+                     "JSON: what the rows of --launch do wrong"),
           clEnumValN(Emit::Canonical, "canonical", "the language, folded"),
           clEnumValN(Emit::Specialized, "specialized", "names are bound"),
           clEnumValN(Emit::Source, "source", "the kernel as it was read"),
@@ -98,6 +100,11 @@ struct CompileCommand::Options {
   cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
                              cl::desc("A ptxas to prefer to all else"),
                              cl::cat(category)};
+  cl::opt<std::string> launch{
+      "launch", cl::value_desc("JSON"),
+      cl::desc("The arguments of a launch, for --emit=faults: "
+               "'{\"x\": {\"sizes\": [2], \"elements\": [0, 1]}, \"n\": 2}'"),
+      cl::cat(category)};
   cl::opt<bool> lineInfo{
       "line-info",
       cl::desc("PTX and cubins name the source's lines, for profilers"),
@@ -124,7 +131,7 @@ struct CompileCommand::Options {
       return (option.getNumOccurrences() + ...);
     };
     return count(targets, specializations, kernel, variant, emit, assembler,
-                 ptxas, timePieces, repeat, resourceUsage, lineInfo,
+                 ptxas, launch, timePieces, repeat, resourceUsage, lineInfo,
                  listTargets, unitName) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
@@ -183,6 +190,7 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.ptxas = ptxas;
   result.lineInfo = lineInfo;
   result.unitName = unitName;
+  result.launch = launch;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });

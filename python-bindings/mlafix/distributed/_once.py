@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import torch
@@ -13,9 +12,6 @@ from ._checks import Expected, first_problem
 from ._cut import Cut, CutName
 from ._ranks import Ranks, ranks_of
 
-# Asking a group for its backend takes the host longer than a launch.
-_KNOWN: weakref.WeakKeyDictionary[Any, dict[str, Ranks]] = weakref.WeakKeyDictionary()
-
 
 def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: CutName, base: str,
                 seq_lens: torch.Tensor | None = None, query_start_loc: torch.Tensor | None = None,
@@ -24,7 +20,7 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
 
     Legal in capture: the buffers are then part of the graph's memory.
     """
-    ranks = _ranks(group, partial.device)
+    ranks = ranks_of(group, partial.device)
     requests = None if seq_lens is None else len(seq_lens)
     integers = (torch.int32, torch.int64)
     problem = first_problem([
@@ -54,12 +50,3 @@ def _counts(cut: Cut, ranks: Ranks) -> list[int]:
     """How many blocks each buffer holds: the one that is sent, and the one that is received where there are other ranks."""
     return [cut.blocks, ranks.size] if ranks.size > 1 else [1]
 
-
-def _ranks(group: Any, device: torch.device) -> Ranks:
-    try:
-        known = _KNOWN.setdefault(group, {})
-    except TypeError:  # None, or an object that cannot be referred to weakly.
-        return ranks_of(group, device)
-    if device.type not in known:
-        known[device.type] = ranks_of(group, device)
-    return known[device.type]

@@ -31,8 +31,9 @@ class Reducer:
     every rank and for every backend on the same kind of device.
 
     All ranks make the reducer, with the same arguments, and call `reduce` in the same order with equal numbers of tokens.
-    Everything is allocated, compiled and connected here: calls may be captured in CUDA graphs from then on. One reducer is for
-    one stream at a time; several reducers of one group, or of several, do not interfere.
+    Everything is allocated and connected here: calls may be captured in CUDA graphs from then on. The kernels are compiled here
+    for calls without lengths and scale, and at the first call with them, which may be a captured one. One reducer is for one
+    stream at a time; several reducers of one group, or of several, do not interfere.
 
     Args:
         group: a process group of torch's (None is the default one), an engine's group object with such a one as its
@@ -82,9 +83,11 @@ class Reducer:
         except ArgumentError as error:
             problem = error
         agree(self._ranks, self.device, facts, problem)
-        self._backend: Backend = ExchangeBackend(self._ranks, self.cut, base, sink, head_dim=head_dim, dtype=self.dtype,
-                                                 max_tokens=max_tokens, device=self.device)
-        self._connect()
+        # Collectives may write to these tensors in inference mode and outside of it.
+        with torch.inference_mode(False):
+            self._backend: Backend = ExchangeBackend(self._ranks, self.cut, base, sink, head_dim=head_dim, dtype=self.dtype,
+                                                     max_tokens=max_tokens, device=self.device)
+            self._connect()
 
     def _connect(self) -> None:
         """One call of one row: compiles the kernels, and connects ranks that a backend connects at first use."""
