@@ -94,7 +94,7 @@ TypeEntry lookUp(PyTypeObject *type) {
   TypeEntry entry = classify(type);
   // What is no tensor type now may become one when its module is imported.
   if (entry.kind != Kind::NotATensor && numKnownTypes < maxKnownTypes) {
-    Py_INCREF(type);
+    Py_INCREF(reinterpret_cast<PyObject *>(type));
     knownTypes[numKnownTypes++] = entry;
   }
   return entry;
@@ -123,18 +123,18 @@ void ArgContext::fail(const char *format, ...) const {
 
 void ArgContext::failBecause(PyObject *object, const char *where) const {
   if (!PyErr_Occurred())
-    fail("expected %s, got %s, %s nothing", expected, Py_TYPE(object)->tp_name,
+    fail("expected %s, got %s, %s nothing", expected, typeName(object).c_str(),
          where);
   nb::python_error error;
   if (!error.matches(PyExc_Exception))
     throw error;
-  fail("expected %s, got %s, %s: %s", expected, Py_TYPE(object)->tp_name, where,
+  fail("expected %s, got %s, %s: %s", expected, typeName(object).c_str(), where,
        textOf(error.value()).c_str());
 }
 
 nb::object mlafix::python::pairOf(nb::handle object) {
   nb::object pair = nb::steal(PySequence_Tuple(object.ptr()));
-  if (pair.is_valid() && PyTuple_GET_SIZE(pair.ptr()) == 2)
+  if (pair.is_valid() && NB_TUPLE_GET_SIZE(pair.ptr()) == 2)
     return pair;
   clearException();
   return nb::object();
@@ -216,6 +216,6 @@ void mlafix::python::readTensor(PyObject *object, const ArgContext &place,
   case Kind::NotATensor:
     place.fail("expected %s (a numpy array, a torch tensor, or another object "
                "with __dlpack__), got %s",
-               place.expected, Py_TYPE(object)->tp_name);
+               place.expected, typeName(object).c_str());
   }
 }

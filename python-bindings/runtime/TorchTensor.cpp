@@ -28,7 +28,8 @@ namespace {
 /// for ever: the process does, too.
 struct Torch {
   PyObject *isGradEnabled;
-  PyObject *requiresGrad; ///< the attribute's descriptor
+  PyObject *requiresGrad; ///< the attribute's descriptor, and what reads it
+  descrgetfunc getRequiresGrad;
   PyObject *isNeg;
 
   Torch() {
@@ -36,14 +37,15 @@ struct Torch {
     nb::object tensor = torch.attr("Tensor");
     isGradEnabled = nb::object(torch.attr("is_grad_enabled")).release().ptr();
     requiresGrad = nb::object(tensor.attr("requires_grad")).release().ptr();
+    getRequiresGrad = reinterpret_cast<descrgetfunc>(
+        PyType_GetSlot(Py_TYPE(requiresGrad), Py_tp_descr_get));
     isNeg = PyUnicode_InternFromString("is_neg");
   }
 
   /// tensor.requires_grad, without the search through the type's bases.
   PyObject *askRequiresGrad(PyObject *tensor) const {
-    auto get = Py_TYPE(requiresGrad)->tp_descr_get;
-    return get(requiresGrad, tensor,
-               reinterpret_cast<PyObject *>(Py_TYPE(tensor)));
+    return getRequiresGrad(requiresGrad, tensor,
+                           reinterpret_cast<PyObject *>(Py_TYPE(tensor)));
   }
 };
 const Torch &torch() {
@@ -101,7 +103,7 @@ void refuseUnusable(PyObject *object, const ArgContext &place,
     place.fail("expected a tensor that autograd does not follow, got one that "
                "requires grad (detach it, or call under torch.no_grad())");
   if (mayBeNegated(view) &&
-      truth(PyObject_CallMethodNoArgs(object, torch().isNeg)))
+      truth(PyObject_CallMethodObjArgs(object, torch().isNeg, nullptr)))
     place.fail("expected a tensor whose memory holds its values, got a lazily "
                "negated view (call resolve_neg())");
 }
@@ -137,7 +139,7 @@ void refuseRedefined(PyObject *object, const ArgContext &place) {
   if (!own.is(plain))
     place.fail("expected a plain torch tensor, got %s, which redefines torch's "
                "operations",
-               Py_TYPE(object)->tp_name);
+               typeName(object).c_str());
 }
 
 void readByAttributes(PyObject *object, const ArgContext &place,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import doctest
 import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sources import load
 
@@ -47,6 +49,28 @@ def test_kernel_of_the_readme_compiles(tmp_path: Path) -> None:
     definition, _, call = text.partition("\nmerge_pieces(")
     assert call
     assert "mlafix.merge" in load(tmp_path, definition + "\n", header="").merge_pieces.ir()
+
+
+def test_first_call_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+    text = next(block for block in re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.M | re.S)
+                if "ops.merge_attn_states" in block)  # fmt: skip
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        load(tmp_path, text, header="")
+    assert printed.getvalue() == text.rpartition("# ")[2]
+
+
+def test_kernel_beside_triton_merges(tmp_path: Path) -> None:
+    """The page shows one kernel twice: ours runs, and the other is Python that can be read."""
+    triton, ours = re.findall(r"^```python\n(.*?)^```$", (DOCS / "ComingFromTriton.md").read_text(encoding="utf-8"), re.M | re.S)
+    assert [node.name for node in ast.parse(triton).body if isinstance(node, ast.FunctionDef)] == ["merge"]
+    definition, _, call = ours.partition("\nmerge_two(")
+    header = "import mlafix\nfrom mlafix.dsl import *\n"
+    kernel = load(tmp_path, definition + "\n", header=header).merge_two
+    rows = [np.full((2, 1, 8), x, np.float32) for x in (0, 1, 3)]
+    lses = [np.zeros((2, 1), np.float32) for _ in range(3)]
+    kernel(rows[0], lses[0], rows[1], lses[1], rows[2], lses[2])
+    assert call and (rows[0] == 2).all()
 
 
 def test_reference_has_every_built_in() -> None:

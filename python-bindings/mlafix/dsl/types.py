@@ -164,7 +164,8 @@ class _Access:
             raise ArgumentError(f'expected a dtype and the dims, as In[f32, "n H D"], got {key!r}')
         dtype, dims = key
         if not isinstance(dtype, DType) and not (isinstance(dtype, ScalarType) and dtype.name in DTYPES):
-            raise ArgumentError(f"expected one of {', '.join(DTYPES)} or a DType for the dtype, got {dtype!r}")
+            hint = f"; {dtype} of mlafix.dsl, without quotes" if dtype in DTYPES else ""
+            raise ArgumentError(f"expected one of {', '.join(DTYPES)} or a DType for the dtype, got {dtype!r}{hint}")
         return TensorType(self.access, dtype, _parse_dims(dims))
 
 
