@@ -8,6 +8,7 @@
 #include "lib/Analysis/Exhaustive.h"
 #include "lib/Analysis/Passes.h"
 #include "lib/Analysis/Proofs.h"
+
 #include "mlafix/UnitLimits.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/DebugLog.h"
@@ -99,11 +100,11 @@ public:
     KernelOp kernel = getOperation();
     ArrayRef<Answer> answers = getAnalysis<KernelProofs>().getAnswers();
     markAllAnalysesPreserved();
+    if (records)
+      recordAnswers(kernel, answers);
     for (const Answer &answer : answers)
       LDBG() << kernel.getArgName(answer.argument) << ": "
              << spelling(answer.question) << " is " << spelling(answer.verdict);
-    if (records)
-      recordAnswers(kernel, answers);
     if (refuses) {
       for (const Answer &answer : answers)
         if (refuse(kernel, answer))

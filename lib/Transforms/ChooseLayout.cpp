@@ -9,6 +9,7 @@
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/LaneConflicts.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -30,9 +31,15 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
       if (!isRowTile(type))
         continue;
       if (!getTileDim(type).isBound()) {
+        std::string dim = getTileDim(type).str();
+        // As it is written, between quotes.
+        bool isLower = dim.size() > 1 && llvm::isLower(dim[1]);
         op->emitError()
-            << "expected dim " << getTileDim(type).str()
-            << " to be bound to a size before layouts are planned, got a name";
+            << "expected dim " << dim
+            << " to be bound to a size before layouts are planned, got a name"
+            << (isLower ? " (calls bind names that begin with an upper-case "
+                          "letter)"
+                        : "");
         return WalkResult::interrupt();
       }
       shape.sizes.insert(getTileDim(type).getSize());

@@ -26,6 +26,7 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
+    digest: str = "",
     unit_name: str = "",
     launch: str = "",
 ) -> bytes: ...
@@ -42,6 +43,7 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
+    digest: str = "",
     unit_name: str = "",
     launch: str = "",
 ) -> bytes | str: ...
