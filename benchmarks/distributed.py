@@ -29,7 +29,7 @@ import torch
 import torch.distributed as dist
 
 from mlafix.distributed import Reducer
-from mlafix.distributed._backends import Call, merge_kernel, pack
+from mlafix.distributed._backends import Call, merge, pack
 from mlafix.distributed._blocks import Blocks, block_size, blocks_in
 from mlafix.distributed._ranks import ranks_of
 
@@ -46,17 +46,17 @@ class Case:
 
     Args:
         tokens, heads, dim: of the partial state.
-        cut: of the reducer.
+        cut, wire: of the reducer.
         device: where the buffers are.
         quick: few sets of buffers.
     """
 
-    def __init__(self, tokens: int, heads: int, dim: int, cut: str, device: torch.device, quick: bool) -> None:
-        self.name = f"H={heads} D={dim} T={tokens} cut={cut}"
-        self.reducer = Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, cut=cut, device=device)
+    def __init__(self, tokens: int, heads: int, dim: int, cut: str, wire: str | None, device: torch.device, quick: bool) -> None:
+        self.name = f"H={heads} D={dim} T={tokens} cut={cut} wire={wire or 'bf16'}"
+        self.reducer = Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, cut=cut, wire_dtype=wire, device=device)
         self.ranks = ranks_of(None, device)
         form = self.reducer.cut
-        self.size = (form.block_tokens(tokens), form.block_heads, dim, torch.bfloat16)
+        self.size = (form.block_tokens(tokens), form.block_heads, dim, self.reducer.wire_dtype)
         state_bytes = tokens * heads * (2 * dim + 4)
         self.sets = 2 if quick else min(MOST_SETS, max(2, -(-ROTATED // (2 * state_bytes))))
         random = torch.Generator(device).manual_seed(dist.get_rank())
@@ -82,7 +82,7 @@ class Case:
         return [blocks_in(torch.empty(size, dtype=torch.uint8, device=device), count, *self.size) for _ in range(self.sets)]
 
     def call(self, i: int) -> Call:
-        return Call(self.partial[i], self.lse[i], None, None, self.outs[i], self.lses[i], None)
+        return Call(self.partial[i], self.lse[i], None, None, self.outs[i], self.lses[i], None, "e")
 
     def reduce(self, i: int) -> None:
         self.reducer.reduce(self.partial[i], self.lse[i], out=self.outs[i], out_lse=self.lses[i])
@@ -95,9 +95,7 @@ class Case:
         move(self.received[i].data, self.sent[i].data)
 
     def merge(self, i: int) -> None:
-        owned = self.outs[i].shape[0]
-        received = self.received[i]
-        merge_kernel("e", self.ranks.size)(self.outs[i], self.lses[i], received.rows[:, :owned], received.lses[:, :owned], None, None)
+        merge(self.received[i], self.call(i), None)
 
     def gather_and_scatter(self, i: int) -> None:
         dist.all_gather_into_tensor(self.gathered, self.lse[i])
@@ -112,7 +110,7 @@ class Case:
 
         steps: dict[str, Step] = {"reducer": self.reduce, "pack + exchange": packed_exchange, "exchange": self.exchange,
                                   "pack": self.pack, "merge": self.merge}
-        if self.reducer.cut.name == "heads" and self.partial[0].numel() % self.ranks.size == 0:
+        if self.reducer.cut.name == "heads" and self.reducer.wire_dtype == torch.bfloat16 and self.partial[0].numel() % self.ranks.size == 0:
             steps["ag + rs"] = self.gather_and_scatter
         return steps
 
@@ -128,7 +126,8 @@ class Case:
         weights = torch.softmax(torch.stack([lse[rows, heads].double() for lse in lses]), 0)
         want = (weights[..., None] * torch.stack([state[rows, heads].double() for state in states])).sum(0)
         got = self.outs[0][: rows.stop - rows.start].double()
-        if got.numel() and float((got - want).abs().max()) > 2.0**-7 * max(1.0, float(want.abs().max())):
+        bound = 2.0 ** (-3 if self.reducer.wire_dtype == torch.float8_e4m3fn else -7) * max(1.0, float(want.abs().max()))
+        if got.numel() and float((got - want).abs().max()) > bound:
             raise RuntimeError(f"{self.name}: expected the merge in f64, got {float((got - want).abs().max()):.3g} beside it")
 
 
@@ -205,6 +204,7 @@ def report(case: Case, tokens: int, times: dict[str, float]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cut", default="heads", choices=["heads", "tokens", "none"])
+    parser.add_argument("--wire", choices=["f8e4m3fn"], help="of the payloads between ranks; default: bf16")
     parser.add_argument("--tokens", type=int, nargs="+", default=TOKENS)
     parser.add_argument("--shape", type=int, nargs=2, action="append", metavar=("HEADS", "DIM"), help="default: 128 512 and 64 128")
     parser.add_argument("--rounds", type=int, default=31)
@@ -220,7 +220,7 @@ def main() -> None:
     results = []
     for heads, dim in options.shape or SHAPES:
         for tokens in options.tokens:
-            case = Case(tokens, heads, dim, options.cut, device, options.quick)
+            case = Case(tokens, heads, dim, options.cut, options.wire, device, options.quick)
             case.check()
             times = measure(case, device, 5 if options.quick else options.rounds, options.quick)
             results.append(report(case, tokens, times))

@@ -74,6 +74,9 @@ struct CompileOptions {
   AssemblerKind assembler = AssemblerKind::Any;
   /// The `ptxas` to use before any other; may be empty.
   std::string ptxas;
+  /// Names what the source was made of, in the caller's way to count; units
+  /// hold it, so that the caller finds what it compiled ahead.
+  std::string digest;
   /// Of Emit::Faults: the launch, in JSON: each argument by its name, a tensor
   /// as {"sizes": […], "elements": […]} (the elements where the kernel reads
   /// them one by one), null where it is left out, a scalar as its value.
@@ -84,6 +87,10 @@ struct CompileOptions {
   bool lineInfo = false;
   /// Header and TvmFfi: what the program calls the unit, a C identifier.
   std::string unitName;
+  /// The result's messages say what the passes decided, and why: with the
+  /// severity Remark, at the locations of the kernel and its operations. For
+  /// emissions after Emit::Canonical.
+  bool remarks = false;
 };
 
 /// What the assembler says a GPU entry point needs.

@@ -11,6 +11,9 @@
 
 #include "mlafix/UnitLimits.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-prove"
 
 namespace mlafix {
 #define GEN_PASS_DEF_PROVEPASS
@@ -99,6 +102,9 @@ public:
     markAllAnalysesPreserved();
     if (records)
       recordAnswers(kernel, answers);
+    for (const Answer &answer : answers)
+      LDBG() << kernel.getArgName(answer.argument) << ": "
+             << spelling(answer.question) << " is " << spelling(answer.verdict);
     if (refuses) {
       for (const Answer &answer : answers)
         if (refuse(kernel, answer))

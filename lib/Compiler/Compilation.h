@@ -59,6 +59,8 @@ private:
   llvm::LogicalResult writeAnalysis(mlir::ModuleOp isolated);
   llvm::LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
                             llvm::StringRef target);
+  std::string nameTarget(const Bindings &bindings,
+                         llvm::StringRef target) const;
   llvm::LogicalResult addToUnit(mlir::Operation *kernel,
                                 std::vector<target::UnitKernel> entry);
   /// Appends text in MLIR's syntax to the output.

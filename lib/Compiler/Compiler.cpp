@@ -13,6 +13,7 @@
 #include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
+#include "lib/Compiler/RemarkMessages.h"
 #include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
 #include "lib/Target/EmbedUnit.h"
@@ -65,6 +66,20 @@ static bool verifiesPasses() {
 #endif
 }
 
+/// "sm_90"; "sm_90 with D=128,T=bf16" where there are other bindings as well.
+std::string Compilation::nameTarget(const Bindings &bindings,
+                                    StringRef target) const {
+  std::string text = target.empty() ? "any target" : target.str();
+  if (options.specializations.size() < 2)
+    return text;
+  ListSeparator separator(",");
+  raw_string_ostream stream(text);
+  stream << " with ";
+  for (const auto &[name, value] : bindings)
+    stream << separator << name << "=" << value;
+  return text;
+}
+
 LogicalResult Compilation::lower(mlir::ModuleOp module,
                                  const Bindings &bindings, StringRef target) {
   PipelineOptions pipeline;
@@ -88,6 +103,9 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
           buildMlafixPipeline(passes, pipeline);
           passes.enableVerifier(verifiesPasses());
         });
+    std::optional<RemarkMessages> remarks;
+    if (options.remarks)
+      remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)) || failed(rest.run(module)))
       return failure();
     return mlir::verify(module);
@@ -143,10 +161,44 @@ static bool isPtxName(StringRef name) {
   });
 }
 
+/// What a host must know of a kernel before names are bound: Emit::Signature.
+static Expected<json::Object> declare(KernelOp kernel) {
+  Expected<json::Value> value = target::toJson(getSignature(kernel));
+  if (!value)
+    return value.takeError();
+  json::Object &signature = *value->getAsObject();
+  signature.erase("bindings");
+  signature.erase("defaults");
+  json::Object names;
+  json::Array &args = *signature.getArray("args");
+  for (auto [index, entry] : enumerate(args))
+    if (auto name =
+            kernel.getArgAttrOfType<mlir::StringAttr>(index, kDTypeAttr))
+      (*entry.getAsObject())["dtype_name"] = name.getValue();
+  // Dynamic dims and optional arguments need no binding, and are among the
+  // arguments.
+  for (const BindableName &name : getBindableNames(kernel))
+    if (name.kind != BindableName::DynamicDim &&
+        name.kind != BindableName::Presence)
+      names[name.name] = name.defaultValue.empty()
+                             ? json::Value(nullptr)
+                             : json::Value(name.defaultValue);
+  signature["names"] = std::move(names);
+  return std::move(signature);
+}
+
 /// Puts a kernel with its code into the unit, if the runtime could load that.
 LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
                                      std::vector<target::UnitKernel> entry) {
+  Expected<json::Object> declaration = declare(cast<KernelOp>(kernel));
+  if (!declaration)
+    return kernel->emitError(toString(declaration.takeError()));
+  declaration->erase("name");
+  declaration->erase("aliases");
+  if (!options.digest.empty())
+    (*declaration)["digest"] = options.digest;
   for (target::UnitKernel &made : entry) {
+    made.signature["declaration"] = json::Object(*declaration);
     if (Error error = target::checkLimits(made))
       return kernel->emitError(toString(std::move(error)));
     std::string bindings;
@@ -240,29 +292,11 @@ LogicalResult Compilation::writeHostText() {
 
 /// Writes the kernel's signature as JSON.
 LogicalResult Compilation::describe() {
-  auto kernel = cast<KernelOp>(kernels.front());
-  Expected<json::Value> value = target::toJson(getSignature(kernel));
-  if (!value)
-    return fail(toString(value.takeError()));
-  json::Object &signature = *value->getAsObject();
-  signature.erase("bindings");
-  signature.erase("defaults");
-  json::Object names;
-  json::Array &args = *signature.getArray("args");
-  for (auto [index, entry] : enumerate(args))
-    if (auto name =
-            kernel.getArgAttrOfType<mlir::StringAttr>(index, kDTypeAttr))
-      (*entry.getAsObject())["dtype_name"] = name.getValue();
-  // Dynamic dims and optional arguments need no binding, and are among the
-  // arguments.
-  for (const BindableName &name : getBindableNames(kernel))
-    if (name.kind != BindableName::DynamicDim &&
-        name.kind != BindableName::Presence)
-      names[name.name] = name.defaultValue.empty()
-                             ? json::Value(nullptr)
-                             : json::Value(name.defaultValue);
-  signature["names"] = std::move(names);
-  raw_string_ostream(result.output) << *value << "\n";
+  Expected<json::Object> signature = declare(cast<KernelOp>(kernels.front()));
+  if (!signature)
+    return fail(toString(signature.takeError()));
+  raw_string_ostream(result.output)
+      << json::Value(std::move(*signature)) << "\n";
   return success();
 }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Container.h"
 #include "Status.h"
 #include "Unit.h"
 
@@ -154,6 +155,15 @@ mlafix_status noSuch(const char *what, uint32_t index, size_t count) {
 
 extern "C" const char *mlafix_unit_producer(const mlafix_unit *unit) noexcept {
   return unit ? unit->desc.producer.c_str() : "";
+}
+
+extern "C" const char *mlafix_unit_manifest(const mlafix_unit *unit,
+                                            size_t *size) noexcept {
+  if (size)
+    *size = unit ? unit->desc.manifestBytes : 0;
+  return unit ? reinterpret_cast<const char *>(unit->bytes.data()) +
+                    format::headerBytes
+              : nullptr;
 }
 
 extern "C" uint32_t mlafix_unit_num_kernels(const mlafix_unit *unit) noexcept {

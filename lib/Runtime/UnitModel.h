@@ -150,6 +150,7 @@ struct KernelDesc {
 
 struct UnitDesc {
   std::string producer;
+  size_t manifestBytes = 0; ///< after the header
   std::vector<KernelDesc> kernels;
 };
 

@@ -43,8 +43,10 @@ private:
 
 /// Whether the scalars of many rows of `kernel` may be computed before the
 /// first of these rows is moved, and whether there is enough to compute.
-/// `aliases` are the pairs of arguments that may be the same tensor.
-bool canBatchScalars(KernelOp kernel, mlir::ArrayAttr aliases);
+/// `aliases` are the pairs of arguments that may be the same tensor. Where not,
+/// `reason` says why.
+bool canBatchScalars(KernelOp kernel, mlir::ArrayAttr aliases,
+                     llvm::StringRef &reason);
 
 } // namespace mlafix
 

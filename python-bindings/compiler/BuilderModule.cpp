@@ -101,7 +101,7 @@ void bindArguments(nb::class_<Builder> &builder) {
           "tensor"_a, "position"_a, "location"_a);
 }
 
-void bindControlFlow(nb::class_<Builder> &builder) {
+void bindGrid(nb::class_<Builder> &builder) {
   builder
       .def(
           "begin_forall",
@@ -125,7 +125,11 @@ void bindControlFlow(nb::class_<Builder> &builder) {
       .def(
           "end_grid",
           [](Builder &b, const Loc &loc) { checked(b, b.endGrid(loc)); },
-          "location"_a)
+          "location"_a);
+}
+
+void bindControlFlow(nb::class_<Builder> &builder) {
+  builder
       .def(
           "begin_for",
           [](Builder &b, Value lower, Value upper, Value step,
@@ -207,7 +211,11 @@ void bindArithmetic(nb::class_<Builder> &builder) {
              const Loc &loc) {
             return checked(b, b.select(condition, ifTrue, ifFalse, loc));
           },
-          "condition"_a, "if_true"_a, "if_false"_a, "location"_a)
+          "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
+}
+
+void bindRows(nb::class_<Builder> &builder) {
+  builder
       .def(
           "convert",
           [](Builder &b, Value operand, Text dtype, const Loc &loc) {
@@ -354,8 +362,10 @@ void mlafix::python::bindBuilder(nb::module_ &module) {
         return text;
       });
   bindArguments(builder);
+  bindGrid(builder);
   bindControlFlow(builder);
   bindArithmetic(builder);
+  bindRows(builder);
   bindMemory(builder);
   bindStates(builder);
 }

@@ -7,6 +7,7 @@ from . import ops
 from ._debug import DebugReport, Fault
 from ._kernel import Kernel
 from ._runtime import Unit, __version__
+from ._unit import UnitKernel
 from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, Out, inline, kernel
 from .errors import (
@@ -38,6 +39,7 @@ __all__ = [
     "RankError",
     "Unit",
     "UnitError",
+    "UnitKernel",
     "__version__",
     "inline",
     "kernel",

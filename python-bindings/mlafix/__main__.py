@@ -1,16 +1,16 @@
-"""The command line: ``python -m mlafix compile``, ``explain`` and ``info``."""
+"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache`` and ``info``."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import platform
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import Kernel, __version__, _env, _runtime, _toolchain, explain, library
-from .errors import ArgumentError, CompileError, Error
+from . import Kernel, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
+from .errors import ArgumentError, Error
 
 _EMITS = ("unit", "header", "tvm-ffi", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report",
           "canonical", "specialized", "source", "signature")  # fmt: skip
@@ -85,7 +85,9 @@ def _compile(options: argparse.Namespace) -> int:
         emit=options.emit,
         assembler=options.assembler,
         ptxas=options.ptxas or _env.ptxas(),
+        digest=kernel.digest,
         unit_name=options.name or Path(options.output).stem,
+        line_info=options.line_info or _env.line_info(),
     )
     if options.emit not in ("signature", "source"):
         kernel._warn(choices[0] if choices else {})
@@ -133,22 +135,42 @@ def _dependencies(options: argparse.Namespace) -> str:
 
 
 def _info(_options: argparse.Namespace) -> int:
-    try:
-        compiler = _toolchain.compiler().version()
-    except CompileError as error:
-        compiler = f"none ({error})"
-    devices = [_runtime.device_target("cpu")]
-    devices += [f"cuda:{i} {_runtime.device_target(f'cuda:{i}')}" for i in range(_runtime.cuda_device_count())]
-    facts = {
-        "mlafix": f"{__version__}, ABI {_runtime.ABI_VERSION}",
-        "python": f"{platform.python_version()}, {Path(__file__).parent}",
-        "compiler": compiler,
-        "devices": ", ".join(devices),
-        "cache": str(_env.cache_dir() or "none"),
-        "library": ", ".join(library.names()),
-    }
-    for name, value in facts.items():
+    for name, value in _inventory.facts().items():
         print(f"{name:9} {value}")
+    return 0
+
+
+def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]]:
+    """What a command line wants ready: its kernel for each --bind, and the lines of its file."""
+    wanted = [(options.kernel, text) for text in options.bind or [""]] if options.kernel else []
+    if options.file:
+        for number, line in enumerate(Path(options.file).read_text(encoding="utf-8").splitlines(), 1):
+            words = line.partition("#")[0].split()
+            if len(words) > 2:
+                raise ArgumentError(f'{options.file}:{number}: expected KERNEL NAME=VALUE,…, got "{line.strip()}"')
+            wanted += [(words[0], words[1] if len(words) > 1 else "")] if words else []
+    if not wanted:
+        raise ArgumentError("expected a kernel or --file FILE, got neither")
+    return [(find_kernel(kernel), parse_bindings(text) if text else {}) for kernel, text in wanted]
+
+
+def _warmup(options: argparse.Namespace) -> int:
+    requests = _requests(options)
+    begin = time.monotonic()
+    warmup(requests, options.device, jobs=options.jobs)
+    print(f"{len(requests)} ready after {time.monotonic() - begin:.1f} s", file=sys.stderr)
+    return 0
+
+
+def _cache(options: argparse.Namespace) -> int:
+    if options.clear:
+        print(f"{_inventory.size_text(_inventory.clear_cache(only_old=options.clear == 'old'))} removed")
+        return 0
+    current = cache.compiler_cache()
+    for folder, files, size in _inventory.cached_folders():
+        note = "  of this compiler" if current and folder == current.path else ""
+        print(f"{_inventory.size_text(size):>12}  {files:5} files  {folder}{note}")
+    print(f"{_inventory.facts()['cache']}")
     return 0
 
 
@@ -167,6 +189,7 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--name", default="", metavar="IDENTIFIER",
                           help="what header and tvm-ffi call the unit (default: -o's file name without its extension)")  # fmt: skip
     compile_.add_argument("--depfile", default="", metavar="FILE", help="also write what the output depends on, for make")
+    compile_.add_argument("--line-info", action="store_true", help="GPU code names the source's lines, for profilers")
     compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
     compile_.set_defaults(run=_compile)
     explain_ = commands.add_parser("explain", help="write a page of HTML that explains a kernel")
@@ -180,8 +203,18 @@ def _parser() -> argparse.ArgumentParser:
                           help="of the memory (default: of the target's largest chip, where that is known)")  # fmt: skip
     explain_.add_argument("-o", dest="output", required=True, metavar="FILE", help="the page to write")
     explain_.set_defaults(run=_explain)
-    info = commands.add_parser("info", help="say what this installation has")
+    info = commands.add_parser("info", help="say what this installation has: compiler, assembler, devices, caches")
     info.set_defaults(run=_info)
+    warm = commands.add_parser("warmup", help="compile specialisations into the cache before they are called")
+    warm.add_argument("kernel", nargs="?", default="", metavar="KERNEL", help="as for compile")
+    warm.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…", help="once for each specialisation")
+    warm.add_argument("--file", default="", metavar="FILE", help="lines KERNEL NAME=VALUE,…; # begins a comment")
+    warm.add_argument("--device", default=None, metavar="DEVICE", help="cpu or cuda:N (default: the first GPU, else the CPU)")
+    warm.add_argument("--jobs", type=int, default=None, metavar="N", help="how many at a time (default: as many as cores)")
+    warm.set_defaults(run=_warmup)
+    kept = commands.add_parser("cache", help="say what compiled kernels take on disk, or remove them")
+    kept.add_argument("--clear", nargs="?", const="all", choices=("all", "old"), help="remove all, or those of other compilers")
+    kept.set_defaults(run=_cache)
     return parser
 
 

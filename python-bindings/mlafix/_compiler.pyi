@@ -26,6 +26,7 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
+    digest: str = "",
     unit_name: str = "",
     launch: str = "",
 ) -> bytes: ...
@@ -42,9 +43,15 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
+    digest: str = "",
     unit_name: str = "",
     launch: str = "",
 ) -> bytes | str: ...
+
+def remarks(
+    source: str | bytes, name: str, *, kernel: str, bindings: Mapping[str, str], target: str
+) -> list[tuple[str, str, str, int, int, int, int]]:
+    """What the passes decided, and why: the fields of a mlafix._diagnostics.Message each."""
 
 class Location:
     """A range of a source. Lines and columns count from 1; the end column is one past the last character."""

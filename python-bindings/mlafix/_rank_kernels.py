@@ -13,6 +13,7 @@ from .dsl import (
     In,
     InOut,
     Out,
+    f8e4m3fn,
     f32,
     grid,
     i32,
@@ -30,6 +31,8 @@ from .dsl import (
     shape,
     splat,
     store_state,
+    u8,
+    where,
 )
 
 T = DType("T")
@@ -37,6 +40,11 @@ O = DType("O")  # noqa: E741 (the library's name)
 S = DType("S", default=i32)
 Q = DType("Q", default=i32)
 B = Base("B", default="e")
+
+# The least magnitude that a row of fp8 is scaled for.
+SMALLEST = 2.0**-100
+# 2^e for the exponent field e of a byte of fp8 stands for 2^e times this.
+FP8_UNIT = 2.0**-10
 
 
 @inline
@@ -97,6 +105,54 @@ def pack_blocks(
 
 
 @kernel
+def pack_blocks_fp8(
+    rows: Out[f8e4m3fn, "r n H D"],
+    lses: Out[f32, "r n H"],
+    scales: Out[f32, "r n H"],
+    partial: In[T, "p m H D"],
+    partial_lse: In[f32, "p m H"],
+    seq_lens: In[S, "s"] | None,
+    query_start_loc: In[Q, "q"] | None,
+    token_step: index,
+    halvings: index,
+):
+    """As `pack_blocks`, with payloads as fp8 times one scale for each row: its largest magnitude / 448.
+
+    A row with NaN or infinity is NaN.
+    """
+    for i, t, h in grid("r", "n", "H"):
+        token = t + i * token_step
+        part = min(i, shape("p") - 1)
+        live = token < shape("m") and has_keys(token, seq_lens, query_start_loc, halvings)
+        row = load(partial[part, token, h], where=live)
+        # Far above the smallest scale whose reciprocal is finite.
+        scale = max(max(abs(row)), SMALLEST) / 448.0
+        rows[i, t, h] = row * (1.0 / scale)
+        scales[i, t, h] = scale
+        lses[i, t, h] = load(partial_lse[part, token, h], where=live, otherwise=-math.inf)
+
+
+@inline
+def from_fp8(bits):
+    """The numbers of e4m3fn bytes: (8 + m) * 2^(e - 10), or m * 2^-9 where e is 0. The integers below are exact in f32."""
+    exponent, fraction = (bits >> 3) & 15, bits & 7
+    magnitude = f32(where(exponent == 0, fraction << 1, (fraction + 8) << exponent)) * FP8_UNIT
+    number = where((bits & 127) == 127, math.nan, magnitude)
+    return where(bits >= 128, -number, number)
+
+
+@inline
+def store_merged(merged, t, h, out, out_lse, sink, out_scale):
+    """Stores a row's state with its sink: a state of zeros whose lse is a logit in base e."""
+    if sink is not None:
+        merged = merge(merged, rebase(make_state(splat(0.0, "D"), sink[h], base="e"), B))
+    if out_scale is not None:
+        store_state(merged, out[t, h], out_lse[t, h], scale=out_scale[0])
+    else:
+        store_state(merged, out[t, h], out_lse[t, h])
+
+
+@kernel
 def merge_blocks(
     out: Out[O, "n H D"],
     out_lse: Out[f32, "n H"] | None,
@@ -105,17 +161,31 @@ def merge_blocks(
     sink: In[f32, "H"] | None,
     out_scale: In[f32, "one=1"] | None,
 ):
-    """The states of r ranks in the order of the ranks, then the sink: a state of zeros with that lse, in base e."""
+    """The states of r ranks in the order of the ranks, then the sink."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(shape("r")):
             merged = merge(merged, load_state(rows[i, t, h], lses[i, t, h], base=B))
-        if sink is not None:
-            merged = merge(merged, rebase(make_state(splat(0.0, "D"), sink[h], base="e"), B))
-        if out_scale is not None:
-            store_state(merged, out[t, h], out_lse[t, h], scale=out_scale[0])
-        else:
-            store_state(merged, out[t, h], out_lse[t, h])
+        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+
+
+@kernel
+def merge_blocks_fp8(
+    out: Out[O, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    rows: In[u8, "r n H D"],
+    lses: In[f32, "r n H"],
+    scales: In[f32, "r n H"],
+    sink: In[f32, "H"] | None,
+    out_scale: In[f32, "one=1"] | None,
+):
+    """As `merge_blocks`, of payloads that `pack_blocks_fp8` made."""
+    for t, h in grid("n", "H"):
+        merged = identity("D", base=B)
+        for i in range(shape("r")):
+            row = from_fp8(i32(rows[i, t, h])) * scales[i, t, h]
+            merged = merge(merged, make_state(row, lses[i, t, h], base=B))
+        store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 
 @kernel

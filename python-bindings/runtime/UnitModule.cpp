@@ -167,6 +167,50 @@ std::string deviceTarget(std::string_view device) {
   return name;
 }
 
+/// What a unit holds, as a mapping from names to kernels, and as text.
+void bindContents(nb::class_<Unit> &unit) {
+  unit.def(
+          "__getitem__",
+          [](nb::handle unit, nb::handle name) {
+            return nb::module_::import_("mlafix._unit")
+                .attr("UnitKernel")(unit, name);
+          },
+          nb::arg("name"),
+          "The kernel of that name, a mlafix.UnitKernel, to be called as "
+          "kernels are: unit[\"merge\"](out, lse, parts, part_lses). Raises "
+          "UnitError if there is none.")
+      .def(
+          "__contains__",
+          [](const Unit &unit, std::string_view name) {
+            for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get());
+                 ++i)
+              if (name == mlafix_kernel_name(
+                              mlafix_unit_kernel_at(unit.handle.get(), i)))
+                return true;
+            return false;
+          },
+          nb::arg("name"))
+      .def(
+          "__iter__",
+          [](const Unit &unit) {
+            nb::dict names;
+            for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get());
+                 ++i)
+              names[mlafix_kernel_name(
+                  mlafix_unit_kernel_at(unit.handle.get(), i))] = nb::none();
+            return nb::iter(names);
+          },
+          "The names of its kernels, each once, in the order of the file.")
+      .def_prop_ro(
+          "manifest",
+          [](const Unit &unit) {
+            size_t size = 0;
+            const char *text = mlafix_unit_manifest(unit.handle.get(), &size);
+            return nb::str(text, size);
+          },
+          "Text in JSON: docs/UnitFormat.md.");
+}
+
 } // namespace
 
 std::string mlafix::python::bindingsText(nb::handle bindings) {
@@ -175,7 +219,7 @@ std::string mlafix::python::bindingsText(nb::handle bindings) {
   if (!nb::isinstance<nb::dict>(bindings))
     throwArgumentError("argument \"bindings\": expected a dict such as "
                        "{\"D\": 128, \"T\": \"bf16\"}, got %s",
-                       Py_TYPE(bindings.ptr())->tp_name);
+                       typeName(bindings).c_str());
   std::string out;
   for (auto [name, value] : nb::borrow<nb::dict>(bindings)) {
     if (!out.empty())
@@ -205,7 +249,7 @@ mlafix_device mlafix::python::parseDevice(std::string_view text) {
                      static_cast<int>(text.size()), text.data());
 }
 
-void mlafix::python::bindUnits(nb::module_ &module) {
+static void bindKernelInfo(nb::module_ &module) {
   nb::class_<KernelInfo>(module, "KernelInfo", "One kernel of a unit.")
       .def_prop_ro("name",
                    [](const KernelInfo &kernel) {
@@ -229,11 +273,16 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                mlafix_kernel_name(kernel.handle) + " [" +
                mlafix_kernel_bindings(kernel.handle) + "]>";
       });
+}
 
-  nb::class_<Unit>(module, "Unit",
-                   "Compiled kernels for several targets, from a .mlafix file. "
-                   "A unit is code: load none that you do not trust.")
-      .def_static("load", loadUnit, nb::arg("path"),
+void mlafix::python::bindUnits(nb::module_ &module) {
+  bindKernelInfo(module);
+  nb::class_<Unit> unit(
+      module, "Unit",
+      "Compiled kernels for several targets, from a .mlafix file. "
+      "A unit is code: load none that you do not trust.");
+  bindContents(unit);
+  unit.def_static("load", loadUnit, nb::arg("path"),
                   "Load a unit from a file. Touches no CUDA driver. Raises "
                   "UnitError.")
       .def_static("from_bytes", unitFromBytes, nb::arg("data"),

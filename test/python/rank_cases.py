@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import contract
-from numerics import BF16, F16, F32, garbage
+from numerics import BF16, E4M3, F16, F32, garbage, round_to
 from rank_work import Part
 from states import lay_out, make_states
 
@@ -21,14 +21,16 @@ class Form(NamedTuple):
     """Of a rank's part, where heads are cut."""
     base: str
     sink: bool
+    wire: str | None = None
 
 
-FORMS = (Form(BF16, 16, 3, "e", False), Form(F16, 5, 1, "2", True), Form(F32, 1, 2, "2", False), Form(BF16, 64, 1, "e", True))
+FORMS = (Form(BF16, 16, 3, "e", False), Form(F16, 5, 1, "2", True), Form(F32, 1, 2, "2", False), Form(BF16, 64, 1, "e", True),
+         Form(BF16, 32, 2, "2", True, "f8e4m3fn"), Form(F32, 6, 1, "e", False, "f8e4m3fn"))
 
 
 def options_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None, max_tokens: int = 16) -> dict[str, Any]:
     return {"max_tokens": max_tokens, "heads": form.heads * ranks, "head_dim": form.head_dim, "dtype": str(form.dtype),
-            "cut": cut, "base": form.base, "sink": sink}
+            "wire_dtype": form.wire, "cut": cut, "base": form.base, "sink": sink}
 
 
 class Case(NamedTuple):
@@ -40,10 +42,20 @@ class Case(NamedTuple):
     lse: contract.Expected
 
 
+def through_fp8(v: np.ndarray) -> np.ndarray:
+    """Rows as they come back from fp8 with a scale each, f32: scale = max |row| / 448."""
+    rows = v.astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        scale = np.maximum(np.abs(rows).max(-1, keepdims=True), np.float32(2.0**-100)) / np.float32(448)
+        stored = round_to(E4M3, (rows * (np.float32(1) / scale)).astype(np.float64)).astype(np.float32)
+        return np.where(np.isfinite(rows).all(-1, keepdims=True), stored * scale, np.float32(np.nan))
+
+
 def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: np.ndarray | None,
              **how: Any) -> tuple[contract.Expected, contract.Expected]:
     """The merge of v [ranks, T, H, D], s [ranks, T, H], of which keys [ranks, T] are there, and of the sink."""
     present = np.broadcast_to(keys[..., None], s.shape)
+    v = v if form.wire is None else through_fp8(v)
     if sink is not None:
         zeros = np.zeros((1, *v.shape[1:]), v.dtype)
         logits = np.broadcast_to(sink.astype(np.float64) / (np.log(2) if form.base == "2" else 1), (1, *s.shape[1:]))

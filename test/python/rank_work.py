@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -74,7 +76,7 @@ def as_kind(group: Any, kind: str) -> Any:
 
 
 def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch", out_dtype: np.dtype | None = None,
-           scale: float | None = None) -> dict[str, Any]:
+           scale: float | None = None, base: str | None = None) -> dict[str, Any]:
     """One call of a reducer into poisoned outputs."""
     sink = options.get("sink")
     with_sink = {**options, "sink": None if sink is None else HOME.put(sink)}
@@ -87,7 +89,7 @@ def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch",
     out = HOME.put(poison((*shape, part.partial.shape[2]), part.partial.dtype if out_dtype is None else out_dtype))
     out_lse = HOME.put(poison(shape, np.dtype(np.float32)))
     out_scale = None if scale is None else torch.tensor([scale], device=HOME.where)
-    given = reducer.reduce(partial, lse, seq_lens, starts, out, out_lse, out_scale)
+    given = reducer.reduce(partial, lse, seq_lens, starts, out, out_lse, out_scale, base=base)
     assert given[0] is out and given[1] is out_lse
     untouched = all(HOME.get(now).tobytes() == then.tobytes() for now, then in zip((partial, lse), before))
     return {"out": HOME.get(out), "lse": HOME.get(out_lse), "owned": (mine, heads), "untouched": untouched,
@@ -181,6 +183,23 @@ def flashinfer_reduce(group: Any, partial: np.ndarray, lse: np.ndarray, mode: st
     batch, heads, ranks, dim = partial.shape
     workspace = flashinfer.decode_cp_a2a_lse_reduce_create_workspace(batch, heads, ranks, dim, dtype, group)
     made = flashinfer.decode_cp_a2a_lse_reduce(HOME.put(partial), HOME.put(lse), workspace, dist.get_rank(group), ranks, mode)
+    return HOME.get(made)
+
+
+def vllm_workspace(group: Any, part: Part, heads: int, base: str, ubatch: int) -> np.ndarray:
+    """`mlafix.compat.vllm.DirectDCPA2AWorkspace` with three micro-batches, as if vLLM's worker were in one of them."""
+    from mlafix.compat.vllm import DirectDCPA2AWorkspace
+
+    dim = part.partial.shape[2]
+    workspace = DirectDCPA2AWorkspace(group, torch.device("cpu"), 16, heads, dim, torch.bfloat16, num_ubatches=3)
+    partial, lse, seq_lens, starts = part.tensors()
+    sys.modules["vllm.v1.worker.ubatching"] = SimpleNamespace(dbo_current_ubatch_id=lambda: ubatch)  # type: ignore[assignment]
+    try:
+        made = workspace.lse_reduce(partial, lse, base == "e", seq_lens, starts)
+    finally:
+        del sys.modules["vllm.v1.worker.ubatching"]
+    others = [reducer for number, reducer in enumerate(workspace.reducers) if number != ubatch]
+    assert all(reducer._backend._blocks.cache_info().currsize == 1 for reducer in others), "expected one micro-batch to be used"
     return HOME.get(made)
 
 

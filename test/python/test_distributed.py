@@ -41,9 +41,8 @@ def test_merges_like_f64(pool: RankPool, ranks: int, form: Form, cut: str, token
         assert all(same_bits(results[0][name], result[name]) for result in results for name in ("out", "lse"))
 
 
-@pytest.mark.parametrize("ranks", SIZES)
-def test_bits_do_not_depend_on_the_cut_nor_on_the_group(pool: RankPool, ranks: int, rng: np.random.Generator) -> None:
-    form = FORMS[0]
+@pytest.mark.parametrize("ranks, form", [*((ranks, FORMS[0]) for ranks in SIZES), (3, FORMS[4]._replace(sink=False))], ids=str)
+def test_bits_do_not_depend_on_the_cut_nor_on_the_group(pool: RankPool, ranks: int, form: Form, rng: np.random.Generator) -> None:
     case = make_case(rng, form, ranks, 7, "requests")
     wholes = []
     for cut, kind in [("none", "torch"), ("heads", "torch"), ("tokens", "torch"), ("heads", "coordinator"), ("heads", "engine"),
@@ -92,6 +91,19 @@ def test_outputs_of_other_dtypes_are_rounded_once(pool: RankPool, out_dtype: np.
         assert any((result["out"] != result["out"].astype(BF16).astype(np.float32)).any() for result in results)
 
 
+def test_fp8_rows_of_any_magnitude(pool: RankPool, rng: np.random.Generator) -> None:
+    """Zeros, subnormal numbers, the largest ones; a row with NaN or infinity is NaN, and no other row is."""
+    form = Form(F32, 16, 1, "e", False, "f8e4m3fn")
+    v = rng.normal(0, 1, (2, 8, 2, 16)).astype(np.float32)
+    v *= np.array([0, 1e-45, 1e-38, 1e-30, 1, 1e30, 1e38, 1], np.float32)[:, None, None]
+    v[0, 7, 0, 3], v[1, 7, 1, 5] = np.nan, -np.inf
+    s = rng.normal(0, 1, (2, 8, 2)).astype(np.float32)
+    out, lse = expected(form, v, s, np.ones((2, 8), bool), None)
+    results = raised(pool.run("reduce", [(Part(v[r], s[r]), options_of(form, "heads", 2, None)) for r in range(2)]))
+    check(Case([], None, out, lse), results)
+    assert all(np.isnan(result["out"]).any(-1).sum() == 1 for result in results)
+
+
 def test_a_rank_without_keys_at_all_contributes_nothing(pool: RankPool, rng: np.random.Generator) -> None:
     form = FORMS[2]
     states = make_states(rng, 3, 5, 6, form.head_dim, form.dtype, faults=False)
@@ -102,12 +114,14 @@ def test_a_rank_without_keys_at_all_contributes_nothing(pool: RankPool, rng: np.
     check(Case(parts, None, out, lse), raised(pool.run("reduce", [(part, options_of(form, "heads", 3, None)) for part in parts])))
 
 
-def test_the_workspace_is_what_the_page_says(pool: RankPool) -> None:
-    """docs/Distributed.md: blocks of pad16(tokens * heads * D * bytes) + pad16(4 * tokens * heads) bytes."""
-    form, ranks, most, tokens = FORMS[0], 4, 16, 10
+@pytest.mark.parametrize("form", [FORMS[0], FORMS[0]._replace(wire="f8e4m3fn")], ids=["bf16", "fp8"])
+def test_the_workspace_is_what_the_page_says(pool: RankPool, form: Form) -> None:
+    """docs/Distributed.md: blocks of pad16(tokens * heads * D * bytes) + pad16(4 * tokens * heads) bytes, twice the latter for fp8."""
+    ranks, most, tokens = 4, 16, 10
 
     def block(count: int, heads: int) -> int:
-        return -(-count * heads * form.head_dim * 2 // 16) * 16 + -(-count * heads * 4 // 16) * 16
+        numbers = -(-count * heads * 4 // 16) * 16
+        return -(-count * heads * form.head_dim * (2 if form.wire is None else 1) // 16) * 16 + numbers * (1 if form.wire is None else 2)
 
     blocks = {"heads": (block(most, 3), 4, block(tokens, 3)), "tokens": (block(4, 12), 4, block(3, 12)),
               "none": (block(most, 12), 1, block(tokens, 12))}
@@ -131,6 +145,14 @@ def test_reducers_are_used_in_inference_mode_and_outside(pool: RankPool, made: b
     check(case, raised(pool.run("in_modes", [(part, options_of(form, "heads", 2, None), made, called) for part in case.parts])))
 
 
+@pytest.mark.parametrize("base", ["e", "2"])
+def test_a_call_may_choose_the_base(pool: RankPool, base: str, rng: np.random.Generator) -> None:
+    form = FORMS[0]._replace(base=base)
+    case = make_case(rng, form, 2, 5, "requests")
+    other = {**options_of(form, "heads", 2, None), "base": "2" if base == "e" else "e"}
+    check(case, raised(pool.run("reduce", [(part, other, "torch", None, None, base) for part in case.parts])))
+
+
 # -- Errors -----------------------------------------------------------------------------------------------------------
 
 GOOD = {"max_tokens": 4, "heads": 4, "head_dim": 16}
@@ -143,10 +165,10 @@ def errors(results: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("name, value", [("max_tokens", 5), ("heads", 8), ("head_dim", 32), ("dtype", "f16"), ("cut", "none"),
-                                         ("base", "2"), ("check_calls", True)])
+                                         ("base", "2"), ("wire_dtype", "f8e4m3fn"), ("check_calls", True)])
 def test_a_configuration_that_differs_is_an_error_on_all_ranks(pool: RankPool, name: str, value: Any) -> None:
     texts = errors(pool.run("construct", [(GOOD,), (GOOD,), ({**GOOD, name: value},), (GOOD,)]))
-    assert len(set(texts)) == 1 and f'argument "{name}": expected' in texts[0] and f"{value} on rank 2" in texts[0].replace("torch.float16", "f16")
+    assert len(set(texts)) == 1 and f'argument "{name}": expected' in texts[0] and f"{value} on rank 2" in plain(texts[0])
     assert pool.same("construct", 4, GOOD) == ["gloo"] * 4
 
 
@@ -154,6 +176,7 @@ def test_a_configuration_that_differs_is_an_error_on_all_ranks(pool: RankPool, n
     ({"heads": 6}, 'argument "heads": expected a multiple of the 4 ranks, got 6'),
     ({"max_tokens": 0}, 'argument "max_tokens": expected an int of at least 1, got 0'),
     ({"dtype": "f64"}, 'argument "dtype": expected bf16, f16 or f32, got \'f64\''),
+    ({"wire_dtype": "f16"}, 'argument "wire_dtype": expected bf16 or f8e4m3fn, got f16'),
     ({"cut": "rows"}, 'argument "cut": expected "heads", "tokens" or "none", got \'rows\''),
     ({"base": "10"}, 'argument "base": expected \'e\' or \'2\', got \'10\''),
 ])
@@ -161,6 +184,10 @@ def test_an_argument_wrong_on_one_rank_is_an_error_on_all(pool: RankPool, wrong:
     texts = errors(pool.run("construct", [(GOOD,), ({**GOOD, **wrong},), (GOOD,), (GOOD,)]))
     assert texts == [f"rank 1 of 4: {text}", text, f"rank 1 of 4: {text}", f"rank 1 of 4: {text}"]
     assert pool.same("construct", 4, GOOD) == ["gloo"] * 4
+
+
+def plain(text: str) -> str:
+    return text.replace("torch.float16", "f16").replace("torch.float8_e4m3fn", "f8e4m3fn")
 
 
 BAD_CALLS: list[tuple[int, dict[str, Any], str]] = [
@@ -245,6 +272,14 @@ def test_drop_ins_merge_over_ranks(pool: RankPool, kind: str, module: str, name:
         part_of(case.out, (slice(0, 7), heads)).check(result[0] if pair else result, f"out of rank {rank}")
         if pair:
             part_of(case.lse, (slice(0, 7), heads)).check(result[1], f"lse of rank {rank}")
+
+
+@pytest.mark.parametrize("base, ubatch", [("e", 0), ("2", 2)])
+def test_vllm_workspace_has_a_slot_for_each_micro_batch(pool: RankPool, base: str, ubatch: int, rng: np.random.Generator) -> None:
+    form = Form(BF16, 16, 3, base, False)
+    case = make_case(rng, form, 3, 7, "requests")
+    for rank, result in enumerate(raised(pool.run("vllm_workspace", [(part, 3, base, ubatch) for part in case.parts]))):
+        part_of(case.out, (slice(0, 7), slice(3 * rank, 3 * rank + 3))).check(result, f"out of rank {rank}")
 
 
 @pytest.mark.parametrize("mode", ["base2", "basee"])

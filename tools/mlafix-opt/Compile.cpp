@@ -39,8 +39,8 @@ struct CompileCommand::Options {
       "Any of these compiles kernels instead of running passes."};
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,…"),
-      cl::desc("sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all "
-               "of these three"),
+      cl::desc("Names that --list-targets prints, or cpu for every x86-64 "
+               "baseline"),
       cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets",
                             cl::desc("Print the names of all targets and exit"),
@@ -114,6 +114,11 @@ struct CompileCommand::Options {
       cl::desc("What header and tvm-ffi call the unit (default: the output's "
                "file name without its extension)"),
       cl::cat(category)};
+  cl::opt<bool> remarks{
+      "mlafix-remarks",
+      cl::desc("Say why layouts, code versions, prefetches and so on were "
+               "chosen, or were not"),
+      cl::cat(category)};
   cl::opt<bool> timePieces{
       "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
       cl::cat(category)};
@@ -132,7 +137,7 @@ struct CompileCommand::Options {
     };
     return count(targets, specializations, kernel, variant, emit, assembler,
                  ptxas, launch, timePieces, repeat, resourceUsage, lineInfo,
-                 listTargets, unitName) > 0;
+                 remarks, listTargets, unitName) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
 };
@@ -191,6 +196,7 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.lineInfo = lineInfo;
   result.unitName = unitName;
   result.launch = launch;
+  result.remarks = remarks;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });

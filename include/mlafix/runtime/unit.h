@@ -91,6 +91,11 @@ mlafix_unit_unload(mlafix_unit *unit, mlafix_device device) MLAFIX_NOEXCEPT;
 MLAFIX_API const char *
 mlafix_unit_producer(const mlafix_unit *unit) MLAFIX_NOEXCEPT;
 
+/** The unit's manifest, JSON in UTF-8 as docs/UnitFormat.md has it, of `*size`
+ * bytes, without a terminator; NULL for no unit. Lives as long as the unit. */
+MLAFIX_API const char *mlafix_unit_manifest(const mlafix_unit *unit,
+                                            size_t *size) MLAFIX_NOEXCEPT;
+
 MLAFIX_API uint32_t mlafix_unit_num_kernels(const mlafix_unit *unit)
     MLAFIX_NOEXCEPT;
 

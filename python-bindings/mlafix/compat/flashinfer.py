@@ -93,7 +93,7 @@ def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any
 
 def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int, cp_size: int, head_dim: int, dtype: Any,
                                               group: Any) -> Any:
-    """What `decode_cp_a2a_lse_reduce` takes as its workspace: a pair of `mlafix.distributed.Reducer`, one for each base.
+    """What `decode_cp_a2a_lse_reduce` takes as its workspace: a `mlafix.distributed.Reducer`.
 
     Args:
         max_tokens: the most tokens of a call.
@@ -108,11 +108,10 @@ def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int,
     """
     from ..distributed import Reducer
 
-    sizes: Any = {"max_tokens": max_tokens, "heads": local_heads * cp_size, "head_dim": head_dim, "dtype": dtype}
-    reducers = {mode: Reducer(group, cut="heads", base=base, **sizes) for mode, base in _LSE_MODES.items()}
-    if reducers["base2"].size != cp_size:
-        raise wrong("cp_size", f"{reducers['base2'].size}, the ranks of the group", cp_size)
-    return reducers
+    reducer = Reducer(group, max_tokens=max_tokens, heads=local_heads * cp_size, head_dim=head_dim, dtype=dtype, cut="heads")
+    if reducer.size != cp_size:
+        raise wrong("cp_size", f"{reducer.size}, the ranks of the group", cp_size)
+    return reducer
 
 
 _LSE_MODES: Any = {"base2": "2", "basee": "e"}
@@ -138,9 +137,8 @@ def decode_cp_a2a_lse_reduce(partial_o: Array, partial_lse: Array, workspace: An
     """
     if lse_mode not in _LSE_MODES:
         raise wrong("lse_mode", "'base2' or 'basee'", repr(lse_mode))
-    reducer = workspace[lse_mode]
-    if (cp_rank, cp_size) != (reducer.rank, reducer.size):
-        raise wrong("cp_rank", f"rank {reducer.rank} of {reducer.size}, as the workspace has", f"{cp_rank} of {cp_size}")
+    if (cp_rank, cp_size) != (workspace.rank, workspace.size):
+        raise wrong("cp_rank", f"rank {workspace.rank} of {workspace.size}, as the workspace has", f"{cp_rank} of {cp_size}")
     rows: Any = partial_o
     lses: Any = partial_lse
-    return reducer.reduce(rows.transpose(1, 2), lses.transpose(1, 2), return_lse=False)[0]
+    return workspace.reduce(rows.transpose(1, 2), lses.transpose(1, 2), return_lse=False, base=_LSE_MODES[lse_mode])[0]

@@ -5,6 +5,7 @@ O is `[N, H, D]`, the lse `[H, N]` with any strides, base e.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .. import ops
@@ -221,7 +222,11 @@ def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
 
 def cp_lse_ag_out_ar(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
                      is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
-    """As `cp_lse_ag_out_rs`; each rank receives all heads: `out [B, H, D]`, `lse [B, H]`."""
+    """As `cp_lse_ag_out_rs`; each rank receives all heads: `out [B, H, D]`, `lse [B, H]`.
+
+    Every rank receives the partial states of all others: N / 2 times the bytes of vLLM's all-reduce of as many ranks. It is for
+    few tokens or few ranks.
+    """
     return _over_ranks("none", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
 
 
@@ -235,3 +240,44 @@ def _over_ranks(cut: Any, out: Any, lse: Any, group: Any, return_lse: bool, is_l
                 query_start_loc: Any) -> Any:
     return merged_over_ranks(out, lse, group, cut=cut, base="e" if is_lse_base_on_e else "2", seq_lens=seq_lens,
                              query_start_loc=query_start_loc, return_lse=return_lse)
+
+
+class DirectDCPA2AWorkspace:
+    """A workspace that outlives its calls, one for each micro-batch (`mlafix.distributed.Reducer`).
+
+    Differences from vLLM: rows travel over NCCL, not by stores to peers' memory; f32 is legal, and so is any head dim. The
+    micro-batch is the one that vLLM's worker is in where vLLM is loaded, else the first.
+
+    Args:
+        group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
+        device: where the tensors are.
+        max_num_tokens: the most tokens of a call.
+        heads_per_rank: heads of a result.
+        head_dim: D.
+        dtype: of the payloads: bf16, f16, f32.
+        num_ubatches: micro-batches, at least 1.
+
+    Raises:
+        ArgumentError: an argument does not fit, or differs between ranks.
+    """
+
+    def __init__(self, group: Any, device: Any, max_num_tokens: int, heads_per_rank: int, head_dim: int, dtype: Any = "bf16",
+                 num_ubatches: int = 1) -> None:
+        import torch
+
+        from ..distributed import Reducer
+        from ..distributed._ranks import ranks_of
+
+        if num_ubatches < 1:
+            raise wrong("num_ubatches", "at least 1", num_ubatches)
+        heads = heads_per_rank * ranks_of(group, torch.device(device)).size
+        self.reducers = [Reducer(group, max_tokens=max_num_tokens, heads=heads, head_dim=head_dim, dtype=dtype, device=device)
+                         for _ in range(num_ubatches)]
+
+    def lse_reduce(self, partial_output: Array, partial_lse: Array, is_lse_base_on_e: bool, seq_lens: Array | None = None,
+                   query_start_loc: Array | None = None) -> Any:
+        """As `dcp_a2a_lse_reduce`: `[B, heads_per_rank, D]`, a new tensor. ArgumentError for more than `max_num_tokens`."""
+        ubatching = sys.modules.get("vllm.v1.worker.ubatching")
+        reducer: Any = self.reducers[ubatching.dbo_current_ubatch_id() if ubatching else 0]
+        base = "e" if is_lse_base_on_e else "2"
+        return reducer.reduce(partial_output, partial_lse, seq_lens, query_start_loc, return_lse=False, base=base)[0]

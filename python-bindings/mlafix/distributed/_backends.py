@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from .._kernel import Kernel
-from .._rank_kernels import merge_blocks, pack_blocks
-from ._blocks import Blocks, block_size, blocks_in
+from .._rank_kernels import merge_blocks, merge_blocks_fp8, pack_blocks, pack_blocks_fp8
+from ._blocks import FP8, Blocks, block_size, blocks_in
 from ._cut import Cut
 from ._ranks import Ranks
 
@@ -30,6 +30,7 @@ class Call(NamedTuple):
     out: torch.Tensor
     out_lse: torch.Tensor | None
     out_scale: torch.Tensor | None
+    base: str
 
 
 class Backend(Protocol):
@@ -47,22 +48,21 @@ class ExchangeBackend:
     Args:
         ranks: what moves the blocks.
         cut: which rows each rank merges.
-        base: of the lses, "e" or "2".
         sink: `[heads] f32`, or None.
         head_dim: D of the payloads.
-        dtype: of the payloads.
+        wire_dtype: of the payloads on the wire: their own, or f8e4m3fn.
         max_tokens: the most tokens of a call.
         device: where the workspace is.
     """
 
-    def __init__(self, ranks: Ranks, cut: Cut, base: str, sink: torch.Tensor | None, *, head_dim: int, dtype: torch.dtype,
+    def __init__(self, ranks: Ranks, cut: Cut, sink: torch.Tensor | None, *, head_dim: int, wire_dtype: torch.dtype,
                  max_tokens: int, device: torch.device) -> None:
         self.name = ranks.name
-        self.ranks, self.cut, self.base = ranks, cut, base
-        self.head_dim, self.dtype = head_dim, dtype
+        self.ranks, self.cut = ranks, cut
+        self.head_dim, self.wire_dtype = head_dim, wire_dtype
         _, heads = cut.owned(ranks.rank, max_tokens)
         self.sink = None if sink is None else sink[heads]
-        size = block_size(cut.block_tokens(max_tokens), cut.block_heads, head_dim, dtype).total
+        size = block_size(cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype).total
         self._sent = torch.empty(cut.blocks * size, dtype=torch.uint8, device=device)
         self._received = torch.empty(ranks.size * size, dtype=torch.uint8, device=device) if ranks.size > 1 else self._sent
         self.workspace_bytes = cut.blocks * size + (ranks.size * size if ranks.size > 1 else 0)
@@ -71,23 +71,32 @@ class ExchangeBackend:
 
     def _blocks_of(self, tokens: int) -> tuple[Blocks, Blocks]:
         cut, count = self.cut, self.cut.block_tokens(tokens)
-        sent = blocks_in(self._sent, cut.blocks, count, cut.block_heads, self.head_dim, self.dtype)
-        return sent, blocks_in(self._received, self.ranks.size, count, cut.block_heads, self.head_dim, self.dtype)
+        sent = blocks_in(self._sent, cut.blocks, count, cut.block_heads, self.head_dim, self.wire_dtype)
+        return sent, blocks_in(self._received, self.ranks.size, count, cut.block_heads, self.head_dim, self.wire_dtype)
 
     def reduce(self, call: Call) -> None:
         sent, received = self._blocks(call.partial.shape[0])
-        exchange(self.ranks, self.cut, self.base, sent, received, call, self.sink)
+        exchange(self.ranks, self.cut, sent, received, call, self.sink)
 
 
-def exchange(ranks: Ranks, cut: Cut, base: str, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
     """Packs, exchanges and merges. One rank merges what it packed: `received` is `sent` then."""
     pack(cut, sent, call)
     if ranks.size > 1:
         move = ranks.all_gather if cut.name == "none" else ranks.all_to_all
         move(received.data, sent.data)
-    owned = call.out.shape[0]
-    merge = merge_kernel(base, ranks.size)
-    merge(call.out, call.out_lse, received.rows[:, :owned], received.lses[:, :owned], sink, call.out_scale)
+    merge(received, call, sink)
+
+
+def merge(received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+    """Merges the blocks of all ranks, of which the last tokens may be padding, into a call's outputs."""
+    owned, ranks = call.out.shape[0], received.rows.shape[0]
+    rows, lses = received.rows[:, :owned], received.lses[:, :owned]
+    if received.scales is None:
+        _merge_kernel(merge_blocks, call.base, ranks)(call.out, call.out_lse, rows, lses, sink, call.out_scale)
+    else:
+        scales = received.scales[:, :owned]
+        _merge_kernel(merge_blocks_fp8, call.base, ranks)(call.out, call.out_lse, rows, lses, scales, sink, call.out_scale)
 
 
 def pack(cut: Cut, blocks: Blocks, call: Call) -> None:
@@ -102,8 +111,11 @@ def pack(cut: Cut, blocks: Blocks, call: Call) -> None:
     else:
         partial, lse = partial[None], lse[None]
     token_step = blocks.rows.shape[1] if cut.name == "tokens" else 0
-    pack_blocks(blocks.rows, blocks.lses, partial, lse, call.seq_lens, call.query_start_loc, token_step,
-                halvings(call.query_start_loc))
+    masks = (call.seq_lens, call.query_start_loc, token_step, halvings(call.query_start_loc))
+    if blocks.scales is None:
+        pack_blocks(blocks.rows, blocks.lses, partial, lse, *masks)
+    else:
+        pack_blocks_fp8(blocks.rows.view(FP8), blocks.lses, blocks.scales, partial, lse, *masks)
 
 
 def halvings(query_start_loc: Any) -> int:
@@ -112,6 +124,5 @@ def halvings(query_start_loc: Any) -> int:
 
 
 @functools.lru_cache(maxsize=None)
-def merge_kernel(base: str, ranks: int) -> Kernel:
-    """What merges the blocks of that many ranks."""
-    return merge_blocks.specialize(B=base, **({"r": ranks} if ranks <= _BOUND_RANKS else {}))
+def _merge_kernel(kernel: Kernel, base: str, ranks: int) -> Kernel:
+    return kernel.specialize(B=base, **({"r": ranks} if ranks <= _BOUND_RANKS else {}))

@@ -42,7 +42,7 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
         size = block_size(*form).total
         buffers = [torch.empty(count * size, dtype=torch.uint8, device=partial.device) for count in _counts(made, ranks)]
         sent, received = blocks_in(buffers[0], made.blocks, *form), blocks_in(buffers[-1], ranks.size, *form)
-        exchange(ranks, made, base, sent, received, Call(partial, lse, seq_lens, query_start_loc, out, out_lse, None), None)
+        exchange(ranks, made, sent, received, Call(partial, lse, seq_lens, query_start_loc, out, out_lse, None, base), None)
     return out, out_lse
 
 

@@ -42,10 +42,13 @@ class Reducer:
         max_tokens: the most tokens of a call, at least 1: it fixes the workspace.
         heads: heads of a partial state; a multiple of the ranks for cut="heads".
         head_dim: D, the elements of a payload row.
-        dtype: of the payloads, also on the wire: bf16, f16 or f32 (a torch dtype or a name).
+        dtype: of the payloads: bf16, f16 or f32 (a torch dtype or a name).
+        wire_dtype: of the payloads between ranks. None is `dtype`. "f8e4m3fn": each row is scaled by its largest magnitude and
+            rounded to fp8, its own rank's included: elements err by up to 2^-4 of themselves, or 2^-18 of the row's largest; a
+            row with NaN or infinity is NaN, and rows of one rank alone are no copies (unlike N4).
         cut: what a rank receives: "heads" is heads / ranks heads of all tokens, "tokens" all heads of ceil(tokens / ranks)
             tokens (fewer on the last ranks), "none" everything.
-        base: of the lses, "e" or "2" (N8).
+        base: of the lses, "e" or "2" (N8); a call may choose another.
         sink: `[heads] f32`, logits in base e: a state of zeros with that lse joins each row's merge once, after all ranks. It
             counts in the merged lse too. Read at every call.
         backend: "nccl", "gloo", or "auto": what the group has for the device.
@@ -60,7 +63,7 @@ class Reducer:
     """
 
     def __init__(self, group: Any = None, *, max_tokens: int, heads: int, head_dim: int, dtype: Any = "bf16",
-                 cut: CutName = "heads", base: Base = "e", sink: torch.Tensor | None = None, backend: str = "auto",
+                 wire_dtype: Any = None, cut: CutName = "heads", base: Base = "e", sink: torch.Tensor | None = None, backend: str = "auto",
                  device: torch.device | str | None = None, timeout: float | None = None, check_calls: bool = False) -> None:
         self.device = _device_for(group, device)
         self._ranks = ranks_of(group, self.device, backend, timeout)
@@ -71,22 +74,22 @@ class Reducer:
         facts: dict[str, Any] = {}
         try:
             self.dtype = _payload_dtype(dtype)
+            self.wire_dtype = self.dtype if wire_dtype is None else _wire_dtype(wire_dtype, self.dtype)
             _check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
-            if base not in ("e", "2"):
-                raise wrong("base", "'e' or '2'", repr(base))
+            _check_base(base)
             self.cut = Cut(cut, self.size, heads)
             if sink is not None and (found := first_problem([Expected("sink", sink, (heads,), (torch.float32,))], self.device)):
                 raise found
-            facts = {"max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype), "cut": cut,
-                     "base": base, "sink": "absent" if sink is None else "present", "backend": self._ranks.name,
+            facts = {"max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
+                     "wire_dtype": str(self.wire_dtype), "cut": cut, "base": base, "sink": "absent" if sink is None else "present", "backend": self._ranks.name,
                      "check_calls": check_calls}
         except ArgumentError as error:
             problem = error
         agree(self._ranks, self.device, facts, problem)
         # Collectives may write to these tensors in inference mode and outside of it.
         with torch.inference_mode(False):
-            self._backend: Backend = ExchangeBackend(self._ranks, self.cut, base, sink, head_dim=head_dim, dtype=self.dtype,
-                                                     max_tokens=max_tokens, device=self.device)
+            self._backend: Backend = ExchangeBackend(self._ranks, self.cut, sink, head_dim=head_dim,
+                                                     wire_dtype=self.wire_dtype, max_tokens=max_tokens, device=self.device)
             self._connect()
 
     def _connect(self) -> None:
@@ -106,7 +109,7 @@ class Reducer:
 
     def bytes_in(self, tokens: int) -> int:
         """Bytes that arrive from other ranks in a call of `tokens` tokens; as many leave."""
-        size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.dtype)
+        size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype)
         return (self.size - 1) * size.total if tokens else 0
 
     def owned(self, tokens: int) -> tuple[slice, slice]:
@@ -115,7 +118,8 @@ class Reducer:
 
     def reduce(self, partial: torch.Tensor, lse: torch.Tensor, seq_lens: torch.Tensor | None = None,
                query_start_loc: torch.Tensor | None = None, out: torch.Tensor | None = None, out_lse: torch.Tensor | None = None,
-               out_scale: torch.Tensor | None = None, *, return_lse: bool = True) -> tuple[torch.Tensor, torch.Tensor | None]:
+               out_scale: torch.Tensor | None = None, *, return_lse: bool = True,
+               base: Base | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Merges the partial states of all ranks. On a GPU everything is enqueued on the current stream.
 
         With every output given nothing is allocated. A wrong argument is an error before anything is sent; it is an error on
@@ -134,6 +138,7 @@ class Reducer:
             out_lse: `[tokens, heads] f32` likewise. Allocated if None and `return_lse`.
             out_scale: one f32 on the device, `[1]`: makes the output fp8, `value * (1 / out_scale)`, as `ops.merge_attn_states`.
             return_lse: False: no merged lse is computed unless `out_lse` is given.
+            base: of `lse` and `out_lse`; None is the reducer's.
 
         Returns:
             `(out, out_lse)`: the arrays given, or new ones.
@@ -142,9 +147,10 @@ class Reducer:
             ArgumentError: an argument does not fit; nothing was sent then.
             RankError: gloo: a rank did not come.
         """
-        problem = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale)
+        base = base or self.base
+        problem = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base)
         if self._check_calls:
-            agree(self._ranks, self.device, {} if problem else {"partial": f"{partial.shape[0]} tokens"}, problem)
+            agree(self._ranks, self.device, {} if problem else {"partial": f"{partial.shape[0]} tokens", "base": base}, problem)
         if problem is not None:
             raise problem
         tokens = partial.shape[0]
@@ -156,7 +162,7 @@ class Reducer:
         if tokens:
             if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
                 _CAPTURED[id(self._backend)] = self._backend
-            self._backend.reduce(Call(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale))
+            self._backend.reduce(Call(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base))
         return out, out_lse
 
     def _owned_shape(self, tokens: int) -> tuple[int, int]:
@@ -164,7 +170,7 @@ class Reducer:
         return mine.stop - mine.start, heads.stop - heads.start
 
     def _problem(self, partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any, out: Any, out_lse: Any,
-                 out_scale: Any) -> ArgumentError | None:
+                 out_scale: Any, base: str) -> ArgumentError | None:
         """The first argument of a call that does not fit, or None."""
         shape = getattr(partial, "shape", ())
         split = len(shape) == 4 and self.cut.name == "heads"
@@ -187,7 +193,9 @@ class Reducer:
             Expected("out_lse", out_lse, (rows, heads), (torch.float32,)),
             Expected("out_scale", out_scale, (1,), (torch.float32,)),
         ]
-        return first_problem(expected, self.device)
+        if found := first_problem(expected, self.device):
+            return found
+        return None if base in ("e", "2") else _wrong_base(base)
 
 
 def _device_for(group: Any, device: torch.device | str | None) -> torch.device:
@@ -201,14 +209,31 @@ def _device_for(group: Any, device: torch.device | str | None) -> torch.device:
 
 
 def _payload_dtype(dtype: Any) -> torch.dtype:
+    return _one_of("dtype", dtype, ("bf16", "f16", "f32"))
+
+
+def _wire_dtype(dtype: Any, payloads: torch.dtype) -> torch.dtype:
+    return _one_of("wire_dtype", dtype, (dtype_name(payloads), "f8e4m3fn"))
+
+
+def _one_of(name: str, dtype: Any, legal: tuple[str, ...]) -> torch.dtype:
     try:
-        name = dtype_name(dtype)
+        found = dtype_name(dtype)
     except ArgumentError:
-        name = ""
-    if name not in ("bf16", "f16", "f32"):
-        raise wrong("dtype", "bf16, f16 or f32", name or repr(dtype))
-    made: torch.dtype = torch_dtype(name)
+        found = ""
+    if found not in legal:
+        raise wrong(name, f"{', '.join(legal[:-1])} or {legal[-1]}", found or repr(dtype))
+    made: torch.dtype = torch_dtype(found)
     return made
+
+
+def _check_base(base: str) -> None:
+    if base not in ("e", "2"):
+        raise _wrong_base(base)
+
+
+def _wrong_base(base: str) -> ArgumentError:
+    return wrong("base", "'e' or '2'", repr(base))
 
 
 def _check_sizes(**sizes: int) -> None:

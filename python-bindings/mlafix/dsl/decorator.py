@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import types
 
-from ..errors import ArgumentError
 from .._kernel import Kernel
+from ..errors import ArgumentError
+from .python_kernel import PythonKernel
 
 
 def kernel(function: types.FunctionType) -> Kernel:
@@ -20,13 +20,4 @@ def kernel(function: types.FunctionType) -> Kernel:
     """
     if not isinstance(function, types.FunctionType):
         raise ArgumentError(f"@kernel: expected a function, got {function!r}")
-
-    def source() -> str:
-        from .frontend import build
-
-        return build(function)
-
-    # Messages name the Python file by the locations in the text; the text itself needs another name.
-    made = Kernel(function.__name__, source, f"<{function.__name__} in MLIR>")
-    functools.update_wrapper(made, function)
-    return made
+    return PythonKernel(function)
