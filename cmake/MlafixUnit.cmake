@@ -7,7 +7,7 @@
 #   mlafix_add_unit(NAME SOURCE TARGETS target... [BIND bindings...])
 #
 # Defines the static library NAME, which holds the unit, and puts NAME.h on the include path of what links it: a C and a
-# C++ function for each kernel (docs/Embedding.md).
+# C++ function for each kernel (docs/Embedding.md). The unit is called NAME, with '_' for what C identifiers do not have.
 #
 #   mlafix_add_tvm_ffi(NAME SOURCE TARGETS target... [BIND bindings...])
 #
@@ -43,7 +43,8 @@ function(mlafix_add_unit name source)
   if(C IN_LIST _languages)
     set(_suffix c)
   endif()
-  string(TOUPPER ${name} _upper)
+  string(MAKE_C_IDENTIFIER ${name} _unit)
+  string(TOUPPER ${_unit} _upper)
   file(GENERATE OUTPUT ${_folder}/${name}.${_suffix}
        CONTENT "#define ${_upper}_IMPLEMENTATION\n#define ${_upper}_UNIT \"${_folder}/${name}.mlafix\"\n#include \"${name}.h\"\n")
   add_library(${name} STATIC ${_folder}/${name}.${_suffix} ${_folder}/${name}.h)

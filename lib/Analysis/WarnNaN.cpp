@@ -8,6 +8,10 @@
 #include "lib/Analysis/EmptyCases.h"
 #include "lib/Analysis/Passes.h"
 
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-warn-nan"
+
 namespace mlafix {
 #define GEN_PASS_DEF_WARNNANPASS
 #include "lib/Analysis/Passes.h.inc"
@@ -26,8 +30,10 @@ namespace {
 class WarnNaNPass : public mlafix::impl::WarnNaNPassBase<WarnNaNPass> {
 public:
   void runOnOperation() override {
-    for (const MadeNaN &made : findMadeNaNs(getOperation()))
+    for (const MadeNaN &made : findMadeNaNs(getOperation())) {
+      LDBG() << *made.op << ": NaN for " << made.where;
       mlir::emitWarning(made.op->getLoc()) << made.message();
+    }
     markAllAnalysesPreserved();
   }
 };

@@ -44,6 +44,7 @@ set(right "12 of 12 elements are right")
 expect(${right} ${WORK}/cmake-build/untyped ${WORK}/cmake-build/scale_rows.mlafix)
 expect("argument \"x\": expected dtype f32, got i32.*${right}" ${WORK}/cmake-build/typed_c)
 expect("expected [^\n]*size.*${right}" ${WORK}/cmake-build/typed_cpp)
+expect("no CUDA device|${right}" ${WORK}/cmake-build/gpu)
 
 # What a kernel is made of is part of the build: its source, and what a source in Python imports.
 if(PYTHON)

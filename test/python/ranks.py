@@ -96,7 +96,8 @@ def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, b
         try:
             name, size, arguments = pipe.recv()
         except (EOFError, ConnectionResetError):
-            return
+            # A thread of gloo may release its last tensors yet, which aborts an interpreter that is being finalised.
+            os._exit(0)
         try:
             pipe.send(getattr(rank_work, name)(groups[size], *arguments))
         except Exception as error:

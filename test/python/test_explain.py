@@ -147,6 +147,16 @@ def test_guarded_accesses_and_warnings(tmp_path: Path) -> None:
     assert "-inf - -inf" in page and 'data-s="15">line 15</a></li>' in page
 
 
+def test_source_that_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "gather.mlir"
+    file.write_text(GUARDED)
+    kernel = mlafix.Kernel.load(file)
+    file.unlink()
+    facts = explain.facts_of_kernel(kernel, {}, "x86-64")
+    assert not facts.source and any("gather.mlir, is not at hand" in note for note in facts.notes)
+    assert "one row's program" in facts.stages and "Code versions" in explain.write_page(facts)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 def test_cpu_targets(target: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"

@@ -46,8 +46,8 @@ def test_report_of_a_unit_is_that_of_its_source(tmp_path):
     for answer in answers(of_source).values():
         for name in ("microseconds", "file", "line", "column", "end_line", "end_column"):
             answer.pop(name, None)
-    del of_source["microseconds"], of_source["warnings"], of_source["args"][1]["guarded"]
-    assert of_unit == of_source
+    assert of_unit["kernel"] == of_source["kernel"]
+    assert of_unit["args"] == [{"name": arg["name"], "answers": arg["answers"]} for arg in of_source["args"]]
 
 
 def test_report_of_a_library_kernel_binds_names():

@@ -23,15 +23,22 @@ static_assert(std::is_same<decltype(&TVMFFIErrorSetRaisedFromCStr),
 
 namespace ours = mlafix::tvm_ffi;
 
-static_assert(ours::typeNone == kTVMFFINone && ours::typeInt == kTVMFFIInt &&
-              ours::typeBool == kTVMFFIBool &&
-              ours::typeFloat == kTVMFFIFloat &&
-              ours::typeDLTensorPointer == kTVMFFIDLTensorPtr &&
-              ours::typeTensor == kTVMFFITensor);
-static_assert(ours::codeInt == kDLInt && ours::codeUInt == kDLUInt &&
-              ours::codeFloat == kDLFloat && ours::codeBFloat == kDLBfloat &&
-              ours::codeBool == kDLBool &&
-              ours::codeFloat8E4M3FN == kDLFloat8_e4m3fn);
+/// Of two enumerations.
+template <typename A, typename B> constexpr bool same(A a, B b) {
+  return static_cast<int>(a) == static_cast<int>(b);
+}
+
+static_assert(same(ours::typeNone, kTVMFFINone) &&
+              same(ours::typeInt, kTVMFFIInt) &&
+              same(ours::typeBool, kTVMFFIBool) &&
+              same(ours::typeFloat, kTVMFFIFloat) &&
+              same(ours::typeDLTensorPointer, kTVMFFIDLTensorPtr) &&
+              same(ours::typeTensor, kTVMFFITensor));
+static_assert(same(ours::codeInt, kDLInt) && same(ours::codeUInt, kDLUInt) &&
+              same(ours::codeFloat, kDLFloat) &&
+              same(ours::codeBFloat, kDLBfloat) &&
+              same(ours::codeBool, kDLBool) &&
+              same(ours::codeFloat8E4M3FN, kDLFloat8_e4m3fn));
 static_assert(sizeof(ours::Any) == sizeof(TVMFFIAny) &&
               offsetof(ours::Any, integer) == offsetof(TVMFFIAny, v_int64));
 static_assert(sizeof(ours::Object) == sizeof(TVMFFIObject));

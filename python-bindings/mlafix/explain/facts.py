@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,8 +64,10 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
     facts = _of_manifest(emit("unit", [target]), kernel.name, {}, target)
     canonical = emit("canonical", line_info=True)
     facts.file = located_file(canonical)
-    path = Path(facts.file)
-    facts.source = source_lines(path.read_text(encoding="utf-8") if path.is_file() else kernel.source)
+    linecache.checkcache(facts.file)
+    facts.source = source_lines("".join(linecache.getlines(facts.file)))  # of a notebook's cell, too
+    if not facts.source:
+        facts.notes.append(f"The source, {facts.file or kernel.name}, is not at hand.")
     facts.canonical = mlir_lines(canonical, facts.file)
     facts.stages = {
         "language, folded": facts.canonical,

@@ -1,5 +1,5 @@
 // Calls a kernel that was written in Python.
-#include "halve.h"
+#include "halve-rows.h"
 
 #include <cstdio>
 
