@@ -206,3 +206,19 @@ def test_in_and_out_are_told_apart(folder: Path) -> None:
         (folder / f"{name}.py").write_text(KERNEL.replace("Out[T", "Way[T").replace("import DType", f"import {way} as Way, DType"))
     done = run(folder, "import one, two; assert one.double.digest != two.double.digest; assert len(one.double.digest) == 32")
     assert done.returncode == 0, done.stderr
+
+
+def test_a_kernel_whose_source_was_read_needs_its_file_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "gone.py"
+    text = "from mlafix.dsl import In, Out, f32, grid, kernel\n\n@kernel\ndef copy(y: Out[f32, 'n D'], x: In[f32, 'n D']):\n    for t in grid('n'):\n        y[t] = x[t]\n"
+    path.write_text(text)
+    names: dict[str, Any] = {"__name__": "gone"}
+    exec(compile(text, str(path), "exec"), names)
+    copy = names["copy"]
+    assert "mlafix.forall" in copy.source
+    path.unlink()
+    x = np.ones((2, 4), np.float32)
+    for kernel in (copy, copy.specialize(D=4)):
+        y = np.full_like(x, np.nan)
+        kernel(y, x)
+        assert (y == x).all()

@@ -37,10 +37,14 @@ class PythonKernel(Kernel):
     def _build(self) -> str:
         from .frontend import build
 
+        self.digest  # noqa: B018 (the file that both read may be gone at the first call)
         return build(self.function)
 
     def _with(self, fixed: dict[str, str]) -> PythonKernel:
-        return PythonKernel(self.function, fixed)
+        made = PythonKernel(self.function, fixed)
+        # The function's text is read once for all of them.
+        made.__dict__.update({name: self.__dict__[name] for name in ("source", "digest") if name in self.__dict__})
+        return made
 
     @functools.cached_property
     def digest(self) -> str:  # type: ignore[override]
