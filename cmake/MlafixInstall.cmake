@@ -11,15 +11,21 @@ function(mlafix_install_tool name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)
 endfunction()
 
+# How a library for TVM-FFI is linked; lib/TvmFfi/CMakeLists.txt says why.
+set(MLAFIX_TVM_FFI_OPTIONS -Wl,--exclude-libs,ALL -Wl,-z,nodelete -static-libstdc++ -static-libgcc)
+
 set(_mlafix_package ${CMAKE_INSTALL_LIBDIR}/cmake/mlafix)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/mlafixConfig.cmake.in ${PROJECT_BINARY_DIR}/mlafixConfig.cmake
                               INSTALL_DESTINATION ${_mlafix_package}
-                              PATH_VARS CMAKE_INSTALL_BINDIR)
+                              PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/mlafixConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-configure_file(${CMAKE_CURRENT_LIST_DIR}/mlafix.pc.in ${PROJECT_BINARY_DIR}/mlafix.pc @ONLY)
+list(JOIN MLAFIX_TVM_FFI_OPTIONS " " _mlafix_tvm_ffi_flags)
+foreach(_name mlafix mlafix-tvm-ffi)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${_name}.pc.in ${PROJECT_BINARY_DIR}/${_name}.pc @ONLY)
+endforeach()
 
 install(EXPORT mlafix NAMESPACE mlafix:: FILE mlafixTargets.cmake DESTINATION ${_mlafix_package})
 install(FILES ${PROJECT_BINARY_DIR}/mlafixConfig.cmake ${PROJECT_BINARY_DIR}/mlafixConfigVersion.cmake
               ${CMAKE_CURRENT_LIST_DIR}/MlafixUnit.cmake
         DESTINATION ${_mlafix_package})
-install(FILES ${PROJECT_BINARY_DIR}/mlafix.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/mlafix.pc ${PROJECT_BINARY_DIR}/mlafix-tvm-ffi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

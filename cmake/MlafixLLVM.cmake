@@ -28,48 +28,7 @@ target_compile_definitions(mlafix_mlir INTERFACE ${_mlafix_llvm_definitions})
 # Debian builds LLVM with RTTI and without exceptions.
 target_compile_options(mlafix_mlir INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
 
-if(MLAFIX_STATIC_LLVM)
-  # Every exported MLIR archive names the LLVM dylib in its interface: drop it, or the process gets two LLVMs.
-  get_property(_mlafix_mlir_libs GLOBAL PROPERTY MLIR_ALL_LIBS)
-  set(_mlafix_static_mlir
-      MLIRArithDialect MLIRArithToLLVM MLIRArithTransforms MLIRBuiltinToLLVMIRTranslation MLIRControlFlowDialect
-      MLIRControlFlowToLLVM MLIRConvertToLLVMPass MLIRDLTIDialect MLIRFuncDialect MLIRGPUDialect
-      MLIRIR MLIRIndexDialect MLIRIndexToLLVM MLIRLLVMCommonConversion MLIRLLVMDialect MLIRLLVMToLLVMIRTranslation
-      MLIRMathDialect MLIRMathToLLVM MLIRMathTransforms MLIRMemRefDialect MLIRNVVMDialect MLIRNVVMToLLVM
-      MLIRNVVMToLLVMIRTranslation MLIROptLib MLIRPass MLIRReconcileUnrealizedCasts MLIRSCFDialect MLIRSCFToControlFlow
-      MLIRSCFTransforms MLIRSideEffectInterfaces MLIRSupport MLIRTensorDialect MLIRTransformUtils MLIRTransforms
-      MLIRTranslateLib MLIRUBDialect MLIRUBToLLVM MLIRVectorDialect MLIRVectorToLLVM MLIRVectorToLLVMPass MLIRVectorTransforms
-      MLIRTargetLLVMIRExport MLIRGPUToNVVMTransforms)
-  function(_mlafix_strip_dylibs target seen)
-    if(NOT TARGET ${target})
-      return()
-    endif()
-    get_property(_done GLOBAL PROPERTY _mlafix_stripped_${target})
-    if(_done)
-      return()
-    endif()
-    set_property(GLOBAL PROPERTY _mlafix_stripped_${target} TRUE)
-    get_target_property(_libs ${target} INTERFACE_LINK_LIBRARIES)
-    if(NOT _libs)
-      return()
-    endif()
-    list(REMOVE_ITEM _libs LLVM MLIR "\$<LINK_ONLY:LLVM>" "\$<LINK_ONLY:MLIR>")
-    set_target_properties(${target} PROPERTIES INTERFACE_LINK_LIBRARIES "${_libs}")
-    foreach(_lib IN LISTS _libs)
-      _mlafix_strip_dylibs("${_lib}" "")
-    endforeach()
-  endfunction()
-  foreach(_lib IN LISTS _mlafix_static_mlir)
-    _mlafix_strip_dylibs(${_lib} "")
-  endforeach()
-  llvm_map_components_to_libnames(_mlafix_static_llvm
-    Core Support Target Passes CodeGen MC Analysis TransformUtils JITLink OrcJIT Object
-    NVPTXCodeGen NVPTXDesc NVPTXInfo X86CodeGen X86Desc X86Info X86AsmParser)
-  target_link_libraries(mlafix_mlir INTERFACE ${_mlafix_static_mlir} ${_mlafix_static_llvm})
-  target_link_options(mlafix_mlir INTERFACE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
-else()
-  target_link_libraries(mlafix_mlir INTERFACE MLIR LLVM)
-endif()
+target_link_libraries(mlafix_mlir INTERFACE MLIR LLVM)
 
 # Most of a source file's compile time is MLIR's headers, so they are parsed once: the dialect's library, which every
 # other one links, makes the precompiled header and the others reuse it. Headers of one dialect or of LLVM alone are
@@ -82,6 +41,7 @@ set(_mlafix_precompiled
 function(mlafix_mlir_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  set_property(GLOBAL APPEND PROPERTY MLAFIX_MLIR_LIBRARIES ${name})
   target_link_libraries(${name} PUBLIC mlafix_mlir ${ARG_LINK})
   if(name STREQUAL MlafixDialect)
     target_precompile_headers(${name} PRIVATE ${_mlafix_precompiled})

@@ -4,6 +4,7 @@
 #   units     what `ninja mlafix-units` compiles it for
 #   tests     what the conformance tests compile it for
 #   package   what travels compiled in the Python package
+#   wheel     what travels compiled in the package's wheel, for every target
 #
 # An empty list compiles the kernel as it is; without the list it is not compiled there. In a binding, "{a,b}" stands for each
 # of a and b, the last of several varying fastest; "$name" stands for the text in "sets", or, as a whole binding, for the list
@@ -54,6 +55,21 @@ function(mlafix_kernel_bindings out kernel field)
   else()
     set(${out}_FOUND TRUE PARENT_SCOPE)
   endif()
+endfunction()
+
+# mlafix_library_units(OUT FIELD): what a field lists of all kernels, as KERNEL:BINDINGS.
+function(mlafix_library_units out field)
+  mlafix_kernels(_names)
+  set(_units "")
+  foreach(_name IN LISTS _names)
+    mlafix_kernel_bindings(_bindings ${_name} ${field})
+    if(_bindings_FOUND AND NOT _bindings)
+      set(_units ${_units} "${_name}:")
+    endif()
+    list(TRANSFORM _bindings PREPEND "${_name}:")
+    list(APPEND _units ${_bindings})
+  endforeach()
+  set(${out} ${_units} PARENT_SCOPE)
 endfunction()
 
 # The bindings that one text of the list stands for.

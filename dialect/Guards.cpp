@@ -1,5 +1,4 @@
-// ===- Guards.cpp - what the guards of a code version promise
-// ------------------===//
+//===- Guards.cpp - what the guards of a code version promise -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

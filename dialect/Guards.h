@@ -1,5 +1,4 @@
-// ===- Guards.h - what the guards of a code version promise ----------*- C++
-// -*-===//
+//===- Guards.h - what the guards of a code version promise -----*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -7,6 +7,7 @@
 
 #include "dialect/RowProgram.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -351,22 +352,9 @@ StringRef mlafix::getDTypeName(Type type) {
 }
 
 Type mlafix::getDTypeByName(MLIRContext *context, StringRef name) {
-  for (const DTypeRow &row : kDTypes) {
-    if (row.name != name)
-      continue;
-    Builder b(context);
-    return llvm::StringSwitch<Type>(row.mlir)
-        .Case("bf16", b.getBF16Type())
-        .Case("f16", b.getF16Type())
-        .Case("f32", b.getF32Type())
-        .Case("f8E4M3FN", b.getType<Float8E4M3FNType>())
-        .Case("i1", b.getI1Type())
-        .Case("i8", b.getI8Type())
-        .Case("ui8", IntegerType::get(context, 8, IntegerType::Unsigned))
-        .Case("i32", b.getI32Type())
-        .Case("i64", b.getI64Type())
-        .Default(Type());
-  }
+  for (const DTypeRow &row : kDTypes)
+    if (row.name == name)
+      return parseType(row.mlir, context);
   return {};
 }
 

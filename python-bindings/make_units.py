@@ -2,13 +2,17 @@
 
     make_units.py MLAFIX_OPT KERNELS OUT TARGETS KERNEL:BINDINGS...
 
-TARGETS are comma-separated; "cpu" stands for every x86-64 baseline, as it does for MLAFIX_OPT. Units that are there already are left alone, others dropped.
+TARGETS are comma-separated; "cpu" stands for every x86-64 baseline, as it does for MLAFIX_OPT, and "all" for every target.
+Units that are there already are left alone, others dropped. As many are compiled at a time as there are cores.
+A kernel that has lost a proof (kernels/proofs.txt) fails.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "mlafix"))
@@ -16,32 +20,40 @@ import _keys  # noqa: E402
 
 
 def expand(opt: str, targets: str) -> list[str]:
-    """The names in `targets`, with "cpu" replaced by what it stands for."""
+    """The names in `targets`, with "cpu" and "all" replaced by what they stand for."""
     listed = subprocess.run([opt, "--list-targets"], check=True, capture_output=True, text=True).stdout.split()
-    cpus = [name for name in listed if not name.startswith("sm_")]
-    return [name for target in targets.split(",") for name in (cpus if target == "cpu" else [target])]
+    groups = {"cpu": [name for name in listed if not name.startswith("sm_")], "all": listed}
+    return [name for target in targets.split(",") for name in groups.get(target, [target])]
 
 
 def main(opt: str, kernels: str, out: str, targets: str, *wanted: str) -> None:
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     keep: set[str] = set()
+    commands: list[list[str]] = []
     names = expand(opt, targets)
     for request in wanted:
         kernel, _, bindings = request.partition(":")
         path = Path(kernels) / f"{kernel}.mlir"
-        bound = dict(item.split("=", 1) for item in bindings.split(","))
+        bound = dict(item.split("=", 1) for item in bindings.split(",") if item)
         for target in names:
             name = _keys.unit_file_name(kernel, path.read_text(encoding="utf-8"), bound, target)
             keep.add(name)
             # The name says nothing of the compiler, so a unit older than it is made anew.
             made = folder / name
             if not made.exists() or made.stat().st_mtime < Path(opt).stat().st_mtime:
-                command = [opt, str(path), f"--specialize={bindings}", f"--target={target}", "--emit=unit", "-o", str(made)]
-                subprocess.run(command, check=True)
+                choice = [f"--specialize={bindings}"] if bindings else []
+                commands.append([opt, str(path), *choice, f"--target={target}", "--emit=unit", "-o", str(made)])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda command: subprocess.run(command, check=True), commands))
     for old in folder.glob("*.mlafix"):
         if old.name not in keep:
             old.unlink()
+    if keep:
+        check = Path(__file__).parents[1] / "scripts" / "proofs"
+        command = [sys.executable, str(check), "--units", *(str(folder / name) for name in sorted(keep))]
+        if subprocess.run(command).returncode:
+            sys.exit("make_units: expected units that prove what kernels/proofs.txt says, got the above")
 
 
 if __name__ == "__main__":

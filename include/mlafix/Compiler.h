@@ -31,8 +31,11 @@ enum class Emit {
   Specialized, ///< names replaced by what they are bound to
   Canonical,   ///< the algebra's folds applied
   Report,      ///< JSON: what is proved of the kernel (docs/Proofs.md)
-  Lowered,     ///< states become rows and scalars
-  Layout,      ///< one kernel per code version, each with its layout
+  Faults,      ///< JSON: what `launch` does wrong (docs/Proofs.md)
+  Header,  ///< C and C++: functions for a unit's kernels (docs/Embedding.md)
+  TvmFfi,  ///< C: a unit's kernels as functions of TVM-FFI (likewise)
+  Lowered, ///< states become rows and scalars
+  Layout,  ///< one kernel per code version, each with its layout
   Distributed, ///< a thread's program
   MLIR,        ///< text: the kernel in the LLVM dialect, as the passes leave it
   LLVM,        ///< text: LLVM IR, optimised
@@ -74,10 +77,23 @@ struct CompileOptions {
   AssemblerKind assembler = AssemblerKind::Any;
   /// The `ptxas` to use before any other; may be empty.
   std::string ptxas;
+  /// Names what the source was made of, in the caller's way to count; units
+  /// hold it, so that the caller finds what it compiled ahead.
+  std::string digest;
+  /// Of Emit::Faults: the launch, in JSON: each argument by its name, a tensor
+  /// as {"sizes": […], "elements": […]} (the elements where the kernel reads
+  /// them one by one), null where it is left out, a scalar as its value.
+  std::string launch;
   /// PTX and cubins name the line of the source that each instruction is from,
-  /// for profilers. The code is the same, the unit is not: it holds the
-  /// source's path.
+  /// for profilers, and text in MLIR's syntax the location of each operation.
+  /// The code is the same, the unit is not: it holds the source's path.
   bool lineInfo = false;
+  /// Header and TvmFfi: what the program calls the unit, a C identifier.
+  std::string unitName;
+  /// The result's messages say what the passes decided, and why: with the
+  /// severity Remark, at the locations of the kernel and its operations. For
+  /// emissions after Emit::Canonical.
+  bool remarks = false;
 };
 
 /// What the assembler says a GPU entry point needs.
@@ -108,6 +124,12 @@ struct CompileResult {
   std::vector<Timing> timings;
 };
 
+/// What is published of a chip that is common for `target`
+/// (lib/Machine/Chips.def): {"multiprocessors", 132}, {"bandwidth", 4800} (of
+/// the memory, in GB/s). Empty where nothing is known.
+std::vector<std::pair<std::string, std::int64_t>>
+chipNumbers(std::string_view target);
+
 /// "mlafix 0.1.0, LLVM 22.1.8".
 std::string_view compilerVersion();
 
@@ -118,8 +140,10 @@ std::string_view spelling(Emit emit);
 bool parseEmit(std::string_view text, Emit &emit);
 
 /// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
-/// `name` is its name in messages. Every emission but a unit requires exactly
-/// one kernel, at most one set of bindings, and one target.
+/// `name` is its name in messages. A unit, and the text of its hosts (Header,
+/// TvmFfi), is of any number of kernels, sets of bindings and targets; every
+/// other emission requires exactly one kernel, at most one set of bindings, and
+/// one target.
 ///
 /// Source that is already in the LLVM dialect and carries `mlafix.signature`
 /// (what Emit::MLIR gives) skips the passes; it is for one target and has no

@@ -1,5 +1,4 @@
-//===- Diagnostic.h - places in sources, and what is said of them -*- C++
-//-*-===//
+//===- Diagnostic.h - messages and where they are ---------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

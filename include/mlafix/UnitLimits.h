@@ -32,6 +32,7 @@ constexpr size_t jsonValues = manifestBytes / 8;
 constexpr size_t kernels = 4096;
 constexpr size_t bindings = 64;
 constexpr size_t aliases = 256;
+constexpr size_t proofs = 16 * MLAFIX_MAX_ARGS;
 constexpr size_t targets = 64;
 constexpr size_t images = 8;
 constexpr size_t variants = 64;

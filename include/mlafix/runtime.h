@@ -27,6 +27,7 @@
 #define MLAFIX_RUNTIME_H
 
 #include "runtime/base.h"
+#include "runtime/embedded.h"
 #include "runtime/launch.h"
 #include "runtime/machine.h"
 #include "runtime/tensor.h"

@@ -217,6 +217,10 @@ private:
 /// A kernel with checked arguments, to launch many times. Keeps its unit alive.
 class Bound {
 public:
+  /// Owns `bound`, whose unit outlives this object.
+  static Bound adopt(mlafix_bound *bound) noexcept {
+    return Bound(nullptr, bound);
+  }
   /// New data pointers, one per argument (those of scalars are ignored).
   void setPointers(const std::vector<void *> &pointers) {
     check(mlafix_bound_set_pointers(handle.get(), pointers.data(),
@@ -254,6 +258,14 @@ public:
     mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
     check(mlafix_kernel_arg_info(handle, index, &info));
     return info;
+  }
+  /// What the compiler has proved of it, answer by answer (docs/Proofs.md).
+  std::vector<mlafix_proof_info> proofs() const {
+    std::vector<mlafix_proof_info> all(mlafix_kernel_num_proofs(handle),
+                                       MLAFIX_PROOF_INFO_INIT);
+    for (size_t i = 0; i < all.size(); ++i)
+      check(mlafix_kernel_proof(handle, static_cast<uint32_t>(i), &all[i]));
+    return all;
   }
   /// Which code runs on `device`; prepares the unit there.
   mlafix_code_info code(mlafix_device device) const {

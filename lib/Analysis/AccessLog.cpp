@@ -37,6 +37,8 @@ void AccessLog::report(Question question, unsigned argument, Operation *op,
 void AccessLog::add(const MemoryAccess &access, ArrayRef<int64_t> row,
                     ArrayRef<int64_t> element) {
   unsigned argument = access.getArgNumber();
+  if (access.isTile)
+    tiled.insert(argument);
   Place place = {argument, {element.begin(), element.end()}};
   auto writer = writers.find(place);
   bool isOwn = writer != writers.end() && ArrayRef(writer->second.row) == row;
@@ -61,7 +63,7 @@ void AccessLog::checkCoverage() {
       continue;
     ArrayRef<int64_t> sizes = launch.sizes.find(i)->second;
     SmallVector<int64_t> limits(sizes);
-    if (!limits.empty())
+    if (tiled.contains(i))
       limits.back() = std::min(limits.back(), kMaxTile);
     if (llvm::is_contained(limits, 0))
       continue;

@@ -10,6 +10,8 @@
 
 #include "lib/Analysis/RowInterpreter.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 #include <map>
 
 namespace mlafix {
@@ -51,6 +53,7 @@ private:
   std::map<Place, Writer> writers;
   std::map<Place, llvm::SmallVector<Reader, 2>> readers;
   std::vector<Violation> violations;
+  llvm::SmallDenseSet<unsigned> tiled; ///< arguments accessed by rows
 
   /// Elements of one tensor that are looked for at most.
   static constexpr int64_t kMaxElements = 100000;

@@ -214,29 +214,11 @@ static std::string spellElement(KernelOp kernel, const Violation &violation) {
 }
 
 std::string Prover::describeUnknowns(const RowAccess &access) const {
-  llvm::SmallSetVector<Var, 8> seen;
-  auto add = [&](const Linear &linear) {
-    for (auto [var, coefficient] : linear.terms)
-      seen.insert(var);
-  };
-  auto addCondition = [&](const Condition &condition) {
-    for (const Conjunct &conjunct : condition.disjuncts)
-      for (const Constraint &constraint : conjunct)
-        add(constraint.linear);
-  };
-  for (const Linear &index : access.indices)
-    add(index);
-  for (Var var : access.loops)
-    seen.insert(var);
-  addCondition(access.condition);
   llvm::SmallSetVector<StringRef, 4> names;
   std::vector<std::string> texts;
-  for (size_t i = 0; i < seen.size(); ++i) {
-    const Variable &variable = model[seen[i]];
-    addCondition(variable.definition);
-    if (variable.kind == Variable::Unknown)
-      texts.push_back(describe(variable));
-  }
+  for (Var var : model.getVariables(access))
+    if (model[var].kind == Variable::Unknown)
+      texts.push_back(describe(model[var]));
   for (const std::string &text : texts)
     names.insert(text);
   return llvm::join(names, ", ");

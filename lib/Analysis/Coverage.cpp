@@ -128,27 +128,9 @@ void Prover::assumeLaunch(System &system, unsigned argument) {
 /// launch that has a point and lacks another: sizes, scalars, presence, and
 /// what is computed of them.
 void Prover::addLaunch(System &system, const RowAccess &access) {
-  llvm::SmallSetVector<Var, 16> used;
-  auto add = [&](const Linear &linear) {
-    for (auto [var, coefficient] : linear.terms)
-      used.insert(var);
-  };
-  auto addCondition = [&](const Condition &condition) {
-    for (const Conjunct &conjunct : condition.disjuncts)
-      for (const Constraint &constraint : conjunct)
-        add(constraint.linear);
-  };
-  for (const Linear &index : access.indices)
-    add(index);
-  for (Var var : llvm::concat<const Var>(model.getGridIndices(), access.loops))
-    used.insert(var);
-  addCondition(access.condition);
-  for (size_t i = 0; i < used.size(); ++i) {
-    Var var = used[i];
-    addCondition(model[var].definition);
+  for (Var var : model.getVariables(access, model.getGridIndices()))
     if (model[var].isLaunch && !model[var].isUncertain)
       (void)system.getColumn(var);
-  }
 }
 
 /// The store's element is `element`.

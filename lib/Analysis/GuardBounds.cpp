@@ -13,6 +13,9 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-guard-bounds"
 
 namespace mlafix {
 #define GEN_PASS_DEF_GUARDBOUNDSPASS
@@ -157,6 +160,7 @@ void GuardBoundsPass::runOnOperation() {
   if (!erasePromises(getOperation()) && open.empty())
     return markAllAnalysesPreserved();
   for (auto &[op, checks] : open) {
+    LDBG() << *op << ": " << checks.all().size() << " checks of indices";
     OpBuilder b(op);
     if (auto load = dyn_cast<LoadOp>(op))
       guard(load, checks.all());

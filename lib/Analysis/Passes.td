@@ -33,9 +33,27 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
            "say nothing but errors, where coverage is not proved or one writer is refuted">,
     Option<"provesBounds", "prove-bounds", "bool", /*default=*/"false",
            "with refuse: also where bounds are not proved, as in a kernel with bounds = \"prove\"">,
+    Option<"records", "record", "bool", /*default=*/"false",
+           "keep the answers as the kernel's `mlafix.proofs`, which units carry">,
     Option<"exhaustive", "exhaustive", "int64_t", /*default=*/"0",
            "also run every launch with sizes up to this, and report what it does wrong as an error">
   ];
+}
+
+def WarnNaNPass : Pass<"mlafix-warn-nan", "::mlafix::KernelOp"> {
+  let summary = "warn where arithmetic on an lse makes NaN of empty rows";
+  let description = [{
+    A row is empty where its lse is -inf or +inf (N2), and then its payload holds anything (N5). Outside of the algebra, `lse - max` of empty rows alone is -inf - -inf, and
+    a weight of zero times such a payload may be NaN. Each op that makes NaN of that, and whose NaN a store writes, is a warning; docs/Proofs.md says what is assumed. An
+    argument is an lse if a state op takes it for one, or if `lse` or `lses` is a word of its name. Changes nothing.
+
+    ```mlir
+    %max = arith.maximumf %a_lse, %b_lse : f32
+    %below = arith.subf %a_lse, %max : f32
+    // warning: expected no NaN where no input is NaN, got -inf - -inf for a_lse = -inf, b_lse = -inf (an empty row); …
+    %weight = math.exp %below : f32
+    ```
+  }];
 }
 
 def GuardBoundsPass : Pass<"mlafix-guard-bounds", "::mlafix::KernelOp"> {

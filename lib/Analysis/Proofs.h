@@ -95,6 +95,14 @@ private:
 /// refuted. Whether `answer` is one of these.
 bool refuse(KernelOp kernel, const Answer &answer, bool provesBounds);
 
+/// On a kernel that `mlafix-prove` has recorded the answers of: an array of
+/// {arg, question, verdict} and, of what is not proved, {reason, element}, as a
+/// unit's manifest holds them (docs/UnitFormat.md).
+inline constexpr llvm::StringLiteral kProofsAttr = "mlafix.proofs";
+
+/// Sets `kProofsAttr`. Reasons are cut to what a manifest may hold.
+void recordAnswers(KernelOp kernel, llvm::ArrayRef<Answer> answers);
+
 /// Reports an answer that is not Proved as `severity`, at the access.
 void emitAnswer(KernelOp kernel, const Answer &answer,
                 mlir::DiagnosticSeverity severity);

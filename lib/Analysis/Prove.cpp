@@ -9,6 +9,12 @@
 #include "lib/Analysis/Passes.h"
 #include "lib/Analysis/Proofs.h"
 
+#include "mlafix/UnitLimits.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-prove"
+
 namespace mlafix {
 #define GEN_PASS_DEF_PROVEPASS
 #include "lib/Analysis/Passes.h.inc"
@@ -83,6 +89,35 @@ bool mlafix::refuse(KernelOp kernel, const Answer &answer, bool provesBounds) {
   return true;
 }
 
+/// The longest beginning of `text` that a manifest may hold.
+static StringRef cutText(StringRef text) {
+  if (text.size() <= limits::nameBytes)
+    return text;
+  size_t end = limits::nameBytes;
+  while (end && (text[end] & 0xc0) == 0x80) // within a character
+    --end;
+  return text.take_front(end);
+}
+
+void mlafix::recordAnswers(KernelOp kernel, ArrayRef<Answer> answers) {
+  Builder b(kernel.getContext());
+  SmallVector<Attribute> all;
+  for (const Answer &answer : answers) {
+    SmallVector<NamedAttribute> fields = {
+        b.getNamedAttr("arg", b.getI64IntegerAttr(answer.argument)),
+        b.getNamedAttr("question", b.getStringAttr(spelling(answer.question))),
+        b.getNamedAttr("verdict", b.getStringAttr(spelling(answer.verdict)))};
+    auto addText = [&](StringRef name, StringRef text) {
+      if (!text.empty())
+        fields.push_back(b.getNamedAttr(name, b.getStringAttr(cutText(text))));
+    };
+    addText("reason", answer.reason);
+    addText("element", answer.element);
+    all.push_back(b.getDictionaryAttr(fields));
+  }
+  kernel->setAttr(kProofsAttr, b.getArrayAttr(all));
+}
+
 namespace {
 class ProvePass : public mlafix::impl::ProvePassBase<ProvePass> {
 public:
@@ -92,6 +127,11 @@ public:
     KernelOp kernel = getOperation();
     ArrayRef<Answer> answers = getAnalysis<KernelProofs>().getAnswers();
     markAllAnalysesPreserved();
+    if (records)
+      recordAnswers(kernel, answers);
+    for (const Answer &answer : answers)
+      LDBG() << kernel.getArgName(answer.argument) << ": "
+             << spelling(answer.question) << " is " << spelling(answer.verdict);
     if (refuses) {
       for (const Answer &answer : answers)
         if (refuse(kernel, answer, provesBounds || kernel.provesBounds()))

@@ -8,6 +8,7 @@
 #include "lib/Analysis/RowInterpreter.h"
 
 #include "lib/Analysis/AccessLog.h"
+#include "lib/Analysis/Numbers.h"
 #include "lib/Analysis/RowModel.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -26,6 +27,7 @@ public:
         log(kernel, launch) {}
 
   std::optional<std::vector<Violation>> run();
+  Replay replay();
 
 private:
   bool runDense(ForallOp grid);
@@ -43,6 +45,15 @@ private:
   bool access(const MemoryAccess &access);
 
   std::optional<int64_t> get(Value value);
+  /// The same of a value on which it depends what is accessed; 0 where it is
+  /// not known, and then the row is left.
+  int64_t need(Value value);
+  bool isNumber(Type type) const {
+    return type.isIntOrIndex() || (isReplay && type.isF32());
+  }
+  /// What memory holds there, or what else an op gives.
+  std::optional<int64_t> read(LoadOp op, const Place &place);
+  void noteStored(const MemoryAccess &access, const Element &element);
   void setAll(ValueRange targets, ValueRange sources);
 
   KernelOp kernel;
@@ -51,11 +62,13 @@ private:
   ArrayRef<int64_t> segments;
   DenseMap<Value, std::optional<int64_t>> values;
   SmallVector<int64_t> row;
-  std::map<Place, int64_t> memory;
+  std::map<Place, std::optional<int64_t>> memory;
   AccessLog log;
-  int64_t steps = 0;
+  int64_t steps = 0, maxSteps = 100000;
+  bool isReplay = false, isUnknown = false; ///< the latter: of this row
+  int64_t unknownRows = 0;
 
-  static constexpr int64_t kMaxSteps = 100000;
+  static constexpr int64_t kReplaySteps = 1000000;
 };
 } // namespace
 
@@ -64,9 +77,15 @@ std::optional<int64_t> RowInterpreter::get(Value value) {
   if (it != values.end())
     return it->second;
   BlockArgument argument = getKernelArgument(value);
-  if (argument && value.getType().isIntOrIndex())
+  if (argument && isNumber(value.getType()))
     return launch.scalars.lookup(argument.getArgNumber());
   return std::nullopt;
+}
+
+int64_t RowInterpreter::need(Value value) {
+  std::optional<int64_t> number = get(value);
+  isUnknown |= isReplay && !number;
+  return number.value_or(0);
 }
 
 void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
@@ -80,15 +99,17 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
 bool RowInterpreter::access(const MemoryAccess &access) {
   unsigned argument = access.getArgNumber();
   if (llvm::is_contained(launch.absent, argument) ||
-      (access.predicate && get(access.predicate) == 0))
+      (access.predicate && need(access.predicate) == 0))
     return false;
   ArrayRef<int64_t> sizes = launch.sizes.find(argument)->second;
   Element element;
   bool isInside = true;
   for (auto [index, size] : llvm::zip(access.indices, sizes)) {
-    element.push_back(get(index).value_or(0));
+    element.push_back(need(index));
     isInside &= element.back() >= 0 && element.back() < size;
   }
+  if (isUnknown)
+    return false;
   if (!isInside) {
     log.report(Question::Bounds, argument, access.op, row, element);
     return false;
@@ -96,7 +117,7 @@ bool RowInterpreter::access(const MemoryAccess &access) {
   if (!access.isTile) {
     log.add(access, row, element);
     if (access.isWrite)
-      memory.erase({argument, {element.begin(), element.end()}});
+      noteStored(access, element);
     return true;
   }
   for (int64_t i = 0; i < std::min(sizes.back(), AccessLog::kMaxTile); ++i) {
@@ -107,22 +128,47 @@ bool RowInterpreter::access(const MemoryAccess &access) {
   return true;
 }
 
+void RowInterpreter::noteStored(const MemoryAccess &access,
+                                const Element &element) {
+  Place place = {access.getArgNumber(), {element.begin(), element.end()}};
+  if (!isReplay) {
+    memory.erase(place);
+    return;
+  }
+  auto store = dyn_cast<StoreOp>(access.op);
+  memory[place] = store ? get(store.getValue()) : std::nullopt;
+}
+
+std::optional<int64_t> RowInterpreter::read(LoadOp op, const Place &place) {
+  if (!isReplay)
+    return oracle(op, row);
+  auto found = launch.elements.find(place.first);
+  if (found == launch.elements.end())
+    return std::nullopt;
+  size_t at = 0;
+  for (auto [index, size] :
+       llvm::zip(place.second, launch.sizes.find(place.first)->second))
+    at = at * size + index;
+  return at < found->second.size() ? std::optional(found->second[at])
+                                   : std::nullopt;
+}
+
 void RowInterpreter::load(LoadOp op) {
-  MemoryAccess read = op.getAccesses().front();
-  bool happens = access(read);
-  if (isRowTile(op.getType()) || !op.getType().isIntOrIndex())
+  MemoryAccess access = op.getAccesses().front();
+  bool happens = this->access(access);
+  if (isRowTile(op.getType()) || !isNumber(op.getType()))
     return;
   if (!happens) {
-    bool isOff = read.predicate && get(read.predicate) == 0;
+    bool isOff = access.predicate && get(access.predicate) == 0;
     values[op] = isOff && op.getOther() ? get(op.getOther()) : 0;
     return;
   }
-  Place place = {read.getArgNumber(), {}};
-  for (Value index : read.indices)
+  Place place = {access.getArgNumber(), {}};
+  for (Value index : access.indices)
     place.second.push_back(get(index).value_or(0));
   auto [it, isNew] = memory.try_emplace(place, 0);
   if (isNew)
-    it->second = oracle(op, row);
+    it->second = read(op, place);
   values[op] = it->second;
 }
 
@@ -132,46 +178,39 @@ void RowInterpreter::compute(Operation &op) {
   for (Value operand : op.getOperands()) {
     std::optional<int64_t> value = get(operand);
     Type type = operand.getType();
-    if (!value || !type.isIntOrIndex())
-      operands.push_back(Attribute());
-    else if (type.isInteger(1))
-      operands.push_back(BoolAttr::get(op.getContext(), *value));
-    else
-      operands.push_back(IntegerAttr::get(type, *value));
+    operands.push_back(value && isNumber(type) ? attributeOf(type, *value)
+                                               : Attribute());
   }
   SmallVector<OpFoldResult> results;
   bool isFolded = llvm::all_of(operands, [](Attribute a) { return !!a; }) &&
                   succeeded(op.fold(operands, results)) && !results.empty();
   for (auto [index, result] : llvm::enumerate(op.getResults())) {
-    if (!result.getType().isIntOrIndex())
+    if (!isNumber(result.getType()))
       continue;
+    std::optional<int64_t> number;
     if (isFolded) {
-      if (auto known = dyn_cast<Value>(results[index])) {
-        values[result] = get(known);
-        continue;
-      }
-      if (auto number =
-              dyn_cast_if_present<IntegerAttr>(cast<Attribute>(results[index]));
-          number && number.getValue().getBitWidth() <= 64) {
-        values[result] = result.getType().isInteger(1)
-                             ? int64_t(number.getValue().getZExtValue())
-                             : number.getValue().getSExtValue();
+      auto known = dyn_cast<Value>(results[index]);
+      number = known ? get(known) : numberOf(cast<Attribute>(results[index]));
+      if (known || number) {
+        values[result] = number;
         continue;
       }
     }
-    values[result] = oracle(result, row);
+    values[result] =
+        isReplay ? std::nullopt : std::optional(oracle(result, row));
   }
 }
 
 bool RowInterpreter::runLoop(scf::ForOp loop) {
-  int64_t low = get(loop.getLowerBound()).value_or(0),
-          high = get(loop.getUpperBound()).value_or(0),
+  int64_t low = need(loop.getLowerBound()), high = need(loop.getUpperBound()),
           step = get(loop.getStep()).value_or(1);
   setAll(loop.getRegionIterArgs(), loop.getInitArgs());
   for (int64_t i = low; step > 0 && i < high; i += step) {
     values[loop.getInductionVar()] = i;
     if (!runBlock(*loop.getBody()))
       return false;
+    if (isUnknown)
+      return true;
     setAll(loop.getRegionIterArgs(),
            loop.getBody()->getTerminator()->getOperands());
     if (i > high - step)
@@ -187,7 +226,7 @@ bool RowInterpreter::runWhile(scf::WhileOp loop) {
     if (!runBlock(*loop.getBeforeBody()))
       return false;
     auto condition = loop.getConditionOp();
-    if (get(condition.getCondition()).value_or(0) == 0) {
+    if (need(condition.getCondition()) == 0) {
       setAll(loop.getResults(), condition.getArgs());
       return true;
     }
@@ -204,9 +243,9 @@ bool RowInterpreter::runOp(Operation &op) {
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     return runWhile(loop);
   if (auto branch = dyn_cast<scf::IfOp>(op)) {
-    Block *taken = get(branch.getCondition()).value_or(0) ? branch.thenBlock()
-                                                          : branch.elseBlock();
-    if (!taken)
+    Block *taken =
+        need(branch.getCondition()) ? branch.thenBlock() : branch.elseBlock();
+    if (!taken || isUnknown)
       return true;
     if (!runBlock(*taken))
       return false;
@@ -240,8 +279,11 @@ bool RowInterpreter::runOp(Operation &op) {
   }
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
     std::optional<int64_t> condition = get(select.getCondition());
-    values[select] = get(condition.value_or(0) ? select.getTrueValue()
-                                               : select.getFalseValue());
+    if (isReplay && !condition)
+      values[select] = std::nullopt;
+    else
+      values[select] = get(condition.value_or(0) ? select.getTrueValue()
+                                                 : select.getFalseValue());
     return true;
   }
   compute(op);
@@ -250,8 +292,10 @@ bool RowInterpreter::runOp(Operation &op) {
 
 bool RowInterpreter::runBlock(Block &block) {
   for (Operation &op : block) {
-    if (++steps > kMaxSteps)
+    if (++steps > maxSteps)
       return false;
+    if (isUnknown)
+      return true;
     if (op.hasTrait<OpTrait::IsTerminator>() ||
         isa<ForallOp, RaggedForallOp>(op))
       continue;
@@ -265,7 +309,7 @@ bool RowInterpreter::runRows(Block &body, ArrayRef<int64_t> outer,
                              ValueRange extents) {
   SmallVector<int64_t> limits, inner(extents.size(), 0);
   for (Value extent : extents)
-    limits.push_back(get(extent).value_or(0));
+    limits.push_back(need(extent));
   if (llvm::any_of(limits, [](int64_t limit) { return limit <= 0; }))
     return true;
   while (true) {
@@ -273,8 +317,10 @@ bool RowInterpreter::runRows(Block &body, ArrayRef<int64_t> outer,
     llvm::append_range(row, inner);
     for (auto [argument, index] : llvm::zip(body.getArguments(), row))
       values[argument] = index;
+    isUnknown = false;
     if (!runBlock(body))
       return false;
+    unknownRows += isUnknown;
     int64_t dim = inner.size();
     while (dim > 0 && ++inner[dim - 1] == limits[dim - 1])
       inner[--dim] = 0;
@@ -299,7 +345,7 @@ bool RowInterpreter::runRagged(RaggedForallOp grid) {
     bool counts = get(predicate.getTerminator()->getOperand(0)).value_or(0) &&
                   0 <= start && start <= end && end <= rows;
     for (int64_t t = start; counts && t < end; ++t)
-      if (++steps > kMaxSteps ||
+      if (++steps > maxSteps ||
           !runRows(grid.getBody().front(), {int64_t(s), t}, grid.getInner()))
         return false;
   }
@@ -315,6 +361,31 @@ std::optional<std::vector<Violation>> RowInterpreter::run() {
   if (!isDone)
     return std::nullopt;
   return log.finish();
+}
+
+Replay RowInterpreter::replay() {
+  isReplay = true;
+  maxSteps = kReplaySteps;
+  Replay result;
+  std::optional<std::vector<Violation>> violations = run();
+  result.isWhole = violations.has_value();
+  result.violations = violations ? std::move(*violations) : log.finish();
+  result.unknownRows = unknownRows;
+  if (!result.isWhole || unknownRows)
+    llvm::erase_if(result.violations, [](const Violation &violation) {
+      return violation.question == Question::Coverage;
+    });
+  return result;
+}
+
+Replay mlafix::replayRows(KernelOp kernel, const SmallLaunch &launch) {
+  SmallVector<int64_t> segments;
+  if (auto grid = dyn_cast<RaggedForallOp>(kernel.getGrid())) {
+    unsigned argument = getKernelArgument(grid.getCuSeqlens()).getArgNumber();
+    llvm::append_range(segments, launch.elements.lookup(argument));
+  }
+  auto nothing = [](Value, ArrayRef<int64_t>) { return int64_t(0); };
+  return RowInterpreter(kernel, launch, nothing, segments).replay();
 }
 
 std::optional<std::vector<Violation>>

@@ -21,7 +21,8 @@
 
 namespace mlafix {
 
-/// What a launch passes, but for what tensors hold.
+/// What a launch passes. What tensors hold is left to an oracle, or, in a
+/// replay, is part of it.
 struct SmallLaunch {
   /// The sizes of each argument that is a tensor.
   llvm::DenseMap<unsigned, llvm::SmallVector<int64_t>> sizes;
@@ -29,6 +30,11 @@ struct SmallLaunch {
   llvm::DenseMap<unsigned, int64_t> scalars;
   /// Optional arguments that are left out.
   llvm::SmallVector<unsigned> absent;
+
+  /// Of a replay: what the tensors hold whose elements the kernel reads one by
+  /// one, with the last dim varying fastest. Floats, scalars too, are the bits
+  /// of their f32.
+  llvm::DenseMap<unsigned, std::vector<int64_t>> elements;
 };
 
 /// Something that a kernel must not do, done.
@@ -56,6 +62,20 @@ mlir::Value getUniformValue(mlir::Operation *store);
 std::optional<std::vector<Violation>>
 interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
               llvm::ArrayRef<int64_t> segments = {});
+
+/// What a replay found.
+struct Replay {
+  /// Where `unknownRows` is not 0 or `isWhole` is false, none about coverage.
+  std::vector<Violation> violations;
+  /// Rows that were left at a condition or an index which depends on the
+  /// elements of a row: those are not computed.
+  int64_t unknownRows = 0;
+  /// Whether all rows were run, and not just the first million ops.
+  bool isWhole = true;
+};
+
+/// Runs all rows of a launch whose data is known.
+Replay replayRows(KernelOp kernel, const SmallLaunch &launch);
 
 } // namespace mlafix
 

@@ -171,6 +171,27 @@ bool RowModel::isUncertain(const Condition &condition) const {
   return false;
 }
 
+llvm::SmallSetVector<Var, 16> RowModel::getVariables(const RowAccess &access,
+                                                     ArrayRef<Var> also) const {
+  llvm::SmallSetVector<Var, 16> found;
+  auto add = [&](const Linear &linear) {
+    for (auto [var, coefficient] : linear.terms)
+      found.insert(var);
+  };
+  auto addCondition = [&](const Condition &condition) {
+    for (const Conjunct &conjunct : condition.disjuncts)
+      for (const Constraint &constraint : conjunct)
+        add(constraint.linear);
+  };
+  llvm::for_each(access.indices, add);
+  for (Var var : llvm::concat<const Var>(also, access.loops))
+    found.insert(var);
+  addCondition(access.condition);
+  for (size_t i = 0; i < found.size(); ++i)
+    addCondition(variables[found[i]].definition);
+  return found;
+}
+
 //===----------------------------------------------------------------------===//
 // The grid and its accesses
 //===----------------------------------------------------------------------===//

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <string>
@@ -115,6 +116,11 @@ public:
   bool isLaunch(const Linear &linear) const;
   bool isUncertain(const Linear &linear) const;
   bool isUncertain(const Condition &condition) const;
+  /// The variables that an access depends on, each once: those of its indices,
+  /// `also`, its loops, those of its condition, and then those that define
+  /// others of these.
+  llvm::SmallSetVector<Var, 16>
+  getVariables(const RowAccess &access, llvm::ArrayRef<Var> also = {}) const;
 
 private:
   friend class ValueBuilder;

@@ -8,6 +8,7 @@
 #include "lib/Analysis/Signature.h"
 #include "dialect/LaunchChecks.h"
 #include "lib/Analysis/Aliasing.h"
+#include "lib/Analysis/Proofs.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -85,5 +86,7 @@ DictionaryAttr mlafix::getSignature(KernelOp kernel) {
     fields.push_back(b.getNamedAttr("checks", b.getArrayAttr(checks)));
   if (DictionaryAttr defaults = kernel.getDefaults().value_or(DictionaryAttr()))
     fields.push_back(b.getNamedAttr("defaults", defaults));
+  if (auto proofs = kernel->getAttrOfType<ArrayAttr>(kProofsAttr))
+    fields.push_back(b.getNamedAttr("proofs", proofs));
   return b.getDictionaryAttr(fields);
 }

@@ -13,7 +13,7 @@
 namespace mlafix {
 
 /// The kernel's signature as units carry it (docs/UnitFormat.md: name,
-/// bindings, args, aliases).
+/// bindings, args, aliases, defaults, and proofs where they were recorded).
 mlir::DictionaryAttr getSignature(KernelOp kernel);
 
 } // namespace mlafix

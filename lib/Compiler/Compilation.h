@@ -23,6 +23,11 @@ namespace mlafix {
 /// Whether `emit` is made before a target matters.
 inline bool needsNoTarget(Emit emit) { return emit < Emit::Layout; }
 
+/// Whether `emit` is of all kernels and bindings of a unit.
+inline bool isOfUnit(Emit emit) {
+  return emit == Emit::Unit || emit == Emit::Header || emit == Emit::TvmFfi;
+}
+
 inline llvm::StringRef kernelName(mlir::Operation *kernel) {
   return mlir::SymbolTable::getSymbolName(kernel).getValue();
 }
@@ -42,6 +47,7 @@ public:
 private:
   llvm::LogicalResult compileSource();
   llvm::LogicalResult writeUnit();
+  llvm::LogicalResult writeHostText();
   llvm::LogicalResult checkSourceText();
   llvm::LogicalResult checkBindings();
   llvm::LogicalResult selectTargets();
@@ -50,11 +56,18 @@ private:
   llvm::LogicalResult checkSingle();
   llvm::LogicalResult compileKernel(mlir::Operation *kernel,
                                     const Bindings &bindings);
+  llvm::LogicalResult writeAnalysis(mlir::ModuleOp isolated);
   llvm::LogicalResult lower(mlir::ModuleOp module, const Bindings &bindings,
                             llvm::StringRef target);
+  std::string nameTarget(const Bindings &bindings,
+                         llvm::StringRef target) const;
   llvm::LogicalResult addToUnit(mlir::Operation *kernel,
                                 std::vector<target::UnitKernel> entry);
+  /// Appends text in MLIR's syntax to the output.
+  void print(mlir::ModuleOp module);
   llvm::LogicalResult describe();
+  llvm::LogicalResult describeForHost(mlir::Operation *kernel,
+                                      const Bindings &bindings);
   llvm::LogicalResult generate(mlir::ModuleOp module,
                                const target::TargetSpec &target,
                                std::vector<target::UnitKernel> &kernels);

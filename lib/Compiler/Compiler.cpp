@@ -10,10 +10,14 @@
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
 #include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
 #include "lib/Compiler/ProofReport.h"
+#include "lib/Compiler/RemarkMessages.h"
 #include "lib/Compiler/SourceCheck.h"
 #include "lib/Compiler/TextCheck.h"
+#include "lib/Target/EmbedUnit.h"
+#include "lib/Target/Header.h"
 #include "lib/Target/Json.h"
 #include "lib/Target/LLVMIR.h"
 #include "mlir/IR/AsmState.h"
@@ -36,7 +40,10 @@ static Stage lastStage(Emit emit) {
     return Stage::Specialized;
   case Emit::Canonical:
   case Emit::Report:
+  case Emit::Faults:
     return Stage::Canonical;
+  case Emit::Header:
+  case Emit::TvmFfi:
   case Emit::Lowered:
     return Stage::Lowered;
   case Emit::Layout:
@@ -57,6 +64,20 @@ static bool verifiesPasses() {
 #else
   return true;
 #endif
+}
+
+/// "sm_90"; "sm_90 with D=128,T=bf16" where there are other bindings as well.
+std::string Compilation::nameTarget(const Bindings &bindings,
+                                    StringRef target) const {
+  std::string text = target.empty() ? "any target" : target.str();
+  if (options.specializations.size() < 2)
+    return text;
+  ListSeparator separator(",");
+  raw_string_ostream stream(text);
+  stream << " with ";
+  for (const auto &[name, value] : bindings)
+    stream << separator << name << "=" << value;
+  return text;
 }
 
 LogicalResult Compilation::lower(mlir::ModuleOp module,
@@ -85,17 +106,29 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
           buildMlafixPipeline(passes, pipeline);
           passes.enableVerifier(verifiesPasses());
         });
+    std::optional<RemarkMessages> remarks;
+    if (options.remarks)
+      remarks.emplace(*context, nameTarget(bindings, target));
     if (failed(binding.run(module)) || failed(rest.run(module)))
       return failure();
     return mlir::verify(module);
   });
 }
 
+void Compilation::print(mlir::ModuleOp module) {
+  raw_string_ostream stream(result.output);
+  mlir::OpPrintingFlags flags;
+  if (options.lineInfo)
+    flags.enableDebugInfo();
+  module.print(stream, flags);
+  stream << "\n";
+}
+
 LogicalResult Compilation::generate(mlir::ModuleOp module,
                                     const TargetSpec &target,
                                     std::vector<target::UnitKernel> &kernels) {
   if (options.emit <= Emit::MLIR) {
-    raw_string_ostream(result.output) << module << "\n";
+    print(module);
     return success();
   }
   FailureOr<KernelCode> code =
@@ -131,63 +164,11 @@ static bool isPtxName(StringRef name) {
   });
 }
 
-/// Puts a kernel with its code into the unit, if the runtime could load that.
-LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
-                                     std::vector<target::UnitKernel> entry) {
-  for (target::UnitKernel &made : entry) {
-    if (Error error = target::checkLimits(made))
-      return kernel->emitError(toString(std::move(error)));
-    std::string bindings;
-    if (const json::Value *value = made.signature.get("bindings"))
-      raw_string_ostream(bindings) << *value;
-    if (!unitNames.insert((kernelName(kernel) + "\n" + bindings).str()).second)
-      return kernel->emitError()
-             << "expected each kernel once in a unit for the same bindings, "
-                "got '"
-             << kernelName(kernel) << "' twice for " << bindings;
-    unitKernels.push_back(std::move(made));
-  }
-  return success();
-}
-
-LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
-                                         const Bindings &bindings) {
-  if (needsNoTarget(options.emit)) {
-    OwningModule isolated = isolate(*module, kernel);
-    if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
-      return failure();
-    raw_string_ostream stream(result.output);
-    if (options.emit != Emit::Report) {
-      stream << *isolated << "\n";
-      return success();
-    }
-    KernelOp bound = *isolated->getOps<KernelOp>().begin();
-    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
-    return success();
-  }
-  std::vector<target::UnitKernel> entry;
-  for (const TargetSpec *target : targets) {
-    if (target->isGPU() && !isPtxName(kernelName(kernel)))
-      return kernel->emitError()
-             << "expected a name of letters, digits, '_' and '$' for "
-             << target->name << ", got '" << kernelName(kernel) << "'";
-    assemblers.begin(*target, options);
-    OwningModule isolated = isolate(*module, kernel);
-    if (failed(lower(*isolated, bindings, target->name)) ||
-        failed(generate(*isolated, *target, entry)))
-      return failure();
-  }
-  if (options.emit == Emit::Unit && failed(addToUnit(kernel, std::move(entry))))
-    return failure();
-  return success();
-}
-
-/// Writes the kernel's signature as JSON.
-LogicalResult Compilation::describe() {
-  auto kernel = cast<KernelOp>(kernels.front());
+/// What a host must know of a kernel before names are bound: Emit::Signature.
+static Expected<json::Object> declare(KernelOp kernel) {
   Expected<json::Value> value = target::toJson(getSignature(kernel));
   if (!value)
-    return fail(toString(value.takeError()));
+    return value.takeError();
   json::Object &signature = *value->getAsObject();
   signature.erase("bindings");
   signature.erase("defaults");
@@ -206,7 +187,119 @@ LogicalResult Compilation::describe() {
                              ? json::Value(nullptr)
                              : json::Value(name.defaultValue);
   signature["names"] = std::move(names);
-  raw_string_ostream(result.output) << *value << "\n";
+  return std::move(signature);
+}
+
+/// Puts a kernel with its code into the unit, if the runtime could load that.
+LogicalResult Compilation::addToUnit(mlir::Operation *kernel,
+                                     std::vector<target::UnitKernel> entry) {
+  Expected<json::Object> declaration = declare(cast<KernelOp>(kernel));
+  if (!declaration)
+    return kernel->emitError(toString(declaration.takeError()));
+  declaration->erase("name");
+  declaration->erase("aliases");
+  if (!options.digest.empty())
+    (*declaration)["digest"] = options.digest;
+  for (target::UnitKernel &made : entry) {
+    made.signature["declaration"] = json::Object(*declaration);
+    if (Error error = target::checkLimits(made))
+      return kernel->emitError(toString(std::move(error)));
+    std::string bindings;
+    if (const json::Value *value = made.signature.get("bindings"))
+      raw_string_ostream(bindings) << *value;
+    if (!unitNames.insert((kernelName(kernel) + "\n" + bindings).str()).second)
+      return kernel->emitError()
+             << "expected each kernel once in a unit for the same bindings, "
+                "got '"
+             << kernelName(kernel) << "' twice for " << bindings;
+    unitKernels.push_back(std::move(made));
+  }
+  return success();
+}
+
+/// Writes what is made without a target: text, or what an analysis says.
+LogicalResult Compilation::writeAnalysis(mlir::ModuleOp isolated) {
+  if (options.emit != Emit::Report && options.emit != Emit::Faults) {
+    print(isolated);
+    return success();
+  }
+  raw_string_ostream stream(result.output);
+  KernelOp bound = *isolated.getOps<KernelOp>().begin();
+  if (options.emit == Emit::Report) {
+    stopwatch.time("proofs", [&] { stream << reportProofs(bound) << "\n"; });
+    return success();
+  }
+  Expected<json::Value> faults = stopwatch.time(
+      "rows", [&] { return findLaunchFaults(bound, options.launch); });
+  if (!faults)
+    return fail(toString(faults.takeError()));
+  stream << *faults << "\n";
+  return success();
+}
+
+LogicalResult Compilation::compileKernel(mlir::Operation *kernel,
+                                         const Bindings &bindings) {
+  if (options.emit == Emit::Header || options.emit == Emit::TvmFfi)
+    return describeForHost(kernel, bindings);
+  if (needsNoTarget(options.emit)) {
+    OwningModule isolated = isolate(*module, kernel);
+    if (options.emit != Emit::Source && failed(lower(*isolated, bindings, "")))
+      return failure();
+    return writeAnalysis(*isolated);
+  }
+  std::vector<target::UnitKernel> entry;
+  for (const TargetSpec *target : targets) {
+    if (target->isGPU() && !isPtxName(kernelName(kernel)))
+      return kernel->emitError()
+             << "expected a name of letters, digits, '_' and '$' for "
+             << target->name << ", got '" << kernelName(kernel) << "'";
+    assemblers.begin(*target, options);
+    OwningModule isolated = isolate(*module, kernel);
+    if (failed(lower(*isolated, bindings, target->name)) ||
+        failed(generate(*isolated, *target, entry)))
+      return failure();
+  }
+  if (options.emit == Emit::Unit && failed(addToUnit(kernel, std::move(entry))))
+    return failure();
+  return success();
+}
+
+/// Adds the signature that the unit will have. It is the same for each target.
+LogicalResult Compilation::describeForHost(mlir::Operation *kernel,
+                                           const Bindings &bindings) {
+  OwningModule isolated = isolate(*module, kernel);
+  if (failed(lower(*isolated, bindings, "x86-64")))
+    return failure();
+  KernelOp bound = *isolated->getOps<KernelOp>().begin();
+  Expected<json::Value> signature = target::toJson(getSignature(bound));
+  if (!signature)
+    return fail(toString(signature.takeError()));
+  std::vector<target::UnitKernel> entry(1);
+  entry.front().signature = std::move(*signature->getAsObject());
+  return addToUnit(kernel, std::move(entry));
+}
+
+LogicalResult Compilation::writeHostText() {
+  std::vector<json::Object> signatures;
+  for (target::UnitKernel &kernel : unitKernels)
+    signatures.push_back(std::move(kernel.signature));
+  Expected<std::string> text =
+      options.emit == Emit::Header
+          ? target::writeHeader(options.unitName, signatures)
+          : target::writeTvmFfi(options.unitName, signatures);
+  if (!text)
+    return fail(toString(text.takeError()));
+  result.output = std::move(*text);
+  return success();
+}
+
+/// Writes the kernel's signature as JSON.
+LogicalResult Compilation::describe() {
+  Expected<json::Object> signature = declare(cast<KernelOp>(kernels.front()));
+  if (!signature)
+    return fail(toString(signature.takeError()));
+  raw_string_ostream(result.output)
+      << json::Value(std::move(*signature)) << "\n";
   return success();
 }
 
@@ -264,7 +357,9 @@ LogicalResult Compilation::compileSource() {
           return failure();
   }
 
-  return options.emit == Emit::Unit ? writeUnit() : success();
+  if (options.emit == Emit::Unit)
+    return writeUnit();
+  return isOfUnit(options.emit) ? writeHostText() : success();
 }
 
 LogicalResult Compilation::writeUnit() {
@@ -281,6 +376,7 @@ CompileResult Compilation::run() {
                                            diagnosticStream);
   DiagnosticCollector collector(context.get(), result.messages,
                                 /*forward=*/true);
+  RepeatedWarnings repeated(context.get());
   result.ok = succeeded(compileSource());
   diagnosticStream.flush();
   result.timings = stopwatch.timings();

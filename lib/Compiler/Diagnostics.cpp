@@ -1,5 +1,4 @@
-//===- Diagnostics.cpp - MLIR's diagnostics as plain structs
-//-------------------===//
+//===- Diagnostics.cpp - MLIR's diagnostics as plain structs --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -63,5 +62,18 @@ DiagnosticCollector::DiagnosticCollector(mlir::MLIRContext *context,
   setHandler([&diagnostics, forward](mlir::Diagnostic &diagnostic) {
     diagnostics.push_back(convert(diagnostic));
     return llvm::failure(forward); // failure: the next handler's turn
+  });
+}
+
+RepeatedWarnings::RepeatedWarnings(mlir::MLIRContext *context)
+    : ScopedDiagnosticHandler(context) {
+  setHandler([this](mlir::Diagnostic &diagnostic) {
+    bool isRepeated =
+        diagnostic.getSeverity() == mlir::DiagnosticSeverity::Warning &&
+        !given
+             .insert({diagnostic.getLocation().getAsOpaquePointer(),
+                      diagnostic.str()})
+             .second;
+    return llvm::success(isRepeated); // failure: the next handler's turn
   });
 }

@@ -11,6 +11,8 @@
 #include "mlafix/Diagnostic.h"
 #include "mlir/IR/Diagnostics.h"
 
+#include <set>
+
 namespace mlafix {
 
 /// The range of source that `location` names; unknown where it names none.
@@ -26,6 +28,16 @@ class DiagnosticCollector : public mlir::ScopedDiagnosticHandler {
 public:
   DiagnosticCollector(mlir::MLIRContext *context,
                       std::vector<Diagnostic> &diagnostics, bool forward);
+};
+
+/// Keeps a warning that was given before, while it lives, from all handlers
+/// made before it: each target and each choice of bindings gives it again.
+class RepeatedWarnings : public mlir::ScopedDiagnosticHandler {
+public:
+  explicit RepeatedWarnings(mlir::MLIRContext *context);
+
+private:
+  std::set<std::pair<const void *, std::string>> given; ///< location, message
 };
 
 } // namespace mlafix

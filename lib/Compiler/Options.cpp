@@ -28,6 +28,9 @@ static constexpr EmitName emitNames[] = {
     {Emit::Specialized, "specialized"},
     {Emit::Canonical, "canonical"},
     {Emit::Report, "report"},
+    {Emit::Header, "header"},
+    {Emit::TvmFfi, "tvm-ffi"},
+    {Emit::Faults, "faults"},
     {Emit::Lowered, "lowered"},
     {Emit::Layout, "layout"},
     {Emit::Distributed, "distributed"},
@@ -57,6 +60,15 @@ bool mlafix::parseEmit(std::string_view text, Emit &emit) {
 
 std::string_view mlafix::compilerVersion() {
   return "mlafix " MLAFIX_VERSION ", LLVM " LLVM_VERSION_STRING;
+}
+
+std::vector<std::pair<std::string, std::int64_t>>
+mlafix::chipNumbers(std::string_view target) {
+#define MLAFIX_CHIP(TARGET, MULTIPROCESSORS, BANDWIDTH, SOURCE)                \
+  if (target == TARGET)                                                        \
+    return {{"multiprocessors", MULTIPROCESSORS}, {"bandwidth", BANDWIDTH}};
+#include "lib/Machine/Chips.def"
+  return {};
 }
 
 bool mlafix::parseBindings(std::string_view text, Bindings &bindings,

@@ -44,6 +44,31 @@ static PassOptions forTarget(const PipelineOptions &options) {
   return result;
 }
 
+/// From folded kernels to row tiles and scalars: merges, copies in place,
+/// states.
+static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
+  ProvePassOptions prove;
+  prove.refuses = true;
+  prove.records = !options.target.empty();
+  prove.provesBounds = options.provesBounds;
+  pm.addNestedPass<KernelOp>(createProvePass(prove));
+  pm.addNestedPass<KernelOp>(createWarnNaNPass());
+  pm.addNestedPass<KernelOp>(createGuardBoundsPass());
+  if (isGPU(options.target))
+    pm.addNestedPass<KernelOp>(
+        createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));
+  pm.addNestedPass<KernelOp>(
+      createUnrollLoopsPass(forTarget<UnrollLoopsPassOptions>(options)));
+  pm.addPass(createCanonicalizer());
+  pm.addNestedPass<KernelOp>(createSkipCopiesPass());
+  if (isGPU(options.target))
+    pm.addNestedPass<KernelOp>(
+        createDelayReadsPass(forTarget<DelayReadsPassOptions>(options)));
+  pm.addNestedPass<KernelOp>(createLowerStatesPass());
+  pm.addPass(createCanonicalizer());
+  pm.addPass(createCSEPass());
+}
+
 /// One row's program becomes a thread's program. Each pass knows the kernels
 /// that it is for.
 static void addDistributionPasses(OpPassManager &pm) {
@@ -61,6 +86,7 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createRowsToPacksPass());
   pm.addPass(createUnswitchLoopsPass());
   pm.addPass(createLowerMergeLoopsPass());
+  pm.addPass(createLoadChunksAheadPass());
   pm.addPass(createInlineRowsPass());
 }
 
@@ -107,24 +133,7 @@ void mlafix::buildMlafixPipeline(OpPassManager &pm,
   pm.addPass(createCanonicalizer());
   if (isLast(Stage::Canonical))
     return;
-  ProvePassOptions prove;
-  prove.refuses = true;
-  prove.provesBounds = options.provesBounds;
-  pm.addNestedPass<KernelOp>(createProvePass(prove));
-  pm.addNestedPass<KernelOp>(createGuardBoundsPass());
-  if (isGPU(options.target))
-    pm.addNestedPass<KernelOp>(
-        createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));
-  pm.addNestedPass<KernelOp>(
-      createUnrollLoopsPass(forTarget<UnrollLoopsPassOptions>(options)));
-  pm.addPass(createCanonicalizer());
-  pm.addNestedPass<KernelOp>(createSkipCopiesPass());
-  if (isGPU(options.target))
-    pm.addNestedPass<KernelOp>(
-        createDelayReadsPass(forTarget<DelayReadsPassOptions>(options)));
-  pm.addNestedPass<KernelOp>(createLowerStatesPass());
-  pm.addPass(createCanonicalizer());
-  pm.addPass(createCSEPass());
+  addStatePasses(pm, options);
   if (isLast(Stage::Lowered))
     return;
 

@@ -8,19 +8,24 @@
 #include "lib/Compiler/ProofReport.h"
 
 #include "dialect/LaunchChecks.h"
+#include "lib/Analysis/EmptyCases.h"
 #include "lib/Analysis/Proofs.h"
+#include "lib/Compiler/Diagnostics.h"
 
 #include <chrono>
 
 using namespace llvm;
 using namespace mlafix;
 
-/// Where the source has `loc`.
-static void addPlace(json::Object &object, mlir::Location loc) {
-  if (auto place = loc->findInstanceOf<mlir::FileLineColLoc>()) {
-    object["line"] = place.getLine();
-    object["column"] = place.getColumn();
-  }
+void mlafix::addPlace(json::Object &object, mlir::Operation *op) {
+  SourceLocation place = toSourceLocation(op->getLoc());
+  if (!place.isKnown())
+    return;
+  object["file"] = place.file;
+  object["line"] = place.line;
+  object["column"] = place.column;
+  object["end_line"] = place.endLine;
+  object["end_column"] = place.endColumn;
 }
 
 static json::Object describe(const Answer &answer) {
@@ -31,23 +36,38 @@ static json::Object describe(const Answer &answer) {
     object["reason"] = answer.reason;
   if (!answer.element.empty())
     object["element"] = answer.element;
-  if (answer.op)
-    addPlace(object, answer.op->getLoc());
+  if (!answer.op)
+    return object;
+  addPlace(object, answer.op);
   return object;
 }
 
-/// The accesses of an argument that get a bounds guard, and the dims that it is
-/// about.
+static json::Object describe(const MadeNaN &made) {
+  json::Object object{{"message", made.message()}};
+  addPlace(object, made.op);
+  return object;
+}
+
+static bool isReadByElement(KernelOp kernel, unsigned argument) {
+  mlir::Value tensor = kernel.getBody().getArgument(argument);
+  return any_of(tensor.getUsers(), [](mlir::Operation *user) {
+    auto load = dyn_cast<LoadOp>(user);
+    return load && !isRowTile(load.getType());
+  });
+}
+
+/// The accesses of an argument that `mlafix-guard-bounds` narrows.
 static json::Array describeGuards(const KernelProofs &proofs,
                                   unsigned argument) {
-  json::Array guards;
-  for (const OpenIndex &index : proofs.getOpenIndices())
-    if (index.access.getArgNumber() == argument) {
-      json::Object guard{{"dim", index.dim}};
-      addPlace(guard, index.access.op->getLoc());
-      guards.push_back(std::move(guard));
-    }
-  return guards;
+  json::Array guarded;
+  for (const OpenIndex &open : proofs.getOpenIndices()) {
+    if (open.access.getArgNumber() != argument)
+      continue;
+    json::Object object{{"dim", open.dim}};
+    addPlace(object, open.access.op);
+    guarded.push_back(std::move(object));
+  }
+  return guarded;
 }
 
 /// All that the author promises, and who checks it.
@@ -71,7 +91,7 @@ static json::Array describePromises(KernelOp kernel) {
     bool isChecked = assumption && isLaunchCheck(assumption);
     json::Object promise{{"text", text},
                          {"checked", isChecked ? "launch" : "never"}};
-    addPlace(promise, op->getLoc());
+    addPlace(promise, op);
     promises.push_back(std::move(promise));
   });
   return promises;
@@ -81,6 +101,9 @@ json::Value mlafix::reportProofs(KernelOp kernel) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
   KernelProofs proofs(kernel);
+  json::Array warnings;
+  for (const MadeNaN &made : findMadeNaNs(kernel))
+    warnings.push_back(describe(made));
   double spent =
       std::chrono::duration<double, std::micro>(Clock::now() - start).count();
   json::Array args;
@@ -91,15 +114,18 @@ json::Value mlafix::reportProofs(KernelOp kernel) {
         ofArgument.push_back(describe(answer));
     if (ofArgument.empty())
       continue;
-    json::Object argument{{"name", kernel.getArgName(i)},
-                          {"answers", std::move(ofArgument)}};
-    if (json::Array guards = describeGuards(proofs, i); !guards.empty())
-      argument["guards"] = std::move(guards);
-    args.push_back(std::move(argument));
+    json::Object entry{{"name", kernel.getArgName(i)},
+                       {"answers", std::move(ofArgument)}};
+    if (isReadByElement(kernel, i))
+      entry["by_element"] = true;
+    if (json::Array guarded = describeGuards(proofs, i); !guarded.empty())
+      entry["guarded"] = std::move(guarded);
+    args.push_back(std::move(entry));
   }
   json::Object report{{"kernel", kernel.getSymName()},
                       {"microseconds", spent},
-                      {"args", std::move(args)}};
+                      {"args", std::move(args)},
+                      {"warnings", std::move(warnings)}};
   if (json::Array promises = describePromises(kernel); !promises.empty())
     report["promises"] = std::move(promises);
   return report;

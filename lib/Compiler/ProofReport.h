@@ -14,11 +14,19 @@
 namespace mlafix {
 
 /// Asks all questions of a kernel whose states are not lowered:
-/// {"kernel", "microseconds", "args"}, of which each argument that is a tensor
-/// is {"name", "answers"}, and an answer {"question", "verdict",
-/// "microseconds"}, with "reason", "element", "line" and "column"
-/// where it is not proved.
+/// {"kernel", "microseconds", "args", "warnings"}, of which each argument that
+/// is a tensor is {"name", "answers"}, and an answer {"question", "verdict",
+/// "microseconds"}. What is not proved has a "reason", an "element" where it is
+/// refuted, and the place of the access: "file", "line", "column", "end_line"
+/// and "end_column". An argument with accesses that are not proved to be in
+/// bounds has "guarded": for each index that is checked its "dim" and its
+/// place; one whose elements are read one by one has "by_element". A warning,
+/// of NaN that empty rows make, is {"message"} with its place.
 llvm::json::Value reportProofs(KernelOp kernel);
+
+/// Adds "file", "line", "column", "end_line" and "end_column" of `op`, if
+/// known.
+void addPlace(llvm::json::Object &object, mlir::Operation *op);
 
 } // namespace mlafix
 

@@ -82,9 +82,9 @@ LogicalResult Compilation::selectKernels() {
               "), got '" + options.kernel + "'");
 }
 
-/// Everything but a unit holds the code of one kernel.
+/// Everything but a unit and its hosts' text is of one kernel.
 LogicalResult Compilation::checkSingle() {
-  if (options.emit == Emit::Unit) {
+  if (isOfUnit(options.emit)) {
     if (options.variant.empty())
       return success();
     return fail(

@@ -1,5 +1,4 @@
-//===- LoweredAccess.cpp - what an op moves in memory
-//----------------------===//
+//===- LoweredAccess.cpp - what an op moves in memory ---------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,63 +14,38 @@ using namespace mlir;
 using namespace mlafix;
 
 std::optional<LoweredAccess> mlafix::getAccess(Operation *op) {
-  auto natural = [](Value memref) {
-    return static_cast<unsigned>(
-        getDTypeBytes(cast<MemRefType>(memref.getType()).getElementType()));
+  auto access = [](Value memref, ValueRange indices, Type type,
+                   std::optional<uint64_t> alignment = std::nullopt) {
+    Type element = cast<MemRefType>(memref.getType()).getElementType();
+    return LoweredAccess{
+        memref, indices, type,
+        static_cast<unsigned>(alignment.value_or(getDTypeBytes(element)))};
   };
-  if (auto load = dyn_cast<memref::LoadOp>(op))
-    return LoweredAccess{load.getMemRef(),
-                         load.getIndices(),
-                         Value(),
-                         load.getType(),
-                         natural(load.getMemRef()),
-                         {},
-                         {}};
-  if (auto store = dyn_cast<memref::StoreOp>(op))
-    return LoweredAccess{store.getMemRef(),
-                         store.getIndices(),
-                         store.getValue(),
-                         store.getValue().getType(),
-                         natural(store.getMemRef()),
-                         {},
-                         {}};
-  if (auto load = dyn_cast<vector::LoadOp>(op))
-    return LoweredAccess{load.getBase(),
-                         load.getIndices(),
-                         Value(),
-                         load.getType(),
-                         static_cast<unsigned>(load.getAlignment().value_or(
-                             natural(load.getBase()))),
-                         {},
-                         {}};
-  if (auto store = dyn_cast<vector::StoreOp>(op))
-    return LoweredAccess{store.getBase(),
-                         store.getIndices(),
-                         store.getValueToStore(),
-                         store.getValueToStore().getType(),
-                         static_cast<unsigned>(store.getAlignment().value_or(
-                             natural(store.getBase()))),
-                         {},
-                         {},
-                         store.getNontemporal()};
-  if (auto load = dyn_cast<vector::MaskedLoadOp>(op))
-    return LoweredAccess{load.getBase(),
-                         load.getIndices(),
-                         Value(),
-                         load.getType(),
-                         static_cast<unsigned>(load.getAlignment().value_or(
-                             natural(load.getBase()))),
-                         load.getMask(),
-                         load.getPassThru()};
-  if (auto prefetch = dyn_cast<memref::PrefetchOp>(op))
-    return LoweredAccess{prefetch.getMemref(),
-                         prefetch.getIndices(),
-                         Value(),
-                         prefetch.getMemRefType().getElementType(),
-                         natural(prefetch.getMemref()),
-                         {},
-                         {}};
-  return std::nullopt;
+  std::optional<LoweredAccess> found;
+  if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    found = access(load.getMemRef(), load.getIndices(), load.getType());
+  } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    found = access(store.getMemRef(), store.getIndices(),
+                   store.getValue().getType());
+    found->stored = store.getValue();
+  } else if (auto load = dyn_cast<vector::LoadOp>(op)) {
+    found = access(load.getBase(), load.getIndices(), load.getType(),
+                   load.getAlignment());
+  } else if (auto store = dyn_cast<vector::StoreOp>(op)) {
+    found = access(store.getBase(), store.getIndices(),
+                   store.getValueToStore().getType(), store.getAlignment());
+    found->stored = store.getValueToStore();
+    found->isStreamed = store.getNontemporal();
+  } else if (auto load = dyn_cast<vector::MaskedLoadOp>(op)) {
+    found = access(load.getBase(), load.getIndices(), load.getType(),
+                   load.getAlignment());
+    found->mask = load.getMask();
+    found->passThru = load.getPassThru();
+  } else if (auto prefetch = dyn_cast<memref::PrefetchOp>(op)) {
+    found = access(prefetch.getMemref(), prefetch.getIndices(),
+                   prefetch.getMemRefType().getElementType());
+  }
+  return found;
 }
 
 SmallVector<BlockArgument> mlafix::getAddressed(Operation *op) {

@@ -1,5 +1,4 @@
-//===- LoweredAccess.h - what an op moves in memory ---------------*- C++
-//-*-===//
+//===- LoweredAccess.h - what an op moves in memory -------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -19,12 +18,12 @@ namespace mlafix {
 struct LoweredAccess {
   mlir::Value memref;
   mlir::ValueRange indices;
-  mlir::Value stored;      ///< null for a load and a prefetch
-  mlir::Type type;         ///< of what is moved
-  unsigned alignment;      ///< in bytes
-  mlir::Value mask;        ///< of a masked load
-  mlir::Value passThru;    ///< where its mask is false
-  bool isStreamed = false; ///< a streaming store
+  mlir::Type type;           ///< of what is moved
+  unsigned alignment;        ///< in bytes
+  mlir::Value stored = {};   ///< null for a load and a prefetch
+  mlir::Value mask = {};     ///< of a masked load
+  mlir::Value passThru = {}; ///< where its mask is false
+  bool isStreamed = false;   ///< a streaming store
 
   mlir::MemRefType getMemRefType() const {
     return llvm::cast<mlir::MemRefType>(memref.getType());

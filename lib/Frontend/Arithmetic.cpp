@@ -46,10 +46,6 @@ static Domain domainOf(mlir::Value value, bool isUnsigned) {
   return Domain::Other;
 }
 
-static bool isArithmetic(const ValueType &type) {
-  return type.kind == Kind::Scalar || type.kind == Kind::Row;
-}
-
 /// Brings two operands to one type: a scalar beside a row stands for a row of
 /// it.
 static bool matchOperands(Impl &impl, std::string_view op,
@@ -60,7 +56,7 @@ static bool matchOperands(Impl &impl, std::string_view op,
       !impl.checkVisible({lhs, rhs}, "operands", location))
     return false;
   ValueType left = impl.type(lhs), right = impl.type(rhs);
-  bool fits = isArithmetic(left) && isArithmetic(right) &&
+  bool fits = Impl::isArithmetic(left) && Impl::isArithmetic(right) &&
               left.dtype == right.dtype &&
               (left.kind != Kind::Row || right.kind != Kind::Row ||
                left.dim == right.dim);
@@ -79,14 +75,6 @@ static bool matchOperands(Impl &impl, std::string_view op,
   if (left.kind == Kind::Scalar && right.kind == Kind::Row)
     a = splat(a, b.getType());
   return a && b;
-}
-
-static KernelBuilder::Value notFor(Impl &impl, std::string_view op,
-                                   KernelBuilder::Value value,
-                                   const SourceLocation &location) {
-  impl.fail(location) << "expected another type for '" << llvm::StringRef(op)
-                      << "', got " << impl.spell(value);
-  return {};
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,7 +136,7 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
       !impl->checkVisible(operand, "operand", location))
     return {};
   mlir::Value x = impl->get(operand);
-  Domain domain = isArithmetic(impl->type(operand))
+  Domain domain = Impl::isArithmetic(impl->type(operand))
                       ? domainOf(x, impl->isUnsigned(operand))
                       : Domain::Other;
 #define MLAFIX_UNARY(NAME, DOMAIN, OP)                                         \
@@ -172,7 +160,7 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
   if (op == "not" && domain == Domain::Bool)
     return impl->wrap(impl->make<arith::XOrIOp>(
         location, x, impl->constantLike(x.getType(), 1, location)));
-  return notFor(*impl, op, operand, location);
+  return impl->failType(op, operand, location);
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,7 +222,7 @@ KernelBuilder::Value KernelBuilder::binary(std::string_view op, Value lhs,
 #undef MLAFIX_BINARY
   if (isInt("mod"))
     return impl->wrap(floorRemainder(*impl, a, b, location));
-  return notFor(*impl, op, lhs, location);
+  return impl->failType(op, lhs, location);
 }
 
 KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
@@ -249,7 +237,7 @@ KernelBuilder::Value KernelBuilder::fma(Value a, Value b, Value c,
   if (!matchOperands(*impl, "fma", b, impl->wrap(x), y, again, location))
     return {};
   if (domainOf(x, impl->isUnsigned(a)) != Domain::Float)
-    return notFor(*impl, "fma", a, location);
+    return impl->failType("fma", a, location);
   return impl->wrap(impl->make<math::FmaOp>(location, x, y, z));
 }
 
@@ -295,7 +283,7 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
     return {};
   ValueType on = impl->type(condition), yes = impl->type(ifTrue),
             no = impl->type(ifFalse);
-  if (on.dtype != "bool" || !isArithmetic(on)) {
+  if (on.dtype != "bool" || !Impl::isArithmetic(on)) {
     impl->fail(location) << "expected a bool to choose by, got " << on.str();
     return {};
   }
@@ -323,115 +311,4 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
   }
   return impl->wrap(impl->make<arith::SelectOp>(location, which, a, b),
                     impl->isUnsigned(ifTrue));
-}
-
-//===----------------------------------------------------------------------===//
-// Casts
-//===----------------------------------------------------------------------===//
-
-KernelBuilder::Value KernelBuilder::convert(Value operand,
-                                            std::string_view dtype,
-                                            const SourceLocation &location) {
-  if (!impl->checkUnfinished(location) ||
-      !impl->checkVisible(operand, "operand", location))
-    return {};
-  ValueType from = impl->type(operand);
-  Builder &builder = impl->builder;
-  Type element = llvm::StringSwitch<Type>(dtype)
-                     .Case("f32", builder.getF32Type())
-                     .Case("i32", builder.getI32Type())
-                     .Case("i64", builder.getI64Type())
-                     .Case("index", builder.getIndexType())
-                     .Case("bool", builder.getI1Type())
-                     .Default({});
-  if (!element || !isArithmetic(from)) {
-    impl->fail(location)
-        << "expected a scalar or a row to convert to f32, i32, i64, index or "
-           "bool, got "
-        << from.str() << " to '" << llvm::StringRef(dtype) << "'";
-    return {};
-  }
-  mlir::Value x = impl->get(operand);
-  if (from.dtype == dtype)
-    return operand;
-  // An index has no size in memory, so a row cannot hold it.
-  if (element.isIndex() && isRowTile(x.getType()))
-    return notFor(*impl, "index", operand, location);
-  auto typed = [&](Type of) -> Type {
-    return isRowTile(x.getType()) ? getRowTileType(getTileDim(x.getType()), of)
-                                  : of;
-  };
-  Type to = typed(element), source = getElementTypeOrSelf(x.getType());
-  bool widensUnsigned = source.isInteger(1) || impl->isUnsigned(operand);
-  if (element.isInteger(1)) {
-    if (source.isF32())
-      return impl->wrap(impl->make<arith::CmpFOp>(
-          location, arith::CmpFPredicate::UNE, x,
-          impl->constantLike(x.getType(), 0, location)));
-    return impl->wrap(impl->make<arith::CmpIOp>(
-        location, arith::CmpIPredicate::ne, x,
-        impl->constantLike(x.getType(), 0, location)));
-  }
-  if (element.isF32()) {
-    // An index goes through i64, which holds it.
-    if (source.isIndex())
-      x = impl->make<arith::IndexCastOp>(location, builder.getI64Type(), x);
-    if (widensUnsigned)
-      return impl->wrap(impl->make<arith::UIToFPOp>(location, to, x));
-    return impl->wrap(impl->make<arith::SIToFPOp>(location, to, x));
-  }
-  if (source.isF32()) {
-    if (!element.isIndex())
-      return impl->wrap(impl->make<arith::FPToSIOp>(location, to, x));
-    x = impl->make<arith::FPToSIOp>(location, builder.getI64Type(), x);
-    return impl->wrap(impl->make<arith::IndexCastOp>(location, to, x));
-  }
-  if (source.isIndex() && !element.isInteger(64)) {
-    // Two casts of an index fold to none, whatever bits they dropped between
-    // them; an index is a number of 64 bits, and those are truncated.
-    x = impl->make<arith::IndexCastOp>(location, builder.getI64Type(), x);
-    return impl->wrap(impl->make<arith::TruncIOp>(location, to, x));
-  }
-  if (element.isIndex() || source.isIndex()) {
-    if (widensUnsigned)
-      return impl->wrap(impl->make<arith::IndexCastUIOp>(location, to, x));
-    return impl->wrap(impl->make<arith::IndexCastOp>(location, to, x));
-  }
-  unsigned width = element.getIntOrFloatBitWidth();
-  if (width < source.getIntOrFloatBitWidth())
-    return impl->wrap(impl->make<arith::TruncIOp>(location, to, x));
-  if (widensUnsigned)
-    return impl->wrap(impl->make<arith::ExtUIOp>(location, to, x));
-  return impl->wrap(impl->make<arith::ExtSIOp>(location, to, x));
-}
-
-KernelBuilder::Value KernelBuilder::splat(Value scalar, std::string_view dim,
-                                          const SourceLocation &location) {
-  if (!impl->checkOpen(location) ||
-      !impl->checkVisible(scalar, "scalar", location))
-    return {};
-  ValueType type = impl->type(scalar);
-  if (type.kind != Kind::Scalar || type.dtype == "index" ||
-      type.dtype == "u8" || dim.empty())
-    return notFor(*impl, "splat", scalar, location);
-  mlir::Value value = impl->get(scalar);
-  return impl->wrap(impl->make<SplatOp>(
-      location, getRowTileType(impl->dimOf(dim), value.getType()), value));
-}
-
-KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
-                                           const SourceLocation &location) {
-  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
-    return {};
-  std::optional<ReduceKind> kind = symbolizeReduceKind(llvm::StringRef(op));
-  if (!kind) {
-    impl->fail(location) << "expected add, max or min to reduce by, got '"
-                         << llvm::StringRef(op) << "'";
-    return {};
-  }
-  mlir::Value value = impl->get(row);
-  if (!isRowTile(value.getType()))
-    return notFor(*impl, op, row, location);
-  return impl->wrap(impl->make<ReduceOp>(
-      location, getElementTypeOrSelf(value.getType()), *kind, value));
 }

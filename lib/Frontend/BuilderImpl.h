@@ -45,6 +45,11 @@ struct KernelBuilder::Impl {
   llvm::SmallVector<mlir::Value> getAll(const Values &list) const;
   ValueType type(Value value) const;
   std::string spell(Value value) const { return type(value).str(); }
+  /// Whether it is the type of a scalar or a row.
+  static bool isArithmetic(const ValueType &type) {
+    return type.kind == ValueType::Kind::Scalar ||
+           type.kind == ValueType::Kind::Row;
+  }
 
   //===-- Errors --------------------------------------------------------===//
 
@@ -57,6 +62,13 @@ struct KernelBuilder::Impl {
   /// Whether anything can be added at all, before the grid or in it: an error
   /// if not.
   bool checkUnfinished(const SourceLocation &location);
+  /// Says that `op` is not for the type of `value`; answers no value.
+  Value failType(std::string_view op, Value value,
+                 const SourceLocation &location) {
+    fail(location) << "expected another type for '" << llvm::StringRef(op)
+                   << "', got " << spell(value);
+    return {};
+  }
   /// Whether a body can be added to at all: an error if not.
   bool checkOpen(const SourceLocation &location, bool inGrid = true);
   /// Whether `value` exists where the builder is: an error if not.

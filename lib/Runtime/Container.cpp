@@ -173,5 +173,6 @@ mlafix_status mlafix::runtime::parseUnit(const uint8_t *bytes, size_t size,
   MLAFIX_TRY(
       parseManifest(reinterpret_cast<const char *>(bytes) + format::headerBytes,
                     manifestSize, unit));
+  unit.manifestBytes = manifestSize;
   return checkImages(bytes, size, manifestSize, unit);
 }

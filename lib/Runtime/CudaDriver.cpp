@@ -59,7 +59,7 @@ void *resolve(GetProcAddress getProcAddress, const char *name, int version) {
 bool open(Machine &m) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
-    return giveReason(m, "libcuda.so.1 cannot be opened: %s", dlerror());
+    return giveReason(m, "%s", dlerror()); // which names it
   // The one symbol taken by name; _v2 is the form with a status, CUDA 12's.
   auto getProcAddress =
       reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Container.h"
 #include "Status.h"
 #include "Unit.h"
 
@@ -156,6 +157,15 @@ extern "C" const char *mlafix_unit_producer(const mlafix_unit *unit) noexcept {
   return unit ? unit->desc.producer.c_str() : "";
 }
 
+extern "C" const char *mlafix_unit_manifest(const mlafix_unit *unit,
+                                            size_t *size) noexcept {
+  if (size)
+    *size = unit ? unit->desc.manifestBytes : 0;
+  return unit ? reinterpret_cast<const char *>(unit->bytes.data()) +
+                    format::headerBytes
+              : nullptr;
+}
+
 extern "C" uint32_t mlafix_unit_num_kernels(const mlafix_unit *unit) noexcept {
   return unit ? static_cast<uint32_t>(unit->kernels.size()) : 0;
 }
@@ -243,6 +253,32 @@ extern "C" mlafix_status mlafix_kernel_alias(const mlafix_kernel *kernel,
     *a = kernel->desc->aliases[index].first;
     *b = kernel->desc->aliases[index].second;
     return MLAFIX_OK;
+  });
+}
+
+extern "C" uint32_t
+mlafix_kernel_num_proofs(const mlafix_kernel *kernel) noexcept {
+  return kernel ? static_cast<uint32_t>(kernel->desc->proofs.size()) : 0;
+}
+
+extern "C" mlafix_status mlafix_kernel_proof(const mlafix_kernel *kernel,
+                                             uint32_t index,
+                                             mlafix_proof_info *info) noexcept {
+  return guarded([&] {
+    if (!kernel || !info)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "argument \"%s\": expected a pointer, got null",
+                  kernel ? "info" : "kernel");
+    if (index >= kernel->desc->proofs.size())
+      return noSuch("proofs", index, kernel->desc->proofs.size());
+    const ProofDesc &proof = kernel->desc->proofs[index];
+    mlafix_proof_info out = MLAFIX_PROOF_INFO_INIT;
+    out.arg = proof.arg;
+    out.question = proof.question.c_str();
+    out.verdict = proof.verdict.c_str();
+    out.reason = proof.reason.c_str();
+    out.element = proof.element.c_str();
+    return give(out, info);
   });
 }
 

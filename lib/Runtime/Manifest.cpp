@@ -119,6 +119,19 @@ parseBindings(const Value &value) {
   return bindings;
 }
 
+ProofDesc parseProof(const Value &value, const KernelDesc &kernel) {
+  ProofDesc proof;
+  proof.arg = static_cast<uint32_t>(
+      value.at("arg").integer(0, static_cast<int64_t>(kernel.args.size()) - 1));
+  proof.question = value.at("question").name();
+  proof.verdict = value.at("verdict").name();
+  if (value.has("reason"))
+    proof.reason = value.at("reason").string();
+  if (value.has("element"))
+    proof.element = value.at("element").string();
+  return proof;
+}
+
 KernelDesc parseKernel(const Value &value) {
   KernelDesc kernel;
   kernel.name = value.at("name").name();
@@ -146,6 +159,10 @@ KernelDesc parseKernel(const Value &value) {
   if (value.has("checks"))
     value.at("checks").each(limits::checks, [&](const Value &check) {
       kernel.checks.push_back(parseLaunchCheck(check, kernel));
+    });
+  if (value.has("proofs"))
+    value.at("proofs").each(limits::proofs, [&](const Value &proof) {
+      kernel.proofs.push_back(parseProof(proof, kernel));
     });
   value.at("code").each(limits::targets, [&](const Value &code) {
     kernel.code.push_back(parseCode(code, kernel));

@@ -70,6 +70,35 @@ bool disjointModulo(const ByteLayout &a, uint32_t cutA, const ByteLayout &b,
   return delta >= spanA && delta + spanB <= modulus;
 }
 
+/// Sorts the dims from the largest stride to the smallest, and makes one dim of
+/// two where the outer one continues the inner one.
+void collapse(ByteLayout &layout) {
+  // At most nine of them; std::sort does not allocate.
+  std::sort(layout.dims, layout.dims + layout.numDims,
+            [](const Dim &a, const Dim &b) { return a.stride > b.stride; });
+  // From inside out: a dim whose stride is the inner one's whole span continues
+  // it.
+  uint32_t last = layout.numDims - 1;
+  Dim collapsed[9];
+  uint32_t count = 0;
+  Dim inner = layout.dims[last];
+  for (uint32_t i = last; i-- > 0;) {
+    const Dim &outer = layout.dims[i];
+    if (outer.stride == inner.stride * inner.size) {
+      inner.size *= outer.size;
+      continue;
+    }
+    collapsed[count++] = inner;
+    inner = outer;
+  }
+  collapsed[count++] = inner;
+  layout.numDims = 0;
+  // One-byte elements leave a dim of size 1 unless it has been continued.
+  while (count-- > 0)
+    if (collapsed[count].size > 1 || count == 0)
+      layout.dims[layout.numDims++] = collapsed[count];
+}
+
 } // namespace
 
 bool mlafix::runtime::makeByteLayout(const void *data, uint32_t ndim,
@@ -117,30 +146,7 @@ bool mlafix::runtime::makeByteLayout(const void *data, uint32_t ndim,
   layout.base -= below;
 
   layout.dims[layout.numDims++] = {elementBytes, 1};
-  // At most nine of them; std::sort does not allocate.
-  std::sort(layout.dims, layout.dims + layout.numDims,
-            [](const Dim &a, const Dim &b) { return a.stride > b.stride; });
-  // Collapse from inside out: a dim whose stride is the inner one's whole span
-  // continues it.
-  uint32_t last = layout.numDims - 1;
-  Dim collapsed[9];
-  uint32_t count = 0;
-  Dim inner = layout.dims[last];
-  for (uint32_t i = last; i-- > 0;) {
-    const Dim &outer = layout.dims[i];
-    if (outer.stride == inner.stride * inner.size) {
-      inner.size *= outer.size;
-      continue;
-    }
-    collapsed[count++] = inner;
-    inner = outer;
-  }
-  collapsed[count++] = inner;
-  layout.numDims = 0;
-  // One-byte elements leave a dim of size 1 unless it has been continued.
-  while (count-- > 0)
-    if (collapsed[count].size > 1 || count == 0)
-      layout.dims[layout.numDims++] = collapsed[count];
+  collapse(layout);
   return true;
 }
 

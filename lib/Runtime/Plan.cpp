@@ -1,5 +1,4 @@
-//===- Plan.cpp - CodeVersion, grid and packed parameters
-//---------------------===//
+//===- Plan.cpp - code version, grid, parameters --------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -144,6 +144,13 @@ struct TargetCode {
   bool isCpu() const { return computeCapability == 0; }
 };
 
+/// What the compiler answered to a question about an argument: words for
+/// people, which no launch depends on.
+struct ProofDesc {
+  uint32_t arg = 0;
+  std::string question, verdict, reason, element;
+};
+
 struct KernelDesc {
   std::string name;
   std::vector<std::pair<std::string, std::string>> bindings; ///< sorted
@@ -154,11 +161,13 @@ struct KernelDesc {
   std::vector<std::string> dimNames;
   std::vector<std::pair<uint32_t, uint32_t>> aliases;
   std::vector<LaunchCheck> checks;
+  std::vector<ProofDesc> proofs; ///< none in a unit of an older compiler
   std::vector<TargetCode> code;
 };
 
 struct UnitDesc {
   std::string producer;
+  size_t manifestBytes = 0; ///< after the header
   std::vector<KernelDesc> kernels;
 };
 

@@ -1,5 +1,4 @@
-//===- SplitCodeVersions.cpp - a kernel's variants one by one
-//-----------------===//
+//===- SplitCodeVersions.cpp - code versions one by one -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

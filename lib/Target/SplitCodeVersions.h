@@ -1,5 +1,4 @@
-//===- SplitCodeVersions.h - a kernel's variants one by one ---------*- C++
-//-*-===//
+//===- SplitCodeVersions.h - code versions one by one -----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

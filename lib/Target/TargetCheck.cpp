@@ -1,5 +1,4 @@
-//===- TargetCheck.cpp - what a GPU must have for a kernel
-//------------------===//
+//===- TargetCheck.cpp - what a GPU must have for a kernel ----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

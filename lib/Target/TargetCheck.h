@@ -1,5 +1,4 @@
-//===- TargetCheck.h - what a GPU must have for a kernel ----------*- C++
-//-*-===//
+//===- TargetCheck.h - what a GPU must have for a kernel --------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -128,6 +128,9 @@ Error mlafix::target::checkLimits(const UnitKernel &kernel) {
   if (Error error = checkCount(sizeOf(signature.getArray("aliases")),
                                limits::aliases, "aliases of a kernel"))
     return error;
+  if (Error error = checkCount(sizeOf(signature.getArray("proofs")),
+                               limits::proofs, "proofs of a kernel"))
+    return error;
   if (Error error = checkCount(kernel.code.size(), limits::targets,
                                "targets of a kernel"))
     return error;

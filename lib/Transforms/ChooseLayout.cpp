@@ -9,6 +9,7 @@
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/LaneConflicts.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -30,9 +31,15 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
       if (!isRowTile(type))
         continue;
       if (!getTileDim(type).isBound()) {
+        std::string dim = getTileDim(type).str();
+        // As it is written, between quotes.
+        bool isLower = dim.size() > 1 && llvm::isLower(dim[1]);
         op->emitError()
-            << "expected dim " << getTileDim(type).str()
-            << " to be bound to a size before layouts are planned, got a name";
+            << "expected dim " << dim
+            << " to be bound to a size before layouts are planned, got a name"
+            << (isLower ? " (calls bind names that begin with an upper-case "
+                          "letter)"
+                        : "");
         return WalkResult::interrupt();
       }
       shape.sizes.insert(getTileDim(type).getSize());
@@ -85,18 +92,33 @@ static bool holdsMore(const MachineModel &machine, const RowShape &shape,
              machine.inPlaceBytes;
 }
 
+BlockRule mlafix::getBlockRule(const MachineModel &machine,
+                               const RowShape &shape, int64_t pack,
+                               AliasMode aliasMode) {
+  if (shape.isRagged)
+    return BlockRule::Ragged;
+  if (shape.sizes.empty())
+    return BlockRule::NoRows;
+  return holdsMore(machine, shape, pack, aliasMode) ? BlockRule::InPlace
+                                                    : BlockRule::Bytes;
+}
+
 static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
                            int64_t pack, AliasMode aliasMode) {
-  if (shape.isRagged)
-    return machine.raggedBlockThreads;
-  if (shape.sizes.empty())
-    return machine.minBlockThreads;
-  if (holdsMore(machine, shape, pack, aliasMode))
-    return machine.inPlaceBlockThreads;
   int64_t bytes = std::max<int64_t>(1, shape.moves * pack * shape.widest());
-  return std::clamp<int64_t>(
-      llvm::bit_floor<uint64_t>(machine.blockBytes / bytes),
-      machine.minBlockThreads, machine.maxBlockThreads);
+  switch (getBlockRule(machine, shape, pack, aliasMode)) {
+  case BlockRule::Ragged:
+    return machine.raggedBlockThreads;
+  case BlockRule::NoRows:
+    return machine.minBlockThreads;
+  case BlockRule::InPlace:
+    return machine.inPlaceBlockThreads;
+  case BlockRule::Bytes:
+    return std::clamp<int64_t>(
+        llvm::bit_floor<uint64_t>(machine.blockBytes / bytes),
+        machine.minBlockThreads, machine.maxBlockThreads);
+  }
+  llvm_unreachable("all rules are handled");
 }
 
 LayoutAttr mlafix::chooseLayout(MLIRContext *context,

@@ -64,6 +64,16 @@ int64_t choosePack(const RowShape &shape, int64_t limit);
 /// Packs of the row that has the most of them.
 int64_t countPacks(const RowShape &shape, int64_t pack);
 
+/// By what the number of a block's threads is chosen.
+enum class BlockRule {
+  Ragged,  ///< the block scans a predicate
+  NoRows,  ///< the kernel moves scalars alone
+  InPlace, ///< a lane holds inPlacePacks of each row at once
+  Bytes,   ///< how many bytes the block moves at once
+};
+BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
+                       int64_t pack, AliasMode aliasMode);
+
 /// Distributes a row of `size` elements over lanes. A row stays within one warp
 /// while that takes at most packsPerLane packs a lane; then the split that
 /// leaves the fewest lanes idle wins, and of equals the one with the fewest

@@ -10,6 +10,9 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-hoist-loads"
 
 namespace mlafix {
 #define GEN_PASS_DEF_HOISTLOADSPASS
@@ -40,6 +43,7 @@ static bool hoist(Operation *op, Operation *anchor) {
           worklist.push_back(def);
     });
   }
+  LDBG() << *op << ": before " << *anchor;
   llvm::sort(slice,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   for (Operation *moved : slice)

@@ -1,5 +1,4 @@
-//===- LowerStates.cpp - states become (maximum, sum, accumulator) -*- C++
-//-*-===//
+//===- LowerStates.cpp - states become (maximum, sum, accumulator) --------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -17,7 +16,10 @@
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/MathExtras.h"
+
+#define DEBUG_TYPE "mlafix-lower-states"
 
 namespace mlafix {
 #define GEN_PASS_DEF_LOWERSTATESPASS
@@ -105,6 +107,7 @@ struct LowerMerge : OpConversionPattern<MergeOp> {
     SmallVector<LoweredState> states;
     for (ValueRange values : adaptor.getStates())
       states.emplace_back(values);
+    LDBG() << op.getLoc() << ": a merge of " << states.size() << " states";
     LoweredState merged = buildMerge(rewriter, op.getLoc(), states,
                                      *op.getType().getBase().getBase());
     rewriter.replaceOpWithMultiple(op, {merged.values()});

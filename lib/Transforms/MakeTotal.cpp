@@ -12,6 +12,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-make-total"
 
 namespace mlafix {
 #define GEN_PASS_DEF_MAKETOTALPASS
@@ -285,8 +288,10 @@ static LogicalResult makeTotal(scf::ForOp loop) {
            << step->getSExtValue();
   Type type = loop.getInductionVar().getType();
   bool isWide = type.isIndex() || type.isInteger(64);
-  if (!isWide || !step || !step->isOne() || loop.getUnsignedCmp())
+  if (!isWide || !step || !step->isOne() || loop.getUnsignedCmp()) {
+    LDBG() << loop.getLoc() << ": the loop counts its iterations";
     countIterations(loop);
+  }
   return success();
 }
 
@@ -305,6 +310,7 @@ public:
       dropPromises(op);
       OpBuilder b(op);
       if (Value total = buildTotal(b, op)) {
+        LDBG() << "defined for all operands: " << *op;
         op->getResult(0).replaceAllUsesWith(total);
         op->erase();
       }

@@ -1,29 +1,25 @@
-//===- PlanLayout.cpp - variants, guards and layouts -*- C++ -*-===//
+//===- PlanLayout.cpp - code versions and their layouts -------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialect/Guards.h"
+#include "lib/Analysis/Proofs.h"
 #include "lib/Analysis/Signature.h"
-#include "lib/Transforms/CPU/EarlyOps.h"
-#include "lib/Transforms/ChooseLayout.h"
+#include "lib/Transforms/CodeVersions.h"
+#include "lib/Transforms/EarlyOps.h"
+#include "lib/Transforms/ExplainLayout.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
-#include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/DebugLog.h"
 
-#include <map>
+#define DEBUG_TYPE "mlafix-plan-layout"
 
 namespace mlafix {
 #define GEN_PASS_DEF_PLANLAYOUTPASS
@@ -45,7 +41,7 @@ public:
 private:
   LogicalResult plan(KernelOp kernel, const MachineModel &machine,
                      ArrayAttr aliases);
-  LogicalResult keepCodeVersion(StringRef kernel, ArrayRef<KernelOp> variants);
+  LogicalResult keepCodeVersion(StringRef kernel, ArrayRef<KernelOp> versions);
 };
 } // namespace
 
@@ -65,137 +61,6 @@ static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
     return isLate ? WalkResult::interrupt() : WalkResult::advance();
   });
   return !walk.wasInterrupted();
-}
-
-/// The type of a tensor whose rows follow each other without gaps, where its
-/// sizes say how far apart they then are: outside of a dim of unknown size,
-/// they do not. Null if `type` says all of it already.
-static MemRefType getDenseType(MemRefType type) {
-  SmallVector<int64_t> strides = type.getStridesAndOffset().first;
-  int64_t stride = 1;
-  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
-    strides[dim] = stride;
-    if (type.isDynamicDim(dim))
-      break;
-    stride *= type.getDimSize(dim);
-  }
-  auto dense = MemRefType::get(
-      type.getShape(), type.getElementType(),
-      StridedLayoutAttr::get(type.getContext(), ShapedType::kDynamic, strides),
-      type.getMemorySpace());
-  return dense == type ? MemRefType() : dense;
-}
-
-/// Folds the branches and predicates that `variant`'s guards decide.
-static void foldBranches(KernelOp variant) {
-  RewritePatternSet patterns(variant.getContext());
-  scf::IfOp::getCanonicalizationPatterns(patterns, variant.getContext());
-  LoadOp::getCanonicalizationPatterns(patterns, variant.getContext());
-  (void)applyPatternsGreedily(variant, std::move(patterns));
-}
-
-/// Takes the arguments that may be the same tensor (N11) for different ones,
-/// and adds the guards that this takes: what asks whether they are is false.
-static void makeDistinct(KernelOp variant, ArrayAttr aliases) {
-  SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
-  for (auto pair : aliases.getAsRange<ArrayAttr>())
-    guards.push_back(GuardAttr::get(variant.getContext(), GuardKind::Distinct,
-                                    {cast<IntegerAttr>(pair[0]).getInt(),
-                                     cast<IntegerAttr>(pair[1]).getInt()}));
-  variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
-  variant.walk([&](SameTensorOp same) {
-    if (!areGuardedDistinct(variant.getGuardsAttr(),
-                            getKernelArgument(same.getLhs()).getArgNumber(),
-                            getKernelArgument(same.getRhs()).getArgNumber()))
-      return;
-    OpBuilder builder(same);
-    same.replaceAllUsesWith(
-        arith::ConstantIntOp::create(builder, same.getLoc(), false, 1)
-            .getResult());
-  });
-  if (!aliases.empty())
-    foldBranches(variant);
-}
-
-/// Gives the tensors that `variant` moves as rows their dense types, and adds
-/// the guards that this takes.
-static void makeDense(KernelOp variant, const RowShape &shape) {
-  SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
-  SmallVector<Type> types(variant.getArgumentTypes());
-  for (auto [index, bytes] : shape.elementBytes) {
-    auto type = cast<MemRefType>(types[index]);
-    MemRefType dense = getDenseType(type);
-    if (!dense)
-      continue;
-    SmallVector<int64_t> given = type.getStridesAndOffset().first,
-                         wanted = dense.getStridesAndOffset().first;
-    for (auto [dim, stride] : llvm::enumerate(given))
-      if (stride != wanted[dim])
-        guards.push_back(GuardAttr::get(variant.getContext(), GuardKind::Stride,
-                                        /*args=*/{static_cast<int64_t>(index)},
-                                        dim, wanted[dim]));
-    types[index] = dense;
-    variant.getArgument(index).setType(dense);
-  }
-  variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
-  variant.setType(FunctionType::get(variant.getContext(), types, {}));
-}
-
-/// Adds the guards that tensors of the same dims, except those moved as rows,
-/// have identical strides, so that one index serves all of them: the lse of all
-/// states, as a rule.
-static void makeIdenticalStrides(KernelOp variant, const RowShape &shape) {
-  llvm::MapVector<Attribute, SmallVector<int64_t>> groups;
-  for (unsigned i = 0; i < variant.getNumArguments(); ++i) {
-    auto type = dyn_cast<MemRefType>(variant.getArgumentTypes()[i]);
-    if (!type || variant.isArgAbsent(i) || shape.elementBytes.count(i) ||
-        llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic))
-      continue;
-    // Dims without a name are independent, so such tensors are not compared.
-    auto dims = variant.getArgAttrOfType<ArrayAttr>(i, kDimsAttr);
-    if (dims &&
-        llvm::none_of(dims.getAsRange<StringAttr>(),
-                      [](StringAttr dim) { return dim.getValue().empty(); }))
-      groups[dims].push_back(i);
-  }
-  SmallVector<Attribute> guards(variant.getGuardsAttr().getValue());
-  for (auto &[dims, group] : groups) {
-    // An optional tensor may have no strides.
-    std::stable_partition(group.begin(), group.end(),
-                          [&](int64_t i) { return !variant.isArgOptional(i); });
-    if (group.size() > 1 && !variant.isArgOptional(group.front()))
-      guards.push_back(
-          GuardAttr::get(variant.getContext(), GuardKind::SameStrides, group));
-  }
-  variant.setGuardsAttr(ArrayAttr::get(variant.getContext(), guards));
-}
-
-static KernelOp cloneCodeVersion(KernelOp kernel, StringRef suffix,
-                                 LayoutAttr layout,
-                                 ArrayRef<Attribute> guards) {
-  OpBuilder b(kernel);
-  auto clone = cast<KernelOp>(b.clone(*kernel));
-  clone.setSymName((kernel.getSymName() + "_" + suffix).str());
-  clone.setLayoutAttr(layout);
-  clone.setGuardsAttr(b.getArrayAttr(guards));
-  return clone;
-}
-
-/// The guards of a code version with such packs and lanes; a ragged grid counts
-/// its rows in 32 bits (cu_seqlens is i32) and computes the rest in 64.
-static SmallVector<Attribute>
-getGuards(MLIRContext *context, const RowShape &shape, LayoutAttr layout) {
-  SmallVector<Attribute> guards;
-  std::map<int64_t, SmallVector<int64_t>> byAlignment;
-  for (auto [index, bytes] : shape.elementBytes)
-    if (int64_t pack = layout.packFor(shape.lengths.at(index)); pack > 1)
-      byAlignment[pack * bytes].push_back(index);
-  for (auto &[bytes, args] : byAlignment)
-    guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
-  if (!shape.isRagged)
-    guards.push_back(GuardAttr::get(context, GuardKind::MaxRows, {},
-                                    INT32_MAX / layout.getLanes()));
-  return guards;
 }
 
 /// Whether a tensor that is written and not read may be one that is read. An
@@ -230,6 +95,7 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     dense.setGuardsAttr(ArrayAttr::get(context, guards));
     makeDense(dense, shape);
     makeIdenticalStrides(dense, shape);
+    explainLayout(dense, machine, shape, aliasMode);
   };
   add("dense", shape.aliasMode());
   if (hasCallsInPlace(kernel, aliases))
@@ -248,7 +114,8 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
           : chooseLayout(context, machine, shape, pack, shape.aliasMode());
   SmallVector<Attribute> guards = getGuards(context, shape, layout);
   if (!guards.empty())
-    cloneCodeVersion(kernel, "fast", layout, guards);
+    explainLayout(cloneCodeVersion(kernel, "fast", layout, guards), machine,
+                  shape, shape.aliasMode());
 }
 
 /// A CPU has a code version for calls out of place, which computes the scalars
@@ -263,12 +130,16 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     return LayoutAttr::get(context, 1, countPacks(shape, pack), pack, rows,
                            /*groups=*/1);
   };
+  StringRef reason; // why the scalars of several rows are not computed at once
+  auto explain = [&](KernelOp version) {
+    explainLayout(version, machine, shape, AliasMode::OutOfPlace);
+  };
   auto addCodeVersion = [&](StringRef suffix, ArrayRef<Attribute> guards) {
-    KernelOp variant = cloneCodeVersion(kernel, suffix, layout(1), guards);
-    makeDistinct(variant, aliases);
-    if (canBatchScalars(variant, aliases))
-      variant.setLayoutAttr(layout(machine.batchRows));
-    return variant;
+    KernelOp version = cloneCodeVersion(kernel, suffix, layout(1), guards);
+    makeDistinct(version, aliases);
+    if (canBatchScalars(version, aliases, reason))
+      version.setLayoutAttr(layout(machine.batchRows));
+    return version;
   };
   SmallVector<int64_t> stored = shape.outputs();
   // What is read takes its share of the caches too; what is updated stays
@@ -283,19 +154,24 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
            0;
   });
   if (isWide)
-    addCodeVersion(
+    explain(addCodeVersion(
         "streamed",
         {GuardAttr::get(context, GuardKind::Align, stored, kAnyAccessBytes),
-         GuardAttr::get(context, GuardKind::BeyondCache, moved)});
-  if (aliases.empty()) { // all calls are out of place
-    addCodeVersion("any", {});
-    return;
-  }
-  // Where it gains nothing, one code version serves both.
-  if (KernelOp apart = addCodeVersion("apart", {});
-      apart.getLayoutAttr().getRows() == 1)
+         GuardAttr::get(context, GuardKind::BeyondCache, moved)}));
+  // Where it gains nothing, one code version serves both. Without aliases, all
+  // calls are out of place.
+  KernelOp apart = addCodeVersion(aliases.empty() ? "any" : "apart", {});
+  if (!reason.empty())
+    remark::missed(kernel.getLoc(),
+                   nameRemark("batch-rows", DEBUG_TYPE, kernel))
+        << remark::add("the scalars of each row are computed for itself: {0}",
+                       reason);
+  if (!aliases.empty() && !reason.empty())
     apart.erase();
-  cloneCodeVersion(kernel, "any", layout(1), {});
+  else
+    explain(apart);
+  if (!aliases.empty())
+    explain(cloneCodeVersion(kernel, "any", layout(1), {}));
 }
 
 LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
@@ -312,19 +188,20 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
   if (!shape->elementBytes.empty())
     planDense(kernel, machine, *shape, aliases);
   planFast(kernel, machine, *shape, aliases);
-  cloneCodeVersion(
+  KernelOp any = cloneCodeVersion(
       kernel, "any",
       chooseLayout(context, machine, *shape, 1, AliasMode::OutOfPlace), {});
+  explainLayout(any, machine, *shape, AliasMode::OutOfPlace);
   return success();
 }
 
 /// Erases every code version of `kernel` except the one that is wanted.
 LogicalResult PlanLayoutPass::keepCodeVersion(StringRef kernel,
-                                              ArrayRef<KernelOp> variants) {
+                                              ArrayRef<KernelOp> versions) {
   SmallVector<KernelOp> others;
   SmallVector<StringRef> names;
   bool found = false;
-  for (KernelOp op : variants) {
+  for (KernelOp op : versions) {
     StringRef name = op.getSymName().drop_front(kernel.size() + 1);
     names.push_back(name);
     found |= name == variant;
@@ -365,21 +242,22 @@ void PlanLayoutPass::runOnOperation() {
     DictionaryAttr signature = getSignature(kernel);
     for (AssumeOp check :
          llvm::make_early_inc_range(kernel.getBody().getOps<AssumeOp>()))
-      check.erase(); // the unit's, from here on
+      check.erase();                 // the unit's, from here on
+    kernel->removeAttr(kProofsAttr); // code versions are copies
     if (kernels.size() == 1)
       module->setAttr(kSignatureAttr, signature);
     if (failed(plan(kernel, *model, signature.getAs<ArrayAttr>("aliases"))))
       return signalPassFailure();
     std::string name = kernel.getSymName().str();
     kernel.erase();
-    if (variant.empty())
-      continue;
-    SmallVector<KernelOp> variants;
+    SmallVector<KernelOp> versions;
     for (Operation *op = before ? before->getNextNode()
                                 : &module.getBody()->front();
          op != after; op = op->getNextNode())
-      variants.push_back(cast<KernelOp>(op));
-    if (failed(keepCodeVersion(name, variants)))
+      versions.push_back(cast<KernelOp>(op));
+    for (KernelOp version : versions)
+      LDBG() << version.getSymName() << ": " << version.getLayoutAttr();
+    if (!variant.empty() && failed(keepCodeVersion(name, versions)))
       return signalPassFailure();
   }
 }

@@ -1,4 +1,4 @@
-//===- Presence.cpp - optional arguments bound ----------------------------===//
+//===- Presence.cpp - optional arguments ----------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,6 +15,14 @@
 using namespace mlir;
 using namespace mlafix;
 
+Value mlafix::buildPresent(OpBuilder &b, Location loc, Value memref) {
+  BlockArgument argument = getKernelArgument(memref);
+  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
+                        .isArgOptional(argument.getArgNumber()))
+    return {};
+  return PresentOp::create(b, loc, memref);
+}
+
 /// Both being left out is to be the same.
 static void replaceSame(OpBuilder &b, SameTensorOp same, Value argument) {
   Location loc = same.getLoc();
@@ -23,10 +31,9 @@ static void replaceSame(OpBuilder &b, SameTensorOp same, Value argument) {
   auto kernel = cast<KernelOp>(given.getOwner()->getParentOp());
   bool isAbsent = other == argument || kernel.isArgAbsent(given.getArgNumber());
   Value result = arith::ConstantIntOp::create(b, loc, isAbsent, 1);
-  if (!isAbsent && kernel.isArgOptional(given.getArgNumber()))
-    result =
-        arith::XOrIOp::create(b, loc, PresentOp::create(b, loc, other),
-                              arith::ConstantIntOp::create(b, loc, true, 1));
+  if (Value present = isAbsent ? Value() : buildPresent(b, loc, other))
+    result = arith::XOrIOp::create(
+        b, loc, present, arith::ConstantIntOp::create(b, loc, true, 1));
   same.replaceAllUsesWith(result);
 }
 

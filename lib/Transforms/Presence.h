@@ -1,12 +1,13 @@
-//===- Presence.h - optional arguments bound -------------------*- C++ -*-===//
+//===- Presence.h - optional arguments --------------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// What mlafix-specialize does to a kernel when an optional argument is bound:
-// the body then does unconditionally what it would do at every launch.
+// Optional arguments that are open, and what mlafix-specialize does to a kernel
+// when one is bound: the body then does unconditionally what it would do at
+// every launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,11 @@
 #include "dialect/Mlafix.h"
 
 namespace mlafix {
+
+/// Whether the launch passes `memref`, i1; null where that is no optional
+/// argument, and so passed always.
+mlir::Value buildPresent(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Value memref);
 
 /// The argument is passed at every launch: it is not optional any more.
 void bindAsPresent(KernelOp kernel, unsigned index);

@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/RowAccess.h"
 #include "dialect/RowProgram.h"
+#include "lib/Transforms/Presence.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -70,11 +71,7 @@ Value mlafix::both(OpBuilder &b, Location loc, Value p, Value q) {
 
 Value mlafix::accessPredicate(OpBuilder &b, Location loc, Value predicate,
                               Value memref) {
-  BlockArgument argument = getKernelArgument(memref);
-  if (!argument || !cast<KernelOp>(argument.getOwner()->getParentOp())
-                        .isArgOptional(argument.getArgNumber()))
-    return predicate;
-  return both(b, loc, PresentOp::create(b, loc, memref), predicate);
+  return both(b, loc, buildPresent(b, loc, memref), predicate);
 }
 
 Value mlafix::statePredicate(OpBuilder &b, LoadStateOp load) {

@@ -7,13 +7,18 @@
 
 #include "lib/Transforms/InPlace.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Presence.h"
+#include "lib/Transforms/Remarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/DebugLog.h"
 
 #include <limits>
+
+#define DEBUG_TYPE "mlafix-skip-copies"
 
 namespace mlafix {
 #define GEN_PASS_DEF_SKIPCOPIESPASS
@@ -43,10 +48,16 @@ static Value getPredicate(Value state) {
   return Value();
 }
 
-static std::optional<Copy> matchCopy(StoreStateOp store) {
-  auto merge = store.getState().getDefiningOp<MergeOp>();
-  if (!merge || !merge->hasOneUse() || merge->getBlock() != store->getBlock())
+/// The store of `merge` as a copy; none, and the reason, where no call leaves
+/// the row as it is.
+static std::optional<Copy> matchCopy(StoreStateOp store, MergeOp merge,
+                                     StringRef &reason) {
+  auto refuse = [&](StringRef why) {
+    reason = why;
     return std::nullopt;
+  };
+  if (!merge->hasOneUse() || merge->getBlock() != store->getBlock())
+    return refuse("the merged state has other uses, or is stored in a branch");
   Copy copy = {store, {}, {}, {merge}};
   for (Value state : merge.getStates()) {
     auto load = state.getDefiningOp<LoadStateOp>();
@@ -57,14 +68,24 @@ static std::optional<Copy> matchCopy(StoreStateOp store) {
       copy.predicates.push_back(predicate);
       continue;
     }
-    if (copy.copied || !load || copy.only.back() != load)
-      return std::nullopt;
+    if (copy.copied)
+      return refuse("two of the states that it merges have no predicate");
+    if (!load || copy.only.back() != load)
+      return refuse("the state without a predicate is not loaded for it alone");
     copy.copied = load;
   }
+  if (!copy.copied)
+    return refuse("each state has a predicate: a row may become empty");
+  if (store.getPredicate())
+    return refuse("the store has a predicate");
   // What is scaled when it is stored is no copy.
-  if (!copy.copied || store.getPredicate() || store.getScale() ||
-      store.getOut() == copy.copied.getOut() || !isSameRow(store, copy.copied))
-    return std::nullopt;
+  if (store.getScale())
+    return refuse("it is scaled when it is stored");
+  if (store.getOut() == copy.copied.getOut())
+    return refuse("it is in place at every call");
+  if (!isSameRow(store, copy.copied))
+    return refuse("it is not stored where the state without a predicate was "
+                  "loaded");
   return copy;
 }
 
@@ -78,10 +99,8 @@ static Value buildChanges(OpBuilder &b, Location loc, const Copy &copy) {
   };
   Value inPlace = buildSameTensor(b, loc, store.getOut(), load.getOut());
   if (Value lse = store.getLse()) {
-    auto kernel = store->getParentOfType<KernelOp>();
-    Value isOmitted;
-    if (kernel.isArgOptional(getKernelArgument(lse).getArgNumber()))
-      isOmitted = negate(PresentOp::create(b, loc, lse));
+    Value present = buildPresent(b, loc, lse);
+    Value isOmitted = present ? negate(present) : Value();
     Value kept = buildSameTensor(b, loc, lse, load.getLse());
     if (isOmitted)
       kept = arith::OrIOp::create(b, loc, kept, isOmitted);
@@ -125,8 +144,24 @@ public:
   void runOnOperation() override {
     SmallVector<Copy> copies;
     getOperation().walk([&](StoreStateOp store) {
-      if (std::optional<Copy> copy = matchCopy(store))
+      auto merge = store.getState().getDefiningOp<MergeOp>();
+      if (!merge)
+        return;
+      auto opts = nameRemark("skip-copies", DEBUG_TYPE, getOperation());
+      StringRef reason;
+      if (std::optional<Copy> copy = matchCopy(store, merge, reason)) {
+        unsigned argument =
+            getKernelArgument(copy->copied.getOut()).getArgNumber();
+        remark::passed(store.getLoc(), opts) << remark::add(
+            "where the call is in place, rows whose predicates exclude all "
+            "states but that of {0} are neither read nor written",
+            getOperation().getArgName(argument));
         copies.push_back(*copy);
+        return;
+      }
+      LDBG() << store.getLoc() << ": no copy: " << reason;
+      remark::missed(store.getLoc(), opts)
+          << remark::add("every row is read and written: {0}", reason);
     });
     for (Copy &copy : copies) {
       OpBuilder b(copy.store);

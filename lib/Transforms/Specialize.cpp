@@ -13,6 +13,9 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-specialize"
 
 namespace mlafix {
 #define GEN_PASS_DEF_SPECIALIZEPASS
@@ -293,5 +296,6 @@ void SpecializePass::runOnOperation() {
         failed(bindDefaults(kernel, names)) ||
         failed(replaceNames(kernel, names)))
       return signalPassFailure();
+    LDBG() << kernel.getSymName() << ": " << kernel.getBindingsAttr();
   }
 }

@@ -119,7 +119,7 @@ void bindArguments(nb::class_<Builder> &builder) {
           "tensor"_a, "position"_a, "location"_a);
 }
 
-void bindControlFlow(nb::class_<Builder> &builder) {
+void bindGrid(nb::class_<Builder> &builder) {
   builder
       .def(
           "begin_forall",
@@ -143,7 +143,11 @@ void bindControlFlow(nb::class_<Builder> &builder) {
       .def(
           "end_grid",
           [](Builder &b, const Loc &loc) { checked(b, b.endGrid(loc)); },
-          "location"_a)
+          "location"_a);
+}
+
+void bindControlFlow(nb::class_<Builder> &builder) {
+  builder
       .def(
           "begin_for",
           [](Builder &b, Value lower, Value upper, Value step,
@@ -225,7 +229,11 @@ void bindArithmetic(nb::class_<Builder> &builder) {
              const Loc &loc) {
             return checked(b, b.select(condition, ifTrue, ifFalse, loc));
           },
-          "condition"_a, "if_true"_a, "if_false"_a, "location"_a)
+          "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
+}
+
+void bindRows(nb::class_<Builder> &builder) {
+  builder
       .def(
           "convert",
           [](Builder &b, Value operand, Text dtype, const Loc &loc) {
@@ -372,8 +380,10 @@ void mlafix::python::bindBuilder(nb::module_ &module) {
         return text;
       });
   bindArguments(builder);
+  bindGrid(builder);
   bindControlFlow(builder);
   bindArithmetic(builder);
+  bindRows(builder);
   bindMemory(builder);
   bindStates(builder);
 }

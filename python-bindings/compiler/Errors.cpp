@@ -29,8 +29,7 @@ static const char *spell(Diagnostic::Severity severity) {
   return "error";
 }
 
-/// The fields of mlafix._diagnostics.Message.
-static nb::list toList(const std::vector<Diagnostic> &messages) {
+nb::list mlafix::python::toList(const std::vector<Diagnostic> &messages) {
   nb::list list;
   for (const Diagnostic &message : messages) {
     const SourceLocation &place = message.location;

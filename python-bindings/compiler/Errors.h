@@ -16,6 +16,9 @@
 
 namespace mlafix::python {
 
+/// Tuples of the fields of mlafix._diagnostics.Message, notes included.
+nanobind::list toList(const std::vector<Diagnostic> &messages);
+
 /// Throws the mlafix.CompileError that says what `messages` say; `source` is
 /// the text of what they call `name`, and may be empty.
 [[noreturn]] void throwCompileError(const std::vector<Diagnostic> &messages,

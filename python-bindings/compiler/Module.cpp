@@ -46,17 +46,17 @@ Text bytesOf(nb::handle source) {
     return {data, static_cast<size_t>(size)};
   }
   if (PyBytes_Check(source.ptr()))
-    return {PyBytes_AS_STRING(source.ptr()),
-            static_cast<size_t>(PyBytes_GET_SIZE(source.ptr()))};
+    return {PyBytes_AsString(source.ptr()),
+            static_cast<size_t>(PyBytes_Size(source.ptr()))};
   throw nb::type_error("source: expected str or bytes");
 }
 
 Emit emitOf(Text name) {
   Emit emit;
   if (!parseEmit(name, emit))
-    throwUsage("emit: expected unit, ptx, cubin, object, llvm, mlir, "
-               "distributed, layout, lowered, canonical, specialized, source "
-               "or signature, got '" +
+    throwUsage("emit: expected unit, header, tvm-ffi, ptx, cubin, object, "
+               "llvm, mlir, distributed, layout, lowered, report, faults, "
+               "canonical, specialized, source or signature, got '" +
                std::string(name) + "'");
   return emit;
 }
@@ -90,7 +90,9 @@ nb::object compileSource(
     nb::object source, const std::string &name, const std::string &kernel,
     const std::vector<std::map<std::string, std::string>> &choices,
     const std::vector<std::string> &targets, Text emit, Text assembler,
-    const std::string &ptxas, const std::string &variant, bool lineInfo) {
+    const std::string &ptxas, const std::string &variant, bool lineInfo,
+    const std::string &digest, const std::string &unitName,
+    const std::string &launch) {
   CompileOptions options;
   options.kernel = kernel;
   options.targets = targets;
@@ -99,6 +101,9 @@ nb::object compileSource(
   options.ptxas = ptxas;
   options.variant = variant;
   options.lineInfo = lineInfo;
+  options.digest = digest;
+  options.unitName = unitName;
+  options.launch = launch;
   for (const auto &choice : choices)
     options.specializations.emplace_back(choice.begin(), choice.end());
   std::string output = run(bytesOf(source), name, options).output;
@@ -106,6 +111,23 @@ nb::object compileSource(
                 options.emit != Emit::Object;
   return isText ? nb::object(nb::str(output.data(), output.size()))
                 : nb::object(nb::bytes(output.data(), output.size()));
+}
+
+nb::list listRemarks(nb::object source, const std::string &name,
+                     const std::string &kernel,
+                     const std::map<std::string, std::string> &bindings,
+                     const std::string &target) {
+  CompileOptions options;
+  options.kernel = kernel;
+  options.targets = {target};
+  options.specializations.emplace_back(bindings.begin(), bindings.end());
+  options.emit = Emit::MLIR; // all passes, no code
+  options.remarks = true;
+  std::vector<Diagnostic> remarks;
+  for (Diagnostic &message : run(bytesOf(source), name, options).messages)
+    if (message.severity == Diagnostic::Severity::Remark)
+      remarks.push_back(std::move(message));
+  return toList(remarks);
 }
 
 std::string describe(nb::object source, const std::string &name,
@@ -126,8 +148,20 @@ NB_MODULE(_compiler, module) {
                  std::vector<std::map<std::string, std::string>>(),
              "targets"_a = std::vector<std::string>(), "emit"_a = "unit",
              "assembler"_a = "any", "ptxas"_a = "", "variant"_a = "",
-             "line_info"_a = false);
+             "line_info"_a = false, "digest"_a = "", "unit_name"_a = "",
+             "launch"_a = "");
+  module.def("remarks", &listRemarks, "source"_a, "name"_a, nb::kw_only(),
+             "kernel"_a, "bindings"_a, "target"_a);
   module.def("signature", &describe, "source"_a, "name"_a, "kernel"_a = "");
+  module.def(
+      "chip",
+      [](const std::string &target) {
+        std::map<std::string, std::int64_t> numbers;
+        for (auto &[name, value] : chipNumbers(target))
+          numbers.emplace(name, value);
+        return numbers;
+      },
+      "target"_a);
   module.def("version", [] { return std::string(compilerVersion()); });
   bindBuilder(module);
 }

@@ -4,25 +4,42 @@ Everything public is re-exported here; nothing is defined here.
 """
 
 from . import ops
+from ._debug import DebugReport, Fault
 from ._kernel import Kernel
 from ._runtime import Unit, __version__
+from ._unit import UnitKernel
 from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, Out, inline, kernel
-from .errors import ArgumentError, CompileError, DriverError, Error, UnitError
+from .errors import (
+    ArgumentError,
+    CompileError,
+    CompileWarning,
+    DebugWarning,
+    DriverError,
+    Error,
+    RankError,
+    UnitError,
+)
 
 __all__ = [
     "ArgumentError",
     "Base",
     "CompileError",
+    "CompileWarning",
     "DType",
+    "DebugReport",
+    "DebugWarning",
     "DriverError",
     "Error",
+    "Fault",
     "In",
     "InOut",
     "Kernel",
     "Out",
+    "RankError",
     "Unit",
     "UnitError",
+    "UnitKernel",
     "__version__",
     "inline",
     "kernel",

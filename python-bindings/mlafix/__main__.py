@@ -1,28 +1,28 @@
-"""The command line: ``python -m mlafix compile`` and ``python -m mlafix info``."""
+"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache`` and ``info``."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
-import platform
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import Kernel, __version__, _env, _runtime, _toolchain, library
-from .errors import ArgumentError, CompileError, Error
+from . import Kernel, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
+from .errors import ArgumentError, Error
 
-_EMITS = ("unit", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "canonical",
-          "specialized", "source", "signature")  # fmt: skip
+_EMITS = ("unit", "header", "tvm-ffi", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report",
+          "canonical", "specialized", "source", "signature")  # fmt: skip
 
 
-def parse_bindings(text: str) -> dict[str, str]:
+def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
     """{"H": "128", "T": "bf16"} of "H=128,T=bf16". Raises ArgumentError."""
     bound: dict[str, str] = {}
     for item in text.split(","):
         name, equals, value = (part.strip() for part in item.partition("="))
         if not name or not equals or not value or name in bound:
-            raise ArgumentError(f'--bind: expected NAME=VALUE,… with each name once, got "{text}"')
+            raise ArgumentError(f'{option}: expected NAME=VALUE,… with each name once, got "{text}"')
         bound[name] = value
     return bound
 
@@ -85,7 +85,14 @@ def _compile(options: argparse.Namespace) -> int:
         emit=options.emit,
         assembler=options.assembler,
         ptxas=options.ptxas or _env.ptxas(),
+        digest=kernel.digest,
+        unit_name=options.name or Path(options.output).stem,
+        line_info=options.line_info or _env.line_info(),
     )
+    if options.emit not in ("signature", "source"):
+        kernel._warn(choices[0] if choices else {})
+    if options.depfile:
+        Path(options.depfile).write_text(_dependencies(options))
     data = output.encode() if isinstance(output, str) else bytes(output)
     if to_stdout or not options.output:
         sys.stdout.buffer.write(data)
@@ -95,23 +102,75 @@ def _compile(options: argparse.Namespace) -> int:
     return 0
 
 
+def _explain(options: argparse.Namespace) -> int:
+    sizes = [{name: _number(value) for name, value in parse_bindings(text, "--sizes").items()} for text in options.sizes]
+    bound = parse_bindings(options.bind) if options.bind else {}
+    file, _, name = options.kernel.partition(".mlafix")
+    if options.kernel.endswith(".mlafix") or name.startswith(":"):
+        facts = explain.facts_of_unit(Path(file + ".mlafix"), name[1:], bound, options.target)
+    else:
+        facts = explain.facts_of_kernel(find_kernel(options.kernel), bound, options.target)
+    page = explain.write_page(facts, sizes or [{}], options.bandwidth)
+    Path(options.output).write_text(page, encoding="utf-8")
+    print(f"wrote {options.output}, {len(page.encode())} bytes", file=sys.stderr)
+    return 0
+
+
+def _number(text: str) -> int:
+    if not text.isdigit():
+        raise ArgumentError(f'--sizes: expected NAME=NUMBER,…, got "{text}"')
+    return int(text)
+
+
+def _dependencies(options: argparse.Namespace) -> str:
+    """A rule for make: the output depends on the kernel's file and what that imports from its folder, and on the
+    compiler."""
+    path = Path(options.kernel.rpartition(":")[0] if ".py:" in options.kernel else options.kernel).resolve()
+    files = {Path(file).resolve() for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
+    compiler = Path(_toolchain.compiler().__file__)
+    needed = {path, compiler, *compiler.parent.glob("libmlafix_compiler.so*")}
+    needed |= {file for file in files if path.parent in file.parents and "site-packages" not in file.parts}
+    names = [str(file).replace(" ", "\\ ") for file in (Path(options.output), *sorted(needed))]
+    return f"{names[0]}: {' '.join(names[1:])}\n"
+
+
 def _info(_options: argparse.Namespace) -> int:
-    try:
-        compiler = _toolchain.compiler().version()
-    except CompileError as error:
-        compiler = f"none ({error})"
-    devices = [_runtime.device_target("cpu")]
-    devices += [f"cuda:{i} {_runtime.device_target(f'cuda:{i}')}" for i in range(_runtime.cuda_device_count())]
-    facts = {
-        "mlafix": f"{__version__}, ABI {_runtime.ABI_VERSION}",
-        "python": f"{platform.python_version()}, {Path(__file__).parent}",
-        "compiler": compiler,
-        "devices": ", ".join(devices),
-        "cache": str(_env.cache_dir() or "none"),
-        "library": ", ".join(library.names()),
-    }
-    for name, value in facts.items():
+    for name, value in _inventory.facts().items():
         print(f"{name:9} {value}")
+    return 0
+
+
+def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]]:
+    """What a command line wants ready: its kernel for each --bind, and the lines of its file."""
+    wanted = [(options.kernel, text) for text in options.bind or [""]] if options.kernel else []
+    if options.file:
+        for number, line in enumerate(Path(options.file).read_text(encoding="utf-8").splitlines(), 1):
+            words = line.partition("#")[0].split()
+            if len(words) > 2:
+                raise ArgumentError(f'{options.file}:{number}: expected KERNEL NAME=VALUE,…, got "{line.strip()}"')
+            wanted += [(words[0], words[1] if len(words) > 1 else "")] if words else []
+    if not wanted:
+        raise ArgumentError("expected a kernel or --file FILE, got neither")
+    return [(find_kernel(kernel), parse_bindings(text) if text else {}) for kernel, text in wanted]
+
+
+def _warmup(options: argparse.Namespace) -> int:
+    requests = _requests(options)
+    begin = time.monotonic()
+    warmup(requests, options.device, jobs=options.jobs)
+    print(f"{len(requests)} ready after {time.monotonic() - begin:.1f} s", file=sys.stderr)
+    return 0
+
+
+def _cache(options: argparse.Namespace) -> int:
+    if options.clear:
+        print(f"{_inventory.size_text(_inventory.clear_cache(only_old=options.clear == 'old'))} removed")
+        return 0
+    current = cache.compiler_cache()
+    for folder, files, size in _inventory.cached_folders():
+        note = "  of this compiler" if current and folder == current.path else ""
+        print(f"{_inventory.size_text(size):>12}  {files:5} files  {folder}{note}")
+    print(f"{_inventory.facts()['cache']}")
     return 0
 
 
@@ -127,10 +186,35 @@ def _parser() -> argparse.ArgumentParser:
     compile_.add_argument("--emit", choices=_EMITS, default="unit", help="what to write (default: unit)")
     compile_.add_argument("--assembler", choices=("any", "nvjitlink", "ptxas", "none"), default="any")
     compile_.add_argument("--ptxas", default="", metavar="PATH", help="a ptxas to prefer")
+    compile_.add_argument("--name", default="", metavar="IDENTIFIER",
+                          help="what header and tvm-ffi call the unit (default: -o's file name without its extension)")  # fmt: skip
+    compile_.add_argument("--depfile", default="", metavar="FILE", help="also write what the output depends on, for make")
+    compile_.add_argument("--line-info", action="store_true", help="GPU code names the source's lines, for profilers")
     compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
     compile_.set_defaults(run=_compile)
-    info = commands.add_parser("info", help="say what this installation has")
+    explain_ = commands.add_parser("explain", help="write a page of HTML that explains a kernel")
+    explain_.add_argument("kernel", metavar="KERNEL",
+                          help="as compile takes it, or UNIT.mlafix, UNIT.mlafix:KERNEL: a page with what the unit holds")  # fmt: skip
+    explain_.add_argument("--bind", default="", metavar="NAME=VALUE,…", help="values of the kernel's names")
+    explain_.add_argument("--target", required=True, metavar="NAME", help="one of " + ", ".join(_runtime.TARGETS))
+    explain_.add_argument("--sizes", action="append", default=[], metavar="NAME=NUMBER,…",
+                          help="sizes of dynamic dims and values of scalars; once for each launch to be shown (default: 1024)")  # fmt: skip
+    explain_.add_argument("--bandwidth", type=float, default=0.0, metavar="GB/S",
+                          help="of the memory (default: of the target's largest chip, where that is known)")  # fmt: skip
+    explain_.add_argument("-o", dest="output", required=True, metavar="FILE", help="the page to write")
+    explain_.set_defaults(run=_explain)
+    info = commands.add_parser("info", help="say what this installation has: compiler, assembler, devices, caches")
     info.set_defaults(run=_info)
+    warm = commands.add_parser("warmup", help="compile specialisations into the cache before they are called")
+    warm.add_argument("kernel", nargs="?", default="", metavar="KERNEL", help="as for compile")
+    warm.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…", help="once for each specialisation")
+    warm.add_argument("--file", default="", metavar="FILE", help="lines KERNEL NAME=VALUE,…; # begins a comment")
+    warm.add_argument("--device", default=None, metavar="DEVICE", help="cpu or cuda:N (default: the first GPU, else the CPU)")
+    warm.add_argument("--jobs", type=int, default=None, metavar="N", help="how many at a time (default: as many as cores)")
+    warm.set_defaults(run=_warmup)
+    kept = commands.add_parser("cache", help="say what compiled kernels take on disk, or remove them")
+    kept.add_argument("--clear", nargs="?", const="all", choices=("all", "old"), help="remove all, or those of other compilers")
+    kept.set_defaults(run=_cache)
     return parser
 
 

@@ -10,6 +10,9 @@ def version() -> str: ...
 def signature(source: str | bytes, name: str, kernel: str = "") -> str:
     """JSON: {"name", "args", "aliases", "names"}; see Emit::Signature in include/mlafix/Compiler.h."""
 
+def chip(target: str) -> dict[str, int]:
+    """What is published of a chip of a target: "multiprocessors", and "bandwidth" of its memory in GB/s. May be empty."""
+
 @overload
 def compile(
     source: str | bytes,
@@ -23,6 +26,9 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
+    digest: str = "",
+    unit_name: str = "",
+    launch: str = "",
 ) -> bytes: ...
 @overload
 def compile(
@@ -37,7 +43,15 @@ def compile(
     ptxas: str = "",
     variant: str = "",
     line_info: bool = False,
+    digest: str = "",
+    unit_name: str = "",
+    launch: str = "",
 ) -> bytes | str: ...
+
+def remarks(
+    source: str | bytes, name: str, *, kernel: str, bindings: Mapping[str, str], target: str
+) -> list[tuple[str, str, str, int, int, int, int]]:
+    """What the passes decided, and why: the fields of a mlafix._diagnostics.Message each."""
 
 class Location:
     """A range of a source. Lines and columns count from 1; the end column is one past the last character."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import linecache
+import warnings
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .errors import CompileError
+from .errors import CompileError, CompileWarning
+
+# The warnings that were given, as Python's filters keep them.
+_given: dict[object, object] = {}
 
 
 class Message(NamedTuple):
@@ -35,15 +39,32 @@ def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name
     return CompileError(text or first.text, first.file, first.line, first.column)
 
 
+def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:
+    """Give Python's warning of each message, at its line. The same one is given once (by Python's default filters).
+
+    Args:
+        messages: what the compiler warns of.
+        source: text of what the messages call `name`.
+    """
+    for message in messages:
+        text = "\n".join([message.text, *_underlined(message, source, name)])
+        warnings.warn_explicit(text, CompileWarning, message.file or name, message.line, registry=_given)
+
+
 def render(message: Message, source: str = "", name: str = "") -> str:
     """A message with its location and, if the file can be read, the line with the range underlined."""
     if not message.line:
         # The first words of an exception's text should not be its own class again.
         return message.text if message.severity == "error" else f"{message.severity}: {message.text}"
     head = f"{message.file}:{message.line}:{message.column}: {message.severity}: {message.text}"
+    return "\n".join([head, *_underlined(message, source, name)])
+
+
+def _underlined(message: Message, source: str, name: str) -> list[str]:
+    """The line of a message, and a line with a caret under its range; nothing if the file cannot be read."""
     line = _line(message.file, message.line, source, name)
     if not line:
-        return head
+        return []
     start = _characters(line, message.column)
     same = message.end_line in (0, message.line)
     stop = _characters(line, message.end_column) if same and message.end_column else start + 1
@@ -51,7 +72,7 @@ def render(message: Message, source: str = "", name: str = "") -> str:
         stop = len(line)
     # Tabs stay tabs, so that the caret stands under its character.
     indent = "".join("\t" if c == "\t" else " " for c in line[:start])
-    return f"{head}\n{line}\n{indent}^{'~' * (stop - start - 1)}"
+    return [line, f"{indent}^{'~' * (stop - start - 1)}"]
 
 
 def _line(file: str, number: int, source: str, name: str) -> str:

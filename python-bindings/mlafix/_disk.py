@@ -63,24 +63,29 @@ class Folder:
 
     @contextlib.contextmanager
     def only_process(self, name: str) -> Iterator[bool]:
-        """Hold the lock that belongs to a file. Yields whether the folder can be used at all."""
-        try:
-            with self._open(create=True) as folder:
-                lock = _open_file(f"{Path(name).stem}.lock", os.O_RDWR | os.O_CREAT, folder)
-        except OSError as error:
-            _log.warning("%s: cannot keep compiled kernels: %s", self.path, error)
-            yield False
-            return
-        try:
-            # A file system without locks (OSError): then two processes may compile the same, and both rename it into place.
-            with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            yield True
-        finally:
-            # Closing would leave it locked where a child that was forked meanwhile has the file open, too.
-            with contextlib.suppress(OSError):
-                fcntl.flock(lock, fcntl.LOCK_UN)
-            os.close(lock)
+        """Hold the lock that belongs to a file. Yields whether the folder can be used at all.
+
+        The lock is a file that its holder removes in the end, so that none are left behind.
+        """
+        lock_name = f"{Path(name).stem}.lock"
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = stack.enter_context(self._open(create=True))
+                lock = _locked(lock_name, folder)
+            except OSError as error:
+                _log.warning("%s: cannot keep compiled kernels: %s", self.path, error)
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                # Before the lock is given up: who waits for it sees that the file is gone, and makes another.
+                with contextlib.suppress(OSError):
+                    os.unlink(lock_name, dir_fd=folder)
+                # Closing would leave it locked where a child that was forked meanwhile has the file open, too.
+                with contextlib.suppress(OSError):
+                    fcntl.flock(lock, fcntl.LOCK_UN)
+                os.close(lock)
 
     @contextlib.contextmanager
     def _open(self, create: bool) -> Iterator[int]:
@@ -108,6 +113,23 @@ class Folder:
             f'cache "{self.path}": expected a folder of user {os.geteuid()} with mode 0700, since what lies there is run, '
             f"got {got} (remove it, or name another folder in MLAFIX_CACHE_DIR)"
         )
+
+
+def _locked(name: str, folder: int) -> int:
+    """A descriptor of the file `name`, made if need be, with its lock held: the file that is called so then."""
+    while True:
+        lock = _open_file(name, os.O_RDWR | os.O_CREAT, folder)
+        try:
+            # A file system without locks (OSError): then two processes may compile the same, and both rename it into place.
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), os.stat(name, dir_fd=folder, follow_symlinks=False)):
+                    return lock
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
 
 
 def _open_file(name: str, flags: int, folder: int) -> int:

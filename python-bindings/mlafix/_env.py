@@ -7,6 +7,8 @@ MLAFIX_CACHE_DIR       folder of compiled kernels; default: $XDG_CACHE_HOME/mlaf
 MLAFIX_CACHE           0: keep nothing on disk, and look for nothing there
 MLAFIX_PREBUILT        folders (separated by ":") of units compiled ahead, laid out as the cache is; only read
 MLAFIX_STRICT          1: never compile: a kernel that is neither prebuilt nor cached raises UnitError
+MLAFIX_DEBUG           1: kernels that are called are watched (Kernel.debug); what is wrong is a DebugWarning
+MLAFIX_LINE_INFO       1: GPU code names the lines of the kernels' source, for profilers
 MLAFIX_PTXAS           the ptxas that assembles; the compiler reads it too, and says where it looks otherwise
 MLAFIX_NVJITLINK       the libnvJitLink that assembles; likewise
 =====================  ==========================================================================================
@@ -49,6 +51,16 @@ def prebuilt_dirs() -> list[Path]:
 def strict() -> bool:
     """Whether compiling on first use is forbidden."""
     return _flag("MLAFIX_STRICT", False)
+
+
+def debug() -> bool:
+    """Whether calls of kernels are watched."""
+    return _flag("MLAFIX_DEBUG", False)
+
+
+def line_info() -> bool:
+    """Whether GPU code is to name the line of the source that each instruction is from."""
+    return _flag("MLAFIX_LINE_INFO", False)
 
 
 def assemblers() -> tuple[str, str]:

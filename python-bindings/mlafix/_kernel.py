@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _env, _runtime, _toolchain, cache
-from .errors import ArgumentError, CompileError
+from . import _debug, _diagnostics, _env, _runtime, _toolchain, cache
+from ._debug import DebugReport
+from ._launcher import Launcher, text_of, without_frames
+from .errors import ArgumentError, CompileError, DebugWarning
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in
 # MLIR, for a GPU and for a CPU.
@@ -30,7 +33,7 @@ _WITHOUT_TARGET = ("source", "specialized", "canonical", "lowered")
 Bindings = Mapping[str, object]
 
 
-class Kernel:
+class Kernel(Launcher):
     """A kernel: made by ``@mlafix.kernel``, or read from a file in MLIR's syntax (:meth:`load`).
 
     Called with its arguments, in order or by name, it is compiled for them if need be, and launched: on the CPU for
@@ -47,10 +50,9 @@ class Kernel:
     def __init__(
         self, name: str, source: str | Callable[[], str], file: str = "", fixed: Mapping[str, str] | None = None
     ) -> None:
-        self.name = name
+        super().__init__(name, {**(fixed or {})})
         self.file = file or f"<{name}>"
         self._source = source
-        self._fixed = dict(fixed or {})
 
     @classmethod
     def load(cls, path: str | Path, name: str = "") -> Kernel:
@@ -79,20 +81,23 @@ class Kernel:
         return self._source if isinstance(self._source, str) else self._source()
 
     @functools.cached_property
-    def _signature_text(self) -> str:
+    def _signature_text(self) -> str:  # type: ignore[override]
         text: str = _toolchain.compiler().signature(self.source, self.file, self.name)
         return text
 
-    @functools.cached_property
-    def signature(self) -> dict[str, Any]:
-        """What a host must know: "name", "args" (as docs/UnitFormat.md has them, "dtype_name" where a dtype is a
-        variable) and "names" (each name that can be bound: its default, or None). Raises CompileError."""
-        found: dict[str, Any] = json.loads(self._signature_text)
-        return found
+    @property
+    def _identity(self) -> str:
+        return f"{self.source} {sorted(self._fixed.items())}"
+
+    @property
+    def digest(self) -> str:
+        """What units are marked with that are compiled of this kernel: "", or of a Python function a digest of what it
+        says. Raises CompileError."""
+        return ""
 
     def bindings(self, bindings: Bindings) -> dict[str, str]:
         """Bindings as the compiler spells them, with what is bound already."""
-        return {**self._fixed, **{name: _text(value) for name, value in bindings.items()}}
+        return {**self._fixed, **{name: text_of(value) for name, value in bindings.items()}}
 
     def _emit(self, emit: str, targets: Sequence[str], bindings: Bindings) -> Any:
         bound = self.bindings(bindings)
@@ -104,8 +109,11 @@ class Kernel:
             targets=list(targets),
             emit=emit,
             ptxas=_env.ptxas(),
+            digest=self.digest,
+            line_info=_env.line_info(),
         )
 
+    @without_frames
     def ir(self, stage: str = "canonical", target: str | None = None, **bindings: object) -> str:
         """The kernel as text after a stage.
 
@@ -125,17 +133,67 @@ class Kernel:
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
+    def report(self, **bindings: object) -> dict[str, Any]:
+        """What the compiler proves of the kernel (docs/Proofs.md).
+
+        Args:
+            bindings: values of the kernel's names; generic if nothing is bound.
+
+        Returns:
+            {"kernel", "microseconds", "args", "warnings"}. Each tensor that the kernel reads or writes is one of "args":
+            {"name", "answers", "guarded"}. An answer is {"question", "verdict", "microseconds"}; what is not proved has its
+            "reason", and "file", "line" and "column" of the access. "guarded" are accesses that are not proved to be in
+            bounds, with the "dim" that is checked and their place. A warning is {"message"} and its place. A kernel of a unit
+            has the answers, less times and places: ``mlafix.Unit.load(path).kernel(name).report()``.
+
+        Raises:
+            CompileError: the source is wrong.
+        """
+        made: dict[str, Any] = json.loads(self._emit("report", [], bindings))
+        return made
+
+    def _warn(self, bindings: Bindings) -> None:
+        """Give the warnings of a kernel that is compiled."""
+        fields = ("file", "line", "column", "end_line", "end_column")
+        messages = [
+            _diagnostics.Message("warning", found["message"], *(found[field] for field in fields if field in found))
+            for found in self.report(**bindings)["warnings"]
+        ]
+        _diagnostics.warn(messages, self.source, self.file)
+
+    @without_frames
     def ptx(self, target: str, **bindings: object) -> str:
         """PTX for a GPU target ("sm_90"). Raises CompileError."""
         return self.ir("ptx", target, **bindings)
+
+    def remarks(self, target: str | None = None, **bindings: object) -> str:
+        """What the compiler decided for this kernel, and why: code versions and the calls that they are for, layouts,
+        prefetches; and what it did not do ("missed"). Each with the line that it is about.
+
+        Args:
+            target: "sm_90", "x86-64-v3"; by default what this machine has.
+            bindings: values of the kernel's names.
+
+        Raises:
+            CompileError: the kernel does not compile so.
+        """
+        found = _toolchain.compiler().remarks(
+            self.source,
+            self.file,
+            kernel=self.name,
+            bindings=self.bindings(bindings),
+            target=target or _default_target(),
+        )
+        return "\n".join(_diagnostics.render(_diagnostics.Message(*fields), self.source, self.file) for fields in found)
 
     # -- Compiling it ------------------------------------------------------------------------------------------------
 
     @functools.cached_property
     def variants(self) -> cache.Variants:
         """The compiled specialisations, in memory and on disk."""
-        return _Variants(self)
+        return TextlessVariants(self)
 
+    @without_frames
     def compile(self, target: str | None = None, **bindings: object) -> _runtime.Unit:
         """The unit of one specialisation, from the cache if it is there.
 
@@ -149,6 +207,7 @@ class Kernel:
         """
         return self.variants.load(self.bindings(bindings), target or _default_target())
 
+    @without_frames
     def save(
         self, path: str | Path, targets: str | Sequence[str], *choices: Mapping[str, object], **bindings: object
     ) -> None:
@@ -173,7 +232,10 @@ class Kernel:
             specializations=[variant for variant in variants if variant],
             targets=[targets] if isinstance(targets, str) else list(targets),
             ptxas=_env.ptxas(),
+            digest=self.digest,
+            line_info=_env.line_info(),
         )
+        self._warn(variants[0])
         Path(path).write_bytes(bytes(data))
 
     # -- Calling it --------------------------------------------------------------------------------------------------
@@ -181,89 +243,75 @@ class Kernel:
     def specialize(self, **bindings: object) -> Kernel:
         """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)`` takes and gives
         lses in base 2. A lower-case dim may be bound, too, as an optimisation."""
-        made = type(self)(self.name, self._source_again, self.file, self.bindings(bindings))
+        made = self._with(self.bindings(bindings))
         made.variants = self.variants  # one source, one set of them
         return made
+
+    def _with(self, fixed: dict[str, str]) -> Kernel:
+        """This kernel with these names bound."""
+        return type(self)(self.name, self._source_again, self.file, fixed)
 
     def _source_again(self) -> str:
         return self.source
 
-    @functools.cached_property
-    def _dispatch(self) -> _runtime.Dispatcher:
-        variants, fixed = self.variants, self._fixed
-
-        def resolve(bound: dict[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
-            return variants({**bound, **fixed}, device_type, ordinal)
-
-        return _runtime.Dispatcher(self.name, self._signature_text, resolve)
+    def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
+        return self.variants(bound, device_type, ordinal)
 
     @functools.cached_property
-    def _names(self) -> tuple[str, ...]:
-        return tuple(arg["name"] for arg in self.signature["args"])
+    def _is_watched(self) -> bool:
+        return _env.debug()
 
-    def __call__(self, *args: object, stream: object | None = None, **kwargs: object) -> None:
-        """Launch.
+    def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
+        for fault in _debug.debug(self, args, stream).faults:
+            warnings.warn(f'kernel "{self.name}": {fault}', DebugWarning, stacklevel=3)
+
+    @without_frames
+    def debug(self, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
+        """What a call with these arguments does that no kernel may (docs/Proofs.md). Nothing that is passed is written.
+
+        The rows are followed on the host, operation by operation: every access that is out of bounds, and every element
+        that two rows write, that a row reads while another writes it, or that it reads before writing it. Then the kernel
+        is launched twice, where the tensors are, into copies of the outputs that hold something else each time: elements
+        that come back so are unwritten. This waits for the device.
 
         Args:
-            args, kwargs: the kernel's arguments: numpy arrays, torch tensors or other DLPack producers, and numbers.
-            stream: a CUDA stream; by default torch's current one, if torch tensors are given.
+            args, kwargs, stream: as for a call. Tensors are numpy arrays or torch tensors.
 
         Raises:
-            ArgumentError: an argument is wrong; nothing was launched.
-            CompileError, UnitError, DriverError: there is no code for these arguments.
+            ArgumentError: an argument is wrong.
+            CompileError: the kernel does not compile, and not for one of the faults.
+            UnitError, DriverError: there is no code for these arguments, or no compiler.
         """
-        if kwargs or len(args) != len(self._names):
-            args = self._order(args, kwargs)
-        self._dispatch(args, stream)
-
-    def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
-        """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
-        return self._dispatch.bind(self._order(args, kwargs))
-
-    def _order(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[object, ...]:
-        """The arguments in the kernel's order; None for optional ones that are not given."""
-        names = self._names
-        if len(args) > len(names):
-            raise ArgumentError(f'kernel "{self.name}": expected {len(names)} arguments, got {len(args)}')
-        given = dict(zip(names, args))
-        for name, value in kwargs.items():
-            if name not in names:
-                raise ArgumentError(f'kernel "{self.name}": expected one of {", ".join(names)}, got an argument "{name}"')
-            if name in given:
-                raise ArgumentError(f'kernel "{self.name}": expected each argument once, got "{name}" twice')
-            given[name] = value
-        for arg in self.signature["args"]:
-            if arg["name"] not in given:
-                if not arg.get("optional"):
-                    raise ArgumentError(f'kernel "{self.name}": expected an argument "{arg["name"]}", got none')
-                given[arg["name"]] = None
-        return tuple(given[name] for name in names)
+        return _debug.debug(self, self._order(args, kwargs), stream)
 
 
-class _Variants(cache.Variants):
+class TextlessVariants(cache.Variants):
     """Specialisations whose names do not depend on the kernel's file and line, though their errors do."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel.name, self._without_places, kernel.file)
         self._whole = kernel
 
+    @property
+    def digest(self) -> str:
+        return self._whole.digest
+
     def _without_places(self) -> str:
         text: str = _toolchain.compiler().compile(self._whole.source, self._whole.file, kernel=self.kernel, emit="source")
         return text
 
+    def _compiled(self) -> str:
+        return self._whole.source if _env.line_info() else self.source
+
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         try:
-            return super()._compile(bindings, target)
+            data = super()._compile(bindings, target)
         except CompileError:
             # Once more, to say where.
             self._whole.specialize(**bindings)._emit("unit", [target], {})
             raise
-
-
-def _text(value: object) -> str:
-    """A binding as the compiler spells it: 128, "bf16", or a dtype object of the language."""
-    name = getattr(value, "name", None)
-    return name if isinstance(name, str) else str(value)
+        self._whole._warn(bindings)
+        return data
 
 
 def _default_target() -> str:

@@ -28,7 +28,7 @@ def _digest(*parts: str) -> str:
     return hasher.hexdigest()[:16]
 
 
-def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target: str) -> str:
+def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target: str, *options: str) -> str:
     """File name of a unit that holds one specialisation of a kernel.
 
     Args:
@@ -36,11 +36,12 @@ def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target
         source: the text that is compiled.
         bindings: what it is specialised to: {"D": "128", "T": "bf16"}.
         target: "sm_90", "x86-64-v3".
+        options: of the compiler, where they are not the default: "line-info".
     """
     bound = [f"{name}={bindings[name]}" for name in sorted(bindings)]
     # The digest says it all; a plain name is there for who looks at the folder.
     shown = kernel if _PLAIN.fullmatch(kernel) else "kernel"
-    return f"{shown}.{_digest(str(_FORMAT), kernel, source, *bound, target)}.mlafix"
+    return f"{shown}.{_digest(str(_FORMAT), kernel, source, *bound, target, *options)}.mlafix"
 
 
 def compiler_folder(*facts: str) -> str:

@@ -1,7 +1,7 @@
 """Types of the extension module mlafix._runtime: units, tensors, launches."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 __version__: str
@@ -15,6 +15,8 @@ ASSUME_DISJOINT: int
 IGNORE_GRAD: int
 
 class KernelInfo:
+    """One kernel of a unit."""
+
     @property
     def name(self) -> str: ...
     @property
@@ -23,23 +25,49 @@ class KernelInfo:
     def args(self) -> list[dict[str, Any]]: ...
     @property
     def targets(self) -> list[str]: ...
-    def code(self, device: str) -> dict[str, Any]: ...
+    def report(self) -> dict[str, Any]: ...
+    def code(self, device: str) -> dict[str, Any]:
+        """Which code runs on the device: target, format, assembler, num_variants. Prepares it there."""
 
 class Unit:
+    """Compiled kernels for several targets, from a .mlafix file. A unit is code: load none that you do not trust.
+
+    ``list(unit)`` has the names of its kernels, and ``unit["merge"]`` is the kernel of that name, a UnitKernel.
+    """
+
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Unit: ...
+    def load(path: str | os.PathLike[str]) -> Unit:
+        """Load a unit from a file. Touches no CUDA driver. Raises UnitError."""
+
     @staticmethod
-    def from_bytes(data: bytes) -> Unit: ...
+    def from_bytes(data: bytes) -> Unit:
+        """Load a unit from memory. Raises UnitError."""
+
     @property
     def kernels(self) -> list[KernelInfo]: ...
     @property
     def producer(self) -> str: ...
-    def kernel(self, name: str, bindings: Mapping[str, object] | None = None) -> KernelInfo: ...
-    def prepare(self, device: str) -> None: ...
+    @property
+    def manifest(self) -> str: ...
+    def __getitem__(self, name: str) -> Any: ...  # a mlafix.UnitKernel
+    def __contains__(self, name: str) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def kernel(self, name: str, bindings: Mapping[str, object] | None = None) -> KernelInfo:
+        """The kernel of that name; bindings choose among several. Raises UnitError if there is none, ArgumentError if
+        several match."""
+
+    def prepare(self, device: str) -> None:
+        """Load the code on "cpu" or "cuda:N" now and not at the first launch. Raises UnitError, DriverError."""
 
 class Bound:
-    def __call__(self, stream: object | None = None) -> None: ...
-    def set_pointers(self, args: tuple[object, ...]) -> None: ...
+    """A call that was checked once, to be launched many times."""
+
+    def __call__(self, stream: object | None = None) -> None:
+        """Launch on a CUDA stream; by default the current one of the tensors' framework. Raises DriverError."""
+
+    def set_pointers(self, args: tuple[object, ...]) -> None:
+        """Use the memory of other tensors, of the same dtypes, sizes and strides, from now on. Raises ArgumentError."""
+
     @property
     def launch_info(self) -> dict[str, Any]: ...
 
@@ -54,7 +82,7 @@ class Dispatcher:
         self,
         name: str,
         signature: str,
-        resolve: Callable[[dict[str, str], int, int], Unit],
+        resolve: Callable[[dict[str, str], int, int], Unit | KernelInfo],
         views: Mapping[str, Sequence[int]] | None = None,
         specialize: Sequence[str] | None = None,
     ) -> None: ...

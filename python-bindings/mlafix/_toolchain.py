@@ -23,7 +23,8 @@ def compiler() -> Any:
     try:
         return importlib.import_module("mlafix._compiler")
     except ImportError as error:
-        raise CompileError(f"expected the compiler (the extension module mlafix._compiler), got: {error}") from error
+        hint = "" if compiler_file() else " (pip install mlafix[compiler] installs it)"
+        raise CompileError(f"expected the compiler (the extension module mlafix._compiler), got: {error}{hint}") from None
 
 
 @functools.lru_cache(maxsize=None)
@@ -40,7 +41,9 @@ def compiler_facts() -> tuple[str, ...]:
     facts = [_runtime.__version__, str(_runtime.ABI_VERSION)]
     if path is not None:
         # The module is thin: what compiles is the library beside it.
-        for file in (Path(path), *sorted(Path(path).parent.glob("libmlafix_compiler.so*"))):
+        # A kernel in Python is known by its function, so what reads functions counts as well.
+        folder = Path(path).parent
+        for file in (Path(path), *sorted(folder.glob("libmlafix_compiler.so*")), *sorted(folder.glob("dsl/*.py"))):
             stat = file.stat()
             facts += [str(stat.st_size), str(stat.st_mtime_ns)]
     return tuple(facts)

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from . import _disk, _env, _keys, _runtime, _toolchain
+from . import _disk, _env, _keys, _manifest, _runtime, _toolchain
 from .errors import UnitError
 
 _log = logging.getLogger("mlafix")
@@ -80,11 +80,20 @@ class Variants:
         self._source = source
 
     @property
+    def digest(self) -> str:
+        """What units are marked with: see Kernel.digest."""
+        return ""
+
+    @property
     def source(self) -> str:
-        """The text that is compiled."""
+        """The kernel's text."""
         if not isinstance(self._source, str):
             self._source = self._source()
         return self._source
+
+    def _compiled(self) -> str:
+        """The text that is compiled, with its locations where code is to name them (MLAFIX_LINE_INFO)."""
+        return self.source
 
     def __call__(self, bindings: Mapping[str, str], device_type: int, ordinal: int) -> _runtime.Unit:
         """For a Dispatcher: the kernel for a call on a device. Raises as :meth:`load` does, and DriverError.
@@ -136,21 +145,22 @@ class Variants:
         return unit
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
-        return _keys.unit_file_name(self.kernel, self.source, bindings, target)
+        options = ["line-info"] if _env.line_info() else []
+        return _keys.unit_file_name(self.kernel, self._compiled(), bindings, target, *options)
 
     def _ready(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         """The unit in memory, or of a file that was compiled ahead or cached."""
         name = self._file(bindings, target)
         unit = _memory.get(name)
         if unit is None:
-            unit = self._prebuilt(bindings, target) or self._cached(_compiler_cache(), bindings, target)
+            unit = self._prebuilt(bindings, target) or self._cached(compiler_cache(), bindings, target)
             if unit is not None:
                 _memory[name] = unit
         return unit
 
     def _prebuilt(self, bindings: Mapping[str, str], target: str) -> _runtime.Unit | None:
         name = self._file(bindings, target)
-        for folder in _prebuilt_folders():
+        for folder in prebuilt_folders():
             path = folder / name
             with contextlib.suppress(OSError):
                 unit = self._unit(path, path.read_bytes(), bindings, target)
@@ -183,14 +193,14 @@ class Variants:
         return (
             kernel.name == self.kernel
             and target in kernel.targets
-            and all(_is_same(kernel.bindings.get(name, value), value) for name, value in bindings.items())
+            and all(_manifest.is_same(kernel.bindings.get(name, value), value) for name, value in bindings.items())
         )
 
     def _made(self, name: str, bindings: dict[str, str], target: str) -> _runtime.Unit:
         """The unit that the compiler makes, and keeps."""
         if _env.strict() or _toolchain.compiler_file() is None:
             return self._without_compiler(bindings, target)
-        folder = _compiler_cache()
+        folder = compiler_cache()
         with folder.only_process(name) if folder else contextlib.nullcontext(False) as shared:
             # Another process may have compiled it while this one waited.
             unit = self._cached(folder, bindings, target) if shared else None
@@ -205,13 +215,15 @@ class Variants:
     def _compile(self, bindings: dict[str, str], target: str) -> bytes:
         _log.info("compiling %s %s for %s", self.kernel, bindings, target)
         data = _toolchain.compiler().compile(
-            self.source,
+            self._compiled(),
             self.file,
             kernel=self.kernel,
             specializations=[bindings],
             targets=[target],
             emit="unit",
             ptxas=_env.ptxas(),
+            digest=self.digest,
+            line_info=_env.line_info(),
         )
         return bytes(data)
 
@@ -222,15 +234,15 @@ class Variants:
             if unit is not None:
                 return unit
         reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else "this installation has no compiler"
-        cached = _compiler_cache()
-        places = [str(folder) for folder in (*_prebuilt_folders(), cached and cached.path) if folder]
+        cached = compiler_cache()
+        places = [str(folder) for folder in (*prebuilt_folders(), cached and cached.path) if folder]
         raise UnitError(
             f'kernel "{self.kernel}": expected a compiled specialisation for {_listed(bindings)} on {target} in '
             f"{' or '.join(places) or 'some folder'}, got none, and {reason}"
         )
 
 
-def _compiler_cache() -> _disk.Folder | None:
+def compiler_cache() -> _disk.Folder | None:
     """The folder on disk for what this compiler makes, or None if nothing is kept."""
     root = _env.cache_dir()
     if root is None:
@@ -238,7 +250,8 @@ def _compiler_cache() -> _disk.Folder | None:
     return _disk.Folder(root / _keys.compiler_folder(*_toolchain.compiler_facts(), *_toolchain.assembler_facts()))
 
 
-def _prebuilt_folders() -> list[Path]:
+def prebuilt_folders() -> list[Path]:
+    """Folders of units compiled ahead, in the order in which to look."""
     return [*_env.prebuilt_dirs(), _PACKAGE_UNITS]
 
 
@@ -253,8 +266,3 @@ def _older_targets(target: str) -> list[str]:
 
 def _listed(bindings: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
-
-
-def _is_same(bound: str, asked: str) -> bool:
-    """Whether two values of a binding are one: "8" and "008" are."""
-    return bound == asked or (bound.isdecimal() and asked.isdecimal() and int(bound) == int(asked))

@@ -1,4 +1,4 @@
-"""The exceptions of the package: one tree under :class:`Error`.
+"""The exceptions of the package, one tree under :class:`Error`, and its warnings.
 
 Messages are sentences in the form "expected X, got Y" that name the argument.
 """
@@ -31,6 +31,14 @@ class CompileError(Error):
         return type(self), (self.message, self.file, self.line, self.column)
 
 
+class CompileWarning(UserWarning):
+    """What the compiler warns of in a kernel that compiles; ``warnings.filterwarnings`` chooses what becomes of it."""
+
+
+class DebugWarning(UserWarning):
+    """What a watched call of a kernel does wrong (MLAFIX_DEBUG=1)."""
+
+
 class ArgumentError(Error, ValueError):
     """A call with a wrong argument: its dtype, shape, strides, device, memory, or number. Nothing was launched."""
 
@@ -41,3 +49,7 @@ class UnitError(Error):
 
 class DriverError(Error):
     """No usable CUDA driver or device, or an error that the driver returned."""
+
+
+class RankError(Error):
+    """A rank of a group that did not come to an exchange; the message names it. The group cannot be used again."""

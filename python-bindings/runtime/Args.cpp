@@ -39,11 +39,11 @@ bool isTensorLike(PyObject *object) {
 
 int64_t readInteger(PyObject *object, const ArgContext &place) {
   if (PyBool_Check(object) || isTensorLike(object))
-    place.fail("expected an integer, got %s", Py_TYPE(object)->tp_name);
+    place.fail("expected an integer, got %s", typeName(object).c_str());
   nb::object number = nb::steal(PyNumber_Index(object));
   if (!number.is_valid()) {
     clearException();
-    place.fail("expected an integer, got %s", Py_TYPE(object)->tp_name);
+    place.fail("expected an integer, got %s", typeName(object).c_str());
   }
   int overflow = 0;
   long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
@@ -55,11 +55,11 @@ int64_t readInteger(PyObject *object, const ArgContext &place) {
 
 float readFloat(PyObject *object, const ArgContext &place) {
   if (PyBool_Check(object) || isTensorLike(object))
-    place.fail("expected a number, got %s", Py_TYPE(object)->tp_name);
+    place.fail("expected a number, got %s", typeName(object).c_str());
   double value = PyFloat_AsDouble(object);
   if (value == -1 && PyErr_Occurred()) {
     clearException();
-    place.fail("expected a number, got %s", Py_TYPE(object)->tp_name);
+    place.fail("expected a number, got %s", typeName(object).c_str());
   }
   return static_cast<float>(value);
 }
@@ -67,9 +67,9 @@ float readFloat(PyObject *object, const ArgContext &place) {
 bool readBool(PyObject *object, const ArgContext &place) {
   if (PyBool_Check(object))
     return object == Py_True;
-  std::string_view type = Py_TYPE(object)->tp_name;
+  std::string type = typeName(object);
   if (type != "numpy.bool" && type != "numpy.bool_")
-    place.fail("expected a bool, got %s", Py_TYPE(object)->tp_name);
+    place.fail("expected a bool, got %s", typeName(object).c_str());
   int truth = PyObject_IsTrue(object);
   if (truth < 0)
     nb::raise_python_error();
@@ -95,7 +95,7 @@ bool streamHandle(PyObject *object, uintptr_t &handle) {
     nb::object pair = pairOf(value);
     if (!pair.is_valid())
       return false;
-    value = nb::borrow(PyTuple_GET_ITEM(pair.ptr(), 1));
+    value = nb::borrow(NB_TUPLE_GET_ITEM(pair.ptr(), 1));
   }
   handle = PyLong_AsSize_t(value.ptr());
   if (handle == static_cast<size_t>(-1) && PyErr_Occurred()) {
@@ -162,7 +162,7 @@ void *mlafix::python::readStream(PyObject *object, const Conversion &conversion,
                      "of a CUDA stream, or an object with cuda_stream or "
                      "__cuda_stream__, got %s",
                      PyLong_Check(object) ? reprOf(object).c_str()
-                                          : Py_TYPE(object)->tp_name);
+                                          : typeName(object).c_str());
 }
 
 void CallArgs::readView(const ArgSpec &spec, PyObject *object,
@@ -261,8 +261,8 @@ void CallArgs::begin(const Signature &signature, PyObject *given,
                      uint32_t flags) {
   if (!PyTuple_Check(given))
     throwArgumentError("kernel \"%s\": expected a tuple of arguments, got %s",
-                       signature.name.c_str(), Py_TYPE(given)->tp_name);
-  size_t numGiven = static_cast<size_t>(PyTuple_GET_SIZE(given));
+                       signature.name.c_str(), typeName(given).c_str());
+  size_t numGiven = static_cast<size_t>(NB_TUPLE_GET_SIZE(given));
   count = static_cast<uint32_t>(signature.args.size());
   if (numGiven > count || numGiven < signature.numRequired)
     throwArgumentError("kernel \"%s\": expected %s%u arguments, got %zu",
@@ -281,8 +281,8 @@ void CallArgs::begin(const Signature &signature, PyObject *given,
 }
 
 PyObject *CallArgs::argument(PyObject *given, uint32_t index) {
-  return index < static_cast<size_t>(PyTuple_GET_SIZE(given))
-             ? PyTuple_GET_ITEM(given, index)
+  return index < static_cast<size_t>(NB_TUPLE_GET_SIZE(given))
+             ? NB_TUPLE_GET_ITEM(given, index)
              : Py_None;
 }
 

@@ -78,7 +78,7 @@ uint64_t Bound::newPointer(const ArgSpec &spec, nb::handle object,
   }
   if (!present[index])
     place.fail("expected None, as when it was bound, got %s",
-               Py_TYPE(object.ptr())->tp_name);
+               typeName(object).c_str());
   if (PyLong_Check(object.ptr())) {
     size_t address = PyLong_AsSize_t(object.ptr());
     if (address == static_cast<size_t>(-1) && PyErr_Occurred()) {

@@ -21,7 +21,7 @@ Dispatcher::Dispatcher(const std::string &name, nb::str signature,
           Signature::parse(name, signature, views, specialize))) {
   if (!PyCallable_Check(this->resolve.ptr()))
     throwArgumentError("argument \"resolve\": expected a function, got %s",
-                       Py_TYPE(this->resolve.ptr())->tp_name);
+                       typeName(this->resolve).c_str());
 }
 
 Dispatcher::Entry Dispatcher::resolveEntry(const CallArgs &call) {
@@ -29,10 +29,13 @@ Dispatcher::Entry Dispatcher::resolveEntry(const CallArgs &call) {
   nb::dict all = nb::cast<nb::dict>(bindings.attr("copy")());
   all.attr("update")(call.presence(*signature));
   nb::object answer = resolve(all, call.device.type, call.device.ordinal);
+  if (KernelInfo kernel; nb::try_cast<KernelInfo>(answer, kernel))
+    return {kernel.unit, kernel.handle};
   Unit unit;
   if (!nb::try_cast<Unit>(answer, unit))
-    throwUnitError("kernel \"%s\": expected a Unit from resolve, got %s",
-                   signature->name.c_str(), Py_TYPE(answer.ptr())->tp_name);
+    throwUnitError(
+        "kernel \"%s\": expected a Unit or a KernelInfo from resolve, got %s",
+        signature->name.c_str(), typeName(answer).c_str());
   auto find = [&](const nb::dict &wanted, const mlafix_kernel **kernel) {
     return mlafix_unit_find_kernel(unit.handle.get(), signature->name.c_str(),
                                    bindingsText(wanted).c_str(), kernel);
@@ -105,7 +108,7 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
     }
     call.readArg(*signature, i, object);
     if (isOutput)
-      PyTuple_SET_ITEM(outputs.ptr(), i, Py_NewRef(object));
+      NB_TUPLE_SET_ITEM(outputs.ptr(), i, Py_NewRef(object));
   }
   for (uint32_t i = 0; i < signature->numOutputs; ++i) {
     if (!wanted[i])
@@ -115,7 +118,7 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
     if (!made.is_valid())
       return false;
     call.readArg(*signature, i, made.ptr());
-    PyTuple_SET_ITEM(outputs.ptr(), i, made.release().ptr());
+    NB_TUPLE_SET_ITEM(outputs.ptr(), i, made.release().ptr());
   }
   call.finish(*signature);
   return true;
@@ -193,7 +196,8 @@ void mlafix::python::bindDispatcher(nb::module_ &module) {
       module, "Dispatcher",
       "A kernel that is specialised by what it is called with.\n\n"
       "signature: JSON text, as mlafix._compiler.signature gives it.\n"
-      "resolve(bindings, device_type, ordinal) -> Unit: called once for each "
+      "resolve(bindings, device_type, ordinal) -> Unit or KernelInfo: called "
+      "once for each "
       "new combination of upper-case dims, dtypes, optional arguments that are "
       "given and device. An optional argument is bound to \"present\" or "
       "\"absent\"; a unit in which it is open will do.\n"

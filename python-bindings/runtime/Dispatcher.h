@@ -1,5 +1,4 @@
-//===- Dispatcher.h - From a Python call to the specialised kernel *- C++
-//-*-===//
+//===- Dispatcher.h - from a Python call to its kernel ----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

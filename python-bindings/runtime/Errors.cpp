@@ -60,9 +60,9 @@ std::string toUtf8(PyObject *text, nb::handle object) {
     bytes = nb::steal(
         PyUnicode_AsEncodedString(owned.ptr(), "utf-8", "backslashreplace"));
   if (bytes.is_valid())
-    return PyBytes_AS_STRING(bytes.ptr());
+    return PyBytes_AsString(bytes.ptr());
   clearException();
-  return Py_TYPE(object.ptr())->tp_name;
+  return typeName(object);
 }
 
 } // namespace
@@ -101,6 +101,25 @@ bool mlafix::python::hasAttribute(PyObject *object, const char *name) {
     return true;
   clearException();
   return false;
+}
+
+std::string mlafix::python::typeName(nb::handle object) {
+  nb::handle type = object.type();
+  auto attribute = [&](const char *name) -> std::string {
+    nb::object value = nb::steal(PyObject_GetAttrString(type.ptr(), name));
+    const char *text = value.is_valid() && PyUnicode_Check(value.ptr())
+                           ? PyUnicode_AsUTF8AndSize(value.ptr(), nullptr)
+                           : nullptr;
+    if (text)
+      return text;
+    clearException();
+    return "";
+  };
+  std::string module = attribute("__module__"),
+              name = attribute("__qualname__");
+  if (module.empty() || module == "builtins" || module == "__main__")
+    return name;
+  return module + "." + name;
 }
 
 std::string mlafix::python::textOf(nb::handle object) {

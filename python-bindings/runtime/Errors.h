@@ -45,6 +45,10 @@ void clearException();
 /// counts as no, with the same exceptions to it.
 bool hasAttribute(PyObject *object, const char *name);
 
+/// The name of the object's type with its module, less "builtins":
+/// "torch.Tensor", "list".
+std::string typeName(nanobind::handle object);
+
 /// str(object), or repr(object), in UTF-8, whatever it holds; the name of its
 /// type if it has no such text.
 std::string textOf(nanobind::handle object);

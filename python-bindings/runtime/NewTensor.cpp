@@ -103,7 +103,7 @@ bool isZero(PyObject *function) {
 nb::object makeTuple(const int64_t *values, uint32_t count) {
   nb::object tuple = nb::steal(PyTuple_New(count));
   for (uint32_t i = 0; tuple.is_valid() && i < count; ++i)
-    PyTuple_SET_ITEM(tuple.ptr(), i, PyLong_FromLongLong(values[i]));
+    NB_TUPLE_SET_ITEM(tuple.ptr(), i, PyLong_FromLongLong(values[i]));
   if (!tuple.is_valid() || PyErr_Occurred())
     nb::raise_python_error();
   return tuple;
@@ -163,7 +163,7 @@ nb::object makeStrided(const Shape &shape) {
 }
 
 nb::object makeLike(PyObject *other) {
-  return checked(PyObject_CallOneArg(torch().emptyLike, other));
+  return checked(PyObject_Vectorcall(torch().emptyLike, &other, 1, nullptr));
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DTypeNames.h"
 #include "Errors.h"
 #include "Tensor.h"
 
@@ -45,37 +46,24 @@ std::string dtypeText(PyObject *array) {
   return textOf(dtype);
 }
 
-/// numpy has neither bf16 nor fp8: those are of ml_dtypes, which numpy only
-/// knows by name.
-int32_t extensionDType(PyObject *array) {
-  std::string name = dtypeText(array);
-  if (name == "bfloat16")
-    return MLAFIX_BF16;
-  if (name == "float8_e4m3fn")
-    return MLAFIX_F8E4M3FN;
-  return 0;
-}
-
 int32_t dtypeOf(PyObject *array, const ArrayInterface &info) {
+  int bits = 8 * info.itemsize;
   switch (info.typekind) {
-  case 'f':
-    // Some versions of ml_dtypes give their types this kind.
-    if (info.itemsize == 4)
-      return MLAFIX_F32;
-    if (info.itemsize == 2)
-      return extensionDType(array) == MLAFIX_BF16 ? MLAFIX_BF16 : MLAFIX_F16;
-    return extensionDType(array);
   case 'i':
-    return info.itemsize == 4   ? MLAFIX_I32
-           : info.itemsize == 8 ? MLAFIX_I64
-           : info.itemsize == 1 ? MLAFIX_I8
-                                : 0;
+    return dtypeByCode(dlpack::codeInt, bits);
   case 'u':
-    return info.itemsize == 1 ? MLAFIX_U8 : 0;
+    return dtypeByCode(dlpack::codeUInt, bits);
   case 'b':
-    return MLAFIX_BOOL;
+    return dtypeByCode(dlpack::codeBool, bits);
+  case 'f':
+    if (info.itemsize == 4)
+      return dtypeByCode(dlpack::codeFloat, bits);
+    // Some versions of ml_dtypes give their types this kind.
+    [[fallthrough]];
   case 'V':
-    return extensionDType(array);
+    // numpy has neither bf16 nor fp8: those are of ml_dtypes, which numpy only
+    // knows by name.
+    return dtypeByName(dtypeText(array));
   default:
     return 0;
   }

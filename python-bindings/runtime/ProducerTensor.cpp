@@ -31,13 +31,13 @@ long readDeviceType(PyObject *producer, const ArgContext &place) {
     place.failBecause(producer, "whose __dlpack_device__ failed");
   nb::object pair = pairOf(answer), first;
   if (pair.is_valid())
-    first = nb::steal(PyNumber_Index(PyTuple_GET_ITEM(pair.ptr(), 0)));
+    first = nb::steal(PyNumber_Index(NB_TUPLE_GET_ITEM(pair.ptr(), 0)));
   long type = first.is_valid() ? PyLong_AsLong(first.ptr()) : -1;
   clearException();
   if (type < 0)
     place.fail("expected __dlpack_device__ of %s to give a pair of integers, "
                "the device's type and number, got %s",
-               Py_TYPE(producer)->tp_name, reprOf(answer).c_str());
+               typeName(producer).c_str(), reprOf(answer).c_str());
   return type;
 }
 
@@ -91,7 +91,7 @@ void mlafix::python::readProducer(PyObject *object, const ArgContext &place,
     readDLPack(managed->tensor, place, view);
   } else {
     place.fail("expected a DLPack capsule from __dlpack__ of %s, got %s",
-               Py_TYPE(object)->tp_name, Py_TYPE(capsule.ptr())->tp_name);
+               typeName(object).c_str(), typeName(capsule).c_str());
   }
   conversion.keepAlive.push_back(std::move(capsule));
 }

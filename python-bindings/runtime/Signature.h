@@ -1,5 +1,4 @@
-//===- Signature.h - What a kernel takes, before it is specialised *- C++
-//-*-===//
+//===- Signature.h - what a kernel takes ------------------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tensor.h"
+#include "DTypeNames.h"
 #include "Errors.h"
 
 namespace nb = nanobind;
@@ -93,37 +94,14 @@ TypeEntry lookUp(PyTypeObject *type) {
   TypeEntry entry = classify(type);
   // What is no tensor type now may become one when its module is imported.
   if (entry.kind != Kind::NotATensor && numKnownTypes < maxKnownTypes) {
-    Py_INCREF(type);
+    Py_INCREF(reinterpret_cast<PyObject *>(type));
     knownTypes[numKnownTypes++] = entry;
   }
   return entry;
 }
 
 int32_t dtypeOf(dlpack::DataType type) {
-  if (type.lanes != 1)
-    return 0;
-  auto is = [&](uint8_t code, int bits) {
-    return type.code == code && type.bits == bits;
-  };
-  if (is(dlpack::codeBFloat, 16))
-    return MLAFIX_BF16;
-  if (is(dlpack::codeFloat, 16))
-    return MLAFIX_F16;
-  if (is(dlpack::codeFloat, 32))
-    return MLAFIX_F32;
-  if (is(dlpack::codeFloat8E4M3FN, 8))
-    return MLAFIX_F8E4M3FN;
-  if (is(dlpack::codeInt, 32))
-    return MLAFIX_I32;
-  if (is(dlpack::codeInt, 64))
-    return MLAFIX_I64;
-  if (is(dlpack::codeInt, 8))
-    return MLAFIX_I8;
-  if (is(dlpack::codeUInt, 8))
-    return MLAFIX_U8;
-  if (is(dlpack::codeBool, 8))
-    return MLAFIX_BOOL;
-  return 0;
+  return type.lanes == 1 ? dtypeByCode(type.code, type.bits) : 0;
 }
 
 const char *codeName(uint8_t code) {
@@ -145,18 +123,18 @@ void ArgContext::fail(const char *format, ...) const {
 
 void ArgContext::failBecause(PyObject *object, const char *where) const {
   if (!PyErr_Occurred())
-    fail("expected %s, got %s, %s nothing", expected, Py_TYPE(object)->tp_name,
+    fail("expected %s, got %s, %s nothing", expected, typeName(object).c_str(),
          where);
   nb::python_error error;
   if (!error.matches(PyExc_Exception))
     throw error;
-  fail("expected %s, got %s, %s: %s", expected, Py_TYPE(object)->tp_name, where,
+  fail("expected %s, got %s, %s: %s", expected, typeName(object).c_str(), where,
        textOf(error.value()).c_str());
 }
 
 nb::object mlafix::python::pairOf(nb::handle object) {
   nb::object pair = nb::steal(PySequence_Tuple(object.ptr()));
-  if (pair.is_valid() && PyTuple_GET_SIZE(pair.ptr()) == 2)
+  if (pair.is_valid() && NB_TUPLE_GET_SIZE(pair.ptr()) == 2)
     return pair;
   clearException();
   return nb::object();
@@ -238,6 +216,6 @@ void mlafix::python::readTensor(PyObject *object, const ArgContext &place,
   case Kind::NotATensor:
     place.fail("expected %s (a numpy array, a torch tensor, or another object "
                "with __dlpack__), got %s",
-               place.expected, Py_TYPE(object)->tp_name);
+               place.expected, typeName(object).c_str());
   }
 }

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DTypeNames.h"
 #include "Errors.h"
 #include "Tensor.h"
 
@@ -27,7 +28,8 @@ namespace {
 /// for ever: the process does, too.
 struct Torch {
   PyObject *isGradEnabled;
-  PyObject *requiresGrad; ///< the attribute's descriptor
+  PyObject *requiresGrad; ///< the attribute's descriptor, and what reads it
+  descrgetfunc getRequiresGrad;
   PyObject *isNeg;
 
   Torch() {
@@ -35,14 +37,15 @@ struct Torch {
     nb::object tensor = torch.attr("Tensor");
     isGradEnabled = nb::object(torch.attr("is_grad_enabled")).release().ptr();
     requiresGrad = nb::object(tensor.attr("requires_grad")).release().ptr();
+    getRequiresGrad = reinterpret_cast<descrgetfunc>(
+        PyType_GetSlot(Py_TYPE(requiresGrad), Py_tp_descr_get));
     isNeg = PyUnicode_InternFromString("is_neg");
   }
 
   /// tensor.requires_grad, without the search through the type's bases.
   PyObject *askRequiresGrad(PyObject *tensor) const {
-    auto get = Py_TYPE(requiresGrad)->tp_descr_get;
-    return get(requiresGrad, tensor,
-               reinterpret_cast<PyObject *>(Py_TYPE(tensor)));
+    return getRequiresGrad(requiresGrad, tensor,
+                           reinterpret_cast<PyObject *>(Py_TYPE(tensor)));
   }
 };
 const Torch &torch() {
@@ -100,7 +103,7 @@ void refuseUnusable(PyObject *object, const ArgContext &place,
     place.fail("expected a tensor that autograd does not follow, got one that "
                "requires grad (detach it, or call under torch.no_grad())");
   if (mayBeNegated(view) &&
-      truth(PyObject_CallMethodNoArgs(object, torch().isNeg)))
+      truth(PyObject_CallMethodObjArgs(object, torch().isNeg, nullptr)))
     place.fail("expected a tensor whose memory holds its values, got a lazily "
                "negated view (call resolve_neg())");
 }
@@ -117,24 +120,12 @@ void explain(PyObject *object, const ArgContext &place) {
                device.c_str());
 }
 
-struct DTypeName {
-  const char *name;
-  int32_t dtype;
-};
-constexpr DTypeName dtypeNames[] = {
-    {"bfloat16", MLAFIX_BF16}, {"float16", MLAFIX_F16},
-    {"float32", MLAFIX_F32},   {"float8_e4m3fn", MLAFIX_F8E4M3FN},
-    {"int32", MLAFIX_I32},     {"int64", MLAFIX_I64},
-    {"int8", MLAFIX_I8},       {"uint8", MLAFIX_U8},
-    {"bool", MLAFIX_BOOL},
-};
-
 /// "torch.bfloat16" to MLAFIX_BF16; 0 if there is no such dtype here.
-int32_t dtypeOf(const std::string &text) {
-  for (const DTypeName &entry : dtypeNames)
-    if (text == std::string("torch.") + entry.name)
-      return entry.dtype;
-  return 0;
+int32_t dtypeOf(std::string_view text) {
+  constexpr std::string_view module = "torch.";
+  return text.substr(0, module.size()) == module
+             ? dtypeByName(text.substr(module.size()))
+             : 0;
 }
 
 /// Subclasses that redefine what operations do hold no memory of their own, or
@@ -148,7 +139,7 @@ void refuseRedefined(PyObject *object, const ArgContext &place) {
   if (!own.is(plain))
     place.fail("expected a plain torch tensor, got %s, which redefines torch's "
                "operations",
-               Py_TYPE(object)->tp_name);
+               typeName(object).c_str());
 }
 
 void readByAttributes(PyObject *object, const ArgContext &place,

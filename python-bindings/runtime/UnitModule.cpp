@@ -110,6 +110,39 @@ nb::list argsOf(const KernelInfo &kernel) {
   return out;
 }
 
+/// What the compiler's own report says, less times and places.
+nb::dict reportOf(const KernelInfo &kernel) {
+  nb::list args;
+  int64_t last = -1;
+  nb::list answers;
+  for (uint32_t i = 0; i < mlafix_kernel_num_proofs(kernel.handle); ++i) {
+    mlafix_proof_info proof = MLAFIX_PROOF_INFO_INIT;
+    check(mlafix_kernel_proof(kernel.handle, i, &proof));
+    if (proof.arg != last) {
+      mlafix_arg_info arg = MLAFIX_ARG_INFO_INIT;
+      check(mlafix_kernel_arg_info(kernel.handle, proof.arg, &arg));
+      answers = nb::list();
+      nb::dict entry;
+      entry["name"] = arg.name;
+      entry["answers"] = answers;
+      args.append(entry);
+      last = proof.arg;
+    }
+    nb::dict answer;
+    answer["question"] = proof.question;
+    answer["verdict"] = proof.verdict;
+    if (*proof.reason)
+      answer["reason"] = proof.reason;
+    if (*proof.element)
+      answer["element"] = proof.element;
+    answers.append(answer);
+  }
+  nb::dict out;
+  out["kernel"] = mlafix_kernel_name(kernel.handle);
+  out["args"] = args;
+  return out;
+}
+
 nb::list targetsOf(const KernelInfo &kernel) {
   nb::list out;
   for (uint32_t i = 0; i < mlafix_kernel_num_targets(kernel.handle); ++i)
@@ -134,6 +167,50 @@ std::string deviceTarget(std::string_view device) {
   return name;
 }
 
+/// What a unit holds, as a mapping from names to kernels, and as text.
+void bindContents(nb::class_<Unit> &unit) {
+  unit.def(
+          "__getitem__",
+          [](nb::handle unit, nb::handle name) {
+            return nb::module_::import_("mlafix._unit")
+                .attr("UnitKernel")(unit, name);
+          },
+          nb::arg("name"),
+          "The kernel of that name, a mlafix.UnitKernel, to be called as "
+          "kernels are: unit[\"merge\"](out, lse, parts, part_lses). Raises "
+          "UnitError if there is none.")
+      .def(
+          "__contains__",
+          [](const Unit &unit, std::string_view name) {
+            for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get());
+                 ++i)
+              if (name == mlafix_kernel_name(
+                              mlafix_unit_kernel_at(unit.handle.get(), i)))
+                return true;
+            return false;
+          },
+          nb::arg("name"))
+      .def(
+          "__iter__",
+          [](const Unit &unit) {
+            nb::dict names;
+            for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get());
+                 ++i)
+              names[mlafix_kernel_name(
+                  mlafix_unit_kernel_at(unit.handle.get(), i))] = nb::none();
+            return nb::iter(names);
+          },
+          "The names of its kernels, each once, in the order of the file.")
+      .def_prop_ro(
+          "manifest",
+          [](const Unit &unit) {
+            size_t size = 0;
+            const char *text = mlafix_unit_manifest(unit.handle.get(), &size);
+            return nb::str(text, size);
+          },
+          "Text in JSON: docs/UnitFormat.md.");
+}
+
 } // namespace
 
 std::string mlafix::python::bindingsText(nb::handle bindings) {
@@ -142,7 +219,7 @@ std::string mlafix::python::bindingsText(nb::handle bindings) {
   if (!nb::isinstance<nb::dict>(bindings))
     throwArgumentError("argument \"bindings\": expected a dict such as "
                        "{\"D\": 128, \"T\": \"bf16\"}, got %s",
-                       Py_TYPE(bindings.ptr())->tp_name);
+                       typeName(bindings).c_str());
   std::string out;
   for (auto [name, value] : nb::borrow<nb::dict>(bindings)) {
     if (!out.empty())
@@ -172,7 +249,7 @@ mlafix_device mlafix::python::parseDevice(std::string_view text) {
                      static_cast<int>(text.size()), text.data());
 }
 
-void mlafix::python::bindUnits(nb::module_ &module) {
+static void bindKernelInfo(nb::module_ &module) {
   nb::class_<KernelInfo>(module, "KernelInfo", "One kernel of a unit.")
       .def_prop_ro("name",
                    [](const KernelInfo &kernel) {
@@ -184,6 +261,10 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                    "One dict an argument, as in docs/UnitFormat.md; None for a "
                    "size or a stride that may be any.")
       .def_prop_ro("targets", targetsOf)
+      .def("report", reportOf,
+           "What the compiler has proved, as mlafix.Kernel.report() has it, "
+           "less times and places; no argument in a unit of an older "
+           "compiler.")
       .def("code", codeOn, nb::arg("device"),
            "Which code runs on the device: target, format, assembler, "
            "num_variants. Prepares it there.")
@@ -192,11 +273,16 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                mlafix_kernel_name(kernel.handle) + " [" +
                mlafix_kernel_bindings(kernel.handle) + "]>";
       });
+}
 
-  nb::class_<Unit>(module, "Unit",
-                   "Compiled kernels for several targets, from a .mlafix file. "
-                   "A unit is code: load none that you do not trust.")
-      .def_static("load", loadUnit, nb::arg("path"),
+void mlafix::python::bindUnits(nb::module_ &module) {
+  bindKernelInfo(module);
+  nb::class_<Unit> unit(
+      module, "Unit",
+      "Compiled kernels for several targets, from a .mlafix file. "
+      "A unit is code: load none that you do not trust.");
+  bindContents(unit);
+  unit.def_static("load", loadUnit, nb::arg("path"),
                   "Load a unit from a file. Touches no CUDA driver. Raises "
                   "UnitError.")
       .def_static("from_bytes", unitFromBytes, nb::arg("data"),

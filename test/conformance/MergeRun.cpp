@@ -57,44 +57,6 @@ Layout lseLayout(const MergeSetup &S, int Operand) {
   return L;
 }
 
-uint32_t nanBits(Float Type) {
-  // Not the poison and not what either processor makes itself.
-  switch (Type) {
-  case Float::BF16:
-    return 0x7fc1;
-  case Float::F16:
-    return 0x7e01;
-  case Float::F32:
-    return 0x7fc00001;
-  case Float::F8E4M3FN:
-    break;
-  }
-  return 0;
-}
-
-/// -0.0, denormals of both signs, infinity, NaN, the largest finite value.
-uint32_t oddBits(Float Type, uint64_t Choice) {
-  uint32_t Sign = Type == Float::F32 ? 0x80000000u : 0x8000u;
-  switch (Choice % 8) {
-  case 0:
-    return Sign;
-  case 1:
-    return 1;
-  case 2:
-    return Sign | 3;
-  case 3:
-    return fromDouble(Type, INFINITY);
-  case 4:
-    return fromDouble(Type, -INFINITY);
-  case 5:
-    return nanBits(Type);
-  case 6:
-    return fromDouble(Type, INFINITY) - 1;
-  default:
-    return fromDouble(Type, 1.5);
-  }
-}
-
 } // namespace
 
 MergeRun::MergeRun(Device &On, const MergeSetup &S)
@@ -146,144 +108,6 @@ void MergeRun::refill(uint64_t Seed) {
     OutLse->poison();
     OutLse->upload();
   }
-}
-
-void MergeRun::fillRow(int64_t T, int64_t H) {
-  int64_t D = Setup.D;
-  Float Type = Setup.Type;
-  RowKind Kind = Setup.Kind(T + Setup.FirstRow, H);
-  Random R(hash(Setup.Seed) ^ hash(((T + Setup.FirstRow) << 16) + H));
-  double Center = R.uniform(-20, 20);
-  double P = Center + R.uniform(-5, 5), S = Center + R.uniform(-5, 5);
-  double Scale = 4;
-  bool Opposite = false; // the suffix is the prefix negated
-  enum Content {
-    Values,
-    AllNaN,
-    AllInf,
-    Odd
-  } InPrefix = Values,
-    InSuffix = Values;
-  switch (Kind) {
-  case RowKind::BothLive:
-  case RowKind::Count:
-    break;
-  case RowKind::LargePayload:
-    Scale = Type == Float::F16 ? 30000 : 1e30;
-    break;
-  case RowKind::SmallPayload:
-    Scale = Type == Float::F16 ? 1e-4 : 1e-30;
-    break;
-  case RowKind::Cancelling:
-    P = S;
-    Opposite = true;
-    break;
-  case RowKind::HugeLse:
-    P += Center > 0 ? 1e5 : -1e5;
-    S += Center > 0 ? 1e5 : -1e5;
-    break;
-  case RowKind::PrefixEmptyNaN:
-    P = -INFINITY;
-    InPrefix = AllNaN;
-    break;
-  case RowKind::PrefixEmptyInf:
-    P = -INFINITY;
-    InPrefix = AllInf;
-    break;
-  case RowKind::PrefixEmptyPlus:
-    P = INFINITY;
-    InPrefix = AllNaN;
-    break;
-  case RowKind::SuffixEmptyNaN:
-    S = -INFINITY;
-    InSuffix = AllNaN;
-    break;
-  case RowKind::SuffixEmptyInf:
-    S = -INFINITY;
-    InSuffix = AllInf;
-    break;
-  case RowKind::SuffixEmptyPlus:
-    S = INFINITY;
-    InSuffix = AllNaN;
-    break;
-  case RowKind::CopyOddValues:
-    P = -INFINITY;
-    InPrefix = AllNaN;
-    InSuffix = Odd;
-    break;
-  case RowKind::CopyOddValuesSuffix:
-    S = INFINITY;
-    InSuffix = AllInf;
-    InPrefix = Odd;
-    break;
-  case RowKind::BothEmpty:
-    P = S = -INFINITY;
-    InPrefix = InSuffix = AllNaN;
-    break;
-  case RowKind::BothEmptyPlus:
-    P = INFINITY;
-    S = -INFINITY;
-    InPrefix = Odd;
-    InSuffix = AllInf;
-    break;
-  case RowKind::PrefixUnderflow:
-    P = S - 300;
-    InPrefix = AllNaN;
-    break;
-  case RowKind::SuffixUnderflow:
-    S = P - 1000;
-    InSuffix = AllInf;
-    break;
-  case RowKind::FarApart:
-    P = 3e38;
-    S = -3e38;
-    InSuffix = AllNaN;
-    break;
-  case RowKind::PrefixNaNLse:
-    P = NAN;
-    break;
-  case RowKind::SuffixNaNLse:
-    P = -INFINITY;
-    S = NAN;
-    break;
-  }
-  // What lies past the threshold is not to be read: let it be poison (N5).
-  if (T >= Setup.ContextRows) {
-    P = NAN;
-    InPrefix = AllNaN;
-  }
-  // Narrowing is slow: 256 values a row are plenty.
-  uint32_t Unit[256];
-  for (int I = 0; I < std::min<int64_t>(256, 2 * D); ++I)
-    Unit[I] = fromDouble(Type, R.uniform(-Scale, Scale));
-  int64_t Row = T * Setup.H + H;
-  auto Fill = [&](Content What, double Sign) {
-    switch (What) {
-    case AllNaN:
-      return nanBits(Type);
-    case AllInf:
-      return fromDouble(Type, Sign * INFINITY);
-    case Odd:
-      return oddBits(Type, R.next());
-    case Values:
-      break;
-    }
-    return Unit[R.below(std::min<int64_t>(256, 2 * D))];
-  };
-  for (int64_t I = 0; I < D; ++I) {
-    uint32_t A = Fill(InPrefix, I % 2 ? 1 : -1);
-    uint32_t B = Fill(InSuffix, I % 3 ? 1 : -1);
-    if (Opposite && InPrefix == Values)
-      B = A ^ (Type == Float::F32 ? 0x80000000u : 0x8000u);
-    PrefixBits[Row * D + I] = A;
-    SuffixBits[Row * D + I] = B;
-    Prefix->set({T, H, I}, A);
-    Suffix->set({T, H, I}, B);
-  }
-  PrefixLses[Row] = float(P);
-  SuffixLses[Row] = float(S);
-  setLse(*PrefixLse, T, H, float(P));
-  setLse(*SuffixLse, T, H, float(S));
 }
 
 uint32_t MergeRun::getLse(const TestTensor &From, int64_t T, int64_t H) const {
@@ -386,49 +210,46 @@ bool MergeRun::isCopy(int64_t T, int64_t H, std::string &Why) const {
   return !Lse || Same("out_lse", getLse(*Lse, T, H), Want);
 }
 
-testing::AssertionResult MergeRun::check() const {
-  int64_t D = Setup.D;
+std::string MergeRun::checkRow(int64_t T, int64_t H) const {
+  int64_t D = Setup.D, Row = T * Setup.H + H;
+  bool IsPast = T >= Setup.ContextRows;
   std::string Why;
+  if (Setup.CopiesPast && IsPast)
+    return isCopy(T, H, Why) ? "" : "a copy of the suffix: " + Why;
+  Side P{IsPast ? nullptr : &PrefixBits[Row * D], PrefixLses[Row]};
+  ExpectedRow Expected =
+      mergeReference(Setup.Type, D, P, {&SuffixBits[Row * D], SuffixLses[Row]});
   uint32_t Poison = Setup.Type == Float::F32 ? 0xffffffffu : 0xffffu;
+  for (int64_t I = 0; I < D; ++I) {
+    uint32_t Bits = out().get({T, H, I});
+    if (Bits == Poison)
+      Why = "still holds the poison";
+    else if (matches(Setup.Type, Expected.Payload[I], Bits, Why))
+      continue;
+    return "out[" + std::to_string(I) + "]: " + Why;
+  }
+  TestTensor *Lse = outLse();
+  if (!Lse)
+    return "";
+  uint32_t Bits = getLse(*Lse, T, H);
+  if (Bits == 0xffffffffu)
+    Why = "still holds the poison";
+  else if (matches(Float::F32, Expected.Lse, Bits, Why))
+    return "";
+  return "out_lse: " + Why;
+}
+
+testing::AssertionResult MergeRun::check() const {
   for (int64_t T = 0; T < Setup.N; ++T)
     for (int64_t H = 0; H < Setup.H; ++H) {
       int64_t Row = T * Setup.H + H;
-      Side P{&PrefixBits[Row * D], PrefixLses[Row]};
-      if (T >= Setup.ContextRows)
-        P.Payload = nullptr;
-      ExpectedRow Expected = mergeReference(
-          Setup.Type, D, P, {&SuffixBits[Row * D], SuffixLses[Row]});
-      auto Fail = [&](const std::string &What) {
+      if (std::string Wrong = checkRow(T, H); !Wrong.empty())
         return testing::AssertionFailure()
                << "row (token " << T << ", head " << H << "), kind "
                << int(Setup.Kind(T + Setup.FirstRow, H)) << ", prefix lse "
                << PrefixLses[Row] << ", suffix lse " << SuffixLses[Row]
                << (T >= Setup.ContextRows ? ", past the threshold" : "") << ": "
-               << What << ": " << Why;
-      };
-      if (Setup.CopiesPast && T >= Setup.ContextRows) {
-        if (!isCopy(T, H, Why))
-          return Fail("a copy of the suffix");
-        continue;
-      }
-      for (int64_t I = 0; I < D; ++I) {
-        uint32_t Bits = out().get({T, H, I});
-        if (Bits == Poison) {
-          Why = "still holds the poison";
-          return Fail("out[" + std::to_string(I) + "]");
-        }
-        if (!matches(Setup.Type, Expected.Payload[I], Bits, Why))
-          return Fail("out[" + std::to_string(I) + "]");
-      }
-      if (TestTensor *Lse = outLse()) {
-        uint32_t Bits = getLse(*Lse, T, H);
-        if (Bits == 0xffffffffu) {
-          Why = "still holds the poison";
-          return Fail("out_lse");
-        }
-        if (!matches(Float::F32, Expected.Lse, Bits, Why))
-          return Fail("out_lse");
-      }
+               << Wrong;
     }
   struct {
     const char *Name;
@@ -440,7 +261,8 @@ testing::AssertionResult MergeRun::check() const {
     if (!Entry.Tensor)
       continue;
     bool Written = Entry.Tensor == &out() || Entry.Tensor == outLse();
-    Why = Written ? Entry.Tensor->guardsIntact() : Entry.Tensor->unchanged();
+    std::string Why =
+        Written ? Entry.Tensor->guardsIntact() : Entry.Tensor->unchanged();
     if (!Why.empty())
       return testing::AssertionFailure()
              << Entry.Name

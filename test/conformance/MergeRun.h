@@ -101,6 +101,8 @@ private:
   TestTensor &out() const;
   TestTensor *outLse() const;
   uint32_t getLse(const TestTensor &From, int64_t T, int64_t H) const;
+  /// What is wrong with a row; "" if nothing.
+  std::string checkRow(int64_t T, int64_t H) const;
   /// Whether a row holds the suffix as it was filled; else says why not.
   bool isCopy(int64_t T, int64_t H, std::string &Why) const;
   void setLse(TestTensor &To, int64_t T, int64_t H, float Value);

@@ -1,5 +1,4 @@
-//===- Reference.cpp - merges in f64
-//---------------------------------------===//
+//===- Reference.cpp - merges in f64 --------------------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -36,6 +35,38 @@ Expected near(double Value, double Magnitude) {
   E.Value = Value;
   E.Magnitude = Magnitude;
   return E;
+}
+
+/// The merge of two live states or more, none of which has a NaN for its lse.
+ExpectedRow mergeLive(Float Type, int64_t D, const std::vector<Side> &Live,
+                      Storage As) {
+  ExpectedRow Row;
+  double Max = -INFINITY, Sum = 0;
+  for (const Side &S : Live)
+    Max = std::max(Max, double(S.Lse));
+  double LogBase = As.BaseTwo ? std::log(2.0) : 1;
+  std::vector<double> Weights;
+  for (const Side &S : Live) {
+    // Weights are f32 (N7): one below half its smallest denormal is zero, and
+    // contributes nothing whatever its payload holds (N5).
+    double Weight = std::exp((S.Lse - Max) * LogBase);
+    Weights.push_back(Weight < 0x1p-150 ? 0 : Weight);
+    Sum += Weights.back();
+  }
+  for (int64_t I = 0; I < D; ++I) {
+    double Value = 0, Magnitude = 0;
+    for (size_t J = 0; J < Live.size(); ++J) {
+      double Term =
+          Weights[J] ? Weights[J] * toDouble(Type, Live[J].Payload[I]) : 0;
+      Value += Term;
+      Magnitude += std::fabs(Term);
+    }
+    Row.Payload.push_back(
+        near(Value / Sum * As.Factor, Magnitude / Sum * std::fabs(As.Factor)));
+  }
+  double Lse = Max + std::log(Sum) / LogBase;
+  Row.Lse = near(Lse, std::max(1.0, std::fabs(Lse)));
+  return Row;
 }
 
 } // namespace
@@ -79,33 +110,7 @@ ExpectedRow conformance::mergeReference(Float Type, int64_t D,
     Row.Lse = exactly(bitsOf(Live[0].Lse));
     return Row;
   }
-
-  double Max = -INFINITY, Sum = 0;
-  for (const Side &S : Live)
-    Max = std::max(Max, double(S.Lse));
-  double LogBase = As.BaseTwo ? std::log(2.0) : 1;
-  std::vector<double> Weights;
-  for (const Side &S : Live) {
-    // Weights are f32 (N7): one below half its smallest denormal is zero, and
-    // contributes nothing whatever its payload holds (N5).
-    double Weight = std::exp((S.Lse - Max) * LogBase);
-    Weights.push_back(Weight < 0x1p-150 ? 0 : Weight);
-    Sum += Weights.back();
-  }
-  for (int64_t I = 0; I < D; ++I) {
-    double Value = 0, Magnitude = 0;
-    for (size_t J = 0; J < Live.size(); ++J) {
-      double Term =
-          Weights[J] ? Weights[J] * toDouble(Type, Live[J].Payload[I]) : 0;
-      Value += Term;
-      Magnitude += std::fabs(Term);
-    }
-    Row.Payload.push_back(
-        near(Value / Sum * As.Factor, Magnitude / Sum * std::fabs(As.Factor)));
-  }
-  double Lse = Max + std::log(Sum) / LogBase;
-  Row.Lse = near(Lse, std::max(1.0, std::fabs(Lse)));
-  return Row;
+  return mergeLive(Type, D, Live, As);
 }
 
 ExpectedRow conformance::mergeReference(Float Type, int64_t D, Side Prefix,

@@ -38,6 +38,48 @@ Sides::Sides(Float Type, int64_t Rows, int64_t Count, int64_t D, uint64_t Seed,
     fillRow(Row, hash(Seed) ^ hash(FirstRow + Row));
 }
 
+namespace {
+/// What a payload is filled with.
+enum class Content { Values, AllNaN, AllInf, Odd };
+
+/// One side of a row.
+struct OneSide {
+  double Lse;
+  Content What = Content::Values;
+};
+} // namespace
+
+/// Side `I` of a row of a mix, whose lse would be `Lse` were it an ordinary
+/// one.
+static OneSide mixSide(Mix What, int64_t I, int64_t Chosen, double Center,
+                       double Lse) {
+  double Empty = I % 2 ? INFINITY : -INFINITY;
+  switch (What) {
+  case Mix::AllLive:
+  case Mix::HugeLse:
+  case Mix::Count:
+    break;
+  case Mix::AllEmpty:
+    return {Empty, I % 3 ? Content::AllNaN : Content::AllInf};
+  case Mix::OneLive:
+    return I == Chosen ? OneSide{Lse, Content::Odd}
+                       : OneSide{Empty, Content::AllNaN};
+  case Mix::HalfEmpty:
+    if (I % 2 == Chosen % 2)
+      return {-INFINITY, Content::AllInf};
+    break;
+  case Mix::OneDominates:
+    if (I != Chosen)
+      return {Lse - 2000, Content::AllNaN};
+    break;
+  case Mix::Cancelling:
+    return {Center};
+  case Mix::FaultyLse:
+    return {I == Chosen ? NAN : Lse};
+  }
+  return {Lse};
+}
+
 void Sides::fillRow(int64_t Row, uint64_t Seed) {
   Random R(Seed);
   Mix What = Mix(R.below(uint64_t(Mix::Count)));
@@ -46,58 +88,25 @@ void Sides::fillRow(int64_t Row, uint64_t Seed) {
     Center += Center > 0 ? 1e5 : -1e5;
   int64_t Chosen = Count ? int64_t(R.below(uint64_t(Count))) : 0;
   for (int64_t I = 0; I < Count; ++I) {
-    enum { Values, AllNaN, AllInf, Odd } Content = Values;
-    double Lse = Center + R.uniform(-5, 5);
-    switch (What) {
-    case Mix::AllLive:
-    case Mix::HugeLse:
-    case Mix::Count:
-      break;
-    case Mix::AllEmpty:
-      Lse = I % 2 ? INFINITY : -INFINITY;
-      Content = I % 3 ? AllNaN : AllInf;
-      break;
-    case Mix::OneLive:
-      Content = I == Chosen ? Odd : AllNaN;
-      Lse = I == Chosen ? Lse : I % 2 ? INFINITY : -INFINITY;
-      break;
-    case Mix::HalfEmpty:
-      if (I % 2 == Chosen % 2) {
-        Lse = -INFINITY;
-        Content = AllInf;
-      }
-      break;
-    case Mix::OneDominates:
-      if (I != Chosen) {
-        Lse -= 2000;
-        Content = AllNaN;
-      }
-      break;
-    case Mix::Cancelling:
-      Lse = Center;
-      break;
-    case Mix::FaultyLse:
-      Lse = I == Chosen ? NAN : Lse;
-      break;
-    }
-    Lses[Row * Count + I] = float(Lse);
+    OneSide Side = mixSide(What, I, Chosen, Center, Center + R.uniform(-5, 5));
+    Lses[Row * Count + I] = float(Side.Lse);
     // Narrowing is slow: a few values a side are plenty.
     uint32_t Unit[16];
     for (uint32_t &Value : Unit)
       Value = fromDouble(Type, R.uniform(-4, 4));
     for (int64_t E = 0; E < D; ++E) {
       uint32_t &Bit = Bits[(Row * Count + I) * D + E];
-      switch (Content) {
-      case Values:
+      switch (Side.What) {
+      case Content::Values:
         Bit = Unit[R.below(16)];
         break;
-      case AllNaN:
+      case Content::AllNaN:
         Bit = fromDouble(Type, NAN);
         break;
-      case AllInf:
+      case Content::AllInf:
         Bit = fromDouble(Type, E % 2 ? INFINITY : -INFINITY);
         break;
-      case Odd:
+      case Content::Odd:
         Bit = oddBits(Type, R.next());
         break;
       }

@@ -201,6 +201,17 @@ static bool run(std::string input) {
   return LLVMFuzzerTestOneInput(bytes.data(), bytes.size()) == 0;
 }
 
+static void saveInputOnCrash() {
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_set_death_callback(saveInput);
+#else
+  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+    std::signal(signal, onSignal);
+#endif
+  std::signal(SIGABRT, onSignal);
+  std::signal(SIGALRM, onSignal);
+}
+
 int main(int argc, char **argv) {
   unsigned long runs = 0, seed = 1;
   std::vector<const char *> files;
@@ -227,15 +238,7 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "expected at least one file, got none\n");
     return 2;
   }
-#if defined(__SANITIZE_ADDRESS__)
-  __sanitizer_set_death_callback(saveInput);
-#else
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL})
-    std::signal(signal, onSignal);
-#endif
-  std::signal(SIGABRT, onSignal);
-  std::signal(SIGALRM, onSignal);
-
+  saveInputOnCrash();
   std::vector<Tokens> corpus;
   for (size_t i = 0; i < texts.size(); ++i) {
     alarm(60); // no input may take a minute

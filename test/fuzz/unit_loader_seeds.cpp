@@ -38,6 +38,13 @@ static json raggedKernel() {
                             {"at_most", "H"}});
   kernel["aliases"] = json::array();
   kernel["checks"] = json::array({leastRows(1)});
+  kernel["proofs"] = {
+      {{"arg", 0}, {"question", "coverage"}, {"verdict", "proved"}},
+      {{"arg", 1},
+       {"question", "bounds"},
+       {"verdict", "refuted"},
+       {"reason", "n = 1"},
+       {"element", "x[1]"}}};
   json &variants = kernel["code"][1]["variants"];
   for (json &variant : variants) {
     variant["geometry"] = {{"kind", "ragged"},

@@ -85,7 +85,7 @@ WRONG_NUMPY = [
     ("context_rows", lambda: 2.0, "expected an integer, got float"),
     ("context_rows", lambda: True, "expected an integer, got bool"),
     ("context_rows", lambda: None, "expected an integer, got NoneType"),
-    ("context_rows", lambda: torch.tensor(3), "expected an integer, got Tensor"),
+    ("context_rows", lambda: torch.tensor(3), "expected an integer, got torch.Tensor"),
     ("context_rows", lambda: 2**64, "expected an integer of 64 bits, got 18446744073709551616"),
     ("context_rows", lambda: -1, 'expected a value from 0 to 5, the size of dim "n", got -1'),
     ("context_rows", lambda: N + 1, 'expected a value from 0 to 5, the size of dim "n", got 6'),
@@ -99,7 +99,7 @@ WRONG_TORCH = [
     ("prefix", lambda: torch.ones(N, H, D, device="meta"), "expected a tensor on a CPU or CUDA device, got one on meta"),
     ("prefix", lambda: torch.ones(N, H, D).to_sparse(), "expected a strided tensor, got one of layout torch.sparse_coo"),
     ("prefix_lse", lambda: torch.ones(H, N, dtype=torch.complex64).conj().imag, "got a lazily negated view"),
-    ("prefix", lambda: fake(), "expected a plain torch tensor, got FakeTensor, which redefines torch's operations"),
+    ("prefix", lambda: fake(), "expected a plain torch tensor, got torch._subclasses.fake_tensor.FakeTensor, which redefines torch's operations"),
 ]
 
 

@@ -43,7 +43,7 @@ def merge(name: str = "merge_attn_states") -> cache.Variants:
 
 def folder() -> Path:
     """The folder that units go to."""
-    found = cache._compiler_cache()
+    found = cache.compiler_cache()
     assert found is not None
     return found.path
 

@@ -103,3 +103,51 @@ def test_info_says_what_there_is(capsys: CaptureFixture[str]) -> None:
     assert mlafix.__version__ in said
     assert "merge_attn_states" in said
     assert "x86-64" in said
+
+
+def test_info_names_the_compiler_the_assembler_and_the_places(capsys: CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path))
+    assert main(["info"]) == 0
+    said = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert str(Path(mlafix.__file__).parent) in said["compiler"]
+    assert said["assembler"].startswith(("ptxas", "nvJitLink", "none: units hold PTX"))
+    assert said["cache"] == f"{tmp_path / 'cache'}, 0 files, 0 bytes"
+    assert said["prebuilt"].startswith(f"{tmp_path} (0 units), ")
+    assert "cuda:0" in said["devices"] or "no GPU (" in said["devices"]
+
+
+def test_warmup_fills_the_cache_that_cache_shows_and_clears(
+    file: Path, capsys: CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    shapes = tmp_path / "shapes.txt"
+    shapes.write_text(f"# what the server runs\n{file}:twice D=24\n\nmerge_attn_states H=3,D=24,T=f32  # small\n")
+    assert main(["warmup", f"{file}:twice", "--bind", "D=40", "--bind", "D=56", "--file", str(shapes), "--device", "cpu"]) == 0
+    assert capsys.readouterr().err.startswith("4 ready after ")
+    kept = list((tmp_path / "cache").rglob("*.mlafix"))
+    assert len(kept) == 4
+    (tmp_path / "cache" / "of another compiler").mkdir(mode=0o700)
+    (tmp_path / "cache" / "of another compiler" / "old.mlafix").write_bytes(bytes(3 << 20))
+    assert main(["cache"]) == 0
+    said = capsys.readouterr().out
+    assert f"{kept[0].parent}  of this compiler" in said and "3.0 MiB      1 files" in said
+    assert main(["cache", "--clear", "old"]) == 0
+    assert capsys.readouterr().out == "3.0 MiB removed\n" and all(path.exists() for path in kept)
+    assert main(["cache", "--clear"]) == 0
+    assert not any(path.exists() for path in kept)
+
+
+def test_clearing_leaves_other_peoples_folders_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path))
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "holiday.jpg").write_bytes(b"x")
+    assert main(["cache", "--clear"]) == 0
+    assert (tmp_path / "photos" / "holiday.jpg").exists()
+
+
+@pytest.mark.parametrize(("lines", "message"), [("twice D=8 extra", "shapes.txt:1: expected KERNEL NAME=VALUE,…"), ("", "got neither")])
+def test_wrong_warmup_files(lines: str, message: str, capsys: CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "shapes.txt").write_text(lines)
+    assert main(["warmup", "--file", str(tmp_path / "shapes.txt")]) == 1
+    assert message in capsys.readouterr().err

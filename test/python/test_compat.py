@@ -12,7 +12,7 @@ import pytest
 import contract
 import mlafix
 from devices import Device
-from mlafix.compat import flash_attn, flashinfer, sglang, vllm
+from mlafix.compat import flash_attn, flashinfer, ring_attention, sglang, tensorrt_llm, vllm
 from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits
 from states import make_states
 
@@ -21,6 +21,19 @@ SIGNATURES = [
                                 "prefill_tokens_with_context=None, output_scale=None)"),
     (vllm, "mask_empty_context_lse", "(lse, query_start_loc, context_start_loc)"),
     (vllm, "mask_empty_context", "(lse, output, query_start_loc, context_start_loc)"),
+    (vllm, "mask_dcp_empty_shards_", "(lse, seq_lens, query_start_loc)"),
+    (vllm, "correct_attn_out", "(out, lses, cp_rank, ctx, is_lse_base_on_e=True)"),
+    *((vllm, name, "(cp_attn_out, cp_attn_lse, cp_group, ctx=None, return_lse=False, is_lse_base_on_e=True, seq_lens=None, "
+                   "query_start_loc=None)") for name in ("cp_lse_ag_out_rs", "cp_lse_ag_out_ar", "dcp_a2a_lse_reduce")),
+    (sglang, "cp_lse_ag_out_rs_mha", "(cp_attn_out, cp_attn_lse, cp_group, return_lse=False)"),
+    (sglang, "cp_lse_ag_out_rs_mla", "(cp_attn_out, cp_attn_lse, cp_group, ctx=None, is_lse_base_on_e=False)"),
+    (sglang, "dcp_a2a_lse_reduce", "(cp_attn_out, cp_attn_lse, cp_group, is_lse_base_on_e=True, cuda_graph_buffers=None, "
+                                   "comm_backend='a2a')"),
+    (flashinfer, "decode_cp_a2a_lse_reduce_create_workspace", "(max_tokens, local_heads, cp_size, head_dim, dtype, group)"),
+    (flashinfer, "decode_cp_a2a_lse_reduce", "(partial_o, partial_lse, workspace, cp_rank, cp_size, lse_mode='base2')"),
+    (tensorrt_llm, "helix_post_process", "(gathered_o, gathered_stats, scale)"),
+    (tensorrt_llm, "helix_post_process_native", "(gathered_o, gathered_stats, scale, cp_dim)"),
+    (ring_attention, "update_out_and_lse", "(out, lse, block_out, block_lse, slice_=None)"),
     (sglang, "merge_state_v2", "(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None)"),
     (sglang, "merge_state", "(prefix_output, prefix_lse, suffix_output, suffix_lse, output=None, output_lse=None)"),
     (sglang, "fixup_zero_kv_rows", "(out, lse, kv_lens, cum_seq_lens, max_seq_len)"),

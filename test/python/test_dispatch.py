@@ -206,7 +206,7 @@ def test_what_resolve_raises_reaches_the_caller(merge_dispatcher: MakeDispatcher
     args = (np.empty((N, H, D), np.float32), None, *inputs("f32"), 0)
     with pytest.raises(mlafix.CompileError, match="no compiler today"):
         merge_dispatcher(resolve=refuse)(args)
-    with pytest.raises(mlafix.UnitError, match="expected a Unit from resolve, got int"):
+    with pytest.raises(mlafix.UnitError, match="expected a Unit or a KernelInfo from resolve, got int"):
         merge_dispatcher(resolve=lambda *_: 3)(args)
 
 

@@ -199,7 +199,7 @@ def test_deep_checks_find_host_memory_that_is_said_to_be_the_devices(dispatch: _
 
 
 def test_wrong_scalars_on_the_device(dispatch: _runtime.Dispatcher) -> None:
-    with pytest.raises(mlafix.ArgumentError, match='argument "context_rows": expected an integer, got Tensor'):
+    with pytest.raises(mlafix.ArgumentError, match='argument "context_rows": expected an integer, got torch.Tensor'):
         dispatch((*outputs(), *inputs(), torch.tensor(3, device="cuda")))
 
 

@@ -46,6 +46,13 @@ def fixed_states(y: Out[f32, "n e=8"], x: In[f32, "n e=8"], lse: In[f32, "n"]):
 def truncated(y: Out[i64, "n"], a: index):
     for t in grid("n"):
         y[t] = i64(index(i32(a + t)))
+
+
+@mlafix.kernel
+def window(y: Out[f32, "n D"], x: In[f32, "n D"], first: In[i32, "n"], live: i64):
+    for t in grid("n"):
+        last = min(first[t] + t, live - 1)
+        y[t] = x[last] if t < live and t >= first[t] else 0.0 * x[t]
 """
 
 
@@ -83,3 +90,13 @@ def test_an_index_loses_the_bits_that_i32_has_not(made: ModuleType, a: int) -> N
     y = np.zeros(3, np.int64)
     made.truncated(y, a)
     assert list(y) == [int(np.int64(a + t).astype(np.int32)) for t in range(3)]
+
+
+def test_integers_beside_an_index_become_one(made: ModuleType) -> None:
+    """i32 and i64 in comparisons, arithmetic and min with an index: no conversion is written, and no value changes."""
+    x = np.arange(40, dtype=np.float32).reshape(5, 8)
+    y = np.empty_like(x)
+    first = np.array([0, 2, 1, -1, 0], np.int32)
+    made.window(y, x, first, 4)
+    want = [x[min(int(first[t]) + t, 3)] if t < 4 and t >= first[t] else 0 * x[t] for t in range(5)]
+    assert np.array_equal(y, np.stack(want))

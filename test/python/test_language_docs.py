@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import doctest
 import io
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sources import load
 
 import mlafix
+from mlafix.dsl import built_ins, types
 from mlafix.dsl.built_ins import BuiltIn
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
@@ -48,8 +51,46 @@ def test_kernel_of_the_readme_compiles(tmp_path: Path) -> None:
     assert "mlafix.merge" in load(tmp_path, definition + "\n", header="").merge_pieces.ir()
 
 
+def test_first_call_of_the_readme_prints_what_it_says(tmp_path: Path) -> None:
+    text = next(block for block in re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.M | re.S)
+                if "ops.merge_attn_states" in block)  # fmt: skip
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        load(tmp_path, text, header="")
+    assert printed.getvalue() == text.rpartition("# ")[2]
+
+
+def test_kernel_beside_triton_merges(tmp_path: Path) -> None:
+    """The page shows one kernel twice: ours runs, and the other is Python that can be read."""
+    triton, ours = re.findall(r"^```python\n(.*?)^```$", (DOCS / "ComingFromTriton.md").read_text(encoding="utf-8"), re.M | re.S)
+    assert [node.name for node in ast.parse(triton).body if isinstance(node, ast.FunctionDef)] == ["merge"]
+    definition, _, call = ours.partition("\nmerge_two(")
+    header = "import mlafix\nfrom mlafix.dsl import *\n"
+    kernel = load(tmp_path, definition + "\n", header=header).merge_two
+    rows = [np.full((2, 1, 8), x, np.float32) for x in (0, 1, 3)]
+    lses = [np.zeros((2, 1), np.float32) for _ in range(3)]
+    kernel(rows[0], lses[0], rows[1], lses[1], rows[2], lses[2])
+    assert call and (rows[0] == 2).all()
+
+
 def test_reference_has_every_built_in() -> None:
     text = (DOCS / "Python.md").read_text(encoding="utf-8")
     names = {name for name in mlafix.dsl.__all__ if isinstance(getattr(mlafix.dsl, name), BuiltIn)}
     missing = {name for name in [*names, *dir(mlafix.Kernel)] if name[0] != "_" and not re.search(rf"\b{name}\b", text)}
     assert missing <= {"variants"}
+
+
+def test_everything_of_the_language_can_be_imported() -> None:
+    """What a module defines and the package does not export, no kernel can use."""
+    defined = {name for name, value in vars(built_ins).items() if isinstance(value, BuiltIn)}
+    defined |= {name for name, value in vars(types).items() if isinstance(value, types.ScalarType)}
+    assert defined <= set(mlafix.dsl.__all__) and built_ins.UNARY <= defined
+
+
+def test_dtypes_are_those_of_the_table() -> None:
+    """include/mlafix/DTypes.def is the list; types.py repeats it, and two pages do."""
+    table = re.findall(r'^MLAFIX_DTYPE\(\w+, \d+, "(\w+)"', (ROOT / "include/mlafix/DTypes.def").read_text(), re.MULTILINE)
+    assert table and sorted(types.DTYPES) == sorted(table)
+    words = [repr(getattr(types, {"bool": "bool_"}.get(name, name))) for name in table]
+    assert f"`{' '.join(table)}`" in (DOCS / "UnitFormat.md").read_text(encoding="utf-8")
+    assert f"`{' '.join(words)}`" in (DOCS / "Python.md").read_text(encoding="utf-8")

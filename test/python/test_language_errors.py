@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
+import numpy
 import pytest
 from sources import HEADER, load, underlined
 
@@ -27,6 +28,11 @@ BODIES = [
     ("y[t] = [v for v in x]", "[v for v in x]", "got a comprehension"),
     ("y[t] = (z := x[t])", "z := x[t]", "got an assignment inside an expression"),
     ("y[t] = 'text'", "'text'", "expected a scalar, a row or a state, got 'text'"),
+    ("y[t] = numpy.exp(x[t])", "numpy.exp", "got the function 'exp'; mlafix.dsl has exp"),
+    ("y[t] = numpy.maximum(x[t], 0.0)", "numpy.maximum", "got the function 'maximum'; write max(a, b)"),
+    ("print(x[t])", "print", "; a kernel prints nothing: store the value in an output, and print that"),
+    ("y[t] = x[t].sum()", "x[t].sum", "got .sum of a row of f32 along D; write sum(…)"),
+    ("y[t] = x[t].astype(f32)", "x[t].astype", "; f32(…), i32(…), i64(…) and index(…) convert"),
     ("y[t] = helper(x[t])", "helper", "expected a function marked @mlafix.inline, got 'helper'"),
     # types
     ("y[t] = x[t] + r[t]", "x[t] + r[t]", "got a row of f32 along D and a row of f32 along E"),
@@ -38,7 +44,8 @@ BODIES = [
     ("lse[t] = k / 2", "k / 2", "expected floats for /, got i32; // divides integers"),
     ("lse[t] = f // 2.0", "f // 2.0", "expected integers for // and %, got f32; floor(a / b) rounds down"),
     ("lse[t] = 1.0 // 0.0", "1.0 // 0.0", "ZeroDivisionError"),
-    ("lse[t] = f ** 2", "f ** 2", "expected + - * / // % << >> & | or ^"),
+    ("lse[t] = f ** 2", "f ** 2", "expected + - * / // % << >> & | or ^, got 'f ** 2'; write f * f"),
+    ("lse[t] = f ** 0.5", "f ** 0.5", "; write exp2(0.5 * log2(f)), or a product"),
     ("lse[t] = exp(k)", "k", "expected f32 or a row of f32 for exp(…), got i32"),
     ("lse[t] = f32(k + 0.5)", "0.5", "expected an integer of type i32, got 0.5"),
     ("lse[t] = f32(k + 99999999999999999999)", "99999999999999999999", "at most 64 bits"),
@@ -54,11 +61,12 @@ BODIES = [
     ("lse[t] = f if k else r[t]", "k", "expected a bool for the condition, got i32"),
     ("lse[t] = f if b else k", "f if b else k", "got f32 and i32"),
     # tensors
-    ("y[t] = x", "x", "expected a scalar, a row or a state, got the tensor 'x'"),
+    ("y[t] = x", "x", "expected a scalar, a row or a state, got the tensor 'x'; a row of it is x[t]"),
+    ("y[t] = x[t:t + 1]", "t:t + 1", "expected an index, got the slice t:t + 1; a kernel describes one row, x[t]"),
     ("y[t] = x[t, 0, 0]", "x[t, 0, 0]", "expected 1 indices for a row of 'x' or 2 for an element, got 3"),
     ("y[t] = x[f]", "f", "expected an integer (index, i32 or i64) as an index, got f32"),
     ("y[t] = x[-1]", "-1", "expected an index of at least 0, got -1"),
-    ("y[t] = x[t, 0:4]", "0:4", "expected : for a whole row, got 0:4"),
+    ("y[t] = x[t, 0:4]", "0:4", "expected : for a whole row, got 0:4; a kernel describes one row, x[t]"),
     ("x[t] = y[t]", "x[t]", "expected a tensor declared with Out or InOut to store to, got 'x', which is In"),
     ("y[t] = x.dtype", "x.dtype", "expected .shape of a tensor, got .dtype"),
     ("lse[t] = f32(x.shape[2])", "2", "expected a constant index below 2, got 2"),
@@ -85,7 +93,7 @@ BODIES = [
     ("y[t] = max()", "max()", "expected max(row) or max(a, b, …), got no argument"),
     ("y[t] = float(f)", "float", "expected f32(…) to convert a value, got float(…)"),
     ("y[t] = bf16(f)", "bf16(f)", "expected a conversion to f32, i32, i64, index or bool_, got bf16"),
-    ("y[t] = math.exp(f)", "math.exp", "got 'math.exp'; mlafix.exp is one"),
+    ("y[t] = math.exp(f)", "math.exp", "got 'math.exp'; mlafix.dsl has exp"),
     ("y[t] = print(f)", "print", "expected a built-in"),
     ("y[t] = grid(f)", "grid(f)", "as what a for loop runs over, got it in an expression"),
     ("lse[t] = f32(shape('Q'))", "'Q'", "expected the name of a dim of a tensor that is always given"),
@@ -253,6 +261,32 @@ def k(y: Out[T, "n D"], x: In[T, "n D"]):
         module.k.ptx("sm_90", D=8, T="i32")
     assert caught.value.file == module.__file__
     assert underlined(caught.value.message) == "def k"
+
+
+def test_a_row_along_a_dim_that_no_call_binds(tmp_path: Path) -> None:
+    source = """
+@kernel
+def k(y: Out[f32, "n d"], x: In[f32, "n d"]):
+    for t in grid("n"):
+        y[t] = x[t]
+"""
+    with pytest.raises(mlafix.CompileError, match="got a name .calls bind names that begin with an upper-case letter"):
+        load(tmp_path, source).k.ptx("sm_90")
+
+
+def test_errors_show_the_lines_of_the_caller_alone(tmp_path: Path) -> None:
+    """The traceback ends at the call of the kernel: what reads and compiles it is not the user's."""
+    module = load(tmp_path, """
+@kernel
+def k(y: Out[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = missing
+""")
+    for call in (lambda: module.k(numpy.empty((2, 8), numpy.float32)), lambda: module.k.ptx("sm_90", D=8)):
+        with pytest.raises(mlafix.CompileError) as caught:
+            call()
+        assert [frame.name for frame in caught.traceback[1:]] in (["<lambda>", "__call__"], ["<lambda>", "call"])
+        assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
 def test_a_function_typed_at_a_prompt_has_no_source() -> None:

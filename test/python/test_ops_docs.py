@@ -30,7 +30,7 @@ def test_examples_print_what_the_page_says(page: Path) -> None:
 
 def test_every_function_is_in_the_index_and_has_an_example() -> None:
     linked = re.findall(r"\]\((\w+\.md)#(\w+)\)", (DOCS / "ops" / "README.md").read_text(encoding="utf-8"))
-    assert sorted(name for _, name in linked) == sorted(name for name in ops.__all__ if name[0].islower())
+    assert sorted(name for _, name in linked) == sorted(name for name in ops.__all__ if name[0].islower()), "run scripts/gen-docs"
     for page, name in linked:
         _, _, part = (DOCS / "ops" / page).read_text(encoding="utf-8").partition(f"\n## {name}\n")
         assert f"ops.{name}(" in part.partition("\n## ")[0], f"{page}: expected an example of {name}, found none"

@@ -13,7 +13,7 @@ from bitwuzla import Kind
 class Approximations:
     """Applications of approximate functions, and the facts that hold for them."""
 
-    def __init__(self, floats) -> None:  # floats: symbolic.Floats
+    def __init__(self, floats) -> None:  # floats: solver.Floats
         self.floats = floats
         self.seen: dict[str, list[tuple[object, object]]] = {}
         self.facts: list[object] = []

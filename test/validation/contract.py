@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from bitwuzla import Bitwuzla, Kind, Option, Options, Result
 from calls import Call, Program
-from symbolic import Floats, Machine, Path
+from solver import Floats
+from symbolic import Machine, Path
 
 # How far below the largest lse (in base e) another one is when its weight, a power of two of at most -152, is 0.
 _FAR = 200.0

@@ -12,83 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import llvm_ir
-from axioms import Approximations
-from bitwuzla import Kind, RoundingMode, TermManager
+from bitwuzla import Kind
 from llvm_ir import Function, Instruction, Type, drop_attributes, float_bits, split, take_type
-
-_FORMATS = {"float": (8, 24), "half": (5, 11)}
-
-
-class Floats:
-    """The solver's floats of one format, 32 bits wide or what stands for that."""
-
-    def __init__(self, exponent: int = 8, significand: int = 24) -> None:
-        self.manager = TermManager()
-        self.sorts = {name: self.manager.mk_fp_sort(*size) for name, size in _FORMATS.items()}
-        self.sorts["float"] = self.manager.mk_fp_sort(exponent, significand)
-        self.nearest = self.manager.mk_rm_value(RoundingMode.RNE)
-        self.inputs: dict[str, object] = {}
-        self.approximations = Approximations(self)
-
-    def term(self, kind: Kind, *operands: object, rounds: bool = False) -> object:
-        return self.manager.mk_term(kind, [self.nearest, *operands] if rounds else list(operands))
-
-    def fresh(self, name: str, type_: str = "float") -> object:
-        if name not in self.inputs:
-            self.inputs[name] = self.manager.mk_const(self.sorts[type_], name)
-        return self.inputs[name]
-
-    def number(self, value: float, type_: str = "float") -> object:
-        if value != value:
-            return self.manager.mk_fp_nan(self.sorts[type_])
-        bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-        wide = self.manager.mk_bv_value(self.manager.mk_bv_sort(64), bits)
-        double = self.manager.mk_term(Kind.FP_TO_FP_FROM_BV, [wide], [11, 53])
-        return self.convert(double, type_)
-
-    def convert(self, value: object, type_: str) -> object:
-        sort = self.sorts[type_]
-        return self.manager.mk_term(Kind.FP_TO_FP_FROM_FP, [self.nearest, value], [sort.fp_exp_size(), sort.fp_sig_size()])
-
-    def is_nan(self, x: object) -> object:
-        return self.term(Kind.FP_IS_NAN, x)
-
-    def is_inf(self, x: object) -> object:
-        return self.term(Kind.FP_IS_INF, x)
-
-    def same(self, x: object, y: object) -> object:
-        """The same number, sign of zero and infinities included; all NaNs are one."""
-        return self.term(Kind.EQUAL, x, y)
-
-    def implies(self, x: object, y: object) -> object:
-        return self.term(Kind.IMPLIES, x, y)
-
-    def iff(self, x: object, y: object) -> object:
-        return self.term(Kind.IFF, x, y)
-
-    def negate(self, x: object) -> object:
-        return self.term(Kind.NOT, x)
-
-    def both(self, *terms: object) -> object:
-        return terms[0] if len(terms) == 1 else self.term(Kind.AND, *terms)
-
-    def either(self, *terms: object) -> object:
-        return terms[0] if len(terms) == 1 else self.term(Kind.OR, *terms)
-
-    def choose(self, condition: object, x: object, y: object) -> object:
-        return self.term(Kind.ITE, condition, x, y)
-
-    def maximum(self, x: object, y: object) -> object:
-        """IEEE 754-2019 maximum: NaN if one is, +0 above -0."""
-        zeros = self.both(self.term(Kind.FP_IS_ZERO, x), self.term(Kind.FP_IS_ZERO, y))
-        positive = self.choose(self.term(Kind.FP_IS_NEG, x), y, x)
-        ordered = self.choose(zeros, positive, self.choose(self.term(Kind.FP_LT, x, y), y, x))
-        return self.choose(self.either(self.is_nan(x), self.is_nan(y)), self.number(float("nan")), ordered)
-
-    def maxnum(self, x: object, y: object) -> object:
-        """The larger of two, or the one that is no NaN."""
-        larger = self.choose(self.term(Kind.FP_LT, x, y), y, x)
-        return self.choose(self.is_nan(x), y, self.choose(self.is_nan(y), x, larger))
+from solver import FORMATS, Floats
 
 
 @dataclass(frozen=True)
@@ -203,7 +129,7 @@ class Machine:
             return Pointer("")
         if text in ("poison", "undef"):
             return None
-        if type_.name in _FORMATS:
+        if type_.name in FORMATS:
             return self._constant(text, type_.name)
         return int(text) & ((1 << self._width(type_)) - 1)
 
@@ -395,7 +321,7 @@ class Machine:
     def _element(self, path: Path, place: tuple[str, int], type_: str) -> Any:
         if place in path.stores:
             return path.stores[place]
-        return self.floats.fresh(f"{place[0]}[{place[1]}]", type_) if type_ in _FORMATS else self.integers[place]
+        return self.floats.fresh(f"{place[0]}[{place[1]}]", type_) if type_ in FORMATS else self.integers[place]
 
     def _do_store(self, path: Path, rest: str) -> None:
         value, target = split(rest)[:2]

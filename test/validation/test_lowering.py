@@ -12,7 +12,7 @@ import re
 import pytest
 from calls import CALLS, Call, compiled, program
 from contract import answers
-from symbolic import Floats
+from solver import Floats
 
 _COMPILER = os.environ.get("MLAFIX_OPT", "mlafix-opt")
 

@@ -27,6 +27,8 @@ struct MergeShape {
   bool isFp8 = false;     ///< the result is fp8, with a scale
   int64_t headStride = 0; ///< of the prefix; 0: the dim
   bool hasBaselines = true;
+
+  mlafix_dtype outType() const { return isFp8 ? MLAFIX_F8E4M3FN : type; }
 };
 
 constexpr double fp8Scale = 0.25;
@@ -45,11 +47,17 @@ std::string baselineName(const MergeShape &shape) {
          (shape.isRowsFirst ? "_rows_first" : "");
 }
 
-Case makeMerge(const MergeShape &shape) {
-  Case work;
-  work.name = shape.name;
+/// The tensors of a merge, and what is launched on them.
+struct Merge {
+  View prefix, prefixLse, suffix, suffixLse, out;
+  Argument outLse; // none of fp8 out of place
+  int64_t contextRows;
+};
+
+Merge addTensors(Case &work, const MergeShape &shape) {
   int64_t n = shape.n, heads = shape.heads, dim = shape.dim;
-  int64_t contextRows = shape.contextRows < 0 ? n : shape.contextRows;
+  Merge merge;
+  merge.contextRows = shape.contextRows < 0 ? n : shape.contextRows;
   auto addLse = [&](Content content) {
     // As the kernel sees it: [H, n].
     return shape.isRowsFirst
@@ -57,36 +65,40 @@ Case makeMerge(const MergeShape &shape) {
                : work.add(MLAFIX_F32, {heads, n}, content);
   };
   int64_t headStride = shape.headStride ? shape.headStride : dim;
-  View prefix = work.add(shape.type, {n, heads, headStride}, Content::Payload);
-  prefix.sizes[2] = dim;
-  View prefixLse = addLse(Content::Lse);
-  View suffix = work.add(shape.type, {n, heads, dim}, Content::Payload);
-  View suffixLse = addLse(Content::Lse);
-  mlafix_dtype outType = shape.isFp8 ? MLAFIX_F8E4M3FN : shape.type;
+  merge.prefix = work.add(shape.type, {n, heads, headStride}, Content::Payload);
+  merge.prefix.sizes[2] = dim;
+  merge.prefixLse = addLse(Content::Lse);
+  merge.suffix = work.add(shape.type, {n, heads, dim}, Content::Payload);
+  merge.suffixLse = addLse(Content::Lse);
   bool isInPlace = shape.place == Place::OverSuffix;
-  View out =
-      isInPlace ? suffix : work.add(outType, {n, heads, dim}, Content::Poison);
-  Argument outLse;
+  merge.out = isInPlace
+                  ? merge.suffix
+                  : work.add(shape.outType(), {n, heads, dim}, Content::Poison);
   if (isInPlace)
-    outLse = suffixLse;
+    merge.outLse = merge.suffixLse;
   else if (!shape.isFp8)
-    outLse = addLse(Content::Poison);
+    merge.outLse = addLse(Content::Poison);
+  return merge;
+}
 
-  std::vector<Argument> args = {out, outLse};
+/// The library's kernel and the baselines.
+void addLaunches(Case &work, const MergeShape &shape, const Merge &merge) {
+  std::vector<Argument> args = {merge.out, merge.outLse};
   if (shape.isFp8)
     args.push_back(work.add(MLAFIX_F32, {1}, Content::Values, {fp8Scale}));
-  for (const View &view : {prefix, prefixLse, suffix, suffixLse})
+  for (const View &view :
+       {merge.prefix, merge.prefixLse, merge.suffix, merge.suffixLse})
     args.push_back(view);
-  args.push_back(contextRows);
+  args.push_back(merge.contextRows);
   std::vector<Argument> baselineArgs = args;
-  baselineArgs.back() = n;
-  baselineArgs.push_back(contextRows);
+  baselineArgs.back() = shape.n;
+  baselineArgs.push_back(merge.contextRows);
 
   Launch ours = {shape.isFp8 ? "merge_attn_states_fp8" : "merge_attn_states",
                  bindings(shape), args};
   Launch rival = {baselineName(shape), "", baselineArgs};
   int64_t width = mlafix_dtype_size(shape.type);
-  rival.items = n * heads * dim * width / 16;
+  rival.items = shape.n * shape.heads * shape.dim * width / 16;
   auto variant = [&](const char *suffixText) {
     Launch launch = rival;
     launch.function += suffixText;
@@ -101,23 +113,32 @@ Case makeMerge(const MergeShape &shape) {
     work.contenders.push_back({"cuda, lse first", true, false,
                                "mlafix, dependent", variant("_lse_first")});
   }
+}
 
-  int64_t rowBytes = heads * dim * width, lseBytes = heads * 4;
+Case makeMerge(const MergeShape &shape) {
+  Case work;
+  work.name = shape.name;
+  Merge merge = addTensors(work, shape);
+  addLaunches(work, shape, merge);
+
+  bool hasLse = merge.outLse.kind == Argument::Tensor;
+  int64_t elements = shape.heads * shape.dim, lseBytes = shape.heads * 4;
+  int64_t rowBytes = elements * mlafix_dtype_size(shape.type);
   // In place, the rows past the threshold stay as they are.
-  work.traffic.read = contextRows * (rowBytes + lseBytes) +
-                      (isInPlace ? contextRows : n) * (rowBytes + lseBytes);
-  work.traffic.written = (isInPlace ? contextRows : n) *
-                         (heads * dim * int64_t(mlafix_dtype_size(outType)) +
-                          (outLse.kind == Argument::Tensor ? lseBytes : 0));
+  int64_t rows = shape.place == Place::OverSuffix ? merge.contextRows : shape.n;
+  work.traffic.read = (merge.contextRows + rows) * (rowBytes + lseBytes);
+  work.traffic.written =
+      rows * (elements * int64_t(mlafix_dtype_size(shape.outType())) +
+              (hasLse ? lseBytes : 0));
 
   MergeCheck check;
-  check.type = outType;
-  check.rows = out;
-  if (outLse.kind == Argument::Tensor)
-    check.lse = outLse.view.transposed();
-  check.inputs = {{prefix, prefixLse.transposed()},
-                  {suffix, suffixLse.transposed()}};
-  check.isLive = [contextRows](size_t index, int64_t t) {
+  check.type = shape.outType();
+  check.rows = merge.out;
+  if (hasLse)
+    check.lse = merge.outLse.view.transposed();
+  check.inputs = {{merge.prefix, merge.prefixLse.transposed()},
+                  {merge.suffix, merge.suffixLse.transposed()}};
+  check.isLive = [contextRows = merge.contextRows](size_t index, int64_t t) {
     return index == 1 || t < contextRows;
   };
   check.scale = shape.isFp8 ? fp8Scale : 1;
@@ -143,10 +164,10 @@ std::string shaped(int64_t heads, int64_t dim) {
 
 } // namespace
 
-void mlafix::bench::addMergeCases(std::vector<Case> &cases) {
-  auto add = [&](const MergeShape &shape) {
-    cases.push_back(makeMerge(shape));
-  };
+using Add = std::function<void(const MergeShape &)>;
+
+/// Out of place, every token with a prefix.
+static void addPlainMerges(const Add &add) {
   // DeepSeek-V3 on one GPU.
   for (int64_t n : {16, 64, 256, 1024, 4096, 8192})
     add({sized("merge/bf16_h128_d128", n), MLAFIX_BF16, n, 128, 128});
@@ -184,6 +205,10 @@ void mlafix::bench::addMergeCases(std::vector<Case> &cases) {
   strided.headStride = 192;
   strided.hasBaselines = false; // theirs are compiled for rows without gaps
   add(strided);
+}
+
+/// In place, with a threshold, with an fp8 result.
+static void addSpecialMerges(const Add &add) {
   for (int64_t n : {16, 64, 1024, 4096, 8192}) {
     MergeShape shape = {sized("in_place/bf16_h128_d128", n), MLAFIX_BF16, n,
                         128, 128};
@@ -207,4 +232,12 @@ void mlafix::bench::addMergeCases(std::vector<Case> &cases) {
       shape.isFp8 = true;
       add(shape);
     }
+}
+
+void mlafix::bench::addMergeCases(std::vector<Case> &cases) {
+  auto add = [&](const MergeShape &shape) {
+    cases.push_back(makeMerge(shape));
+  };
+  addPlainMerges(add);
+  addSpecialMerges(add);
 }

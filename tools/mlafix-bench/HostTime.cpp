@@ -17,6 +17,35 @@ using namespace mlafix::bench;
 /// takes to launch it, so that the queue never fills up.
 static const char *const hostCase = "merge/bf16_h128_d128/n16";
 
+namespace {
+struct TimedLaunch {
+  const char *name;
+  std::function<void()> once;
+  std::vector<double> times = {};
+};
+} // namespace
+
+/// Times batches of launches. Each round times all implementations, beginning
+/// with another one: a host's clock varies by more than they differ.
+static void measure(Machine &machine, std::vector<TimedLaunch> &all,
+                    int rounds) {
+  constexpr int batch = 100, warmUp = 5;
+  for (int round = -warmUp; round < rounds; ++round)
+    for (size_t i = 0; i < all.size(); ++i) {
+      TimedLaunch &now = all[(i + round + warmUp) % all.size()];
+      now.once();
+      machine.synchronize();
+      auto begin = std::chrono::steady_clock::now();
+      for (int launch = 0; launch < batch; ++launch)
+        now.once();
+      std::chrono::duration<double, std::micro> spent =
+          std::chrono::steady_clock::now() - begin;
+      machine.synchronize();
+      if (round >= 0)
+        now.times.push_back(spent.count() / batch);
+    }
+}
+
 std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
                                                    Units &units,
                                                    const Settings &settings) {
@@ -45,12 +74,7 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
                          info.dependent != 0,
                          {info.slots, info.slots + info.num_params}};
 
-  struct Implementation {
-    const char *name;
-    std::function<void()> once;
-    std::vector<double> times = {};
-  };
-  std::vector<Implementation> contenders = {
+  std::vector<TimedLaunch> contenders = {
       {"mlafix_launch, all checks",
        [&] {
          check(mlafix_launch(kernel->get(), packed.data(), packed.size(),
@@ -59,26 +83,9 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
       {"mlafix_bound_launch",
        [&] { check(mlafix_bound_launch(bound.get(), machine.stream(), 0)); }},
       {"the driver alone", [&] { machine.launchBaseline(driver); }}};
-  // Each round times all of them, beginning with another one: a host's clock
-  // varies by more than they differ.
-  constexpr int batch = 100, warmUp = 5;
-  for (int round = -warmUp; round < 10 * settings.rounds; ++round)
-    for (size_t i = 0; i < contenders.size(); ++i) {
-      Implementation &now =
-          contenders[(i + round + warmUp) % contenders.size()];
-      now.once();
-      machine.synchronize();
-      auto begin = std::chrono::steady_clock::now();
-      for (int launch = 0; launch < batch; ++launch)
-        now.once();
-      std::chrono::duration<double, std::micro> spent =
-          std::chrono::steady_clock::now() - begin;
-      machine.synchronize();
-      if (round >= 0)
-        now.times.push_back(spent.count() / batch);
-    }
+  measure(machine, contenders, 10 * settings.rounds);
   std::vector<HostResult> results;
-  for (const Implementation &contender : contenders)
+  for (const TimedLaunch &contender : contenders)
     results.push_back({contender.name, summarize(contender.times)});
   return results;
 }

@@ -60,32 +60,47 @@ static mlafix_device parseDevice(const std::string &text) {
   return {MLAFIX_CUDA, std::stoi(digits)};
 }
 
+/// The member that an option without a value sets; null for other options.
+static bool *findFlag(Options &options, const std::string &option) {
+  return option == "--list"                   ? &options.list
+         : option == "--list-units"           ? &options.listUnits
+         : option == "--stream-ptx"           ? &options.streamPtx
+         : option == "--dependent-stream-ptx" ? &options.dependentStreamPtx
+         : option == "--help"                 ? &options.help
+         : option == "--quick"                ? &options.quick
+                                              : nullptr;
+}
+
+static void checkName(const std::string &name, const std::string &option) {
+  for (const char *known : {"--device", "--units", "--case", "--rivals",
+                            "--json", "--rounds", "--rotate"})
+    if (name == known)
+      return;
+  throw std::runtime_error("expected an option that --help lists, got \"" +
+                           option + "\"");
+}
+
+static std::regex parseCases(const std::string &text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error &) {
+    throw std::runtime_error("--case: expected a regular expression, got \"" +
+                             text + "\"");
+  }
+}
+
 Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
   Options options;
   bool hasRounds = false;
   for (int i = 1; i < argc; ++i) {
     std::string option = argv[i];
-    bool *flag = option == "--list"         ? &options.list
-                 : option == "--list-units" ? &options.listUnits
-                 : option == "--stream-ptx" ? &options.streamPtx
-                 : option == "--dependent-stream-ptx"
-                     ? &options.dependentStreamPtx
-                 : option == "--help"  ? &options.help
-                 : option == "--quick" ? &options.quick
-                                       : nullptr;
-    if (flag) {
+    if (bool *flag = findFlag(options, option)) {
       *flag = true;
       continue;
     }
     size_t equals = option.find('=');
     std::string name = option.substr(0, equals);
-    bool isKnown = false;
-    for (const char *known : {"--device", "--units", "--case", "--rivals",
-                              "--json", "--rounds", "--rotate"})
-      isKnown |= name == known;
-    if (!isKnown)
-      throw std::runtime_error("expected an option that --help lists, got \"" +
-                               option + "\"");
+    checkName(name, option);
     std::string value;
     if (equals != option.npos)
       value = option.substr(equals + 1);
@@ -107,14 +122,8 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
     } else if (name == "--rotate") {
       options.rotate = parseNumber(name, value, 1, 1 << 20);
     } else {
-      try {
-        options.cases = std::regex(value);
-        options.isFiltered = true;
-      } catch (const std::regex_error &) {
-        throw std::runtime_error("--case: expected a regular expression, got "
-                                 "\"" +
-                                 value + "\"");
-      }
+      options.cases = parseCases(value);
+      options.isFiltered = true;
     }
   }
   if (options.quick && !hasRounds)

@@ -13,6 +13,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 
@@ -41,8 +42,8 @@ struct CompileCommand::Options {
       "Any of these compiles kernels instead of running passes."};
   cl::list<std::string> targets{
       "target", cl::CommaSeparated, cl::value_desc("name,…"),
-      cl::desc("sm_75 … sm_121, x86-64-v4, x86-64-v3, x86-64, or cpu for all "
-               "of these three"),
+      cl::desc("Names that --list-targets prints, or cpu for every x86-64 "
+               "baseline"),
       cl::cat(category)};
   cl::opt<bool> listTargets{"list-targets",
                             cl::desc("Print the names of all targets and exit"),
@@ -66,6 +67,10 @@ struct CompileCommand::Options {
       "emit", cl::desc("What to write (default: unit):"), cl::init(Emit::Unit),
       cl::values(
           clEnumValN(Emit::Unit, "unit", "a unit file for the runtime"),
+          clEnumValN(Emit::Header, "header",
+                     "a header: C and C++ functions for a unit's kernels"),
+          clEnumValN(Emit::TvmFfi, "tvm-ffi",
+                     "C source: TVM-FFI functions for a unit's kernels"),
           clEnumValN(Emit::PTX, "ptx", "PTX text"),
           clEnumValN(Emit::Cubin, "cubin", "a cubin; needs an assembler"),
           clEnumValN(Emit::Object, "object", "an ELF object for x86-64"),
@@ -76,6 +81,8 @@ struct CompileCommand::Options {
           clEnumValN(Emit::Lowered, "lowered", "rows and scalars, no states"),
           clEnumValN(Emit::Report, "report",
                      "JSON: what is proved of the kernel (docs/Proofs.md)"),
+          clEnumValN(Emit::Faults, "faults",
+                     "JSON: what the rows of --launch do wrong"),
           clEnumValN(Emit::Canonical, "canonical", "the language, folded"),
           clEnumValN(Emit::Specialized, "specialized", "names are bound"),
           clEnumValN(Emit::Source, "source", "the kernel as it was read"),
@@ -104,9 +111,24 @@ struct CompileCommand::Options {
   cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
                              cl::desc("A ptxas to prefer to all else"),
                              cl::cat(category)};
+  cl::opt<std::string> launch{
+      "launch", cl::value_desc("JSON"),
+      cl::desc("The arguments of a launch, for --emit=faults: "
+               "'{\"x\": {\"sizes\": [2], \"elements\": [0, 1]}, \"n\": 2}'"),
+      cl::cat(category)};
   cl::opt<bool> lineInfo{
       "line-info",
       cl::desc("PTX and cubins name the source's lines, for profilers"),
+      cl::cat(category)};
+  cl::opt<std::string> unitName{
+      "name", cl::value_desc("identifier"),
+      cl::desc("What header and tvm-ffi call the unit (default: the output's "
+               "file name without its extension)"),
+      cl::cat(category)};
+  cl::opt<bool> remarks{
+      "mlafix-remarks",
+      cl::desc("Say why layouts, code versions, prefetches and so on were "
+               "chosen, or were not"),
       cl::cat(category)};
   cl::opt<bool> timePieces{
       "time-pieces", cl::desc("Print the time of each stage in milliseconds"),
@@ -125,8 +147,8 @@ struct CompileCommand::Options {
       return (option.getNumOccurrences() + ...);
     };
     return count(targets, specializations, kernel, variant, emit, bounds,
-                 assembler, ptxas, timePieces, repeat, resourceUsage, lineInfo,
-                 listTargets) > 0;
+                 assembler, ptxas, launch, timePieces, repeat, resourceUsage,
+                 lineInfo, remarks, listTargets, unitName) > 0;
   }
   bool fill(CompileOptions &result, std::string &error);
 };
@@ -184,6 +206,9 @@ bool CompileCommand::Options::fill(CompileOptions &result, std::string &error) {
   result.assembler = assembler;
   result.ptxas = ptxas;
   result.lineInfo = lineInfo;
+  result.unitName = unitName;
+  result.launch = launch;
+  result.remarks = remarks;
   return all_of(specializations, [&](const std::string &text) {
     return parseBindings(text, result.specializations.emplace_back(), error);
   });
@@ -201,6 +226,8 @@ int CompileCommand::run(StringRef input, StringRef output) const {
   std::string error;
   if (!options->fill(compileOptions, error))
     return fail("--specialize: " + error);
+  if (compileOptions.unitName.empty())
+    compileOptions.unitName = sys::path::stem(output).str();
 
   auto source = MemoryBuffer::getFileOrSTDIN(input, /*IsText=*/false);
   if (!source)

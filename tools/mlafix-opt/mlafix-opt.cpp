@@ -20,6 +20,7 @@
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Debug.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
@@ -41,6 +42,22 @@ static void hideLibraryOptions() {
       entry.second->setHiddenFlag(cl::Hidden);
 }
 
+#ifndef NDEBUG
+/// What LLVM's own --debug-only does, which an LLVM without assertions lacks.
+static cl::list<std::string> debugged(
+    "mlafix-debug", cl::CommaSeparated, cl::value_desc("pass,…"),
+    cl::desc("Print what these passes note for the compiler's authors (LDBG)"));
+
+static void enableDebugOutput() {
+  SmallVector<const char *> types;
+  for (const std::string &type : debugged)
+    types.push_back(type.c_str());
+  DebugFlag = !types.empty();
+  if (DebugFlag)
+    setCurrentDebugTypes(types.data(), types.size());
+}
+#endif
+
 int main(int argc, char **argv) {
   // LLVM's last resort when it has no instruction for something: one line, and
   // no core file.
@@ -54,6 +71,9 @@ int main(int argc, char **argv) {
   mlafix::CompileCommand compiler;
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "mlafix compiler and pass driver\n", registry);
+#ifndef NDEBUG
+  enableDebugOutput();
+#endif
   if (!compiler.isGiven())
     return mlir::asMainReturnCode(
         mlir::MlirOptMain(argc, argv, input, output, registry));

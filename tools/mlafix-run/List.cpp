@@ -69,5 +69,10 @@ void mlafix::run::listKernels(const Unit &unit) {
       check(mlafix_kernel_alias(kernel.get(), i, &a, &b));
       std::printf("  %s may be %s\n", kernel.arg(a).name, kernel.arg(b).name);
     }
+    for (const mlafix_proof_info &proof : kernel.proofs())
+      if (std::string(proof.verdict) != "proved")
+        std::printf("  %s: %s: %s%s%s\n", kernel.arg(proof.arg).name,
+                    proof.question, proof.verdict, *proof.reason ? ": " : "",
+                    proof.reason);
   }
 }

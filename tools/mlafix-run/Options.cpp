@@ -25,6 +25,9 @@ UNIT is a .mlafix file, or a .mlir source that is compiled on the spot.
                         input, or what a tensor that is written holds before
   --out NAME=FILE       where to write a tensor that the kernel writes
   --shape NAME=2x3x4    the shape of an output that the inputs' dims do not give
+  --debug               run twice, into outputs that begin as two different values,
+                        and name the elements that no row writes; exit status 1 if
+                        there are any
   --list                list kernels and their signatures
   --help                this text
 
@@ -97,8 +100,10 @@ Options mlafix::run::parseOptions(int argc, const char *const *argv) {
       options.file = option;
       continue;
     }
-    if (option == "--list" || option == "--help") {
-      (option == "--list" ? options.list : options.help) = true;
+    if (option == "--list" || option == "--help" || option == "--debug") {
+      (option == "--list"   ? options.list
+       : option == "--help" ? options.help
+                            : options.debug) = true;
       continue;
     }
     std::string value;

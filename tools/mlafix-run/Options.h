@@ -22,6 +22,7 @@ struct Options {
   std::string bindings; ///< "D=128,T=bf16"
   mlafix_device device = {MLAFIX_CPU, 0};
   bool list = false;
+  bool debug = false;
   bool help = false;
   std::map<std::string, std::string> args; ///< name -> .npy file or value
   std::map<std::string, std::string> outs; ///< name -> .npy file

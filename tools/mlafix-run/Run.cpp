@@ -33,6 +33,16 @@ std::string shapeText(const std::vector<int64_t> &shape) {
   return text.empty() ? "scalar" : text;
 }
 
+/// "1, 0" of the element that is the `position`th, the last dim varying
+/// fastest.
+std::string indicesText(int64_t position, const std::vector<int64_t> &shape) {
+  std::string text;
+  for (size_t dim = shape.size(); dim-- > 0; position /= shape[dim])
+    text = std::to_string(position % shape[dim]) + (text.empty() ? "" : ", ") +
+           text;
+  return text;
+}
+
 Arg parseScalar(const mlafix_arg_info &info, const std::string &text) {
   const char *begin = text.c_str();
   char *end = nullptr;
@@ -61,9 +71,11 @@ Arg parseScalar(const mlafix_arg_info &info, const std::string &text) {
 /// The arguments of one run, as arrays and scalars on the host.
 class Arguments {
 public:
-  Arguments(const Kernel &kernel, const Options &options)
-      : kernel(kernel), options(options), arrays(kernel.numArgs()),
-        present(kernel.numArgs(), false) {
+  /// Outputs begin as 0xff bytes; with `isSecond` as another value, that of
+  /// those bytes without the highest bit of each element.
+  Arguments(const Kernel &kernel, const Options &options, bool isSecond = false)
+      : kernel(kernel), options(options), isSecond(isSecond),
+        arrays(kernel.numArgs()), present(kernel.numArgs(), false) {
     rejectUnknownNames();
     readInputs();
     requireInputs();
@@ -79,6 +91,31 @@ public:
     for (uint32_t i = 0; i < arrays.size(); ++i)
       if (memory[i] && kernel.arg(i).access != MLAFIX_READ)
         memory[i]->download();
+  }
+
+  /// Prints which elements came back as they were here and in `second`, in
+  /// which outputs began as another value. Whether there are any.
+  bool reportUnwritten(const Arguments &second) const {
+    bool isAny = false;
+    for (uint32_t i = 0; i < arrays.size(); ++i) {
+      mlafix_arg_info info = kernel.arg(i);
+      if (!present[i] || info.access != MLAFIX_WRITE ||
+          options.args.count(info.name))
+        continue;
+      int64_t first = 0, count = 0;
+      size_t size = mlafix_dtype_size(arrays[i].dtype);
+      for (size_t at = 0; at < arrays[i].bytes.size(); at += size)
+        if (isAsFilled(i, at, size) && second.isAsFilled(i, at, size) &&
+            count++ == 0)
+          first = static_cast<int64_t>(at / size);
+      if (count == 0)
+        continue;
+      isAny = true;
+      std::printf("%s[%s]: no row writes it (%lld elements in all)\n",
+                  info.name, indicesText(first, arrays[i].sizes).c_str(),
+                  static_cast<long long>(count));
+    }
+    return isAny;
   }
 
   void writeOutputs() const {
@@ -172,6 +209,9 @@ private:
           wrong(info.name, "expected an array that fits memory, got shape " +
                                shapeText(array.sizes));
       array.bytes.assign(bytes, '\xff');
+      size_t size = mlafix_dtype_size(array.dtype);
+      for (size_t at = size - 1; isSecond && at < bytes; at += size)
+        array.bytes[at] = '\x7f';
       present[i] = true;
     }
   }
@@ -200,6 +240,16 @@ private:
     return shape;
   }
 
+  /// Whether an element of an output holds what it began as.
+  bool isAsFilled(uint32_t index, size_t at, size_t size) const {
+    const auto &bytes = arrays[index].bytes;
+    for (size_t i = 0; i < size; ++i)
+      if (static_cast<unsigned char>(bytes[at + i]) !=
+          (isSecond && i + 1 == size ? 0x7f : 0xff))
+        return false;
+    return true;
+  }
+
   Arg makeArg(uint32_t index, std::unique_ptr<DeviceMemory> &memory) {
     mlafix_arg_info info = kernel.arg(index);
     if (info.kind != MLAFIX_ARG_TENSOR) {
@@ -220,6 +270,7 @@ private:
 
   const Kernel &kernel;
   const Options &options;
+  bool isSecond;
   std::vector<Array> arrays; ///< one per argument, unused for scalars
   std::vector<bool> present;
   std::map<std::string, int64_t> dims;
@@ -243,7 +294,7 @@ Kernel chooseKernel(const Unit &unit, const Options &options) {
 
 } // namespace
 
-void mlafix::run::runKernel(const Unit &unit, const Options &options) {
+bool mlafix::run::runKernel(const Unit &unit, const Options &options) {
   Kernel kernel = chooseKernel(unit, options);
   Arguments arguments(kernel, options);
   // First, so that the time below is the kernel's and the copies'.
@@ -259,4 +310,9 @@ void mlafix::run::runKernel(const Unit &unit, const Options &options) {
                   : ("cuda:" + std::to_string(options.device.ordinal)).c_str(),
               code.format, code.target, time.count());
   arguments.writeOutputs();
+  if (!options.debug)
+    return true;
+  Arguments second(kernel, options, /*isSecond=*/true);
+  second.run();
+  return !arguments.reportUnwritten(second);
 }

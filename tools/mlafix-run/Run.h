@@ -17,9 +17,10 @@ namespace mlafix::run {
 /// Prints the kernels of a unit with their signatures.
 void listKernels(const Unit &unit);
 
-/// Reads the inputs, runs the kernel, writes the outputs. Throws
-/// std::runtime_error.
-void runKernel(const Unit &unit, const Options &options);
+/// Reads the inputs, runs the kernel, writes the outputs. Whether that is all
+/// there is to say: false where `options.debug` finds elements of an output
+/// that are unwritten. Throws std::runtime_error.
+bool runKernel(const Unit &unit, const Options &options);
 
 } // namespace mlafix::run
 

@@ -37,10 +37,9 @@ int main(int argc, char **argv) {
       return 0;
     }
     Unit unit = openUnit(options);
-    if (options.list)
-      listKernels(unit);
-    else
-      runKernel(unit, options);
+    if (!options.list)
+      return runKernel(unit, options) ? 0 : 1;
+    listKernels(unit);
     return 0;
   } catch (const std::bad_alloc &) {
     std::fputs("mlafix-run: error: out of memory\n", stderr);

@@ -14,6 +14,8 @@
 
 #include "base.h"
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -88,6 +90,47 @@ typedef struct mlafix_arg {
     uint8_t boolean; /**< 0 or 1 */
   } value;
 } mlafix_arg;
+
+/** A row-major tensor without gaps. `sizes` is not copied. */
+static inline mlafix_tensor mlafix_contiguous(void *data, mlafix_dtype dtype,
+                                              uint32_t ndim,
+                                              const int64_t *sizes,
+                                              mlafix_device device) {
+  mlafix_tensor tensor = MLAFIX_TENSOR_INIT;
+  tensor.dtype = dtype;
+  tensor.ndim = ndim;
+  tensor.device = device;
+  tensor.data = data;
+  tensor.sizes = sizes;
+  return tensor;
+}
+
+/** Arguments of each kind. `tensor` is not copied; NULL omits it. */
+static inline mlafix_arg mlafix_tensor_arg(const mlafix_tensor *tensor) {
+  mlafix_arg arg = {sizeof(mlafix_arg), MLAFIX_ARG_TENSOR, {NULL}};
+  arg.value.tensor = tensor;
+  return arg;
+}
+static inline mlafix_arg mlafix_i64_arg(int64_t value) {
+  mlafix_arg arg = {sizeof(mlafix_arg), MLAFIX_ARG_I64, {NULL}};
+  arg.value.i64 = value;
+  return arg;
+}
+static inline mlafix_arg mlafix_i32_arg(int32_t value) {
+  mlafix_arg arg = {sizeof(mlafix_arg), MLAFIX_ARG_I32, {NULL}};
+  arg.value.i32 = value;
+  return arg;
+}
+static inline mlafix_arg mlafix_f32_arg(float value) {
+  mlafix_arg arg = {sizeof(mlafix_arg), MLAFIX_ARG_F32, {NULL}};
+  arg.value.f32 = value;
+  return arg;
+}
+static inline mlafix_arg mlafix_bool_arg(bool value) {
+  mlafix_arg arg = {sizeof(mlafix_arg), MLAFIX_ARG_BOOL, {NULL}};
+  arg.value.boolean = value ? 1 : 0;
+  return arg;
+}
 
 #ifdef __cplusplus
 } /* extern "C" */

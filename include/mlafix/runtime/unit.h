@@ -91,6 +91,11 @@ mlafix_unit_unload(mlafix_unit *unit, mlafix_device device) MLAFIX_NOEXCEPT;
 MLAFIX_API const char *
 mlafix_unit_producer(const mlafix_unit *unit) MLAFIX_NOEXCEPT;
 
+/** The unit's manifest, JSON in UTF-8 as docs/UnitFormat.md has it, of `*size`
+ * bytes, without a terminator; NULL for no unit. Lives as long as the unit. */
+MLAFIX_API const char *mlafix_unit_manifest(const mlafix_unit *unit,
+                                            size_t *size) MLAFIX_NOEXCEPT;
+
 MLAFIX_API uint32_t mlafix_unit_num_kernels(const mlafix_unit *unit)
     MLAFIX_NOEXCEPT;
 
@@ -162,6 +167,30 @@ MLAFIX_API uint32_t mlafix_kernel_num_aliases(const mlafix_kernel *kernel)
 MLAFIX_API mlafix_status mlafix_kernel_alias(const mlafix_kernel *kernel,
                                              uint32_t index, uint32_t *a,
                                              uint32_t *b) MLAFIX_NOEXCEPT;
+
+/** What the compiler answered to a question about an argument (docs/Proofs.md).
+ * The words are for people: a newer compiler may have others. */
+typedef struct mlafix_proof_info {
+  uint32_t struct_size;
+  uint32_t arg;         /**< the argument's index */
+  const char *question; /**< "coverage", "one writer", "independence", "written
+                             before read", "bounds" */
+  const char *verdict;  /**< "proved", "promised", "unknown", "refuted" */
+  const char *reason;   /**< of what is not proved; else "" */
+  const char *element;  /**< of an example that refutes: "out[1]"; else "" */
+} mlafix_proof_info;
+
+#define MLAFIX_PROOF_INFO_INIT                                                 \
+  { sizeof(mlafix_proof_info), 0, NULL, NULL, NULL, NULL }
+
+/** Proofs that the unit carries; none if an older compiler wrote it. */
+MLAFIX_API uint32_t mlafix_kernel_num_proofs(const mlafix_kernel *kernel)
+    MLAFIX_NOEXCEPT;
+/** Describe proof `index`. The caller sets info->struct_size; no more than that
+ * is written. Error: INVALID_ARGUMENT (index out of range). */
+MLAFIX_API mlafix_status
+mlafix_kernel_proof(const mlafix_kernel *kernel, uint32_t index,
+                    mlafix_proof_info *info) MLAFIX_NOEXCEPT;
 
 /** Targets the unit holds code for: "sm_90", "x86-64-v3", ...; NULL if `index`
  * is out of range. */

@@ -139,7 +139,7 @@ Value expandRound(ShapedBuilder s, Value x, bool up) {
 }
 
 /// The replacement of `op`, or null where it stays.
-Value expand(OpBuilder &b, Operation *op, bool isBaseline) {
+Value expand(OpBuilder &b, Operation *op, bool writesOut) {
   if (op->getNumResults() != 1 || op->getNumOperands() == 0)
     return {};
   Value x = op->getOperand(0);
@@ -164,7 +164,7 @@ Value expand(OpBuilder &b, Operation *op, bool isBaseline) {
   if (isa<math::RsqrtOp>(op))
     return s.op<arith::DivFOp>(s.f(1.0f),
                                math::SqrtOp::create(b, op->getLoc(), x));
-  if (!isBaseline)
+  if (!writesOut)
     return {};
   if (isa<arith::ExtFOp>(op) && from.isF16())
     return extendF16(s, x);
@@ -176,7 +176,7 @@ Value expand(OpBuilder &b, Operation *op, bool isBaseline) {
 }
 } // namespace
 
-static LogicalResult expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
+static LogicalResult expandMath(LLVM::LLVMFuncOp function, bool writesOut) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) { ops.push_back(op); });
   for (Operation *op : ops) {
@@ -185,7 +185,7 @@ static LogicalResult expandMath(LLVM::LLVMFuncOp function, bool isBaseline) {
     if (auto division = dyn_cast<arith::DivFOp>(op))
       division.setFastmath(arith::FastMathFlags::none);
     OpBuilder b(op);
-    if (Value replacement = expand(b, op, isBaseline)) {
+    if (Value replacement = expand(b, op, writesOut)) {
       LDBG() << "expands " << *op;
       op->getResult(0).replaceAllUsesWith(replacement);
       op->erase();
@@ -212,10 +212,10 @@ namespace {
 class ExpandMathPass : public mlafix::impl::ExpandMathPassBase<ExpandMathPass> {
 public:
   void runOnOperation() override {
-    bool isBaseline = getTarget(getOperation()) == "x86-64";
-    if (failed(expandMath(getOperation(), isBaseline)))
+    bool writesOut = getMachine(getOperation()).fusedMath == 0;
+    if (failed(expandMath(getOperation(), writesOut)))
       return signalPassFailure();
-    if (isBaseline)
+    if (writesOut)
       expandFmas(getOperation());
   }
 };

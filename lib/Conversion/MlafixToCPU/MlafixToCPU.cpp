@@ -1,5 +1,4 @@
-//===- MlafixToCPU.cpp - distributed kernels become host functions -*- C++
-//-*-===//
+//===- MlafixToCPU.cpp - distributed kernels become host functions --------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

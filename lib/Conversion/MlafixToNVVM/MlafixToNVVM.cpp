@@ -1,5 +1,4 @@
-//===- MlafixToNVVM.cpp - distributed kernels become NVVM functions -*- C++
-//-*-===//
+//===- MlafixToNVVM.cpp - distributed kernels become NVVM functions -------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

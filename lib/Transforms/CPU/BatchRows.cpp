@@ -16,11 +16,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/CPU/EarlyOps.h"
 #include "lib/Transforms/CPU/RowRange.h"
+#include "lib/Transforms/EarlyOps.h"
 #include "lib/Transforms/GridBody.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/RowBuffers.h"
 #include "lib/Transforms/Target.h"
 
@@ -78,6 +79,11 @@ public:
       strip /= 2;
     LDBG() << kernel.getSymName() << ": " << batch << " times " << strip
            << " rows, of each " << bytes << " bytes in buffers";
+    remark::passed(loc, nameRemark("batch-rows", DEBUG_TYPE, kernel))
+        << remark::add("the scalars of {0} rows along the outermost extent "
+                       "are computed at once, as vectors, for up to {1} rows "
+                       "along the inner ones, before these rows are moved",
+                       batch, strip);
   }
 
   /// Builds loops over as many batches as lie in `range`, and answers the row

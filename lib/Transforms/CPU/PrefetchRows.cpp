@@ -9,6 +9,7 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -70,6 +71,8 @@ public:
 
 private:
   void prefetch(scf::ForOp loop);
+  std::optional<BatchRow> chooseRow(scf::ForOp loop, LoadOp load,
+                                    Operation *first);
   void prefetchLines(OpBuilder &b, LoadOp load, ArrayRef<Value> indices);
   int64_t rowBytes(LoadOp load) {
     return elementBytes(load) * getTileDim(load.getType()).getSize();
@@ -96,6 +99,37 @@ void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
   }
 }
 
+/// The row that `load` reads in `loop`, if it is in a batch and its tensor one
+/// that no cache holds. Whether the row ahead will be read has to be known
+/// before `first`, the first op on rows.
+std::optional<BatchRow>
+PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
+  KernelOp kernel = getOperation();
+  BlockArgument argument = getKernelArgument(load.getSource());
+  if (!isRowTile(load.getType()) || !argument ||
+      !isGuardedBeyondCache(kernel.getGuardsAttr(), argument.getArgNumber()))
+    return std::nullopt;
+  auto refuse = [&](StringRef why) {
+    remark::missed(load.getLoc(),
+                   nameRemark("prefetch-rows", DEBUG_TYPE, kernel))
+        << remark::add("rows of {0} are not prefetched: {1}",
+                       kernel.getArgName(argument.getArgNumber()), why);
+    return std::nullopt;
+  };
+  Value predicate = load.getPredicate();
+  Operation *decides = predicate ? predicate.getDefiningOp() : nullptr;
+  bool isKnown =
+      !predicate || (decides && decides->getBlock() == loop.getBody() &&
+                     decides->isBeforeInBlock(first));
+  if (!isKnown)
+    return refuse("whether they are read is decided after others are");
+  std::optional<BatchRow> row = getBatchRow(loop, load);
+  // A kernel with batches has a loop without, too: for what makes no batch.
+  if (!row && kernel.getLayoutAttr().getRows() == 1)
+    return refuse("the kernel does one row after the other, not batches");
+  return row;
+}
+
 /// Ahead of the row that `loop` moves, prefetches those that follow in the
 /// tensors that no cache holds. Whether they will be read is what is known of
 /// this one.
@@ -104,37 +138,32 @@ void PrefetchRowsPass::prefetch(scf::ForOp loop) {
                              [](Operation &op) { return isTileOp(&op); });
   if (first == loop.getBody()->end())
     return;
+  KernelOp kernel = getOperation();
   OpBuilder b(&*first);
-  int64_t bytes = getMachine(getOperation()).aheadBytes;
+  int64_t bytes = getMachine(kernel).aheadBytes;
   llvm::SmallDenseMap<int64_t, SmallVector<Value>> indicesAhead;
   for (LoadOp load : loop.getBody()->getOps<LoadOp>()) {
-    BlockArgument argument = getKernelArgument(load.getSource());
-    Value predicate = load.getPredicate();
-    Operation *decides = predicate ? predicate.getDefiningOp() : nullptr;
-    bool isKnown =
-        !predicate || (decides && decides->getBlock() == loop.getBody() &&
-                       decides->isBeforeInBlock(&*first));
-    if (!isRowTile(load.getType()) || !argument || !isKnown ||
-        !isGuardedBeyondCache(getOperation().getGuardsAttr(),
-                              argument.getArgNumber()))
-      continue;
-    std::optional<BatchRow> place = getBatchRow(loop, load);
-    if (!place)
+    std::optional<BatchRow> row = chooseRow(loop, load, &*first);
+    if (!row)
       continue;
     Location loc = load.getLoc();
     IndexBuilder x(b, loc);
     int64_t ahead = std::max<int64_t>(1, bytes / rowBytes(load));
-    LDBG() << getOperation().getSymName() << ": prefetches rows of "
-           << getOperation().getArgName(argument.getArgNumber()) << ", "
+    StringRef name =
+        kernel.getArgName(getKernelArgument(load.getSource()).getArgNumber());
+    LDBG() << kernel.getSymName() << ": prefetches rows of " << name << ", "
            << ahead << " ahead";
+    remark::passed(loc, nameRemark("prefetch-rows", DEBUG_TYPE, kernel))
+        << remark::add("rows of {0} are prefetched {1} ahead, {2} bytes of each"
+                       ": what the CPU reads ahead by itself ends with a page",
+                       name, ahead, std::min(rowBytes(load), bytes));
     SmallVector<Value> &indices = indicesAhead[ahead];
     if (indices.empty()) {
-      indices =
-          x.delinearize(x.add(place->row, x.constant(ahead)), place->extents);
-      indices.front() = x.add(indices.front(), place->lane);
+      indices = x.delinearize(x.add(row->row, x.constant(ahead)), row->extents);
+      indices.front() = x.add(indices.front(), row->lane);
     }
     OpBuilder::InsertionGuard guard(b);
-    if (predicate)
+    if (Value predicate = load.getPredicate())
       b.setInsertionPoint(scf::IfOp::create(b, loc, predicate).thenYield());
     prefetchLines(b, load, indices);
   }

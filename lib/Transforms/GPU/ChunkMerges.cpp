@@ -7,12 +7,13 @@
 
 #include "dialect/Extents.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/Support/Debug.h"
+#include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-chunk-merges"
 
@@ -140,19 +141,46 @@ public:
       return signalPassFailure();
     SmallVector<std::pair<scf::ForOp, MergeOp>> loops;
     getOperation().walk([&](scf::ForOp loop) {
-      std::optional<APInt> trips = loop.getStaticTripCount();
-      if (trips && trips->ule(model->unchunkedIterations) &&
-          trips->getSExtValue() * countRowBytes(loop) <= model->unchunkedBytes)
-        return;
-      StringRef reason;
-      if (MergeOp merge = getRunningMerge(loop, reason))
+      if (MergeOp merge = chooseLoop(loop, *model))
         loops.push_back({loop, merge});
-      else
-        LLVM_DEBUG(llvm::dbgs() << DEBUG_TYPE << ": " << loop.getLoc()
-                                << ": left as it is, since " << reason << "\n");
     });
     for (auto [loop, merge] : loops)
       chunk(loop, merge, model->chunkIterations);
   }
+
+private:
+  MergeOp chooseLoop(scf::ForOp loop, const MachineModel &model);
 };
 } // namespace
+
+/// The running merge of a loop that is to be chunked; null for other loops.
+MergeOp ChunkMergesPass::chooseLoop(scf::ForOp loop,
+                                    const MachineModel &model) {
+  auto opts = nameRemark("chunk-merges", DEBUG_TYPE, getOperation());
+  bool carriesState =
+      llvm::any_of(loop.getResultTypes(), llvm::IsaPred<StateType>);
+  std::optional<APInt> trips = loop.getStaticTripCount();
+  if (trips && trips->ule(model.unchunkedIterations) &&
+      trips->getSExtValue() * countRowBytes(loop) <= model.unchunkedBytes) {
+    if (carriesState)
+      remark::analysis(loop.getLoc(), opts) << remark::add(
+          "a running merge of {0} states is left to be "
+          "unrolled: their rows have {1} bytes in all",
+          trips->getSExtValue(), trips->getSExtValue() * countRowBytes(loop));
+    return {};
+  }
+  StringRef reason;
+  MergeOp merge = getRunningMerge(loop, reason);
+  if (merge) {
+    remark::passed(loop.getLoc(), opts)
+        << remark::add("a running merge goes by chunks of {0} states, which "
+                       "groups of lanes may share",
+                       model.chunkIterations);
+    return merge;
+  }
+  LDBG() << loop.getLoc() << ": left as it is, since " << reason;
+  if (carriesState)
+    remark::missed(loop.getLoc(), opts) << remark::add(
+        "a running merge takes one state after the other: {0}", reason);
+  return {};
+}

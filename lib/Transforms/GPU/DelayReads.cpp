@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/InPlace.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/Target.h"
 
@@ -14,8 +15,11 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/DebugLog.h"
 
 #include <limits>
+
+#define DEBUG_TYPE "mlafix-delay-reads"
 
 namespace mlafix {
 #define GEN_PASS_DEF_DELAYREADSPASS
@@ -34,22 +38,31 @@ struct InPlaceMerge {
 };
 } // namespace
 
-static std::optional<InPlaceMerge> matchMerge(StoreStateOp store) {
-  auto merge = store.getState().getDefiningOp<MergeOp>();
-  if (!merge || !merge->hasOneUse() || merge.getStates().size() != 2)
+/// None, and the reason, for a store of another kind.
+static std::optional<InPlaceMerge> matchMerge(StoreStateOp store, MergeOp merge,
+                                              StringRef &reason) {
+  auto refuse = [&](StringRef why) {
+    reason = why;
     return std::nullopt;
+  };
+  if (!merge->hasOneUse() || merge.getStates().size() != 2)
+    return refuse("it merges other than two states, or is used again");
   auto first = merge.getStates()[0].getDefiningOp<LoadStateOp>(),
        second = merge.getStates()[1].getDefiningOp<LoadStateOp>();
   if (!first || !second || first == second)
-    return std::nullopt;
+    return refuse("it does not merge two states that were loaded");
   // Which calls are small depends on the size of a row.
   if (!getTileDim(first.getType().getTileType()).isBound())
-    return std::nullopt;
+    return refuse("the size of a row is not bound");
   for (auto [updated, other] : {std::pair(second, first), {first, second}})
     if (isSameRow(store, updated) && !updated.getPredicate() &&
-        other.getOut() != store.getOut())
-      return InPlaceMerge{store, updated};
-  return std::nullopt;
+        other.getOut() != store.getOut()) {
+      if (updated->hasOneUse())
+        return InPlaceMerge{store, updated};
+      return refuse("the state that is replaced is used again");
+    }
+  return refuse("no state without a predicate is loaded from where it is "
+                "stored");
 }
 
 /// Whether the grid's rows are so few that the cache holds them, i1.
@@ -128,16 +141,42 @@ public:
     auto grid = dyn_cast_or_null<ForallOp>(getOperation().getGrid());
     if (!grid)
       return;
-    SmallVector<InPlaceMerge> merges;
-    grid.walk([&](StoreStateOp store) {
-      std::optional<InPlaceMerge> merge = matchMerge(store);
-      if (merge && merge->updated->hasOneUse())
-        merges.push_back(*merge);
-    });
     // The two that are read and the one that is written.
     int64_t smallBytes = std::min(model->smallBytes, model->l2Bytes / 3);
+    SmallVector<InPlaceMerge> merges;
+    grid.walk([&](StoreStateOp store) {
+      if (auto merge = store.getState().getDefiningOp<MergeOp>())
+        if (auto found = chooseMerge(store, merge, smallBytes))
+          merges.push_back(*found);
+    });
     for (InPlaceMerge merge : merges)
       delay(merge, grid, smallBytes);
   }
+
+private:
+  std::optional<InPlaceMerge> chooseMerge(StoreStateOp store, MergeOp merge,
+                                          int64_t smallBytes);
 };
 } // namespace
+
+/// The store of `merge` if its read is to be delayed.
+std::optional<InPlaceMerge> DelayReadsPass::chooseMerge(StoreStateOp store,
+                                                        MergeOp merge,
+                                                        int64_t smallBytes) {
+  KernelOp kernel = getOperation();
+  auto opts = nameRemark("delay-reads", DEBUG_TYPE, kernel);
+  StringRef reason;
+  std::optional<InPlaceMerge> found = matchMerge(store, merge, reason);
+  if (!found) {
+    LDBG() << store.getLoc() << ": nothing delayed: " << reason;
+    remark::missed(store.getLoc(), opts)
+        << remark::add("no row is read later than the others: {0}", reason);
+    return found;
+  }
+  unsigned argument = getKernelArgument(found->updated.getOut()).getArgNumber();
+  remark::passed(store.getLoc(), opts) << remark::add(
+      "in place and beyond {0} bytes a tensor, a row of {1} is read once its "
+      "lse is known, and not at all where that says the state is empty",
+      smallBytes, kernel.getArgName(argument));
+  return found;
+}

@@ -1,11 +1,13 @@
-//===- LoadChunksAhead.cpp - loads before the chunk before is merged ------===//
+//===- LoadChunksAhead.cpp - the next chunk is loaded early ---------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/LoadChunksAhead.h"
+#include "lib/Transforms/GPU/ChunkEnd.h"
+#include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -14,6 +16,14 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-load-chunks-ahead"
+
+namespace mlafix {
+#define GEN_PASS_DEF_LOADCHUNKSAHEADPASS
+#include "lib/Transforms/Passes.h.inc"
+} // namespace mlafix
 
 using namespace mlir;
 using namespace mlafix;
@@ -24,9 +34,11 @@ class ChunkLoads {
 public:
   explicit ChunkLoads(scf::ForOp loop) : loop(loop) {}
 
-  /// Collects the loads. False if one of them takes what only its own
-  /// iteration knows, or all together take too many registers.
-  bool collect();
+  /// Collects the loads. False, and the reason, if one of them takes what only
+  /// its own iteration knows, or all together take too many registers.
+  bool collect(StringRef &reason);
+  /// What a lane then holds of the next chunk.
+  int64_t bytes = 0;
 
   /// The values that `carried` has in the iteration at `index`.
   SmallVector<Value> build(OpBuilder &b, Location loc, Value index) const;
@@ -35,7 +47,7 @@ public:
   SmallVector<Value> carried;
 
 private:
-  bool collectMasks();
+  bool collectMasks(StringRef &reason);
   void collectCarried();
   SmallVector<Value> cloneLoads(OpBuilder &b, IRMapping mapping,
                                 bool isMasked) const;
@@ -53,7 +65,7 @@ static Value getMask(vector::MaskedLoadOp load) {
   return mask ? mask.getSource() : Value();
 }
 
-bool ChunkLoads::collect() {
+bool ChunkLoads::collect(StringRef &reason) {
   SmallVector<Operation *> slice;
   llvm::SmallPtrSet<Operation *, 32> inSlice;
   for (Operation &op : llvm::reverse(loop.getBody()->without_terminator())) {
@@ -65,8 +77,10 @@ bool ChunkLoads::collect() {
     bool takesCarried = llvm::any_of(op.getOperands(), [&](Value operand) {
       return llvm::is_contained(loop.getRegionIterArgs(), operand);
     });
-    if (takesCarried || (!isLoad && (!isPure(&op) || op.getNumRegions())))
+    if (takesCarried || (!isLoad && (!isPure(&op) || op.getNumRegions()))) {
+      reason = "what is loaded depends on the chunk before";
       return false;
+    }
     inSlice.insert(&op);
     slice.push_back(&op);
   }
@@ -76,13 +90,15 @@ bool ChunkLoads::collect() {
     });
     (needsLoad || isa<vector::MaskedLoadOp>(op) ? loads : indices).insert(op);
   }
-  return !loads.empty() && collectMasks();
+  if (!loads.empty())
+    return collectMasks(reason);
+  reason = "a chunk loads nothing";
+  return false;
 }
 
-bool ChunkLoads::collectMasks() {
-  // Four pieces of two packs of 16 bytes, and their lse.
+bool ChunkLoads::collectMasks(StringRef &reason) {
+  // Four states of two packs of 16 bytes, and their lse.
   constexpr int64_t kMostBytes = 4 * (2 * 16 + 4);
-  int64_t bytes = 0;
   for (Operation *op : loads) {
     auto load = dyn_cast<vector::MaskedLoadOp>(op);
     if (!load)
@@ -90,11 +106,15 @@ bool ChunkLoads::collectMasks() {
     VectorType type = load.getVectorType();
     bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
     Value mask = getMask(load);
-    if (!mask || loads.contains(mask.getDefiningOp()))
+    if (!mask || loads.contains(mask.getDefiningOp())) {
+      reason = "whether a state is loaded depends on another load";
       return false;
+    }
     masks.insert(mask);
   }
   collectCarried();
+  if (bytes > kMostBytes)
+    reason = "it would take too many registers of a lane";
   return bytes <= kMostBytes;
 }
 
@@ -193,11 +213,23 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
 }
 
 /// Loads ahead what the loop around `end` loads.
-static void loadAhead(scf::IfOp end) {
+static void loadAhead(KernelOp kernel, scf::IfOp end) {
   auto loop = cast<scf::ForOp>(end->getParentOp());
+  auto opts = nameRemark("load-chunks-ahead", DEBUG_TYPE, kernel);
   ChunkLoads loads(loop);
-  if (!loads.collect())
+  StringRef reason;
+  if (!loads.collect(reason)) {
+    LDBG() << kernel.getSymName() << ": nothing loaded ahead: " << reason;
+    remark::missed(loop.getLoc(), opts)
+        << remark::add("a chunk is loaded after the one before it is merged: "
+                       "{0}",
+                       reason);
     return;
+  }
+  remark::passed(loop.getLoc(), opts)
+      << remark::add("the next chunk, {0} bytes a lane, is loaded before the "
+                     "current one is merged",
+                     loads.bytes);
   IRRewriter rewriter(loop);
   Location loc = loop.getLoc();
   auto addStep = [&](Value index) -> Value {
@@ -205,8 +237,8 @@ static void loadAhead(scf::IfOp end) {
   };
   SmallVector<Value> init = loads.build(rewriter, loc, loop.getLowerBound());
   // Where the next chunk begins is carried, too: as a function of what the loop
-  // counts it would be known ahead of the wait for the grid before, and the
-  // second chunk be asked for beside the first (DelayWaits.cpp).
+  // counts it would be known ahead of the wait for the preceding grid, and the
+  // second chunk would be prefetched beside the first (DelayWaits.cpp).
   init.push_back(addStep(loop.getLowerBound()));
   auto addYields = [&](OpBuilder &, Location, ArrayRef<BlockArgument> ahead) {
     rewriter.setInsertionPoint(end);
@@ -221,14 +253,20 @@ static void loadAhead(scf::IfOp end) {
       rewriter, init, /*replaceInitOperandUsesInLoop=*/false, addYields);
 }
 
-void mlafix::loadChunksAhead(KernelOp kernel) {
-  SmallVector<scf::IfOp> ends;
-  kernel.walk([&](scf::IfOp branch) {
-    if (branch->hasAttr(kChunkEndAttr))
-      ends.push_back(branch);
-  });
-  for (scf::IfOp end : ends) {
-    end->removeAttr(kChunkEndAttr);
-    loadAhead(end);
+namespace {
+class LoadChunksAheadPass
+    : public mlafix::impl::LoadChunksAheadPassBase<LoadChunksAheadPass> {
+public:
+  void runOnOperation() override {
+    SmallVector<scf::IfOp> ends;
+    getOperation().walk([&](scf::IfOp branch) {
+      if (branch->hasAttr(kChunkEndAttr))
+        ends.push_back(branch);
+    });
+    for (scf::IfOp end : ends) {
+      end->removeAttr(kChunkEndAttr);
+      loadAhead(getOperation(), end);
+    }
   }
-}
+};
+} // namespace

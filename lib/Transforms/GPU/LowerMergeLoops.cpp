@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/RowProgram.h"
-#include "lib/Transforms/GPU/LoadChunksAhead.h"
+#include "lib/Transforms/GPU/ChunkEnd.h"
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
@@ -237,7 +237,6 @@ public:
       MergeLoopLowering(rewriter, loop, kernel.getLayoutAttr().getThreads())
           .run();
     }
-    loadChunksAhead(kernel);
   }
 };
 } // namespace

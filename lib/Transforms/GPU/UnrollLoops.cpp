@@ -7,11 +7,15 @@
 
 #include "lib/Transforms/Iterations.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Utils/Utils.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-unroll-loops"
 
 namespace mlafix {
 #define GEN_PASS_DEF_UNROLLLOOPSPASS
@@ -76,23 +80,38 @@ public:
     });
     // Inner loops come first, and count for the outer ones as often as they
     // were unrolled.
-    for (scf::ForOp loop : loops) {
-      loop = makeDivisible(loop);
-      std::optional<APInt> trips = loop.getStaticTripCount();
-      bool isShort = trips && trips->ule(model->unrollWhole);
-      uint64_t factor = isShort ? trips->getZExtValue() : model->unrollFactor;
-      if (countOps(loop) * factor > kMaxOps)
-        continue;
-      LogicalResult unrolled =
-          isShort ? loopUnrollFull(loop)
-                  : LogicalResult(loopUnrollByFactor(loop, factor));
-      if (failed(unrolled))
+    for (scf::ForOp loop : loops)
+      if (failed(unroll(makeDivisible(loop), *model)))
         return signalPassFailure();
-    }
   }
 
 private:
   /// Ops that unrolling may make of one loop: loops in loops multiply.
   static constexpr uint64_t kMaxOps = 1024;
+
+  LogicalResult unroll(scf::ForOp loop, const MachineModel &model);
 };
 } // namespace
+
+LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
+                                      const MachineModel &model) {
+  std::optional<APInt> trips = loop.getStaticTripCount();
+  bool isShort = trips && trips->ule(model.unrollWhole);
+  uint64_t factor = isShort ? trips->getZExtValue() : model.unrollFactor;
+  uint64_t ops = countOps(loop) * factor;
+  auto opts = nameRemark("unroll-loops", DEBUG_TYPE, getOperation());
+  LDBG() << loop.getLoc() << ": " << factor << " times, " << ops << " ops";
+  if (ops > kMaxOps) {
+    remark::missed(loop.getLoc(), opts) << remark::add(
+        "a loop that reads rows is not unrolled: {0} times its body would be "
+        "{1} operations, and {2} are the limit",
+        factor, ops, kMaxOps);
+    return success();
+  }
+  remark::passed(loop.getLoc(), opts) << remark::add(
+      "a loop that reads rows is unrolled {0}, so that the rows of {1} "
+      "iterations are loaded at once",
+      isShort ? "whole" : "in part", factor);
+  return isShort ? loopUnrollFull(loop)
+                 : LogicalResult(loopUnrollByFactor(loop, factor));
+}

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import ops
 from ..ops import Array
-from ..ops._wrong import renames
+from ..ops._wrong import renames, wrong
 
 
 @renames(prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
@@ -86,3 +86,59 @@ def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     return ops.merge_states_ragged(v, s, indptr, base="2")
+
+
+# -- Decode context parallelism: flashinfer.comm, as proposed in its issue 4575 and pull request 4929 -----------------
+
+
+def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int, cp_size: int, head_dim: int, dtype: Any,
+                                              group: Any) -> Any:
+    """What `decode_cp_a2a_lse_reduce` takes as its workspace: a `mlafix.distributed.Reducer`.
+
+    Args:
+        max_tokens: the most tokens of a call.
+        local_heads: heads of a result.
+        cp_size: ranks of the group.
+        head_dim: D.
+        dtype: of the payloads: bf16, f16, f32.
+        group: what `mlafix.distributed.Reducer` takes.
+
+    Raises:
+        ArgumentError: an argument does not fit, or differs between ranks.
+    """
+    from ..distributed import Reducer
+
+    reducer = Reducer(group, max_tokens=max_tokens, heads=local_heads * cp_size, head_dim=head_dim, dtype=dtype, cut="heads")
+    if reducer.size != cp_size:
+        raise wrong("cp_size", f"{reducer.size}, the ranks of the group", cp_size)
+    return reducer
+
+
+_LSE_MODES: Any = {"base2": "2", "basee": "e"}
+
+
+def decode_cp_a2a_lse_reduce(partial_o: Array, partial_lse: Array, workspace: Any, cp_rank: int, cp_size: int,
+                             lse_mode: str = "base2") -> Any:
+    """Merges the partial states of a group's ranks; a rank sends `[:, :, r]` to rank r (`mlafix.distributed.Reducer`).
+
+    Args:
+        partial_o: `[batch, heads, cp_size, D]`, a torch tensor; the last dim is contiguous.
+        partial_lse: `[batch, heads, cp_size] f32`.
+        workspace: made by `decode_cp_a2a_lse_reduce_create_workspace`.
+        cp_rank: this rank.
+        cp_size: ranks of the group.
+        lse_mode: "base2" or "basee".
+
+    Returns:
+        `[batch, heads, D]`, a new tensor.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was sent then.
+    """
+    if lse_mode not in _LSE_MODES:
+        raise wrong("lse_mode", "'base2' or 'basee'", repr(lse_mode))
+    if (cp_rank, cp_size) != (workspace.rank, workspace.size):
+        raise wrong("cp_rank", f"rank {workspace.rank} of {workspace.size}, as the workspace has", f"{cp_rank} of {cp_size}")
+    rows: Any = partial_o
+    lses: Any = partial_lse
+    return workspace.reduce(rows.transpose(1, 2), lses.transpose(1, 2), return_lse=False, base=_LSE_MODES[lse_mode])[0]

@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import ops
 from ..ops import Array
-from ..ops._wrong import renames
+from ..ops._wrong import renames, wrong
+from ._groups import merged_over_ranks
 
 
 @renames(out="v_merged", out_lse="s_merged", prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
@@ -74,3 +75,47 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Arr
             launched then.
     """
     ops.fixup_zero_kv_rows(out, lse, kv_lens, cum_seq_lens, lse_layout="nh")
+
+
+# -- Decode context parallelism: sglang.srt.layers.dcp.comm ------------------------------------------------------------
+
+
+def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, return_lse: bool = False) -> Any:
+    """Merges the partial states of a group's ranks, base e; each rank receives H / N heads (`mlafix.distributed.Reducer`).
+
+    One exchange that moves each row once, in place of an all-gather and an all-reduce; both inputs stay as they are. NaN in a
+    live lse or payload propagates (N6; there it becomes 0).
+
+    Args:
+        cp_attn_out: `[B, H, D]` bf16, f16, f32, a torch tensor; the last dim is contiguous.
+        cp_attn_lse: `[B, H] f32`, any strides.
+        cp_group: SGLang's `GroupCoordinator`, or what `mlafix.distributed.Reducer` takes as a group.
+        return_lse: whether the merged lse is returned, too.
+
+    Returns:
+        `out [B, H / N, D]`, or `(out, lse [B, H / N])`. A group of one rank returns the inputs themselves.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was sent then.
+        RankError: a group on CPUs: a rank did not come.
+    """
+    return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base="e", return_lse=return_lse)
+
+
+def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None,
+                         is_lse_base_on_e: bool = False) -> Any:
+    """As `cp_lse_ag_out_rs_mha`, base 2 unless said otherwise, without the lse; rows travel in their own dtype, not as f32."""
+    base = "e" if is_lse_base_on_e else "2"
+    return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False)
+
+
+def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is_lse_base_on_e: bool = True,
+                       cuda_graph_buffers: dict[str, Any] | None = None, comm_backend: str = "a2a") -> Any:
+    """As `cp_lse_ag_out_rs_mla`, under the name of SGLang's function with one exchange.
+
+    `cuda_graph_buffers` is not used: in capture the buffers are part of the graph's memory. "fi_a2a" is refused.
+    """
+    if comm_backend != "a2a":
+        raise wrong("comm_backend", "'a2a'", repr(comm_backend))
+    base = "e" if is_lse_base_on_e else "2"
+    return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False)

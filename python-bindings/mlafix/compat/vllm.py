@@ -5,12 +5,16 @@ O is `[N, H, D]`, the lse `[H, N]` with any strides, base e.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .. import ops
 from ..errors import ArgumentError
 from ..ops import Array
 from ..ops._wrong import renames, wrong
+from .._rank_kernels import mask_rows_without_keys, weight_of_rank
+from ..ops._arrays import empty
+from ._groups import merged_over_ranks
 from ._views import bytes_as_fp8, rows_of_heads, widened
 
 
@@ -127,3 +131,153 @@ def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     return ops.is_prefilling(num_computed_tokens, num_prompt_tokens, num_reqs, padded=num_reqs_padded)
+
+
+# -- Decode context parallelism: vllm.v1.attention.ops.dcp -------------------------------------------------------------
+
+
+def mask_dcp_empty_shards_(lse: Array, seq_lens: Array | None, query_start_loc: Array | None) -> None:
+    """Sets the lse of tokens without keys on this rank to -inf, in one launch.
+
+    These are the tokens of requests whose local length is 0 or less, and the padding behind the last request.
+
+    Args:
+        lse: `[B, H] f32`, any strides; updated.
+        seq_lens: `[R]` i32 or i64, keys of each request on this rank. None together with `query_start_loc`: nothing is done.
+        query_start_loc: `[R + 1]` i32 or i64.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    if seq_lens is None and query_start_loc is None:
+        return
+    if seq_lens is None or query_start_loc is None:
+        raise wrong("seq_lens", "an array exactly where query_start_loc is one", "one of both")
+    if len(query_start_loc.shape) != 1 or query_start_loc.shape[0] != seq_lens.shape[0] + 1:
+        raise wrong("query_start_loc", f"{seq_lens.shape[0] + 1} entries for {seq_lens.shape[0]} requests", query_start_loc.shape)
+    mask_rows_without_keys(lse, seq_lens, query_start_loc, query_start_loc.shape[0].bit_length())
+
+
+def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_base_on_e: bool = True) -> tuple[Any, Any]:
+    """Gives a rank's output its weight among all ranks, in place: the sum of the ranks' results is the merged output.
+
+    Prefer `dcp_a2a_lse_reduce`, which sums in f32: here each rank's share is rounded to the dtype of `out` before the sum.
+    Differences from vLLM: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as empty).
+
+    Args:
+        out: `[B, H, D]` or `[B, 1, H, D]`, bf16, f16, f32; updated.
+        lses: `[N, B, H] f32`, of all ranks; a dim of 1 may follow N or H.
+        cp_rank: this rank.
+        ctx: ignored.
+        is_lse_base_on_e: base e, else base 2.
+
+    Returns:
+        `(out, lse)`: out `[B, H, D]`, and the merged lse `[B, H] f32`, a new array.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    rows: Any = out
+    shares: Any = lses
+    if len(rows.shape) == 4 and rows.shape[1] == 1:
+        rows = rows[:, 0]
+    if len(shares.shape) == 4 and 1 in (shares.shape[1], shares.shape[3]):
+        shares = shares[..., 0] if shares.shape[3] == 1 else shares[:, 0]
+    if not 0 <= cp_rank < shares.shape[0]:
+        raise wrong("cp_rank", f"a rank from 0 to {shares.shape[0] - 1}", cp_rank)
+    lse = empty(shares, tuple(shares.shape[1:]), "f32")
+    (_WEIGHT_E if is_lse_base_on_e else _WEIGHT_2)(rows, lse, shares, cp_rank)
+    return rows, lse
+
+
+_WEIGHT_E, _WEIGHT_2 = weight_of_rank.specialize(B="e"), weight_of_rank.specialize(B="2")
+
+
+def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
+                     is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
+    """Merges the partial states of a group's ranks; each rank receives H / N heads (`mlafix.distributed.Reducer`).
+
+    One exchange in place of an all-gather and a reduce-scatter, and sums in f32 in place of the tensor's dtype; both inputs stay
+    as they are. `dcp_a2a_lse_reduce` is the same function. Buffers are allocated by each call: a `Reducer` keeps its own.
+
+    Args:
+        cp_attn_out: `[B, H, D]` bf16, f16, f32, a torch tensor; the last dim is contiguous.
+        cp_attn_lse: `[B, H] f32`, any strides.
+        cp_group: vLLM's `GroupCoordinator`, or what `mlafix.distributed.Reducer` takes as a group.
+        ctx: ignored.
+        return_lse: whether the merged lse is returned, too.
+        is_lse_base_on_e: base e, else base 2.
+        seq_lens: `[R]` i32 or i64: rows of a request with a local length of 0 or less are not read.
+        query_start_loc: `[R + 1]` i32 or i64: rows past its last entry are padding.
+
+    Returns:
+        `out [B, H / N, D]`, or `(out, lse [B, H / N])`. A group of one rank returns the inputs themselves.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was sent then.
+        RankError: a group on CPUs: a rank did not come.
+    """
+    return _over_ranks("heads", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
+
+
+def cp_lse_ag_out_ar(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
+                     is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
+    """As `cp_lse_ag_out_rs`; each rank receives all heads: `out [B, H, D]`, `lse [B, H]`.
+
+    Every rank receives the partial states of all others: N / 2 times the bytes of vLLM's all-reduce of as many ranks. It is for
+    few tokens or few ranks.
+    """
+    return _over_ranks("none", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
+
+
+def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
+                       is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
+    """As `cp_lse_ag_out_rs`, under the name of vLLM's function with one exchange."""
+    return _over_ranks("heads", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
+
+
+def _over_ranks(cut: Any, out: Any, lse: Any, group: Any, return_lse: bool, is_lse_base_on_e: bool, seq_lens: Any,
+                query_start_loc: Any) -> Any:
+    return merged_over_ranks(out, lse, group, cut=cut, base="e" if is_lse_base_on_e else "2", seq_lens=seq_lens,
+                             query_start_loc=query_start_loc, return_lse=return_lse)
+
+
+class DirectDCPA2AWorkspace:
+    """A workspace that outlives its calls, one for each micro-batch (`mlafix.distributed.Reducer`).
+
+    Differences from vLLM: rows travel over NCCL, not by stores to peers' memory; f32 is legal, and so is any head dim. The
+    micro-batch is the one that vLLM's worker is in where vLLM is loaded, else the first.
+
+    Args:
+        group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
+        device: where the tensors are.
+        max_num_tokens: the most tokens of a call.
+        heads_per_rank: heads of a result.
+        head_dim: D.
+        dtype: of the payloads: bf16, f16, f32.
+        num_ubatches: micro-batches, at least 1.
+
+    Raises:
+        ArgumentError: an argument does not fit, or differs between ranks.
+    """
+
+    def __init__(self, group: Any, device: Any, max_num_tokens: int, heads_per_rank: int, head_dim: int, dtype: Any = "bf16",
+                 num_ubatches: int = 1) -> None:
+        import torch
+
+        from ..distributed import Reducer
+        from ..distributed._ranks import ranks_of
+
+        if num_ubatches < 1:
+            raise wrong("num_ubatches", "at least 1", num_ubatches)
+        heads = heads_per_rank * ranks_of(group, torch.device(device)).size
+        self.reducers = [Reducer(group, max_tokens=max_num_tokens, heads=heads, head_dim=head_dim, dtype=dtype, device=device)
+                         for _ in range(num_ubatches)]
+
+    def lse_reduce(self, partial_output: Array, partial_lse: Array, is_lse_base_on_e: bool, seq_lens: Array | None = None,
+                   query_start_loc: Array | None = None) -> Any:
+        """As `dcp_a2a_lse_reduce`: `[B, heads_per_rank, D]`, a new tensor. ArgumentError for more than `max_num_tokens`."""
+        ubatching = sys.modules.get("vllm.v1.worker.ubatching")
+        reducer: Any = self.reducers[ubatching.dbo_current_ubatch_id() if ubatching else 0]
+        base = "e" if is_lse_base_on_e else "2"
+        return reducer.reduce(partial_output, partial_lse, seq_lens, query_start_loc, return_lse=False, base=base)[0]

@@ -8,7 +8,7 @@ from typing import Any
 from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
-from .types import ScalarType
+from .types import INTEGER_BITS, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 
 _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
@@ -132,7 +132,6 @@ class ArithmeticBuiltIns:
         if dtype not in ("i32", "i64") or not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
             return None
         tensor = self.expressions.eval(node.value)
-        widths = {"i8": 8, "u8": 8, "i32": 32, "i64": 64}
-        if not isinstance(tensor, Tensor) or widths.get(tensor.element, 64) >= widths[dtype]:
+        if not isinstance(tensor, Tensor) or INTEGER_BITS.get(tensor.element, 64) >= INTEGER_BITS[dtype]:
             return None
         return self.memory.read(self.expressions.element(node), node, dtype=dtype)

@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from . import built_ins
+from . import built_ins, hints
 from .arguments import Arguments
 from .arithmetic_built_ins import ArithmeticBuiltIns
 from .built_ins import BuiltIn
@@ -81,10 +81,10 @@ class Calls:
             if function is python:
                 return f"expected {ours}(…) to convert a value, got {name}(…)"
         if isinstance(getattr(built_ins, short, None), BuiltIn):
-            return f"expected a built-in, got '{name}'; mlafix.{short} is one"
+            return f"expected a built-in, got '{name}'{hints.of_function(name, function)}"
         return (
             f"expected a built-in, abs, min, max, sum, a conversion (f32, i32, i64, index, bool_) or an inline "
-            f"function to call, got '{name}'"
+            f"function to call, got '{name}'{hints.of_function(name, function)}"
         )
 
     def _inline(self, node: ast.Call, function: Any) -> Any:

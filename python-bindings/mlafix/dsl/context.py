@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from . import hints
 from .source import Source
 from .types import Base
 from .values import Dyn, Tensor, as_number, describe
@@ -67,7 +68,7 @@ class Context:
             return value
         number = as_number(value)
         if number is None:
-            self.fail(node, f"expected a scalar, a row or a state, got {describe(value)}")
+            self.fail(node, f"expected a scalar, a row or a state, got {describe(value)}{hints.of_operand(value)}")
         if not dtype:
             dtype = "bool" if isinstance(number, bool) else "i32" if isinstance(number, int) else "f32"
         if isinstance(number, bool) != (dtype == "bool"):
@@ -81,9 +82,16 @@ class Context:
         return self.wrap(self.builder.constant_int(int(number), dtype, self.at(node)))
 
     def lift_pair(self, a: object, a_node: ast.AST, b: object, b_node: ast.AST) -> tuple[Dyn, Dyn]:
-        """Two operands; a constant takes the other's dtype."""
+        """Two operands; a constant takes the other's dtype, and an integer beside an index becomes one."""
         dtype = a.type.dtype if isinstance(a, Dyn) else b.type.dtype if isinstance(b, Dyn) else ""
-        return self.lift(a, a_node, dtype), self.lift(b, b_node, dtype)
+        left, right = self.lift(a, a_node, dtype), self.lift(b, b_node, dtype)
+        return self._beside(left, right, a_node), self._beside(right, left, b_node)
+
+    def _beside(self, value: Dyn, other: Dyn, node: ast.AST) -> Dyn:
+        """A scalar of i32 or i64 as an index where the other operand is one: no value changes."""
+        is_integer = value.type.kind == "scalar" and value.type.dtype in ("i32", "i64")
+        is_beside_index = other.type.kind == "scalar" and other.type.dtype == "index"
+        return self.convert(value, "index", node) if is_integer and is_beside_index else value
 
     def convert(self, value: Dyn, dtype: str, node: ast.AST) -> Dyn:
         if value.type.dtype == dtype:

@@ -7,8 +7,9 @@ import types
 from collections.abc import Callable
 from typing import overload
 
-from ..errors import ArgumentError
 from .._kernel import Kernel
+from ..errors import ArgumentError
+from .python_kernel import PythonKernel
 
 
 @overload
@@ -41,13 +42,4 @@ def kernel(
 def _make(function: types.FunctionType, bounds: str) -> Kernel:
     if not isinstance(function, types.FunctionType):
         raise ArgumentError(f"@kernel: expected a function, got {function!r}")
-
-    def source() -> str:
-        from .frontend import build
-
-        return build(function, bounds)
-
-    # Messages name the Python file by the locations in the text; the text itself needs another name.
-    made = Kernel(function.__name__, source, f"<{function.__name__} in MLIR>")
-    functools.update_wrapper(made, function)
-    return made
+    return PythonKernel(function, bounds=bounds)

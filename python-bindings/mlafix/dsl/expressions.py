@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from . import hints
 from .built_ins import BuiltIn
 from .context import Context
 from .memory import Memory
@@ -106,10 +107,12 @@ class Expressions:
         if isinstance(value, (types.BuiltinFunctionType, type)):
             return value
         if isinstance(value, types.FunctionType):
-            self.ctx.fail(node, f"expected a function marked @mlafix.inline, got '{value.__name__}', which is not")
+            hint = hints.of_function(value.__name__, value)
+            self.ctx.fail(node, f"expected a function marked @mlafix.inline, got '{value.__name__}', which is not{hint}")
         if isinstance(value, TensorType):
             self.ctx.fail(node, "expected a tensor as an argument, got its type")
-        self.ctx.fail(node, f"expected a number, a built-in or an inline function, got {describe(value)}")
+        hint = hints.of_function(getattr(value, "__name__", ""), value)
+        self.ctx.fail(node, f"expected a number, a built-in or an inline function, got {describe(value)}{hint}")
 
     def eval_Attribute(self, node: ast.Attribute) -> Any:
         value = self.eval(node.value)
@@ -122,7 +125,8 @@ class Expressions:
                 return self.outside(getattr(value, node.attr), node)
             except AttributeError:
                 self.ctx.fail(node, f"expected a name in module {value.__name__}, got '{node.attr}'")
-        self.ctx.fail(node, f"expected .shape of a tensor, or a name in a module, got .{node.attr} of {describe(value)}")
+        hint = hints.of_attribute(value, node.attr)
+        self.ctx.fail(node, f"expected .shape of a tensor, or a name in a module, got .{node.attr} of {describe(value)}{hint}")
 
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.eval(element) for element in node.elts)
@@ -154,7 +158,10 @@ class Expressions:
         if len(nodes) == tensor.rank and isinstance(nodes[-1], ast.Slice):
             row = nodes.pop()
             if ast.unparse(row) != ":":
-                self.ctx.fail(row, f"expected : for a whole row, got {ast.unparse(row)}")
+                self.ctx.fail(row, f"expected : for a whole row, got {ast.unparse(row)}{hints.of_slice(tensor)}")
+        for part in nodes:
+            if isinstance(part, ast.Slice):
+                self.ctx.fail(part, f"expected an index, got the slice {ast.unparse(part)}{hints.of_slice(tensor)}")
         if len(nodes) not in (tensor.rank, tensor.rank - 1):
             self.ctx.fail(
                 node,
@@ -174,7 +181,8 @@ class Expressions:
 
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         if type(node.op) not in BINARY:
-            self.ctx.fail(node, f"expected + - * / // % << >> & | or ^, got '{ast.unparse(node)}'")
+            hint = hints.of_power(node) if isinstance(node.op, ast.Pow) else ""
+            self.ctx.fail(node, f"expected + - * / // % << >> & | or ^, got '{ast.unparse(node)}'{hint}")
         return self.operators.binary(node, node.op, node.left, self.eval(node.left), node.right, self.eval(node.right))
 
     def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:

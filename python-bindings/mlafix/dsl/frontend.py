@@ -109,7 +109,7 @@ class Frontend:
             try:
                 names[name] = self.source.lookup(name)
             except KeyError:
-                self.source.fail(node, f"expected names that are defined, got '{name}'")
+                self.source.fail(node, f"expected names that are defined, got '{name}'; names of dims are text, as In[f32, \"n D\"]")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Python's own about the text; what is wrong with it is said below
@@ -143,7 +143,8 @@ class Frontend:
         if node.orelse:
             self.source.fail(node.orelse[0], "expected a grid without else, got one")
         if not isinstance(call, ast.Call) or built_in not in (built_ins.grid, built_ins.segments):
-            self.source.fail(call, f"expected {built_ins.grid.usage} or {built_ins.segments.usage}, got {ast.unparse(call)}")
+            hint = '; the rows are those of a grid, as for t in grid("n")' if isinstance(call, ast.Call) else ""
+            self.source.fail(call, f"expected {built_ins.grid.usage} or {built_ins.segments.usage}, got {ast.unparse(call)}{hint}")
         if built_in is built_ins.grid:
             indices = self.dense(call)
         else:

@@ -4,12 +4,45 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import textwrap
 import types
 from typing import Any, NoReturn
 
 from .. import _diagnostics
 from .._toolchain import compiler
 from ..errors import CompileError
+
+
+def _block(function: types.FunctionType) -> tuple[list[str], int] | None:
+    """The lines of a function's definition and the number of the first, or None where only a tokenizer can tell.
+
+    inspect.getsourcelines finds them with a tokenizer, which takes longer than all else that a first call needs. Here the
+    definition ends with the first line that is indented no further than it, if what precedes is whole by itself.
+    """
+    file, first = function.__code__.co_filename, function.__code__.co_firstlineno
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, function.__globals__)[first - 1 :]
+    if not lines:
+        return None
+    outside = len(lines[0]) - len(lines[0].lstrip())
+    end = len(lines)
+    has_begun = False
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if not text or text.startswith("#") or len(line) - len(line.lstrip()) > outside:
+            continue
+        if has_begun and not text.startswith(")"):
+            end = number
+            break
+        has_begun = has_begun or text.startswith(("def ", "async def "))
+    block = lines[:end]
+    try:
+        found = ast.parse(textwrap.dedent("".join(block))).body
+    except SyntaxError:
+        return None
+    is_whole = len(found) == 1 and isinstance(found[0], (ast.FunctionDef, ast.AsyncFunctionDef))
+    return (block, first) if is_whole and found[0].name == function.__name__ else None  # type: ignore[attr-defined]
 
 
 class Source:
@@ -28,7 +61,7 @@ class Source:
         code = function.__code__
         self.file = code.co_filename
         try:
-            lines, first = inspect.getsourcelines(function)
+            lines, first = _block(function) or inspect.getsourcelines(function)
         except (OSError, TypeError) as error:
             message = (
                 f"expected kernel '{self.name}' in a file, whose text can be read, got {self.file}; what is typed at a "

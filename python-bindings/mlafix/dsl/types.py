@@ -9,8 +9,10 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-# Dtypes that an element in memory can have; those of a scalar argument; and those that a value can be converted to.
-DTYPES = ("bf16", "f16", "f32", "f8e4m3fn", "i32", "i64", "i8", "u8", "bool")
+# The integers that an element in memory can be, with their bits; all dtypes that it can have (include/mlafix/DTypes.def);
+# and those of a scalar argument.
+INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
+DTYPES = ("bf16", "f16", "f32", "f8e4m3fn", *INTEGER_BITS, "bool")
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -82,7 +84,7 @@ class DType:
 
     @property
     def is_integer(self) -> bool:
-        return self.example in ("i32", "i64", "i8", "u8")
+        return self.example in INTEGER_BITS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +179,8 @@ class _Access:
             raise ArgumentError(f'expected a dtype and the dims, as In[f32, "n H D"], got {key!r}')
         dtype, dims = key
         if not isinstance(dtype, DType) and not (isinstance(dtype, ScalarType) and dtype.name in DTYPES):
-            raise ArgumentError(f"expected one of {', '.join(DTYPES)} or a DType for the dtype, got {dtype!r}")
+            hint = f"; {dtype} of mlafix.dsl, without quotes" if dtype in DTYPES else ""
+            raise ArgumentError(f"expected one of {', '.join(DTYPES)} or a DType for the dtype, got {dtype!r}{hint}")
         return TensorType(self.access, dtype, _parse_dims(dims))
 
 

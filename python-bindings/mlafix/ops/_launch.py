@@ -60,9 +60,9 @@ def _other(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
     """As `launcher`, for calls that are not common: the first tensor of all, a traced call, a subclass, another library."""
     if not hasattr(type(probe), "__torch_function__"):
         return family[key]
-    from .. import torch_ops
+    from .. import _torch, torch_ops
 
-    if torch_ops.must_see(probe):
+    if _torch.must_see(probe):
         check_key(key)
         return torch_ops.through(family.kernel, key)
     if _tensor is None:
@@ -73,11 +73,11 @@ def _other(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
 def watch_torch() -> None:
     """Sets the functions that `launcher` asks about a plain tensor."""
     global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing
-    from .. import torch_ops
+    from .. import _torch
 
-    _compiling, _tracing = torch_ops.compiling, torch_ops.tracing
-    _dispatch_modes, _function_modes = torch_ops.dispatch_modes, torch_ops.function_modes
-    _dynamo_traces = torch_ops.dynamo_traces
+    _compiling, _tracing = _torch.compiling, _torch.tracing
+    _dispatch_modes, _function_modes = _torch.dispatch_modes, _torch.function_modes
+    _dynamo_traces = _torch.dynamo_traces
     _tensor = sys.modules["torch"].Tensor
 
 

@@ -80,7 +80,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
-        `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if none was requested.
+        `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if it is not given and `return_lse` is False.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.

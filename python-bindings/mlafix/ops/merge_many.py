@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Sequence
 
+from .. import _toolchain
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
@@ -33,8 +34,9 @@ __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_
 MAX_LIST = 8
 """The most states that `merge_states_list` merges in one launch."""
 
-# A count up to this is compiled into the kernel, whose loop over the states then unrolls.
-_BOUND_COUNT = 8
+# A count up to this is compiled into the kernel, whose loop over the states then unrolls. Where nothing compiles, the kernels
+# that were compiled ahead for any count run.
+_BOUND_COUNT = 8 if _toolchain.compiler_file() else 0
 
 _DENSE = KernelDispatchers("merge_states")
 _RAGGED = KernelDispatchers("merge_states_ragged")

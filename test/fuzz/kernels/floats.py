@@ -398,6 +398,3 @@ def from_int(x: Ints) -> Floats:
 
 def from_bool(x: Bools) -> Floats:
     return select(x, Floats(np.ones(x.v.shape)), Floats(np.zeros(x.v.shape)))
-
-
-

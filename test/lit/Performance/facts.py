@@ -213,7 +213,8 @@ def main() -> int:
     bad = False
     for path in sorted(options.kernels.glob("**/*.mlir")):
         if path.relative_to(options.kernels).with_suffix("").as_posix() not in kernels:
-            print(f"{path.name}: expected a paragraph in {options.table.name}, got none")
+            print(f"{path.name}: expected a paragraph in {options.table.name}, got none: write a line there, the kernel with the "
+                  "bindings to measure, and let --update fill it in")
             bad = True
     for name in options.names:
         if name not in kernels:

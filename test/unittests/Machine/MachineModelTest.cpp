@@ -56,6 +56,9 @@ TEST(MachineModel, cpus_differ_in_their_registers) {
   EXPECT_EQ(get("x86-64").registerBytes, 16);
   EXPECT_EQ(get("x86-64-v3").registerBytes, 32);
   EXPECT_EQ(get("x86-64-v4").registerBytes, 64);
+  EXPECT_EQ(get("x86-64").fusedMath, 0);
+  EXPECT_EQ(get("x86-64-v3").fusedMath, 1);
+  EXPECT_EQ(get("x86-64-v4").fusedMath, 1);
   EXPECT_EQ(get("x86-64-v3").packFloats, 16);
   EXPECT_EQ(get("x86-64-v4").packFloats, 32);
   EXPECT_EQ(get("x86-64-v4").dependentLaunch, 0);

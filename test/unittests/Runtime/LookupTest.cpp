@@ -153,6 +153,37 @@ TEST(Introspection, describes_aliases_and_targets) {
   EXPECT_EQ(mlafix_kernel_target(kernel.get(), 3), nullptr);
 }
 
+TEST(Introspection, describes_proofs) {
+  UnitWriter writer = addBiasUnit();
+  EXPECT_TRUE(load(writer).kernel("add_bias").proofs().empty());
+  writer.kernel()["proofs"] = {
+      {{"arg", 0}, {"question", "coverage"}, {"verdict", "proved"}},
+      {{"arg", 1},
+       {"question", "bounds"},
+       {"verdict", "refuted"},
+       {"reason", "n = 1"},
+       {"element", "x[1]"}}};
+  Unit unit = load(writer);
+  Kernel kernel = unit.kernel("add_bias");
+  std::vector<mlafix_proof_info> proofs = kernel.proofs();
+  ASSERT_EQ(proofs.size(), 2u);
+  EXPECT_EQ(proofs[0].arg, 0u);
+  EXPECT_STREQ(proofs[0].question, "coverage");
+  EXPECT_STREQ(proofs[0].verdict, "proved");
+  EXPECT_STREQ(proofs[0].reason, "");
+  EXPECT_STREQ(proofs[0].element, "");
+  EXPECT_EQ(proofs[1].arg, 1u);
+  EXPECT_STREQ(proofs[1].verdict, "refuted");
+  EXPECT_STREQ(proofs[1].reason, "n = 1");
+  EXPECT_STREQ(proofs[1].element, "x[1]");
+  mlafix_proof_info info = MLAFIX_PROOF_INFO_INIT;
+  EXPECT_EQ(mlafix_kernel_proof(kernel.get(), 2, &info),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(mlafix_kernel_proof(kernel.get(), 0, nullptr),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(mlafix_kernel_num_proofs(nullptr), 0u);
+}
+
 TEST(Introspection, writes_no_more_than_the_caller_has) {
   Kernel kernel = load(addBiasUnit()).kernel("add_bias");
   mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;

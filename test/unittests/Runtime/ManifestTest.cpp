@@ -9,7 +9,6 @@
 #include "UnitModel.h"
 
 #include <functional>
-#include <unistd.h>
 
 using namespace mlafix;
 using namespace mlafix::test;
@@ -79,6 +78,34 @@ const std::vector<Spoilt> spoilt = {
        gpuVariant(k)["params"][0]["arg"] = 2;
      },
      {"params[0].arg", "not absent"}},
+    {"proof_of_no_argument",
+     [](json &k) {
+       k["proofs"] = {
+           {{"arg", 5}, {"question", "bounds"}, {"verdict", "proved"}}};
+     },
+     {"proofs[0].arg", "0 to 4", "got 5"}},
+    {"proof_without_a_verdict",
+     [](json &k) {
+       k["proofs"] = {{{"arg", 0}, {"question", "bounds"}}};
+     },
+     {"proofs[0]", "\"verdict\""}},
+    {"proof_with_a_control_character",
+     [](json &k) {
+       k["proofs"] = {{{"arg", 0},
+                       {"question", "bounds"},
+                       {"verdict", "unknown"},
+                       {"reason", "a\nb"}}};
+     },
+     {"proofs[0].reason", "control"}},
+    {"proofs_are_no_array",
+     [](json &k) { k["proofs"] = "proved"; },
+     {"proofs", "an array"}},
+    {"too_many_proofs",
+     [](json &k) {
+       json proof = {{"arg", 0}, {"question", "bounds"}, {"verdict", "proved"}};
+       k["proofs"] = std::vector<json>(2000, proof);
+     },
+     {"proofs", "at most 1024 elements"}},
     {"too_many_dims",
      [](json &k) { arg(k, 0)["dims"] = std::vector<std::string>(9, "n"); },
      {"args[0].dims", "at most 8 elements, got 9"}},
@@ -313,80 +340,5 @@ INSTANTIATE_TEST_SUITE_P(Spoilt, Manifest, testing::ValuesIn(spoilt),
                          [](const auto &info) {
                            return std::string(info.param.name);
                          });
-
-TEST(ManifestText, must_be_json) {
-  for (const char *text : {"", "{", "[1, 2", "{\"kernels\": [}", "\xff\xfe",
-                           "{\"kernels\": [], \"producer\": \"\xc3\"}"}) {
-    std::vector<uint8_t> bytes = wrapUnit(text, "");
-    expectError(MLAFIX_BAD_UNIT, {"JSON"},
-                [&] { Unit::load(bytes.data(), bytes.size()); });
-  }
-  for (const char *text : {"[]", "null", "{}", "{\"kernels\": 3}"}) {
-    std::vector<uint8_t> bytes = wrapUnit(text, "");
-    expectError(MLAFIX_BAD_UNIT, {"expected"},
-                [&] { Unit::load(bytes.data(), bytes.size()); });
-  }
-}
-
-TEST(ManifestText, deep_nesting_is_refused) {
-  std::string deep(1 << 20, '[');
-  std::vector<uint8_t> bytes = wrapUnit(deep, "");
-  expectError(MLAFIX_BAD_UNIT, {"nested"},
-              [&] { Unit::load(bytes.data(), bytes.size()); });
-}
-
-/// An array of so many empty objects, under a key that nobody reads.
-json manyValues(size_t count) {
-  return json(json::array_t(count, json::object()));
-}
-
-TEST(ManifestText, many_values_take_time_in_proportion) {
-  alarm(100); // that many values squared take hours
-  for (json wide : {manyValues(600000), json({{"a", manyValues(600000)}}),
-                    json({manyValues(300000), manyValues(300000)})}) {
-    UnitWriter writer = addBiasUnit();
-    writer.manifest["notes"] = wide;
-    EXPECT_NO_THROW(load(writer));
-  }
-  alarm(0);
-}
-
-TEST(ManifestText, too_many_values_are_refused) {
-  UnitWriter writer = addBiasUnit();
-  writer.manifest["notes"] = manyValues(runtime::limits::jsonValues);
-  expectBadUnit(writer, {"expected at most 2097152 values, got more"});
-}
-
-TEST(ManifestText, what_a_message_quotes_ends_with_a_whole_character) {
-  for (int shift = 0; shift < 4; ++shift) {
-    UnitWriter writer = addBiasUnit();
-    std::string text(shift, 'x');
-    for (int i = 0; i < 100; ++i)
-      text += "€";
-    writer.kernel()["args"][0]["access"] = text;
-    std::vector<uint8_t> bytes = writer.finish();
-    Error error = errorOf([&] { Unit::load(bytes.data(), bytes.size()); });
-    EXPECT_EQ(error.status(), MLAFIX_BAD_UNIT);
-    EXPECT_NO_THROW(json(error.what()).dump()) << "no UTF-8";
-  }
-}
-
-TEST(ManifestText, too_many_kernels_are_refused) {
-  UnitWriter writer;
-  writer.manifest = {{"kernels", std::vector<json>(4097, json::object())}};
-  expectBadUnit(writer, {"kernels", "at most 4096"});
-}
-
-TEST(ManifestText, the_same_kernel_twice_is_refused) {
-  UnitWriter writer = cpuOnlyUnit();
-  writer.manifest["kernels"].push_back(writer.kernel());
-  expectBadUnit(writer, {"kernels[1].name", "other bindings"});
-}
-
-TEST(ManifestText, unknown_keys_are_ignored) {
-  UnitWriter writer = cpuOnlyUnit();
-  writer.kernel()["colour"] = "blue";
-  EXPECT_NO_THROW(load(writer));
-}
 
 } // namespace

@@ -137,6 +137,30 @@ TEST_F(Run, uploads_and_downloads_on_a_gpu_and_poisons_outputs) {
   EXPECT_EQ(targetOf(cpu()), "cpu");
 }
 
+TEST_F(Run, debugging_names_elements_that_no_row_writes) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "the machine code is x86-64's";
+#endif
+  options.debug = true;
+  EXPECT_TRUE(runKernel(unit, options));
+  UnitWriter writer = addBiasUnit();
+  writer.kernel()["code"][0]["variants"][0]["geometry"]["extents"] = {
+      {{"value", 4}}};
+  Unit tooShort = load(writer);
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(runKernel(tooShort, options));
+  EXPECT_NE(testing::internal::GetCapturedStdout().find(
+                "out[4, 0]: no row writes it (8 elements in all)\n"),
+            std::string::npos);
+  std::vector<float> values = output(); // of the first run, kept
+  EXPECT_EQ(values[15], call.inData[15] + 0.5f);
+  FakeCuda fake; // launches nothing
+  options.device = cuda(0);
+  EXPECT_FALSE(runKernel(unit, options));
+  options.args["out"] = folder + "in.npy"; // what it held before is the user's
+  EXPECT_TRUE(runKernel(unit, options));
+}
+
 TEST_F(Run, mistakes_are_named) {
   auto run = [&] { runKernel(unit, options); };
   Options right = options;

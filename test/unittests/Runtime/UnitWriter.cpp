@@ -88,8 +88,8 @@ std::string test::fakeCubin(const std::string &text) {
   return elf + text;
 }
 
-UnitWriter test::addBiasUnit() {
-  UnitWriter unit;
+/// The code of add_bias for each target, with the images of addBiasUnit.
+static json addBiasCode() {
   json rows = {{"kind", "rows"},
                {"extents", {{{"arg", 0}, {"dim", 0}}}},
                {"rows_per_block", 8},
@@ -102,34 +102,37 @@ UnitWriter test::addBiasUnit() {
                  {{"kind", "scalar"}, {"arg", 3}}};
   json guard = {
       {"kind", "align"}, {"args", json::array({0, 1})}, {"bytes", 16}};
-  auto gpuVariants = [&](bool dependent) {
-    return json::array({{{"entry", "add_bias_aligned"},
-                         {"guards", json::array({guard})},
-                         {"params", params},
-                         {"geometry", rows},
-                         {"dependent_launch", dependent}},
-                        {{"entry", "add_bias_any"},
-                         {"guards", json::array()},
-                         {"params", params},
-                         {"geometry", rows},
-                         {"dependent_launch", dependent}}});
+  auto variant = [&](const char *entry, json guards) {
+    return json{{"entry", entry},
+                {"guards", std::move(guards)},
+                {"params", params},
+                {"geometry", rows}};
   };
+  auto gpuVariants = [&](bool dependent) {
+    json all = json::array({variant("add_bias_aligned", json::array({guard})),
+                            variant("add_bias_any", json::array())});
+    for (json &one : all)
+      one["dependent_launch"] = dependent;
+    return all;
+  };
+  json onCpu = variant("add_bias", json::array());
+  onCpu["offset"] = addBiasOffset;
   auto image = [](const char *format, int index) {
     return json{{"format", format}, {"image", index}, {"assembler", "fake 1"}};
   };
   json cpu = {{"target", "x86-64"},
               {"images", json::array({image("cpu", 0)})},
-              {"variants", json::array({{{"entry", "add_bias"},
-                                         {"offset", addBiasOffset},
-                                         {"guards", json::array()},
-                                         {"params", params},
-                                         {"geometry", rows}}})}};
+              {"variants", json::array({onCpu})}};
   json sm90 = {{"target", "sm_90"},
                {"images", json::array({image("cubin", 1), image("ptx", 2)})},
                {"variants", gpuVariants(true)}};
   json sm80 = {{"target", "sm_80"},
                {"images", json::array({image("cubin", 3), image("ptx", 4)})},
                {"variants", gpuVariants(false)}};
+  return json::array({cpu, sm90, sm80});
+}
+
+static json addBiasArgs() {
   auto tensor = [](const char *name, const char *access) {
     return json{{"name", name},       {"kind", "tensor"}, {"dtype", "f32"},
                 {"dims", {"n", "D"}}, {"shape", {-1, 4}}, {"strides", {-1, 1}},
@@ -143,22 +146,24 @@ UnitWriter test::addBiasUnit() {
                 {"strides", json::array({-1})},
                 {"access", "read"},
                 {"optional", true}};
+  json bias = {{"name", "bias"}, {"kind", "scalar"}, {"dtype", "f32"}};
+  json limit = {{"name", "limit"},
+                {"kind", "scalar"},
+                {"dtype", "index"},
+                {"at_most", "n"}};
+  return json::array(
+      {tensor("out", "write"), tensor("in", "read"), scale, bias, limit});
+}
+
+UnitWriter test::addBiasUnit() {
+  UnitWriter unit;
   unit.manifest = {
       {"producer", "test 1"},
       {"kernels", json::array({{{"name", "add_bias"},
                                 {"bindings", {{"T", "f32"}, {"D", 4}}},
-                                {"args", json::array({tensor("out", "write"),
-                                                      tensor("in", "read"),
-                                                      scale,
-                                                      {{"name", "bias"},
-                                                       {"kind", "scalar"},
-                                                       {"dtype", "f32"}},
-                                                      {{"name", "limit"},
-                                                       {"kind", "scalar"},
-                                                       {"dtype", "index"},
-                                                       {"at_most", "n"}}})},
+                                {"args", addBiasArgs()},
                                 {"aliases", json::array({json::array({0, 1})})},
-                                {"code", json::array({cpu, sm90, sm80})}}})}};
+                                {"code", addBiasCode()}}})}};
   unit.images = {std::string(machineCode, machineCode + sizeof(machineCode)),
                  fakeCubin("cubin sm_90"), ".version 7.8 // ptx sm_90\n",
                  fakeCubin("cubin sm_80"), ".version 7.0 // ptx sm_80\n"};

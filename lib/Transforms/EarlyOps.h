@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_CPU_EARLYOPS_H
-#define MLAFIX_TRANSFORMS_CPU_EARLYOPS_H
+#ifndef MLAFIX_TRANSFORMS_EARLYOPS_H
+#define MLAFIX_TRANSFORMS_EARLYOPS_H
 
 #include "dialect/Mlafix.h"
 #include "llvm/ADT/SetVector.h"
@@ -43,9 +43,11 @@ private:
 
 /// Whether the scalars of many rows of `kernel` may be computed before the
 /// first of these rows is moved, and whether there is enough to compute.
-/// `aliases` are the pairs of arguments that may be the same tensor.
-bool canBatchScalars(KernelOp kernel, mlir::ArrayAttr aliases);
+/// `aliases` are the pairs of arguments that may be the same tensor. Where not,
+/// `reason` says why.
+bool canBatchScalars(KernelOp kernel, mlir::ArrayAttr aliases,
+                     llvm::StringRef &reason);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_CPU_EARLYOPS_H
+#endif // MLAFIX_TRANSFORMS_EARLYOPS_H

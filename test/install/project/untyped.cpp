@@ -1,4 +1,4 @@
-// Launches scale_rows of a unit on the CPU: host scale_rows.mlafix
+// Launches scale_rows of a unit that is a file: untyped scale_rows.mlafix
 #include "mlafix/runtime.hpp"
 
 #include <cstdio>

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/CPU/EarlyOps.h"
+#include "lib/Transforms/EarlyOps.h"
 #include "dialect/Guards.h"
 #include "lib/Analysis/Aliasing.h"
 #include "lib/Transforms/LongRows.h"
@@ -90,21 +90,27 @@ static bool isBatchable(Operation *op) {
              op);
 }
 
-bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases) {
+bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases,
+                             StringRef &reason) {
+  auto refuse = [&](StringRef why) {
+    reason = why;
+    return false;
+  };
   auto forall = dyn_cast_or_null<ForallOp>(kernel.getGrid());
   if (!forall || forall.getExtents().empty())
-    return false;
+    return refuse("the grid is not a dense one of at least one extent");
   Block &row = forall.getBody().front();
   if (!llvm::all_of(row.without_terminator(),
                     [](Operation &op) { return isBatchable(&op); }))
-    return false;
+    return refuse("a row branches, loops or divides integers");
   EarlyOps early(row);
   if (llvm::none_of(early.inOrder(), isLong))
-    return false;
+    return refuse("no scalar takes a division, a root, a logarithm or an "
+                  "exponential");
   if (llvm::any_of(early.kept(), [](Value value) {
         return !isa<FloatType, IntegerType>(value.getType());
       }))
-    return false;
+    return refuse("an index would have to be kept for each row");
   // No row may read what another one's scalars have written already.
   for (Operation *op : early.inOrder()) {
     std::optional<MemoryAccess> mine = getSingleAccess(op);
@@ -119,7 +125,7 @@ bool mlafix::canBatchScalars(KernelOp kernel, ArrayAttr aliases) {
       bool bothEarlyWrites =
           mine->isWrite && theirs->isWrite && early.contains(&other);
       if (!bothEarlyWrites)
-        return false;
+        return refuse("a row may read what the scalars of another one wrote");
     }
   }
   return true;

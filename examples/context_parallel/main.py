@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Attention over a long context whose keys are split over the ranks of a group, and merged by mlafix.distributed.
+
+    torchrun --nproc-per-node 4 examples/context_parallel/main.py [--help]
+
+Each rank has some pages of each request's keys and values, dealt in turn, computes attention over these alone, and merges its
+partial state with those of the other ranks: by each backend there is, and in each cut. Results are compared with attention over
+all keys in f64, and bits across ranks. Ranks run on GPUs with NCCL where there is one for each, else on CPUs with gloo.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from mlafix.distributed import Reducer
+
+# Relative, of bf16: half a unit in the last place (2^-9) for the partial states, as much for the result, and twice that as margin.
+BOUND = 2.0**-7
+
+
+@dataclass
+class Batch:
+    """Requests of different lengths, the last tokens of each being queries; every rank makes the same one.
+
+    q is [tokens, heads, D], k and v are [keys, D] (one head, as in multi-query attention), lens are keys of each request.
+    """
+
+    q: torch.Tensor
+    k: list[torch.Tensor]
+    v: list[torch.Tensor]
+    starts: list[int]
+    padded: int
+
+
+def make_batch(options: argparse.Namespace) -> Batch:
+    """A batch with a long request, requests of a few keys, which most ranks have no part of, and padding."""
+    random = torch.Generator().manual_seed(options.seed)
+    lens = [options.context, 1, options.page, options.context // 2 + 3, 2 * options.page + 1]
+    queries = [1, 1, 2, options.queries, 1]
+    starts = [0]
+    for count in queries:
+        starts.append(starts[-1] + count)
+    padded = starts[-1] + 3
+    q = torch.randn(padded, options.heads, options.dim, generator=random)
+    k, v = ([torch.randn(length, options.dim, generator=random) for length in lens] for _ in range(2))
+    return Batch(q, k, v, starts, padded)
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, visible: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """out [t, H, D] and lse [t, H], base e, of q [t, H, D] over the keys [keys, D] that visible [t, keys] says."""
+    scores = torch.einsum("thd,kd->thk", q, k) * q.shape[-1] ** -0.5
+    scores = scores.masked_fill(~visible[:, None], -torch.inf)
+    lse = torch.logsumexp(scores, -1)
+    weights = torch.exp(scores - lse.nan_to_num(neginf=0)[..., None])
+    return torch.einsum("thk,kd->thd", weights, v), lse
+
+
+def positions(options: argparse.Namespace, length: int, rank: int, ranks: int) -> torch.Tensor:
+    """The keys of a request that a rank has: every ranks-th page."""
+    keys = torch.arange(length)
+    return keys[keys // options.page % ranks == rank]
+
+
+def causal(batch: Batch, request: int, keys: torch.Tensor) -> torch.Tensor:
+    """Which keys each query of a request sees: the last query sees all, those before it one less each."""
+    count = batch.starts[request + 1] - batch.starts[request]
+    last = len(batch.k[request]) - count + torch.arange(count)
+    return keys[None] <= last[:, None]
+
+
+def reference(batch: Batch) -> torch.Tensor:
+    """Attention over all keys in f64; padding is 0."""
+    out = torch.zeros(batch.q.shape, dtype=torch.float64)
+    for request, (k, v) in enumerate(zip(batch.k, batch.v)):
+        rows = slice(batch.starts[request], batch.starts[request + 1])
+        out[rows] = attention(batch.q[rows].double(), k.double(), v.double(), causal(batch, request, torch.arange(len(k))))[0]
+    return out
+
+
+def partial_state(options: argparse.Namespace, batch: Batch, rank: int, ranks: int) -> tuple[torch.Tensor, ...]:
+    """This rank's out (bf16), lse, seq_lens and query_start_loc. Rows without keys stay as `empty` left them: NaN, here."""
+    out = torch.full(batch.q.shape, torch.nan, dtype=torch.bfloat16)
+    lse = torch.full(batch.q.shape[:2], torch.nan)
+    lens = []
+    for request, (k, v) in enumerate(zip(batch.k, batch.v)):
+        rows = slice(batch.starts[request], batch.starts[request + 1])
+        keys = positions(options, len(k), rank, ranks)
+        lens.append(len(keys))
+        if len(keys):
+            # Early queries may see no key of this rank: their lse is -inf.
+            out[rows], lse[rows] = attention(batch.q[rows], k[keys], v[keys], causal(batch, request, keys))
+    return out, lse, torch.tensor(lens, dtype=torch.int32), torch.tensor(batch.starts, dtype=torch.int32)
+
+
+class PlainGroup:
+    """A group as an engine may have it: no process group of torch's to be seen, and only an all-gather."""
+
+    def __init__(self) -> None:
+        self.rank_in_group, self.world_size = dist.get_rank(), dist.get_world_size()
+
+    def all_gather(self, tensor: torch.Tensor, dim: int) -> torch.Tensor:
+        parts = [torch.empty_like(tensor) for _ in range(self.world_size)]
+        dist.all_gather(parts, tensor)
+        return torch.cat(parts, dim)
+
+
+def gathered(out: torch.Tensor, owned: tuple[slice, slice], shape: torch.Size) -> torch.Tensor:
+    """The whole result on every rank, from what each rank owns of it."""
+    pieces: list[object] = [None] * dist.get_world_size()
+    dist.all_gather_object(pieces, (owned, out.float().cpu()))
+    whole = torch.full(shape, torch.nan)
+    for place, piece in pieces:  # type: ignore[misc]
+        whole[place] = piece
+    return whole
+
+
+def run(options: argparse.Namespace, device: torch.device) -> bool:
+    """Every cut over every kind of group; whether all results are right, and equal to each other."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    batch = make_batch(options)
+    want = reference(batch)
+    state = [tensor.to(device) for tensor in partial_state(options, batch, rank, ranks)]
+    good, first = True, None
+    groups = {dist.get_backend(): None, "engine": PlainGroup()} if device.type == "cpu" else {"nccl": None}
+    for name, group in groups.items():
+        for cut in ("heads", "tokens", "none"):
+            reducer = Reducer(group, max_tokens=batch.padded, heads=options.heads, head_dim=options.dim, cut=cut, device=device)
+            out, _ = reducer.reduce(*state)
+            whole = gathered(out, reducer.owned(batch.padded), batch.q.shape)
+            error = float(((whole - want).abs() / want.abs().clamp(min=1)).max())
+            first = whole if first is None else first
+            right = error <= BOUND and torch.equal(first, whole)
+            good &= right
+            if rank == 0:
+                print(f"{name:7} cut={cut:7} {ranks} ranks: largest error {error:.2e}, {reducer.bytes_in(batch.padded)} bytes in, "
+                      f"{'right' if right else 'WRONG'}")
+    return good
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--context", type=int, default=4000, help="keys of the longest request")
+    parser.add_argument("--queries", type=int, default=6, help="queries of one of the requests")
+    parser.add_argument("--heads", type=int, default=12, help="heads of queries; a multiple of the ranks")
+    parser.add_argument("--dim", type=int, default=64, help="head dim")
+    parser.add_argument("--page", type=int, default=16, help="keys that a rank gets in a row")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+
+    local, count = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    on_gpu = torch.cuda.device_count() >= count
+    device = torch.device("cuda", local) if on_gpu else torch.device("cpu")
+    if on_gpu:
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if on_gpu else "gloo")
+    good = run(options, device)
+    dist.destroy_process_group()
+    # A thread of gloo may release its last tensors yet, which aborts an interpreter that is being finalised.
+    sys.stdout.flush()
+    os._exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+//===- views.hpp - tensors with an element type and a rank ------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The parameters of the C++ functions in the headers that mlafix-opt writes
+// (--emit=header, docs/Embedding.md):
+//
+//   merge_attn_states({out, {n, 16, 128}}, nullptr, {prefix, {n, 16, 128}}, …);
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUNTIME_VIEWS_HPP
+#define MLAFIX_RUNTIME_VIEWS_HPP
+
+#include "mlafix/runtime.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace mlafix {
+
+/// Elements that C++17 has no type for: their bits, as they lie in memory.
+enum class bf16 : uint16_t {};
+enum class f16 : uint16_t {};
+enum class f8e4m3fn : uint8_t {};
+
+/// Whether memory of `Source` elements may be passed where the kernel has
+/// `Element`s. To pass another library's type, specialise it:
+///
+///   template <>
+///   struct mlafix::IsElement<__nv_bfloat16, mlafix::bf16> : std::true_type {};
+template <typename Source, typename Element>
+struct IsElement : std::is_same<Source, Element> {};
+
+/// The dtype of a view's elements.
+template <typename Element> struct DTypeOf;
+template <> struct DTypeOf<bf16> {
+  static constexpr mlafix_dtype value = MLAFIX_BF16;
+};
+template <> struct DTypeOf<f16> {
+  static constexpr mlafix_dtype value = MLAFIX_F16;
+};
+template <> struct DTypeOf<float> {
+  static constexpr mlafix_dtype value = MLAFIX_F32;
+};
+template <> struct DTypeOf<f8e4m3fn> {
+  static constexpr mlafix_dtype value = MLAFIX_F8E4M3FN;
+};
+template <> struct DTypeOf<int32_t> {
+  static constexpr mlafix_dtype value = MLAFIX_I32;
+};
+template <> struct DTypeOf<int64_t> {
+  static constexpr mlafix_dtype value = MLAFIX_I64;
+};
+template <> struct DTypeOf<int8_t> {
+  static constexpr mlafix_dtype value = MLAFIX_I8;
+};
+template <> struct DTypeOf<uint8_t> {
+  static constexpr mlafix_dtype value = MLAFIX_U8;
+};
+template <> struct DTypeOf<bool> {
+  static constexpr mlafix_dtype value = MLAFIX_BOOL;
+};
+
+/// Sizes or strides of `Rank` dims, in elements: {n, 16, 128}.
+template <size_t Rank> class Extents {
+public:
+  template <typename... Integers> Extents(Integers... values) noexcept {
+    static_assert(sizeof...(Integers) == Rank,
+                  "expected a number for each dim of the kernel's argument");
+    static_assert((std::is_integral<Integers>::value && ...),
+                  "expected integers");
+    size_t i = 0;
+    ((numbers[i++] = static_cast<int64_t>(values)), ...);
+  }
+  const int64_t *data() const noexcept { return numbers; }
+
+private:
+  int64_t numbers[Rank > 0 ? Rank : 1] = {};
+};
+
+namespace detail {
+/// A tensor as the C functions take it, within one expression.
+class Descriptor {
+public:
+  explicit Descriptor(const mlafix_tensor &tensor) noexcept : tensor(tensor) {}
+  operator const mlafix_tensor *() const noexcept { return &tensor; }
+
+private:
+  mlafix_tensor tensor;
+};
+} // namespace detail
+
+/// Memory that somebody else owns, as a tensor of `Rank` dims. `Element` is
+/// const where the kernel only reads. Sizes and strides are checked by the
+/// call.
+template <typename Element, size_t Rank> class View {
+  using Value = std::remove_const_t<Element>;
+  template <typename Source>
+  using IfElement =
+      std::enable_if_t<IsElement<std::remove_const_t<Source>, Value>::value &&
+                       (std::is_const<Element>::value ||
+                        !std::is_const<Source>::value)>;
+
+public:
+  /// Row-major without gaps.
+  template <typename Source, typename = IfElement<Source>>
+  View(Source *data, const Extents<Rank> &shape) noexcept
+      : View(data, shape, shape, false) {}
+  template <typename Source, typename = IfElement<Source>>
+  View(Source *data, const Extents<Rank> &shape,
+       const Extents<Rank> &strides) noexcept
+      : View(data, shape, strides, true) {}
+  /// Memory without an element type, such as a framework gives: its dtype is
+  /// the caller's business.
+  static View untyped(
+      std::conditional_t<std::is_const<Element>::value, const void *, void *>
+          data,
+      const Extents<Rank> &shape) noexcept {
+    return View(data, shape, shape, false);
+  }
+  static View untyped(
+      std::conditional_t<std::is_const<Element>::value, const void *, void *>
+          data,
+      const Extents<Rank> &shape, const Extents<Rank> &strides) noexcept {
+    return View(data, shape, strides, true);
+  }
+  /// What the kernel writes may be read by another.
+  template <typename Source, typename = std::enable_if_t<
+                                 std::is_same<const Source, Element>::value &&
+                                 !std::is_same<Source, Element>::value>>
+  View(const View<Source, Rank> &other) noexcept
+      : View(other.data(), other.shape(), other.strides(), other.isStrided()) {}
+
+  const void *data() const noexcept { return memory; }
+  const Extents<Rank> &shape() const noexcept { return sizes; }
+  const Extents<Rank> &strides() const noexcept { return steps; }
+  bool isStrided() const noexcept { return strided; }
+
+  /// The C view; it may be used while this object lives.
+  detail::Descriptor on(mlafix_device device) const noexcept {
+    mlafix_tensor tensor = MLAFIX_TENSOR_INIT;
+    tensor.dtype = DTypeOf<Value>::value;
+    tensor.ndim = static_cast<uint32_t>(Rank);
+    tensor.device = device;
+    tensor.data = const_cast<void *>(memory);
+    tensor.sizes = sizes.data();
+    tensor.strides = strided ? steps.data() : nullptr;
+    return detail::Descriptor(tensor);
+  }
+
+protected:
+  View(const void *data, const Extents<Rank> &shape,
+       const Extents<Rank> &strides, bool strided) noexcept
+      : memory(data), sizes(shape), steps(strides), strided(strided) {}
+
+private:
+  const void *memory;
+  Extents<Rank> sizes, steps;
+  bool strided;
+};
+
+/// A view that may be omitted: nullptr.
+template <typename Element, size_t Rank>
+class OptionalView : public View<Element, Rank> {
+public:
+  using View<Element, Rank>::View;
+  OptionalView(const View<Element, Rank> &view) noexcept
+      : View<Element, Rank>(view) {}
+  OptionalView(std::nullptr_t) noexcept
+      : OptionalView(nothing(), std::make_index_sequence<Rank>()) {}
+
+private:
+  static const void *nothing() noexcept { return nullptr; }
+  template <size_t... I>
+  OptionalView(const void *data, std::index_sequence<I...>) noexcept
+      : View<Element, Rank>(data, Extents<Rank>((I * 0)...),
+                            Extents<Rank>((I * 0)...), false) {}
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_RUNTIME_VIEWS_HPP

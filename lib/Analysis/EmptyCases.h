@@ -1,0 +1,155 @@
+//===- EmptyCases.h - a row's program where rows are empty ------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Runs a row's program on classes of floats, once for each case: what class
+// each lse is of, and which way each comparison goes that the classes leave
+// open. A dataflow analysis with one class per value would not do: whether
+// `lse - max` is NaN depends on two values at once, and whether that matters on
+// the select that follows. A value that no store depends on is not computed.
+//
+// A loop is run until it comes to values that it carried before: their classes,
+// and which of them are the same.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_ANALYSIS_EMPTYCASES_H
+#define MLAFIX_ANALYSIS_EMPTYCASES_H
+
+#include "lib/Analysis/FloatClass.h"
+#include "lib/Analysis/LseValues.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace mlafix {
+
+/// An op that makes NaN of what is none.
+struct MadeNaN {
+  mlir::Operation *op;
+  /// What it computes: "-inf - -inf".
+  std::string operation;
+  /// The lses of empty rows: "prefix_lse = -inf, suffix_lse = -inf".
+  std::string where;
+
+  /// What to tell the kernel's author.
+  std::string message() const;
+};
+
+/// The ops of a kernel whose NaN a store writes. Finds fewer where there are
+/// too many cases to look at.
+std::vector<MadeNaN> findMadeNaNs(KernelOp kernel);
+
+class EmptyCases {
+public:
+  EmptyCases(const LseValues &values, KernelOp kernel);
+
+  std::vector<MadeNaN> run();
+
+private:
+  /// A float, a state (of which the class is its lse's, or NaN where its row
+  /// is), or the like, in the case at hand.
+  struct Number {
+    unsigned symbol = 0; ///< values of one symbol are the same
+    LseSet lses = 0;     ///< what it depends on
+  };
+  struct Symbol {
+    FloatClass cls;
+    std::uint64_t origins = 0; ///< of NaN: positions in `found`
+    LoadOp payload = nullptr;  ///< that read this row
+  };
+  struct Decision {
+    bool holds = false;
+    LseSet lses = 0;
+  };
+  /// Of the case and iteration that `epochs` names.
+  struct Memo {
+    unsigned numberEpoch = 0, decisionEpoch = 0;
+    Number number;
+    Decision decision;
+  };
+
+  // Cases
+  unsigned choose(unsigned count);
+  bool advance();
+  bool enter();
+  void runCase();
+  void runBlock(mlir::Block &block);
+  void runFor(mlir::scf::ForOp loop);
+  bool isKnown(mlir::scf::ForOp loop, llvm::ArrayRef<unsigned> start,
+               llvm::MutableArrayRef<Number> carried);
+  void observe(mlir::Value stored);
+
+  // Values
+  unsigned epochOf(mlir::Value value) const;
+  void bind(mlir::Value value, Number number);
+  Number eval(mlir::Value value);
+  Number compute(mlir::Value value);
+  Number computeOp(mlir::Operation *op);
+  Number computeLoad(LoadOp load);
+  Number computeLse(LoadOp load, unsigned lse);
+  Number computeSelect(mlir::arith::SelectOp op);
+  Number computeExtreme(mlir::Operation *op, bool isMaximum, bool keepsNaN);
+  Number computeState(mlir::Operation *op);
+  Number computeReduce(ReduceOp op);
+  Number computeArithmetic(mlir::Operation *op);
+  bool isZeroTimesPayload(mlir::Operation *op, llvm::ArrayRef<Number> operands,
+                          LoadOp &payload);
+  Number makeNaN(mlir::Operation *op, LseSet lses, const llvm::Twine &text);
+  Number make(FloatClass cls, LseSet lses);
+  Number join(Number a, Number b);
+  Symbol &symbol(Number number) { return symbols[number.symbol]; }
+
+  // Conditions
+  Decision decide(mlir::Value condition);
+  Decision computeDecision(mlir::Value condition);
+  Decision compare(mlir::arith::CmpFOp op);
+  Decision decideClass(mlir::Value operand, unsigned classes);
+  unsigned &factOf(Number a, Number b);
+  /// What may hold between two numbers, by what was decided about them.
+  unsigned relationOf(Number a, Number b);
+  /// Whether one of the relations in `wanted` holds between two numbers;
+  /// another case where the classes and what was decided leave it open.
+  bool holds(Number a, Number b, unsigned wanted);
+
+  std::string describeEmptyRows(LseSet lses);
+
+  const LseValues &values;
+  KernelOp kernel;
+
+  struct Choice {
+    unsigned chosen, count;
+  };
+  std::vector<Choice> choices;
+  unsigned position = 0;
+  bool isOver = false; ///< of this case: the rest of it is known
+  unsigned budget, depth = 0;
+  std::set<std::vector<unsigned>> heads; ///< of loops: what they carried
+
+  std::vector<Memo> memos;
+  std::vector<unsigned> epochs; ///< one for each loop; 0 is a case's own
+  unsigned lastEpoch = 0;
+  std::vector<Symbol> symbols;
+  struct Fact {
+    unsigned a, b, relation;
+  };
+  std::vector<Fact> facts;
+  std::vector<FloatClass> lseClasses;
+  LseSet empty = 0, control = 0;
+
+  struct Found {
+    MadeNaN made;
+    bool isObserved = false;
+  };
+  std::vector<Found> found;
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_ANALYSIS_EMPTYCASES_H

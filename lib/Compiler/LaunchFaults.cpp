@@ -1,0 +1,123 @@
+//===- LaunchFaults.cpp - what a launch does wrong, as JSON ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Compiler/LaunchFaults.h"
+
+#include "lib/Analysis/RowInterpreter.h"
+#include "lib/Compiler/Diagnostics.h"
+#include "lib/Compiler/ProofReport.h"
+
+using namespace llvm;
+using namespace mlafix;
+
+/// A number of JSON as the interpreter has it: an f32 by its bits.
+static std::optional<int64_t> readNumber(const json::Value &value,
+                                         mlir::Type type) {
+  if (isa<mlir::FloatType>(type)) {
+    std::optional<double> number = value.getAsNumber();
+    if (value.getAsString() == "nan")
+      number = NAN;
+    else if (value.getAsString() == "inf")
+      number = INFINITY;
+    else if (value.getAsString() == "-inf")
+      number = -INFINITY;
+    if (!number)
+      return std::nullopt;
+    return APFloat(float(*number)).bitcastToAPInt().getZExtValue();
+  }
+  if (std::optional<bool> flag = value.getAsBoolean())
+    return *flag;
+  return value.getAsInteger();
+}
+
+static Error wrong(StringRef name, StringRef expected) {
+  return createStringError("argument \"" + name + "\": expected " + expected +
+                           ", got another value");
+}
+
+static Error readTensor(const json::Value &value, StringRef name,
+                        mlir::MemRefType type, unsigned index,
+                        SmallLaunch &launch) {
+  const json::Object *object = value.getAsObject();
+  const json::Array *sizes = object ? object->getArray("sizes") : nullptr;
+  if (!sizes || int64_t(sizes->size()) != type.getRank())
+    return wrong(name, "\"sizes\", one for each dim");
+  int64_t count = 1;
+  for (auto [size, fixed] : zip(*sizes, type.getShape())) {
+    std::optional<int64_t> number = size.getAsInteger();
+    if (!number || *number < 0 ||
+        (!mlir::ShapedType::isDynamic(fixed) && *number != fixed) ||
+        MulOverflow(count, *number, count))
+      return wrong(name, "sizes that the kernel takes");
+    launch.sizes[index].push_back(*number);
+  }
+  const json::Array *elements = object->getArray("elements");
+  if (!elements)
+    return Error::success();
+  if (int64_t(elements->size()) != count)
+    return wrong(name, "as many elements as its sizes say");
+  std::vector<int64_t> &numbers = launch.elements[index];
+  for (const json::Value &element : *elements) {
+    std::optional<int64_t> number = readNumber(element, type.getElementType());
+    if (!number)
+      return wrong(name, "elements of its dtype");
+    numbers.push_back(*number);
+  }
+  return Error::success();
+}
+
+static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
+  Expected<json::Value> parsed = json::parse(text);
+  if (!parsed)
+    return parsed.takeError();
+  const json::Object *object = parsed->getAsObject();
+  if (!object)
+    return createStringError("expected an object for the launch, got another "
+                             "value");
+  SmallLaunch launch;
+  for (auto [index, type] : enumerate(kernel.getArgumentTypes())) {
+    StringRef name = kernel.getArgName(index);
+    const json::Value *value = object->get(name);
+    auto memref = dyn_cast<mlir::MemRefType>(type);
+    bool isLeftOut = !value || value->kind() == json::Value::Null;
+    if (memref && isLeftOut && kernel.isArgOptional(index)) {
+      launch.absent.push_back(index);
+      launch.sizes[index].assign(memref.getRank(), 0);
+    } else if (isLeftOut) {
+      return wrong(name, "a value");
+    } else if (memref) {
+      if (Error error = readTensor(*value, name, memref, index, launch))
+        return error;
+    } else if (auto number = readNumber(*value, type)) {
+      launch.scalars[index] = *number;
+    } else {
+      return wrong(name, "a number of its dtype");
+    }
+  }
+  return launch;
+}
+
+Expected<json::Value> mlafix::findLaunchFaults(KernelOp kernel,
+                                               StringRef text) {
+  Expected<SmallLaunch> launch = readLaunch(kernel, text);
+  if (!launch)
+    return launch.takeError();
+  Replay replay = replayRows(kernel, *launch);
+  json::Array faults;
+  for (const Violation &violation : replay.violations) {
+    json::Object fault{{"question", spelling(violation.question)},
+                       {"argument", kernel.getArgName(violation.argument)},
+                       {"element", json::Array(violation.element)},
+                       {"row", json::Array(violation.row)}};
+    if (violation.op)
+      addPlace(fault, violation.op);
+    faults.push_back(std::move(fault));
+  }
+  return json::Object{{"faults", std::move(faults)},
+                      {"unknown_rows", replay.unknownRows},
+                      {"is_whole", replay.isWhole}};
+}

@@ -1,0 +1,188 @@
+//===- EarlyLoads.cpp - loads that can be prefetched ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Whether `op` is plain arithmetic that may be executed speculatively: a
+/// division by zero that a branch guards may not.
+static bool isComputableAnywhere(Operation *op) {
+  if (op->getNumRegions() || !isPure(op))
+    return false;
+  if (!isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
+           arith::CeilDivSIOp, arith::CeilDivUIOp, arith::FloorDivSIOp,
+           LLVM::SDivOp, LLVM::UDivOp, LLVM::SRemOp, LLVM::URemOp>(op))
+    return true;
+  APInt divisor;
+  return matchPattern(op->getOperand(1), m_ConstantInt(&divisor)) &&
+         divisor.isStrictlyPositive();
+}
+
+/// The ops behind `value` that come after `wait`, producers first, where what
+/// `starts` maps is known. False if one of them is not plain arithmetic.
+static bool collectSlice(Value value, Operation *wait, const IRMapping &starts,
+                         llvm::SetVector<Operation *> &slice) {
+  if (starts.contains(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  // An argument of the function, or of a loop.
+  if (!op)
+    return cast<BlockArgument>(value).getOwner()->getParentOp()->isAncestor(
+        wait);
+  if (slice.contains(op))
+    return true;
+  Operation *ancestor = wait->getBlock()->findAncestorOpInBlock(*op);
+  if (!ancestor) // defined around the wait's block, and so before
+    return true;
+  if (ancestor != wait && ancestor->isBeforeInBlock(wait))
+    return true;
+  if (!isComputableAnywhere(op))
+    return false;
+  for (Value operand : op->getOperands())
+    if (!collectSlice(operand, wait, starts, slice))
+      return false;
+  slice.insert(op);
+  return true;
+}
+
+bool mlafix::moveBeforeWait(Value value, Operation *wait) {
+  llvm::SetVector<Operation *> slice;
+  if (!collectSlice(value, wait, IRMapping(), slice))
+    return false;
+  for (Operation *op : slice)
+    op->moveBefore(wait);
+  return true;
+}
+
+bool mlafix::isGlobal(Value pointer) {
+  constexpr unsigned kGlobal = 1;
+  return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() ==
+         kGlobal;
+}
+
+Value mlafix::bothHold(OpBuilder &b, Value x, Value y) {
+  if (!x)
+    return y;
+  Value no = arith::ConstantIntOp::create(b, y.getLoc(), false, 1);
+  return arith::SelectOp::create(b, y.getLoc(), x, y, no);
+}
+
+/// Whether `value` is computed from the number of the block; not by way of what
+/// is in `seen`.
+static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
+  if (!seen.insert(value.getAsOpaquePointer()).second)
+    return false;
+  Operation *op = value.getDefiningOp();
+  if (!op) { // of a loop: what it counts, but nothing that it carries
+    auto argument = cast<BlockArgument>(value);
+    Operation *parent = argument.getOwner()->getParentOp();
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    return !isa<LLVM::LLVMFuncOp>(parent) &&
+           (!loop || value != loop.getInductionVar() ||
+            dependsOnBlock(loop.getLowerBound(), seen) ||
+            dependsOnBlock(loop.getStep(), seen));
+  }
+  return isa<NVVM::BlockIdXOp>(op) ||
+         llvm::any_of(op->getOperands(), [&](Value operand) {
+           return dependsOnBlock(operand, seen);
+         });
+}
+
+static bool dependsOnBlock(Value value) {
+  llvm::SmallPtrSet<void *, 16> seen;
+  return dependsOnBlock(value, seen);
+}
+
+/// The bytes of a pack of a row; 0 if `type` is none.
+static int64_t getPackBytes(Type type) {
+  constexpr int64_t kLeastBytes = 16;
+  auto vector = dyn_cast<VectorType>(type);
+  int64_t bytes =
+      vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8
+             : 0;
+  return bytes >= kLeastBytes ? bytes : 0;
+}
+
+/// `value` ahead of the wait, in the first iteration of all loops around; null
+/// where that takes memory.
+Value PrefetchCandidates::buildBeforeWait(Value value) {
+  if (starts.getValueMap().empty())
+    return moveBeforeWait(value, wait) ? value : Value();
+  llvm::SetVector<Operation *> slice;
+  if (!collectSlice(value, wait, starts, slice))
+    return Value();
+  OpBuilder b(wait);
+  for (Operation *op : slice)
+    b.clone(*op, starts);
+  return starts.lookupOrDefault(value);
+}
+
+/// The loads under `condition` and `mask`.
+EarlyLoads &PrefetchCandidates::find(Value condition, Value mask) {
+  auto found = llvm::find_if(loads, [&](const EarlyLoads &group) {
+    return group.condition == condition && group.mask == mask;
+  });
+  if (found != loads.end())
+    return *found;
+  loads.push_back({condition, mask, {}, {}, 0});
+  return loads.back();
+}
+
+void PrefetchCandidates::collectLoad(Value pointer, Type type, Value mask,
+                                     Value condition) {
+  int64_t bytes = getPackBytes(type);
+  if (!isGlobal(pointer) || (!bytes && dependsOnBlock(pointer)))
+    return;
+  Value early = buildBeforeWait(pointer);
+  Value earlyMask = mask && early ? buildBeforeWait(mask) : mask;
+  if (!early || (mask && !earlyMask))
+    return;
+  EarlyLoads &group = find(condition, earlyMask);
+  (bytes ? group.rows : group.shared).push_back(early);
+  group.rowBytes += bytes;
+}
+
+void PrefetchCandidates::collectLoop(scf::ForOp loop, Value condition) {
+  Value first = buildBeforeWait(loop.getLowerBound()),
+        end = buildBeforeWait(loop.getUpperBound());
+  if (!first || !end)
+    return;
+  OpBuilder b(wait);
+  Value iterates = arith::CmpIOp::create(b, loop.getLoc(),
+                                         arith::CmpIPredicate::slt, first, end);
+  IRMapping around = starts;
+  starts.map(loop.getInductionVar(), first);
+  collect(&loop.getBody()->front(), bothHold(b, condition, iterates));
+  starts = around;
+}
+
+void PrefetchCandidates::collect(Operation *op, Value condition) {
+  for (; op; op = op->getNextNode()) {
+    if (auto load = dyn_cast<LLVM::LoadOp>(op))
+      collectLoad(load.getAddr(), load.getType(), Value(), condition);
+    else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(op)) {
+      if (auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>())
+        collectLoad(load.getData(), load.getType(), mask.getSource(),
+                    condition);
+    } else if (auto loop = dyn_cast<scf::ForOp>(op))
+      collectLoop(loop, condition);
+    else if (auto branch = dyn_cast<scf::IfOp>(op))
+      if (Value taken = buildBeforeWait(branch.getCondition())) {
+        OpBuilder b(wait);
+        collect(&branch.thenBlock()->front(), bothHold(b, condition, taken));
+      }
+  }
+}

@@ -1,0 +1,60 @@
+//===- EarlyLoads.h - loads that can be prefetched --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_CONVERSION_MLAFIXTONVVM_EARLYLOADS_H
+#define MLAFIX_CONVERSION_MLAFIXTONVVM_EARLYLOADS_H
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlafix {
+
+/// Moves `value` and what it needs ahead of `wait`, if all of that is plain
+/// arithmetic.
+bool moveBeforeWait(mlir::Value value, mlir::Operation *wait);
+
+/// Whether `pointer` is one of the arguments' memory: rows may be on a thread's
+/// stack, too.
+bool isGlobal(mlir::Value pointer);
+
+/// Both, of which the first may be null. Where it is false, the second may be
+/// poison.
+mlir::Value bothHold(mlir::OpBuilder &b, mlir::Value x, mlir::Value y);
+
+/// What is loaded after the wait if both hold (null: always).
+struct EarlyLoads {
+  mlir::Value condition, mask;
+  llvm::SmallVector<mlir::Value> rows;   // pointers to whole packs
+  llvm::SmallVector<mlir::Value> shared; // pointers equal in every block
+  int64_t rowBytes = 0;                  // of all packs, a thread
+};
+
+/// Finds the loads after a wait whose pointers and conditions need no memory,
+/// and has what they need come ahead of it. Of a loop, those of the first
+/// iteration.
+class PrefetchCandidates {
+public:
+  PrefetchCandidates(mlir::Operation *wait) : wait(wait) {
+    collect(wait->getNextNode(), mlir::Value());
+  }
+  llvm::SmallVector<EarlyLoads> loads;
+
+private:
+  void collect(mlir::Operation *op, mlir::Value condition);
+  void collectLoad(mlir::Value pointer, mlir::Type type, mlir::Value mask,
+                   mlir::Value condition);
+  void collectLoop(mlir::scf::ForOp loop, mlir::Value condition);
+  mlir::Value buildBeforeWait(mlir::Value value);
+  EarlyLoads &find(mlir::Value condition, mlir::Value mask);
+
+  mlir::Operation *wait;
+  mlir::IRMapping starts; // of what the loops around count, where they begin
+};
+
+} // namespace mlafix
+
+#endif // MLAFIX_CONVERSION_MLAFIXTONVVM_EARLYLOADS_H

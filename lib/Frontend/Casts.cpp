@@ -1,0 +1,153 @@
+//===- Casts.cpp - conversions between element types, rows and scalars ----===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Frontend/BuilderImpl.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+using Impl = KernelBuilder::Impl;
+using Kind = ValueType::Kind;
+
+namespace {
+/// Converts one scalar or row.
+class Cast {
+public:
+  Cast(Impl &impl, KernelBuilder::Value operand, const SourceLocation &location)
+      : impl(impl), location(location), x(impl.get(operand)),
+        source(getElementTypeOrSelf(x.getType())),
+        widensUnsigned(source.isInteger(1) || impl.isUnsigned(operand)) {}
+
+  KernelBuilder::Value toBool();
+  KernelBuilder::Value toFloat(Type element);
+  /// `element`: index, i32 or i64.
+  KernelBuilder::Value toInteger(Type element);
+
+private:
+  /// The operand's type with `element` in place of its own.
+  Type typed(Type element) const {
+    return isRowTile(x.getType())
+               ? getRowTileType(getTileDim(x.getType()), element)
+               : element;
+  }
+  template <typename OpTy> KernelBuilder::Value cast(Type element) {
+    return impl.wrap(impl.make<OpTy>(location, typed(element), x));
+  }
+  Type i64() const { return impl.builder.getI64Type(); }
+
+  Impl &impl;
+  const SourceLocation &location;
+  mlir::Value x;
+  Type source;
+  bool widensUnsigned;
+};
+} // namespace
+
+KernelBuilder::Value Cast::toBool() {
+  mlir::Value zero = impl.constantLike(x.getType(), 0, location);
+  if (source.isF32())
+    return impl.wrap(
+        impl.make<arith::CmpFOp>(location, arith::CmpFPredicate::UNE, x, zero));
+  return impl.wrap(
+      impl.make<arith::CmpIOp>(location, arith::CmpIPredicate::ne, x, zero));
+}
+
+KernelBuilder::Value Cast::toFloat(Type element) {
+  // An index goes through i64, which holds it.
+  if (source.isIndex())
+    x = impl.make<arith::IndexCastOp>(location, i64(), x);
+  return widensUnsigned ? cast<arith::UIToFPOp>(element)
+                        : cast<arith::SIToFPOp>(element);
+}
+
+KernelBuilder::Value Cast::toInteger(Type element) {
+  if (source.isF32()) {
+    if (!element.isIndex())
+      return cast<arith::FPToSIOp>(element);
+    x = impl.make<arith::FPToSIOp>(location, i64(), x);
+    return cast<arith::IndexCastOp>(element);
+  }
+  if (source.isIndex() && !element.isInteger(64)) {
+    // Two casts of an index fold to none, whatever bits they dropped between
+    // them; an index is a number of 64 bits, and those are truncated.
+    x = impl.make<arith::IndexCastOp>(location, i64(), x);
+    return cast<arith::TruncIOp>(element);
+  }
+  if (element.isIndex() || source.isIndex())
+    return widensUnsigned ? cast<arith::IndexCastUIOp>(element)
+                          : cast<arith::IndexCastOp>(element);
+  if (element.getIntOrFloatBitWidth() < source.getIntOrFloatBitWidth())
+    return cast<arith::TruncIOp>(element);
+  return widensUnsigned ? cast<arith::ExtUIOp>(element)
+                        : cast<arith::ExtSIOp>(element);
+}
+
+KernelBuilder::Value KernelBuilder::convert(Value operand,
+                                            std::string_view dtype,
+                                            const SourceLocation &location) {
+  if (!impl->checkUnfinished(location) ||
+      !impl->checkVisible(operand, "operand", location))
+    return {};
+  ValueType from = impl->type(operand);
+  Builder &builder = impl->builder;
+  Type element = llvm::StringSwitch<Type>(dtype)
+                     .Case("f32", builder.getF32Type())
+                     .Case("i32", builder.getI32Type())
+                     .Case("i64", builder.getI64Type())
+                     .Case("index", builder.getIndexType())
+                     .Case("bool", builder.getI1Type())
+                     .Default({});
+  if (!element || !Impl::isArithmetic(from)) {
+    impl->fail(location)
+        << "expected a scalar or a row to convert to f32, i32, i64, index or "
+           "bool, got "
+        << from.str() << " to '" << llvm::StringRef(dtype) << "'";
+    return {};
+  }
+  if (from.dtype == dtype)
+    return operand;
+  // An index has no size in memory, so a row cannot hold it.
+  if (element.isIndex() && from.kind == Kind::Row)
+    return impl->failType("index", operand, location);
+  Cast cast(*impl, operand, location);
+  if (element.isInteger(1))
+    return cast.toBool();
+  return element.isF32() ? cast.toFloat(element) : cast.toInteger(element);
+}
+
+KernelBuilder::Value KernelBuilder::splat(Value scalar, std::string_view dim,
+                                          const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible(scalar, "scalar", location))
+    return {};
+  ValueType type = impl->type(scalar);
+  if (type.kind != Kind::Scalar || type.dtype == "index" ||
+      type.dtype == "u8" || dim.empty())
+    return impl->failType("splat", scalar, location);
+  mlir::Value value = impl->get(scalar);
+  return impl->wrap(impl->make<SplatOp>(
+      location, getRowTileType(impl->dimOf(dim), value.getType()), value));
+}
+
+KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
+                                           const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
+    return {};
+  std::optional<ReduceKind> kind = symbolizeReduceKind(llvm::StringRef(op));
+  if (!kind) {
+    impl->fail(location) << "expected add, max or min to reduce by, got '"
+                         << llvm::StringRef(op) << "'";
+    return {};
+  }
+  mlir::Value value = impl->get(row);
+  if (!isRowTile(value.getType()))
+    return impl->failType(op, row, location);
+  return impl->wrap(impl->make<ReduceOp>(
+      location, getElementTypeOrSelf(value.getType()), *kind, value));
+}

@@ -1,0 +1,198 @@
+//===- ExplainLayout.cpp - remarks on a code version's layout -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/ExplainLayout.h"
+#include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace mlafix;
+
+namespace {
+constexpr StringLiteral kPass = "mlafix-plan-layout";
+
+class Explanation {
+public:
+  Explanation(KernelOp version, const MachineModel &machine,
+              const RowShape &shape, AliasMode aliasMode)
+      : version(version), machine(machine), shape(shape), aliasMode(aliasMode),
+        layout(version.getLayoutAttr()) {}
+
+  void run();
+
+private:
+  std::string describe(GuardAttr guard);
+  void remarkGuards();
+  void remarkLanes();
+  void remarkBlock();
+  void remarkNarrowRegisters();
+  void remarkNarrowAccesses();
+  std::string explainNarrow(int64_t length, int64_t bytes);
+
+  remark::detail::InFlightRemark analysis(StringRef name) {
+    return remark::analysis(version.getLoc(), nameRemark(name, kPass, version));
+  }
+  remark::detail::InFlightRemark missed(StringRef name) {
+    return remark::missed(version.getLoc(), nameRemark(name, kPass, version));
+  }
+
+  KernelOp version;
+  const MachineModel &machine;
+  const RowShape &shape;
+  AliasMode aliasMode;
+  LayoutAttr layout;
+};
+} // namespace
+
+/// The text of Guards.def.
+std::string Explanation::describe(GuardAttr guard) {
+  std::string text = guard.getSpec().holds;
+  auto replace = [&](StringRef what, const std::string &by) {
+    if (size_t at = text.find(what.str()); at != std::string::npos)
+      text.replace(at, what.size(), by);
+  };
+  SmallVector<std::string> names;
+  for (int64_t arg : guard.getArgs())
+    names.push_back(version.getArgName(arg).str());
+  replace("{args}", llvm::join(names, ", "));
+  replace("{dim}", std::to_string(guard.getDim()));
+  replace("{number}", std::to_string(guard.getNumber()));
+  return text;
+}
+
+void Explanation::remarkGuards() {
+  SmallVector<std::string> texts;
+  for (auto guard : version.getGuardsAttr().getAsRange<GuardAttr>())
+    texts.push_back(describe(guard));
+  analysis("code-version") << remark::add(
+      "a code version for {0}",
+      texts.empty() ? "all calls" : "calls with " + llvm::join(texts, "; "));
+}
+
+void Explanation::remarkLanes() {
+  int64_t size = 1;
+  for (int64_t other : shape.sizes)
+    if (other / layout.packFor(other) > size / layout.packFor(size))
+      size = other;
+  int64_t pack = layout.packFor(size), needed = size / pack,
+          lanes = layout.getLanes(), packs = layout.packsFor(size);
+  StringRef why = "a row stays within one warp";
+  if (layout.isGrouped())
+    why = "the launch chooses how many groups of lanes share the merge loops";
+  else if (lanes > 32)
+    why = "a lane would hold too many packs within one warp";
+  else if (packs == 1 && lanes == needed)
+    why = "a lane holds one pack, and none is idle";
+  analysis("layout") << remark::add(
+      "a row of {0} is {1} of {2}; {3} {4} {5}: {6}", count(size, "element"),
+      count(needed, "pack"), count(pack, "element"), count(lanes, "lane"),
+      lanes == 1 ? "holds" : "hold up to", count(packs, "pack") + " each", why);
+}
+
+void Explanation::remarkBlock() {
+  int64_t rows = layout.getRows(), threads = layout.getThreads();
+  if (layout.isGrouped()) {
+    analysis("block") << remark::add(
+        "a block has up to {0} threads, {1} of each of {2} groups at least",
+        threads, LayoutAttr::kLeastGrouped, layout.getGroups());
+    return;
+  }
+  std::string why;
+  switch (getBlockRule(machine, shape, layout.getPack(), aliasMode)) {
+  case BlockRule::Ragged:
+    why = llvm::formatv("the block scans the predicate of all segments with {0}"
+                        " threads",
+                        machine.raggedBlockThreads);
+    break;
+  case BlockRule::NoRows:
+    why = "there are no rows to move, only scalars";
+    break;
+  case BlockRule::InPlace:
+    why = llvm::formatv("in place, lanes hold {0} packs and blocks are small, "
+                        "so that fewer threads wait for an lse",
+                        machine.inPlacePacks);
+    break;
+  case BlockRule::Bytes:
+    why = llvm::formatv("so that it moves about {0} bytes at once, with {1} to "
+                        "{2} threads",
+                        machine.blockBytes, machine.minBlockThreads,
+                        machine.maxBlockThreads);
+    break;
+  }
+  analysis("block") << remark::add("a block of {0} threads has {1}: {2}",
+                                   threads, count(rows, "row"), why);
+}
+
+/// Why a row of `length` elements of `bytes` each is not moved in the widest
+/// accesses.
+std::string Explanation::explainNarrow(int64_t length, int64_t bytes) {
+  int64_t wanted = machine.accessBytes / bytes;
+  bool isUnguarded =
+      layout.getPack() == 1 &&
+      choosePack(shape, machine.accessBytes / shape.widest()) > 1;
+  if (isUnguarded)
+    return "this code version is for rows at any address";
+  if (packFor(length, wanted) < wanted)
+    return llvm::formatv("{0} elements are no multiple of {1}", length, wanted);
+  if (layout.getPack() * shape.widest() >= machine.accessBytes)
+    return llvm::formatv("a pack has {0} elements in all rows, since the widest"
+                         " are of {1} bytes",
+                         layout.getPack(), shape.widest());
+  return llvm::formatv("rows of any stride are taken to be aligned to {0} "
+                       "bytes only",
+                       layout.getPack() * shape.widest());
+}
+
+/// One remark for all arguments of which it says the same.
+void Explanation::remarkNarrowAccesses() {
+  std::map<std::pair<int64_t, std::string>, SmallVector<StringRef>> narrow;
+  for (auto [argument, bytes] : shape.elementBytes) {
+    int64_t length = shape.lengths.at(argument);
+    int64_t moved = layout.packFor(length) * bytes;
+    if (moved < machine.accessBytes)
+      narrow[{moved, explainNarrow(length, bytes)}].push_back(
+          version.getArgName(argument));
+  }
+  for (const auto &[how, names] : narrow)
+    missed("narrow-access") << remark::add(
+        "rows of {0} are moved {1} at a time, where the target has accesses of "
+        "{2} bytes: {3}",
+        llvm::join(names, ", "), count(how.first, "byte"), machine.accessBytes,
+        how.second);
+}
+
+/// On a CPU, of the elements that are computed at a time.
+void Explanation::remarkNarrowRegisters() {
+  int64_t wanted = machine.registerBytes / int64_t(sizeof(float));
+  for (int64_t size : shape.sizes)
+    if (int64_t pack = layout.packFor(size); pack < wanted)
+      missed("narrow-access") << remark::add(
+          "rows of {0} are computed {1} at a time, where a register holds {2} "
+          "floats: {3} elements are no multiple of {2}",
+          count(size, "element"), count(pack, "element"), wanted, size);
+}
+
+void Explanation::run() {
+  remarkGuards();
+  if (!isGPU(getTarget(version)))
+    return remarkNarrowRegisters();
+  if (!shape.sizes.empty())
+    remarkLanes();
+  remarkBlock();
+  remarkNarrowAccesses();
+}
+
+void mlafix::explainLayout(KernelOp version, const MachineModel &machine,
+                           const RowShape &shape, AliasMode aliasMode) {
+  if (version.getContext()->getRemarkEngine())
+    Explanation(version, machine, shape, aliasMode).run();
+}

@@ -1,0 +1,22 @@
+//===- ChunkEnd.h - where a chunk of a merge loop ends ----------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_GPU_CHUNKEND_H
+#define MLAFIX_TRANSFORMS_GPU_CHUNKEND_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlafix {
+
+/// On the scf.if in a loop's body that merges the loop's chunk, once computed,
+/// into the running state. mlafix-lower-merge-loops writes it,
+/// mlafix-load-chunks-ahead reads and removes it.
+constexpr llvm::StringLiteral kChunkEndAttr = "mlafix.chunk_end";
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_GPU_CHUNKEND_H

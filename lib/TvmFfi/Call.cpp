@@ -1,0 +1,264 @@
+//===- Call.cpp - Kernels as functions of TVM-FFI -------------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Abi.h"
+#include "mlafix/runtime.h"
+#include "mlafix/runtime/tvm_ffi.h"
+
+#include <array>
+#include <exception>
+#include <string>
+
+using namespace mlafix::tvm_ffi;
+
+namespace {
+
+/// A failure as TVM-FFI names its kinds.
+struct Failure {
+  const char *kind;
+  std::string message;
+};
+
+/// One call's arguments: what the caller gave, and as the runtime takes them.
+struct Call {
+  const Any *given;
+  uint32_t count;
+  std::array<mlafix_tensor, MLAFIX_MAX_ARGS> tensors;
+  std::array<mlafix_arg, MLAFIX_MAX_ARGS> args;
+  mlafix_device device = {MLAFIX_CPU, 0};
+};
+
+Failure failureOf(mlafix_status status) {
+  return {status == MLAFIX_INVALID_ARGUMENT ? "ValueError" : "RuntimeError",
+          mlafix_last_error()};
+}
+
+void check(mlafix_status status) {
+  if (status != MLAFIX_OK)
+    throw failureOf(status);
+}
+
+const char *typeName(const Any &value) {
+  switch (value.typeIndex) {
+  case typeNone:
+    return "None";
+  case typeInt:
+    return "int";
+  case typeBool:
+    return "bool";
+  case typeFloat:
+    return "float";
+  case typeDLTensorPointer:
+  case typeTensor:
+    return "a tensor";
+  default:
+    return "another object";
+  }
+}
+
+const DLTensor *tensorOf(const Any &value) {
+  if (value.typeIndex == typeDLTensorPointer)
+    return static_cast<const DLTensor *>(value.pointer);
+  if (value.typeIndex == typeTensor)
+    return reinterpret_cast<const DLTensor *>(
+        static_cast<const Object *>(value.pointer) + 1);
+  return nullptr;
+}
+
+/// The mlafix_dtype; 0 for one that no kernel takes.
+int32_t dtypeOf(DataType type) {
+  struct Entry {
+    uint8_t code, bits;
+    int32_t dtype;
+  };
+  static constexpr Entry entries[] = {
+      {codeBFloat, 16, MLAFIX_BF16}, {codeFloat, 16, MLAFIX_F16},
+      {codeFloat, 32, MLAFIX_F32},   {codeFloat8E4M3FN, 8, MLAFIX_F8E4M3FN},
+      {codeInt, 32, MLAFIX_I32},     {codeInt, 64, MLAFIX_I64},
+      {codeInt, 8, MLAFIX_I8},       {codeUInt, 8, MLAFIX_U8},
+      {codeBool, 8, MLAFIX_BOOL},
+  };
+  for (const Entry &entry : entries)
+    if (type.lanes == 1 && type.code == entry.code && type.bits == entry.bits)
+      return entry.dtype;
+  return 0;
+}
+
+[[noreturn]] void failType(const mlafix_kernel *kernel,
+                           const mlafix_arg_info &info, const char *expected,
+                           const std::string &got) {
+  throw Failure{"TypeError", "kernel \"" +
+                                 std::string(mlafix_kernel_name(kernel)) +
+                                 "\": argument \"" + info.name +
+                                 "\": expected " + expected + ", got " + got};
+}
+
+mlafix_tensor readTensor(const mlafix_kernel *kernel,
+                         const mlafix_arg_info &info, const DLTensor &given) {
+  mlafix_tensor tensor = MLAFIX_TENSOR_INIT;
+  tensor.dtype = dtypeOf(given.dtype);
+  if (!tensor.dtype)
+    failType(kernel, info, info.dtype_name,
+             "elements of DLPack's type code " +
+                 std::to_string(given.dtype.code) + " with " +
+                 std::to_string(given.dtype.bits) + " bits");
+  tensor.ndim = static_cast<uint32_t>(given.ndim);
+  tensor.device = {given.deviceType, given.deviceId};
+  tensor.data =
+      given.data ? static_cast<char *>(given.data) + given.byteOffset : nullptr;
+  tensor.sizes = given.shape;
+  tensor.strides = given.strides;
+  return tensor;
+}
+
+mlafix_arg readScalar(const mlafix_kernel *kernel, const mlafix_arg_info &info,
+                      const Any &given) {
+  bool isInt = given.typeIndex == typeInt;
+  switch (info.kind) {
+  case MLAFIX_ARG_I64:
+    if (isInt)
+      return mlafix_i64_arg(given.integer);
+    break;
+  case MLAFIX_ARG_I32:
+    if (isInt && given.integer == static_cast<int32_t>(given.integer))
+      return mlafix_i32_arg(static_cast<int32_t>(given.integer));
+    if (isInt)
+      throw Failure{"ValueError",
+                    "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
+                        "\": argument \"" + info.name +
+                        "\": expected an integer of 32 bits, got " +
+                        std::to_string(given.integer)};
+    break;
+  case MLAFIX_ARG_F32:
+    if (given.typeIndex == typeFloat)
+      return mlafix_f32_arg(static_cast<float>(given.real));
+    if (isInt)
+      return mlafix_f32_arg(static_cast<float>(given.integer));
+    break;
+  default:
+    if (given.typeIndex == typeBool)
+      return mlafix_bool_arg(given.integer != 0);
+  }
+  failType(kernel, info,
+           info.kind == MLAFIX_ARG_F32    ? "float"
+           : info.kind == MLAFIX_ARG_BOOL ? "bool"
+                                          : "int",
+           typeName(given));
+}
+
+void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
+  mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
+  check(mlafix_kernel_arg_info(kernel, index, &info));
+  const Any &given = call.given[index];
+  if (info.kind != MLAFIX_ARG_TENSOR) {
+    call.args[index] = readScalar(kernel, info, given);
+    return;
+  }
+  call.args[index] = mlafix_tensor_arg(nullptr);
+  if (given.typeIndex == typeNone)
+    return;
+  const DLTensor *tensor = tensorOf(given);
+  if (!tensor)
+    failType(kernel, info, info.optional ? "a tensor or None" : "a tensor",
+             typeName(given));
+  call.tensors[index] = readTensor(kernel, info, *tensor);
+  // The kernel reads bytes that are 0 or 1.
+  if (info.dtype == MLAFIX_U8 && call.tensors[index].dtype == MLAFIX_BOOL)
+    call.tensors[index].dtype = MLAFIX_U8;
+  call.args[index] = mlafix_tensor_arg(&call.tensors[index]);
+}
+
+/// Whether the call has the dtypes, ranks, sizes and absent arguments that the
+/// kernel was compiled for.
+bool suits(const mlafix_kernel *kernel, const Call &call) {
+  for (uint32_t i = 0; i < call.count; ++i) {
+    mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
+    check(mlafix_kernel_arg_info(kernel, i, &info));
+    const DLTensor *tensor = tensorOf(call.given[i]);
+    if (info.kind != MLAFIX_ARG_TENSOR)
+      continue;
+    if (!tensor) {
+      if (!info.optional)
+        return false;
+      continue;
+    }
+    int32_t dtype = dtypeOf(tensor->dtype);
+    bool isFlag = info.dtype == MLAFIX_U8 && dtype == MLAFIX_BOOL;
+    if (info.access == MLAFIX_ABSENT || (dtype != info.dtype && !isFlag) ||
+        static_cast<uint32_t>(tensor->ndim) != info.ndim)
+      return false;
+    for (uint32_t dim = 0; dim < info.ndim; ++dim)
+      if (info.shape[dim] >= 0 && info.shape[dim] != tensor->shape[dim])
+        return false;
+  }
+  return true;
+}
+
+/// The kernel that is meant. Where none suits, the only one is, so that its
+/// checks say what is wrong.
+const mlafix_kernel *select(mlafix_embedded *embedded, const uint32_t *indices,
+                            uint32_t numIndices, const Call &call) {
+  std::string held;
+  for (uint32_t i = 0; i < numIndices; ++i) {
+    const mlafix_kernel *kernel = nullptr;
+    check(mlafix_embedded_kernel(embedded, indices[i], &kernel));
+    uint32_t wanted = mlafix_kernel_num_args(kernel);
+    if (call.count != wanted)
+      throw Failure{"TypeError",
+                    "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
+                        "\": expected " + std::to_string(wanted) +
+                        " arguments, got " + std::to_string(call.count)};
+    if (numIndices == 1 || suits(kernel, call))
+      return kernel;
+    held += (i ? "; " : "") + std::string(mlafix_kernel_bindings(kernel));
+  }
+  throw Failure{"ValueError", "expected arguments for one of the "
+                              "specialisations " +
+                                  held + ", got others"};
+}
+
+void run(mlafix_embedded *embedded, const uint32_t *indices,
+         uint32_t numIndices, Call &call) {
+  const mlafix_kernel *kernel = select(embedded, indices, numIndices, call);
+  for (uint32_t i = 0; i < call.count; ++i)
+    readArgument(kernel, i, call);
+  // Where several devices occur, the checks name the one that differs.
+  for (uint32_t i = 0; i < call.count; ++i)
+    if (const DLTensor *tensor = tensorOf(call.given[i])) {
+      call.device = {tensor->deviceType, tensor->deviceId};
+      break;
+    }
+  void *stream = call.device.type == MLAFIX_CUDA
+                     ? TVMFFIEnvGetStream(call.device.type, call.device.ordinal)
+                     : nullptr;
+  check(mlafix_launch(kernel, call.args.data(), call.count, call.device, stream,
+                      0));
+}
+
+} // namespace
+
+extern "C" int mlafix_tvm_ffi_call(mlafix_embedded *embedded,
+                                   const uint32_t *indices,
+                                   uint32_t num_indices, const void *args,
+                                   int32_t num_args, void *result) noexcept {
+  try {
+    Call call;
+    call.given = static_cast<const Any *>(args);
+    call.count = static_cast<uint32_t>(num_args);
+    run(embedded, indices, num_indices, call);
+    auto *any = static_cast<Any *>(result);
+    any->typeIndex = typeNone;
+    any->padding = 0;
+    any->integer = 0;
+    return 0;
+  } catch (const Failure &failure) {
+    TVMFFIErrorSetRaisedFromCStr(failure.kind, failure.message.c_str());
+  } catch (const std::exception &error) {
+    TVMFFIErrorSetRaisedFromCStr("RuntimeError", error.what());
+  }
+  return -1;
+}

@@ -1,0 +1,233 @@
+"""One launch of a kernel, watched: what its rows do that no kernel may, and which elements they leave unwritten."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _toolchain
+from .errors import ArgumentError, CompileError
+
+# Of a tensor whose elements decide what is accessed, so many are passed on to be looked at.
+_MOST_ELEMENTS = 1 << 20
+_INTEGERS = ("i8", "u8", "i32", "i64", "bool")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that a launch did and no kernel may.
+
+    Attributes:
+        question: which of the questions of docs/Proofs.md it answers with no: "bounds", "one writer", "coverage", …
+        argument: the tensor's name.
+        element: the indices of the first element that it is about.
+        row: the indices of the grid's row that did it, or () where no row did: of an element that none writes.
+        count: how many elements of an output are unwritten, where all were looked at; else 1.
+        file, line, column: the place of the access, if there is one.
+    """
+
+    question: str
+    argument: str
+    element: tuple[int, ...]
+    row: tuple[int, ...] = ()
+    count: int = 1
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        at = f"{self.file}:{self.line}:{self.column}: " if self.line else ""
+        who = f"row [{', '.join(map(str, self.row))}]" if self.row else "no row"
+        many = f" ({self.count} elements in all)" if self.count > 1 else ""
+        return f"{at}{self.argument}[{', '.join(map(str, self.element))}]: {_WORDS[self.question].format(who)}{many}"
+
+
+_WORDS = {
+    "bounds": "{} accesses it, which is out of bounds",
+    "one writer": "{} writes it after another row did",
+    "independence": "{} reads it, which another row writes",
+    "written before read": "{} reads it before writing it",
+    "coverage": "{} writes it",
+}
+
+
+@dataclass(frozen=True)
+class DebugReport:
+    """What :meth:`mlafix.Kernel.debug` found.
+
+    Attributes:
+        faults: of each question and argument the first one.
+        unknown_rows: rows that were not followed to their end, since a condition or an index depends on the elements of a
+            row (``sum(row) > 0``).
+        is_whole: whether all rows were followed, and not just the first million operations. Elements that no row writes
+            are looked for in all of an output, whether it is or not.
+    """
+
+    faults: tuple[Fault, ...]
+    unknown_rows: int = 0
+    is_whole: bool = True
+
+
+def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> DebugReport:
+    """See :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
+    described = kernel.signature["args"]
+    arrays = {
+        arg["name"]: _Array(arg, value) for arg, value in zip(described, args) if arg["kind"] == "tensor" and value is not None
+    }
+    followed = _follow(kernel, described, args, arrays)
+    faults = [
+        Fault(
+            found["question"], found["argument"], tuple(found["element"]), tuple(found["row"]),
+            file=found.get("file", ""), line=found.get("line", 0), column=found.get("column", 0),
+        )
+        for found in followed["faults"]
+    ]  # fmt: skip
+    uncovered = {fault.argument for fault in faults if fault.question == "coverage"}
+    try:
+        unwritten = list(_unwritten(kernel, described, args, arrays, stream))
+    except CompileError:
+        if not faults:
+            raise
+        unwritten = []  # what the compiler refuses does not run, and the faults say why
+    counts = {fault.argument: fault for fault in unwritten}
+    faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
+    faults += [fault for fault in unwritten if fault.argument not in uncovered]
+    return DebugReport(tuple(faults), followed["unknown_rows"], followed["is_whole"])
+
+
+# -- Following the rows ----------------------------------------------------------------------------------------------
+
+
+def _follow(
+    kernel: Any, described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, _Array]
+) -> dict[str, Any]:
+    """What the compiler says of the rows of this launch, which it follows on the host."""
+    by_element = {arg["name"] for arg in kernel.report()["args"] if arg.get("by_element")}
+    launch: dict[str, object] = {}
+    for arg, value in zip(described, args):
+        name = arg["name"]
+        if name not in arrays:
+            launch[name] = value if value is None else _number(value)
+            continue
+        array = arrays[name]
+        launch[name] = {"sizes": array.sizes}
+        wanted = name in by_element or arg["dtype"] in _INTEGERS
+        if wanted and math.prod(array.sizes) <= _MOST_ELEMENTS:
+            launch[name] = {"sizes": array.sizes, "elements": array.elements()}
+    text = _toolchain.compiler().compile(
+        kernel.source, kernel.file, kernel=kernel.name, emit="faults", launch=json.dumps(launch, allow_nan=False)
+    )
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _number(value: Any) -> object:
+    """A scalar as the compiler reads it."""
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, float) and not math.isfinite(number):
+        return "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+    return number
+
+
+# -- Elements that no row writes -------------------------------------------------------------------------------------
+
+
+def _unwritten(
+    kernel: Any,
+    described: Sequence[dict[str, Any]],
+    args: Sequence[object],
+    arrays: dict[str, _Array],
+    stream: object | None,
+) -> Iterator[Fault]:
+    """Launches twice, into outputs that hold something else each time: what comes back both times is unwritten."""
+    outputs = [arg["name"] for arg in described if arg.get("access") == "write" and arg["name"] in arrays]
+    results: list[dict[str, _Array]] = []
+    for which in (0, 1):
+        passed = dict(arrays)
+        for arg in described:
+            name = arg["name"]
+            if name in outputs:
+                passed[name] = arrays[name].poisoned(which)
+            elif arg.get("access") == "update" and name in arrays:
+                passed[name] = arrays[name].copy()
+        launched = [passed[arg["name"]].value if arg["name"] in passed else value for arg, value in zip(described, args)]
+        kernel._dispatch(tuple(launched), stream)
+        results.append(passed)
+    for name in outputs:
+        first, second = (result[name] for result in results)
+        left = first.is_poison(0) & second.is_poison(1)
+        if left.any():
+            first_one = tuple(int(indices[0]) for indices in left.nonzero())
+            yield Fault("coverage", name, first_one, count=int(left.sum()))
+
+
+class _Array:
+    """A tensor of a call: a numpy array or a torch tensor.
+
+    Args:
+        arg: its entry in the signature.
+        value: what was passed.
+    """
+
+    def __init__(self, arg: dict[str, Any], value: Any) -> None:
+        self.arg, self.value = arg, value
+        kind = type(value).__module__.partition(".")[0]
+        if kind not in ("numpy", "torch"):
+            raise ArgumentError(
+                f'argument "{arg["name"]}": expected a numpy array or a torch tensor to debug with, got {type(value).__name__}'
+            )
+        self.is_torch = kind == "torch"
+
+    @property
+    def sizes(self) -> list[int]:
+        return [int(size) for size in self.value.shape]
+
+    def _like(self, value: Any) -> _Array:
+        return _Array(self.arg, value)
+
+    def elements(self) -> list[object]:
+        """All of them, the last dim varying fastest."""
+        host = self.value.detach().cpu() if self.is_torch else self.value
+        if self.arg["dtype"] not in _INTEGERS:
+            host = host.float() if self.is_torch else host.astype("float32")
+        return [_number(number) for number in host.reshape(-1).tolist()]
+
+    def copy(self) -> _Array:
+        return self._like(self.value.clone() if self.is_torch else self.value.copy(order="K"))
+
+    def poisoned(self, which: int) -> _Array:
+        """A new tensor of this shape, full of one of two values: NaN with and without a sign, -1 and the largest integer,
+        true and false."""
+        if self.is_torch:
+            import torch
+
+            made = torch.empty_like(self.value, requires_grad=False)
+        else:
+            import numpy
+
+            made = numpy.empty_like(self.value)
+        self._like(made)._bits()[...] = self._poison(which)
+        return self._like(made)
+
+    def _poison(self, which: int) -> int:
+        bits = 8 * int(self.value.itemsize if not self.is_torch else self.value.element_size())
+        if self.arg["dtype"] == "bool":
+            return which
+        return -1 if which == 0 else (1 << (bits - 1)) - 1
+
+    def _bits(self) -> Any:
+        """The same memory as signed integers of the elements' size."""
+        if self.is_torch:
+            import torch
+
+            integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+            return self.value.view(integers[self.value.element_size()])
+        return self.value.view(f"i{self.value.itemsize}")
+
+    def is_poison(self, which: int) -> Any:
+        """A numpy array: which elements are what `poisoned` put there."""
+        mask = self._bits() == self._poison(which)
+        return mask.cpu().numpy() if self.is_torch else mask

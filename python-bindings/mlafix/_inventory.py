@@ -1,0 +1,118 @@
+"""What an installation has: its compiler, assembler, devices, and compiled kernels on disk."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import _env, _runtime, _toolchain, cache, library
+from .errors import CompileError, DriverError
+
+# What the cache's folders hold.
+_KEPT = (".mlafix", ".json", ".lock")
+
+
+def facts() -> dict[str, str]:
+    """What ``python -m mlafix info`` prints, by its heading."""
+    return {
+        "mlafix": f"{_runtime.__version__}, ABI {_runtime.ABI_VERSION}",
+        "python": f"{platform.python_version()}, {Path(__file__).parent}",
+        "compiler": _compiler(),
+        "assembler": _assembler(),
+        "devices": ", ".join(_devices()),
+        "cache": _cache(),
+        "prebuilt": ", ".join(_prebuilt()),
+        "library": ", ".join(library.names()),
+    }
+
+
+def _compiler() -> str:
+    try:
+        return f"{_toolchain.compiler().version()}, {_toolchain.compiler_file()}"
+    except CompileError as error:
+        return f"none ({error})"
+
+
+def _assembler() -> str:
+    """What assembles PTX here: a small kernel is compiled, and its unit says."""
+    try:
+        kernel = library.kernel(library.names()[0])
+        bound = {name: _EXAMPLES.get(name, "4") for name, default in kernel.signature["names"].items() if default is None}
+        made = _toolchain.compiler().compile(
+            kernel.source, kernel.file, kernel=kernel.name, specializations=[bound] if bound else [], targets=["sm_90"], ptxas=_env.ptxas()
+        )
+    except CompileError as error:
+        return f"none ({error})" if _toolchain.compiler_file() else "none, as there is no compiler"
+    images = json.loads(_runtime.Unit.from_bytes(bytes(made)).manifest)["kernels"][0]["code"][0]["images"]
+    return next((image["assembler"] for image in images if "assembler" in image), "none: units hold PTX, which the driver compiles")
+
+
+_EXAMPLES = {"T": "f32", "O": "f32", "I": "i32", "B": "e"}
+
+
+def _devices() -> Iterator[str]:
+    yield f"cpu {_runtime.device_target('cpu')}"
+    count = _runtime.cuda_device_count()
+    for ordinal in range(count):
+        yield f"cuda:{ordinal} {_runtime.device_target(f'cuda:{ordinal}')}"
+    if not count:
+        try:
+            _runtime.device_target("cuda:0")
+        except DriverError as error:
+            yield f"no GPU ({error})"
+
+
+def _prebuilt() -> Iterator[str]:
+    for folder in cache.prebuilt_folders():
+        yield f"{folder} ({len(list(folder.glob('*.mlafix')))} units)"
+
+
+def _cache() -> str:
+    root = _env.cache_dir()
+    if root is None:
+        return "none: nothing is kept on disk"
+    found = cached_folders()
+    return f"{root}, {_count(sum(files for _, files, _ in found), 'file')}, {size_text(sum(size for _, _, size in found))}"
+
+
+def cached_folders() -> list[tuple[Path, int, int]]:
+    """The folders of the cache, one for each compiler: path, files and their bytes."""
+    root = _env.cache_dir()
+    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root and root.is_dir() else []
+    found = []
+    for folder in folders:
+        sizes = [path.stat().st_size for path in folder.iterdir() if path.suffix in _KEPT]
+        found.append((folder, len(sizes), sum(sizes)))
+    return found
+
+
+def clear_cache(*, only_old: bool) -> int:
+    """Removes the cache's folders, or those of other compilers than this one; the bytes that are free then.
+
+    A folder that holds anything else is left alone, and so is what another process compiles meanwhile.
+    """
+    current = cache.compiler_cache()
+    freed = 0
+    for folder, _, size in cached_folders():
+        foreign = [path for path in folder.iterdir() if path.suffix not in _KEPT and not path.name.startswith(".new-")]
+        if foreign or (only_old and current and folder == current.path):
+            continue
+        shutil.rmtree(folder)
+        freed += size
+    return freed
+
+
+def size_text(size: float) -> str:
+    """ "1.5 MiB" of 1572864."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

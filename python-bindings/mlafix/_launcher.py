@@ -1,0 +1,190 @@
+"""Calling a kernel whose signature is known: what kernels made in Python and kernels of unit files have in common."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy
+
+from . import _runtime
+from .errors import ArgumentError, Error
+
+# torch.Tensor, and two questions of _torch.py, set when the first tensor is met: nothing here imports torch.
+_tensor: type | None = None
+_dynamo_traces: Callable[[], bool] = bool
+_must_see: Callable[[tuple[object, ...]], bool] | None = None
+_NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def without_frames(function: Function) -> Function:
+    """The same function, whose errors show the caller's line and not the lines of this package that found them."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Error as error:
+            raise error.with_traceback(None) from None
+
+    return call  # type: ignore[return-value]
+
+
+def _for_torch(values: tuple[object, ...]) -> bool:
+    """Whether a call goes through torch's dispatcher: torch traces it, or a tensor stands for another."""
+    global _tensor, _dynamo_traces, _must_see
+    for value in values:
+        if type(value) in _NO_TENSORS:
+            continue
+        if _must_see is None and hasattr(type(value), "__torch_function__"):
+            from . import _torch
+
+            _tensor, _dynamo_traces, _must_see = _torch.torch.Tensor, _torch.dynamo_traces, _torch.must_see_any
+        return _must_see is not None and _must_see(values)
+    return False
+
+
+class Launcher:
+    """A kernel that can be called.
+
+    Called with its arguments, in order or by name, it is launched: on the CPU for arrays there, on the current stream for
+    CUDA tensors. Nothing waits. Optional tensors may be None, or omitted at the end or by name.
+
+    Args:
+        name: the kernel's name in the source.
+        fixed: names bound already: {"B": "2"}.
+    """
+
+    def __init__(self, name: str, fixed: dict[str, str] | None = None) -> None:
+        self.name = name
+        self._fixed = dict(fixed or {})
+
+    @property
+    def _signature_text(self) -> str:
+        """The signature, JSON text. Raises CompileError or UnitError."""
+        raise NotImplementedError
+
+    def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
+        """The unit, or the kernel of one, for a call that binds these names. Raises CompileError or UnitError."""
+        raise NotImplementedError
+
+    # Whether each call is followed on the host first, to warn of what no kernel may do.
+    _is_watched: bool = False
+
+    def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
+        """Warns of what a call with these arguments does that no kernel may; where calls are watched."""
+
+    @functools.cached_property
+    def signature(self) -> dict[str, Any]:
+        """What a host must know: "args" (as docs/UnitFormat.md has them, "dtype_name" where a dtype is a variable) and
+        "names" (each name that can be bound: its default, or None). Raises CompileError or UnitError."""
+        found: dict[str, Any] = json.loads(self._signature_text)
+        return found
+
+    @functools.cached_property
+    def _dispatch(self) -> _runtime.Dispatcher:
+        resolve, fixed = self._resolve, self._fixed
+        return _runtime.Dispatcher(self.name, self._signature_text, lambda bound, *device: resolve({**bound, **fixed}, *device))
+
+    @property
+    def _identity(self) -> str:
+        """What tells this kernel from others of its name."""
+        return f"{self._signature_text} {sorted(self._fixed.items())}"
+
+    @functools.cached_property
+    def _arguments(self) -> tuple[tuple[str, bool], ...]:
+        """Name of each argument, and whether it may be omitted."""
+        return tuple((arg["name"], bool(arg.get("optional"))) for arg in self.signature["args"])
+
+    def __call__(self, *args: object, stream: object | None = None, **kwargs: object) -> None:
+        """Launch.
+
+        Args:
+            args, kwargs: the kernel's arguments: numpy arrays, torch tensors or other DLPack producers, and numbers.
+            stream: a CUDA stream; by default torch's current one, if torch tensors are given.
+
+        Raises:
+            ArgumentError: an argument is wrong; nothing was launched.
+            CompileError, UnitError, DriverError: there is no code for these arguments.
+        """
+        # Plain tensors, as they mostly are: the dispatcher itself asks whether torch watches, and then launches nothing.
+        if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched) and self._dispatch.try_launch(args, stream) is not None:
+            return None
+        if _for_torch(args) or (kwargs and _for_torch(tuple(kwargs.values()))):
+            return self._call_through_torch(args, kwargs, stream)
+        try:
+            if kwargs or len(args) != len(self._arguments):
+                args = self._order(args, kwargs)
+            if self._is_watched:
+                self._warn_of_faults(args, stream)
+            self._dispatch(args, stream)
+        except Error as error:
+            raise error.with_traceback(None) from None  # as without_frames does, which costs a call
+
+    def _launch(self, args: tuple[object, ...]) -> None:
+        """A call with all arguments in order, which torch does not see. Raises as a call does."""
+        self._dispatch(args)
+
+    def torch_operator(self) -> str:
+        """The name of the operator in `torch.ops.mlafix_kernels` that launches this kernel, which is registered if it is not
+        yet. Raises CompileError or UnitError."""
+        from .torch_kernels import register
+
+        return register(self)
+
+    def _torch_arguments(self) -> tuple[tuple[str, bool], ...]:
+        """The arguments of that operator: the name of each, and whether it may be omitted."""
+        return self._arguments
+
+    # torch.compile asks these two while it traces, and keeps what they return: what torch.compiler.assume_constant_result
+    # says of a function, where torch is imported.
+    for _question in (torch_operator, _torch_arguments):
+        setattr(_question, "_dynamo_marked_constant", True)
+    del _question
+
+    def _call_through_torch(self, args: tuple[object, ...], kwargs: dict[str, object], stream: object | None) -> None:
+        # Not at the top, since it imports torch.
+        from .torch_kernels import operators
+
+        if stream is not None:
+            raise ArgumentError(
+                f'kernel "{self.name}": argument "stream": expected None, since torch picks the stream of a traced call, got {stream!r}'
+            )
+        ordered = self._order(args, kwargs, self._torch_arguments())
+        getattr(operators, self.torch_operator()).default(*ordered)
+
+    @without_frames
+    def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
+        """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
+        return self._dispatch.bind(self._order(args, kwargs))
+
+    def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = ()) -> tuple[object, ...]:
+        """The arguments in the kernel's order, `known` where they are; None for optional ones that are not given."""
+        known = known or self._arguments
+        names = [name for name, _ in known]
+        if len(args) > len(names):
+            raise ArgumentError(f'kernel "{self.name}": expected {len(names)} arguments, got {len(args)}')
+        given = dict(zip(names, args))
+        for name, value in kwargs.items():
+            if name not in names:
+                raise ArgumentError(f'kernel "{self.name}": expected one of {", ".join(names)}, got an argument "{name}"')
+            if name in given:
+                raise ArgumentError(f'kernel "{self.name}": expected each argument once, got "{name}" twice')
+            given[name] = value
+        for name, is_optional in known:
+            if name not in given:
+                if not is_optional:
+                    raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none')
+                given[name] = None
+        return tuple(given[name] for name in names)
+
+
+def text_of(value: object) -> str:
+    """A binding as the compiler spells it: 128, "bf16", or a dtype object of the language."""
+    name = getattr(value, "name", None)
+    return name if isinstance(name, str) else str(value)

@@ -1,0 +1,70 @@
+"""What a unit file says of its kernels, read without loading it, and which of them fits a call."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_MAGIC = b"MLAFIX\r\n"
+_HEADER = 64
+
+
+class Entry(NamedTuple):
+    """One kernel of a unit file: its name, what it is bound to, its targets, and how it was declared."""
+
+    name: str
+    bindings: dict[str, str]
+    targets: tuple[str, ...]
+    declaration: dict[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """Of the Python function that it was made of, or ""."""
+        return str(self.declaration.get("digest", ""))
+
+
+def entries(text: str | bytes) -> list[Entry]:
+    """The kernels of a manifest that say how they were declared (docs/UnitFormat.md)."""
+    found = []
+    for kernel in json.loads(text)["kernels"]:
+        if "declaration" in kernel:
+            bindings = {name: str(value) for name, value in kernel.get("bindings", {}).items()}
+            targets = tuple(code["target"] for code in kernel["code"])
+            found.append(Entry(kernel["name"], bindings, targets, kernel["declaration"]))
+    return found
+
+
+def entries_of(path: Path) -> Sequence[Entry]:
+    """The kernels of a unit file; none for a file that is no unit or cannot be read."""
+    try:
+        status = os.stat(path)
+        return _entries_of(path, status.st_mtime_ns, status.st_size)
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+
+
+@functools.lru_cache(maxsize=4096)
+def _entries_of(path: Path, _modified: int, _size: int) -> list[Entry]:
+    with open(path, "rb") as file:
+        header = file.read(_HEADER)
+        if len(header) != _HEADER or not header.startswith(_MAGIC):
+            return []
+        return entries(file.read(int.from_bytes(header[24:32], "little")))
+
+
+def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, object]) -> bool:
+    """Whether a kernel bound to `bindings` runs what is asked for.
+
+    A name that is asked for may be open in the kernel, or folded away; a name of the kernel that is not asked for must have
+    its default.
+    """
+    return all(is_same(value, str(asked.get(name, defaults.get(name)))) for name, value in bindings.items())
+
+
+def is_same(bound: str, asked: str) -> bool:
+    """Whether two values of a binding are one: "8" and "008" are."""
+    return bound == asked or (bound.isdecimal() and asked.isdecimal() and int(bound) == int(asked))

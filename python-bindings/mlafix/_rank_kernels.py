@@ -1,0 +1,229 @@
+"""Kernels of `mlafix.distributed` and of the drop-ins for context parallelism, compiled when they are first used.
+
+A rank sends *blocks*: the rows of its partial state that another rank merges. Tensors of blocks have the rank as first dim.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .dsl import (
+    Base,
+    DType,
+    In,
+    InOut,
+    Out,
+    f8e4m3fn,
+    f32,
+    grid,
+    i32,
+    i64,
+    identity,
+    index,
+    inline,
+    kernel,
+    load,
+    load_state,
+    log,
+    make_state,
+    merge,
+    rebase,
+    shape,
+    splat,
+    store_state,
+    u8,
+    where,
+)
+
+T = DType("T")
+O = DType("O")  # noqa: E741 (the library's name)
+S = DType("S", default=i32)
+Q = DType("Q", default=i32)
+B = Base("B", default="e")
+
+# The least magnitude that a row of fp8 is scaled for.
+SMALLEST = 2.0**-100
+# 2^e for the exponent field e of a byte of fp8 stands for 2^e times this.
+FP8_UNIT = 2.0**-10
+
+
+@inline
+def request_of(token, starts, requests, halvings):
+    """The request of a token from 0 to starts[requests] - 1: starts[request] <= token < starts[request + 1].
+
+    Requests of equal lengths, the common case of a decode, are found by one division; others by halving, as many times as
+    `halvings` says: 1 + log2(requests). No contents of `starts` read out of bounds.
+    """
+    position = i64(token)
+    low = index(position * i64(requests) // i64(starts[requests]))
+    found = i64(starts[low]) <= position and position < i64(starts[low + 1])
+    low = low if found else index(0)
+    high = requests
+    for _ in range(0, 0 if found else halvings):
+        middle = (low + high) // 2
+        before = i64(starts[middle]) <= position
+        low = middle if before else low
+        high = high if before else middle
+    return low
+
+
+@inline
+def has_keys(token, seq_lens, starts, halvings):
+    """Whether a token's request has keys on this rank; False for padding behind the last request."""
+    keys = True
+    if starts is not None:
+        requests = starts.shape[0] - 1
+        keys = requests > 0 and i64(token) < starts[requests]
+        if seq_lens is not None:
+            if keys:
+                keys = seq_lens[request_of(token, starts, requests, halvings)] > 0
+    elif seq_lens is not None:
+        keys = token < seq_lens.shape[0] and seq_lens[token] > 0
+    return keys
+
+
+@kernel
+def pack_blocks(
+    rows: Out[T, "r n H D"],
+    lses: Out[f32, "r n H"],
+    partial: In[T, "p m H D"],
+    partial_lse: In[f32, "p m H"],
+    seq_lens: In[S, "s"] | None,
+    query_start_loc: In[Q, "q"] | None,
+    token_step: index,
+    halvings: index,
+):
+    """rows[i, t], lses[i, t] = the state of token t + i * token_step in part min(i, p - 1); the identity where there is none.
+
+    Tokens at or past m, and tokens without keys (`has_keys`), are not read.
+    """
+    for i, t, h in grid("r", "n", "H"):
+        token = t + i * token_step
+        part = min(i, shape("p") - 1)
+        live = token < shape("m") and has_keys(token, seq_lens, query_start_loc, halvings)
+        store_state(load_state(partial[part, token, h], partial_lse[part, token, h], where=live), rows[i, t, h], lses[i, t, h])
+
+
+@kernel
+def pack_blocks_fp8(
+    rows: Out[f8e4m3fn, "r n H D"],
+    lses: Out[f32, "r n H"],
+    scales: Out[f32, "r n H"],
+    partial: In[T, "p m H D"],
+    partial_lse: In[f32, "p m H"],
+    seq_lens: In[S, "s"] | None,
+    query_start_loc: In[Q, "q"] | None,
+    token_step: index,
+    halvings: index,
+):
+    """As `pack_blocks`, with payloads as fp8 times one scale for each row: its largest magnitude / 448.
+
+    A row with NaN or infinity is NaN.
+    """
+    for i, t, h in grid("r", "n", "H"):
+        token = t + i * token_step
+        part = min(i, shape("p") - 1)
+        live = token < shape("m") and has_keys(token, seq_lens, query_start_loc, halvings)
+        row = load(partial[part, token, h], where=live)
+        # Far above the smallest scale whose reciprocal is finite.
+        scale = max(max(abs(row)), SMALLEST) / 448.0
+        rows[i, t, h] = row * (1.0 / scale)
+        scales[i, t, h] = scale
+        lses[i, t, h] = load(partial_lse[part, token, h], where=live, otherwise=-math.inf)
+
+
+@inline
+def from_fp8(bits):
+    """The numbers of e4m3fn bytes: (8 + m) * 2^(e - 10), or m * 2^-9 where e is 0. The integers below are exact in f32."""
+    exponent, fraction = (bits >> 3) & 15, bits & 7
+    magnitude = f32(where(exponent == 0, fraction << 1, (fraction + 8) << exponent)) * FP8_UNIT
+    number = where((bits & 127) == 127, math.nan, magnitude)
+    return where(bits >= 128, -number, number)
+
+
+@inline
+def store_merged(merged, t, h, out, out_lse, sink, out_scale):
+    """Stores a row's state with its sink: a state of zeros whose lse is a logit in base e."""
+    if sink is not None:
+        merged = merge(merged, rebase(make_state(splat(0.0, "D"), sink[h], base="e"), B))
+    if out_scale is not None:
+        store_state(merged, out[t, h], out_lse[t, h], scale=out_scale[0])
+    else:
+        store_state(merged, out[t, h], out_lse[t, h])
+
+
+@kernel
+def merge_blocks(
+    out: Out[O, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    rows: In[T, "r n H D"],
+    lses: In[f32, "r n H"],
+    sink: In[f32, "H"] | None,
+    out_scale: In[f32, "one=1"] | None,
+):
+    """The states of r ranks in the order of the ranks, then the sink."""
+    for t, h in grid("n", "H"):
+        merged = identity("D", base=B)
+        for i in range(shape("r")):
+            merged = merge(merged, load_state(rows[i, t, h], lses[i, t, h], base=B))
+        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+
+
+@kernel
+def merge_blocks_fp8(
+    out: Out[O, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    rows: In[u8, "r n H D"],
+    lses: In[f32, "r n H"],
+    scales: In[f32, "r n H"],
+    sink: In[f32, "H"] | None,
+    out_scale: In[f32, "one=1"] | None,
+):
+    """As `merge_blocks`, of payloads that `pack_blocks_fp8` made."""
+    for t, h in grid("n", "H"):
+        merged = identity("D", base=B)
+        for i in range(shape("r")):
+            row = from_fp8(i32(rows[i, t, h])) * scales[i, t, h]
+            merged = merge(merged, make_state(row, lses[i, t, h], base=B))
+        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+
+
+@kernel
+def mask_rows_without_keys(lse: InOut[f32, "n H"], seq_lens: In[S, "s"], query_start_loc: In[Q, "q"], halvings: index):
+    """lse = -inf where a token has no keys (`has_keys`)."""
+    for t, h in grid("n", "H"):
+        if not has_keys(t, seq_lens, query_start_loc, halvings):
+            lse[t, h] = -math.inf
+
+
+@kernel
+def weight_of_rank(out: InOut[T, "n H D"], out_lse: Out[f32, "n H"], lses: In[f32, "r n H"], rank: index):
+    """out *= B^(lses[rank] - out_lse), out_lse the log-sum-exp of all lses."""
+    for t, h in grid("n", "H"):
+        own = load_state(out[t, h], lses[rank, t, h], base=B)
+        merged = identity("D", base=B)
+        for i in range(shape("r")):
+            other = make_state(splat(0.0, "D"), load(lses[i, t, h], where=i != rank, otherwise=-math.inf), base=B)
+            merged = merge(merged, other)
+        store_state(merge(merged, own), out[t, h], out_lse[t, h])
+
+
+@kernel
+def merge_stats_blocks(out: Out[T, "n H D"], rows: In[T, "r n H D"], stats: In[f32, "r n H two=2"], scale: f32):
+    """scale times the merge of r states with statistics (max, sum) in place of an lse: lse = max + log(sum)."""
+    for t, h in grid("n", "H"):
+        merged = identity("D", base="e")
+        for i in range(shape("r")):
+            largest, total = stats[i, t, h, 0], stats[i, t, h, 1]
+            empty = abs(largest) == math.inf or total == 0.0
+            lse = -math.inf if empty else largest + log(total)
+            merged = merge(merged, make_state(rows[i, t, h] * scale, lse, base="e"))
+        store_state(merged, out[t, h])
+
+
+@kernel
+def fold_state(out: InOut[f32, "b n H D"], lse: InOut[f32, "b n H"], block: In[T, "b n H D"], block_lse: In[f32, "b n H"]):
+    """out, lse = (out, lse) (+) (block, block_lse), summed and kept in f32."""
+    for i, t, h in grid("b", "n", "H"):
+        merged = merge(load_state(out[i, t, h], lse[i, t, h], base="e"), load_state(block[i, t, h], block_lse[i, t, h], base="e"))
+        store_state(merged, out[i, t, h], lse[i, t, h])

@@ -1,0 +1,70 @@
+"""What torch is asked about a call, and what it is told about a kernel: for the operators of the library (torch_ops.py) and of
+kernels of one's own (torch_kernels.py)."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, Sequence
+
+import numpy
+import torch
+from torch.utils._device import DeviceContext
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+# What may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each look-up
+# of a name costs as much as some of these questions.
+compiling: Callable[[], bool] = torch.compiler.is_compiling
+dynamo_traces: Callable[[], bool] = torch.compiler.is_dynamo_compiling
+dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+function_modes: Callable[[], int] = torch._C._len_torch_function_stack
+tracing: Callable[[], Any] = torch._C._get_tracing_state
+
+
+def intercepted() -> bool:
+    """Whether something watches calls on plain tensors: a compiler, a tracer or a mode."""
+    if compiling() or dispatch_modes() or tracing() is not None:
+        return True
+    return function_modes() > 0 and not _only_default_devices()
+
+
+def _only_default_devices() -> bool:
+    """torch.set_default_device is a mode too, but has nothing to say on tensors that are there."""
+    return all(isinstance(mode, DeviceContext) for mode in torch.overrides._get_current_function_mode_stack())
+
+
+def must_see(tensor: torch.Tensor) -> bool:
+    """Whether torch must see a call on this tensor: it stands for another, or something watches."""
+    return intercepted() or type(tensor) not in _PLAIN
+
+
+# Types of arguments that stand for themselves.
+_OWN = frozenset({*_PLAIN, numpy.ndarray, int, float, bool, type(None)})
+
+
+def must_see_any(values: tuple[object, ...]) -> bool:
+    """Whether torch must see a call with these arguments, of which some are tensors."""
+    if intercepted():
+        return True
+    return not _OWN.issuperset(map(type, values)) and any(
+        type(value) not in _OWN and hasattr(type(value), "__torch_function__") for value in values
+    )
+
+
+_SCALARS = {"f32": "float", "bool": "bool"}
+
+
+def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str:
+    """The operator of a kernel, as torch declares it: its arguments in the kernel's order, then others."""
+    letters = iter("abcdefghijklmnopqrstuvwxyz")
+    declared = []
+    for argument in arguments:
+        if argument["kind"] == "scalar":
+            kind = _SCALARS.get(argument["dtype"], "SymInt")
+        else:
+            kind = "Tensor" if argument["access"] == "read" else f"Tensor({next(letters)}!)"
+            kind += "?" if argument["optional"] else ""
+        declared.append(f"{kind} {argument['name']}")
+    return f"{name}({', '.join([*declared, *more])}) -> ()"
+
+
+def fake(*args: Any) -> None:
+    """Nothing: the outputs are arguments."""

@@ -1,0 +1,70 @@
+"""Kernels of unit files, called from Python without a compiler."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+from . import _manifest, _runtime
+from ._launcher import Launcher, text_of
+from .errors import UnitError
+
+
+class UnitKernel(Launcher):
+    """A kernel of a unit file: ``mlafix.Unit.load("kernels.mlafix")["merge_pieces"](out, lse, parts, part_lses)``.
+
+    It is called, bound and checked as a kernel made in Python is; what the unit was not compiled for is a UnitError.
+
+    Args:
+        unit: a loaded unit.
+        name: the kernel's name.
+        fixed: names bound already; see :meth:`specialize`.
+
+    Raises:
+        UnitError: the unit has no such kernel, or does not say how it was declared.
+    """
+
+    def __init__(self, unit: _runtime.Unit, name: str, fixed: dict[str, str] | None = None) -> None:
+        super().__init__(name, fixed)
+        self.unit = unit
+        self._entries = [entry for entry in _manifest.entries(unit.manifest) if entry.name == name]
+        if name not in unit:
+            raise UnitError(f'expected a kernel of the unit ({", ".join(unit) or "none"}), got "{name}"')
+        if not self._entries:
+            raise UnitError(
+                f'kernel "{name}": expected a unit that says how its kernels were declared, got one of {unit.producer}, which '
+                f"does not: compile it again"
+            )
+
+    def __repr__(self) -> str:
+        return f"<mlafix kernel {self.name} of a unit>"
+
+    @functools.cached_property
+    def _signature_text(self) -> str:  # type: ignore[override]
+        return json.dumps({"name": self.name, **self._entries[0].declaration})
+
+    @property
+    def _identity(self) -> str:
+        return f"{self.unit.manifest} {sorted(self._fixed.items())}"
+
+    @property
+    def specializations(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
+        """What the unit has code for: bindings and targets, in the order of the file."""
+        return [(dict(entry.bindings), entry.targets) for entry in self._entries]
+
+    def specialize(self, **bindings: object) -> UnitKernel:
+        """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)``."""
+        return UnitKernel(self.unit, self.name, {**self._fixed, **{name: text_of(value) for name, value in bindings.items()}})
+
+    def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
+        names = self.signature["names"]
+        fitting = [entry for entry in self._entries if _manifest.fits(entry.bindings, bound, names)]
+        if not fitting:
+            have = " and ".join(_listed(entry.bindings) for entry in self._entries)
+            raise UnitError(f'kernel "{self.name}": expected a unit for {_listed(bound)}, got one for {have}')
+        return self.unit.kernel(self.name, max(fitting, key=lambda entry: len(entry.bindings)).bindings)
+
+
+def _listed(bindings: dict[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items())) or "any call"

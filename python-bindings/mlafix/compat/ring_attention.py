@@ -1,0 +1,50 @@
+"""The accumulator of ring attention (zhuzilin/ring-flash-attention and its copies). Base e."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._rank_kernels import fold_state
+from ..ops import Array
+from ..ops._arrays import empty
+from ..ops._wrong import renames, wrong
+
+
+@renames(block="block_out")
+def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, block_lse: Array,
+                       slice_: Any = None) -> tuple[Any, Any]:
+    """Merges the attention over one more block of keys into an accumulator, which is kept and summed in f32.
+
+    Differences from ring attention: the accumulator is updated in place, also without `slice_`; a block or an accumulator
+    without keys (an lse of -inf or +inf) contributes nothing, where it makes NaN there (N1, N2, N5).
+
+    Args:
+        out: `[B, S, H, D]` or `[T, H, D]` f32, updated; None begins with this block.
+        lse: `[B, S, H, 1]` or `[T, H, 1]` f32, updated; None with `out`.
+        block_out: `[B, S, H, D]` or `[T, H, D]`, bf16, f16, f32.
+        block_lse: `[B, H, S]` or `[H, T]` f32.
+        slice_: an index of `out` and `lse` that gives views: only these rows are updated. Not legal for the first block.
+
+    Returns:
+        `(out, lse)`: the accumulator, new where None was given.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    block: Any = block_out
+    lses: Any = block_lse
+    if out is None:
+        if slice_ is not None:
+            raise wrong("slice_", "None for the first block", repr(slice_))
+        out = empty(block_out, tuple(block_out.shape), "f32")
+        lse = empty(block_out, (*block_out.shape[:-1], 1), "f32")
+        lse[...] = -math.inf  # type: ignore[index]
+    rows: Any = out if slice_ is None else out[slice_]  # type: ignore[index]
+    sums: Any = lse if slice_ is None else lse[slice_]  # type: ignore[index]
+    if len(block.shape) not in (3, 4):
+        raise wrong("block_out", "4 dims [B, S, H, D] or 3 dims [T, H, D]", len(block.shape))
+    if len(block.shape) == 3:
+        rows, sums, block, lses = rows[None], sums[None], block[None], lses[None]
+    fold_state(rows, sums[..., 0], block, lses.swapaxes(1, 2))
+    return out, lse

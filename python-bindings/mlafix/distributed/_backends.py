@@ -1,0 +1,128 @@
+"""How a call's rows get to the ranks that merge them. Each backend owns its workspace.
+
+There is one so far for every group that has collectives: pack, exchange, merge.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from .._kernel import Kernel
+from .._rank_kernels import merge_blocks, merge_blocks_fp8, pack_blocks, pack_blocks_fp8
+from ._blocks import FP8, Blocks, block_size, blocks_in
+from ._cut import Cut
+from ._ranks import Ranks
+
+# A count up to this is compiled into the merge, whose loop over the ranks then unrolls.
+_BOUND_RANKS = 8
+
+
+class Call(NamedTuple):
+    """The arrays of one call; see `Reducer.reduce`. Everything was checked; there is a token at least."""
+
+    partial: torch.Tensor
+    lse: torch.Tensor
+    seq_lens: torch.Tensor | None
+    query_start_loc: torch.Tensor | None
+    out: torch.Tensor
+    out_lse: torch.Tensor | None
+    out_scale: torch.Tensor | None
+    base: str
+
+
+class Backend(Protocol):
+    """Makes out and out_lse of a call: the rows that this rank owns, merged in the order of the ranks."""
+
+    name: str
+    workspace_bytes: int
+
+    def reduce(self, call: Call) -> None: ...
+
+
+class ExchangeBackend:
+    """Packs rows into blocks, exchanges these in one collective, and merges what arrived; our kernels but for the exchange.
+
+    Args:
+        ranks: what moves the blocks.
+        cut: which rows each rank merges.
+        sink: `[heads] f32`, or None.
+        head_dim: D of the payloads.
+        wire_dtype: of the payloads on the wire: their own, or f8e4m3fn.
+        max_tokens: the most tokens of a call.
+        device: where the workspace is.
+    """
+
+    def __init__(self, ranks: Ranks, cut: Cut, sink: torch.Tensor | None, *, head_dim: int, wire_dtype: torch.dtype,
+                 max_tokens: int, device: torch.device) -> None:
+        self.name = ranks.name
+        self.ranks, self.cut = ranks, cut
+        self.head_dim, self.wire_dtype = head_dim, wire_dtype
+        _, heads = cut.owned(ranks.rank, max_tokens)
+        self.sink = None if sink is None else sink[heads]
+        size = block_size(cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype).total
+        self._sent = torch.empty(cut.blocks * size, dtype=torch.uint8, device=device)
+        self._received = torch.empty(ranks.size * size, dtype=torch.uint8, device=device) if ranks.size > 1 else self._sent
+        self.workspace_bytes = cut.blocks * size + (ranks.size * size if ranks.size > 1 else 0)
+        # Making the views of a number of tokens takes the host as long as launching both kernels.
+        self._blocks = functools.lru_cache(maxsize=64)(self._blocks_of)
+
+    def _blocks_of(self, tokens: int) -> tuple[Blocks, Blocks]:
+        cut, count = self.cut, self.cut.block_tokens(tokens)
+        sent = blocks_in(self._sent, cut.blocks, count, cut.block_heads, self.head_dim, self.wire_dtype)
+        return sent, blocks_in(self._received, self.ranks.size, count, cut.block_heads, self.head_dim, self.wire_dtype)
+
+    def reduce(self, call: Call) -> None:
+        sent, received = self._blocks(call.partial.shape[0])
+        exchange(self.ranks, self.cut, sent, received, call, self.sink)
+
+
+def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+    """Packs, exchanges and merges. One rank merges what it packed: `received` is `sent` then."""
+    pack(cut, sent, call)
+    if ranks.size > 1:
+        move = ranks.all_gather if cut.name == "none" else ranks.all_to_all
+        move(received.data, sent.data)
+    merge(received, call, sink)
+
+
+def merge(received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+    """Merges the blocks of all ranks, of which the last tokens may be padding, into a call's outputs."""
+    owned, ranks = call.out.shape[0], received.rows.shape[0]
+    rows, lses = received.rows[:, :owned], received.lses[:, :owned]
+    if received.scales is None:
+        _merge_kernel(merge_blocks, call.base, ranks)(call.out, call.out_lse, rows, lses, sink, call.out_scale)
+    else:
+        scales = received.scales[:, :owned]
+        _merge_kernel(merge_blocks_fp8, call.base, ranks)(call.out, call.out_lse, rows, lses, scales, sink, call.out_scale)
+
+
+def pack(cut: Cut, blocks: Blocks, call: Call) -> None:
+    """Copies a call's partial state into blocks, rows without keys as the identity."""
+    partial, lse = call.partial, call.lse
+    if cut.name == "heads":
+        tokens, head_dim = partial.shape[0], partial.shape[-1]
+        if partial.dim() == 3:
+            partial = partial.view(tokens, cut.ranks, cut.block_heads, head_dim)
+            lse = lse.view(tokens, cut.ranks, cut.block_heads)
+        partial, lse = partial.transpose(0, 1), lse.transpose(0, 1)
+    else:
+        partial, lse = partial[None], lse[None]
+    token_step = blocks.rows.shape[1] if cut.name == "tokens" else 0
+    masks = (call.seq_lens, call.query_start_loc, token_step, halvings(call.query_start_loc))
+    if blocks.scales is None:
+        pack_blocks(blocks.rows, blocks.lses, partial, lse, *masks)
+    else:
+        pack_blocks_fp8(blocks.rows.view(FP8), blocks.lses, blocks.scales, partial, lse, *masks)
+
+
+def halvings(query_start_loc: Any) -> int:
+    """How often an interval of all requests must be halved until one is left."""
+    return 0 if query_start_loc is None else len(query_start_loc).bit_length()
+
+
+@functools.lru_cache(maxsize=None)
+def _merge_kernel(kernel: Kernel, base: str, ranks: int) -> Kernel:
+    return kernel.specialize(B=base, **({"r": ranks} if ranks <= _BOUND_RANKS else {}))

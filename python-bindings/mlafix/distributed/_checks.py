@@ -1,0 +1,53 @@
+"""Arguments of a call against what a reducer expects, before anything is sent."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from ..errors import ArgumentError
+from ..ops._wrong import wrong
+
+
+class Expected(NamedTuple):
+    """What a tensor must be. None as a tensor is an argument that was omitted, and fits."""
+
+    name: str
+    tensor: Any
+    shape: tuple[int | None, ...]
+    dtypes: tuple[torch.dtype, ...]
+    row: bool = False
+    """Whether the last dim must be contiguous."""
+
+
+def first_problem(expected: list[Expected], device: torch.device) -> ArgumentError | None:
+    """What is wrong with the first tensor that does not fit; None where all do."""
+    for one in expected:
+        if one.tensor is not None and (found := _problem(one, device)) is not None:
+            return found
+    return None
+
+
+def _problem(one: Expected, device: torch.device) -> ArgumentError | None:
+    name, tensor = one.name, one.tensor
+    if not isinstance(tensor, torch.Tensor):
+        return wrong(name, "a torch.Tensor", type(tensor).__qualname__)
+    shape = tensor.shape
+    if len(shape) != len(one.shape) or any(size is not None and size != got for size, got in zip(one.shape, shape)):
+        return wrong(name, f"shape {_text(one.shape)}", _text(shape))
+    if tensor.dtype not in one.dtypes:
+        return wrong(name, f"dtype {' or '.join(_dtype(dtype) for dtype in one.dtypes)}", _dtype(tensor.dtype))
+    if tensor.device != device:
+        return wrong(name, f"a tensor on {device}", f"one on {tensor.device}")
+    if one.row and shape[-1] > 1 and tensor.stride(-1) != 1:
+        return wrong(name, "a stride of 1 in the last dim", tensor.stride(-1))
+    return None
+
+
+def _text(shape: Any) -> str:
+    return "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
+
+
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

@@ -1,0 +1,56 @@
+"""Which rows of the merged state each rank receives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..ops._wrong import wrong
+
+CutName = Literal["heads", "tokens", "none"]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How a partial state of `[tokens, heads]` rows is cut into blocks of rows, one for each rank that merges them.
+
+    Args:
+        name: "heads": a rank merges heads / ranks heads of every token. "tokens": it merges all heads of
+            ceil(tokens / ranks) tokens, the last ranks of fewer or none. "none": every rank merges all rows.
+        ranks: the size of the group.
+        heads: heads of the partial state.
+
+    Raises:
+        ArgumentError: no such cut, or heads that the ranks do not divide.
+    """
+
+    name: str
+    ranks: int
+    heads: int
+
+    def __post_init__(self) -> None:
+        if self.name not in ("heads", "tokens", "none"):
+            raise wrong("cut", '"heads", "tokens" or "none"', repr(self.name))
+        if self.name == "heads" and self.heads % self.ranks:
+            raise wrong("heads", f"a multiple of the {self.ranks} ranks", self.heads)
+
+    @property
+    def blocks(self) -> int:
+        """How many different blocks a rank sends: the same one to all ranks where nothing is cut."""
+        return 1 if self.name == "none" else self.ranks
+
+    @property
+    def block_heads(self) -> int:
+        """Heads of a block."""
+        return self.heads // self.ranks if self.name == "heads" else self.heads
+
+    def block_tokens(self, tokens: int) -> int:
+        """Tokens of a block; those past the last token are filled with the identity."""
+        return -(-tokens // self.ranks) if self.name == "tokens" else tokens
+
+    def owned(self, rank: int, tokens: int) -> tuple[slice, slice]:
+        """The tokens and the heads of the whole state that a rank merges."""
+        size, heads = self.block_tokens(tokens), self.block_heads
+        first_token = min(rank * size, tokens) if self.name == "tokens" else 0
+        first_head = rank * heads if self.name == "heads" else 0
+        return slice(first_token, min(first_token + size, tokens)), slice(first_head, first_head + heads)

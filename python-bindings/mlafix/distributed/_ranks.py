@@ -1,0 +1,159 @@
+"""The ranks of a group: what moves bytes between them, for torch's process groups and for engines' own groups."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+
+from ..errors import RankError
+from ..ops._wrong import wrong
+
+
+class Ranks(Protocol):
+    """Moves blocks of equal sizes, in the order of the ranks, whichever way they travel."""
+
+    name: str
+    """The backend, as messages call it."""
+
+    rank: int
+    size: int
+
+    def all_to_all(self, received: torch.Tensor, sent: torch.Tensor) -> None:
+        """received[r] = sent[this rank] of rank r; both are `[ranks, bytes] u8`."""
+
+    def all_gather(self, received: torch.Tensor, sent: torch.Tensor) -> None:
+        """received[r] = sent[0] of rank r; `[ranks, bytes] u8` of `[1, bytes]`."""
+
+
+class CollectiveRanks:
+    """A process group with collectives on devices (NCCL): they are enqueued, and nothing waits for them on the host."""
+
+    def __init__(self, group: dist.ProcessGroup, name: str) -> None:
+        self.group, self.name = group, name
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+
+    def all_to_all(self, received: torch.Tensor, sent: torch.Tensor) -> None:
+        dist.all_to_all_single(received, sent, group=self.group)
+
+    def all_gather(self, received: torch.Tensor, sent: torch.Tensor) -> None:
+        dist.all_gather_into_tensor(received, sent, group=self.group)
+
+
+class GlooRanks:
+    """A gloo group on the CPU. Ranks send to each other directly, so that an error knows which of them did not come.
+
+    Args:
+        group: the process group.
+        timeout: how long to wait for each rank, in seconds; None is what the group was made with.
+    """
+
+    name = "gloo"
+
+    def __init__(self, group: dist.ProcessGroup, timeout: float | None) -> None:
+        self.group = group
+        self.rank, self.size = dist.get_rank(group), dist.get_world_size(group)
+        self.timeout = timeout
+        self._global = [dist.get_global_rank(group, rank) for rank in range(self.size)]
+
+    def all_to_all(self, received: torch.Tensor, sent: torch.Tensor) -> None:
+        self._exchange(received, sent, list(range(self.size)))
+
+    def all_gather(self, received: torch.Tensor, sent: torch.Tensor) -> None:
+        self._exchange(received, sent, [0] * self.size)
+
+    def _exchange(self, received: torch.Tensor, sent: torch.Tensor, block_for: list[int]) -> None:
+        failed: dict[int, RuntimeError] = {}
+        works = []
+        peers = [rank for rank in range(self.size) if rank != self.rank]
+        # Whatever fails with one peer, the others get their rows: they too must find out who did not come.
+        for move, data in ((dist.irecv, received), (dist.isend, sent)):
+            for peer in peers:
+                block = data[peer if move is dist.irecv else block_for[peer]]
+                try:
+                    works.append((peer, move(block, self._global[peer], self.group)))
+                except RuntimeError as error:
+                    failed.setdefault(peer, error)
+        received[self.rank].copy_(sent[block_for[self.rank]])
+        for peer, work in works:
+            try:
+                if self.timeout is None:
+                    work.wait()
+                else:
+                    work.wait(timedelta(seconds=self.timeout))
+            except RuntimeError as error:
+                failed.setdefault(peer, error)
+        for peer, error in failed.items():  # The first one is the cause.
+            raise self._missing(peer, error)
+
+    def _missing(self, peer: int, error: RuntimeError) -> RankError:
+        alias = "" if self._global[peer] == peer else f" (global rank {self._global[peer]})"
+        within = "the group's timeout" if self.timeout is None else f"{self.timeout:g} s"
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return RankError(f"expected rows from rank {peer} of {self.size}{alias} within {within}, got none: {reason}")
+
+
+class EngineRanks:
+    """An engine's group object without a process group of torch's: `world_size`, `rank_in_group` and its own collectives.
+
+    It has `all_to_all_single(output, input)`, or at least `all_gather(tensor, dim)`, which moves as many times more bytes as
+    there are ranks.
+    """
+
+    name = "engine"
+
+    def __init__(self, group: Any) -> None:
+        self.group = group
+        self.rank, self.size = group.rank_in_group, group.world_size
+
+    def all_to_all(self, received: torch.Tensor, sent: torch.Tensor) -> None:
+        if hasattr(self.group, "all_to_all_single"):
+            self.group.all_to_all_single(received.view(-1), sent.view(-1))
+        else:
+            everything = self.group.all_gather(sent, dim=0).view(self.size, *sent.shape)
+            received.copy_(everything[:, self.rank])
+
+    def all_gather(self, received: torch.Tensor, sent: torch.Tensor) -> None:
+        received.copy_(self.group.all_gather(sent, dim=0).view_as(received))
+
+
+def ranks_of(group: Any, device: torch.device, backend: str = "auto", timeout: float | None = None) -> Ranks:
+    """The ranks of a group, for tensors on `device`.
+
+    Args:
+        group: a process group of torch's, None for the default one, or an engine's group: an object whose `device_group` is a
+            process group, or one that `EngineRanks` describes.
+        device: where the tensors are.
+        backend: "auto", or one that the group must have: "nccl", "gloo".
+        timeout: see `GlooRanks`.
+
+    Raises:
+        ArgumentError: no such backend, or what is given is no group.
+    """
+    if backend not in ("auto", "nccl", "gloo"):
+        raise wrong("backend", '"auto", "nccl" or "gloo"', repr(backend))
+    process_group = group_of(group)
+    if process_group is None:
+        if not hasattr(group, "world_size") or not hasattr(group, "rank_in_group"):
+            raise wrong("group", "a process group, or an object with world_size and rank_in_group", type(group).__qualname__)
+        return EngineRanks(group)
+    found = backend_for(process_group, device.type)
+    if backend not in ("auto", found):
+        raise wrong("backend", f'"auto" or "{found}", what the group has for {device.type}', repr(backend))
+    return GlooRanks(process_group, timeout) if found == "gloo" and device.type == "cpu" else CollectiveRanks(process_group, found)
+
+
+def group_of(group: Any) -> dist.ProcessGroup | None:
+    """The process group of torch's behind a group, or None where there is none."""
+    if group is None:
+        return dist.group.WORLD
+    inner = getattr(group, "device_group", group)
+    return inner if isinstance(inner, dist.ProcessGroup) else None
+
+
+def backend_for(group: dist.ProcessGroup, device_type: str) -> str:
+    """The backend that a process group has for a type of device; "" where it has none."""
+    config = dict(entry.split(":") for entry in dist.get_backend_config(group).split(","))
+    return config.get(device_type, "")

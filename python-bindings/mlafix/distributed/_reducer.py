@@ -1,0 +1,242 @@
+"""The object that merges partial states over the ranks of a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..errors import ArgumentError
+from ..ops._arrays import dtype_name, torch_dtype
+from ..ops._types import Base
+from ..ops._wrong import wrong
+from ._agreement import agree
+from ._backends import Backend, Call, ExchangeBackend
+from ._blocks import block_size
+from ._checks import Expected, first_problem
+from ._cut import Cut, CutName
+from ._ranks import backend_for, group_of, ranks_of
+
+# Backends whose workspace a captured graph uses: kept, since the graph may be replayed when its reducer is gone.
+_CAPTURED: dict[int, Backend] = {}
+
+
+class Reducer:
+    """Merges the partial states of all ranks of a group, each over its own keys, and gives every rank its cut of the result.
+
+        out_lse = log(sum_r exp(lse_r));  out = sum_r exp(lse_r - out_lse) * partial_r    over the ranks r, in their order
+
+    The merge is that of `mlafix.ops.merge_states`: sums are f32 (N7), empty states and rows without keys contribute nothing
+    whatever their payload holds (N1, N2, N5), a row that is empty on all ranks is 0, -inf (N3). A row's bits are the same on
+    every rank and for every backend on the same kind of device.
+
+    All ranks make the reducer, with the same arguments, and call `reduce` in the same order with equal numbers of tokens.
+    Everything is allocated and connected here: calls may be captured in CUDA graphs from then on. The kernels are compiled here
+    for calls without lengths and scale, and at the first call with them, which may be a captured one. One reducer is for one
+    stream at a time; several reducers of one group, or of several, do not interfere.
+
+    Args:
+        group: a process group of torch's (None is the default one), an engine's group object with such a one as its
+            `device_group`, or any object with `world_size`, `rank_in_group`, `all_gather(tensor, dim)` and, better,
+            `all_to_all_single(output, input)`.
+        max_tokens: the most tokens of a call, at least 1: it fixes the workspace.
+        heads: heads of a partial state; a multiple of the ranks for cut="heads".
+        head_dim: D, the elements of a payload row.
+        dtype: of the payloads: bf16, f16 or f32 (a torch dtype or a name).
+        wire_dtype: of the payloads between ranks. None is `dtype`. "f8e4m3fn": each row is scaled by its largest magnitude and
+            rounded to fp8, its own rank's included: elements err by up to 2^-4 of themselves, or 2^-18 of the row's largest; a
+            row with NaN or infinity is NaN, and rows of one rank alone are no copies (unlike N4).
+        cut: what a rank receives: "heads" is heads / ranks heads of all tokens, "tokens" all heads of ceil(tokens / ranks)
+            tokens (fewer on the last ranks), "none" everything.
+        base: of the lses, "e" or "2" (N8); a call may choose another.
+        sink: `[heads] f32`, logits in base e: a state of zeros with that lse joins each row's merge once, after all ranks. It
+            counts in the merged lse too. Read at every call.
+        backend: "nccl", "gloo", or "auto": what the group has for the device.
+        device: where the tensors are; None is the current CUDA device where the group has a backend for it, else the CPU.
+        timeout: gloo only: how many seconds to wait for each rank. None is the group's timeout.
+        check_calls: whether each call compares numbers of tokens and wrong arguments across ranks before rows are sent. It
+            waits for all ranks on the host, and is not legal in capture.
+
+    Raises:
+        ArgumentError: an argument is wrong on any rank, or differs between ranks; raised on every rank.
+        RankError: gloo: a rank did not come.
+    """
+
+    def __init__(self, group: Any = None, *, max_tokens: int, heads: int, head_dim: int, dtype: Any = "bf16",
+                 wire_dtype: Any = None, cut: CutName = "heads", base: Base = "e", sink: torch.Tensor | None = None, backend: str = "auto",
+                 device: torch.device | str | None = None, timeout: float | None = None, check_calls: bool = False) -> None:
+        self.device = _device_for(group, device)
+        self._ranks = ranks_of(group, self.device, backend, timeout)
+        self.rank, self.size = self._ranks.rank, self._ranks.size
+        self.max_tokens, self.heads, self.head_dim, self.base = max_tokens, heads, head_dim, base
+        self._check_calls = check_calls
+        problem: ArgumentError | None = None
+        facts: dict[str, Any] = {}
+        try:
+            self.dtype = _payload_dtype(dtype)
+            self.wire_dtype = self.dtype if wire_dtype is None else _wire_dtype(wire_dtype, self.dtype)
+            _check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
+            _check_base(base)
+            self.cut = Cut(cut, self.size, heads)
+            if sink is not None and (found := first_problem([Expected("sink", sink, (heads,), (torch.float32,))], self.device)):
+                raise found
+            facts = {"max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
+                     "wire_dtype": str(self.wire_dtype), "cut": cut, "base": base, "sink": "absent" if sink is None else "present", "backend": self._ranks.name,
+                     "check_calls": check_calls}
+        except ArgumentError as error:
+            problem = error
+        agree(self._ranks, self.device, facts, problem)
+        # Collectives may write to these tensors in inference mode and outside of it.
+        with torch.inference_mode(False):
+            self._backend: Backend = ExchangeBackend(self._ranks, self.cut, sink, head_dim=head_dim,
+                                                     wire_dtype=self.wire_dtype, max_tokens=max_tokens, device=self.device)
+            self._connect()
+
+    def _connect(self) -> None:
+        """One call of one row: compiles the kernels, and connects ranks that a backend connects at first use."""
+        partial = torch.zeros(1, self.heads, self.head_dim, dtype=self.dtype, device=self.device)
+        self.reduce(partial, torch.zeros(1, self.heads, device=self.device))
+
+    @property
+    def backend(self) -> str:
+        """What moves the rows: "nccl", "gloo", another name that torch gives a backend, or "engine"."""
+        return self._backend.name
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes on the device that the reducer holds."""
+        return self._backend.workspace_bytes
+
+    def bytes_in(self, tokens: int) -> int:
+        """Bytes that arrive from other ranks in a call of `tokens` tokens; as many leave."""
+        size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype)
+        return (self.size - 1) * size.total if tokens else 0
+
+    def owned(self, tokens: int) -> tuple[slice, slice]:
+        """The tokens and the heads of the whole state that this rank receives."""
+        return self.cut.owned(self.rank, tokens)
+
+    def reduce(self, partial: torch.Tensor, lse: torch.Tensor, seq_lens: torch.Tensor | None = None,
+               query_start_loc: torch.Tensor | None = None, out: torch.Tensor | None = None, out_lse: torch.Tensor | None = None,
+               out_scale: torch.Tensor | None = None, *, return_lse: bool = True,
+               base: Base | None = None) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Merges the partial states of all ranks. On a GPU everything is enqueued on the current stream.
+
+        With every output given nothing is allocated. A wrong argument is an error before anything is sent; it is an error on
+        every rank alike where the ranks are called alike, which `check_calls` compares.
+
+        Args:
+            partial: `[tokens, heads, D]` of the reducer's dtype, any strides but the last; tokens from 0 to max_tokens, equal on
+                all ranks. The keys of this rank only. For cut="heads" also `[tokens, ranks, heads / ranks, D]`, any strides.
+            lse: `[tokens, heads] f32` (or `[tokens, ranks, heads / ranks]`), any strides.
+            seq_lens: `[requests]` i32 or i64: keys of each request on this rank. Rows of a request without keys count for
+                nothing and are not read. Without `query_start_loc` each request has one token, and tokens past the last request
+                are padding.
+            query_start_loc: `[requests + 1]` i32 or i64: the first token of each request, and the end of the last; tokens at or
+                past that are padding.
+            out: `[tokens, heads, D]` of what this rank owns, bf16, f16 or f32 (f8e4m3fn with `out_scale`). Allocated if None.
+            out_lse: `[tokens, heads] f32` likewise. Allocated if None and `return_lse`.
+            out_scale: one f32 on the device, `[1]`: makes the output fp8, `value * (1 / out_scale)`, as `ops.merge_attn_states`.
+            return_lse: False: no merged lse is computed unless `out_lse` is given.
+            base: of `lse` and `out_lse`; None is the reducer's.
+
+        Returns:
+            `(out, out_lse)`: the arrays given, or new ones.
+
+        Raises:
+            ArgumentError: an argument does not fit; nothing was sent then.
+            RankError: gloo: a rank did not come.
+        """
+        base = base or self.base
+        problem = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base)
+        if self._check_calls:
+            agree(self._ranks, self.device, {} if problem else {"partial": f"{partial.shape[0]} tokens", "base": base}, problem)
+        if problem is not None:
+            raise problem
+        tokens = partial.shape[0]
+        rows, heads = self._owned_shape(tokens)
+        if out is None:
+            out = partial.new_empty((rows, heads, self.head_dim), dtype=self.dtype if out_scale is None else torch.float8_e4m3fn)
+        if out_lse is None and return_lse:
+            out_lse = lse.new_empty((rows, heads))
+        if tokens:
+            if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+                _CAPTURED[id(self._backend)] = self._backend
+            self._backend.reduce(Call(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base))
+        return out, out_lse
+
+    def _owned_shape(self, tokens: int) -> tuple[int, int]:
+        mine, heads = self.cut.owned(self.rank, tokens)
+        return mine.stop - mine.start, heads.stop - heads.start
+
+    def _problem(self, partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any, out: Any, out_lse: Any,
+                 out_scale: Any, base: str) -> ArgumentError | None:
+        """The first argument of a call that does not fit, or None."""
+        shape = getattr(partial, "shape", ())
+        split = len(shape) == 4 and self.cut.name == "heads"
+        if len(shape) != 3 and not split:
+            return wrong("partial", "3 dims [tokens, heads, D]", len(shape))
+        tokens = shape[0]
+        if tokens > self.max_tokens:
+            return wrong("partial", f"at most the reducer's {self.max_tokens} tokens", tokens)
+        rows, heads = self._owned_shape(tokens)
+        floats = (torch.bfloat16, torch.float16, torch.float32) if out_scale is None else (torch.float8_e4m3fn,)
+        whole = (tokens, self.size, self.cut.block_heads) if split else (tokens, self.heads)
+        requests = None if seq_lens is None else len(seq_lens)
+        integers = (torch.int32, torch.int64)
+        expected = [
+            Expected("partial", partial, (*whole, self.head_dim), (self.dtype,), row=True),
+            Expected("lse", lse, whole, (torch.float32,)),
+            Expected("seq_lens", seq_lens, (requests,), integers),
+            Expected("query_start_loc", query_start_loc, (None if requests is None else requests + 1,), integers),
+            Expected("out", out, (rows, heads, self.head_dim), floats, row=True),
+            Expected("out_lse", out_lse, (rows, heads), (torch.float32,)),
+            Expected("out_scale", out_scale, (1,), (torch.float32,)),
+        ]
+        if found := first_problem(expected, self.device):
+            return found
+        return None if base in ("e", "2") else _wrong_base(base)
+
+
+def _device_for(group: Any, device: torch.device | str | None) -> torch.device:
+    """The device of a reducer's tensors, with its number."""
+    if device is None:
+        process_group = group_of(group)
+        on_gpu = torch.cuda.is_available() and (process_group is None or backend_for(process_group, "cuda") not in ("", "gloo"))
+        device = "cuda" if on_gpu else "cpu"
+    made = torch.device(device)
+    return torch.device("cuda", torch.cuda.current_device()) if made.type == "cuda" and made.index is None else made
+
+
+def _payload_dtype(dtype: Any) -> torch.dtype:
+    return _one_of("dtype", dtype, ("bf16", "f16", "f32"))
+
+
+def _wire_dtype(dtype: Any, payloads: torch.dtype) -> torch.dtype:
+    return _one_of("wire_dtype", dtype, (dtype_name(payloads), "f8e4m3fn"))
+
+
+def _one_of(name: str, dtype: Any, legal: tuple[str, ...]) -> torch.dtype:
+    try:
+        found = dtype_name(dtype)
+    except ArgumentError:
+        found = ""
+    if found not in legal:
+        raise wrong(name, f"{', '.join(legal[:-1])} or {legal[-1]}", found or repr(dtype))
+    made: torch.dtype = torch_dtype(found)
+    return made
+
+
+def _check_base(base: str) -> None:
+    if base not in ("e", "2"):
+        raise _wrong_base(base)
+
+
+def _wrong_base(base: str) -> ArgumentError:
+    return wrong("base", "'e' or '2'", repr(base))
+
+
+def _check_sizes(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if not isinstance(size, int) or size < 1:
+            raise wrong(name, "an int of at least 1", repr(size))

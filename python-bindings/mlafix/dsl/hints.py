@@ -1,0 +1,79 @@
+"""The ends of messages for what newcomers write: what to write instead."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import Any
+
+from . import built_ins
+from .values import Dyn, Tensor
+
+# Names in numpy, torch and math that are spelled otherwise in a kernel.
+_OTHER_NAMES = {
+    "absolute": "abs(x)",
+    "fabs": "abs(x)",
+    "maximum": "max(a, b)",
+    "fmax": "max(a, b)",
+    "amax": "max(row)",
+    "minimum": "min(a, b)",
+    "fmin": "min(a, b)",
+    "amin": "min(row)",
+    "power": "x * x, or exp2(y * log2(x))",
+    "pow": "x * x, or exp2(y * log2(x))",
+    "square": "x * x",
+    "reciprocal": "1.0 / x",
+    "add": "a + b",
+    "subtract": "a - b",
+    "multiply": "a * b",
+    "divide": "a / b",
+    "mean": "sum(row) / f32(shape(…))",
+    "arange": "the indices of a grid, or range(…) in a for loop",
+}
+_ROW_FUNCTIONS = ("sum", "max", "min", "abs")
+
+
+def of_function(name: str, function: Any) -> str:
+    """For a function that a kernel cannot call, by its name as it is written."""
+    short = name.rpartition(".")[2]
+    if isinstance(getattr(built_ins, short, None), built_ins.BuiltIn):
+        return f"; mlafix.dsl has {short}"
+    if function is builtins.print:
+        return "; a kernel prints nothing: store the value in an output, and print that"
+    if short in _ROW_FUNCTIONS:
+        return f"; write {short}(…)"
+    return f"; write {_OTHER_NAMES[short]}" if short in _OTHER_NAMES else ""
+
+
+def of_attribute(value: Any, name: str) -> str:
+    """For an attribute of a value, such as a method of arrays."""
+    if isinstance(value, Dyn):
+        if name in _ROW_FUNCTIONS:
+            return f"; write {name}(…)"
+        if name in ("astype", "to", "float", "item"):
+            return "; f32(…), i32(…), i64(…) and index(…) convert, and stores narrow by themselves"
+        return of_function(name, None)
+    return ""
+
+
+def of_power(node: ast.BinOp) -> str:
+    """For `a ** b`."""
+    base = ast.unparse(node.left)
+    if isinstance(node.right, ast.Constant) and node.right.value == 2:
+        return f"; write {base} * {base}"
+    return f"; write exp2({ast.unparse(node.right)} * log2({base})), or a product"
+
+
+def of_slice(tensor: Tensor) -> str:
+    """For `x[t:u]` and `x[t, a:b]`: what an index may be."""
+    return f"; a kernel describes one row, {_row_of(tensor)}" if tensor.rank > 1 else ""
+
+
+def of_operand(value: Any) -> str:
+    """For a tensor where a value is expected."""
+    return f"; a row of it is {_row_of(value)}" if isinstance(value, Tensor) and value.rank else ""
+
+
+def _row_of(tensor: Tensor) -> str:
+    """A row of a tensor, with indices as examples write them."""
+    return f"{tensor.name}[{', '.join('thijk'[: tensor.rank - 1]) or ':'}]"

@@ -1,0 +1,147 @@
+"""What a page says: gathered from the compiler, or from a unit's file as far as it has it."""
+
+from __future__ import annotations
+
+import json
+import linecache
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import _env, _toolchain
+from .._kernel import Kernel
+from ..errors import ArgumentError, CompileError, UnitError
+from .lines import Line, located_file, mlir_lines, ptx_lines, source_lines
+
+_HEADER = struct.Struct("<8sIIQQQ")
+
+
+@dataclass
+class Facts:
+    """All that a page says of one specialisation of a kernel for one target."""
+
+    kernel: str
+    target: str
+    bindings: dict[str, Any]
+    args: list[dict[str, Any]]
+    """As docs/UnitFormat.md has them."""
+    versions: list[dict[str, Any]]
+    """The manifest's code versions."""
+    aliases: list[list[int]] = field(default_factory=list)
+    file: str = ""
+    """The source's name; empty where the source is unknown."""
+    source: list[Line] = field(default_factory=list)
+    stages: dict[str, list[Line]] = field(default_factory=dict)
+    """Text of the compiler's stages by name, from the language to code."""
+    canonical: list[Line] = field(default_factory=list)
+    """The stage of which the accesses are read; empty where it is unknown."""
+    proofs: dict[str, Any] = field(default_factory=dict)
+    """What ``--emit=report`` says, or as much of it as the unit does; empty where it is unknown."""
+    chip: dict[str, int] = field(default_factory=dict)
+    """What is published of a chip of the target: "multiprocessors", "bandwidth" in GB/s; empty where it is unknown."""
+    notes: list[str] = field(default_factory=list)
+    """What is unknown, and why."""
+
+
+def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) -> Facts:
+    """Everything, from a kernel's source.
+
+    Raises:
+        CompileError: the kernel does not compile so.
+    """
+    compiler = _toolchain.compiler()
+
+    def emit(what: str, targets: Sequence[str] = (), **options: Any) -> Any:
+        bound = kernel.bindings(bindings)
+        return compiler.compile(
+            kernel.source, kernel.file, kernel=kernel.name, specializations=[bound] if bound else [],
+            targets=list(targets), emit=what, ptxas=_env.ptxas(), **options,
+        )  # fmt: skip
+
+    on_gpu = target.startswith("sm_")
+    facts = _of_manifest(emit("unit", [target]), kernel.name, {}, target)
+    canonical = emit("canonical", line_info=True)
+    facts.file = located_file(canonical)
+    linecache.checkcache(facts.file)
+    facts.source = source_lines("".join(linecache.getlines(facts.file)))  # of a notebook's cell, too
+    if not facts.source:
+        facts.notes.append(f"The source, {facts.file or kernel.name}, is not at hand.")
+    facts.canonical = mlir_lines(canonical, facts.file)
+    facts.stages = {
+        "language, folded": facts.canonical,
+        "rows and scalars": mlir_lines(emit("lowered", line_info=True), facts.file),
+        "one thread's program": mlir_lines(emit("distributed", [target], line_info=True), facts.file),
+    }
+    if on_gpu:
+        facts.stages["PTX"] = ptx_lines(emit("ptx", [target], line_info=True), facts.file)
+    else:
+        facts.stages["one row's program"] = facts.stages.pop("one thread's program")
+        facts.stages["LLVM dialect"] = mlir_lines(emit("mlir", [target], line_info=True), facts.file)
+    facts.proofs = json.loads(emit("report"))
+    return facts
+
+
+def facts_of_unit(path: Path, name: str, bindings: Mapping[str, str], target: str) -> Facts:
+    """What a unit's file holds: its kernels' arguments, code versions and PTX.
+
+    Args:
+        path: the file.
+        name: which of its kernels; may be empty if it has one.
+        bindings: of the specialisation, if there are several of that name.
+        target: one of those that the kernel has code for.
+
+    Raises:
+        UnitError: the file is no unit.
+        ArgumentError: it holds no such kernel, or no code for the target.
+    """
+    facts = _of_manifest(path.read_bytes(), name, bindings, target)
+    facts.notes.append(f"{path.name} is a unit: it does not hold the kernel's source.")
+    return facts
+
+
+def read_manifest(data: bytes) -> dict[str, Any]:
+    """The manifest of a unit (docs/UnitFormat.md). Raises UnitError."""
+    if len(data) < 64 or data[:8] != b"MLAFIX\r\n":
+        raise UnitError("expected a unit, which begins with MLAFIX, got something else")
+    size = _HEADER.unpack_from(data)[4]
+    manifest: dict[str, Any] = json.loads(data[64 : 64 + size])
+    return manifest
+
+
+def _of_manifest(data: bytes, name: str, bindings: Mapping[str, str], target: str) -> Facts:
+    kernels = [
+        kernel
+        for kernel in read_manifest(data)["kernels"]
+        if (not name or kernel["name"] == name)
+        and all(str(kernel["bindings"].get(key)) == value for key, value in bindings.items())
+    ]
+    if len(kernels) != 1:
+        held = "; ".join(f"{kernel['name']} for {_spell(kernel['bindings'])}" for kernel in read_manifest(data)["kernels"])
+        raise ArgumentError(f"expected a kernel and bindings that name one of {held}, got {len(kernels)} that they fit")
+    kernel = kernels[0]
+    codes = {code["target"]: code for code in kernel["code"]}
+    if target not in codes:
+        raise ArgumentError(f'--target: expected one of {", ".join(codes)}, got "{target}"')
+    code = codes[target]
+    facts = Facts(kernel["name"], target, kernel["bindings"], kernel["args"], code["variants"], kernel["aliases"])
+    for proof in kernel.get("proofs", []):
+        answers = facts.proofs.setdefault("args", [])
+        name = facts.args[proof["arg"]]["name"]
+        if not answers or answers[-1]["name"] != name:
+            answers.append({"name": name, "answers": []})
+        answers[-1]["answers"].append(proof)
+    for image in code["images"]:
+        if image["format"] == "ptx":
+            text = data[image["offset"] : image["offset"] + image["size"]].rstrip(b"\0").decode()
+            facts.stages["PTX"] = ptx_lines(text, "")
+    try:
+        facts.chip = _toolchain.compiler().chip(target)
+    except CompileError:
+        facts.notes.append("No compiler is installed here: the target's multiprocessors and bandwidth are unknown.")
+    return facts
+
+
+def _spell(bindings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items())) or "no bindings"

@@ -1,0 +1,192 @@
+"""Numbers of a launch: its sizes, its grid, the bytes that it moves, what the lanes of a warp access together."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .facts import Facts
+
+DEFAULT_SIZE = 1024
+"""Of a dynamic dim that the caller gives no size."""
+SECTOR = 32
+"""Bytes that a GPU's memory moves at least (CUDA programming guide, device memory accesses)."""
+WARP = 32
+ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3fn": 1, "i32": 4, "i64": 8, "i8": 1, "u8": 1, "bool": 1}
+
+_CONSTANT = re.compile(r"^\s*(%[\w$.-]+) = arith\.constant (\d+) : index")
+_FORALL = re.compile(r"mlafix\.forall \(([^)]*)\) in")
+_RAGGED = re.compile(r"mlafix\.ragged_forall .* in \(%([\w$.-]+)")
+_ACCESS = re.compile(r"mlafix\.(load|store|load_state|store_state)\b(.*)")
+_INDEXED = re.compile(r"%([\w$.-]+)\[([^\]]*)\]")
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access of the kernel's text."""
+
+    argument: int
+    indices: tuple[int | None, ...]
+    """For each index, the grid's index that it is; None if it is something else."""
+    text: str
+    """"prefix[i, j]"."""
+    is_store: bool
+    source: int
+    whole_row: bool
+
+
+@dataclass(frozen=True)
+class Coalescing:
+    """What the first access of a block's first warp touches."""
+
+    bytes: int
+    """Distinct bytes that the lanes ask for."""
+    sectors: int
+    """Sectors of 32 bytes that hold them."""
+    rows: int
+    """Rows that the lanes belong to; 1 where it is unknown which rows of the tensor a warp's rows are."""
+
+    @property
+    def share(self) -> float:
+        """Of the sectors' bytes, those that are used."""
+        return self.bytes / (self.sectors * SECTOR) if self.sectors else 0.0
+
+
+class Sizes:
+    """The sizes of a launch: given ones, those that were compiled in, and DEFAULT_SIZE."""
+
+    def __init__(self, facts: Facts, given: Mapping[str, int]) -> None:
+        self.facts = facts
+        self.given = dict(given)
+
+    def dim(self, argument: int, dim: int) -> int:
+        arg = self.facts.args[argument]
+        known: int = arg["shape"][dim]
+        return known if known >= 0 else self.given.get(arg["dims"][dim], DEFAULT_SIZE)
+
+    def shape(self, argument: int) -> list[int]:
+        return [self.dim(argument, dim) for dim in range(len(self.facts.args[argument]["shape"]))]
+
+    def extent(self, extent: Mapping[str, int]) -> int:
+        if "value" in extent:
+            return extent["value"]
+        arg = self.facts.args[extent["arg"]]
+        if "dim" in extent:
+            return self.dim(extent["arg"], extent["dim"])
+        return self.given.get(arg["name"], self.given.get(arg.get("at_most", ""), DEFAULT_SIZE))
+
+    def tensor_bytes(self, argument: int) -> int:
+        return math.prod(self.shape(argument)) * ELEMENT_BYTES[self.facts.args[argument]["dtype"]]
+
+    def strides(self, argument: int) -> list[int]:
+        """Of a tensor without gaps, in elements."""
+        shape = self.shape(argument)
+        return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The blocks and threads of a launch; on a CPU, ranges of rows without threads."""
+
+    rows: int
+    blocks: int
+    threads: int
+
+
+def count_rows(sizes: Sizes, geometry: Mapping[str, Any]) -> int:
+    """Rows of the grid; of a ragged one, at most."""
+    if geometry["kind"] == "ragged":
+        return sizes.extent(geometry["rows"]) * math.prod(map(sizes.extent, geometry["inner"]))
+    return math.prod(map(sizes.extent, geometry["extents"]))
+
+
+def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
+    """As docs/UnitFormat.md says under "geometry", for the target's chip."""
+    rows = count_rows(sizes, geometry)
+    multiprocessors = sizes.facts.chip.get("multiprocessors", 1)
+    threads = geometry["threads"]
+    if geometry["kind"] == "groups":
+        of = geometry["groups"]
+        lanes, groups, pieces = rows * geometry["lanes"], 1, sizes.extent(of["pieces"])
+        while (groups < of["most"] and groups * of["chunk"] < pieces
+               and lanes * 2 * groups <= of["threads_per_sm"] * multiprocessors):  # fmt: skip
+            groups *= 2
+        group = max(of["least_threads"], 128 // groups)
+        return Grid(rows, -(-lanes // group), group * groups)
+    per_block = geometry["rows_per_block"]
+    least = geometry.get("least_threads", threads)
+    while threads // 2 >= least and per_block % 2 == 0 and -(-rows // per_block) < 32 * multiprocessors:
+        threads, per_block = threads // 2, per_block // 2
+    blocks = -(-rows // per_block)
+    if geometry["kind"] == "ragged":
+        blocks = max(1, min(geometry["blocks_per_sm"] * multiprocessors, blocks))
+    return Grid(rows, blocks, threads)
+
+
+def find_accesses(facts: Facts) -> list[Access]:
+    """The loads and stores of the kernel's text, in order."""
+    names = {arg["name"]: index for index, arg in enumerate(facts.args)}
+    grid: dict[str, int] = {}
+    found = []
+    for line in facts.canonical:
+        if match := _FORALL.search(line.text):
+            grid = {name.strip(): position for position, name in enumerate(match[1].split(","))}
+        if (match := _RAGGED.search(line.text)) and match[1] in names:
+            found.append(Access(names[match[1]], (None,), f"{match[1]}[…]", False, line.source, False))
+        if not (match := _ACCESS.search(line.text)):
+            continue
+        for name, inside in _INDEXED.findall(match[2]):
+            if name not in names:
+                continue
+            indices = [index.strip() for index in inside.split(",") if index.strip()]
+            positions = tuple(grid.get(index) for index in indices)
+            letters = [_letter(position) for position in positions]
+            whole = len(indices) < len(facts.args[names[name]]["shape"])
+            text = f"{name}[{', '.join([*letters, *([':'] if whole else [])])}]"
+            found.append(Access(names[name], positions, text, match[1].startswith("store"), line.source, whole))
+    return found
+
+
+def _letter(position: int | None) -> str:
+    return "…" if position is None else "ijklmnop"[position]
+
+
+def bytes_moved(sizes: Sizes, accesses: list[Access]) -> tuple[int, int]:
+    """Bytes read and written if each element of the arguments that are accessed is moved once."""
+    read = {access.argument for access in accesses if not access.is_store}
+    written = {access.argument for access in accesses if access.is_store}
+    return sum(map(sizes.tensor_bytes, read)), sum(map(sizes.tensor_bytes, written))
+
+
+def pack_of(layout: Mapping[str, int], size: int) -> int:
+    """Elements of a pack of a row of `size` elements."""
+    return min(layout["pack"], size & -size) if size else 1
+
+
+def coalescing(sizes: Sizes, access: Access, version: Mapping[str, Any]) -> Coalescing | None:
+    """What the first warp's first access touches, in tensors without gaps. Of one row alone where indices are no grid
+    indices, or lane groups share a row; None if the access is of a scalar, too."""
+    layout, geometry = version["layout"], version["geometry"]
+    known = None not in access.indices and geometry["kind"] == "rows"
+    if not known and not access.whole_row:
+        return None
+    extents = [sizes.extent(extent) for extent in geometry["extents"]] if known else [1]
+    arg = sizes.facts.args[access.argument]
+    width, strides = ELEMENT_BYTES[arg["dtype"]], sizes.strides(access.argument)
+    row_size = sizes.shape(access.argument)[-1] if access.whole_row else 1
+    pack = pack_of(layout, row_size) if access.whole_row else 1
+    touched: set[int] = set()
+    for thread in range(min(WARP, layout["lanes"] * layout["rows"])):
+        row, lane = divmod(thread, layout["lanes"])
+        if row >= math.prod(extents) or (access.whole_row and lane * pack >= row_size):
+            continue
+        index = [row // math.prod(extents[dim + 1 :]) % extents[dim] for dim in range(len(extents))]
+        places = enumerate(access.indices if known else ())
+        first = sum(index[position] * strides[dim] for dim, position in places if position is not None)
+        first = (first + (lane * pack if access.whole_row else 0)) * width
+        touched.update(range(first, first + pack * width))
+    rows = max(1, min(math.prod(extents), WARP // layout["lanes"]))
+    return Coalescing(len(touched), len({byte // SECTOR for byte in touched}), rows)

@@ -1,0 +1,87 @@
+"""Text of the compiler's stages, line by line, each with the line of the source that it comes from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
+_PLACE = re.compile(r'"([^"]*)":(\d+):\d+')
+# Between the parentheses of a location, as it stands in a line: up to two levels of nesting, no line break.
+_ANY_LOC = re.compile(r"\s*loc\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+_PTX_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"')
+_PTX_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)\s+\d+")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text, and the number of the source's line that it comes from, counted from 1; 0 if from none."""
+
+    text: str
+    source: int = 0
+
+
+def source_lines(text: str) -> list[Line]:
+    """The source itself: each line comes from itself."""
+    return [Line(line, number) for number, line in enumerate(text.splitlines(), 1)]
+
+
+def located_file(text: str) -> str:
+    """The file that most locations of a text in MLIR's syntax name; "" if there is none."""
+    counts = Counter(name for name, _ in _PLACE.findall(text))
+    return counts.most_common(1)[0][0] if counts else ""
+
+
+def mlir_lines(text: str, file: str) -> list[Line]:
+    """Text in MLIR's syntax with locations (``line_info``); the lines are without them.
+
+    Args:
+        text: what the compiler wrote.
+        file: the source's name in the locations.
+    """
+    raw = text.splitlines()
+    aliases = {match[1]: match[2] for line in raw if (match := _ALIAS.match(line))}
+
+    def find(location: str, depth: int = 0) -> int:
+        for name, number in _PLACE.findall(location):
+            if name == file:
+                return int(number)
+        for alias in re.findall(r"#loc\d*", location):
+            if depth < 8 and alias in aliases and (found := find(aliases[alias], depth + 1)):
+                return found
+        return 0
+
+    lines: list[Line] = []
+    opened: list[int] = []  # lines whose operation ends, and has its location, at a brace to come
+    for line in raw:
+        if _ALIAS.match(line) or not line.strip():
+            continue
+        plain, locations = _ANY_LOC.sub("", line), _ANY_LOC.findall(line)
+        if plain.endswith("{") and not plain.strip().startswith("}"):
+            opened.append(len(lines))
+            locations = []  # those of a kernel's arguments
+        number = find(locations[-1]) if locations else 0
+        if plain.strip().startswith("}") and not plain.endswith("{") and opened:
+            begin = opened.pop()
+            lines[begin] = Line(lines[begin].text, number)
+        lines.append(Line(plain, number))
+    return lines
+
+
+def ptx_lines(text: str, file: str) -> list[Line]:
+    """PTX with line information: an instruction comes from the line that the directive before it names."""
+    wanted = {match[1] for line in text.splitlines() if (match := _PTX_FILE.match(line)) and Path(match[2]).name == Path(file).name}
+    lines: list[Line] = []
+    current = 0
+    for line in text.splitlines():
+        if match := _PTX_LOC.match(line):
+            current = int(match[2]) if match[1] in wanted else 0
+            continue
+        if ".entry" in line or line.startswith("}"):
+            current = 0
+        if _PTX_FILE.match(line) or line.strip().startswith(("//", ".section")) or not line.strip():
+            continue
+        lines.append(Line(line.replace("\t", "    "), current if line.startswith(("\t", " ")) else 0))
+    return lines

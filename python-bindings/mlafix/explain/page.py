@@ -1,0 +1,279 @@
+"""The page: HTML that needs nothing but itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from .facts import Facts
+from .launches import ELEMENT_BYTES, Access, Sizes, bytes_moved, coalescing, find_accesses, pack_of, plan_grid
+from .lines import Line
+from .picture import draw_row
+from .style import SCRIPT, STYLE
+
+
+def write_page(facts: Facts, sizes: Sequence[Mapping[str, int]] = ({},), bandwidth: float = 0.0) -> str:
+    """The page as text.
+
+    Args:
+        facts: what it says.
+        sizes: for each launch to be shown, sizes of dynamic dims and values of scalars by name. The picture of the
+            accesses is of the first.
+        bandwidth: of the memory, in GB/s; 0 is that of the target's largest chip, where it is known.
+    """
+    launches = [Sizes(facts, given) for given in sizes]
+    accesses = find_accesses(facts)
+    title = f"{facts.kernel} for {facts.target}"
+    body = "".join([
+        f"<h1>{escape(title)}</h1><p>{escape(_bindings(facts))}</p>",
+        "".join(f"<p>{escape(note)}</p>" for note in facts.notes),
+        _panes(facts),
+        _layouts(facts, launches[0], accesses),
+        _accesses(facts, launches[0], accesses),
+        _versions(facts),
+        _launches(facts, launches, accesses, bandwidth),
+        _proofs(facts),
+        _arguments(facts),
+    ])  # fmt: skip
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>{STYLE}</style></head><body>{body}<script>{SCRIPT}</script></body></html>\n"
+    )
+
+
+def _bindings(facts: Facts) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in sorted(facts.bindings.items())) or "no bindings"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """Cells are HTML; those of the columns `numbers` are aligned to the right."""
+
+    def cells(tag: str, texts: Sequence[str]) -> str:
+        return "".join(f"<{tag}{' class=n' if i in numbers else ''}>{text}</{tag}>" for i, text in enumerate(texts))
+
+    lines = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f"<table><tr>{cells('th', heads)}</tr>{lines}</table>"
+
+
+# -- Source, IR, code ------------------------------------------------------------------------------------------------
+
+
+def _code(lines: Sequence[Line], stage: str, hidden: bool, numbered: bool = False) -> str:
+    def one(line: Line) -> str:
+        number = f"<b>{line.source:4} </b>" if numbered else ""
+        link = f' data-s="{line.source}"' if line.source else ""
+        return f'<div class="l"{link}>{number}{escape(line.text) or " "}</div>'
+
+    return f'<div class="code" data-stage="{escape(stage)}"{" hidden" if hidden else ""}>{"".join(map(one, lines))}</div>'
+
+
+def _pane(stages: Mapping[str, Sequence[Line]], shown: str) -> str:
+    buttons = "".join(
+        f'<button data-stage="{escape(name)}"{" class=on" if name == shown else ""}>{escape(name)}</button>' for name in stages
+    )
+    return f'<div class="pane"><header>{buttons}</header>{"".join(_code(v, k, k != shown) for k, v in stages.items())}</div>'
+
+
+def _panes(facts: Facts) -> str:
+    """The source, trimmed to the kernel; the stages before the last; the last one."""
+    if not facts.stages:
+        return ""
+    *between, last = facts.stages
+    parts = []
+    if facts.source:
+        used = [line.source for stage in facts.stages.values() for line in stage if line.source]
+        first, final = (max(1, min(used) - 2), max(used) + 2) if used else (1, len(facts.source))
+        lines = [line for line in facts.source if first <= line.source <= final]
+        name = escape(facts.file.rsplit("/", 1)[-1])
+        parts.append(f'<div class="pane"><header>{name}</header>{_code(lines, "source", False, numbered=True)}</div>')
+    if between:
+        parts.append(_pane({name: facts.stages[name] for name in between}, between[0]))
+    parts.append(_pane({last: facts.stages[last]}, last))
+    hint = "A line under the pointer marks what comes of it; a click keeps the mark and scrolls to it." if facts.source else ""
+    return f'<h2>From the source to code</h2><p>{hint}</p><div class="panes">{"".join(parts)}</div>'
+
+
+# -- Layout and accesses ---------------------------------------------------------------------------------------------
+
+
+def _layouts(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
+    version = facts.versions[0]
+    layout = version["layout"]
+    on_gpu = facts.target.startswith("sm_")
+    rows: dict[tuple[int, int], list[str]] = {}
+    for index, arg in enumerate(facts.args):
+        whole = any(access.argument == index and access.whole_row for access in accesses)
+        if arg["kind"] == "tensor" and (whole if accesses else len(arg["shape"]) > 1 and arg["strides"][-1] == 1):
+            key = (sizes.shape(index)[-1], ELEMENT_BYTES[arg["dtype"]])
+            rows.setdefault(key, []).append(f"{arg['name']} ({arg['dtype']})")
+    parts = [f"<h2>Layout of <code>{escape(version['entry'])}</code></h2>", f"<p>{_layout_text(layout, on_gpu)}</p>"]
+    for (size, width), names in rows.items():
+        pack = pack_of(layout, size)
+        held = -(-size // (pack * layout["lanes"]))
+        parts.append(
+            f"<p>A row of {size} elements of {width} bytes in {escape(', '.join(names))}: packs of {pack} elements, "
+            f"{pack * width} bytes; {'a lane holds' if on_gpu else 'the program goes through'} {held}.</p>"
+        )
+        parts.append(draw_row(layout, size, width, on_gpu))
+    return "".join(parts)
+
+
+def _layout_text(layout: Mapping[str, int], on_gpu: bool) -> str:
+    if not on_gpu:
+        return "One lane goes through a row, a pack at a time. Colours tell packs apart."
+    if layout.get("groups", 1) > 1:
+        return (f"A row has {layout['lanes']} lanes in each of up to {layout['groups']} lane groups, among which the launch "
+                "shares the chunks of its running merge. Numbers and colours are lanes of a warp.")  # fmt: skip
+    lanes = layout["lanes"]
+    return (
+        f"{lanes} {'lanes share' if lanes > 1 else 'lane holds'} a row, a block holds {layout['rows']} rows. Numbers and "
+        "colours are lanes of a warp (warp:lane from the second warp on); the rows of the first warp are shown."
+    )
+
+
+def _accesses(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
+    if not accesses or not facts.target.startswith("sm_"):
+        return ""
+    rows = []
+    for access in accesses:
+        seen = coalescing(sizes, access, facts.versions[0])
+        where = f'<a href="#" data-s="{access.source}">line {access.source}</a>' if access.source else ""
+        direction = "store" if access.is_store else "load"
+        if seen is None:
+            rows.append([f"<code>{escape(access.text)}</code>", direction, where, "", "", "which rows a warp has is decided by data, or by the launch"])
+            continue
+        style, word = ("yes", "coalesced") if seen.share > 0.99 else ("part", f"{seen.share:.0%} of the sectors' bytes are used")
+        if None in access.indices or facts.versions[0]["geometry"]["kind"] != "rows":
+            word += " within a row"
+        bar = f'<span class="bar"><i style="width:{seen.share * 90:.0f}px"></i></span>'
+        rows.append([f"<code>{escape(access.text)}</code>", direction, where, f"{seen.bytes}", f"{seen.sectors}",
+                     f'{bar}<span class="{style}">{word}</span>'])  # fmt: skip
+    note = (
+        f"What the {min(32, facts.versions[0]['layout']['lanes'] * facts.versions[0]['layout']['rows'])} lanes of the first warp "
+        "touch with one instruction, in tensors without gaps: distinct bytes, and the sectors of 32 bytes that hold them. The "
+        "rest of a sector comes out of a cache where other warps use it. "
+        f"{escape(_sizes_text(facts, sizes))}"
+    )
+    heads = ["access", "", "source", "bytes", "sectors", ""]
+    return f"<h2>Accesses of a warp</h2><p>{note}</p>{_table(heads, rows, (3, 4))}"
+
+
+# -- Code versions and launches --------------------------------------------------------------------------------------
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def guard_text(guard: Mapping[str, Any], args: Sequence[Mapping[str, Any]]) -> str:
+    """A guard as a sentence; its exact meaning is in docs/UnitFormat.md."""
+    names = ", ".join(args[index]["name"] for index in guard.get("args", [guard["arg"]] if "arg" in guard else []))
+    if guard["kind"] == "stride":
+        dim = args[guard["arg"]]["dims"][guard["dim"]] or f"dim {guard['dim']}"
+        return f"stride {guard['value']} of {names} along {dim}"
+    sentences = {
+        "align": f"rows of {names} at multiples of {guard.get('bytes')} bytes",
+        "distinct": f"different addresses for {names}",
+        "same_strides": f"identical strides of {names}",
+        "beyond_cache": f"more bytes in {names} than half of the last cache holds",
+        "max_rows": f"at most {guard.get('value')} rows",
+    }
+    return sentences.get(guard["kind"], str(dict(guard)))
+
+
+def _versions(facts: Facts) -> str:
+    rows = []
+    for number, version in enumerate(facts.versions):
+        guards = "".join(f"<li>{escape(guard_text(guard, facts.args))}</li>" for guard in version["guards"])
+        layout = version["layout"]
+        registers = str(version["registers"]) if "registers" in version else "unknown"
+        rows.append([
+            str(number + 1), f"<code>{escape(version['entry'])}</code>", f"<ul>{guards}</ul>" if guards else "every legal call",
+            f"{_count(layout['lanes'], 'lane')}, packs of {layout['pack']}, {_count(layout['rows'], 'row')}",
+            registers, "yes" if version["dependent_launch"] else "no",
+        ])  # fmt: skip
+    on_gpu = facts.target.startswith("sm_")
+    heads = ["", "code version", "is launched if", "layout of a block", "registers", "waits for the preceding grid"]
+    if not on_gpu:
+        heads, rows = [*heads[:3], "layout"], [row[:4] for row in rows]
+    text = "A launch takes the first code version all of whose guards hold."
+    if on_gpu and any("registers" not in version for version in facts.versions):
+        text += " Registers are known where an assembler is installed."
+    return f"<h2>Code versions</h2><p>{text}</p>{_table(heads, rows, (4,))}"
+
+
+def _sizes_text(facts: Facts, sizes: Sizes) -> str:
+    """The sizes of a launch's dynamic dims."""
+    names: dict[str, int] = {}
+    for index, arg in enumerate(facts.args):
+        if arg["kind"] == "tensor":
+            names.update({name: sizes.dim(index, dim) for dim, name in enumerate(arg["dims"])
+                          if name and arg["shape"][dim] < 0})  # fmt: skip
+    return ", ".join(f"{name} = {value}" for name, value in names.items()) or "no dynamic sizes"
+
+
+def _launches(facts: Facts, launches: Sequence[Sizes], accesses: Sequence[Access], bandwidth: float) -> str:
+    on_gpu = facts.target.startswith("sm_")
+    speed = bandwidth or facts.chip.get("bandwidth", 0)
+    rows = []
+    for sizes in launches:
+        grid = plan_grid(sizes, facts.versions[0]["geometry"])
+        read, written = bytes_moved(sizes, list(accesses))
+        per_row = (read + written) / grid.rows if grid.rows else 0
+        rows.append([
+            escape(_sizes_text(facts, sizes)), f"{grid.rows:,}", f"{grid.blocks:,} x {grid.threads}" if on_gpu else "",
+            f"{read:,}", f"{written:,}", f"{per_row:,.1f}", f"{(read + written) / speed / 1e3:,.2f}" if speed else "unknown",
+        ])  # fmt: skip
+    heads = ["sizes", "rows", "blocks x threads" if on_gpu else "", "bytes read", "bytes written", "bytes per row", "us at the roof"]
+    if not accesses:
+        rows, heads = [row[:3] for row in rows], heads[:3]
+    chip = f" for {facts.chip['multiprocessors']} multiprocessors" if on_gpu and facts.chip else ""
+    text = f"The grid is that of the first code version{chip}. " if on_gpu else ""
+    if accesses:
+        text += "Bytes: if each element of the arguments that are accessed is moved once. "
+        roof = f"{speed:,.0f} GB/s"
+        text += f"The roof: the time in which memory of {roof} moves them." if speed else "The memory's bandwidth is unknown."
+    return f"<h2>Launches</h2><p>{text}</p>{_table(heads, rows, range(1, 7))}"
+
+
+# -- Proofs and arguments --------------------------------------------------------------------------------------------
+
+
+def _proofs(facts: Facts) -> str:
+    if not facts.proofs:
+        return ""
+    styles = {"proved": "yes", "promised": "part", "unknown": "part", "refuted": "no"}
+    rows = []
+
+    def link(place: Mapping[str, Any]) -> str:
+        line = place.get("line")
+        return f' <a href="#" data-s="{line}">line {line}</a>' if line else ""
+
+    for arg in facts.proofs["args"]:
+        for answer in arg["answers"]:
+            verdict = f'<span class="{styles[answer["verdict"]]}">{answer["verdict"]}</span>'
+            reason = " ".join(answer[key] for key in ("reason", "element") if key in answer)
+            rows.append([f"<code>{escape(arg['name'])}</code>", escape(answer["question"]), verdict, escape(reason) + link(answer)])
+        for guard in arg.get("guarded", []):
+            text = f"the code checks the index of dim {guard['dim']}"
+            rows.append([f"<code>{escape(arg['name'])}</code>", "bounds", '<span class="part">guarded</span>', text + link(guard)])
+    warnings = "".join(f"<li>{escape(warning['message'])}{link(warning)}</li>" for warning in facts.proofs.get("warnings", []))
+    text = "Asked for all sizes, all scalars and whatever memory holds."
+    notes = f"<ul>{warnings}</ul>" if warnings else ""
+    return f"<h2>Proofs</h2><p>{text}</p>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
+
+
+def _arguments(facts: Facts) -> str:
+    rows = []
+    for index, arg in enumerate(facts.args):
+        if arg["kind"] != "tensor":
+            rows.append([f"<code>{escape(arg['name'])}</code>", arg["dtype"], "",
+                         f"0 to {escape(arg['at_most'])}" if "at_most" in arg else ""])  # fmt: skip
+            continue
+        dims = [name if size < 0 else f"{name} = {size}" if name else str(size) for name, size in zip(arg["dims"], arg["shape"])]
+        same = [facts.args[b if a == index else a]["name"] for a, b in facts.aliases if index in (a, b)]
+        facts_of = [arg["access"], *(["optional"] if arg["optional"] else [])]
+        facts_of += [f"may be the same tensor as {' or '.join(same)}"] if same else []
+        rows.append([f"<code>{escape(arg['name'])}</code>", arg["dtype"], escape(f"[{', '.join(dims)}]"), escape(", ".join(facts_of))])
+    return f"<h2>Arguments</h2>{_table(['argument', 'dtype', 'shape', ''], rows)}"

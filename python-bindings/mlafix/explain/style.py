@@ -1,0 +1,52 @@
+"""The page's style and its script: hovering over a line marks what comes of it; a click keeps the mark and scrolls."""
+
+STYLE = """
+:root { color-scheme: light; --ink: #1d2733; --soft: #5a6b7d; --rule: #d9e0e7; --mark: #ffe9a8; --panel: #f7f9fb; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1500px; padding: 24px 28px 60px; font: 15px/1.5 system-ui, sans-serif; color: var(--ink); }
+h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 34px 0 8px; }
+p, .soft { color: var(--soft); margin: 4px 0 10px; max-width: 100ch; }
+code, .code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 12px; }
+table { border-collapse: collapse; margin: 6px 0 12px; } th { text-align: left; font-weight: 600; }
+th, td { border-bottom: 1px solid var(--rule); padding: 4px 14px 4px 0; vertical-align: top; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+.panes { display: grid; grid-template-columns: minmax(0, 4fr) minmax(0, 6fr) minmax(0, 5fr); gap: 10px; }
+.pane { border: 1px solid var(--rule); border-radius: 6px; overflow: hidden; display: flex; flex-direction: column; height: 560px; }
+.pane header { background: var(--panel); border-bottom: 1px solid var(--rule); padding: 6px 10px; font-weight: 600; }
+.pane header button { font: inherit; font-weight: 400; border: 1px solid var(--rule); background: #fff; border-radius: 4px;
+  margin-left: 6px; padding: 0 8px; cursor: pointer; } .pane header button.on { background: var(--ink); color: #fff; }
+.code { overflow: auto; flex: 1; margin: 0; padding: 6px 0; line-height: 1.45; }
+.code[hidden] { display: none; }
+.l { white-space: pre; padding: 0 10px; min-width: max-content; } .l[data-s] { cursor: pointer; }
+.l.on { background: var(--mark); } .l b { color: #9aa8b5; font-weight: 400; user-select: none; }
+svg.layout { width: 100%; max-width: 1060px; display: block; margin: 4px 0 12px; }
+svg .label { font: 12px system-ui, sans-serif; fill: var(--soft); }
+svg .lane { font: 10px ui-monospace, monospace; text-anchor: middle; fill: #26323e; }
+svg .axis { font: 11px system-ui, sans-serif; fill: var(--soft); text-anchor: middle; } svg .axis.first { text-anchor: start; }
+.yes { color: #14713d; } .part { color: #9a5b00; } .no { color: #b3261e; }
+.bar { display: inline-block; width: 90px; height: 8px; background: var(--rule); border-radius: 4px; margin-right: 8px; }
+.bar i { display: block; height: 8px; border-radius: 4px; background: #3a7bd5; }
+ul { margin: 0; padding-left: 18px; }
+"""
+
+SCRIPT = """
+let kept = null;
+const lines = s => document.querySelectorAll('.l[data-s="' + s + '"]');
+const mark = s => { document.querySelectorAll('.l.on').forEach(e => e.classList.remove('on')); if (s) lines(s).forEach(e => e.classList.add('on')); };
+const show = (s, not) => document.querySelectorAll('.code:not([hidden])').forEach(pane => {
+  const first = pane !== not && pane.querySelector('.l[data-s="' + s + '"]');
+  if (first) pane.scrollTop = first.offsetTop - pane.offsetTop - 60;
+});
+document.addEventListener('mouseover', e => { const l = e.target.closest && e.target.closest('.l[data-s]'); mark(l ? l.dataset.s : kept); });
+document.addEventListener('click', e => {
+  const l = e.target.closest('.l[data-s], a[data-s]');
+  if (l) { kept = kept === l.dataset.s && l.tagName !== 'A' ? null : l.dataset.s; mark(kept); if (kept) show(kept, l.closest('.code')); if (l.tagName === 'A') e.preventDefault(); }
+  const b = e.target.closest('button[data-stage]');
+  if (b) {
+    const pane = b.closest('.pane');
+    pane.querySelectorAll('button').forEach(o => o.classList.toggle('on', o === b));
+    pane.querySelectorAll('.code').forEach(o => o.hidden = o.dataset.stage !== b.dataset.stage);
+    if (kept) { mark(kept); show(kept, null); }
+  }
+});
+"""

@@ -1,0 +1,52 @@
+"""Kernels of one's own as operators of torch: `torch.ops.mlafix_kernels.<kernel>_<digest>`.
+
+An operator takes the kernel's arguments in the kernel's order; its schema is made from the kernel's signature and declares
+what is mutated. Since a kernel only fills what it is given, the fake implementation has nothing to do. A kernel registers
+itself when torch first traces a call of it; who loads an exported program calls `register(kernel)` before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Protocol
+
+import torch
+
+from . import _torch
+
+
+class Kernel(Protocol):
+    """What an operator is made of: a mlafix.Kernel or a mlafix.UnitKernel."""
+
+    name: str
+
+    @property
+    def signature(self) -> dict[str, Any]: ...
+    @property
+    def _identity(self) -> str: ...
+    def _launch(self, args: tuple[object, ...]) -> None: ...
+
+
+_library = torch.library.Library("mlafix_kernels", "DEF")
+operators = torch.ops.mlafix_kernels
+_registered: set[str] = set()
+
+
+def register(kernel: Kernel) -> str:
+    """Registers the operator of a kernel if it is not yet; its name. Kernels of one name and one text have one operator.
+
+    Raises:
+        CompileError, UnitError: the kernel has no signature.
+    """
+    name = f"{kernel.name}_{hashlib.sha256(kernel._identity.encode()).hexdigest()[:8]}"
+    if name not in _registered:
+        _library.define(_torch.schema(name, kernel.signature["args"]), tags=(torch.Tag.pt2_compliant_tag,))
+
+        def run(*args: Any) -> None:
+            kernel._launch(args)
+
+        for key in ("CPU", "CUDA"):
+            _library.impl(name, run, key)
+        torch.library.register_fake(f"mlafix_kernels::{name}", _torch.fake, lib=_library)
+        _registered.add(name)
+    return name

@@ -1,0 +1,11 @@
+"""A kernel in Python; its factor is in a module of its own."""
+
+from factor import HALF
+
+from mlafix.dsl import In, Out, f32, grid, kernel
+
+
+@kernel
+def halve_rows(y: Out[f32, "n D"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = x[t] * HALF

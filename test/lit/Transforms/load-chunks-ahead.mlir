@@ -1,0 +1,102 @@
+// The next chunk of a merge loop is loaded before the branch that merges the current one; the first, before the loop.
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(mlafix-load-chunks-ahead))" | FileCheck %s
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// CHECK-LABEL: mlafix.kernel @ahead
+mlafix.kernel @ahead(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant dense<0.0> : vector<4xf32>
+  mlafix.forall (%t) in (%n) {
+    // The first chunk; without a mask where it exists.
+    // CHECK: %[[FIRST:.*]] = scf.if %{{.*}} -> (vector<4xf32>)
+    // CHECK-NEXT: vector.load
+    // CHECK: else
+    // CHECK: vector.maskedload
+    // CHECK: %[[SECOND:.*]] = arith.addi %c0, %c4
+    // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c4 iter_args(%[[RUNNING:.*]] = %m, %[[CHUNK:.*]] = %[[FIRST]], %[[NEXT:.*]] = %[[SECOND]])
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %m) -> (f32) {
+      %exists = arith.cmpi slt, %k, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<4xi1>
+      %v = vector.maskedload %x[%k], %mask, %zero : !col, vector<4xi1>, vector<4xf32> into vector<4xf32>
+      // CHECK: vector.reduction <add>, %[[CHUNK]]
+      %sum = vector.reduction <add>, %v : vector<4xf32> into f32
+      // CHECK: %[[AHEAD:.*]] = scf.if %{{.*}} -> (vector<4xf32>)
+      // CHECK: vector.load %{{.*}}[%[[NEXT]]]
+      // CHECK: vector.maskedload %{{.*}}[%[[NEXT]]]
+      // CHECK: %[[AFTER:.*]] = arith.addi %[[NEXT]], %c4
+      // CHECK: %[[MERGED:.*]] = scf.if %{{.*}} -> (f32)
+      %merged = scf.if %shared -> (f32) {
+        nvvm.barrier
+        scf.yield %running : f32
+      } else {
+        %both = arith.maximumf %running, %sum : f32
+        scf.yield %both : f32
+      } {mlafix.chunk_end}
+      // CHECK-NOT: chunk_end
+      // CHECK: scf.yield %[[MERGED]], %[[AHEAD]], %[[AFTER]]
+      scf.yield %merged : f32
+    }
+  }
+}
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// What is loaded depends on what the loop carries.
+// CHECK-LABEL: mlafix.kernel @carried
+mlafix.kernel @carried(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %at: index, %shared: i1)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant dense<0.0> : vector<4xf32>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: scf.for
+    // CHECK-SAME: iter_args(%{{[^,]*}}) -> (index)
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %at) -> (index) {
+      %exists = arith.cmpi slt, %running, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<4xi1>
+      %v = vector.maskedload %x[%running], %mask, %zero : !col, vector<4xi1>, vector<4xf32> into vector<4xf32>
+      %sum = vector.reduction <add>, %v : vector<4xf32> into f32
+      %next = arith.fptosi %sum : f32 to i32
+      %merged = scf.if %shared -> (index) {
+        %cast = arith.index_cast %next : i32 to index
+        scf.yield %cast : index
+      } else {
+        scf.yield %running : index
+      } {mlafix.chunk_end}
+      // CHECK-NOT: chunk_end
+      scf.yield %merged : index
+    }
+  }
+}
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+// The loads would take too many registers.
+// CHECK-LABEL: mlafix.kernel @many
+mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
+    attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant dense<0.0> : vector<40xf32>
+  mlafix.forall (%t) in (%n) {
+    // CHECK: scf.for
+    // CHECK-SAME: iter_args(%{{[^,]*}}) -> (f32)
+    %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %m) -> (f32) {
+      %exists = arith.cmpi slt, %k, %n : index
+      %mask = vector.broadcast %exists : i1 to vector<40xi1>
+      %v = vector.maskedload %x[%k], %mask, %zero : !col, vector<40xi1>, vector<40xf32> into vector<40xf32>
+      %sum = vector.reduction <add>, %v : vector<40xf32> into f32
+      %merged = scf.if %shared -> (f32) {
+        scf.yield %running : f32
+      } else {
+        %both = arith.maximumf %running, %sum : f32
+        scf.yield %both : f32
+      } {mlafix.chunk_end}
+      scf.yield %merged : f32
+    }
+  }
+}

@@ -1,0 +1,121 @@
+"""Partial states of all ranks of a group as test data, and what their merge must be, by `contract`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import contract
+from numerics import BF16, E4M3, F16, F32, garbage, round_to
+from rank_work import Part
+from states import lay_out, make_states
+
+
+class Form(NamedTuple):
+    """What code is compiled for: few of these, so that tests spend their time on calls."""
+
+    dtype: np.dtype
+    head_dim: int
+    heads: int
+    """Of a rank's part, where heads are cut."""
+    base: str
+    sink: bool
+    wire: str | None = None
+
+
+FORMS = (Form(BF16, 16, 3, "e", False), Form(F16, 5, 1, "2", True), Form(F32, 1, 2, "2", False), Form(BF16, 64, 1, "e", True),
+         Form(BF16, 32, 2, "2", True, "f8e4m3fn"), Form(F32, 6, 1, "e", False, "f8e4m3fn"))
+
+
+def options_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None, max_tokens: int = 16) -> dict[str, Any]:
+    return {"max_tokens": max_tokens, "heads": form.heads * ranks, "head_dim": form.head_dim, "dtype": str(form.dtype),
+            "wire_dtype": form.wire, "cut": cut, "base": form.base, "sink": sink}
+
+
+class Case(NamedTuple):
+    """A partial state of each rank, and what the merge of all of them is."""
+
+    parts: list[Part]
+    sink: np.ndarray | None
+    out: contract.Expected
+    lse: contract.Expected
+
+
+def through_fp8(v: np.ndarray) -> np.ndarray:
+    """Rows as they come back from fp8 with a scale each, f32: scale = max |row| / 448."""
+    rows = v.astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        scale = np.maximum(np.abs(rows).max(-1, keepdims=True), np.float32(2.0**-100)) / np.float32(448)
+        stored = round_to(E4M3, (rows * (np.float32(1) / scale)).astype(np.float64)).astype(np.float32)
+        return np.where(np.isfinite(rows).all(-1, keepdims=True), stored * scale, np.float32(np.nan))
+
+
+def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: np.ndarray | None,
+             **how: Any) -> tuple[contract.Expected, contract.Expected]:
+    """The merge of v [ranks, T, H, D], s [ranks, T, H], of which keys [ranks, T] are there, and of the sink."""
+    present = np.broadcast_to(keys[..., None], s.shape)
+    v = v if form.wire is None else through_fp8(v)
+    if sink is not None:
+        zeros = np.zeros((1, *v.shape[1:]), v.dtype)
+        logits = np.broadcast_to(sink.astype(np.float64) / (np.log(2) if form.base == "2" else 1), (1, *s.shape[1:]))
+        v, s = np.concatenate([v, zeros]), np.concatenate([s, logits])
+        present = np.concatenate([present, np.ones((1, *s.shape[1:]), bool)])
+    out, lse = contract.merge(v, s, base=2.0 if form.base == "2" else np.e, out_dtype=how.pop("out_dtype", form.dtype),
+                              present=present, **how)
+    # A logit in base 2 is rounded.
+    rounded = sink is not None and form.base == "2"
+    return out, (contract.Expected(lse.value, lse.magnitude, lse.exact & ~np.isfinite(lse.value)) if rounded else lse)
+
+
+def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, masks: str, layout: str = "contiguous") -> Case:
+    """A case with every kind of row; rows without keys hold NaN, in their lse too.
+
+    `masks`: "none"; "tokens": seq_lens of one token each; "requests": seq_lens and query_start_loc, with requests of no token
+    and padding; "padding": query_start_loc alone.
+    """
+    heads = form.heads * ranks
+    states = make_states(rng, ranks, tokens, heads, form.head_dim, form.dtype)
+    keys = np.ones((ranks, tokens), bool)
+    lens: list[np.ndarray | None] = [None] * ranks
+    starts = None
+    if masks == "tokens":
+        lens = [rng.integers(-1, 3, int(rng.integers(0, tokens + 2))).astype(np.int64) for _ in range(ranks)]
+        lens = [one[: min(len(each) for each in lens)] for one in lens]  # type: ignore[arg-type,union-attr]
+        for rank, one in enumerate(lens):
+            keys[rank] = [t < len(one) and one[t] > 0 for t in range(tokens)]  # type: ignore[arg-type,index]
+    elif masks in ("requests", "padding"):
+        requests = int(rng.integers(1, 6))
+        cuts = np.sort(rng.integers(0, tokens + 1, requests + 1))
+        starts = (cuts - cuts[0]).astype(np.int32)
+        owner = np.searchsorted(starts[1:], np.arange(tokens), side="right")
+        keys[:] = owner < requests
+        if masks == "requests":
+            lens = [np.where(rng.random(requests) < 0.5, 0, 7).astype(np.int32) for _ in range(ranks)]
+            for rank, one in enumerate(lens):
+                keys[rank] &= np.array([o < requests and one[o] > 0 for o in owner], bool)  # type: ignore[index]
+    states.v[~keys], states.s[~keys] = garbage(rng, states.v[~keys].shape, form.dtype), np.nan
+    sink = rng.normal(0, 2, heads).astype(np.float32) if form.sink else None
+    out, lse = expected(form, states.v, states.s, keys, sink)
+    parts = [Part(lay_out(states.v[r], layout), lay_out(states.s[r], layout), lens[r], starts) for r in range(ranks)]
+    return Case(parts, sink, out, lse)
+
+
+def part_of(whole: contract.Expected, owned: tuple[slice, slice]) -> contract.Expected:
+    return contract.Expected(*(array[owned] for array in (whole.value, whole.magnitude, whole.exact)))
+
+
+def check(case: Case, results: list[dict[str, Any]]) -> None:
+    """Every rank's rows against f64."""
+    for rank, result in enumerate(results):
+        part_of(case.out, result["owned"]).check(result["out"], f"out of rank {rank}")
+        part_of(case.lse, result["owned"]).check(result["lse"], f"lse of rank {rank}")
+        assert result.get("untouched", True), f"rank {rank}: an input was written"
+
+
+def assembled(results: list[dict[str, Any]], shape: tuple[int, ...]) -> np.ndarray:
+    """The whole result from what each rank owns of it."""
+    whole = np.zeros(shape, results[0]["out"].dtype)
+    for result in results:
+        whole[result["owned"]] = result["out"]
+    return whole

@@ -1,0 +1,282 @@
+"""What the ranks of `ranks.RankPool` do in tests: each function gets the rank's group first, numpy arrays in and out."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from devices import TorchDevice
+from mlafix.distributed import Reducer
+from numerics import poison
+
+HOME = TorchDevice("cpu")
+"""Where this rank's tensors are; `live_on` changes it."""
+
+_KEPT: dict[str, Reducer] = {}
+
+
+def live_on(where: str) -> None:
+    """Makes this rank's tensors on a device from now on."""
+    global HOME
+    HOME = TorchDevice(where)
+
+
+@dataclass
+class Part:
+    """A rank's part of a case: its partial state, and which of its rows have keys."""
+
+    partial: np.ndarray
+    lse: np.ndarray
+    seq_lens: np.ndarray | None = None
+    query_start_loc: np.ndarray | None = None
+
+    def tensors(self) -> list[Any]:
+        """The arguments of `Reducer.reduce`, laid out in memory as the arrays are."""
+        return [None if array is None else HOME.put(array) for array in (self.partial, self.lse, self.seq_lens, self.query_start_loc)]
+
+
+class EngineGroup:
+    """A group as engines have it: its own methods over a process group that nobody sees. `gathers` alone: no all-to-all."""
+
+    def __init__(self, group: Any, gathers: bool) -> None:
+        self.rank_in_group, self.world_size = dist.get_rank(group), dist.get_world_size(group)
+        self._hidden = group
+        if not gathers:
+            self.all_to_all_single = self._all_to_all_single
+
+    def all_gather(self, tensor: torch.Tensor, dim: int = 0) -> torch.Tensor:
+        assert dim == 0
+        parts = [torch.empty_like(tensor) for _ in range(self.world_size)]
+        dist.all_gather(parts, tensor, group=self._hidden)
+        return torch.cat(parts)
+
+    def _all_to_all_single(self, output: torch.Tensor, tensor: torch.Tensor) -> None:
+        dist.all_to_all_single(output, tensor, group=self._hidden)
+
+
+class Coordinator:
+    """An engine's group with torch's process group inside, as vLLM's and SGLang's GroupCoordinator."""
+
+    def __init__(self, group: Any) -> None:
+        self.rank_in_group, self.world_size, self.device_group = dist.get_rank(group), dist.get_world_size(group), group
+
+
+def as_kind(group: Any, kind: str) -> Any:
+    """The group as torch's ("torch"), or as one of the engines' objects ("coordinator", "engine", "gathers")."""
+    return {"torch": lambda: group, "coordinator": lambda: Coordinator(group), "engine": lambda: EngineGroup(group, False),
+            "gathers": lambda: EngineGroup(group, True)}[kind]()
+
+
+def reduce(group: Any, part: Part, options: dict[str, Any], kind: str = "torch", out_dtype: np.dtype | None = None,
+           scale: float | None = None, base: str | None = None) -> dict[str, Any]:
+    """One call of a reducer into poisoned outputs."""
+    sink = options.get("sink")
+    with_sink = {**options, "sink": None if sink is None else HOME.put(sink)}
+    reducer = Reducer(as_kind(group, kind), device=HOME.where, **with_sink)
+    tokens = part.partial.shape[0]
+    mine, heads = reducer.owned(tokens)
+    shape = (mine.stop - mine.start, heads.stop - heads.start)
+    partial, lse, seq_lens, starts = part.tensors()
+    before = part.partial.copy(), part.lse.copy()
+    out = HOME.put(poison((*shape, part.partial.shape[2]), part.partial.dtype if out_dtype is None else out_dtype))
+    out_lse = HOME.put(poison(shape, np.dtype(np.float32)))
+    out_scale = None if scale is None else torch.tensor([scale], device=HOME.where)
+    given = reducer.reduce(partial, lse, seq_lens, starts, out, out_lse, out_scale, base=base)
+    assert given[0] is out and given[1] is out_lse
+    untouched = all(HOME.get(now).tobytes() == then.tobytes() for now, then in zip((partial, lse), before))
+    return {"out": HOME.get(out), "lse": HOME.get(out_lse), "owned": (mine, heads), "untouched": untouched,
+            "backend": reducer.backend, "bytes": (reducer.workspace_bytes, reducer.bytes_in(tokens))}
+
+
+def reduce_many(group: Any, parts: list[Part], options: dict[str, Any]) -> list[dict[str, Any]]:
+    """One reducer, many calls with new outputs each."""
+    reducer = Reducer(group, **options)
+    results = []
+    for part in parts:
+        out, lse = reducer.reduce(*part.tensors())
+        results.append({"out": HOME.get(out).copy(), "lse": HOME.get(lse).copy(), "owned": reducer.owned(part.partial.shape[0])})
+    return results
+
+
+def two_reducers(group: Any, parts: list[Part], options: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Two reducers of one group, called in turns; results are read when all calls are over."""
+    reducers = [Reducer(group, **one) for one in options]
+    made = []
+    for part in parts:
+        for reducer in reducers:
+            made.append((reducer.reduce(*part.tensors()), reducer.owned(part.partial.shape[0])))
+    return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]
+
+
+class Operations(TorchDispatchMode):
+    """Names of torch's operations in its scope."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: tuple[Any, ...] = (), options: Any = None) -> Any:
+        self.names.append(str(function))
+        return function(*arguments, **(options or {}))
+
+
+def operations(group: Any, options: dict[str, Any], given: bool) -> list[str]:
+    """The operations of torch in a call like one before it, with all outputs given or none."""
+    reducer = Reducer(group, **options)
+    partial, lse = torch.randn(3, options["heads"], options["head_dim"]).bfloat16(), torch.randn(3, options["heads"])
+    out, out_lse = reducer.reduce(partial, lse)
+    with Operations() as seen:
+        reducer.reduce(partial, lse, **({"out": out, "out_lse": out_lse} if given else {}))
+    return seen.names
+
+
+def in_modes(group: Any, part: Part, options: dict[str, Any], made: bool, called: bool) -> dict[str, Any]:
+    """A reducer that is made, and called, in inference mode or not."""
+    with torch.inference_mode(made):
+        reducer = Reducer(group, **options)
+    with torch.inference_mode(called):
+        out, lse = reducer.reduce(*part.tensors())
+    out, lse = reducer.reduce(*part.tensors())
+    return {"out": HOME.get(out), "lse": HOME.get(lse), "owned": reducer.owned(part.partial.shape[0])}
+
+
+def construct(group: Any, options: dict[str, Any]) -> str:
+    """Makes a reducer; its backend."""
+    return Reducer(group, **options).backend
+
+
+def call(group: Any, options: dict[str, Any], tokens: int, changes: dict[str, Any]) -> list[int]:
+    """A call with bf16 zeros; `changes` replaces arguments by tensors made of (shape, dtype name, device). The shape of the result."""
+    key = repr((options, dist.get_world_size(group)))
+    if key not in _KEPT:
+        _KEPT[key] = Reducer(group, **options)
+    heads, dim = options["heads"], options["head_dim"]
+    arguments: dict[str, Any] = {"partial": torch.zeros(tokens, heads, dim, dtype=torch.bfloat16), "lse": torch.zeros(tokens, heads)}
+    for name, (shape, dtype, *device) in changes.items():
+        arguments[name] = torch.zeros(shape, dtype=getattr(torch, dtype), device=device[0] if device else None)
+    return list(_KEPT[key].reduce(**arguments)[0].shape)
+
+
+def compat(group: Any, kind: str, module: str, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A drop-in on tensors made of arrays, with the group as one of the engines' objects; arrays."""
+    import importlib
+
+    function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
+    tensors = [HOME.put(array) for array in arguments]
+    named = {key: HOME.put(value) if isinstance(value, np.ndarray) else value for key, value in options.items()}
+    made = function(*tensors, as_kind(group, kind), **named)
+    return tuple(HOME.get(array) for array in made) if isinstance(made, tuple) else HOME.get(made)
+
+
+def flashinfer_reduce(group: Any, partial: np.ndarray, lse: np.ndarray, mode: str, dtype: str) -> np.ndarray:
+    """`mlafix.compat.flashinfer.decode_cp_a2a_lse_reduce` of partial [b, h, cp, D]."""
+    from mlafix.compat import flashinfer
+
+    batch, heads, ranks, dim = partial.shape
+    workspace = flashinfer.decode_cp_a2a_lse_reduce_create_workspace(batch, heads, ranks, dim, dtype, group)
+    made = flashinfer.decode_cp_a2a_lse_reduce(HOME.put(partial), HOME.put(lse), workspace, dist.get_rank(group), ranks, mode)
+    return HOME.get(made)
+
+
+def vllm_workspace(group: Any, part: Part, heads: int, base: str, ubatch: int) -> np.ndarray:
+    """`mlafix.compat.vllm.DirectDCPA2AWorkspace` with three micro-batches, as if vLLM's worker were in one of them."""
+    from mlafix.compat.vllm import DirectDCPA2AWorkspace
+
+    dim = part.partial.shape[2]
+    workspace = DirectDCPA2AWorkspace(group, torch.device("cpu"), 16, heads, dim, torch.bfloat16, num_ubatches=3)
+    partial, lse, seq_lens, starts = part.tensors()
+    sys.modules["vllm.v1.worker.ubatching"] = SimpleNamespace(dbo_current_ubatch_id=lambda: ubatch)  # type: ignore[assignment]
+    try:
+        made = workspace.lse_reduce(partial, lse, base == "e", seq_lens, starts)
+    finally:
+        del sys.modules["vllm.v1.worker.ubatching"]
+    others = [reducer for number, reducer in enumerate(workspace.reducers) if number != ubatch]
+    assert all(reducer._backend._blocks.cache_info().currsize == 1 for reducer in others), "expected one micro-batch to be used"
+    return HOME.get(made)
+
+
+def late(group: Any, options: dict[str, Any], seconds: dict[int, float]) -> str:
+    """A call that some ranks come late to; "merged", or the error's text."""
+    reducer = Reducer(group, **options)
+    time.sleep(seconds.get(reducer.rank, 0.0))
+    partial = torch.zeros(2, options["heads"], options["head_dim"], dtype=torch.bfloat16)
+    try:
+        reducer.reduce(partial, torch.zeros(2, options["heads"]))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "merged"
+
+
+def leave(group: Any, options: dict[str, Any], who: int) -> str:
+    """A call that one rank does not come to because its process has ended."""
+    import os
+
+    reducer = Reducer(group, **options)
+    if reducer.rank == who:
+        os._exit(0)
+    return late_call(reducer, options)
+
+
+def late_call(reducer: Reducer, options: dict[str, Any]) -> str:
+    """"merged", or the error's text."""
+    partial = torch.zeros(2, options["heads"], options["head_dim"], dtype=torch.bfloat16)
+    try:
+        reducer.reduce(partial, torch.zeros(2, options["heads"]))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "merged"
+
+
+def replays(group: Any, rounds: list[list[Part]], options: list[dict[str, Any]], times: int) -> list[list[dict[str, Any]]]:
+    """A CUDA graph with a call of each reducer, replayed `times` times over each round of inputs; the last results of each round.
+
+    A round has a part for each reducer, of the same sizes in all rounds.
+    """
+    reducers = [Reducer(group, device=HOME.where, **one) for one in options]
+    inputs = [part.tensors() for part in rounds[0]]
+    outputs = [reducer.reduce(*tensors) for reducer, tensors in zip(reducers, inputs)]
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    # NCCL's watchdog asks the driver from its own thread meanwhile.
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        for reducer, tensors, (out, lse) in zip(reducers, inputs, outputs):
+            reducer.reduce(*tensors, out, lse)
+    owned = [reducer.owned(part.partial.shape[0]) for reducer, part in zip(reducers, rounds[0])]
+    del reducers  # Their workspaces are the graph's now.
+    results = []
+    for parts in rounds:
+        for tensors, part in zip(inputs, parts):
+            for tensor, array in zip(tensors, (part.partial, part.lse, part.seq_lens, part.query_start_loc)):
+                if tensor is not None:
+                    HOME.write(tensor, array)
+        for _ in range(times):
+            for out, lse in outputs:
+                out.fill_(float("nan"))
+                lse.fill_(float("nan"))
+            graph.replay()
+        torch.cuda.synchronize()
+        results.append([{"out": HOME.get(out), "lse": HOME.get(lse), "owned": one} for (out, lse), one in zip(outputs, owned)])
+    return results
+
+
+def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As `two_reducers`, each in a stream of its own, without waiting between calls."""
+    reducers = [Reducer(group, device=HOME.where, **one) for one in options]
+    streams = [torch.cuda.Stream() for _ in reducers]
+    inputs = [part.tensors() for part in parts]
+    torch.cuda.synchronize()
+    made = []
+    for part, tensors in zip(parts, inputs):
+        for reducer, stream in zip(reducers, streams):
+            with torch.cuda.stream(stream):
+                made.append((reducer.reduce(*tensors), reducer.owned(part.partial.shape[0])))
+    torch.cuda.synchronize()
+    return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]

@@ -1,0 +1,105 @@
+"""Processes that are the ranks of groups, gloo on CPUs or NCCL with a GPU each, for tests of `mlafix.distributed`.
+
+A `RankPool` has one process for each rank of the largest group, and a group of the first n ranks for each size in `SIZES`.
+A test runs a function of rank_work.py on a group; it gets what the function returned, or raised, on each rank.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import traceback
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+SIZES = (2, 3, 4, 8)
+PATIENCE = 120.0
+
+
+class RankPool:
+    """Rank processes that live until `close`.
+
+    Args:
+        folder: an empty folder for the file that the ranks meet at.
+        ranks: the largest group.
+        timeout: of the groups, in seconds.
+        backend: "gloo" or "nccl".
+    """
+
+    def __init__(self, folder: Path, ranks: int = max(SIZES), timeout: float = PATIENCE, backend: str = "gloo") -> None:
+        context = multiprocessing.get_context("forkserver")
+        # Importing torch takes seconds: once, in the process that all ranks are forked from.
+        context.set_forkserver_preload(["mlafix.distributed"])
+        self.pipes: list[Connection] = []
+        self.processes = []
+        for rank in range(ranks):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, rank, ranks, str(folder / "meet"), timeout, backend), daemon=True)
+            process.start()
+            theirs.close()
+            self.pipes.append(ours)
+            self.processes.append(process)
+
+    def run(self, function: str, each: list[tuple[Any, ...]]) -> list[Any]:
+        """function(group, *arguments) on the first len(each) ranks; the results, exceptions included, in the order of the ranks."""
+        for rank, arguments in enumerate(each):
+            self.pipes[rank].send((function, len(each), arguments))
+        return [self.result(rank) for rank in range(len(each))]
+
+    def result(self, rank: int) -> Any:
+        """What a rank returned or raised; AssertionError where it did not answer."""
+        assert self.pipes[rank].poll(PATIENCE), f"expected an answer of rank {rank}, got none"
+        return self.pipes[rank].recv()
+
+    def same(self, function: str, size: int, *arguments: Any) -> list[Any]:
+        """As `run`, with the same arguments on each of `size` ranks; raises what a rank raised."""
+        return raised(self.run(function, [arguments] * size))
+
+    def close(self) -> None:
+        for pipe in self.pipes:
+            pipe.close()
+        for process in self.processes:
+            process.join(5)
+            if process.is_alive():
+                process.kill()
+
+
+def raised(results: list[Any]) -> list[Any]:
+    """The results, or the first exception among them, raised."""
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, backend: str) -> None:
+    """What a rank's process does: calls of rank_work.py until the pipe is closed."""
+    import os
+    from datetime import timedelta
+
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    import torch
+    import torch.distributed as dist
+
+    import rank_work
+
+    torch.set_num_threads(1)
+    if backend == "nccl":
+        torch.cuda.set_device(rank)
+        rank_work.live_on(f"cuda:{rank}")
+    dist.init_process_group(backend, init_method=f"file://{meet}", rank=rank, world_size=ranks, timeout=timedelta(seconds=timeout))
+    groups = {ranks: dist.group.WORLD}
+    for size in SIZES:
+        if size < ranks:
+            groups[size] = dist.new_group(range(size), timeout=timedelta(seconds=timeout))
+    while True:
+        try:
+            name, size, arguments = pipe.recv()
+        except (EOFError, ConnectionResetError):
+            # A thread of gloo may release its last tensors yet, which aborts an interpreter that is being finalised.
+            os._exit(0)
+        try:
+            pipe.send(getattr(rank_work, name)(groups[size], *arguments))
+        except Exception as error:
+            error.add_note(traceback.format_exc()) if hasattr(error, "add_note") else None
+            pipe.send(error)

@@ -1,0 +1,160 @@
+"""Drop-ins for context parallelism that need no group: what a rank does before and after the exchange."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import contract
+import mlafix
+from devices import Device
+from mlafix.compat import ring_attention, sglang, tensorrt_llm, vllm
+from numerics import BF16, F16, F32, garbage, same_bits, widen
+from states import LAYOUTS, lay_out, make_states
+
+
+def owners(starts: np.ndarray, tokens: int) -> np.ndarray:
+    """The request of each token; len(starts) - 1 for padding."""
+    return np.searchsorted(starts[1:], np.arange(tokens), side="right")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("starts", [[0, 1, 2, 3], [0, 0, 4, 4, 9], [0, 3, 3, 3, 5, 6, 11], [0], [0, 0, 0], [0, 2, 4, 6, 8, 10]], ids=str)
+def test_vllm_masks_rows_without_keys(layout: str, starts: list[int], device: Device, rng: np.random.Generator) -> None:
+    """Requests of one length and of any, requests of no token, padding, no request at all."""
+    tokens, offsets = 11, np.array(starts, np.int64)
+    lens = rng.integers(-1, 2, len(starts) - 1).astype(np.int32)
+    lse = rng.normal(0, 3, (tokens, 5)).astype(np.float32)
+    lse[rng.random(lse.shape) < 0.3] = np.nan
+    owner = owners(offsets, tokens)
+    keys = np.array([o < len(lens) and lens[o] > 0 for o in owner])
+    passed = device.put(lay_out(lse, layout))
+    assert vllm.mask_dcp_empty_shards_(passed, device.put(lens), device.put(offsets)) is None  # type: ignore[func-returns-value]
+    assert same_bits(device.get(passed), np.where(keys[:, None], lse, np.float32(-np.inf)))
+
+
+def test_vllm_finds_every_request(device: Device, rng: np.random.Generator) -> None:
+    """Each request alone has keys, in batches of any lengths: the search never ends at a neighbour."""
+    for requests in (1, 2, 3, 7, 8, 33):
+        starts = np.concatenate([[0], np.cumsum(rng.integers(0, 4, requests))]).astype(np.int32)
+        tokens = int(starts[-1]) + 2
+        for request in range(requests):
+            lse = device.put(np.zeros((tokens, 1), np.float32))
+            vllm.mask_dcp_empty_shards_(lse, device.put((np.arange(requests) == request).astype(np.int32)), device.put(starts))
+            assert np.array_equal(device.get(lse)[:, 0] == 0, owners(starts, tokens) == request)
+
+
+@pytest.mark.parametrize("offsets", [[5, 3, 9, -4], [-5, -5, -5, 6], [0, 1 << 30, -(1 << 30), 7], [9, 9, 9, 9], [5]], ids=str)
+def test_vllm_reads_nothing_out_of_bounds_whatever_the_offsets(offsets: list[int], device: Device) -> None:
+    """Lengths and offsets lie between guards that would count as keys; the rows may be any, but memory is safe."""
+    whole = device.put(np.array([1] * 8 + [0, 0, 0] + [1] * 8, np.int32))
+    guarded = device.put(np.array([0] * 8 + offsets + [0] * 8, np.int32))
+    lse = device.put(np.zeros((6, 2), np.float32))
+    vllm.mask_dcp_empty_shards_(lse, whole[8 : 7 + len(offsets)], guarded[8 : 8 + len(offsets)])
+    assert (device.get(lse) == -np.inf).all()
+
+
+def test_vllm_masks_nothing_without_lengths(device: Device) -> None:
+    lse = device.put(np.zeros((2, 1), np.float32))
+    vllm.mask_dcp_empty_shards_(lse, None, None)
+    assert (device.get(lse) == 0).all()
+    with pytest.raises(mlafix.ArgumentError, match='"seq_lens": expected an array exactly where query_start_loc is one, got one of both'):
+        vllm.mask_dcp_empty_shards_(lse, None, device.put(np.zeros(2, np.int32)))
+    with pytest.raises(mlafix.ArgumentError, match='"query_start_loc": expected 3 entries for 2 requests'):
+        vllm.mask_dcp_empty_shards_(lse, device.put(np.zeros(2, np.int32)), device.put(np.zeros(2, np.int32)))
+
+
+@pytest.mark.parametrize("base", ["e", "2"])
+@pytest.mark.parametrize("ranks, dim", [(2, 16), (3, 5), (6, 64)])
+def test_vllm_corrected_outputs_sum_to_the_merge(ranks: int, dim: int, base: str, device: Device, rng: np.random.Generator) -> None:
+    """Six ranks and five elements: neither is a power of two."""
+    states = make_states(rng, ranks, 7, 2, dim, F32)
+    out, lse = contract.merge(states.v, states.s, base=2.0 if base == "2" else np.e)
+    total = np.zeros(out.value.shape)
+    for rank in range(ranks):
+        own = device.put(states.v[rank].copy())
+        shaped = own[:, None] if rank == 0 else own
+        made, merged = vllm.correct_attn_out(shaped, device.put(states.s[..., None]), rank, None, base == "e")
+        lse.check(device.get(merged), "lse")
+        total += widen(device.get(own))
+        assert made.shape == states.v[rank].shape
+    contract.Expected(out.value, out.magnitude, np.zeros(out.exact.shape, bool)).check(total.astype(np.float32), "sum of the outputs")
+
+
+def test_vllm_refuses_a_rank_that_is_not_there(device: Device) -> None:
+    with pytest.raises(mlafix.ArgumentError, match='"cp_rank": expected a rank from 0 to 1, got 2'):
+        vllm.correct_attn_out(device.put(np.zeros((1, 1, 4), np.float32)), device.put(np.zeros((2, 1, 1), np.float32)), 2, None)
+
+
+def test_groups_of_one_rank_return_what_they_get() -> None:
+    one: Any = SimpleNamespace(world_size=1, rank_in_group=0)
+    out, lse = np.zeros((2, 1, 4), np.float32), np.zeros((2, 1), np.float32)
+    assert vllm.cp_lse_ag_out_rs(out, lse, one) is out and vllm.cp_lse_ag_out_ar(out, lse, one, return_lse=True) == (out, lse)
+    assert sglang.cp_lse_ag_out_rs_mla(out, lse, one) is out
+    with pytest.raises(mlafix.ArgumentError, match="\"comm_backend\": expected 'a2a', got 'fi_a2a'"):
+        sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend="fi_a2a")
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+@pytest.mark.parametrize("scale", [1.0, 0.5, 3.0])
+def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device: Device, rng: np.random.Generator) -> None:
+    """All three layouts; a rank without keys holds garbage, a row without any is 0."""
+    ranks, tokens, heads, dim = 3, 6, 2, 16
+    rows = rng.normal(0, 1, (ranks, tokens, heads, dim)).astype(dtype)
+    stats = np.stack([rng.normal(0, 2, (ranks, tokens, heads)), rng.uniform(0.5, 4, (ranks, tokens, heads))], -1).astype(np.float32)
+    stats[1, ::2] = [-np.inf, 0]
+    rows[1, ::2] = garbage(rng, rows[1, ::2].shape, dtype)
+    stats[:, 3], stats[2, 1, 0], stats[0, 2, 1] = [-np.inf, 0], [3.0, 0], [np.inf, 0]
+    lse = contract.stats_to_lse(stats, 1.0)
+    out, _ = contract.merge(rows, lse, out_dtype=None)
+    # Rounded when it is scaled, and not exactly the contract's copies.
+    want = contract.Expected(out.value * scale, out.magnitude * scale, np.isnan(out.value))
+    flat, counts = rows.reshape(ranks, tokens, heads * dim), device.put(stats)
+    want.check(device.get(tensorrt_llm.helix_post_process(device.put(flat), counts, scale)).reshape(tokens, heads, dim), "helix_post_process")
+    for cp_dim, order in ((1, (1, 0, 2, 3)), (2, (1, 2, 0, 3))):
+        shuffled = [device.put(np.ascontiguousarray(array.transpose(order))) for array in (rows, stats)]
+        want.check(device.get(tensorrt_llm.helix_post_process_native(*shuffled, scale, cp_dim)), f"cp_dim={cp_dim}")
+
+
+def test_tensorrt_llm_refuses_other_dims(device: Device) -> None:
+    rows, stats = device.put(np.zeros((2, 3, 7), np.float32)), device.put(np.zeros((2, 3, 2, 2), np.float32))
+    with pytest.raises(mlafix.ArgumentError, match='"gathered_o": expected a multiple of the 2 heads of gathered_stats in the last dim, got 7'):
+        tensorrt_llm.helix_post_process(rows, stats, 1.0)
+    with pytest.raises(mlafix.ArgumentError, match='"cp_dim": expected 1 or 2, got 0'):
+        tensorrt_llm.helix_post_process_native(rows, stats, 1.0, 0)
+
+
+@pytest.mark.parametrize("varlen", [False, True])
+def test_ring_attention_folds_blocks_in_f32(varlen: bool, device: Device, rng: np.random.Generator) -> None:
+    """Many bf16 blocks: the accumulator errs as f32 does. The first block may have no keys."""
+    blocks = make_states(rng, 12, 5, 3, 8, BF16, faults=False)
+    blocks.s[0, :2] = -np.inf
+    out: Any = None
+    lse: Any = None
+    for v, s in zip(blocks.v, blocks.s):
+        shape = (v, s.T.copy()) if varlen else (v[None], s.T[None].copy())
+        out, lse = ring_attention.update_out_and_lse(out, lse, *(device.put(array) for array in shape))
+    want, want_lse = contract.merge(blocks.v, blocks.s)
+    got, got_lse = device.get(out), device.get(lse)
+    assert got.dtype == F32 and got_lse.shape == ((5, 3, 1) if varlen else (1, 5, 3, 1))
+    # Twelve merges, each with its own rounding.
+    far = [contract.Expected(one.value, 12 * one.magnitude, np.isinf(one.value)) for one in (want, want_lse)]
+    far[0].check(got.reshape(5, 3, 8), "out")
+    far[1].check(got_lse.reshape(5, 3), "lse")
+
+
+def test_ring_attention_updates_a_slice_alone(device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 2, 6, 2, 8, F32, faults=False)
+    out, lse = device.put(states.v[0][None].copy()), device.put(states.s[0][None, ..., None].copy())
+    half = (slice(None), slice(3, None))
+    made = ring_attention.update_out_and_lse(out, lse, device.put(states.v[1][None, 3:]), device.put(states.s[1][3:].T[None].copy()), half)
+    assert made[0] is out and made[1] is lse
+    want, want_lse = contract.merge(states.v[:, 3:], states.s[:, 3:])
+    want.check(device.get(out)[0, 3:], "out")
+    want_lse.check(device.get(lse)[0, 3:, :, 0], "lse")
+    assert same_bits(device.get(out)[0, :3], states.v[0, :3]) and same_bits(device.get(lse)[0, :3, :, 0], states.s[0, :3])
+    with pytest.raises(mlafix.ArgumentError, match='"slice_": expected None for the first block'):
+        ring_attention.update_out_and_lse(None, None, out, lse[..., 0].swapaxes(1, 2), half)

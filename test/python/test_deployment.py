@@ -1,0 +1,224 @@
+"""Kernels that were compiled elsewhere run where there is no compiler: units from Python, and Python kernels with units."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlafix
+from mlafix import UnitKernel
+from mlafix.dsl import Base, DType, In, Out, f32, grid, identity, index, load_state, merge, store_state
+
+T = DType("T")
+B = Base("B")
+
+
+@mlafix.kernel
+def merge_pieces(out: Out[T, "n D"], lse: Out[f32, "n"] | None, parts: In[T, "k n D"], part_lses: In[f32, "k n"], last: index.at_most("n")):
+    for t in grid("n"):
+        state = identity("D", base=B)
+        for i in range(parts.shape[0]):
+            state = merge(state, load_state(parts[i, t], part_lses[i, t], where=t < last, base=B))
+        store_state(state, out[t], lse[t])
+
+
+@pytest.fixture(scope="module")
+def unit_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("units") / "pieces.mlafix"
+    merge_pieces.save(path, "cpu", {"D": 4, "B": 2}, {"D": 4}, {"D": 8}, {"D": 8, "lse": "absent"}, T="f32")
+    return path
+
+
+def arguments(dim: int = 4) -> dict[str, Any]:
+    parts = np.stack([np.full((3, dim), x, np.float32) for x in (1, 3)])
+    return {"out": np.empty((3, dim), np.float32), "lse": np.empty(3, np.float32), "parts": parts,
+            "part_lses": np.zeros((2, 3), np.float32), "last": 3}  # fmt: skip
+
+
+# -- Units ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_kernel_of_a_unit_is_called_by_position_and_by_name(unit_file: Path) -> None:
+    kernel = mlafix.Unit.load(unit_file)["merge_pieces"]
+    assert isinstance(kernel, UnitKernel)
+    for dim in (4, 8):
+        given = arguments(dim)
+        kernel(*given.values())
+        assert (given["out"] == 2).all() and np.allclose(given["lse"], np.log(2))
+        given = arguments(dim)
+        kernel(**{name: value for name, value in given.items() if name != "lse"})
+        assert (given["out"] == 2).all()
+
+
+def test_a_kernel_of_a_unit_is_bound(unit_file: Path) -> None:
+    given = arguments()
+    bound = mlafix.Unit.load(unit_file)["merge_pieces"].bind(**given)
+    given["parts"][:] = 5
+    bound()
+    assert (given["out"] == 5).all()
+
+
+def test_names_and_specializations_of_a_unit(unit_file: Path) -> None:
+    unit = mlafix.Unit.load(unit_file)
+    assert list(unit) == ["merge_pieces"] and "merge_pieces" in unit and "other" not in unit
+    listed = unit["merge_pieces"].specializations
+    assert [(bindings["D"], bindings["B"], bindings.get("lse")) for bindings, _ in listed] == [
+        ("4", "2", None), ("4", "e", None), ("8", "e", None), ("8", "e", "absent")]  # fmt: skip
+    assert all("x86-64-v3" in targets for _, targets in listed)
+
+
+def test_a_base_that_was_compiled_is_chosen(unit_file: Path) -> None:
+    given = arguments()
+    mlafix.Unit.load(unit_file)["merge_pieces"].specialize(B=2)(**given)
+    assert np.allclose(given["lse"], 1)  # log2(2)
+
+
+WRONG_CALLS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "dtype": lambda given: {"out": np.empty((3, 4), np.float64)},
+    "size": lambda given: {"part_lses": np.zeros((2, 4), np.float32)},
+    "overlap": lambda given: {"lse": given["parts"][0, 0, :3]},
+    "bound": lambda given: {"last": 4},
+    "name": lambda given: {"other": 1},
+    "number": lambda given: {"last": None},
+}
+
+
+@pytest.mark.parametrize("change", WRONG_CALLS.values(), ids=WRONG_CALLS)
+def test_wrong_calls_get_the_messages_of_a_python_kernel(unit_file: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    kernel, messages = mlafix.Unit.load(unit_file)["merge_pieces"], []
+    for called in (kernel, merge_pieces):
+        given = arguments(4)
+        with pytest.raises(mlafix.ArgumentError) as caught:
+            called(**{**given, **change(given)})
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+def test_what_was_not_compiled_is_a_unit_error(unit_file: Path) -> None:
+    with pytest.raises(mlafix.UnitError, match="expected a unit for .*D=16.*, got one for .*D=4.* and .*D=8"):
+        mlafix.Unit.load(unit_file)["merge_pieces"](**arguments(16))
+    with pytest.raises(mlafix.UnitError, match='expected a kernel of the unit .merge_pieces., got "other"'):
+        mlafix.Unit.load(unit_file)["other"]
+
+
+# -- Python kernels ---------------------------------------------------------------------------------------------------
+
+KERNEL = """
+import sys
+from mlafix.dsl import DType, In, Out, f32, grid, inline
+import mlafix
+T = DType("T")
+SCALE = 2.0
+
+@inline
+def scaled(row):
+    return row * SCALE
+
+@mlafix.kernel
+def double(y: Out[T, "n D"], x: In[T, "n D"]):
+    for t in grid("n"):
+        y[t] = scaled(x[t])
+"""
+NO_COMPILER = 'import sys; sys.modules["mlafix._compiler"] = None\n'
+CALL = """
+import sys
+import numpy as np
+from kernels import double
+y = np.empty((2, 4), np.float32)
+double(y, np.ones((2, 4), np.float32))
+assert (y == {value}).all(), y
+assert sys.modules.get("mlafix._compiler") is None
+"""
+
+
+def run(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name != "MLAFIX_PREBUILT"}
+    return subprocess.run([sys.executable, "-W", "error", "-c", script], cwd=folder, capture_output=True, text=True,
+                          env={**inherited, "MLAFIX_CACHE_DIR": str(folder / "cache"), **environment})  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a Python kernel."""
+    (tmp_path / "kernels.py").write_text(KERNEL)
+    return tmp_path
+
+
+def save(folder: Path, path: Path) -> None:
+    done = run(folder, f'from kernels import double; double.save({str(path)!r}, "cpu", D=4, T="f32")')
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", ["kernels.mlafix", "double.mlafix"])
+def test_a_unit_beside_the_python_file_needs_no_compiler(folder: Path, name: str) -> None:
+    save(folder, folder / name)
+    done = run(folder, NO_COMPILER + CALL.format(value=2))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_unit_compiled_ahead_needs_no_compiler_and_no_cache(folder: Path) -> None:
+    (folder / "ahead").mkdir()
+    save(folder, folder / "ahead" / "anything.mlafix")
+    done = run(folder, NO_COMPILER + CALL.format(value=2), MLAFIX_PREBUILT=str(folder / "ahead"), MLAFIX_CACHE="0")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_same_without_a_unit_says_where_one_was_expected(folder: Path) -> None:
+    done = run(folder, NO_COMPILER + CALL.format(value=2), MLAFIX_PREBUILT=str(folder))
+    assert f'UnitError: kernel "double": expected a unit compiled ahead in {folder}' in done.stderr and "got none" in done.stderr
+
+
+@pytest.mark.parametrize("before, after", [("SCALE = 2.0", "SCALE = 3.0"), ("row * SCALE", "row * SCALE * 1.5")], ids=["constant", "inline"])
+def test_a_unit_of_another_text_is_not_used(folder: Path, before: str, after: str) -> None:
+    save(folder, folder / "kernels.mlafix")
+    (folder / "kernels.py").write_text(KERNEL.replace(before, after))
+    done = run(folder, NO_COMPILER + CALL.format(value=3))
+    assert f"another text of the function ({folder / 'kernels.mlafix'})" in done.stderr
+    done = run(folder, CALL.format(value=3).replace("assert sys", "# "))
+    assert done.returncode == 0, done.stderr
+
+
+def test_comments_and_lines_do_not_count(folder: Path) -> None:
+    save(folder, folder / "kernels.mlafix")
+    (folder / "kernels.py").write_text("# A comment.\n\n" + KERNEL.replace("    for t", "    # Each row.\n    for  t"))
+    done = run(folder, NO_COMPILER + CALL.format(value=2))
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_another_process_compiled_is_called_without_the_compiler(folder: Path) -> None:
+    first = run(folder, CALL.format(value=2).replace("assert sys", "# "))
+    assert first.returncode == 0, first.stderr
+    again = run(folder, CALL.format(value=2))
+    assert again.returncode == 0, again.stderr
+    assert not list((folder / "cache").rglob("*.lock"))
+
+
+def test_in_and_out_are_told_apart(folder: Path) -> None:
+    """Aliases have the same text; what they stand for counts."""
+    for name, way in (("one", "Out"), ("two", "InOut")):
+        (folder / f"{name}.py").write_text(KERNEL.replace("Out[T", "Way[T").replace("import DType", f"import {way} as Way, DType"))
+    done = run(folder, "import one, two; assert one.double.digest != two.double.digest; assert len(one.double.digest) == 32")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_kernel_whose_source_was_read_needs_its_file_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "gone.py"
+    text = "from mlafix.dsl import In, Out, f32, grid, kernel\n\n@kernel\ndef copy(y: Out[f32, 'n D'], x: In[f32, 'n D']):\n    for t in grid('n'):\n        y[t] = x[t]\n"
+    path.write_text(text)
+    names: dict[str, Any] = {"__name__": "gone"}
+    exec(compile(text, str(path), "exec"), names)
+    copy = names["copy"]
+    assert "mlafix.forall" in copy.source
+    path.unlink()
+    x = np.ones((2, 4), np.float32)
+    for kernel in (copy, copy.specialize(D=4)):
+        y = np.full_like(x, np.nan)
+        kernel(y, x)
+        assert (y == x).all()

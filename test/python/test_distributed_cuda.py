@@ -1,0 +1,106 @@
+"""`mlafix.distributed` over NCCL: two GPUs or more. Right against f64, the bits of the CPU, in graphs and in streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+if torch.cuda.device_count() < 2:
+    pytest.skip("needs two GPUs", allow_module_level=True)
+
+from numerics import BF16, E4M3, same_bits
+from rank_cases import FORMS, Case, Form, assembled, check, expected, make_case, options_of
+from rank_work import Part
+from ranks import RankPool, raised
+from states import LAYOUTS, make_states
+
+RANKS = min(torch.cuda.device_count(), 8)
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
+    made = RankPool(tmp_path_factory.mktemp("gpus"), ranks=RANKS, backend="nccl")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def on_cpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
+    made = RankPool(tmp_path_factory.mktemp("cpus"), ranks=RANKS)
+    yield made
+    made.close()
+
+
+def without_nan(array: np.ndarray) -> np.ndarray:
+    """The array with NaN as 0: processors make different ones."""
+    made = array.copy()
+    made[np.isnan(array.astype(np.float32))] = 0
+    return made
+
+
+@pytest.mark.parametrize("masks", ["none", "tokens", "requests", "padding"])
+@pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_merges_like_f64_and_like_the_cpu(pool: RankPool, on_cpus: RankPool, form: Form, cut: str, masks: str,
+                                          rng: np.random.Generator) -> None:
+    for tokens, layout in zip((0, 1, 7, 16), LAYOUTS):
+        case = make_case(rng, form, RANKS, tokens, masks, layout)
+        each = [(part, options_of(form, cut, RANKS, case.sink)) for part in case.parts]
+        results, others = raised(pool.run("reduce", each)), raised(on_cpus.run("reduce", each))
+        assert {result["backend"] for result in results} == {"nccl"}
+        check(case, results)
+        for result, other in zip(results, others):
+            assert all(same_bits(without_nan(result[name]), without_nan(other[name])) for name in ("out", "lse"))
+
+
+@pytest.mark.parametrize("heads, dim, tokens", [(64, 512, 256), (32, 128, 2048), (8, 576, 33)])
+def test_larger_sizes(pool: RankPool, heads: int, dim: int, tokens: int, rng: np.random.Generator) -> None:
+    form = Form(BF16, dim, heads // 2, "e", False)
+    case = make_case(rng, form, RANKS, tokens, "requests")
+    wholes = []
+    for cut, kind in (("heads", "torch"), ("tokens", "torch"), ("none", "torch"), ("heads", "coordinator"), ("heads", "engine")):
+        options = options_of(form, cut, RANKS, None, max_tokens=tokens)
+        results = raised(pool.run("reduce", [(part, options, kind) for part in case.parts]))
+        check(case, results)
+        wholes.append(assembled(results, case.parts[0].partial.shape))
+    assert all(same_bits(wholes[0], whole) for whole in wholes)
+
+
+def test_fp8_outputs(pool: RankPool, rng: np.random.Generator) -> None:
+    form = FORMS[0]
+    states = make_states(rng, RANKS, 6, form.heads * RANKS, form.head_dim, form.dtype, faults=False)
+    out, lse = expected(form, states.v, states.s, np.ones((RANKS, 6), bool), None, out_dtype=E4M3, scale=0.02)
+    options = options_of(form, "heads", RANKS, None)
+    results = raised(pool.run("reduce", [(Part(v, s), options, "torch", E4M3, 0.02) for v, s in zip(states.v, states.s)]))
+    check(Case([], None, out, lse), results)
+
+
+def test_replays_of_a_graph_with_three_calls(pool: RankPool, rng: np.random.Generator) -> None:
+    """Ten thousand replays, with other inputs, lengths and offsets each thousand; the reducers are gone by then."""
+    form = FORMS[0]
+    calls = [("heads", 9), ("tokens", 5), ("none", 3)]
+    options = [options_of(form, cut, RANKS, None) for cut, _ in calls]
+    # Requests in all rounds are as many, so that tensors have the same sizes.
+    rounds = []
+    while len(rounds) < 10:
+        cases = [make_case(rng, form, RANKS, tokens, "requests") for _, tokens in calls]
+        if all(len(case.parts[0].seq_lens) == 4 for case in cases):  # type: ignore[arg-type]
+            rounds.append(cases)
+    each = [([[case.parts[rank] for case in cases] for cases in rounds], options, 1000) for rank in range(RANKS)]
+    results = raised(pool.run("replays", each))
+    for at, cases in enumerate(rounds):
+        for number, case in enumerate(cases):
+            check(case, [result[at][number] for result in results])
+
+
+def test_two_reducers_in_two_streams(pool: RankPool, rng: np.random.Generator) -> None:
+    form = FORMS[0]
+    cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (6, 3, 9, 16, 1)]
+    options = [options_of(form, "heads", RANKS, None), options_of(form, "none", RANKS, None)]
+    results = raised(pool.run("two_streams", [([case.parts[rank] for case in cases], options) for rank in range(RANKS)]))
+    for at, case in enumerate(cases):
+        for reducer in range(2):
+            check(case, [result[2 * at + reducer] for result in results])

@@ -1,0 +1,237 @@
+"""Pages that explain a kernel: what they say, and that they work in a browser without a network."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import KERNELS
+
+import mlafix
+from mlafix import explain
+from mlafix.__main__ import main
+from mlafix.explain.launches import Sizes, bytes_moved, coalescing, find_accesses, plan_grid
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+LIBRARY = KERNELS.parent / "examples" / "python" / "library.py"
+BINDINGS = {"H": "16", "D": "128", "T": "bf16"}
+
+
+def line_of(text: str) -> int:
+    """The line of library.py that holds `text`, the first in merge_attn_states."""
+    lines = LIBRARY.read_text().splitlines()
+    begin = next(number for number, line in enumerate(lines) if "def merge_attn_states(" in line)
+    return begin + 1 + next(number for number, line in enumerate(lines[begin:]) if text in line)
+
+
+@pytest.fixture(scope="module")
+def facts() -> explain.Facts:
+    from mlafix.__main__ import find_kernel
+
+    return explain.facts_of_kernel(find_kernel(f"{LIBRARY}:merge_attn_states"), BINDINGS, "sm_90")
+
+
+def test_lines_of_every_stage_name_the_line_they_come_from(facts: explain.Facts) -> None:
+    load = line_of("load_state(prefix")
+    assert list(facts.stages) == ["language, folded", "rows and scalars", "one thread's program", "PTX"]
+    for name, lines in facts.stages.items():
+        texts = [line.text for line in lines if line.source == load]
+        assert texts, name
+        assert "loc(" not in "".join(line.text for line in lines), name
+    assert any("mlafix.load_state %prefix" in line.text for line in facts.stages["language, folded"] if line.source == load)
+    assert any("ld.global" in line.text for line in facts.stages["PTX"] if line.source == load)
+    assert not any("st.global" in line.text for line in facts.stages["PTX"] if line.source == load)
+
+
+def test_accesses_and_what_a_warp_touches(facts: explain.Facts) -> None:
+    accesses = {(access.text, access.is_store): access for access in find_accesses(facts)}
+    assert set(accesses) == {("prefix[i, j, :]", False), ("prefix_lse[j, i]", False), ("suffix[i, j, :]", False),
+                             ("suffix_lse[j, i]", False), ("out[i, j, :]", True), ("out_lse[j, i]", True)}  # fmt: skip
+    sizes, version = Sizes(facts, {"n": 4096}), facts.versions[0]
+    assert version["layout"]["lanes"] == 16
+    row = coalescing(sizes, accesses["out[i, j, :]", True], version)
+    assert row is not None and (row.bytes, row.sectors, row.share) == (512, 16, 1.0)  # two rows of 256 bytes
+    lse = coalescing(sizes, accesses["prefix_lse[j, i]", False], version)
+    assert lse is not None and (lse.bytes, lse.sectors) == (8, 2)  # of two heads, 4096 elements apart
+
+
+RAGGED = """
+!rows = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!ints = memref<?xi32, strided<[?], offset: ?>>
+mlafix.kernel @blank(
+    %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update"},
+    %lens: !ints {mlafix.dims = ["b"], mlafix.access = "read"},
+    %cu_seqlens: !ints {mlafix.dims = ["b1"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !rows
+  %H = memref.dim %out, %c1 : !rows
+  mlafix.ragged_forall (%b, %t, %h) in (%cu_seqlens, %n, %H) : !ints where {
+    %none = arith.constant 0 : i32
+    %len = mlafix.load %lens[%b] : !ints -> i32
+    %dead = arith.cmpi sle, %len, %none : i32
+    mlafix.yield %dead : i1
+  } do {
+    %empty = mlafix.identity : !mlafix.state<"D", e>
+    mlafix.store_state %empty to %out[%t, %h] : !mlafix.state<"D", e>, !rows
+  }
+}
+"""
+
+
+def test_rows_of_unknown_indices_are_looked_at_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "blank.mlir").write_text(RAGGED)
+    ragged = explain.facts_of_kernel(mlafix.Kernel.load(tmp_path / "blank.mlir"), BINDINGS, "sm_90")
+    accesses = {access.text: access for access in find_accesses(ragged)}
+    assert set(accesses) == {"cu_seqlens[…]", "lens[…]", "out[…, …, :]"}
+    sizes, version = Sizes(ragged, {}), ragged.versions[0]
+    row = coalescing(sizes, accesses["out[…, …, :]"], version)
+    assert row is not None and (row.bytes, row.sectors) == (256, 8)
+    assert coalescing(sizes, accesses["lens[…]"], version) is None
+    read, written = bytes_moved(sizes, list(accesses.values()))
+    assert (read, written) == (2 * 1024 * 4, 1024 * 16 * 256)
+
+
+def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
+    sizes = Sizes(facts, {"n": 4096})
+    grid = plan_grid(sizes, facts.versions[0]["geometry"])
+    per_block = facts.versions[0]["geometry"]["rows_per_block"]
+    assert (grid.rows, grid.threads) == (65536, 128 if 65536 // per_block < 32 * 132 else 256)
+    read, written = bytes_moved(sizes, find_accesses(facts))
+    assert (read, written) == (2 * (65536 * 256 + 65536 * 4), 65536 * 256 + 65536 * 4)
+
+
+def test_page_says_what_is_known(facts: explain.Facts) -> None:
+    page = explain.write_page(facts, [{"n": 4096}, {"n": 16}])
+    for text in ("merge_attn_states_dense", "rows of out, prefix, suffix at multiples of 16 bytes", "different addresses for out, prefix",
+                 "identical strides of", "n = 4096", "n = 16", "coverage", "proved", "4,800 GB/s", "may be the same tensor as prefix or suffix",
+                 "lane 3 of warp 0: elements 24 to 31 of row 0, bytes 48 to 63", "<b>"):  # fmt: skip
+        assert text in page, text
+    microseconds = 65536 * (256 + 4) * 3 / 4800e3
+    assert f"{microseconds:,.2f}" in page
+    assert not re.search(r"(?:src|href)\s*=\s*[\"'](?!#)|https?:|@import|url\(", page), "expected a page that needs nothing else"
+
+
+GUARDED = """
+!vec = memref<?xf32, strided<[?], offset: ?>>
+!ints = memref<?xi32, strided<[?], offset: ?>>
+mlafix.kernel @gather(
+    %out_lse: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %a_lse: !vec {mlafix.dims = ["m"], mlafix.access = "read"},
+    %b_lse: !vec {mlafix.dims = ["n"], mlafix.access = "read"}, %table: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out_lse, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %s = mlafix.load %table[%t] : !ints -> i32
+    %i = arith.index_cast %s : i32 to index
+    %a = mlafix.load %a_lse[%i] : !vec -> f32
+    %b = mlafix.load %b_lse[%t] : !vec -> f32
+    %m = arith.maximumf %a, %b : f32
+    %x = arith.subf %a, %m : f32
+    %p = math.exp %x : f32
+    mlafix.store %p, %out_lse[%t] : f32, !vec
+  }
+}
+"""
+
+
+def test_guarded_accesses_and_warnings(tmp_path: Path) -> None:
+    (tmp_path / "gather.mlir").write_text(GUARDED)
+    page = explain.write_page(explain.facts_of_kernel(mlafix.Kernel.load(tmp_path / "gather.mlir"), {}, "x86-64"))
+    assert 'the code checks the index of dim 0 <a href="#" data-s="12">line 12</a>' in page
+    assert "-inf - -inf" in page and 'data-s="15">line 15</a></li>' in page
+
+
+def test_source_that_is_gone(tmp_path: Path) -> None:
+    file = tmp_path / "gather.mlir"
+    file.write_text(GUARDED)
+    kernel = mlafix.Kernel.load(file)
+    file.unlink()
+    facts = explain.facts_of_kernel(kernel, {}, "x86-64")
+    assert not facts.source and any("gather.mlir, is not at hand" in note for note in facts.notes)
+    assert "one row's program" in facts.stages and "Code versions" in explain.write_page(facts)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+def test_cpu_targets(target: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["explain", f"{LIBRARY}:merge_attn_states", "--bind", "H=2,D=64,T=f32", "--target", target, "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "One lane goes through a row" in text and "LLVM dialect" in text and "memory's bandwidth is unknown" in text
+    assert "bytes per row" in text
+
+
+@pytest.mark.parametrize("name", mlafix.library.names()[::3])
+def test_kernels_of_the_library(name: str, tmp_path: Path) -> None:
+    signature = mlafix.library.kernel(name).signature
+    values = {"H": "4", "D": "64", "T": "bf16", "L": "i32", "I": "i32"}
+    bound = ",".join(f"{key}={values.get(key, '8')}" for key, default in signature["names"].items() if default is None)
+    page = tmp_path / "page.html"
+    assert main(["explain", name, *(["--bind", bound] if bound else []), "--target", "sm_90", "-o", str(page)]) == 0
+    assert "Code versions" in page.read_text()
+
+
+def test_unit_file_as_far_as_it_holds_the_facts(tmp_path: Path) -> None:
+    unit, page = tmp_path / "merge.mlafix", tmp_path / "page.html"
+    arguments = ["compile", f"{LIBRARY}:merge_attn_states", "--bind", "H=16,D=128,T=bf16", "--target", "sm_90,x86-64", "-o", str(unit)]
+    assert main(arguments) == 0
+    assert main(["explain", str(unit), "--target", "sm_90", "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "merge_attn_states_dense" in text and ".visible .entry" in text and "does not hold the kernel" in text
+    assert "one writer" in text and '>line ' not in text
+    assert main(["explain", f"{unit}:merge_attn_states", "--target", "x86-64", "-o", str(page)]) == 0
+
+
+def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unit = tmp_path / "no.mlafix"
+    unit.write_bytes(b"no unit")
+    kernel = tmp_path / "blank.mlir"
+    kernel.write_text(RAGGED)
+    output = ["-o", str(tmp_path / "page.html")]
+    for arguments, message in [
+        ([str(unit), "--target", "sm_90"], "expected a unit, which begins with MLAFIX"),
+        ([str(kernel), "--bind", "H=1,D=64,T=f32", "--target", "sm_91"], "expected a target out of"),
+        ([str(kernel), "--bind", "D", "--target", "sm_90"], "--bind: expected NAME=VALUE"),
+        ([str(kernel), "--bind", "H=1,D=64,T=f32", "--target", "sm_90", "--sizes", "n=many"], "--sizes: expected NAME=NUMBER"),
+    ]:
+        assert main(["explain", *arguments, *output]) == 1
+        assert message in capsys.readouterr().err
+
+
+PROBE = """<script>
+const seen = {};
+document.querySelectorAll('.l[data-s]').forEach(line => {
+  if (!seen.done && line.dataset.s === 'LINE') {
+    line.dispatchEvent(new MouseEvent('mouseover', {bubbles: true}));
+    document.querySelectorAll('.pane').forEach((pane, i) => { seen['pane' + i] = pane.querySelectorAll('.l.on').length; });
+    seen.others = [...document.querySelectorAll('.l.on')].filter(other => other.dataset.s !== 'LINE').length;
+    seen.done = true;
+  }
+});
+document.querySelectorAll('button')[1].click();
+seen.stages = [...document.querySelectorAll('.pane')[1].querySelectorAll('.code')].map(code => code.hidden);
+seen.drawn = document.querySelector('svg.layout').getBoundingClientRect().height > 50;
+seen.wide = document.documentElement.scrollWidth <= window.innerWidth;
+document.title = JSON.stringify(seen);
+</script></body>"""
+
+
+def test_hovering_links_the_panes_in_a_browser(facts: explain.Facts, tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    if not browser:
+        pytest.skip("needs Debian's chromium, and none is on the PATH")
+    load = line_of("load_state(prefix")
+    page = tmp_path / "page.html"
+    page.write_text(explain.write_page(facts).replace("</body>", PROBE.replace("LINE", str(load))))
+    command = [browser, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/profile", "--window-size=1500,1000",
+               "--virtual-time-budget=5000", "--dump-dom", page.as_uri()]  # fmt: skip
+    dom = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240).stdout
+    seen: dict[str, Any] = json.loads(dom[dom.index("<title>") + 7 : dom.index("</title>")])
+    assert seen["pane0"] == 1 and seen["pane1"] > 0 and seen["pane2"] > 0 and seen["others"] == 0
+    assert seen["stages"] == [True, False, True]
+    assert seen["drawn"] and seen["wide"]

@@ -1,0 +1,164 @@
+"""Kernels of one's own under torch.compile and torch.export, and as operators of torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import mlafix  # noqa: E402
+from devices import has_cuda  # noqa: E402
+from mlafix import torch_kernels  # noqa: E402
+from mlafix.dsl import DType, In, InOut, Out, bool_, f32, grid, index, load_state, merge, store_state  # noqa: E402
+
+T = DType("T")
+N, H, D = 5, 2, 64
+
+
+@mlafix.kernel
+def merge_two(out: Out[T, "n H D"], lse: Out[f32, "n H"] | None, a: In[T, "n H D"], a_lse: In[f32, "n H"], b: In[T, "n H D"],
+              b_lse: In[f32, "n H"], live: index.at_most("n"), scale: f32, swap: bool_):  # fmt: skip
+    for t, h in grid("n", "H"):
+        p = load_state(a[t, h], a_lse[t, h], where=t < live)
+        s = load_state(b[t, h], b_lse[t, h])
+        store_state(merge(p, s), out[t, h], lse[t, h], scale=scale if swap else 1 / scale)
+
+
+@mlafix.kernel
+def add_one(x: InOut[f32, "n D"]):
+    for t in grid("n"):
+        x[t] = x[t] + 1.0
+
+
+@pytest.fixture(params=["cpu", *(["cuda"] if has_cuda() else [])])
+def where(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def operator(kernel: Any) -> Any:
+    return getattr(torch.ops.mlafix_kernels, kernel.torch_operator()).default
+
+
+def arguments(where: str) -> dict[str, Any]:
+    torch.manual_seed(0)
+    rows = [torch.randn(N, H, D, device=where, dtype=torch.bfloat16) for _ in range(2)]
+    lses = [torch.randn(N, H, device=where) for _ in range(2)]
+    return {"out": torch.empty_like(rows[0]), "lse": torch.empty_like(lses[0]), "a": rows[0], "a_lse": lses[0], "b": rows[1],
+            "b_lse": lses[1], "live": 3, "scale": 0.5, "swap": True}  # fmt: skip
+
+
+def layer(a: Any, a_lse: Any, b: Any, b_lse: Any) -> tuple[Any, Any]:
+    """What a model may do: allocate, call by position and by name, leave an optional output out, work in place."""
+    out, lse = torch.empty_like(a), torch.empty_like(a_lse)
+    merge_two(out, lse, a * 1, a_lse, b, b_lse, a.shape[0] - 1, 0.5, False)
+    merge_two(out=out, a=out * 2, a_lse=lse, b=b, b_lse=b_lse, live=2, scale=1.0, swap=True)
+    add_one(lse)
+    return out + 1, lse
+
+
+def inputs(where: str) -> tuple[Any, ...]:
+    given = arguments(where)
+    return given["a"], given["a_lse"], given["b"], given["b_lse"]
+
+
+def test_operator_is_declared_by_the_signature() -> None:
+    schema = str(operator(merge_two)._schema)
+    declared = schema.partition("(")[2]
+    assert declared == ("Tensor(a!) out, Tensor(b!)? lse, Tensor a, Tensor a_lse, Tensor b, Tensor b_lse, SymInt live, "
+                        "float scale, bool swap) -> ()")  # fmt: skip
+    assert torch_kernels.register(merge_two) == merge_two.torch_operator()
+    assert merge_two.specialize(B=2).torch_operator() != merge_two.torch_operator()
+
+
+@pytest.mark.parametrize("kernel", ["merge_two", "add_one"])
+def test_opcheck(kernel: str, where: str) -> None:
+    args = tuple(arguments(where).values()) if kernel == "merge_two" else (torch.randn(N, D, device=where),)
+    torch.library.opcheck(operator(globals()[kernel]), args)
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_compile_fullgraph_gives_the_same_bits(backend: str, where: str) -> None:
+    args = inputs(where)
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend=backend)
+    for got, want in zip(compiled(*args), layer(*args)):
+        assert torch.equal(got, want)
+
+
+def test_export(where: str) -> None:
+    class Layer(torch.nn.Module):
+        def forward(self, *args: Any) -> tuple[Any, Any]:
+            return layer(*args)
+
+    args = inputs(where)
+    program = torch.export.export(Layer(), args)
+    names = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    assert sum("mlafix_kernels.merge_two" in name for name in names) == 2
+    for got, want in zip(program.module()(*args), layer(*args)):
+        assert torch.equal(got, want)
+
+
+def test_kernel_of_a_unit_compiles(tmp_path: Path) -> None:
+    merge_two.save(tmp_path / "unit.mlafix", "cpu", H=H, D=D, T="bf16")
+    kernel = mlafix.Unit.load(tmp_path / "unit.mlafix")["merge_two"]
+
+    def step(given: dict[str, Any]) -> Any:
+        kernel(**given)
+        return given["out"] * 2
+
+    eager, traced = arguments("cpu"), arguments("cpu")
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(step, fullgraph=True, backend="aot_eager")(traced), step(eager))
+
+
+def test_first_use_in_a_compiled_function(tmp_path: Path) -> None:
+    """Nothing was called before: no signature, no operator, and torch was imported after mlafix."""
+    (tmp_path / "script.py").write_text("""
+import mlafix
+from mlafix.dsl import In, Out, f32, grid
+
+@mlafix.kernel
+def double(y: Out[f32, "n D"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = x[t] * 2.0
+
+import torch
+
+def f(x):
+    y = torch.empty_like(x)
+    double(y, x + 0)
+    return y
+
+x = torch.randn(3, 64)
+assert torch.equal(torch.compile(f, fullgraph=True, backend="aot_eager")(x), 2 * x)
+""")
+    done = subprocess.run([sys.executable, "-W", "error", str(tmp_path / "script.py")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_traced_call_takes_no_stream() -> None:
+    with pytest.raises(Exception, match='argument "stream": expected None'):
+        torch.compile(lambda x: add_one(x, stream=7), fullgraph=True, backend="aot_eager")(torch.zeros(N, D))
+
+
+def test_calls_on_plain_tensors_go_straight() -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen: list[str] = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.zeros(N, D)
+    add_one(x)
+    with Watch():
+        add_one(x)
+    assert (x == 2).all() and [name for name in seen if "add_one" in name] == [f"mlafix_kernels.{add_one.torch_operator()}.default"]

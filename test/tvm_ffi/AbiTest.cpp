@@ -1,0 +1,52 @@
+//===- AbiTest.cpp - What is declared of TVM-FFI is what it declares ------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include <tvm/ffi/c_api.h>
+#include <tvm/ffi/extra/c_env_api.h>
+
+#include <cstddef>
+#include <type_traits>
+
+// lib/TvmFfi/Abi.h declares the functions again: the types must agree.
+static_assert(std::is_same<decltype(&TVMFFIEnvGetStream),
+                           void *(*)(int32_t, int32_t)>::value);
+static_assert(std::is_same<decltype(&TVMFFIErrorSetRaisedFromCStr),
+                           void (*)(const char *, const char *)>::value);
+
+#define TVMFFIEnvGetStream mlafixEnvGetStream
+#define TVMFFIErrorSetRaisedFromCStr mlafixErrorSetRaised
+#include "Abi.h"
+
+namespace ours = mlafix::tvm_ffi;
+
+/// Of two enumerations.
+template <typename A, typename B> constexpr bool same(A a, B b) {
+  return static_cast<int>(a) == static_cast<int>(b);
+}
+
+static_assert(same(ours::typeNone, kTVMFFINone) &&
+              same(ours::typeInt, kTVMFFIInt) &&
+              same(ours::typeBool, kTVMFFIBool) &&
+              same(ours::typeFloat, kTVMFFIFloat) &&
+              same(ours::typeDLTensorPointer, kTVMFFIDLTensorPtr) &&
+              same(ours::typeTensor, kTVMFFITensor));
+static_assert(same(ours::codeInt, kDLInt) && same(ours::codeUInt, kDLUInt) &&
+              same(ours::codeFloat, kDLFloat) &&
+              same(ours::codeBFloat, kDLBfloat) &&
+              same(ours::codeBool, kDLBool) &&
+              same(ours::codeFloat8E4M3FN, kDLFloat8_e4m3fn));
+static_assert(sizeof(ours::Any) == sizeof(TVMFFIAny) &&
+              offsetof(ours::Any, integer) == offsetof(TVMFFIAny, v_int64));
+static_assert(sizeof(ours::Object) == sizeof(TVMFFIObject));
+static_assert(
+    sizeof(ours::DLTensor) == sizeof(::DLTensor) &&
+    offsetof(ours::DLTensor, deviceType) == offsetof(::DLTensor, device) &&
+    offsetof(ours::DLTensor, ndim) == offsetof(::DLTensor, ndim) &&
+    offsetof(ours::DLTensor, dtype) == offsetof(::DLTensor, dtype) &&
+    offsetof(ours::DLTensor, shape) == offsetof(::DLTensor, shape) &&
+    offsetof(ours::DLTensor, strides) == offsetof(::DLTensor, strides) &&
+    offsetof(ours::DLTensor, byteOffset) == offsetof(::DLTensor, byte_offset));

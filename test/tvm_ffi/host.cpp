@@ -1,0 +1,63 @@
+//===- host.cpp - A TVM-FFI library called from C++ -----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// Usage: tvm-ffi-host merge-tvm-ffi.so
+//
+//===----------------------------------------------------------------------===//
+
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/module.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+/// A tensor of f32 on the CPU over `data`.
+template <size_t Rank> DLTensor tensorOf(float *data, int64_t (&shape)[Rank]) {
+  return {data,
+          {kDLCPU, 0},
+          static_cast<int32_t>(Rank),
+          {kDLFloat, 32, 1},
+          shape,
+          nullptr,
+          0};
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 2)
+    return 2;
+  float prefix[3][2][8], suffix[3][2][8], out[3][2][8] = {};
+  float lses[2][3] = {};
+  for (int i = 0; i < 48; ++i) {
+    prefix[0][0][i] = 2.0f;
+    suffix[0][0][i] = 4.0f;
+  }
+  int64_t rows[] = {3, 2, 8}, heads[] = {2, 3};
+  DLTensor p = tensorOf(prefix[0][0], rows), s = tensorOf(suffix[0][0], rows),
+           o = tensorOf(out[0][0], rows), l = tensorOf(lses[0], heads);
+
+  auto module = tvm::ffi::Module::LoadFromFile(argv[1]);
+  auto merge = module->GetFunction("merge_attn_states").value();
+  merge(&o, nullptr, &p, &l, &s, &l, 2);
+  if (out[0][0][0] != 3.0f || out[2][1][7] != 4.0f) {
+    std::printf("expected 3 and 4, got %g and %g\n", out[0][0][0],
+                out[2][1][7]);
+    return 1;
+  }
+  try {
+    merge(&o, nullptr, &p, &l, &s, &l, 4);
+  } catch (const tvm::ffi::Error &error) {
+    std::printf("%s: %s\n", error.kind().c_str(), error.message().c_str());
+    return error.kind() == "ValueError" ? 0 : 1;
+  }
+  std::printf("expected an error for a threshold past the rows, got none\n");
+  return 1;
+}
