@@ -119,10 +119,28 @@ Value mlafix::widen(OpBuilder &b, LoadOp load, Value value) {
   return arith::ExtSIOp::create(b, loc, type, value);
 }
 
+/// `value` within the finite numbers of f8E4M3FN if it is converted from
+/// integers. A truncation of such a conversion becomes one conversion upstream,
+/// and of a constant beyond that range it folds to NaN, where stores saturate.
+static Value saturate(OpBuilder &b, Location loc, Value value) {
+  if (!isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(value.getDefiningOp()))
+    return value;
+  auto constant = [&](double number) -> Value {
+    TypedAttr attr = b.getF32FloatAttr(number);
+    if (auto shaped = dyn_cast<ShapedType>(value.getType()))
+      attr = DenseElementsAttr::get(shaped, Attribute(attr));
+    return arith::ConstantOp::create(b, loc, attr);
+  };
+  value = arith::MinNumFOp::create(b, loc, value, constant(448));
+  return arith::MaxNumFOp::create(b, loc, value, constant(-448));
+}
+
 Value mlafix::narrow(OpBuilder &b, Location loc, Value value, Type element) {
   Type type = withElement(value.getType(), element);
   if (type == value.getType())
     return value;
+  if (isa<Float8E4M3FNType>(element))
+    value = saturate(b, loc, value);
   if (isa<FloatType>(element))
     return arith::TruncFOp::create(b, loc, type, value);
   unsigned from = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth(),

@@ -27,33 +27,16 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
     made.close()
 
 
-@pytest.fixture(scope="module")
-def on_cpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
-    made = RankPool(tmp_path_factory.mktemp("cpus"), ranks=RANKS)
-    yield made
-    made.close()
-
-
-def without_nan(array: np.ndarray) -> np.ndarray:
-    """The array with NaN as 0: processors make different ones."""
-    made = array.copy()
-    made[np.isnan(array.astype(np.float32))] = 0
-    return made
-
-
 @pytest.mark.parametrize("masks", ["none", "tokens", "requests", "padding"])
 @pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_merges_like_f64_and_like_the_cpu(pool: RankPool, on_cpus: RankPool, form: Form, cut: str, masks: str,
-                                          rng: np.random.Generator) -> None:
+def test_merges_like_f64(pool: RankPool, form: Form, cut: str, masks: str, rng: np.random.Generator) -> None:
     for tokens, layout in zip((0, 1, 7, 16), LAYOUTS):
         case = make_case(rng, form, RANKS, tokens, masks, layout)
         each = [(part, options_of(form, cut, RANKS, case.sink)) for part in case.parts]
-        results, others = raised(pool.run("reduce", each)), raised(on_cpus.run("reduce", each))
+        results = raised(pool.run("reduce", each))
         assert {result["backend"] for result in results} == {"nccl"}
         check(case, results)
-        for result, other in zip(results, others):
-            assert all(same_bits(without_nan(result[name]), without_nan(other[name])) for name in ("out", "lse"))
 
 
 @pytest.mark.parametrize("heads, dim, tokens", [(64, 512, 256), (32, 128, 2048), (8, 576, 33)])

@@ -57,7 +57,7 @@ def _annotations(arguments: ast.arguments) -> list[ast.AST]:
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
             try:
                 found.append(ast.parse(text.value.strip(), mode="eval"))
-            except SyntaxError:  # said when the kernel is compiled
+            except (SyntaxError, ValueError):  # said when the kernel is compiled
                 pass
     return found
 
