@@ -246,7 +246,7 @@ def test_a_source_that_is_run_from_a_shell(tmp_path):
         for name, array in arrays.items():
             np.save(tmp_path / name, array)
         given = [f"--arg={name}={tmp_path / name}.npy" for name in arrays]
-        return subprocess.run([tool, source, *given, f"--arg=k={k}", *more], capture_output=True, text=True, check=False)
+        return subprocess.run([tool, source, "--bindings=D=8", *given, f"--arg=k={k}", *more], capture_output=True, text=True, check=False)
 
     right = run([3, 0, 1], 2, "--debug")
     assert right.returncode == 0 and "row [0]: slot 3 t=0 at 2.5 1.5 ?\n" in right.stdout, right
