@@ -32,21 +32,20 @@ SETS = 8
 
 
 @mlafix.kernel
-def gather_merge(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], table: In[i32, "n k"], count: i32):
+def gather_merge(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], table: In[i32, "n k"]):
     for t in grid("n"):
         state = identity("D")
-        for j in range(count):
+        for j in range(shape("k")):
             i = table[t, j]
             state = merge(state, load_state(parts[i], lses[i]))
         store_state(state, out[t])
 
 
 @mlafix.kernel(bounds="prove")
-def gather_merge_trusted(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], table: In[i32, "n k"], count: i32):
-    assume(index(count) <= shape("k"))
+def gather_merge_trusted(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], table: In[i32, "n k"]):
     for t in grid("n"):
         state = identity("D")
-        for j in range(count):
+        for j in range(shape("k")):
             i = table[t, j]
             assume(i >= 0 and index(i) < shape("m"))
             state = merge(state, load_state(parts[i], lses[i]))
@@ -109,7 +108,7 @@ def pairs(data: Buffers) -> dict[str, tuple[mlafix.Kernel, mlafix.Kernel, Callab
     """The guarded kernel, the trusting one, and the arguments for a set of tables, by name."""
     count = data.wide[0].shape[1]
     return {
-        f"merge of {count} states": (gather_merge, gather_merge_trusted, lambda i: (data.out, data.parts, data.lses, data.wide[i], count)),
+        f"merge of {count} states": (gather_merge, gather_merge_trusted, lambda i: (data.out, data.parts, data.lses, data.wide[i])),
         "paged copy": (paged_copy, paged_copy_trusted, lambda i: (data.out, data.pages, data.single[i])),
         "scatter": (scatter, scatter_trusted, lambda i: (data.parts, data.x, data.single[i])),
     }
