@@ -249,6 +249,8 @@ def test_a_source_that_is_run_from_a_shell(tmp_path):
         return subprocess.run([tool, source, "--bindings=D=8", *given, f"--arg=k={k}", *more], capture_output=True, text=True, check=False)
 
     right = run([3, 0, 1], 2, "--debug")
+    if "this mlafix-run was built without the compiler" in right.stderr:
+        pytest.skip("this mlafix-run was built without the compiler")
     assert right.returncode == 0 and "row [0]: slot 3 t=0 at 2.5 1.5 ?\n" in right.stdout, right
     wrong = run([3, -2, 3], 2, "--debug")
     assert wrong.returncode == 1, wrong
