@@ -85,8 +85,9 @@ def tensors(torch: Any, device: str, dim: int = DIM) -> dict[str, Any]:
 
 def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
     """The ways to call a merge, each as its caller writes it: no function of ours around it adds to its time."""
-    from mlafix import ops, torch_ops  # noqa: F401 (torch_ops defines the operators)
+    from mlafix import ops
     from mlafix.compat import flash_attn, vllm
+    from mlafix.ops import _torch_ops  # noqa: F401 (defines the operators)
 
     t = tensors(torch, device)
     splits, batch, heads, dim = COMBINE

@@ -18,8 +18,9 @@ import contract  # noqa: E402
 import mlafix  # noqa: E402
 from calls import FUNCTIONS, Right  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
-from mlafix import _torch, library, ops, torch_ops  # noqa: E402
+from mlafix import _torch, library, ops  # noqa: E402
 from mlafix.compat import flash_attn, flashinfer, sglang, vllm  # noqa: E402
+from mlafix.ops import _torch_ops  # noqa: E402, F401 (defines the operators)
 from numerics import BF16, same_bits  # noqa: E402
 from states import make_states  # noqa: E402
 
