@@ -127,6 +127,7 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   PipelineTuningOptions tuning;
   // For loops over scalars. Rows are vectors already, and in a row's program
   // the vectorizer follows every path through an expression: minutes for some.
+  // This bounds the time that compiling takes, whatever the machine.
   constexpr unsigned kMostVectorized = 500;
   tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
   PassBuilder builder(&machine, tuning);

@@ -200,7 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     explain_.add_argument("--sizes", action="append", default=[], metavar="NAME=NUMBER,…",
                           help="sizes of dynamic dims and values of scalars; once for each launch to be shown (default: 1024)")  # fmt: skip
     explain_.add_argument("--bandwidth", type=float, default=0.0, metavar="GB/S",
-                          help="of the memory (default: of the target's largest chip, where that is known)")  # fmt: skip
+                          help="of the memory (default: of a common chip of the target, where that is known)")  # fmt: skip
     explain_.add_argument("-o", dest="output", required=True, metavar="FILE", help="the page to write")
     explain_.set_defaults(run=_explain)
     info = commands.add_parser("info", help="say what this installation has: compiler, assembler, devices, caches")

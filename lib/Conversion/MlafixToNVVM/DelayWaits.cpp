@@ -125,7 +125,8 @@ int64_t DelayWaitsPass::choosePrefetches(NVVM::GriddepcontrolOp wait,
 /// the first one prefetches.
 void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
   MachineModel machine = getMachine(wait);
-  SmallVector<EarlyLoads> loads = PrefetchCandidates(wait).loads;
+  SmallVector<EarlyLoads> loads =
+      PrefetchCandidates(wait, machine.earlyAccessBytes).loads;
   int64_t bytes = choosePrefetches(wait, machine, loads);
   OpBuilder b(wait);
   Location loc = wait.getLoc();

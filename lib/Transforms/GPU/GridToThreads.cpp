@@ -56,7 +56,8 @@ private:
 /// warps of whole rows.
 static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
   int64_t threads = layout.getThreads();
-  while (threads / 2 >= machine.leastLaunchThreads && threads % 64 == 0 &&
+  while (threads / 2 >= machine.leastLaunchThreads &&
+         threads % (2 * kWarpThreads) == 0 &&
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;

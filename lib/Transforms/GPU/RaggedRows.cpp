@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/RaggedRows.h"
+#include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/GridBody.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -36,8 +37,7 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
 
 void RaggedRows::addTile(RaggedTile &tile) {
   // One vote of a warp tells all marks.
-  constexpr int64_t kMostMarks = 32;
-  if (tile.rows <= kMostMarks)
+  if (tile.rows <= kWarpThreads)
     tile.marks = allocShared(b, loc, tile.rows);
   tiles.push_back(&tile);
 }
@@ -132,7 +132,7 @@ Value RaggedRows::endOf(Value position) {
 Value RaggedRows::findMarked(const RaggedTile &tile) {
   Value at = x.i32(0);
   if (tile.rows > 1) {
-    Value lane = x.band(threadId, x.i32(31));
+    Value lane = x.band(threadId, x.i32(kWarpThreads - 1));
     Value exists = x.ult(lane, x.i32(tile.rows));
     Value own =
         memref::LoadOp::create(b, loc, tile.marks,
@@ -145,7 +145,7 @@ Value RaggedRows::findMarked(const RaggedTile &tile) {
     Value before =
         x.sub(arith::ShLIOp::create(b, loc, x.i32(2), tile.slot), x.i32(1));
     Value last =
-        x.sub(x.i32(31),
+        x.sub(x.i32(kWarpThreads - 1),
               math::CountLeadingZerosOp::create(b, loc, x.band(marks, before)));
     at = arith::MaxSIOp::create(b, loc, last, x.i32(0));
   }

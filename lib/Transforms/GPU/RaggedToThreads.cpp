@@ -186,7 +186,7 @@ Value RaggedScan::evaluatePredicates(Value segments) {
 /// The exclusive prefix sum of `sum` over the block's threads.
 Value RaggedScan::scan(Value sum, Value &total) {
   Value inclusive = sum;
-  for (int64_t distance = 1; distance < 32; distance *= 2) {
+  for (int64_t distance = 1; distance < kWarpThreads; distance *= 2) {
     Value other = shuffleUp(inclusive, distance);
     Value has = x.compare(arith::CmpIPredicate::uge, laneId, x.i32(distance));
     inclusive = x.select(has, rows->saturatingAdd(inclusive, other), inclusive);
@@ -194,7 +194,9 @@ Value RaggedScan::scan(Value sum, Value &total) {
   Value before = x.select(x.compare(arith::CmpIPredicate::eq, laneId, x.i32(0)),
                           x.i32(0), shuffleUp(inclusive, 1));
   auto isLast = scf::IfOp::create(
-      b, loc, x.compare(arith::CmpIPredicate::eq, laneId, x.i32(31)), false);
+      b, loc,
+      x.compare(arith::CmpIPredicate::eq, laneId, x.i32(kWarpThreads - 1)),
+      false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(isLast.thenBlock()->getTerminator());
@@ -203,7 +205,7 @@ Value RaggedScan::scan(Value sum, Value &total) {
   }
   NVVM::BarrierOp::create(b, loc);
   total = x.i32(0);
-  for (int64_t warp = 0; warp < threads / 32; ++warp) {
+  for (int64_t warp = 0; warp < threads / kWarpThreads; ++warp) {
     Value warpTotal = memref::LoadOp::create(b, loc, warpTotals,
                                              ValueRange{x.constant(warp)});
     Value isBefore = x.ult(x.i32(warp), warpId);
@@ -308,11 +310,11 @@ void RaggedScan::buildRows(Value base) {
 
 void RaggedScan::build() {
   thread = buildThread(b, loc, layout);
-  laneId = x.band(thread.id, x.i32(31));
-  warpId = x.div(thread.id, x.i32(32));
+  laneId = x.band(thread.id, x.i32(kWarpThreads - 1));
+  warpId = x.div(thread.id, x.i32(kWarpThreads));
   rows.emplace(b, loc, threads * machine.raggedSegments, grid.getInner(),
                thread.id);
-  warpTotals = RaggedRows::allocShared(b, loc, threads / 32);
+  warpTotals = RaggedRows::allocShared(b, loc, threads / kWarpThreads);
   planTiles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/RowProgram.h"
+#include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
 
@@ -40,7 +41,7 @@ private:
   void meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
                   SmallVector<MemoryAccess> &open);
   void buildBarrier(OpBuilder &b, Location loc) {
-    if (kernel.getLayoutAttr().getLanes() > 32)
+    if (kernel.getLayoutAttr().getLanes() > kWarpThreads)
       NVVM::BarrierOp::create(b, loc);
     else
       NVVM::SyncWarpOp::create(b, loc, row.getMembers());

@@ -30,12 +30,12 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   thread.lane = x.toIndex(lane);
   if (!isPower) // the lanes do not synchronise
     return thread;
-  if (lanes >= 32) {
+  if (lanes >= kWarpThreads) {
     thread.members = x.i32(-1);
     return thread;
   }
   // The row's lanes within the warp: ones, shifted to where the row begins.
-  Value begin = x.band(thread.id, x.i32(31 & ~(lanes - 1)));
+  Value begin = x.band(thread.id, x.i32((kWarpThreads - 1) & ~(lanes - 1)));
   thread.members =
       arith::ShLIOp::create(b, loc, x.i32((int64_t(1) << lanes) - 1), begin);
   return thread;
