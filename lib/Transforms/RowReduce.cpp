@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/RowReduce.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -28,14 +28,6 @@ static TypedAttr neutralOf(ReduceKind kind, Type type) {
                 : kind == ReduceKind::max ? APInt::getSignedMinValue(width)
                                           : APInt::getSignedMaxValue(width);
   return b.getIntegerAttr(type, value);
-}
-
-static Value shuffleXor(OpBuilder &b, Location loc, const RowLayout &layout,
-                        Value value, int64_t distance) {
-  IndexBuilder x(b, loc);
-  return NVVM::ShflOp::create(b, loc, value.getType(), layout.members, value,
-                              x.i32(distance), x.i32(kWarpThreads - 1),
-                              NVVM::ShflKind::bfly, UnitAttr());
 }
 
 /// Every warp leaves its partials in shared memory, and every thread reads them
@@ -62,7 +54,7 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
           then, loc, partial, shared,
           ValueRange{y.add(y.mul(warp, y.constant(packs)), y.constant(p))});
   });
-  NVVM::BarrierOp::create(b, loc);
+  buildBarrier(b, loc);
   for (auto [p, partial] : llvm::enumerate(partials)) {
     SmallVector<Value> values;
     for (int64_t w = 0; w < warps; ++w)
@@ -70,7 +62,7 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
           b, loc, shared, ValueRange{x.constant(w * packs + p)}));
     partial = reduceTree(b, loc, kind, values);
   }
-  NVVM::BarrierOp::create(b, loc); // a loop may come back to this memory
+  buildBarrier(b, loc); // a loop may come back to this memory
 }
 
 Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
@@ -94,8 +86,9 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
   for (Value &partial : partials)
     for (int64_t distance = 1; distance < std::min(lanes, kWarpThreads);
          distance *= 2)
-      partial = combine(b, loc, op.getKind(), partial,
-                        shuffleXor(b, loc, layout, partial, distance));
+      partial =
+          combine(b, loc, op.getKind(), partial,
+                  buildShuffleXor(b, loc, layout.members, partial, distance));
   if (lanes > kWarpThreads)
     reduceAcrossWarps(b, loc, layout, op.getKind(), partials);
 }

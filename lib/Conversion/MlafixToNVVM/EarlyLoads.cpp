@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -95,8 +96,7 @@ static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
             dependsOnBlock(loop.getLowerBound(), seen) ||
             dependsOnBlock(loop.getStep(), seen));
   }
-  return isa<NVVM::BlockIdXOp>(op) ||
-         llvm::any_of(op->getOperands(), [&](Value operand) {
+  return isBlockId(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
            return dependsOnBlock(operand, seen);
          });
 }

@@ -13,8 +13,8 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/DebugLog.h"
@@ -92,11 +92,10 @@ static GroupThread buildGroupThread(OpBuilder &b, Location loc,
   // A power of two: shifts are a fraction of what divisions cost.
   Value last = x.sub(thread.groupThreads, x.i32(1));
   Value shift = math::CtPopOp::create(b, loc, last);
-  Value id = NVVM::ThreadIdXOp::create(b, loc, i32);
+  Value id = buildThreadId(b, loc);
   thread.group = arith::ShRUIOp::create(b, loc, id, shift);
   thread.member = x.band(id, last);
-  thread.groups = arith::ShRUIOp::create(
-      b, loc, NVVM::BlockDimXOp::create(b, loc, i32), shift);
+  thread.groups = arith::ShRUIOp::create(b, loc, buildBlockSize(b, loc), shift);
   return thread;
 }
 
@@ -140,7 +139,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   auto toRowType = [&](Value value) {
     return narrow ? value : x.toIndex(value);
   };
-  Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
+  Value block = buildBlockId(b, loc);
   Value number = x.add(x.mul(toRowType(block), toRowType(thread.groupThreads)),
                        toRowType(thread.member));
   Value lanes =

@@ -12,9 +12,9 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/DebugLog.h"
@@ -129,7 +129,7 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   Value differs = buildEndsDiffer(b, forall, conditions);
-  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+  Value blocks = buildGridSize(b, loc);
   Value two = x.i32(2);
   Value half = x.div(x.add(blocks, x.i32(1)), two);
   Value place = x.add(x.div(block, two), x.mul(x.rem(block, two), half));
@@ -155,11 +155,9 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   };
   Value rowsPerBlock = x.i32(layout.getRows());
   if (isAdaptable) // the launch chooses
-    rowsPerBlock = x.div(NVVM::BlockDimXOp::create(b, loc, b.getI32Type()),
-                         x.i32(layout.getLanes()));
+    rowsPerBlock = x.div(buildBlockSize(b, loc), x.i32(layout.getLanes()));
   rowsPerBlock = toRowType(rowsPerBlock);
-  Value block = toRowType(interleaveHalves(
-      b, forall, NVVM::BlockIdXOp::create(b, loc, b.getI32Type())));
+  Value block = toRowType(interleaveHalves(b, forall, buildBlockId(b, loc)));
   Value row = x.add(x.mul(block, rowsPerBlock), toRowType(thread.group));
 
   SmallVector<Value> extents;

@@ -11,9 +11,9 @@
 #include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -129,7 +129,7 @@ void MergeLoopLowering::buildYield(scf::ForOp loop, YieldOp yield) {
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, loc, merge(running, chunk));
     b.setInsertionPointToStart(branch.thenBlock());
-    NVVM::BarrierOp::create(b, loc);
+    buildBarrier(b, loc);
     scf::YieldOp::create(
         b, loc, collect(running, buffers, ValueRange(chunk).getTypes()));
   }
@@ -162,7 +162,7 @@ SmallVector<Value> MergeLoopLowering::publish(Value isShared,
   auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  NVVM::BarrierOp::create(b, loc);
+  buildBarrier(b, loc);
   for (auto [buffer, value] : llvm::zip(buffers, chunk))
     if (auto type = dyn_cast<VectorType>(value.getType()))
       vector::StoreOp::create(b, loc, value, buffer,

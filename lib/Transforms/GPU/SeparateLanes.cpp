@@ -9,8 +9,8 @@
 #include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-separate-lanes"
@@ -42,9 +42,9 @@ private:
                   SmallVector<MemoryAccess> &open);
   void buildBarrier(OpBuilder &b, Location loc) {
     if (kernel.getLayoutAttr().getLanes() > kWarpThreads)
-      NVVM::BarrierOp::create(b, loc);
+      mlafix::buildBarrier(b, loc);
     else
-      NVVM::SyncWarpOp::create(b, loc, row.getMembers());
+      buildWarpBarrier(b, loc, row.getMembers());
   }
 
   KernelOp kernel;

@@ -9,8 +9,8 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -20,7 +20,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   IndexBuilder x(b, loc);
   Thread thread;
   int64_t lanes = layout.getLanes();
-  thread.id = NVVM::ThreadIdXOp::create(b, loc, b.getI32Type());
+  thread.id = buildThreadId(b, loc);
   thread.group = x.div(thread.id, x.i32(lanes));
   if (lanes == 1)
     return thread;
@@ -44,9 +44,8 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
 void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
   if (!getMachine(kernel).dependentLaunch)
     return;
-  NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
-  NVVM::GriddepcontrolOp::create(b, loc,
-                                 NVVM::GridDepActionKind::launch_dependents);
+  buildGridWait(b, loc);
+  buildLaunchDependents(b, loc);
 }
 
 LogicalResult mlafix::verifyLanes(KernelOp kernel) {
