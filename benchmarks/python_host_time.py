@@ -112,15 +112,15 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
     return {name: timeit.Timer(statement, GC, globals=names) for name, statement in statements.items()}
 
 
-def run_rounds(contenders: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
+def run_rounds(implementations: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
                wait: Callable[[], None]) -> dict[str, list[float]]:
-    """Microseconds of one call of each contender, a number for every round of `batch` calls.
+    """Microseconds of one call of each implementation, a number for every round of `batch` calls.
 
     Each round times all of them, beginning with another one: a host's clock varies by more than they differ. A round
     waits for the device only after its time was taken.
     """
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    order = [(name, call if isinstance(call, timeit.Timer) else timeit.Timer(call, GC)) for name, call in contenders.items()]
+    times: dict[str, list[float]] = {name: [] for name in implementations}
+    order = [(name, call if isinstance(call, timeit.Timer) else timeit.Timer(call, GC)) for name, call in implementations.items()]
     for turn in range(-WARM_UP, rounds):
         first = turn % max(len(order), 1)
         for name, timer in order[first:] + order[:first]:

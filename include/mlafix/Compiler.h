@@ -60,7 +60,7 @@ struct CompileOptions {
   std::string digest;
   /// Of Emit::Faults: the launch, in JSON: each argument by its name, a tensor
   /// as {"sizes": […], "elements": […]} (the elements where the kernel reads
-  /// them one by one), null where it is left out, a scalar as its value.
+  /// them one by one), null where it is omitted, a scalar as its value.
   std::string launch;
   /// PTX and cubins name the line of the source that each instruction is from,
   /// for profilers, and text in MLIR's syntax the location of each operation.

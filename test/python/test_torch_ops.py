@@ -69,7 +69,7 @@ def test_schema_is_made_of_the_signature() -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_schema_says_what_the_kernel_says(kernel: str) -> None:
-    """Names, order, what is written, what may be left out, as torch has understood them: the kernel's own signature."""
+    """Names, order, what is written, what may be omitted, as torch has understood them: the kernel's own signature."""
     schema = getattr(torch.ops.mlafix, kernel).default._schema
     wanted = []
     for arg in json.loads(library.signature(kernel))["args"]:

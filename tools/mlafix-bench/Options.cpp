@@ -18,11 +18,11 @@ const char *const mlafix::bench::usage =
   --units DIR       folder of the compiled kernels, one KERNEL.mlafix each
                     (default: bench-units beside the folder of mlafix-bench)
   --case REGEX      only cases whose name holds a match of REGEX
-  --rivals FILE     cubin, fatbin or PTX of rivals to measure in the same run
+  --rivals FILE     cubin, fatbin or PTX of baselines to measure in the same run
                     (benchmarks/rivals.cu is ours, benchmarks/README.md says how
                     to bring others); cuda:N only
   --json FILE       write the results (docs/Benchmark.md describes them)
-  --rounds N        replays of each contender that count (default 31)
+  --rounds N        replays of each implementation that count (default 31)
   --rotate MIB      memory that the buffers of a case cover at least, so that no
                     cache holds them (default: three times the last cache)
   --quick           fewer and shorter replays
@@ -113,7 +113,7 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
     } else if (name == "--units") {
       options.units = value;
     } else if (name == "--rivals") {
-      options.rivals = value;
+      options.baselines = value;
     } else if (name == "--json") {
       options.json = value;
     } else if (name == "--rounds") {
@@ -129,6 +129,6 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
   if (options.quick && !hasRounds)
     options.settings.rounds = 9;
   options.settings.replayMicros = options.quick ? 300 : 1000;
-  options.settings.hasBaselines = !options.rivals.empty();
+  options.settings.hasBaselines = !options.baselines.empty();
   return options;
 }

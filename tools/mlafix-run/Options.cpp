@@ -18,7 +18,7 @@ mlafix-run UNIT --list                    what the unit holds
 
 UNIT is a .mlafix file, or a .mlir source that is compiled on the spot.
 
-  --kernel NAME         the kernel; may be left out where there is only one
+  --kernel NAME         the kernel; may be omitted where there is only one
   --bindings D=128,...  which specialisation (for a source: what to compile)
   --device DEVICE       cpu (default) or cuda:N
   --arg NAME=VALUE      a scalar (5, 0.5, true), or the .npy file of a tensor: the
