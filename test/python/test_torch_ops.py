@@ -23,6 +23,7 @@ from mlafix.compat import flash_attn, flashinfer, sglang, vllm  # noqa: E402
 from mlafix.ops import _torch_ops  # noqa: E402, F401 (defines the operators)
 from numerics import BF16, same_bits  # noqa: E402
 from states import make_states  # noqa: E402
+from watching import seen_by_torch  # noqa: E402
 
 N, H, D = 6, 4, 64
 KERNELS = sorted(ops._families.FAMILIES)
@@ -238,16 +239,9 @@ def test_torch_sees_calls_under_modes_and_on_subclasses() -> None:
     """FakeTensor (a subclass), a dispatch mode and a function mode each get the call; plain calls go straight."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    seen: list[str] = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-
     x = torch.randn(N, D)
     want = ops.softmax(x)
-    with Watch():
+    with seen_by_torch() as seen:
         assert torch.equal(ops.softmax(x), want)
     assert "mlafix.softmax.default" in seen
     fake_mode = FakeTensorMode()

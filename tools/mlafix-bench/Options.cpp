@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "cuda/Device.h"
 
 #include <stdexcept>
 
@@ -47,17 +48,6 @@ static int64_t parseNumber(const std::string &option, const std::string &text,
                              std::to_string(least) + " to " +
                              std::to_string(most) + ", got \"" + text + "\"");
   return value;
-}
-
-static mlafix_device parseDevice(const std::string &text) {
-  if (text == "cpu")
-    return {MLAFIX_CPU, 0};
-  std::string digits = text.compare(0, 5, "cuda:") == 0 ? text.substr(5) : "";
-  if (digits.empty() || digits.size() > 3 ||
-      digits.find_first_not_of("0123456789") != digits.npos)
-    throw std::runtime_error("--device: expected cpu or cuda:N, got \"" + text +
-                             "\"");
-  return {MLAFIX_CUDA, std::stoi(digits)};
 }
 
 /// The member that an option without a value sets; null for other options.
@@ -109,7 +99,7 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
     if (value.empty())
       throw std::runtime_error(name + ": expected a value, got none");
     if (name == "--device") {
-      options.device = parseDevice(value);
+      options.device = mlafix::tools::parseDevice(value);
     } else if (name == "--units") {
       options.units = value;
     } else if (name == "--rivals") {

@@ -135,32 +135,21 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   kernel.setGeometryAttr(describeGroups(kernel, forall));
 
   GroupThread thread = buildGroupThread(b, loc, kernel);
-  bool narrow = hasRowBound(kernel.getGuardsAttr());
-  auto toRowType = [&](Value value) {
-    return narrow ? value : x.toIndex(value);
-  };
+  GridRows rows(b, kernel, forall);
   Value block = buildBlockId(b, loc);
-  Value number = x.add(x.mul(toRowType(block), toRowType(thread.groupThreads)),
-                       toRowType(thread.member));
-  Value lanes =
-      narrow ? x.i32(layout.getLanes()) : x.constant(layout.getLanes());
+  Value number =
+      x.add(x.mul(rows.number(block), rows.number(thread.groupThreads)),
+            rows.number(thread.member));
+  Value lanes = rows.constant(layout.getLanes());
   Value row = x.div(number, lanes), lane = x.rem(number, lanes);
-  lane = narrow ? x.toIndex(lane) : lane;
+  lane = rows.index(lane);
 
-  SmallVector<Value> extents;
-  Value total;
-  for (Value extent : forall.getExtents()) {
-    extents.push_back(narrow ? x.toI32(extent) : extent);
-    total = total ? x.mul(total, extents.back()) : extents.back();
-  }
-  Value one = narrow ? x.i32(1) : x.constant(1);
+  Value total = rows.count();
+  Value one = rows.constant(1);
   Value isStored = x.band(x.ult(row, total), x.compare(arith::CmpIPredicate::eq,
                                                        thread.group, x.i32(0)));
   row = arith::MinUIOp::create(b, loc, row, x.sub(total, one));
-  SmallVector<Value> indices = x.delinearize(row, extents);
-  if (narrow)
-    for (Value &index : indices)
-      index = x.toIndex(index);
+  SmallVector<Value> indices = rows.indicesOf(row);
   buildDependency(b, loc, kernel);
 
   auto program = RowOp::create(b, loc, lane, /*members=*/Value(),

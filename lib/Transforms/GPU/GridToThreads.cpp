@@ -149,27 +149,15 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
       layout.getThreads(), std::min(leastThreads, layout.getThreads())));
 
   Thread thread = buildThread(b, loc, layout);
-  bool narrow = hasRowBound(kernel.getGuardsAttr());
-  auto toRowType = [&](Value value) {
-    return narrow ? value : x.toIndex(value);
-  };
+  GridRows rows(b, kernel, forall);
   Value rowsPerBlock = x.i32(layout.getRows());
   if (isAdaptable) // the launch chooses
     rowsPerBlock = x.div(buildBlockSize(b, loc), x.i32(layout.getLanes()));
-  rowsPerBlock = toRowType(rowsPerBlock);
-  Value block = toRowType(interleaveHalves(b, forall, buildBlockId(b, loc)));
-  Value row = x.add(x.mul(block, rowsPerBlock), toRowType(thread.group));
-
-  SmallVector<Value> extents;
-  Value total;
-  for (Value extent : forall.getExtents()) {
-    extents.push_back(narrow ? x.toI32(extent) : extent);
-    total = total ? x.mul(total, extents.back()) : extents.back();
-  }
-  SmallVector<Value> indices = x.delinearize(row, extents);
-  if (narrow)
-    for (Value &index : indices)
-      index = x.toIndex(index);
+  rowsPerBlock = rows.number(rowsPerBlock);
+  Value block = rows.number(interleaveHalves(b, forall, buildBlockId(b, loc)));
+  Value row = x.add(x.mul(block, rowsPerBlock), rows.number(thread.group));
+  Value total = rows.count();
+  SmallVector<Value> indices = rows.indicesOf(row);
 
   Value isRow;
   if (layout.getRows() > 1)

@@ -57,6 +57,37 @@ LogicalResult mlafix::verifyLanes(KernelOp kernel) {
                             << lanes;
 }
 
+Value GridRows::number(Value i32) {
+  return isNarrow ? i32 : IndexBuilder(b, forall.getLoc()).toIndex(i32);
+}
+
+Value GridRows::constant(int64_t value) {
+  IndexBuilder x(b, forall.getLoc());
+  return isNarrow ? x.i32(value) : x.constant(value);
+}
+
+Value GridRows::index(Value number) {
+  return isNarrow ? IndexBuilder(b, forall.getLoc()).toIndex(number) : number;
+}
+
+Value GridRows::count() {
+  IndexBuilder x(b, forall.getLoc());
+  Value total;
+  for (Value extent : forall.getExtents()) {
+    extents.push_back(isNarrow ? x.toI32(extent) : extent);
+    total = total ? x.mul(total, extents.back()) : extents.back();
+  }
+  return total;
+}
+
+SmallVector<Value> GridRows::indicesOf(Value row) {
+  SmallVector<Value> indices =
+      IndexBuilder(b, forall.getLoc()).delinearize(row, extents);
+  for (Value &value : indices)
+    value = index(value);
+  return indices;
+}
+
 RowOp mlafix::buildRow(OpBuilder &b, Location loc, const Thread &thread) {
   return RowOp::create(b, loc, thread.lane, thread.members, ValueRange());
 }
