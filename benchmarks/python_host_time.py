@@ -85,8 +85,9 @@ def tensors(torch: Any, device: str, dim: int = DIM) -> dict[str, Any]:
 
 def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
     """The ways to call a merge, each as its caller writes it: no function of ours around it adds to its time."""
-    from mlafix import ops, torch_ops  # noqa: F401 (torch_ops defines the operators)
+    from mlafix import ops
     from mlafix.compat import flash_attn, vllm
+    from mlafix.ops import _torch_ops  # noqa: F401 (defines the operators)
 
     t = tensors(torch, device)
     splits, batch, heads, dim = COMBINE
@@ -111,15 +112,15 @@ def calls(torch: Any, device: str) -> dict[str, timeit.Timer]:
     return {name: timeit.Timer(statement, GC, globals=names) for name, statement in statements.items()}
 
 
-def run_rounds(contenders: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
+def run_rounds(implementations: Mapping[str, timeit.Timer | Callable[[], Any]], rounds: int, batch: int,
                wait: Callable[[], None]) -> dict[str, list[float]]:
-    """Microseconds of one call of each contender, a number for every round of `batch` calls.
+    """Microseconds of one call of each implementation, a number for every round of `batch` calls.
 
     Each round times all of them, beginning with another one: a host's clock varies by more than they differ. A round
     waits for the device only after its time was taken.
     """
-    times: dict[str, list[float]] = {name: [] for name in contenders}
-    order = [(name, call if isinstance(call, timeit.Timer) else timeit.Timer(call, GC)) for name, call in contenders.items()]
+    times: dict[str, list[float]] = {name: [] for name in implementations}
+    order = [(name, call if isinstance(call, timeit.Timer) else timeit.Timer(call, GC)) for name, call in implementations.items()]
     for turn in range(-WARM_UP, rounds):
         first = turn % max(len(order), 1)
         for name, timer in order[first:] + order[:first]:

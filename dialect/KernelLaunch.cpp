@@ -47,7 +47,7 @@ static LogicalResult verifyGuard(KernelOp kernel, GuardAttr guard) {
   if (kernel.isArgOptional(guard.getArgs().front()))
     return kernel.emitOpError()
            << "expected the first argument of " << guard
-           << " to be one that is never left out, got an optional one";
+           << " to be one that is never omitted, got an optional one";
   for (MemRefType type : types)
     if (type.getRank() != types.front().getRank())
       return kernel.emitOpError()

@@ -2,7 +2,7 @@
 //
 //   out     [n, H, D] T    written; may be one of v0 … v7 itself
 //   out_lse [n, H]    f32  written; optional; may be one of s0 … s7 itself
-//   v0 … v7 [n, H, D] T    all but v0 optional: one that is left out counts for nothing
+//   v0 … v7 [n, H, D] T    all but v0 optional: one that is omitted counts for nothing
 //   s0 … s7 [n, H]    f32  likewise
 //
 // The lse is in base e, or in base 2 where B = 2.

@@ -28,7 +28,7 @@ from work import Case, Prepare, Tensors, Unavailable, all_cases  # noqa: E402
 import mlafix  # noqa: E402
 
 
-def triton_rivals_of(group: str) -> dict[str, Prepare]:
+def triton_baselines_of(group: str) -> dict[str, Prepare]:
     """None where there is no Triton."""
     try:
         import triton_baselines
@@ -39,10 +39,10 @@ def triton_rivals_of(group: str) -> dict[str, Prepare]:
 
 def implementations_of(group: str, is_cuda: bool) -> dict[str, Prepare]:
     """Ours first. Triton and engines have no CPU kernels, and torch.compile wants a C++ compiler there."""
-    rivals = torch_baselines.baselines_of(group)
+    baselines = torch_baselines.baselines_of(group)
     if not is_cuda:
-        return {"mlafix": OURS[group], "torch": rivals["torch"]}
-    return {"mlafix": OURS[group], **triton_rivals_of(group), **rivals, **engine_baselines.baselines_of(group)}
+        return {"mlafix": OURS[group], "torch": baselines["torch"]}
+    return {"mlafix": OURS[group], **triton_baselines_of(group), **baselines, **engine_baselines.baselines_of(group)}
 
 
 def size_of(tensors: Tensors) -> int:
@@ -51,7 +51,7 @@ def size_of(tensors: Tensors) -> int:
 
 
 def check(case: Case, settings: Settings, prepare: Prepare) -> str:
-    """Runs a contender once; a sentence where its result is wrong. Raises Unavailable."""
+    """Runs an implementation once; a sentence where its result is wrong. Raises Unavailable."""
     before = case.make(torch.Generator(settings.device).manual_seed(0), settings.device)
     after = {name: tensor.clone() for name, tensor in before.items()}
     prepare(after)()
@@ -83,7 +83,7 @@ def measure_case(case: Case, settings: Settings) -> dict[str, Any]:
         except Unavailable as error:
             print(f"  {name:<16} skipped: {error}")
             continue
-        except Exception as error:  # a rival of any kind may fail in any way; ours may not
+        except Exception as error:  # a baseline of any kind may fail in any way; ours may not
             if name == "mlafix":
                 raise
             print(f"  {name:<16} skipped: {type(error).__name__}: {first_line(error)}")
@@ -107,13 +107,13 @@ def print_case(entry: dict[str, Any]) -> None:
     """The lines of a case in the table."""
     print(f"{entry['name']}  ({(entry['bytes']['read'] + entry['bytes']['written']) / 1e6:.1f} MB, {entry['sets']} sets)")
     ours = next((c["us"]["median"] for c in entry["contenders"] if c["name"] == "mlafix" and "us" in c), None)
-    for contender in entry["contenders"]:
-        if "wrong" in contender:
-            print(f"  {contender['name']:<16} WRONG: {contender['wrong']}")
+    for implementation in entry["contenders"]:
+        if "wrong" in implementation:
+            print(f"  {implementation['name']:<16} WRONG: {implementation['wrong']}")
             continue
-        us = contender["us"]
-        times = f"  x {us['median'] / ours:.3f} of mlafix" if ours and contender["rival"] else ""
-        print(f"  {contender['name']:<16}{us['median']:10.2f}  [{us['p10']:.2f} - {us['p90']:.2f}]  {contender['gbps']:.0f} GB/s{times}",
+        us = implementation["us"]
+        times = f"  x {us['median'] / ours:.3f} of mlafix" if ours and implementation["rival"] else ""
+        print(f"  {implementation['name']:<16}{us['median']:10.2f}  [{us['p10']:.2f} - {us['p90']:.2f}]  {implementation['gbps']:.0f} GB/s{times}",
               flush=True)
 
 

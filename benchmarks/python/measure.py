@@ -88,13 +88,13 @@ def summarize(times: list[float]) -> dict[str, float]:
             for name, part in (("p10", 0.1), ("median", 0.5), ("p90", 0.9))}
 
 
-def measure(settings: Settings, contenders: dict[str, list[Call]], must: str) -> dict[str, dict[str, float]]:
-    """Microseconds a call, by contender. Each has a call for every set of buffers.
+def measure(settings: Settings, implementations: dict[str, list[Call]], must: str) -> dict[str, dict[str, float]]:
+    """Microseconds a call, by implementation. Each has a call for every set of buffers.
 
-    Some rivals cannot be captured in a graph: they are left out. `must` raises what it raises.
+    Some baselines cannot be captured in a graph: they are left out. `must` raises what it raises.
     """
     replays: dict[str, tuple[Replay, int]] = {}
-    for name, calls in contenders.items():
+    for name, calls in implementations.items():
         try:
             trial = settings.record(calls)
             trial.time()

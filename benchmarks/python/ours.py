@@ -54,7 +54,7 @@ def compile_to_cubin(variant: str) -> None:
                       specializations=[{"H": "128", "D": "128", "T": "bf16"}], targets=["sm_90"], emit="cubin", variant=variant)
 
 
-def combine_rivals(settings: Settings) -> dict[str, Call]:
+def combine_baselines(settings: Settings) -> dict[str, Call]:
     """FlashAttention's combine where it is installed, on what `python_host_time` combines; it allocates its results, too."""
     t = combine_case(*python_host_time.COMBINE).make(torch.Generator(settings.device), settings.device)
     calls: dict[str, Call] = {}
@@ -66,13 +66,13 @@ def combine_rivals(settings: Settings) -> dict[str, Call]:
     return calls
 
 
-def host_times(settings: Settings, rivals: dict[str, Prepare]) -> list[dict[str, object]]:
-    """Calls of a merge of 16 x 16 x 128, ours and by rivals; on a CPU a call is the work itself, so there are none."""
+def host_times(settings: Settings, baselines: dict[str, Prepare]) -> list[dict[str, object]]:
+    """Calls of a merge of 16 x 16 x 128, ours and by baselines; on a CPU a call is the work itself, so there are none."""
     calls: dict[str, Call | timeit.Timer] = {}
     if settings.is_cuda:
         t = merge_case(16, heads=16).make(torch.Generator(settings.device), settings.device)
-        calls = {**python_host_time.calls(torch, "cuda"), **{name: prepare(t) for name, prepare in rivals.items()},
-                 **combine_rivals(settings)}
+        calls = {**python_host_time.calls(torch, "cuda"), **{name: prepare(t) for name, prepare in baselines.items()},
+                 **combine_baselines(settings)}
     with torch.inference_mode():  # As engines call.
         times = python_host_time.run_rounds(calls, 10 * settings.rounds, 100, settings.synchronize)
     compilations: dict[str, Call] = {"compile to cubin, one variant": lambda: compile_to_cubin("dense"),

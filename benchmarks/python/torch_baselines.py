@@ -77,7 +77,7 @@ def prepare_with(function: Callable[..., object], names: tuple[str, ...]) -> Pre
 def baselines_of(group: str) -> dict[str, Prepare]:
     """Eager, and compiled, each shape for itself: but for the groups of many shapes, each of which takes seconds to compile."""
     function, names = FUNCTIONS[group]
-    rivals = {"torch": prepare_with(function, names)}
+    baselines = {"torch": prepare_with(function, names)}
     if group not in ("combine", "ragged"):
-        rivals["torch.compile"] = prepare_with(torch.compile(function, dynamic=False), names)
-    return rivals
+        baselines["torch.compile"] = prepare_with(torch.compile(function, dynamic=False), names)
+    return baselines

@@ -27,6 +27,17 @@ def merge_kernel(out, out_lse, prefix, prefix_lse, suffix, suffix_lse, n, H: tl.
 
 
 @triton.jit
+def add_state(top, total, acc, lse, row):
+    """A running maximum, sum and weighted row, after one more state."""
+    new_top = tl.maximum(top, lse)
+    old_weight = tl.exp(top - new_top)
+    weight = tl.exp(lse - new_top)
+    acc = acc * old_weight + row * weight
+    total = total * old_weight + weight
+    return new_top, total, acc
+
+
+@triton.jit
 def merge_dense_kernel(out, out_lse, v, s, K: tl.constexpr, H: tl.constexpr, D: tl.constexpr):
     token = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
@@ -37,12 +48,7 @@ def merge_dense_kernel(out, out_lse, v, s, K: tl.constexpr, H: tl.constexpr, D: 
     for k in range(K):
         lse = tl.load(s + (token * K + k) * H + head)
         row = tl.load(v + ((token * K + k) * H + head) * D + lanes).to(tl.float32)
-        new_top = tl.maximum(top, lse)
-        old_weight = tl.exp(top - new_top)
-        weight = tl.exp(lse - new_top)
-        acc = acc * old_weight + row * weight
-        total = total * old_weight + weight
-        top = new_top
+        top, total, acc = add_state(top, total, acc, lse, row)
     tl.store(out + (token * H + head) * D + lanes, (acc / total).to(out.dtype.element_ty))
     tl.store(out_lse + token * H + head, tl.log(total) + top)
 
@@ -58,12 +64,7 @@ def combine_kernel(out, out_lse, partial, partial_lse, R, S, D: tl.constexpr):
     for s in range(S):
         lse = tl.load(partial_lse + s * R + row)
         part = tl.load(partial + (s * R + row) * D + lanes)
-        new_top = tl.maximum(top, lse)
-        old_weight = tl.exp(top - new_top)
-        weight = tl.exp(lse - new_top)
-        acc = acc * old_weight + part * weight
-        total = total * old_weight + weight
-        top = new_top
+        top, total, acc = add_state(top, total, acc, lse, part)
     tl.store(out + row * D + lanes, (acc / total).to(out.dtype.element_ty))
     tl.store(out_lse + row, tl.log(total) + top)
 
@@ -101,12 +102,7 @@ def ragged_kernel(out, out_lse, v, s, indptr, H: tl.constexpr, D: tl.constexpr):
         at = state * H + head
         lse = tl.load(s + at)
         row = tl.load(v + at * D + lanes).to(tl.float32)
-        new_top = tl.maximum(top, lse)
-        old_weight = tl.exp(top - new_top)
-        weight = tl.exp(lse - new_top)
-        acc = acc * old_weight + row * weight
-        total = total * old_weight + weight
-        top = new_top
+        top, total, acc = add_state(top, total, acc, lse, row)
     tl.store(out + (segment * H + head) * D + lanes, (acc / total).to(out.dtype.element_ty))
     tl.store(out_lse + segment * H + head, tl.log(total) + top)
 

@@ -12,7 +12,7 @@ Prepare = Callable[[Tensors], Callable[[], object]]
 
 
 class Unavailable(Exception):
-    """A rival cannot run here; the text says why."""
+    """A baseline cannot run here; the text says why."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Case:
     make: Callable[[torch.Generator, torch.device], Tensors]
     check: Callable[[Tensors, Tensors], None]
     """Called with the set as it was before, and after."""
-    contenders: dict[str, Prepare] = field(default_factory=dict)
+    implementations: dict[str, Prepare] = field(default_factory=dict)
 
 
 def payload(generator: torch.Generator, device: torch.device, *shape: int) -> torch.Tensor:

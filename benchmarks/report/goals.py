@@ -44,7 +44,7 @@ def on_gpu(ask: Callable[[Run], Value]) -> Callable[[Results], Value]:
 CHAINS = ("pairs", "pairs, in place")
 """The chains of our merges of two."""
 
-RIVAL_CHAINS = ("cuda, pairs", "cuda, pairs, in place")
+BASELINE_CHAINS = ("cuda, pairs", "cuda, pairs, in place")
 """The same of hand-written merges."""
 
 
@@ -74,14 +74,14 @@ def of_dependent_roof(name: str) -> Callable[[Run], Value]:
     return ask
 
 
-def large_shapes_over_rival(run: Run) -> Value:
+def large_shapes_over_baseline(run: Run) -> Value:
     """Ours over the best hand-written form of the same shape, both as percent of the roof; at least 100 MB."""
     ratios: list[Value] = []
     for case in [*run.cases("merge/"), *run.cases("merge_fp8/")]:
-        rivals = [time for name in ("cuda", "cuda, dependent") if (time := time_of(case, name))]
+        baselines = [time for name in ("cuda", "cuda, dependent") if (time := time_of(case, name))]
         ours = time_of(case, "ours")
-        if total_bytes(case) >= 100e6 and rivals and ours:
-            ratios.append(min(rivals) / ours)
+        if total_bytes(case) >= 100e6 and baselines and ours:
+            ratios.append(min(baselines) / ours)
     return worst(ratios)
 
 
@@ -167,7 +167,7 @@ def all_goals() -> list[Goal]:
                           on_gpu(lambda run, n=n: run.ratio(merge(n), "cuda, lse first", "ours"))))
     goals += [
         Goal("merge of 100 MB and more, any heads, dims, lse layout, type, against hand-written CUDA: the slowest", 0.98, "x",
-             on_gpu(large_shapes_over_rival)),
+             on_gpu(large_shapes_over_baseline)),
         Goal("merge with half of the rows past the threshold, 1024 tokens and more, of the whole merge's time", 0.87, "",
              on_gpu(against_whole_merge("half")), most=True),
         Goal("the same in place, of the whole merge's time in place", 0.55, "",
@@ -175,7 +175,7 @@ def all_goals() -> list[Goal]:
         Goal("the same in place, of the whole merge's time out of place", 0.55, "",
              on_gpu(against_whole_merge("half_in_place")), most=True),
         *(Goal(f"{ways} states in one launch, against the chain of {text}, in place or not: the slowest size", times, "x", on_gpu(over_pairs(ways, chains)))
-          for ways, times in ((4, 2.0), (8, 2.5)) for text, chains in (("hand-written pairs", RIVAL_CHAINS), ("our pairs", CHAINS))),
+          for ways, times in ((4, 2.0), (8, 2.5)) for text, chains in (("hand-written pairs", BASELINE_CHAINS), ("our pairs", CHAINS))),
         Goal("fixup, all rows dead, 400 MB and more, of the fill roof", 92, "%", on_gpu(fill_roof)),
         Goal("fixup, 1 x 16384 tokens alive, 255 x 1 dead", 5, "us",
              on_gpu(lambda run: run.time("fixup/short_dead_16384_and_255x1", "ours")), most=True),

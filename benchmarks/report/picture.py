@@ -1,4 +1,4 @@
-"""Pictures as SVG text: percent of the roof over bytes, a line for each contender and each roof."""
+"""Pictures as SVG text: percent of the roof over bytes, a line for each implementation and each roof."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 190, 48, 52
 GRID, TEXT, FAINT = "#d0d7de", "#24292f", "#57606a"
 COLORS = {"mlafix, dependent": "#0969da", "mlafix": "#54aeff"}
 ROOF_COLOR = "#24292f"
-RIVAL_COLORS = ("#bc4c00", "#1a7f37", "#8250df", "#6e7781", "#bf3989", "#9a6700")
+BASELINE_COLORS = ("#bc4c00", "#1a7f37", "#8250df", "#6e7781", "#bf3989", "#9a6700")
 
 Line = tuple[str, list[tuple[float, float]]]
 
@@ -34,7 +34,7 @@ def title_of(run: Run, prefix: str) -> str:
 
 
 def lines_of(run: Run, prefix: str) -> list[Line]:
-    """(bytes, percent of the faster roof) of every contender and roof over the cases whose name begins so."""
+    """(bytes, percent of the faster roof) of every implementation and roof over the cases whose name begins so."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for case in run.cases(prefix):
         best = best_roof(case)
@@ -84,12 +84,12 @@ def draw(title: str, lines: list[Line]) -> str:
         out.append(f'<path d="M{across(x):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="{GRID}" stroke-dasharray="2 4"/>')
         out.append(f'<text x="{across(x):.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle" fill="{FAINT}">{bytes_text(x)}</text>')
     out.append(f'<text x="{(LEFT + end) / 2:.0f}" y="{HEIGHT - 10}" text-anchor="middle" fill="{FAINT}">bytes moved</text>')
-    rivals = [name for name, _ in lines if name not in COLORS and name not in ROOFS]
+    baselines = [name for name, _ in lines if name not in COLORS and name not in ROOFS]
     labels = spread_labels([down(points[-1][1]) for _, points in lines], 17)
     # Ours last, on top.
     for label, (name, points) in sorted(zip(labels, lines), key=lambda item: item[1][0] in COLORS):
         is_ours, is_roof = name in COLORS, name in ROOFS
-        color = COLORS[name] if is_ours else ROOF_COLOR if is_roof else RIVAL_COLORS[rivals.index(name) % len(RIVAL_COLORS)]
+        color = COLORS[name] if is_ours else ROOF_COLOR if is_roof else BASELINE_COLORS[baselines.index(name) % len(BASELINE_COLORS)]
         path = "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in points)
         dashes = ' stroke-dasharray="6 4"' if is_roof else ""
         out.append(f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="{3 if is_ours else 2}"{dashes}/>')

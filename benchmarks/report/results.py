@@ -37,10 +37,10 @@ class Run:
         """The case of that name, if it was measured."""
         return next((case for case in self.cases() if case["name"] == name), None)
 
-    def time(self, name: str, contender: str) -> float | None:
-        """Of a contender in a case; "ours" is the launch that users get."""
+    def time(self, name: str, implementation: str) -> float | None:
+        """Of an implementation in a case; "ours" is the launch that users get."""
         case = self.case(name)
-        return time_of(case, contender) if case else None
+        return time_of(case, implementation) if case else None
 
     def ratio(self, name: str, slow: str, fast: str) -> float | None:
         """How many times faster `fast` is than `slow`."""
@@ -53,18 +53,18 @@ class Run:
 
 
 def timed(case: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The contenders that were timed, by name."""
-    return {contender["name"]: contender for contender in case["contenders"] if "us" in contender}
+    """The implementations that were timed, by name."""
+    return {implementation["name"]: implementation for implementation in case["contenders"] if "us" in implementation}
 
 
 def ours_of(case: dict[str, Any]) -> str | None:
-    """The contender that is what users get: with dependent launch where a kernel has it."""
+    """The implementation that is what users get: with dependent launch where a kernel has it."""
     return next((name for name in OURS if name in timed(case)), None)
 
 
-def time_of(case: dict[str, Any], contender: str) -> float | None:
+def time_of(case: dict[str, Any], implementation: str) -> float | None:
     """Median microseconds; None where it was not timed."""
-    name = ours_of(case) if contender == "ours" else contender
+    name = ours_of(case) if implementation == "ours" else implementation
     entry = timed(case).get(name or "")
     return entry["us"]["median"] if entry else None
 
@@ -85,9 +85,9 @@ def best_roof(case: dict[str, Any]) -> float | None:
     return min((time for field in ROOFS.values() if (time := roof_time(case, field))), default=None)
 
 
-def percent_of_roof(case: dict[str, Any], contender: str, field: str | None = None) -> float | None:
-    """The time of a roof, the faster one if none is named, over the contender's."""
-    micros = time_of(case, contender)
+def percent_of_roof(case: dict[str, Any], implementation: str, field: str | None = None) -> float | None:
+    """The time of a roof, the faster one if none is named, over the implementation's."""
+    micros = time_of(case, implementation)
     roof = roof_time(case, field) if field else best_roof(case)
     return 100 * roof / micros if micros and roof else None
 

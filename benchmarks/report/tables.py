@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from goals import CHAINS, RIVAL_CHAINS, all_goals, chain_time
+from goals import BASELINE_CHAINS, CHAINS, all_goals, chain_time
 from picture import bytes_text
 from results import NOT_MEASURED, OURS, ROOFS, Results, Run, best_roof, ours_of, percent_of_roof, roof_time, time_of, timed, total_bytes
 
@@ -42,7 +42,7 @@ def spread_of(case: dict[str, Any]) -> str:
 
 def cell(case: dict[str, Any], name: str) -> str:
     """Microseconds and percent of the faster roof; where there is no roof, how many times faster ours is."""
-    wrong = [contender for contender in case["contenders"] if contender["name"] == name and "wrong" in contender]
+    wrong = [implementation for implementation in case["contenders"] if implementation["name"] == name and "wrong" in implementation]
     if wrong:
         return "wrong result"
     value, percent = time_of(case, name), percent_of_roof(case, name)
@@ -55,8 +55,8 @@ def cell(case: dict[str, Any], name: str) -> str:
 
 
 def columns_of(cases: list[dict[str, Any]]) -> list[str]:
-    """Every contender's name, ours first."""
-    names = list(dict.fromkeys(contender["name"] for case in cases for contender in case["contenders"]))
+    """Every implementation's name, ours first."""
+    names = list(dict.fromkeys(implementation["name"] for case in cases for implementation in case["contenders"]))
     return [name for name in OURS if name in names] + [name for name in names if name not in OURS]
 
 
@@ -103,11 +103,11 @@ def chain_row(case: dict[str, Any]) -> list[str]:
     whole = total_bytes(case)
     chain = 3 * launches * case["bytes"]["written"]
     ours, pairs = time_of(case, "ours"), [chain_time(case, name) for name in CHAINS]
-    rivals = [chain_time(case, name) for name in RIVAL_CHAINS]
+    baselines = [chain_time(case, name) for name in BASELINE_CHAINS]
     fastest = min(time for time in pairs if time)
     roof = best_roof(case) or math.nan
     return [case["name"].split("/", 1)[1], bytes_text(whole), bytes_text(chain), f"{chain / whole:.2f}",
-            *(f"{time / ours:.2f}" if time and ours else "" for time in (*pairs, *rivals)),
+            *(f"{time / ours:.2f}" if time and ours else "" for time in (*pairs, *baselines)),
             f"{fastest / roof:.2f}", f"{100 * (chain / fastest) / (whole / roof):.0f} %"]
 
 
@@ -116,7 +116,7 @@ def chains_table(results: Results) -> str:
     cases = [case for case in results.gpu.cases("n_way/") if "pairs" in timed(case)] if results.gpu else []
     if not cases:
         return NOTHING
-    head = ["case", "bytes, one launch", "bytes, chain", "times the bytes", *(f"times the time, {name}" for name in (*CHAINS, *RIVAL_CHAINS)),
+    head = ["case", "bytes, one launch", "bytes, chain", "times the bytes", *(f"times the time, {name}" for name in (*CHAINS, *BASELINE_CHAINS)),
             "one launch at the roof", "the faster chain's rate, of the roof's"]
     return table(head, [chain_row(case) for case in cases])
 

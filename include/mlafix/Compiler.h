@@ -13,6 +13,7 @@
 #ifndef MLAFIX_COMPILER_H
 #define MLAFIX_COMPILER_H
 
+#include "mlafix/AssemblerKind.h"
 #include "mlafix/Diagnostic.h"
 
 #include <cstdint>
@@ -23,35 +24,12 @@
 
 namespace mlafix {
 
-/// What compile() makes. The first ones are text after a stage of the passes;
-/// those before the layout need no target, and are generic without bindings.
+/// What compile() makes: the table in CompilerOptions.def says what each is.
+/// The first ones are text after a stage of the passes; those before Layout
+/// need no target, and are generic without bindings.
 enum class Emit {
-  Signature,   ///< JSON: the arguments, and the names that can be bound
-  Source,      ///< the kernel as it was read
-  Specialized, ///< names replaced by what they are bound to
-  Canonical,   ///< the algebra's folds applied
-  Report,      ///< JSON: what is proved of the kernel (docs/Proofs.md)
-  Faults,      ///< JSON: what `launch` does wrong (docs/Proofs.md)
-  Header,  ///< C and C++: functions for a unit's kernels (docs/Embedding.md)
-  TvmFfi,  ///< C: a unit's kernels as functions of TVM-FFI (likewise)
-  Lowered, ///< states become rows and scalars
-  Layout,  ///< one kernel per code version, each with its layout
-  Distributed, ///< a thread's program
-  MLIR,        ///< text: the kernel in the LLVM dialect, as the passes leave it
-  LLVM,        ///< text: LLVM IR, optimised
-  PTX,         ///< text: GPU targets
-  Cubin,       ///< GPU targets; needs an assembler on this machine
-  Object,      ///< a relocatable ELF object: CPU targets
-  Unit,        ///< a unit file: any number of kernels, bindings and targets
-};
-
-/// Where PTX is assembled; lib/Target/Assembler.h says where each is looked
-/// for.
-enum class AssemblerKind {
-  Any,       ///< ptxas, else nvJitLink
-  NvJitLink, ///< in this process: faster, but the code takes more registers
-  Ptxas,     ///< a process: slower, with better code
-  None,      ///< not at all: units hold PTX only
+#define MLAFIX_EMISSION(EMIT, NAME, MEANING) EMIT,
+#include "mlafix/CompilerOptions.def"
 };
 
 /// Values for a kernel's upper-case names, and "absent" or "present" for
@@ -82,7 +60,7 @@ struct CompileOptions {
   std::string digest;
   /// Of Emit::Faults: the launch, in JSON: each argument by its name, a tensor
   /// as {"sizes": […], "elements": […]} (the elements where the kernel reads
-  /// them one by one), null where it is left out, a scalar as its value.
+  /// them one by one), null where it is omitted, a scalar as its value.
   std::string launch;
   /// PTX and cubins name the line of the source that each instruction is from,
   /// for profilers, and text in MLIR's syntax the location of each operation.
@@ -113,7 +91,7 @@ struct Timing {
 
 struct CompileResult {
   bool ok = false;
-  /// The file that was asked for, if `ok`.
+  /// What `CompileOptions::emit` names, if `ok`.
   std::string output;
   /// One message per paragraph, `file:line:column: error: …` where a location
   /// is known. May hold warnings when `ok`; says why when not.
@@ -136,8 +114,12 @@ std::string_view compilerVersion();
 /// The spelling of `emit` in options: "mlir", "unit".
 std::string_view spelling(Emit emit);
 
-/// Sets `emit` by its spelling; false if no emission is spelled so.
-bool parseEmit(std::string_view text, Emit &emit);
+/// Parses "mlir", "unit". On failure returns false and sets `error`.
+bool parseEmit(std::string_view text, Emit &emit, std::string &error);
+
+/// Parses "any", "ptxas". On failure returns false and sets `error`.
+bool parseAssembler(std::string_view text, AssemblerKind &kind,
+                    std::string &error);
 
 /// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
 /// `name` is its name in messages. A unit, and the text of its hosts (Header,

@@ -91,10 +91,10 @@ void Example::readLaunch() {
       sizes.push_back(size.isConstant() ? size.constant
                                         : get(*size.getVar(), 0).value_or(1));
     }
-    bool isLeftOut =
+    bool isOmitted =
         kernel.isArgAbsent(i) || (kernel.isArgOptional(i) &&
                                   get(model.getPresent(i), 0).value_or(1) == 0);
-    if (isLeftOut)
+    if (isOmitted)
       launch.absent.push_back(i);
   }
 }
@@ -185,7 +185,7 @@ std::string Example::describe(const Violation &violation) const {
     if (variable.kind == Variable::Size || variable.kind == Variable::Scalar)
       list(variable.name, *value);
     if (variable.kind == Variable::Present && *value == 0)
-      stream << comma << variable.name << " left out";
+      stream << comma << variable.name << " omitted";
   }
   if (!segments.empty()) {
     stream << comma << model.getSegmentsName() << " = [";

@@ -28,7 +28,7 @@ struct SmallLaunch {
   llvm::DenseMap<unsigned, llvm::SmallVector<int64_t>> sizes;
   /// Integer and boolean arguments.
   llvm::DenseMap<unsigned, int64_t> scalars;
-  /// Optional arguments that are left out.
+  /// Optional arguments that are omitted.
   llvm::SmallVector<unsigned> absent;
 
   /// Of a replay: what the tensors hold whose elements the kernel reads one by

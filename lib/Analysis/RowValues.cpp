@@ -103,7 +103,7 @@ Linear RowModel::buildLoopIndex(scf::ForOp loop) {
   return index ? *index : addOpaque(value);
 }
 
-/// A tensor that was left out has dims of size 0.
+/// An omitted tensor has dims of size 0.
 Linear RowModel::buildDim(Value value, unsigned argument, unsigned dim) {
   Linear size = getSize(argument, dim);
   if (!kernel.isArgOptional(argument) || size.isConstant())

@@ -83,11 +83,11 @@ static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
     StringRef name = kernel.getArgName(index);
     const json::Value *value = object->get(name);
     auto memref = dyn_cast<mlir::MemRefType>(type);
-    bool isLeftOut = !value || value->kind() == json::Value::Null;
-    if (memref && isLeftOut && kernel.isArgOptional(index)) {
+    bool isOmitted = !value || value->kind() == json::Value::Null;
+    if (memref && isOmitted && kernel.isArgOptional(index)) {
       launch.absent.push_back(index);
       launch.sizes[index].assign(memref.getRank(), 0);
-    } else if (isLeftOut) {
+    } else if (isOmitted) {
       return wrong(name, "a value");
     } else if (memref) {
       if (Error error = readTensor(*value, name, memref, index, launch))

@@ -18,7 +18,7 @@ namespace mlafix {
 /// what they do that no kernel may. `launch` is JSON, an object with each
 /// argument's name: of a tensor {"sizes": […]}, with "elements": […] (the last
 /// dim varies fastest) where the kernel reads them one by one, and null for one
-/// that is left out; of a scalar its value. The result: {"faults",
+/// that is omitted; of a scalar its value. The result: {"faults",
 /// "unknown_rows", "is_whole"}, each fault {"question", "argument", "element",
 /// "row"} with the place of the access. Error: `launch` is something else.
 llvm::Expected<llvm::json::Value> findLaunchFaults(KernelOp kernel,

@@ -9,53 +9,50 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 
 using namespace llvm;
 using namespace mlafix;
 
-namespace {
-struct EmitName {
-  Emit emit;
-  StringLiteral name;
-};
-} // namespace
+template <typename Value>
+using Spellings = ArrayRef<std::pair<StringLiteral, Value>>;
 
-static constexpr EmitName emitNames[] = {
-    {Emit::Signature, "signature"},
-    {Emit::Source, "source"},
-    {Emit::Specialized, "specialized"},
-    {Emit::Canonical, "canonical"},
-    {Emit::Report, "report"},
-    {Emit::Header, "header"},
-    {Emit::TvmFfi, "tvm-ffi"},
-    {Emit::Faults, "faults"},
-    {Emit::Lowered, "lowered"},
-    {Emit::Layout, "layout"},
-    {Emit::Distributed, "distributed"},
-    {Emit::MLIR, "mlir"},
-    {Emit::LLVM, "llvm"},
-    {Emit::PTX, "ptx"},
-    {Emit::Cubin, "cubin"},
-    {Emit::Object, "object"},
-    {Emit::Unit, "unit"},
+static constexpr std::pair<StringLiteral, Emit> emissions[] = {
+#define MLAFIX_EMISSION(EMIT, NAME, MEANING) {NAME, Emit::EMIT},
+#include "mlafix/CompilerOptions.def"
 };
 
-std::string_view mlafix::spelling(Emit emit) {
-  return find_if(emitNames,
-                 [&](const EmitName &entry) { return entry.emit == emit; })
-      ->name;
+static constexpr std::pair<StringLiteral, AssemblerKind> assemblers[] = {
+#define MLAFIX_ASSEMBLER(KIND, NAME, MEANING) {NAME, AssemblerKind::KIND},
+#include "mlafix/CompilerOptions.def"
+};
+
+/// Sets `value` to the one of `spellings` that `text` is.
+template <typename Value>
+static bool parseOneOf(Spellings<Value> spellings, StringRef text, Value &value,
+                       std::string &error) {
+  for (const auto &[name, candidate] : spellings)
+    if (name == text) {
+      value = candidate;
+      return true;
+    }
+  error = "expected one of " + join(make_first_range(spellings), ", ") +
+          ", got '" + text.str() + "'";
+  return false;
 }
 
-bool mlafix::parseEmit(std::string_view text, Emit &emit) {
-  const auto *entry = find_if(emitNames, [&](const EmitName &candidate) {
-    return candidate.name == StringRef(text);
-  });
-  if (entry == std::end(emitNames))
-    return false;
-  emit = entry->emit;
-  return true;
+std::string_view mlafix::spelling(Emit emit) {
+  return emissions[static_cast<size_t>(emit)].first;
+}
+
+bool mlafix::parseEmit(std::string_view text, Emit &emit, std::string &error) {
+  return parseOneOf<Emit>(emissions, text, emit, error);
+}
+
+bool mlafix::parseAssembler(std::string_view text, AssemblerKind &kind,
+                            std::string &error) {
+  return parseOneOf<AssemblerKind>(assemblers, text, kind, error);
 }
 
 std::string_view mlafix::compilerVersion() {

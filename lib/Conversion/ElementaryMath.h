@@ -20,8 +20,8 @@ using BinaryFn = llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)>;
 mlir::Value buildExp(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
 
 /// log2(x), with an error of a few units in the last place for all x, those
-/// near 1 included; log2(1) is exactly 0. `divide` is asked for quotients whose
-/// divisor lies in [1.7, 2.5].
+/// near 1 included; log2(1) is exactly 0. `divide` is called with divisors in
+/// [1.7, 2.5] alone.
 mlir::Value buildLog2(ShapedBuilder s, mlir::Value x, BinaryFn divide);
 
 /// bf16 as f32, by integer arithmetic.

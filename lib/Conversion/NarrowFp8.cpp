@@ -8,8 +8,8 @@
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/ShapedBuilder.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -70,13 +70,9 @@ static Value narrowByInstruction(OpBuilder &b, Location loc, Value x) {
     return type ? vector::ExtractOp::create(b, loc, x, i) : x;
   };
   auto convert = [&](Value low, Value high) -> Value {
-    // The first operand becomes the upper byte.
-    Value bytes = NVVM::ConvertF32x2ToF8x2Op::create(
-        b, loc, VectorType::get({2}, i8), high, low, NVVM::FPRoundingMode::RN,
-        NVVM::SaturationMode::SATFINITE, /*relu=*/false,
-        Float8E4M3FNType::get(b.getContext()));
     Value pair =
-        vector::BitCastOp::create(b, loc, VectorType::get({1}, i16), bytes);
+        vector::BitCastOp::create(b, loc, VectorType::get({1}, i16),
+                                  buildNarrowFp8Pair(b, loc, low, high));
     return vector::ExtractOp::create(b, loc, pair, 0);
   };
   int64_t count = type ? type.getNumElements() : 1;

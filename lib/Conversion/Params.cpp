@@ -9,9 +9,9 @@
 
 #include "dialect/Guards.h"
 #include "lib/Conversion/LoweredAccess.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -117,10 +117,12 @@ Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
 
 VariantAttr mlafix::describeCodeVersion(KernelOp kernel,
                                         ArrayRef<ParamAttr> params) {
-  bool waits =
-      kernel
-          .walk([](NVVM::GriddepcontrolOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  bool waits = kernel
+                   .walk([](Operation *op) {
+                     return isGridControl(op) ? WalkResult::interrupt()
+                                              : WalkResult::advance();
+                   })
+                   .wasInterrupted();
   auto guards = kernel.getGuardsAttr().getAsRange<GuardAttr>();
   return VariantAttr::get(
       kernel.getContext(), kernel.getSymNameAttr(), llvm::to_vector(guards),

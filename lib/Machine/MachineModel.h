@@ -21,6 +21,9 @@
 
 namespace mlafix {
 
+/// The threads of a warp: on every GPU that CUDA has had.
+inline constexpr int64_t kWarpThreads = 32;
+
 struct MachineModel {
 #define MLAFIX_MACHINE_NUMBER(NAME, VALUE, UNIT, MEANING, SOURCE)              \
   int64_t NAME = VALUE;

@@ -179,7 +179,7 @@ bool KnownCall::addGuards(const Call &call, const TargetCode &code) {
 bool KnownCall::addPairs(const Call &call, const Guard &guard) {
   const CallArg &first = call.args[guard.first];
   for (uint32_t i = 0; i < numArgs; ++i) {
-    // Left out is left out in every call that is recalled.
+    // An omitted tensor is omitted in every call that is recalled.
     if (i == guard.first || !(guard.args >> i & 1) || !first.present ||
         !call.args[i].present)
       continue;

@@ -48,8 +48,8 @@ private:
     int32_t kind;
     int32_t dtype;
     uint32_t ndim;   ///< tensors: so many sizes and strides of `numbers`
-    bool given;      ///< tensors: not left out
-    bool optional;   ///< tensors: may be left out by a null pointer
+    bool given;      ///< tensors: not omitted
+    bool optional;   ///< tensors: may be omitted by a null pointer
     bool contiguous; ///< tensors: so that strides may be left out
     bool written;
     uint64_t bits;   ///< the pointer, or a scalar as a parameter slot

@@ -118,7 +118,7 @@ mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
   if (tensor->struct_size < sizeof(mlafix_tensor))
     return WRONG(desc, "expected a mlafix_tensor with struct_size %zu, got %u",
                  sizeof(mlafix_tensor), tensor->struct_size);
-  if (desc.optional && !tensor->data) // left out: its shape means nothing
+  if (desc.optional && !tensor->data) // omitted: its shape means nothing
     return MLAFIX_OK;
   if (desc.isAbsent())
     return WRONG(desc,

@@ -26,7 +26,7 @@ bool isAligned(const ArgDesc &desc, const CallArg &arg, uint64_t bytes) {
   // Bytes is a power of two, so that wrapping products keep their low bits.
   uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
   if (!arg.hasShape)
-    return true; // left out: never accessed
+    return true; // omitted: never accessed
   for (uint32_t i = 0; i + 1 < desc.ndim(); ++i)
     if (arg.sizes[i] > 1)
       bits |= static_cast<uint64_t>(arg.strides[i]) * desc.elementBytes;
@@ -54,7 +54,7 @@ bool holdsDistinct(const Call &call, const Guard &guard, int64_t) {
 /// apart.
 bool hasSameStrides(const CallArg &a, const CallArg &b, uint32_t ndim) {
   if (!b.hasShape)
-    return true; // left out: never accessed
+    return true; // omitted: never accessed
   for (uint32_t i = 0; i < ndim; ++i)
     if (b.sizes[i] > 1 && a.strides[i] != b.strides[i])
       return false;

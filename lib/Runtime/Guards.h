@@ -18,7 +18,7 @@ bool holds(const Call &call, const Guard &guard, int64_t rows);
 /// What the guard asks for, as messages say it after "expected".
 std::string describe(const KernelDesc &kernel, const Guard &guard);
 
-/// Bytes of a tensor's elements; 0 for a scalar and what was left out.
+/// Bytes of a tensor's elements; 0 for a scalar and an omitted tensor.
 double elementBytes(const ArgDesc &desc, const CallArg &arg);
 
 } // namespace mlafix::runtime

@@ -108,7 +108,7 @@ ArgDesc mlafix::runtime::parseArg(const Value &value, KernelDesc &kernel) {
   return arg;
 }
 
-/// A bound must always have a value: some argument that cannot be left out.
+/// A bound must always have a value: some argument that cannot be omitted.
 void mlafix::runtime::resolveBounds(KernelDesc &kernel) {
   for (ArgDesc &arg : kernel.args) {
     if (arg.atMost.empty())

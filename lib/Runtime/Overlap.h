@@ -59,7 +59,7 @@ struct ByteSpan {
 };
 
 /// Fills in `span`; false if only a layout can tell: a negative stride, no room
-/// in the address space, or, if `distinct` is asked for, elements that may
+/// in the address space, or, if `distinct` is set, elements that may
 /// overlap.
 bool makeByteSpan(const void *data, uint32_t ndim, const int64_t *sizes,
                   const int64_t *strides, uint64_t elementBytes, bool distinct,

@@ -18,7 +18,7 @@
 #define MLAFIX_LIB_TARGET_ASSEMBLER_H
 
 #include "lib/Target/Targets.h"
-#include "mlafix/Compiler.h"
+#include "mlafix/AssemblerKind.h"
 #include "llvm/ADT/SmallVector.h"
 #include <memory>
 #include <vector>

@@ -20,7 +20,7 @@ namespace mlafix::target {
 /// 64 up (docs/UnitFormat.md, "The kernel ABI").
 struct CpuImage {
   std::string bytes;
-  std::vector<uint64_t> offsets; // of the entries, in the order asked for
+  std::vector<uint64_t> offsets; // of the entries, in the order of the request
 };
 
 /// An error that names the symbols which `object` leaves undefined, if there

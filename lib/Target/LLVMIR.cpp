@@ -9,7 +9,6 @@
 #include "lib/Machine/MachineModel.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
@@ -127,6 +126,7 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   PipelineTuningOptions tuning;
   // For loops over scalars. Rows are vectors already, and in a row's program
   // the vectorizer follows every path through an expression: minutes for some.
+  // This bounds the time that compiling takes, whatever the machine.
   constexpr unsigned kMostVectorized = 500;
   tuning.LoopVectorization = module.getInstructionCount() <= kMostVectorized;
   PassBuilder builder(&machine, tuning);

@@ -16,11 +16,6 @@
 using namespace mlir;
 using namespace mlafix;
 
-namespace {
-constexpr int64_t kWarp = 32;
-constexpr int64_t kSector = 32; // bytes that memory moves at least
-} // namespace
-
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
   WalkResult walk = kernel.walk([&](Operation *op) {
@@ -128,19 +123,20 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
   int64_t needed = countPacks(shape, pack);
   int64_t threads = chooseBlock(machine, shape, pack, aliasMode);
   if (aliasMode == AliasMode::OutOfPlace && !lanesSynchronise &&
-      !shape.isRagged && needed <= kWarp) {
+      !shape.isRagged && needed <= kWarpThreads) {
     int64_t rows = 1; // to fill whole warps
-    while (rows * needed % kWarp != 0 || rows * needed < threads)
+    while (rows * needed % kWarpThreads != 0 || rows * needed < threads)
       ++rows;
     return LayoutAttr::get(context, needed, 1, pack, rows, /*groups=*/1);
   }
-  int64_t sector = std::max<int64_t>(1, kSector / (pack * shape.widest()));
+  int64_t sector =
+      std::max<int64_t>(1, machine.sectorBytes / (pack * shape.widest()));
   int64_t lanes = 0, packs = 0, slots = 0;
   int64_t fewest =
       holdsMore(machine, shape, pack, aliasMode) ? machine.inPlacePacks : 1;
   for (int64_t p = 1; p <= machine.packsPerLane; ++p) {
     int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
-    if (l > kWarp || (p > 1 && l < sector))
+    if (l > kWarpThreads || (p > 1 && l < sector))
       continue;
     if (!slots || packs < fewest || l * p < slots) {
       lanes = l;
@@ -149,11 +145,11 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
     }
   }
   if (!slots) { // wider than a warp
-    lanes = std::min<int64_t>(1024,
+    lanes = std::min<int64_t>(machine.threadsPerBlock,
                               llvm::PowerOf2Ceil(llvm::divideCeil(needed, 2)));
     packs = llvm::divideCeil(needed, lanes);
   }
-  int64_t rows = lanes > kWarp ? 1 : threads / lanes;
+  int64_t rows = lanes > kWarpThreads ? 1 : threads / lanes;
   return LayoutAttr::get(context, lanes, packs, pack, rows, /*groups=*/1);
 }
 
@@ -161,7 +157,8 @@ LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
                                     const MachineModel &machine,
                                     const RowShape &shape, int64_t pack) {
   int64_t needed = countPacks(shape, pack);
-  int64_t packs = std::clamp<int64_t>(needed / kWarp, 1, machine.groupedPacks);
+  int64_t packs =
+      std::clamp<int64_t>(needed / kWarpThreads, 1, machine.groupedPacks);
   return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
                          /*rows=*/1, machine.mostGroups);
 }

@@ -88,7 +88,7 @@ void Explanation::remarkLanes() {
   StringRef why = "a row stays within one warp";
   if (layout.isGrouped())
     why = "the launch chooses how many groups of lanes share the merge loops";
-  else if (lanes > 32)
+  else if (lanes > kWarpThreads)
     why = "a lane would hold too many packs within one warp";
   else if (packs == 1 && lanes == needed)
     why = "a lane holds one pack, and none is idle";

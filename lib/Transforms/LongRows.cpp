@@ -39,8 +39,8 @@ static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   int64_t size = getTileDim(getTile(op)).getSize();
   int64_t perPack = layout.packFor(size);
   if (isa<ReduceOp>(op))
-    perPack += llvm::Log2_64(std::min<int64_t>(layout.getLanes(), 32)) +
-               layout.getLanes() / 32;
+    perPack += llvm::Log2_64(std::min(layout.getLanes(), kWarpThreads)) +
+               layout.getLanes() / kWarpThreads;
   return layout.packsFor(size) * perPack;
 }
 

@@ -11,9 +11,9 @@
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowBuffers.h"
 #include "lib/Transforms/RowReduce.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

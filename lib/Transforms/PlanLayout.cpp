@@ -31,8 +31,6 @@ using namespace mlafix;
 
 namespace {
 
-constexpr int64_t kAnyAccessBytes = 16; // the widest access that all GPUs have
-
 class PlanLayoutPass : public mlafix::impl::PlanLayoutPassBase<PlanLayoutPass> {
 public:
   using PlanLayoutPassBase::PlanLayoutPassBase;
@@ -102,12 +100,11 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
     add("place", AliasMode::InPlace);
 }
 
-/// The code version for any strides. Slices often have an alignment of 16 bytes
-/// only.
+/// The code version for any strides.
 static void planFast(KernelOp kernel, const MachineModel &machine,
                      const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, kAnyAccessBytes / shape.widest());
+  int64_t pack = choosePack(shape, machine.stridedAccessBytes / shape.widest());
   LayoutAttr layout =
       canShareMerges(kernel, aliases)
           ? getGroupedLayout(context, machine, shape, pack)
@@ -121,7 +118,7 @@ static void planFast(KernelOp kernel, const MachineModel &machine,
 /// A CPU has a code version for calls out of place, which computes the scalars
 /// of several rows at once, and before it one for calls that move more than its
 /// caches hold: its stores do not read what they replace, which takes packs of
-/// 16 bytes and outputs that are no inputs.
+/// streamedBytes and outputs that are no inputs.
 static void planCPU(KernelOp kernel, const MachineModel &machine,
                     const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
@@ -150,14 +147,14 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
       moved.push_back(arg);
   bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
     return packFor(shape.lengths.at(arg), pack) * shape.elementBytes.at(arg) %
-               kAnyAccessBytes ==
+               machine.streamedBytes ==
            0;
   });
   if (isWide)
     explain(addCodeVersion(
-        "streamed",
-        {GuardAttr::get(context, GuardKind::Align, stored, kAnyAccessBytes),
-         GuardAttr::get(context, GuardKind::BeyondCache, moved)}));
+        "streamed", {GuardAttr::get(context, GuardKind::Align, stored,
+                                    machine.streamedBytes),
+                     GuardAttr::get(context, GuardKind::BeyondCache, moved)}));
   // Where it gains nothing, one code version serves both. Without aliases, all
   // calls are out of place.
   KernelOp apart = addCodeVersion(aliases.empty() ? "any" : "apart", {});

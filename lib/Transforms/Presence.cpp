@@ -23,7 +23,7 @@ Value mlafix::buildPresent(OpBuilder &b, Location loc, Value memref) {
   return PresentOp::create(b, loc, memref);
 }
 
-/// Both being left out is to be the same.
+/// Two omitted tensors are the same.
 static void replaceSame(OpBuilder &b, SameTensorOp same, Value argument) {
   Location loc = same.getLoc();
   Value other = same.getLhs() == argument ? same.getRhs() : same.getLhs();
@@ -66,7 +66,7 @@ static void replaceLoad(OpBuilder &b, LoadOp load) {
   load.replaceAllUsesWith(value);
 }
 
-/// Leaves out `argument`. Whether the store has anything left to do.
+/// Omits `argument`. Whether the store has anything left to do.
 static bool dropFromStore(StoreStateOp store, Value argument) {
   if (store.getOut() == argument) {
     store.getOutMutable().clear();

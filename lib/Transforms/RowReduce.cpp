@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/RowReduce.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -30,29 +30,23 @@ static TypedAttr neutralOf(ReduceKind kind, Type type) {
   return b.getIntegerAttr(type, value);
 }
 
-static Value shuffleXor(OpBuilder &b, Location loc, const RowLayout &layout,
-                        Value value, int64_t distance) {
-  IndexBuilder x(b, loc);
-  return NVVM::ShflOp::create(b, loc, value.getType(), layout.members, value,
-                              x.i32(distance), x.i32(31), NVVM::ShflKind::bfly,
-                              UnitAttr());
-}
-
 /// Every warp leaves its partials in shared memory, and every thread reads them
 /// all.
 static void reduceAcrossWarps(OpBuilder &b, Location loc,
                               const RowLayout &layout, ReduceKind kind,
                               SmallVector<Value> &partials) {
   IndexBuilder x(b, loc);
-  int64_t warps = layout.layout.getLanes() / 32, packs = partials.size();
+  int64_t warps = layout.layout.getLanes() / kWarpThreads,
+          packs = partials.size();
   auto space =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
   auto type = MemRefType::get({warps * packs}, partials.front().getType(),
                               AffineMap(), space);
   Value shared = memref::AllocaOp::create(b, loc, type);
-  Value warp = x.div(layout.lane, x.constant(32));
-  Value isFirst = x.compare(arith::CmpIPredicate::eq,
-                            x.rem(layout.lane, x.constant(32)), x.constant(0));
+  Value warp = x.div(layout.lane, x.constant(kWarpThreads));
+  Value isFirst =
+      x.compare(arith::CmpIPredicate::eq,
+                x.rem(layout.lane, x.constant(kWarpThreads)), x.constant(0));
   writeIf(b, loc, isFirst, [&](OpBuilder &then) {
     IndexBuilder y(then, loc);
     for (auto [p, partial] : llvm::enumerate(partials))
@@ -60,7 +54,7 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
           then, loc, partial, shared,
           ValueRange{y.add(y.mul(warp, y.constant(packs)), y.constant(p))});
   });
-  NVVM::BarrierOp::create(b, loc);
+  buildBarrier(b, loc);
   for (auto [p, partial] : llvm::enumerate(partials)) {
     SmallVector<Value> values;
     for (int64_t w = 0; w < warps; ++w)
@@ -68,7 +62,7 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
           b, loc, shared, ValueRange{x.constant(w * packs + p)}));
     partial = reduceTree(b, loc, kind, values);
   }
-  NVVM::BarrierOp::create(b, loc); // a loop may come back to this memory
+  buildBarrier(b, loc); // a loop may come back to this memory
 }
 
 Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
@@ -90,10 +84,11 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
   Location loc = op.getLoc();
   int64_t lanes = layout.layout.getLanes();
   for (Value &partial : partials)
-    for (int64_t distance = 1; distance < std::min<int64_t>(lanes, 32);
+    for (int64_t distance = 1; distance < std::min(lanes, kWarpThreads);
          distance *= 2)
-      partial = combine(b, loc, op.getKind(), partial,
-                        shuffleXor(b, loc, layout, partial, distance));
-  if (lanes > 32)
+      partial =
+          combine(b, loc, op.getKind(), partial,
+                  buildShuffleXor(b, loc, layout.members, partial, distance));
+  if (lanes > kWarpThreads)
     reduceAcrossWarps(b, loc, layout, op.getKind(), partials);
 }

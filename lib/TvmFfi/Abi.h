@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// TVM-FFI 0.1 (tvm/ffi/c_api.h, tvm/ffi/extra/c_env_api.h), and DLPack's
-// tensor, declared here so that the library builds without either.
-// test/tvm_ffi/AbiTest.cpp compares them with the headers.
+// TVM-FFI 0.1 (tvm/ffi/c_api.h, tvm/ffi/extra/c_env_api.h), declared here so
+// that the library builds without it. test/tvm_ffi/AbiTest.cpp compares this,
+// and mlafix/DLPack.h, with the headers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,32 +26,6 @@ enum TypeIndex : int32_t {
   typeFloat = 3,
   typeDLTensorPointer = 7,
   typeTensor = 70,
-};
-
-struct DataType {
-  uint8_t code;
-  uint8_t bits;
-  uint16_t lanes;
-};
-
-enum TypeCode : uint8_t {
-  codeInt = 0,
-  codeUInt = 1,
-  codeFloat = 2,
-  codeBFloat = 4,
-  codeBool = 6,
-  codeFloat8E4M3FN = 10,
-};
-
-struct DLTensor {
-  void *data;
-  int32_t deviceType;
-  int32_t deviceId;
-  int32_t ndim;
-  DataType dtype;
-  int64_t *shape;
-  int64_t *strides; // in elements; null: contiguous
-  uint64_t byteOffset;
 };
 
 /// The head of every object; a tensor's DLTensor follows it.

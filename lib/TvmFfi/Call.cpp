@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Abi.h"
+#include "mlafix/DLPack.h"
 #include "mlafix/runtime.h"
 #include "mlafix/runtime/tvm_ffi.h"
 
@@ -14,6 +15,7 @@
 #include <string>
 
 using namespace mlafix::tvm_ffi;
+namespace dlpack = mlafix::dlpack;
 
 namespace {
 
@@ -60,32 +62,13 @@ const char *typeName(const Any &value) {
   }
 }
 
-const DLTensor *tensorOf(const Any &value) {
+const dlpack::Tensor *tensorOf(const Any &value) {
   if (value.typeIndex == typeDLTensorPointer)
-    return static_cast<const DLTensor *>(value.pointer);
+    return static_cast<const dlpack::Tensor *>(value.pointer);
   if (value.typeIndex == typeTensor)
-    return reinterpret_cast<const DLTensor *>(
+    return reinterpret_cast<const dlpack::Tensor *>(
         static_cast<const Object *>(value.pointer) + 1);
   return nullptr;
-}
-
-/// The mlafix_dtype; 0 for one that no kernel takes.
-int32_t dtypeOf(DataType type) {
-  struct Entry {
-    uint8_t code, bits;
-    int32_t dtype;
-  };
-  static constexpr Entry entries[] = {
-      {codeBFloat, 16, MLAFIX_BF16}, {codeFloat, 16, MLAFIX_F16},
-      {codeFloat, 32, MLAFIX_F32},   {codeFloat8E4M3FN, 8, MLAFIX_F8E4M3FN},
-      {codeInt, 32, MLAFIX_I32},     {codeInt, 64, MLAFIX_I64},
-      {codeInt, 8, MLAFIX_I8},       {codeUInt, 8, MLAFIX_U8},
-      {codeBool, 8, MLAFIX_BOOL},
-  };
-  for (const Entry &entry : entries)
-    if (type.lanes == 1 && type.code == entry.code && type.bits == entry.bits)
-      return entry.dtype;
-  return 0;
 }
 
 [[noreturn]] void failType(const mlafix_kernel *kernel,
@@ -98,16 +81,17 @@ int32_t dtypeOf(DataType type) {
 }
 
 mlafix_tensor readTensor(const mlafix_kernel *kernel,
-                         const mlafix_arg_info &info, const DLTensor &given) {
+                         const mlafix_arg_info &info,
+                         const dlpack::Tensor &given) {
   mlafix_tensor tensor = MLAFIX_TENSOR_INIT;
-  tensor.dtype = dtypeOf(given.dtype);
+  tensor.dtype = dlpack::dtypeOf(given.dtype);
   if (!tensor.dtype)
     failType(kernel, info, info.dtype_name,
              "elements of DLPack's type code " +
                  std::to_string(given.dtype.code) + " with " +
                  std::to_string(given.dtype.bits) + " bits");
   tensor.ndim = static_cast<uint32_t>(given.ndim);
-  tensor.device = {given.deviceType, given.deviceId};
+  tensor.device = {given.device.type, given.device.id};
   tensor.data =
       given.data ? static_cast<char *>(given.data) + given.byteOffset : nullptr;
   tensor.sizes = given.shape;
@@ -161,7 +145,7 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
   call.args[index] = mlafix_tensor_arg(nullptr);
   if (given.typeIndex == typeNone)
     return;
-  const DLTensor *tensor = tensorOf(given);
+  const dlpack::Tensor *tensor = tensorOf(given);
   if (!tensor)
     failType(kernel, info, info.optional ? "a tensor or None" : "a tensor",
              typeName(given));
@@ -178,7 +162,7 @@ bool suits(const mlafix_kernel *kernel, const Call &call) {
   for (uint32_t i = 0; i < call.count; ++i) {
     mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
     check(mlafix_kernel_arg_info(kernel, i, &info));
-    const DLTensor *tensor = tensorOf(call.given[i]);
+    const dlpack::Tensor *tensor = tensorOf(call.given[i]);
     if (info.kind != MLAFIX_ARG_TENSOR)
       continue;
     if (!tensor) {
@@ -186,7 +170,7 @@ bool suits(const mlafix_kernel *kernel, const Call &call) {
         return false;
       continue;
     }
-    int32_t dtype = dtypeOf(tensor->dtype);
+    int32_t dtype = dlpack::dtypeOf(tensor->dtype);
     bool isFlag = info.dtype == MLAFIX_U8 && dtype == MLAFIX_BOOL;
     if (info.access == MLAFIX_ABSENT || (dtype != info.dtype && !isFlag) ||
         static_cast<uint32_t>(tensor->ndim) != info.ndim)
@@ -228,8 +212,8 @@ void run(mlafix_embedded *embedded, const uint32_t *indices,
     readArgument(kernel, i, call);
   // Where several devices occur, the checks name the one that differs.
   for (uint32_t i = 0; i < call.count; ++i)
-    if (const DLTensor *tensor = tensorOf(call.given[i])) {
-      call.device = {tensor->deviceType, tensor->deviceId};
+    if (const dlpack::Tensor *tensor = tensorOf(call.given[i])) {
+      call.device = {tensor->device.type, tensor->device.id};
       break;
     }
   void *stream = call.device.type == MLAFIX_CUDA

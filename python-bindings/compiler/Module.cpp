@@ -53,25 +53,18 @@ Text bytesOf(nb::handle source) {
 
 Emit emitOf(Text name) {
   Emit emit;
-  if (!parseEmit(name, emit))
-    throwUsage("emit: expected unit, header, tvm-ffi, ptx, cubin, object, "
-               "llvm, mlir, distributed, layout, lowered, report, faults, "
-               "canonical, specialized, source or signature, got '" +
-               std::string(name) + "'");
+  std::string error;
+  if (!parseEmit(name, emit, error))
+    throwUsage("emit: " + error);
   return emit;
 }
 
 AssemblerKind assemblerOf(Text name) {
-  if (name == "any")
-    return AssemblerKind::Any;
-  if (name == "nvjitlink")
-    return AssemblerKind::NvJitLink;
-  if (name == "ptxas")
-    return AssemblerKind::Ptxas;
-  if (name == "none")
-    return AssemblerKind::None;
-  throwUsage("assembler: expected any, nvjitlink, ptxas or none, got '" +
-             std::string(name) + "'");
+  AssemblerKind kind;
+  std::string error;
+  if (!parseAssembler(name, kind, error))
+    throwUsage("assembler: " + error);
+  return kind;
 }
 
 CompileResult run(Text source, const std::string &name,

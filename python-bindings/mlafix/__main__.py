@@ -12,9 +12,6 @@ from pathlib import Path
 from . import Kernel, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
 from .errors import ArgumentError, Error
 
-_EMITS = ("unit", "header", "tvm-ffi", "cubin", "object", "ptx", "llvm", "mlir", "distributed", "layout", "lowered", "report",
-          "canonical", "specialized", "source", "signature")  # fmt: skip
-
 
 def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
     """{"H": "128", "T": "bf16"} of "H=128,T=bf16". Raises ArgumentError."""
@@ -87,6 +84,7 @@ def _compile(options: argparse.Namespace) -> int:
         ptxas=options.ptxas or _env.ptxas(),
         digest=kernel.digest,
         unit_name=options.name or Path(options.output).stem,
+        launch=options.launch,
         line_info=options.line_info or _env.line_info(),
     )
     if options.emit not in ("signature", "source"):
@@ -183,11 +181,13 @@ def _parser() -> argparse.ArgumentParser:
                           help="values of the kernel's names; once for each specialisation")  # fmt: skip
     compile_.add_argument("--target", action="append", default=[], metavar="NAME,…",
                           help=", ".join(_runtime.TARGETS) + ", or cpu for every x86-64 baseline")  # fmt: skip
-    compile_.add_argument("--emit", choices=_EMITS, default="unit", help="what to write (default: unit)")
-    compile_.add_argument("--assembler", choices=("any", "nvjitlink", "ptxas", "none"), default="any")
+    compile_.add_argument("--emit", choices=_runtime.EMISSIONS, default="unit", help="what to write (default: unit)")
+    compile_.add_argument("--assembler", choices=_runtime.ASSEMBLERS, default="any")
     compile_.add_argument("--ptxas", default="", metavar="PATH", help="a ptxas to prefer")
     compile_.add_argument("--name", default="", metavar="IDENTIFIER",
                           help="what header and tvm-ffi call the unit (default: -o's file name without its extension)")  # fmt: skip
+    compile_.add_argument("--launch", default="", metavar="JSON",
+                          help='the arguments of a launch, for faults: {"x": {"sizes": [2], "elements": [0, 1]}, "n": 2}')  # fmt: skip
     compile_.add_argument("--depfile", default="", metavar="FILE", help="also write what the output depends on, for make")
     compile_.add_argument("--line-info", action="store_true", help="GPU code names the source's lines, for profilers")
     compile_.add_argument("-o", dest="output", default="", metavar="FILE", help="the file to write; - is standard output")
@@ -200,7 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     explain_.add_argument("--sizes", action="append", default=[], metavar="NAME=NUMBER,…",
                           help="sizes of dynamic dims and values of scalars; once for each launch to be shown (default: 1024)")  # fmt: skip
     explain_.add_argument("--bandwidth", type=float, default=0.0, metavar="GB/S",
-                          help="of the memory (default: of the target's largest chip, where that is known)")  # fmt: skip
+                          help="of the memory (default: of a common chip of the target, where that is known)")  # fmt: skip
     explain_.add_argument("-o", dest="output", required=True, metavar="FILE", help="the page to write")
     explain_.set_defaults(run=_explain)
     info = commands.add_parser("info", help="say what this installation has: compiler, assembler, devices, caches")

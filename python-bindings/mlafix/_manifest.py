@@ -57,9 +57,9 @@ def _entries_of(path: Path, _modified: int, _size: int) -> list[Entry]:
 
 
 def fits(bindings: Mapping[str, str], asked: Mapping[str, str], defaults: Mapping[str, object]) -> bool:
-    """Whether a kernel bound to `bindings` runs what is asked for.
+    """Whether a kernel bound to `bindings` runs what is requested.
 
-    A name that is asked for may be open in the kernel, or folded away; a name of the kernel that is not asked for must have
+    A name that is requested may be open in the kernel, or folded away; a name of the kernel that is not requested must have
     its default.
     """
     return all(is_same(value, str(asked.get(name, defaults.get(name)))) for name, value in bindings.items())

@@ -82,6 +82,12 @@ def has_keys(token, seq_lens, starts, halvings):
     return keys
 
 
+@inline
+def source_of(block, token, parts, tokens, seq_lens, starts, halvings):
+    """Of a block's row: which part holds the state of `token`, and whether there is one."""
+    return min(block, parts - 1), token < tokens and has_keys(token, seq_lens, starts, halvings)
+
+
 @kernel
 def pack_blocks(
     rows: Out[T, "r n H D"],
@@ -99,8 +105,7 @@ def pack_blocks(
     """
     for i, t, h in grid("r", "n", "H"):
         token = t + i * token_step
-        part = min(i, shape("p") - 1)
-        live = token < shape("m") and has_keys(token, seq_lens, query_start_loc, halvings)
+        part, live = source_of(i, token, shape("p"), shape("m"), seq_lens, query_start_loc, halvings)
         store_state(load_state(partial[part, token, h], partial_lse[part, token, h], where=live), rows[i, t, h], lses[i, t, h])
 
 
@@ -122,8 +127,7 @@ def pack_blocks_fp8(
     """
     for i, t, h in grid("r", "n", "H"):
         token = t + i * token_step
-        part = min(i, shape("p") - 1)
-        live = token < shape("m") and has_keys(token, seq_lens, query_start_loc, halvings)
+        part, live = source_of(i, token, shape("p"), shape("m"), seq_lens, query_start_loc, halvings)
         row = load(partial[part, token, h], where=live)
         # Far above the smallest scale whose reciprocal is finite.
         scale = max(max(abs(row)), SMALLEST) / 448.0

@@ -7,6 +7,8 @@ from typing import Any
 __version__: str
 ABI_VERSION: int
 TARGETS: tuple[str, ...]  # all, in the order of include/mlafix/Targets.def: GPUs rising, then CPUs falling
+EMISSIONS: tuple[str, ...]  # what the compiler's `emit` may be, in the order of include/mlafix/CompilerOptions.def
+ASSEMBLERS: tuple[str, ...]  # what its `assembler` may be, likewise
 
 # Flags of a call; see mlafix_launch_flags in include/mlafix/runtime.h.
 DEEP_CHECKS: int

@@ -1,4 +1,4 @@
-"""What torch is asked about a call, and what it is told about a kernel: for the operators of the library (torch_ops.py) and of
+"""What torch is asked about a call, and what it is told about a kernel: for the operators of the library (ops/_torch_ops.py) and of
 kernels of one's own (torch_kernels.py)."""
 
 from __future__ import annotations

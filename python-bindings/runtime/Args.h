@@ -50,7 +50,7 @@ struct CallArgs {
   static PyObject *argument(PyObject *given, uint32_t index);
 
   /// {"D": "128", "T": "bf16"}: what the key binds. Names that only arguments
-  /// left out have are not in it.
+  /// omitted have are not in it.
   nanobind::dict bindings(const Signature &signature) const;
   /// {"lse": "absent"}: which optional arguments were given, in the compiler's
   /// words.

@@ -48,7 +48,7 @@ private:
   std::shared_ptr<const Signature> signature;
   std::shared_ptr<mlafix_unit> unit; // destroyed after the handle
   std::unique_ptr<mlafix_bound, BoundDeleter> handle;
-  /// What each tensor was, without the pointer; ndim only if it was left out.
+  /// What each tensor was, without the pointer; ndim only if it was omitted.
   std::vector<TensorView> shapes;
   std::vector<bool> present;
   Conversion conversion;

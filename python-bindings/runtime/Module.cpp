@@ -22,11 +22,17 @@ NB_MODULE(_runtime, module) {
   module.doc() = "The mlafix runtime: units, tensors, launches.";
   module.attr("__version__") = mlafix_version();
   module.attr("ABI_VERSION") = mlafix_abi_version();
-  nb::list targets;
+  nb::list targets, emissions, assemblers;
 #define MLAFIX_GPU_TARGET(CAPABILITY) targets.append("sm_" #CAPABILITY);
 #define MLAFIX_CPU_TARGET(NAME, LEVEL) targets.append(NAME);
 #include "mlafix/Targets.def"
   module.attr("TARGETS") = nb::tuple(targets);
+  // The command line's, which works where the compiler is not installed.
+#define MLAFIX_EMISSION(EMIT, NAME, MEANING) emissions.append(NAME);
+#define MLAFIX_ASSEMBLER(KIND, NAME, MEANING) assemblers.append(NAME);
+#include "mlafix/CompilerOptions.def"
+  module.attr("EMISSIONS") = nb::tuple(emissions);
+  module.attr("ASSEMBLERS") = nb::tuple(assemblers);
   mlafix::python::importErrors();
   mlafix::python::bindUnits(module);
   mlafix::python::bindBound(module);

@@ -47,7 +47,7 @@ struct Shape {
   bool operator==(const Shape &other) const;
 };
 
-/// Tensors without memory, of the shapes that calls have asked for twice.
+/// Tensors without memory, of the shapes that two calls have allocated.
 /// torch makes one like another in two thirds of the time that it takes to be
 /// told sizes, strides, dtype and device.
 class Prototypes {
@@ -58,7 +58,7 @@ private:
   static constexpr size_t maxEntries = 8;
   struct Entry {
     Shape shape;
-    nanobind::object tensor; ///< null: asked for once
+    nanobind::object tensor; ///< null: allocated once
   };
   std::vector<Entry> entries;
   size_t oldest = 0;

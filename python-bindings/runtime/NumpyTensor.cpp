@@ -50,14 +50,14 @@ int32_t dtypeOf(PyObject *array, const ArrayInterface &info) {
   int bits = 8 * info.itemsize;
   switch (info.typekind) {
   case 'i':
-    return dtypeByCode(dlpack::codeInt, bits);
+    return dlpack::dtypeByCode(dlpack::codeInt, bits);
   case 'u':
-    return dtypeByCode(dlpack::codeUInt, bits);
+    return dlpack::dtypeByCode(dlpack::codeUInt, bits);
   case 'b':
-    return dtypeByCode(dlpack::codeBool, bits);
+    return dlpack::dtypeByCode(dlpack::codeBool, bits);
   case 'f':
     if (info.itemsize == 4)
-      return dtypeByCode(dlpack::codeFloat, bits);
+      return dlpack::dtypeByCode(dlpack::codeFloat, bits);
     // Some versions of ml_dtypes give their types this kind.
     [[fallthrough]];
   case 'V':

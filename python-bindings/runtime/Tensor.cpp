@@ -100,10 +100,6 @@ TypeEntry lookUp(PyTypeObject *type) {
   return entry;
 }
 
-int32_t dtypeOf(dlpack::DataType type) {
-  return type.lanes == 1 ? dtypeByCode(type.code, type.bits) : 0;
-}
-
 const char *codeName(uint8_t code) {
   static const char *const names[] = {"int",    "uint",    "float", "handle",
                                       "bfloat", "complex", "bool"};
@@ -151,7 +147,7 @@ const dlpack::ExchangeApi *mlafix::python::plainTorchApi(PyTypeObject *type) {
 
 void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
                                 const ArgContext &place, TensorView &view) {
-  view.dtype = dtypeOf(tensor.dtype);
+  view.dtype = dlpack::dtypeOf(tensor.dtype);
   if (view.dtype == 0) {
     if (tensor.dtype.code > dlpack::codeBool)
       place.fail("expected %s, got a dtype of DLPack code %d, %d bits",

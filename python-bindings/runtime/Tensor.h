@@ -13,7 +13,7 @@
 #ifndef MLAFIX_PYTHON_TENSOR_H
 #define MLAFIX_PYTHON_TENSOR_H
 
-#include "DLPack.h"
+#include "ManagedDLPack.h"
 #include "mlafix/runtime.h"
 #include <cstdarg>
 #include <nanobind/nanobind.h>

@@ -248,7 +248,7 @@ TEST(MergeRagged, malformed_runs_stay_in_bounds) {
     EXPECT_TRUE(mergeRagged(Case, B.Lengths, B.Indptr, 4, Spread::Dense).Good);
 }
 
-TEST(MergeMany, left_out_states_may_be_any_but_the_first) {
+TEST(MergeMany, omitted_states_may_be_any_but_the_first) {
   // Present are 0, 3 and 7.
   const int64_t N = 4, H = 6, D = 3;
   Sides S(Float::F16, N * H, 3, D, 13);
@@ -285,9 +285,9 @@ TEST(MergeMany, left_out_states_may_be_any_but_the_first) {
                              Float::F16, Out, nullptr, T, I));
 }
 
-// A merge of two whose second state may be left out, small and large, and in
+// A merge of two whose second state may be omitted, small and large, and in
 // place, where a GPU reads the row that is replaced late.
-TEST(MergeMany, a_second_state_that_may_be_left_out) { // N11
+TEST(MergeMany, a_second_state_that_may_be_omitted) { // N11
   StateCase Case = {{16, 128}, Float::BF16, false};
   std::string Open = exactly(1);
   std::string Slot = ",v1=absent,s1=absent";

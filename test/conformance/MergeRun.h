@@ -65,7 +65,7 @@ struct MergeSetup {
   Style How = Style::Contiguous;
   int64_t ContextRows = 0; ///< Rows at or past it take the suffix alone:
   bool CopiesPast = false; ///< bit for bit.
-  bool WantLse = true;     ///< False: the optional out_lse is left out.
+  bool WantLse = true;     ///< False: the optional out_lse is omitted.
   enum Place { Separate, OverPrefix, OverSuffix } Where = Separate;
   uint64_t Seed = 1;
   /// What row (t, h) holds; all kinds in turn by default.

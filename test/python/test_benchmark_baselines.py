@@ -1,4 +1,4 @@
-"""benchmarks/python: what it writes, that it catches wrong results, and that rivals are called as they want to be."""
+"""benchmarks/python: what it writes, that it catches wrong results, and that baselines are called as they want to be."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_writes_the_same_form_as_mlafix_bench(tmp_path: Path) -> None:
     assert result["schema"] == 1 and result["tool"].startswith("mlafix-python ") and result["device"] == "cpu"
     [case] = result["cases"]
     assert case["name"] == "merge/bf16_h128_d128/n16" and case["bytes"] == {"read": 1064960, "written": 532480}
-    assert [contender["name"] for contender in case["contenders"]] == ["mlafix", "torch"]
+    assert [entry["name"] for entry in case["contenders"]] == ["mlafix", "torch"]
     assert set(case["contenders"][0]["us"]) == {"p10", "median", "p90"}
     assert case["contenders"][1]["against"] == "mlafix"
 

@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from caching import compiler  # noqa: F401 (a fixture of every test here)
 from compiling import CountingCompiler
 from conftest import KERNELS
 
@@ -24,20 +24,6 @@ SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
 BOUND = {"B": "e", **BINDINGS}  # what the unit then says
 TARGET = _runtime.device_target("cpu")
-
-
-@pytest.fixture(autouse=True)
-def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingCompiler]:
-    counting = CountingCompiler(tmp_path / "compiled")
-    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("MLAFIX_PREBUILT", raising=False)
-    monkeypatch.delenv("MLAFIX_STRICT", raising=False)
-    monkeypatch.setattr(_toolchain, "compiler", lambda: counting)
-    monkeypatch.setattr(_toolchain, "compiler_file", lambda: "there is one")
-    monkeypatch.setattr(_toolchain, "compiler_facts", lambda: ("version 1",))
-    cache.clear_memory()
-    yield counting
-    cache.clear_memory()
 
 
 def merge() -> cache.Variants:

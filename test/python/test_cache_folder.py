@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from caching import compiler  # noqa: F401 (a fixture of every test here)
 from compiling import CountingCompiler
 from conftest import KERNELS
 
@@ -21,20 +21,6 @@ SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
 TARGET = _runtime.device_target("cpu")
 NAMES = ["../../x", "/etc/x", "a/b", "", ".", "a\nb", "€" * 200, "x" * 300, "-x", "x.mlafix"]
-
-
-@pytest.fixture(autouse=True)
-def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingCompiler]:
-    counting = CountingCompiler(tmp_path / "compiled")
-    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.delenv("MLAFIX_PREBUILT", raising=False)
-    monkeypatch.delenv("MLAFIX_STRICT", raising=False)
-    monkeypatch.setattr(_toolchain, "compiler", lambda: counting)
-    monkeypatch.setattr(_toolchain, "compiler_file", lambda: "there is one")
-    monkeypatch.setattr(_toolchain, "compiler_facts", lambda: ("version 1",))
-    cache.clear_memory()
-    yield counting
-    cache.clear_memory()
 
 
 def merge(name: str = "merge_attn_states") -> cache.Variants:

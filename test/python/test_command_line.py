@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -64,6 +65,12 @@ def test_unit_of_a_python_kernel_runs_from_cpp(file: Path, tmp_path: Path) -> No
 def test_ptx_of_every_kind_of_kernel(kernel: str, capsysbinary: CaptureFixture[bytes]) -> None:
     assert main(["compile", kernel, "--bind", "H=8,D=64,T=bf16", "--target", "sm_90", "--emit", "ptx"]) == 0
     assert b".target sm_90" in capsysbinary.readouterr().out
+
+
+def test_faults_of_a_launch(file: Path, capsys: CaptureFixture[str]) -> None:
+    launch = '{"y": {"sizes": [2, 4]}, "x": {"sizes": [3, 4]}, "n": 2}'
+    assert main(["compile", f"{file}:twice", "--bind", "D=4", "--target", "cpu", "--emit", "faults", "--launch", launch]) == 0
+    assert json.loads(capsys.readouterr().out)["faults"] == []
 
 
 @pytest.mark.parametrize(

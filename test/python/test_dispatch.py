@@ -116,7 +116,7 @@ def test_dlpack_producers(dispatch: _runtime.Dispatcher, versioned: bool) -> Non
     assert all(arg.asked[-1]["stream"] is None for arg in args)
 
 
-def test_optional_argument_left_out(dispatch: _runtime.Dispatcher) -> None:
+def test_optional_argument_omitted(dispatch: _runtime.Dispatcher) -> None:
     given = inputs("f32")
     out = np.full((N, H, D), np.nan, np.float32)
     dispatch((out, None, *given, 3))

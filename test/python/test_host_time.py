@@ -48,9 +48,9 @@ def test_too_few_calls_are_refused() -> None:
 
 def test_all_take_turns_and_each_goes_first() -> None:
     calls: list[str] = []
-    contenders = {name: lambda name=name: calls.append(name) for name in "abc"}
+    implementations = {name: lambda name=name: calls.append(name) for name in "abc"}
     waits: list[int] = []
-    times = runpy.run_path(str(SCRIPT))["run_rounds"](contenders, 6, 2, lambda: waits.append(len(calls)))
+    times = runpy.run_path(str(SCRIPT))["run_rounds"](implementations, 6, 2, lambda: waits.append(len(calls)))
     assert {name: len(each) for name, each in times.items()} == {"a": 6, "b": 6, "c": 6}
     # A turn is a call that is not timed and two that are, with nothing left to wait for at its begin or end.
     turns = [calls[i:i + 3] for i in range(0, len(calls), 3)]
@@ -60,5 +60,5 @@ def test_all_take_turns_and_each_goes_first() -> None:
     assert waits == [n for i in range(0, len(calls), 3) for n in (i + 1, i + 3)]
 
 
-def test_no_contenders_take_no_turns() -> None:
+def test_no_implementations_take_no_turns() -> None:
     assert runpy.run_path(str(SCRIPT))["run_rounds"]({}, 2, 1, lambda: None) == {}

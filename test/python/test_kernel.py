@@ -160,7 +160,7 @@ def shifted(y: Out[T, "n D"], x: In[T, "n D"], by: In[U, "n E"] | None):
         y[t] = x[t] + by[t, 0] if by is not None else x[t]
 
 
-def test_what_only_a_tensor_left_out_has_needs_no_value() -> None:
+def test_what_only_an_omitted_tensor_has_needs_no_value() -> None:
     x = rows()
     y = np.full_like(x, np.nan)
     shifted(y, x)
@@ -169,7 +169,7 @@ def test_what_only_a_tensor_left_out_has_needs_no_value() -> None:
     np.testing.assert_array_equal(y, x + 0.5)
 
 
-def test_a_tensor_left_out_leaves_no_trace_in_the_code() -> None:
+def test_an_omitted_tensor_leaves_no_trace_in_the_code() -> None:
     def parameters(**bindings: object) -> int:
         return len(re.findall(r"\.param .*scaled_any_param_", scaled.ptx("sm_90", D=64, T="f16", **bindings)))
 

@@ -1,5 +1,5 @@
 """Kernels on operands at the ends of their range: loops, shifts, divisions and conversions have a result for all of them,
-the same on each device; arguments that are left out read as zeros where Python.md says so."""
+the same on each device; omitted arguments read as zeros where Python.md says so."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def conversions(narrow: Out[i32, "n"], long: Out[i64, "n"], wide: Out[i32, "n D"
 
 
 @mlafix.kernel
-def left_out(y: Out[f32, "s=5 n"], rows: Out[f32, "r=4 n D"], c: In[i32, "n"], o: In[f32, "n"] | None, w: In[f32, "n D"] | None):
+def omitted(y: Out[f32, "s=5 n"], rows: Out[f32, "r=4 n D"], c: In[i32, "n"], o: In[f32, "n"] | None, w: In[f32, "n D"] | None):
     for t in grid("n"):
         y[0, t] = o[t] if c[t] > 0 else 5.0
         y[1, t] = load(o[t], where=c[t] > 0, otherwise=5.0)
@@ -271,10 +271,10 @@ def test_floats_become_integers_saturating(device: Device, made: dict[type, Modu
 @pytest.mark.parametrize("bound", [False, True], ids=["open", "bound"])
 @pytest.mark.parametrize("given", [False, True], ids=["absent", "given"])
 def test_otherwise_is_for_where_the_predicate_is_false(device: Device, tmp_path: Path, bound: bool, given: bool, size: int) -> None:
-    """`o[t] if c else 5.0` of an argument that was left out gave 5 where c holds."""
+    """`o[t] if c else 5.0` of an omitted argument gave 5 where c holds."""
     c = np.array([1, 0, 2, -1], np.int32)
     o, w = np.array([2.0, 3.0, 4.0, 6.0], np.float32), np.arange(4 * size, dtype=np.float32).reshape(4, size)
-    kernel = load(tmp_path, TEXT.replace("INT", "i32")).left_out
+    kernel = load(tmp_path, TEXT.replace("INT", "i32")).omitted
     if not bound:
         # Compiled ahead, with the presence left to the launch.
         unit = kernel.compile(_runtime.device_target("cuda:0" if device.name == "cuda" else "cpu"), D=size)

@@ -1,4 +1,4 @@
-"""merge_attn_states beyond the contract of all merges: threshold, fp8, the lse left out; mask of the in-place merge."""
+"""merge_attn_states beyond the contract of all merges: threshold, fp8, the lse omitted; mask of the in-place merge."""
 
 from __future__ import annotations
 

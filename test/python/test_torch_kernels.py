@@ -15,6 +15,7 @@ import mlafix  # noqa: E402
 from devices import has_cuda  # noqa: E402
 from mlafix import torch_kernels  # noqa: E402
 from mlafix.dsl import DType, In, InOut, Out, bool_, f32, grid, index, load_state, merge, store_state  # noqa: E402
+from watching import seen_by_torch  # noqa: E402
 
 T = DType("T")
 N, H, D = 5, 2, 64
@@ -148,17 +149,8 @@ def test_a_traced_call_takes_no_stream() -> None:
 
 
 def test_calls_on_plain_tensors_go_straight() -> None:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    seen: list[str] = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-
     x = torch.zeros(N, D)
     add_one(x)
-    with Watch():
+    with seen_by_torch() as seen:
         add_one(x)
     assert (x == 2).all() and [name for name in seen if "add_one" in name] == [f"mlafix_kernels.{add_one.torch_operator()}.default"]

@@ -18,10 +18,12 @@ import contract  # noqa: E402
 import mlafix  # noqa: E402
 from calls import FUNCTIONS, Right  # noqa: E402
 from devices import TorchDevice, has_cuda  # noqa: E402
-from mlafix import _torch, library, ops, torch_ops  # noqa: E402
+from mlafix import _torch, library, ops  # noqa: E402
 from mlafix.compat import flash_attn, flashinfer, sglang, vllm  # noqa: E402
+from mlafix.ops import _torch_ops  # noqa: E402, F401 (defines the operators)
 from numerics import BF16, same_bits  # noqa: E402
 from states import make_states  # noqa: E402
+from watching import seen_by_torch  # noqa: E402
 
 N, H, D = 6, 4, 64
 KERNELS = sorted(ops._families.FAMILIES)
@@ -68,7 +70,7 @@ def test_schema_is_made_of_the_signature() -> None:
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_schema_says_what_the_kernel_says(kernel: str) -> None:
-    """Names, order, what is written, what may be left out, as torch has understood them: the kernel's own signature."""
+    """Names, order, what is written, what may be omitted, as torch has understood them: the kernel's own signature."""
     schema = getattr(torch.ops.mlafix, kernel).default._schema
     wanted = []
     for arg in json.loads(library.signature(kernel))["args"]:
@@ -237,16 +239,9 @@ def test_torch_sees_calls_under_modes_and_on_subclasses() -> None:
     """FakeTensor (a subclass), a dispatch mode and a function mode each get the call; plain calls go straight."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    seen: list[str] = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.append(str(func))
-            return func(*args, **(kwargs or {}))
-
     x = torch.randn(N, D)
     want = ops.softmax(x)
-    with Watch():
+    with seen_by_torch() as seen:
         assert torch.equal(ops.softmax(x), want)
     assert "mlafix.softmax.default" in seen
     fake_mode = FakeTensorMode()

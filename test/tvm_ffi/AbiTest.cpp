@@ -20,8 +20,10 @@ static_assert(std::is_same<decltype(&TVMFFIErrorSetRaisedFromCStr),
 #define TVMFFIEnvGetStream mlafixEnvGetStream
 #define TVMFFIErrorSetRaisedFromCStr mlafixErrorSetRaised
 #include "Abi.h"
+#include "mlafix/DLPack.h"
 
 namespace ours = mlafix::tvm_ffi;
+namespace dlpack = mlafix::dlpack;
 
 /// Of two enumerations.
 template <typename A, typename B> constexpr bool same(A a, B b) {
@@ -34,19 +36,20 @@ static_assert(same(ours::typeNone, kTVMFFINone) &&
               same(ours::typeFloat, kTVMFFIFloat) &&
               same(ours::typeDLTensorPointer, kTVMFFIDLTensorPtr) &&
               same(ours::typeTensor, kTVMFFITensor));
-static_assert(same(ours::codeInt, kDLInt) && same(ours::codeUInt, kDLUInt) &&
-              same(ours::codeFloat, kDLFloat) &&
-              same(ours::codeBFloat, kDLBfloat) &&
-              same(ours::codeBool, kDLBool) &&
-              same(ours::codeFloat8E4M3FN, kDLFloat8_e4m3fn));
+static_assert(same(dlpack::codeInt, kDLInt) &&
+              same(dlpack::codeUInt, kDLUInt) &&
+              same(dlpack::codeFloat, kDLFloat) &&
+              same(dlpack::codeBFloat, kDLBfloat) &&
+              same(dlpack::codeBool, kDLBool) &&
+              same(dlpack::codeFloat8E4M3FN, kDLFloat8_e4m3fn));
 static_assert(sizeof(ours::Any) == sizeof(TVMFFIAny) &&
               offsetof(ours::Any, integer) == offsetof(TVMFFIAny, v_int64));
 static_assert(sizeof(ours::Object) == sizeof(TVMFFIObject));
 static_assert(
-    sizeof(ours::DLTensor) == sizeof(::DLTensor) &&
-    offsetof(ours::DLTensor, deviceType) == offsetof(::DLTensor, device) &&
-    offsetof(ours::DLTensor, ndim) == offsetof(::DLTensor, ndim) &&
-    offsetof(ours::DLTensor, dtype) == offsetof(::DLTensor, dtype) &&
-    offsetof(ours::DLTensor, shape) == offsetof(::DLTensor, shape) &&
-    offsetof(ours::DLTensor, strides) == offsetof(::DLTensor, strides) &&
-    offsetof(ours::DLTensor, byteOffset) == offsetof(::DLTensor, byte_offset));
+    sizeof(dlpack::Tensor) == sizeof(::DLTensor) &&
+    offsetof(dlpack::Tensor, device) == offsetof(::DLTensor, device) &&
+    offsetof(dlpack::Tensor, ndim) == offsetof(::DLTensor, ndim) &&
+    offsetof(dlpack::Tensor, dtype) == offsetof(::DLTensor, dtype) &&
+    offsetof(dlpack::Tensor, shape) == offsetof(::DLTensor, shape) &&
+    offsetof(dlpack::Tensor, strides) == offsetof(::DLTensor, strides) &&
+    offsetof(dlpack::Tensor, byteOffset) == offsetof(::DLTensor, byte_offset));

@@ -26,7 +26,7 @@ class Call:
         scalars: arguments by value.
         integers: elements of integer tensors.
         same: arguments that are another one's tensor.
-        absent: optional arguments that are left out.
+        absent: optional arguments that are omitted.
     """
 
     kernel: str

@@ -67,14 +67,14 @@ struct Argument {
   Argument(float value) : kind(Real), real(value) {}
 };
 
-/// One launch. Of ours: a kernel of a unit. Of a rival: a function of the file
-/// that --rivals names (benchmarks/README.md has the convention).
+/// One launch. Of ours: a kernel of a unit. Of a baseline: a function of the
+/// file that --rivals names (benchmarks/README.md has the convention).
 struct Launch {
   std::string function;
   std::string bindings; ///< "H=128,D=128,T=bf16"; ours only
   std::vector<Argument> args;
-  /// Rivals: threads in all (blocks of the size that measures best), or, where
-  /// `gridX` is not 0, exactly that grid of blocks of `threads`.
+  /// Baselines: threads in all (blocks of the size that measures best), or,
+  /// where `gridX` is not 0, exactly that grid of blocks of `threads`.
   int64_t items = 0;
   uint32_t gridX = 0, gridY = 1, threads = 0;
 };
@@ -97,7 +97,7 @@ struct Implementation {
   std::string name; ///< "mlafix", "mlafix, dependent", "cuda", ...
   bool isBaseline = false;
   bool isDependent = false; ///< with programmatic dependent launch
-  std::string against;      ///< rivals: the one of ours they are held against
+  std::string against; ///< baselines: the one of ours they are held against
   std::vector<Launch> launches;
   int roundings = 0; ///< of results between the launches, to the rows' type
   Check check = {};  ///< where its result is not the case's; empty: the case's
@@ -112,7 +112,7 @@ struct Traffic {
 struct Case {
   std::string name; ///< "merge/bf16_h128_d128/n1024"
   std::vector<Buffer> buffers;
-  std::vector<Implementation> contenders; ///< the first one is ours
+  std::vector<Implementation> implementations; ///< the first one is ours
   Traffic traffic;
   /// Held against the stream roof: not where next to nothing moves.
   bool hasRoof = true;

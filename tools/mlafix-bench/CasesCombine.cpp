@@ -29,19 +29,19 @@ std::vector<Implementation> ours(const Launch &launch) {
           {"mlafix, dependent", false, true, "", {launch}}};
 }
 
-/// A rival and its form for chains with dependent launch.
+/// A baseline and its form for chains with dependent launch.
 void addBaseline(Case &work, const std::string &name, const Launch &launch) {
   Launch dependent = launch;
   dependent.function += "_dependent";
-  work.contenders.push_back({name, true, false, "mlafix", {launch}});
-  work.contenders.push_back(
+  work.implementations.push_back({name, true, false, "mlafix", {launch}});
+  work.implementations.push_back(
       {name + ", dependent", true, true, "mlafix, dependent", {dependent}});
 }
 
 /// The hand-written combines: a block for a tile of rows and columns, and a
 /// block for a row whose splits its warps share.
-void addCombineRivals(Case &work, std::vector<Argument> args, int64_t numRows,
-                      int64_t splits, int64_t dim) {
+void addCombineBaselines(Case &work, std::vector<Argument> args,
+                         int64_t numRows, int64_t splits, int64_t dim) {
   constexpr int64_t threads = 128, mostColumns = 128, packSize = 4;
   args.push_back(splits);
   args.push_back(numRows);
@@ -79,10 +79,10 @@ Case makeCombine(int64_t splits, int64_t batch, int64_t dim) {
   std::string types = "T=f32,O=bf16";
   if (splits <= 8)
     types += ",s=" + std::to_string(splits);
-  work.contenders =
+  work.implementations =
       ours({"combine_split_kv", bindings(heads, dim, types), args});
   int64_t numRows = batch * length * heads;
-  addCombineRivals(work, args, numRows, splits, dim);
+  addCombineBaselines(work, args, numRows, splits, dim);
   work.traffic = {splits * numRows * (dim * 4 + 4), numRows * (dim * 2 + 4)};
   MergeCheck check;
   check.type = MLAFIX_BF16;
@@ -117,7 +117,7 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   View lse = work.add(MLAFIX_F32, {total, heads}, Content::Lse);
   View indptr = work.add(MLAFIX_I32, {n + 1}, Content::Values, starts);
   std::vector<Argument> args = {out, outLse, rows, lse, indptr};
-  work.contenders =
+  work.implementations =
       ours({"merge_states_ragged", bindings(heads, dim, "T=f16"), args});
   args.push_back(n);
   addBaseline(work, "cuda",

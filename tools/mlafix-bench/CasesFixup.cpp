@@ -84,14 +84,14 @@ Case makeFixup(const std::string &name,
   Launch scan = {"fixup_scan_bf16_h128_d128", "", args};
   scan.gridX = uint32_t(std::min<int64_t>(batch.tokens(), 1184));
   scan.threads = 256;
-  work.contenders = {{"mlafix", false, false, "", {ours}},
-                     {"mlafix, dependent", false, true, "", {ours}},
-                     {"cuda, scan", true, false, "mlafix", {scan}},
-                     {"cuda, grid", true, false, "mlafix", {grid}}};
+  work.implementations = {{"mlafix", false, false, "", {ours}},
+                          {"mlafix, dependent", false, true, "", {ours}},
+                          {"cuda, scan", true, false, "mlafix", {scan}},
+                          {"cuda, grid", true, false, "mlafix", {grid}}};
   // What the grid's blocks cost grows with the longest sequence: left out
   // where that alone would be most of the run.
   if (batch.longest * count > 8 << 20)
-    work.contenders.pop_back();
+    work.implementations.pop_back();
   work.traffic = {count * 8 + 4, batch.dead * heads * (dim * 2 + 4)};
   work.hasRoof = batch.dead > 0;
   work.check = [=](const Outcome &outcome) {
@@ -124,8 +124,8 @@ Case makeChain(int64_t n) {
       {"merge_attn_states",
        bindings,
        {out, outLse, prefix, prefixLse, chunk.out, chunk.lse, n}}};
-  work.contenders = {{"mlafix", false, false, "", chain},
-                     {"mlafix, dependent", false, true, "", chain}};
+  work.implementations = {{"mlafix", false, false, "", chain},
+                          {"mlafix, dependent", false, true, "", chain}};
   int64_t tokenBytes = heads * (dim * 2 + 4);
   work.traffic = {(2 * n - batch.dead) * tokenBytes,
                   (n + batch.dead) * tokenBytes};

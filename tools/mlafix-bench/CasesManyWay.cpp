@@ -89,7 +89,7 @@ Launch mergeInto(const States &result, const States &, const States &right) {
 }
 
 /// The hand-written merge, of tensors without gaps.
-MergeTwo rivalMerge(bool isDependent) {
+MergeTwo baselineMerge(bool isDependent) {
   return [=](const States &result, const States &left,
              const States &right) -> Launch {
     const std::vector<int64_t> &sizes = result.rows.sizes;
@@ -112,26 +112,26 @@ void addPairs(Case &work, const std::vector<States> &inputs,
   for (bool isDependent : {false, true}) {
     std::string prefix = isBaseline ? "cuda, pairs" : "pairs",
                 how = isDependent ? ", dependent" : "", ours = "mlafix" + how;
-    MergeTwo rival = rivalMerge(isDependent);
-    work.contenders.push_back(
+    MergeTwo baseline = baselineMerge(isDependent);
+    work.implementations.push_back(
         {prefix + how, isBaseline, isDependent, ours,
-         chain(inputs, result, isBaseline ? rival : mergePair), between});
-    work.contenders.push_back(
+         chain(inputs, result, isBaseline ? baseline : mergePair), between});
+    work.implementations.push_back(
         {prefix + ", in place" + how, isBaseline, isDependent, ours,
-         chain(inputs, inputs[0], isBaseline ? rival : mergeInto), between,
+         chain(inputs, inputs[0], isBaseline ? baseline : mergeInto), between,
          inPlace});
   }
 }
 
 void addOurs(Case &work, const Launch &ours) {
-  work.contenders = {{"mlafix", false, false, "", {ours}},
-                     {"mlafix, dependent", false, true, "", {ours}}};
+  work.implementations = {{"mlafix", false, false, "", {ours}},
+                          {"mlafix, dependent", false, true, "", {ours}}};
 }
 
-void addBaseline(Case &work, const std::string &rivalFunction,
+void addBaseline(Case &work, const std::string &baselineFunction,
                  std::vector<Argument> baselineArgs, int64_t items) {
-  Launch rival = {rivalFunction, "", std::move(baselineArgs), items};
-  work.contenders.push_back({"cuda", true, false, "mlafix", {rival}});
+  Launch baseline = {baselineFunction, "", std::move(baselineArgs), items};
+  work.implementations.push_back({"cuda", true, false, "mlafix", {baseline}});
 }
 
 /// K buffers of their own, in one launch: of code for exactly K, or, `isOpen`,
@@ -153,7 +153,7 @@ Case makeList(int64_t ways, int64_t n, bool isOpen = false) {
   }
   std::vector<Argument> baselineArgs = args;
   baselineArgs.push_back(n);
-  args.resize(2 + 2 * slots); // the rest is left out
+  args.resize(2 + 2 * slots); // the rest is omitted
   addOurs(work,
           {"merge_states_list",
            bindings(heads, dim, "bf16") + (isOpen ? "" : exactly(ways)), args});
@@ -215,13 +215,13 @@ Case makeRagged(int64_t n) {
     };
     inputs.push_back({everyWayth(rows), everyWayth(lse)});
   }
-  work.contenders = {{"mlafix",
-                      false,
-                      false,
-                      "",
-                      {{"merge_states_ragged",
-                        bindings(heads, dim, "bf16"),
-                        {out, outLse, rows, lse, indptr}}}}};
+  work.implementations = {{"mlafix",
+                           false,
+                           false,
+                           "",
+                           {{"merge_states_ragged",
+                             bindings(heads, dim, "bf16"),
+                             {out, outLse, rows, lse, indptr}}}}};
   work.traffic = trafficOf(n, heads, dim, ways);
   work.check = checkOf(out, outLse, inputs, MLAFIX_BF16);
   return work;
@@ -245,13 +245,13 @@ Case makeCombine(int64_t splits, int64_t batch) {
   std::vector<States> inputs;
   for (int64_t i = 0; i < splits; ++i)
     inputs.push_back({rows.at(0, i).at(1, 0), lse.at(0, i).at(1, 0)});
-  work.contenders = {{"mlafix",
-                      false,
-                      false,
-                      "",
-                      {{"combine_split_kv",
-                        bindings(heads, dim, "f32", "bf16"),
-                        {out, outLse, rows, lse}}}}};
+  work.implementations = {{"mlafix",
+                           false,
+                           false,
+                           "",
+                           {{"combine_split_kv",
+                             bindings(heads, dim, "f32", "bf16"),
+                             {out, outLse, rows, lse}}}}};
   int64_t numRows = batch * length * heads;
   work.traffic = {splits * numRows * (dim * 4 + 4), numRows * (dim * 2 + 4)};
   work.check = checkOf(out.at(1, 0), outLse.at(1, 0), inputs, MLAFIX_BF16);

@@ -39,7 +39,7 @@ std::string bindings(const MergeShape &shape) {
          ",T=" + mlafix_dtype_name(shape.type);
 }
 
-/// Rivals are compiled for one shape each: "merge_bf16_h128_d128".
+/// Baselines are compiled for one shape each: "merge_bf16_h128_d128".
 std::string baselineName(const MergeShape &shape) {
   return std::string(shape.isFp8 ? "merge_fp8_" : "merge_") +
          mlafix_dtype_name(shape.type) + "_h" + std::to_string(shape.heads) +
@@ -96,22 +96,25 @@ void addLaunches(Case &work, const MergeShape &shape, const Merge &merge) {
 
   Launch ours = {shape.isFp8 ? "merge_attn_states_fp8" : "merge_attn_states",
                  bindings(shape), args};
-  Launch rival = {baselineName(shape), "", baselineArgs};
+  Launch baseline = {baselineName(shape), "", baselineArgs};
   int64_t width = mlafix_dtype_size(shape.type);
-  rival.items = shape.n * shape.heads * shape.dim * width / 16;
+  baseline.items = shape.n * shape.heads * shape.dim * width / 16;
   auto variant = [&](const char *suffixText) {
-    Launch launch = rival;
+    Launch launch = baseline;
     launch.function += suffixText;
     return std::vector<Launch>{launch};
   };
-  work.contenders = {{"mlafix", false, false, "", {ours}},
-                     {"mlafix, dependent", false, true, "", {ours}}};
+  work.implementations = {{"mlafix", false, false, "", {ours}},
+                          {"mlafix, dependent", false, true, "", {ours}}};
   if (shape.hasBaselines) {
-    work.contenders.push_back({"cuda", true, false, "mlafix", variant("")});
-    work.contenders.push_back({"cuda, dependent", true, true,
-                               "mlafix, dependent", variant("_dependent")});
-    work.contenders.push_back({"cuda, lse first", true, false,
-                               "mlafix, dependent", variant("_lse_first")});
+    work.implementations.push_back(
+        {"cuda", true, false, "mlafix", variant("")});
+    work.implementations.push_back({"cuda, dependent", true, true,
+                                    "mlafix, dependent",
+                                    variant("_dependent")});
+    work.implementations.push_back({"cuda, lse first", true, false,
+                                    "mlafix, dependent",
+                                    variant("_lse_first")});
   }
 }
 

@@ -20,8 +20,8 @@ constexpr int64_t heads = 128, dim = 128;
 const char *const bindings = "H=128,D=128,T=bf16";
 
 void addOurs(Case &work, const Launch &launch) {
-  work.contenders = {{"mlafix", false, false, "", {launch}},
-                     {"mlafix, dependent", false, true, "", {launch}}};
+  work.implementations = {{"mlafix", false, false, "", {launch}},
+                          {"mlafix, dependent", false, true, "", {launch}}};
 }
 
 /// The count of live rows: from the host, or on the device.

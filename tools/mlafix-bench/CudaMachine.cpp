@@ -190,8 +190,8 @@ public:
                                path + "\"");
     baselineImage = bytes.str();
     CUresult result =
-        cuLibraryLoadData.call(&rivals, baselineImage.c_str(), nullptr, nullptr,
-                               0, nullptr, nullptr, 0);
+        cuLibraryLoadData.call(&baselines, baselineImage.c_str(), nullptr,
+                               nullptr, 0, nullptr, nullptr, 0);
     if (result == cuda::success)
       return;
     throw std::runtime_error(
@@ -201,7 +201,7 @@ public:
   }
   void *findBaseline(const std::string &name) override {
     CUkernel kernel = nullptr;
-    if (!rivals || cuLibraryGetKernel.call(&kernel, rivals, name.c_str()))
+    if (!baselines || cuLibraryGetKernel.call(&kernel, baselines, name.c_str()))
       return nullptr;
     return kernel;
   }
@@ -247,7 +247,7 @@ private:
   PrimaryContext context;
   CUdevice handle;
   CUstream queue = nullptr;
-  CUlibrary streams = nullptr, rivals = nullptr;
+  CUlibrary streams = nullptr, baselines = nullptr;
   CUkernel empty = nullptr;
   std::string baselineImage;
   std::map<int, CUlibrary> dependentStreams; ///< by streams read

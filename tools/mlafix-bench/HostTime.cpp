@@ -55,7 +55,7 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
   std::vector<Case> cases = allCases();
   auto work = std::find_if(cases.begin(), cases.end(),
                            [](const Case &c) { return c.name == hostCase; });
-  const Launch &launch = work->contenders.front().launches.front();
+  const Launch &launch = work->implementations.front().launches.front();
   std::string why;
   auto kernel = units.find(launch.function, launch.bindings, why);
   if (!kernel)
@@ -74,7 +74,7 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
                          info.dependent != 0,
                          {info.slots, info.slots + info.num_params}};
 
-  std::vector<TimedLaunch> contenders = {
+  std::vector<TimedLaunch> implementations = {
       {"mlafix_launch, all checks",
        [&] {
          check(mlafix_launch(kernel->get(), packed.data(), packed.size(),
@@ -83,9 +83,9 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
       {"mlafix_bound_launch",
        [&] { check(mlafix_bound_launch(bound.get(), machine.stream(), 0)); }},
       {"the driver alone", [&] { machine.launchBaseline(driver); }}};
-  measure(machine, contenders, 10 * settings.rounds);
+  measure(machine, implementations, 10 * settings.rounds);
   std::vector<HostResult> results;
-  for (const TimedLaunch &contender : contenders)
-    results.push_back({contender.name, summarize(contender.times)});
+  for (const TimedLaunch &implementation : implementations)
+    results.push_back({implementation.name, summarize(implementation.times)});
   return results;
 }

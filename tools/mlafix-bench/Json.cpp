@@ -50,27 +50,27 @@ static Json toJson(const CaseResult &result) {
   if (result.emptyMicros > 0)
     json["empty_launch_us"] = rounded(result.emptyMicros);
   json["contenders"] = Json::array();
-  for (const ImplementationResult &contender : result.contenders) {
-    Json entry = {{"name", contender.name},
-                  {"rival", contender.isBaseline},
-                  {"dependent", contender.isDependent},
-                  {"launches", contender.launches}};
-    if (!contender.against.empty())
-      entry["against"] = contender.against;
-    if (contender.threads)
-      entry["threads"] = contender.threads;
-    if (!contender.wrong.empty()) {
-      entry["wrong"] = contender.wrong;
+  for (const ImplementationResult &implementation : result.implementations) {
+    Json entry = {{"name", implementation.name},
+                  {"rival", implementation.isBaseline},
+                  {"dependent", implementation.isDependent},
+                  {"launches", implementation.launches}};
+    if (!implementation.against.empty())
+      entry["against"] = implementation.against;
+    if (implementation.threads)
+      entry["threads"] = implementation.threads;
+    if (!implementation.wrong.empty()) {
+      entry["wrong"] = implementation.wrong;
     } else {
-      entry["us"] = toJson(contender.time);
+      entry["us"] = toJson(implementation.time);
       if (result.roof.isMeasured()) {
-        entry["gbps"] = rounded(result.gigabytesPerSecond(contender.time));
+        entry["gbps"] = rounded(result.gigabytesPerSecond(implementation.time));
         entry["percent_of_roof"] =
-            rounded(CaseResult::percentOf(result.roof, contender.time));
+            rounded(CaseResult::percentOf(result.roof, implementation.time));
       }
       if (result.dependentRoof.isMeasured())
         entry["percent_of_roof_dependent"] = rounded(
-            CaseResult::percentOf(result.dependentRoof, contender.time));
+            CaseResult::percentOf(result.dependentRoof, implementation.time));
     }
     json["contenders"].push_back(std::move(entry));
   }

@@ -48,7 +48,7 @@ struct StreamForm {
   bool isDependent = false;
 };
 
-/// A function of a rival: see Launch.
+/// A function of a baseline: see Launch.
 struct BaselineCall {
   void *function;
   uint32_t gridX, gridY, threads;
@@ -89,7 +89,7 @@ public:
   virtual bool hasEmptyLaunch() const { return false; }
   virtual void launchEmpty() {}
 
-  /// Rivals. The function of that name, or null.
+  /// Baselines. The function of that name, or null.
   virtual void loadBaselines(const std::string &path);
   virtual void *findBaseline(const std::string &name) { return nullptr; }
   virtual void launchBaseline(const BaselineCall &call) {}

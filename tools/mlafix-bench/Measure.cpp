@@ -1,4 +1,4 @@
-//===- Measure.cpp - Time what a case's contenders take -------------------===//
+//===- Measure.cpp - Time what a case's implementations take --------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -23,9 +23,9 @@ Summary mlafix::bench::summarize(std::vector<double> times) {
 }
 
 const ImplementationResult *CaseResult::find(const std::string &wanted) const {
-  for (const ImplementationResult &contender : contenders)
-    if (contender.name == wanted)
-      return &contender;
+  for (const ImplementationResult &implementation : implementations)
+    if (implementation.name == wanted)
+      return &implementation;
   return nullptr;
 }
 
@@ -49,7 +49,7 @@ public:
     std::unique_ptr<Replay> replay;
     int64_t iterations = 0;
     std::vector<double> times;
-    int contender = roof; ///< an index, or one of these three
+    int implementation = roof; ///< an index, or one of these three
   };
 
   Workload buffers;
@@ -142,7 +142,7 @@ void Meter::addRoof(const Stream &stream, bool isDependent, Runs &runs,
     roof.form += "; " + schedule;
   Runs::Run run;
   run.body = streamBody(stream, form);
-  run.contender = isDependent ? Runs::dependentRoof : Runs::roof;
+  run.implementation = isDependent ? Runs::dependentRoof : Runs::roof;
   runs.runs.push_back(std::move(run));
 }
 
@@ -170,27 +170,27 @@ void Meter::addRoofs(const Case &work, Runs &runs, CaseResult &result) {
     addRoof(stream, /*isDependent=*/true, runs, result.dependentRoof);
 }
 
-void Meter::addImplementation(const Implementation &contender, Runs &runs,
+void Meter::addImplementation(const Implementation &implementation, Runs &runs,
                               CaseResult &result) {
-  // Without a file of rivals there is nothing to say about each.
-  if (contender.isBaseline && !settings.hasBaselines)
+  // Without a file of baselines there is nothing to say about each.
+  if (implementation.isBaseline && !settings.hasBaselines)
     return;
-  bool isGpu = machine.device().type == MLAFIX_CUDA;
-  if (contender.isDependent && !isGpu)
+  if (implementation.isDependent && machine.device().type != MLAFIX_CUDA)
     return;
+  const std::vector<Launch> &launches = implementation.launches;
   bool isOpen =
-      contender.isBaseline &&
-      std::any_of(contender.launches.begin(), contender.launches.end(),
+      implementation.isBaseline &&
+      std::any_of(launches.begin(), launches.end(),
                   [](const Launch &launch) { return launch.threads == 0; });
   std::unique_ptr<Ready> best;
   uint32_t bestThreads = 0;
   double least = 0;
   for (uint32_t threads : {128u, 256u, 512u}) {
     std::string why;
-    auto ready = runs.buffers.prepare(units, contender, threads, why);
+    auto ready = runs.buffers.prepare(units, implementation, threads, why);
     if (!ready)
       return;
-    if (!contender.isBaseline && contender.isDependent &&
+    if (!implementation.isBaseline && implementation.isDependent &&
         !ready->hasDependentLaunch())
       return;
     auto candidate = std::make_unique<Ready>(std::move(*ready));
@@ -209,26 +209,26 @@ void Meter::addImplementation(const Implementation &contender, Runs &runs,
     }
   }
   ImplementationResult entry;
-  entry.name = contender.name;
-  entry.against = contender.against;
-  entry.isBaseline = contender.isBaseline;
-  entry.isDependent = contender.isDependent;
-  entry.launches = int(contender.launches.size());
+  entry.name = implementation.name;
+  entry.against = implementation.against;
+  entry.isBaseline = implementation.isBaseline;
+  entry.isDependent = implementation.isDependent;
+  entry.launches = int(launches.size());
   entry.threads = bestThreads;
   runs.buffers.initialise(0);
   machine.synchronize();
   best->run(machine, 0);
-  entry.wrong = runs.buffers.check(contender);
+  entry.wrong = runs.buffers.check(implementation);
   runs.buffers.initialise(0);
   if (entry.wrong.empty()) {
     Runs::Run run;
     const Ready *ready = best.get();
     run.body = [this, ready](int64_t set) { ready->run(machine, set); };
-    run.contender = int(result.contenders.size());
+    run.implementation = int(result.implementations.size());
     runs.runs.push_back(std::move(run));
     runs.readies.push_back(std::move(best));
   }
-  result.contenders.push_back(std::move(entry));
+  result.implementations.push_back(std::move(entry));
 }
 
 CaseResult Meter::measure(const Case &work) {
@@ -236,7 +236,7 @@ CaseResult Meter::measure(const Case &work) {
   result.name = work.name;
   result.traffic = work.traffic;
   // Before any memory: most often this is why a case is left out.
-  for (const Launch &launch : work.contenders.front().launches)
+  for (const Launch &launch : work.implementations.front().launches)
     if (!units.find(launch.function, launch.bindings, result.leftOut))
       return result;
   std::unique_ptr<Runs> all;
@@ -252,13 +252,13 @@ CaseResult Meter::measure(const Case &work) {
   for (int64_t set = 0; set < sets; ++set)
     all->buffers.initialise(set);
   machine.synchronize();
-  for (const Implementation &contender : work.contenders)
-    addImplementation(contender, *all, result);
+  for (const Implementation &implementation : work.implementations)
+    addImplementation(implementation, *all, result);
   addRoofs(work, *all, result);
   if (!work.hasRoof && machine.hasEmptyLaunch()) {
     Runs::Run run;
     run.body = [this](int64_t) { machine.launchEmpty(); };
-    run.contender = Runs::emptyLaunch;
+    run.implementation = Runs::emptyLaunch;
     all->runs.push_back(std::move(run));
   }
   bool isGraph = machine.device().type == MLAFIX_CUDA;
@@ -279,11 +279,11 @@ CaseResult Meter::measure(const Case &work) {
     }
   for (Runs::Run &run : all->runs) {
     Summary summary = summarize(run.times);
-    if (run.contender >= 0)
-      result.contenders[run.contender].time = summary;
-    else if (run.contender == Runs::roof)
+    if (run.implementation >= 0)
+      result.implementations[run.implementation].time = summary;
+    else if (run.implementation == Runs::roof)
       result.roof.time = summary;
-    else if (run.contender == Runs::dependentRoof)
+    else if (run.implementation == Runs::dependentRoof)
       result.dependentRoof.time = summary;
     else
       result.emptyMicros = summary.median;

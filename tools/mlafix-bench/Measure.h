@@ -1,4 +1,4 @@
-//===- Measure.h - Time what a case's contenders take -----------*- C++ -*-===//
+//===- Measure.h - Time what a case's implementations take ------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,7 +15,7 @@
 namespace mlafix::bench {
 
 struct Settings {
-  int rounds = 31;            ///< replays of each contender that count
+  int rounds = 31;            ///< replays of each implementation that count
   double replayMicros = 1000; ///< least time of one replay
   int64_t rotate = 0;         ///< bytes that the sets cover at least
   bool hasBaselines = false;  ///< --rivals was given
@@ -50,7 +50,7 @@ struct CaseResult {
   Roof roof;              ///< of a chain of plain launches
   Roof dependentRoof;     ///< of a chain with dependent launch
   double emptyMicros = 0; ///< of an empty launch; 0: not measured
-  std::vector<ImplementationResult> contenders;
+  std::vector<ImplementationResult> implementations;
   std::string leftOut; ///< not empty: why the case was not measured
 
   const ImplementationResult *find(const std::string &name) const;
@@ -71,7 +71,7 @@ private:
   StreamForm findBestForm(const Stream &stream, bool isDependent, int64_t sets);
   std::function<void(int64_t)> streamBody(const Stream &stream,
                                           const StreamForm &form);
-  void addImplementation(const Implementation &contender, Runs &runs,
+  void addImplementation(const Implementation &implementation, Runs &runs,
                          CaseResult &result);
   std::unique_ptr<Replay> record(const std::function<void(int64_t)> &run,
                                  int64_t sets, int64_t iterations);

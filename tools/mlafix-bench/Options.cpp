@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "cuda/Device.h"
 
 #include <stdexcept>
 
@@ -18,11 +19,11 @@ const char *const mlafix::bench::usage =
   --units DIR       folder of the compiled kernels, one KERNEL.mlafix each
                     (default: bench-units beside the folder of mlafix-bench)
   --case REGEX      only cases whose name holds a match of REGEX
-  --rivals FILE     cubin, fatbin or PTX of rivals to measure in the same run
+  --rivals FILE     cubin, fatbin or PTX of baselines to measure in the same run
                     (benchmarks/rivals.cu is ours, benchmarks/README.md says how
                     to bring others); cuda:N only
   --json FILE       write the results (docs/Benchmark.md describes them)
-  --rounds N        replays of each contender that count (default 31)
+  --rounds N        replays of each implementation that count (default 31)
   --rotate MIB      memory that the buffers of a case cover at least, so that no
                     cache holds them (default: three times the last cache)
   --quick           fewer and shorter replays
@@ -47,17 +48,6 @@ static int64_t parseNumber(const std::string &option, const std::string &text,
                              std::to_string(least) + " to " +
                              std::to_string(most) + ", got \"" + text + "\"");
   return value;
-}
-
-static mlafix_device parseDevice(const std::string &text) {
-  if (text == "cpu")
-    return {MLAFIX_CPU, 0};
-  std::string digits = text.compare(0, 5, "cuda:") == 0 ? text.substr(5) : "";
-  if (digits.empty() || digits.size() > 3 ||
-      digits.find_first_not_of("0123456789") != digits.npos)
-    throw std::runtime_error("--device: expected cpu or cuda:N, got \"" + text +
-                             "\"");
-  return {MLAFIX_CUDA, std::stoi(digits)};
 }
 
 /// The member that an option without a value sets; null for other options.
@@ -109,11 +99,11 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
     if (value.empty())
       throw std::runtime_error(name + ": expected a value, got none");
     if (name == "--device") {
-      options.device = parseDevice(value);
+      options.device = mlafix::tools::parseDevice(value);
     } else if (name == "--units") {
       options.units = value;
     } else if (name == "--rivals") {
-      options.rivals = value;
+      options.baselines = value;
     } else if (name == "--json") {
       options.json = value;
     } else if (name == "--rounds") {
@@ -129,6 +119,6 @@ Options mlafix::bench::parseOptions(int argc, const char *const *argv) {
   if (options.quick && !hasRounds)
     options.settings.rounds = 9;
   options.settings.replayMicros = options.quick ? 300 : 1000;
-  options.settings.hasBaselines = !options.rivals.empty();
+  options.settings.hasBaselines = !options.baselines.empty();
   return options;
 }

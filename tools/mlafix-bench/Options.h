@@ -19,7 +19,7 @@ struct Options {
   mlafix_device device = {MLAFIX_CPU, 0};
   std::regex cases;
   bool isFiltered = false; ///< --case was given
-  std::string rivals, json;
+  std::string baselines, json;
   int64_t rotate = -1; ///< MiB; -1: three times the cache
   Settings settings;
   bool list = false, listUnits = false;

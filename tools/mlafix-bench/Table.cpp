@@ -55,23 +55,25 @@ void mlafix::bench::printCase(const CaseResult &result) {
   printRoof(result, result.dependentRoof, ", dependent");
   if (result.emptyMicros > 0)
     std::printf("  %-20s%10.2f\n", "an empty launch", result.emptyMicros);
-  for (const ImplementationResult &contender : result.contenders) {
-    std::printf("  %-20s", contender.name.c_str());
-    if (!contender.wrong.empty()) {
-      std::printf(" WRONG: %s\n", contender.wrong.c_str());
+  for (const ImplementationResult &implementation : result.implementations) {
+    std::printf("  %-20s", implementation.name.c_str());
+    if (!implementation.wrong.empty()) {
+      std::printf(" WRONG: %s\n", implementation.wrong.c_str());
       continue;
     }
-    printTime(contender.time);
+    printTime(implementation.time);
     if (result.roof.isMeasured())
       std::printf("  %.0f GB/s, %.1f%% of roof",
-                  result.gigabytesPerSecond(contender.time),
-                  CaseResult::percentOf(result.roof, contender.time));
+                  result.gigabytesPerSecond(implementation.time),
+                  CaseResult::percentOf(result.roof, implementation.time));
     if (result.dependentRoof.isMeasured())
-      std::printf(", %.1f%% of the dependent one",
-                  CaseResult::percentOf(result.dependentRoof, contender.time));
-    const ImplementationResult *ours = result.find(contender.against);
+      std::printf(
+          ", %.1f%% of the dependent one",
+          CaseResult::percentOf(result.dependentRoof, implementation.time));
+    const ImplementationResult *ours = result.find(implementation.against);
     if (ours && ours->wrong.empty())
-      std::printf("  x %.3f of %s", contender.time.median / ours->time.median,
+      std::printf("  x %.3f of %s",
+                  implementation.time.median / ours->time.median,
                   ours->name.c_str());
     std::printf("\n");
   }

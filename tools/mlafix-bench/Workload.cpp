@@ -179,18 +179,18 @@ BaselineCall Workload::baselineCall(void *function, const Launch &launch,
 }
 
 std::optional<Ready> Workload::prepare(Units &units,
-                                       const Implementation &contender,
+                                       const Implementation &implementation,
                                        uint32_t threads, std::string &why) {
   Ready ready;
-  ready.flags = contender.isDependent ? 0 : MLAFIX_LAUNCH_NO_DEPENDENT;
+  ready.flags = implementation.isDependent ? 0 : MLAFIX_LAUNCH_NO_DEPENDENT;
   ready.steps.resize(numSets);
-  for (const Launch &launch : contender.launches) {
+  for (const Launch &launch : implementation.launches) {
     std::optional<Kernel> kernel;
     void *function = nullptr;
-    if (contender.isBaseline) {
+    if (implementation.isBaseline) {
       function = machine.findBaseline(launch.function);
       if (!function) {
-        why = "no rival " + launch.function;
+        why = "no baseline " + launch.function;
         return std::nullopt;
       }
     } else {
@@ -203,8 +203,8 @@ std::optional<Ready> Workload::prepare(Units &units,
       if (kernel)
         step.bound = kernel->bind(arguments(launch, set), machine.device());
       else
-        step.call =
-            baselineCall(function, launch, contender.isDependent, threads, set);
+        step.call = baselineCall(function, launch, implementation.isDependent,
+                                 threads, set);
       ready.steps[set].push_back(std::move(step));
     }
   }
@@ -269,9 +269,10 @@ private:
 
 } // namespace
 
-std::string Workload::check(const Implementation &contender) const {
+std::string Workload::check(const Implementation &implementation) const {
   machine.synchronize();
   DeviceOutcome outcome(machine, work, arena.base(), offsets);
-  outcome.roundings = contender.roundings;
-  return contender.check ? contender.check(outcome) : work.check(outcome);
+  outcome.roundings = implementation.roundings;
+  return implementation.check ? implementation.check(outcome)
+                              : work.check(outcome);
 }

@@ -32,7 +32,7 @@ private:
   std::map<std::string, std::optional<Unit>> loaded;
 };
 
-/// A contender's launches, bound to the buffers of each set.
+/// An implementation's launches, bound to the buffers of each set.
 class Ready {
 public:
   void run(Machine &machine, int64_t set) const;
@@ -64,15 +64,16 @@ public:
   void initialise(int64_t set);
 
   /// Nothing, and the reason in `why`, where a kernel or function is missing.
-  /// `threads`: of a block of rivals that leave it open.
-  std::optional<Ready> prepare(Units &units, const Implementation &contender,
+  /// `threads`: of a block of baselines that leave it open.
+  std::optional<Ready> prepare(Units &units,
+                               const Implementation &implementation,
                                uint32_t threads, std::string &why);
 
   /// What one of our launches is called with.
   std::vector<Arg> arguments(const Launch &launch, int64_t set) const;
 
-  /// The case's check, on what the contender has left in set 0.
-  std::string check(const Implementation &contender) const;
+  /// The case's check, on what the implementation has left in set 0.
+  std::string check(const Implementation &implementation) const;
 
 private:
   char *address(const View &view, int64_t set) const;

@@ -31,9 +31,9 @@ static std::string defaultUnits() {
 static void listUnits(const std::vector<Case> &cases) {
   std::set<std::string> lines;
   for (const Case &work : cases)
-    for (const Implementation &contender : work.contenders)
-      for (const Launch &launch : contender.launches)
-        if (!contender.isBaseline)
+    for (const Implementation &implementation : work.implementations)
+      for (const Launch &launch : implementation.launches)
+        if (!implementation.isBaseline)
           lines.insert(launch.function +
                        (launch.bindings.empty() ? "" : " " + launch.bindings));
   for (const std::string &line : lines)
@@ -48,8 +48,8 @@ static void showProgress(size_t index, size_t count, const std::string &name) {
 
 static int run(const Options &options, const std::vector<Case> &cases) {
   std::unique_ptr<Machine> machine = openMachine(options.device);
-  if (!options.rivals.empty())
-    machine->loadBaselines(options.rivals);
+  if (!options.baselines.empty())
+    machine->loadBaselines(options.baselines);
   std::string folder = options.units.empty() ? defaultUnits() : options.units;
   if (access(folder.c_str(), F_OK) != 0)
     throw std::runtime_error(
@@ -74,8 +74,8 @@ static int run(const Options &options, const std::vector<Case> &cases) {
     const CaseResult &result = results.back();
     printCase(result);
     measured += result.leftOut.empty();
-    for (const ImplementationResult &contender : result.contenders)
-      wrong += !contender.isBaseline && !contender.wrong.empty();
+    for (const ImplementationResult &implementation : result.implementations)
+      wrong += !implementation.isBaseline && !implementation.wrong.empty();
   }
   showProgress(cases.size(), cases.size(), "done\n");
   std::vector<HostResult> host;

@@ -63,32 +63,14 @@ struct CompileCommand::Options {
           "Make the code of one code version only: dense, place, fast or "
           "any, on a CPU streamed, apart or any (default: all; not for units)"),
       cl::cat(category)};
-  cl::opt<Emit> emit{
-      "emit", cl::desc("What to write (default: unit):"), cl::init(Emit::Unit),
-      cl::values(
-          clEnumValN(Emit::Unit, "unit", "a unit file for the runtime"),
-          clEnumValN(Emit::Header, "header",
-                     "a header: C and C++ functions for a unit's kernels"),
-          clEnumValN(Emit::TvmFfi, "tvm-ffi",
-                     "C source: TVM-FFI functions for a unit's kernels"),
-          clEnumValN(Emit::PTX, "ptx", "PTX text"),
-          clEnumValN(Emit::Cubin, "cubin", "a cubin; needs an assembler"),
-          clEnumValN(Emit::Object, "object", "an ELF object for x86-64"),
-          clEnumValN(Emit::LLVM, "llvm", "LLVM IR, optimised"),
-          clEnumValN(Emit::MLIR, "mlir", "the LLVM dialect, after all passes"),
-          clEnumValN(Emit::Distributed, "distributed", "a thread's program"),
-          clEnumValN(Emit::Layout, "layout", "code versions and their layouts"),
-          clEnumValN(Emit::Lowered, "lowered", "rows and scalars, no states"),
-          clEnumValN(Emit::Report, "report",
-                     "JSON: what is proved of the kernel (docs/Proofs.md)"),
-          clEnumValN(Emit::Faults, "faults",
-                     "JSON: what the rows of --launch do wrong"),
-          clEnumValN(Emit::Canonical, "canonical", "the language, folded"),
-          clEnumValN(Emit::Specialized, "specialized", "names are bound"),
-          clEnumValN(Emit::Source, "source", "the kernel as it was read"),
-          clEnumValN(Emit::Signature, "signature",
-                     "JSON: arguments, names to bind and their defaults")),
-      cl::cat(category)};
+  cl::opt<Emit> emit{"emit", cl::desc("What to write (default: unit):"),
+                     cl::init(Emit::Unit),
+                     cl::ValuesClass{
+#define MLAFIX_EMISSION(EMIT, NAME, MEANING)                                   \
+  clEnumValN(Emit::EMIT, NAME, MEANING),
+#include "mlafix/CompilerOptions.def"
+                     },
+                     cl::cat(category)};
   cl::opt<OpenBounds> bounds{
       "bounds", cl::desc("Accesses that are not proved to be in bounds:"),
       cl::init(OpenBounds::Guard),
@@ -101,12 +83,11 @@ struct CompileCommand::Options {
       "assembler",
       cl::desc("Where PTX is assembled (default: the first found):"),
       cl::init(AssemblerKind::Any),
-      cl::values(clEnumValN(AssemblerKind::Any, "any", "ptxas, else nvJitLink"),
-                 clEnumValN(AssemblerKind::NvJitLink, "nvjitlink",
-                            "in process: fast, but takes more registers"),
-                 clEnumValN(AssemblerKind::Ptxas, "ptxas",
-                            "by a process: the better code"),
-                 clEnumValN(AssemblerKind::None, "none", "nowhere: PTX only")),
+      cl::ValuesClass{
+#define MLAFIX_ASSEMBLER(KIND, NAME, MEANING)                                  \
+  clEnumValN(AssemblerKind::KIND, NAME, MEANING),
+#include "mlafix/CompilerOptions.def"
+      },
       cl::cat(category)};
   cl::opt<std::string> ptxas{"ptxas", cl::value_desc("path"),
                              cl::desc("A ptxas to prefer to all else"),

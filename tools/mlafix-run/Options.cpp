@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "cuda/Device.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -18,7 +19,7 @@ mlafix-run UNIT --list                    what the unit holds
 
 UNIT is a .mlafix file, or a .mlir source that is compiled on the spot.
 
-  --kernel NAME         the kernel; may be left out where there is only one
+  --kernel NAME         the kernel; may be omitted where there is only one
   --bindings D=128,...  which specialisation (for a source: what to compile)
   --device DEVICE       cpu (default) or cuda:N
   --arg NAME=VALUE      a scalar (5, 0.5, true), or the .npy file of a tensor: the
@@ -55,19 +56,6 @@ void addOnce(const std::string &option, Map &map, const std::string &name,
   if (!map.emplace(name, std::move(value)).second)
     throw std::runtime_error(option + ": expected each name once, got \"" +
                              name + "\" again");
-}
-
-mlafix_device parseDevice(const std::string &text) {
-  if (text == "cpu")
-    return {MLAFIX_CPU, 0};
-  if (text == "cuda")
-    return {MLAFIX_CUDA, 0};
-  std::string digits = text.compare(0, 5, "cuda:") == 0 ? text.substr(5) : "";
-  if (digits.empty() || digits.size() > 3 ||
-      digits.find_first_not_of("0123456789") != digits.npos)
-    throw std::runtime_error("--device: expected cpu or cuda:N, got \"" + text +
-                             "\"");
-  return {MLAFIX_CUDA, std::stoi(digits)};
 }
 
 std::vector<int64_t> parseShape(const std::string &text) {
@@ -122,7 +110,7 @@ Options mlafix::run::parseOptions(int argc, const char *const *argv) {
     } else if (option == "--bindings") {
       options.bindings = value;
     } else if (option == "--device") {
-      options.device = parseDevice(value);
+      options.device = mlafix::tools::parseDevice(value);
     } else if (option == "--arg" || option == "--out") {
       auto pair = splitPair(option, value);
       addOnce(option, option == "--arg" ? options.args : options.outs,

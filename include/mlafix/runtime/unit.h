@@ -132,7 +132,7 @@ typedef struct mlafix_arg_info {
   const char *dtype_name;  /**< "bf16", ...; scalars also "index" */
   int32_t dtype;           /**< tensors: a mlafix_dtype; scalars: 0 */
   int32_t access;          /**< tensors: a mlafix_access; scalars: 0 */
-  int32_t optional;        /**< tensors: 1 if it may be left out, 0 too where
+  int32_t optional;        /**< tensors: 1 if it may be omitted, 0 too where
                                 the specialisation binds it as present */
   uint32_t ndim;           /**< tensors: number of dims; scalars: 0 */
   const char *const *dims; /**< `ndim` names; "" ties nothing */

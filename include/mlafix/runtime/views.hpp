@@ -37,35 +37,28 @@ enum class f8e4m3fn : uint8_t {};
 template <typename Source, typename Element>
 struct IsElement : std::is_same<Source, Element> {};
 
+namespace detail::elements {
+// By the suffix of the dtype's C enumerator.
+using BF16 = bf16;
+using F16 = f16;
+using F32 = float;
+using F8E4M3FN = f8e4m3fn;
+using I32 = int32_t;
+using I64 = int64_t;
+using I8 = int8_t;
+using U8 = uint8_t;
+using BOOL = bool;
+} // namespace detail::elements
+
 /// The dtype of a view's elements.
 template <typename Element> struct DTypeOf;
-template <> struct DTypeOf<bf16> {
-  static constexpr mlafix_dtype value = MLAFIX_BF16;
-};
-template <> struct DTypeOf<f16> {
-  static constexpr mlafix_dtype value = MLAFIX_F16;
-};
-template <> struct DTypeOf<float> {
-  static constexpr mlafix_dtype value = MLAFIX_F32;
-};
-template <> struct DTypeOf<f8e4m3fn> {
-  static constexpr mlafix_dtype value = MLAFIX_F8E4M3FN;
-};
-template <> struct DTypeOf<int32_t> {
-  static constexpr mlafix_dtype value = MLAFIX_I32;
-};
-template <> struct DTypeOf<int64_t> {
-  static constexpr mlafix_dtype value = MLAFIX_I64;
-};
-template <> struct DTypeOf<int8_t> {
-  static constexpr mlafix_dtype value = MLAFIX_I8;
-};
-template <> struct DTypeOf<uint8_t> {
-  static constexpr mlafix_dtype value = MLAFIX_U8;
-};
-template <> struct DTypeOf<bool> {
-  static constexpr mlafix_dtype value = MLAFIX_BOOL;
-};
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR)                           \
+  template <> struct DTypeOf<detail::elements::ENUM> {                         \
+    static constexpr mlafix_dtype value = MLAFIX_##ENUM;                       \
+    static_assert(sizeof(detail::elements::ENUM) == BYTES,                     \
+                  "an element has the size of its dtype");                     \
+  };
+#include "mlafix/DTypes.def"
 
 /// Sizes or strides of `Rank` dims, in elements: {n, 16, 128}.
 template <size_t Rank> class Extents {

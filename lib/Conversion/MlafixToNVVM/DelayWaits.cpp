@@ -9,8 +9,8 @@
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -54,21 +54,20 @@ namespace {
 class DelayWaitsPass : public mlafix::impl::DelayWaitsPassBase<DelayWaitsPass> {
 public:
   void runOnOperation() override {
-    SmallVector<NVVM::GriddepcontrolOp> waits;
-    getOperation().walk([&](NVVM::GriddepcontrolOp op) {
-      if (op.getKind() == NVVM::GridDepActionKind::wait)
+    SmallVector<Operation *> waits;
+    getOperation().walk([&](Operation *op) {
+      if (isGridWait(op))
         waits.push_back(op);
     });
-    for (NVVM::GriddepcontrolOp wait : waits)
+    for (Operation *wait : waits)
       delay(wait);
   }
 
 private:
-  int64_t choosePrefetches(NVVM::GriddepcontrolOp wait,
-                           const MachineModel &machine,
+  int64_t choosePrefetches(Operation *wait, const MachineModel &machine,
                            SmallVector<EarlyLoads> &loads);
-  void prefetch(NVVM::GriddepcontrolOp wait);
-  void delay(NVVM::GriddepcontrolOp wait);
+  void prefetch(Operation *wait);
+  void delay(Operation *wait);
 };
 } // namespace
 
@@ -83,7 +82,7 @@ static int64_t countPrefetchingThreads(const MachineModel &machine,
 
 /// Leaves out of `loads` what is not worth a prefetch, and answers the bytes of
 /// the rows of the others, a thread.
-int64_t DelayWaitsPass::choosePrefetches(NVVM::GriddepcontrolOp wait,
+int64_t DelayWaitsPass::choosePrefetches(Operation *wait,
                                          const MachineModel &machine,
                                          SmallVector<EarlyLoads> &loads) {
   // Each condition is a branch, all of which a thread goes through.
@@ -104,17 +103,17 @@ int64_t DelayWaitsPass::choosePrefetches(NVVM::GriddepcontrolOp wait,
          << " shared values, leaves " << dropped << " packs";
   auto opts = nameRemark("prefetch", DEBUG_TYPE, getOperation());
   if (dropped)
-    remark::missed(wait.getLoc(), opts) << remark::add(
+    remark::missed(wait->getLoc(), opts) << remark::add(
         "rows that have predicates are not prefetched while the preceding grid "
         "ends: each of {0} conditions would be a branch, and {1} are the limit",
         loads.size(), machine.earlyConditions);
   if (packs)
-    remark::passed(wait.getLoc(), opts) << remark::add(
+    remark::passed(wait->getLoc(), opts) << remark::add(
         "while the preceding grid ends, the first {0} threads prefetch {1} "
         "bytes of rows each",
         countPrefetchingThreads(machine, bytes), bytes);
   if (values)
-    remark::passed(wait.getLoc(), opts) << remark::add(
+    remark::passed(wait->getLoc(), opts) << remark::add(
         "while the preceding grid ends, the first block prefetches {0} of the "
         "values that all blocks load",
         values);
@@ -123,12 +122,13 @@ int64_t DelayWaitsPass::choosePrefetches(NVVM::GriddepcontrolOp wait,
 
 /// Prefetches ahead of the wait what is loaded after it; what all blocks load,
 /// the first one prefetches.
-void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
+void DelayWaitsPass::prefetch(Operation *wait) {
   MachineModel machine = getMachine(wait);
-  SmallVector<EarlyLoads> loads = PrefetchCandidates(wait).loads;
+  SmallVector<EarlyLoads> loads =
+      PrefetchCandidates(wait, machine.earlyAccessBytes).loads;
   int64_t bytes = choosePrefetches(wait, machine, loads);
   OpBuilder b(wait);
-  Location loc = wait.getLoc();
+  Location loc = wait->getLoc();
   Type i32 = b.getI32Type();
   auto isBelow = [&](Value number, int64_t bound) {
     return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, number,
@@ -147,8 +147,8 @@ void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
       buildAssembly(b, loc, "prefetch.global.L2 [$0];", pointer);
   };
   for (const EarlyLoads &group : loads) {
-    Value block = NVVM::BlockIdXOp::create(b, loc, i32);
-    Value size = NVVM::BlockDimXOp::create(b, loc, i32);
+    Value block = buildBlockId(b, loc);
+    Value size = buildBlockSize(b, loc);
     if (!group.rows.empty())
       build(group.rows,
             isBelow(LLVM::MulOp::create(b, loc, block, size),
@@ -161,9 +161,9 @@ void DelayWaitsPass::prefetch(NVVM::GriddepcontrolOp wait) {
 
 /// Has the wait come after the arithmetic behind the addresses of what is
 /// loaded after it.
-void DelayWaitsPass::delay(NVVM::GriddepcontrolOp wait) {
+void DelayWaitsPass::delay(Operation *wait) {
   OpBuilder b(wait);
-  Location loc = wait.getLoc();
+  Location loc = wait->getLoc();
   Value addresses;
   size_t moved = 0;
   for (Value pointer : collectPointers(wait)) {
@@ -191,5 +191,5 @@ void DelayWaitsPass::delay(NVVM::GriddepcontrolOp wait) {
                 "{\n\t.reg .pred ready;\n\tsetp.ne.u64 ready, $0, 0;\n\t@ready "
                 "griddepcontrol.wait;\n\t@!ready griddepcontrol.wait;\n\t}",
                 addresses);
-  wait.erase();
+  wait->erase();
 }

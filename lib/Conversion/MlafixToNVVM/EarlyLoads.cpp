@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -95,8 +96,7 @@ static bool dependsOnBlock(Value value, llvm::SmallPtrSetImpl<void *> &seen) {
             dependsOnBlock(loop.getLowerBound(), seen) ||
             dependsOnBlock(loop.getStep(), seen));
   }
-  return isa<NVVM::BlockIdXOp>(op) ||
-         llvm::any_of(op->getOperands(), [&](Value operand) {
+  return isBlockId(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
            return dependsOnBlock(operand, seen);
          });
 }
@@ -106,14 +106,13 @@ static bool dependsOnBlock(Value value) {
   return dependsOnBlock(value, seen);
 }
 
-/// The bytes of a pack of a row; 0 if `type` is none.
-static int64_t getPackBytes(Type type) {
-  constexpr int64_t kLeastBytes = 16;
+/// The bytes of a pack; 0 if `type` is none, or one of fewer than `least`.
+static int64_t getPackBytes(Type type, int64_t least) {
   auto vector = dyn_cast<VectorType>(type);
   int64_t bytes =
       vector ? vector.getNumElements() * vector.getElementTypeBitWidth() / 8
              : 0;
-  return bytes >= kLeastBytes ? bytes : 0;
+  return bytes >= least ? bytes : 0;
 }
 
 /// `value` ahead of the wait, in the first iteration of all loops around; null
@@ -143,7 +142,7 @@ EarlyLoads &PrefetchCandidates::find(Value condition, Value mask) {
 
 void PrefetchCandidates::collectLoad(Value pointer, Type type, Value mask,
                                      Value condition) {
-  int64_t bytes = getPackBytes(type);
+  int64_t bytes = getPackBytes(type, rowBytes);
   if (!isGlobal(pointer) || (!bytes && dependsOnBlock(pointer)))
     return;
   Value early = buildBeforeWait(pointer);

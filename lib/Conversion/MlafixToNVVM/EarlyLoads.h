@@ -38,7 +38,9 @@ struct EarlyLoads {
 /// iteration.
 class PrefetchCandidates {
 public:
-  PrefetchCandidates(mlir::Operation *wait) : wait(wait) {
+  /// Accesses of at least `rowBytes` are of rows, whose packs count.
+  PrefetchCandidates(mlir::Operation *wait, int64_t rowBytes)
+      : wait(wait), rowBytes(rowBytes) {
     collect(wait->getNextNode(), mlir::Value());
   }
   llvm::SmallVector<EarlyLoads> loads;
@@ -52,6 +54,7 @@ private:
   EarlyLoads &find(mlir::Value condition, mlir::Value mask);
 
   mlir::Operation *wait;
+  int64_t rowBytes;
   mlir::IRMapping starts; // of what the loops around count, where they begin
 };
 

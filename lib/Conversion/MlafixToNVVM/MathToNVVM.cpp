@@ -134,8 +134,8 @@ static Value getComparedWithNonPositive(arith::CmpFOp op) {
 
 /// ptxas (seen in 13.0) takes `setp.ge.f32` of a value that it knows not to be
 /// negative (an absolute value, a square, a power, a sum of such) and a
-/// constant of 0 or below for true, and NaN makes it false. So whether it is a
-/// number is asked for beside it, in assembly, which LLVM leaves alone.
+/// constant of 0 or below for true, and NaN makes it false. So assembly,
+/// which LLVM leaves alone, tests beside it whether the value is a number.
 static Value lowerComparison(OpBuilder &b, arith::CmpFOp op) {
   Value x = getComparedWithNonPositive(op);
   if (!x || !getElementTypeOrSelf(x).isF32())

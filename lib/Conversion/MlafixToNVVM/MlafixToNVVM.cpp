@@ -9,8 +9,8 @@
 #include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/DebugLog.h"
@@ -98,9 +98,12 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   if (machine.dependentLaunch && loadsInLoop(kernel))
     others += machine.loopRegisters;
   // A row in f32, of which a kernel that reduces it holds all packs.
-  bool reduces =
-      kernel.walk([](NVVM::ShflOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
+  bool reduces = kernel
+                     .walk([](Operation *op) {
+                       return isShuffle(op) ? WalkResult::interrupt()
+                                            : WalkResult::advance();
+                     })
+                     .wasInterrupted();
   int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
   int64_t perThread = llvm::alignTo(others + row + loaded, 8);
   int64_t threads = std::min(machine.threadsPerMultiprocessor,

@@ -13,8 +13,8 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/DebugLog.h"
@@ -92,11 +92,10 @@ static GroupThread buildGroupThread(OpBuilder &b, Location loc,
   // A power of two: shifts are a fraction of what divisions cost.
   Value last = x.sub(thread.groupThreads, x.i32(1));
   Value shift = math::CtPopOp::create(b, loc, last);
-  Value id = NVVM::ThreadIdXOp::create(b, loc, i32);
+  Value id = buildThreadId(b, loc);
   thread.group = arith::ShRUIOp::create(b, loc, id, shift);
   thread.member = x.band(id, last);
-  thread.groups = arith::ShRUIOp::create(
-      b, loc, NVVM::BlockDimXOp::create(b, loc, i32), shift);
+  thread.groups = arith::ShRUIOp::create(b, loc, buildBlockSize(b, loc), shift);
   return thread;
 }
 
@@ -136,32 +135,21 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   kernel.setGeometryAttr(describeGroups(kernel, forall));
 
   GroupThread thread = buildGroupThread(b, loc, kernel);
-  bool narrow = hasRowBound(kernel.getGuardsAttr());
-  auto toRowType = [&](Value value) {
-    return narrow ? value : x.toIndex(value);
-  };
-  Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
-  Value number = x.add(x.mul(toRowType(block), toRowType(thread.groupThreads)),
-                       toRowType(thread.member));
-  Value lanes =
-      narrow ? x.i32(layout.getLanes()) : x.constant(layout.getLanes());
+  GridRows rows(b, kernel, forall);
+  Value block = buildBlockId(b, loc);
+  Value number =
+      x.add(x.mul(rows.number(block), rows.number(thread.groupThreads)),
+            rows.number(thread.member));
+  Value lanes = rows.constant(layout.getLanes());
   Value row = x.div(number, lanes), lane = x.rem(number, lanes);
-  lane = narrow ? x.toIndex(lane) : lane;
+  lane = rows.index(lane);
 
-  SmallVector<Value> extents;
-  Value total;
-  for (Value extent : forall.getExtents()) {
-    extents.push_back(narrow ? x.toI32(extent) : extent);
-    total = total ? x.mul(total, extents.back()) : extents.back();
-  }
-  Value one = narrow ? x.i32(1) : x.constant(1);
+  Value total = rows.count();
+  Value one = rows.constant(1);
   Value isStored = x.band(x.ult(row, total), x.compare(arith::CmpIPredicate::eq,
                                                        thread.group, x.i32(0)));
   row = arith::MinUIOp::create(b, loc, row, x.sub(total, one));
-  SmallVector<Value> indices = x.delinearize(row, extents);
-  if (narrow)
-    for (Value &index : indices)
-      index = x.toIndex(index);
+  SmallVector<Value> indices = rows.indicesOf(row);
   buildDependency(b, loc, kernel);
 
   auto program = RowOp::create(b, loc, lane, /*members=*/Value(),

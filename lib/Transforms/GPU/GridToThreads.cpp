@@ -12,9 +12,9 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/Support/DebugLog.h"
@@ -56,7 +56,8 @@ private:
 /// warps of whole rows.
 static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
   int64_t threads = layout.getThreads();
-  while (threads / 2 >= machine.leastLaunchThreads && threads % 64 == 0 &&
+  while (threads / 2 >= machine.leastLaunchThreads &&
+         threads % (2 * kWarpThreads) == 0 &&
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;
@@ -128,7 +129,7 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   Value differs = buildEndsDiffer(b, forall, conditions);
-  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+  Value blocks = buildGridSize(b, loc);
   Value two = x.i32(2);
   Value half = x.div(x.add(blocks, x.i32(1)), two);
   Value place = x.add(x.div(block, two), x.mul(x.rem(block, two), half));
@@ -148,29 +149,15 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
       layout.getThreads(), std::min(leastThreads, layout.getThreads())));
 
   Thread thread = buildThread(b, loc, layout);
-  bool narrow = hasRowBound(kernel.getGuardsAttr());
-  auto toRowType = [&](Value value) {
-    return narrow ? value : x.toIndex(value);
-  };
+  GridRows rows(b, kernel, forall);
   Value rowsPerBlock = x.i32(layout.getRows());
   if (isAdaptable) // the launch chooses
-    rowsPerBlock = x.div(NVVM::BlockDimXOp::create(b, loc, b.getI32Type()),
-                         x.i32(layout.getLanes()));
-  rowsPerBlock = toRowType(rowsPerBlock);
-  Value block = toRowType(interleaveHalves(
-      b, forall, NVVM::BlockIdXOp::create(b, loc, b.getI32Type())));
-  Value row = x.add(x.mul(block, rowsPerBlock), toRowType(thread.group));
-
-  SmallVector<Value> extents;
-  Value total;
-  for (Value extent : forall.getExtents()) {
-    extents.push_back(narrow ? x.toI32(extent) : extent);
-    total = total ? x.mul(total, extents.back()) : extents.back();
-  }
-  SmallVector<Value> indices = x.delinearize(row, extents);
-  if (narrow)
-    for (Value &index : indices)
-      index = x.toIndex(index);
+    rowsPerBlock = x.div(buildBlockSize(b, loc), x.i32(layout.getLanes()));
+  rowsPerBlock = rows.number(rowsPerBlock);
+  Value block = rows.number(interleaveHalves(b, forall, buildBlockId(b, loc)));
+  Value row = x.add(x.mul(block, rowsPerBlock), rows.number(thread.group));
+  Value total = rows.count();
+  SmallVector<Value> indices = rows.indicesOf(row);
 
   Value isRow;
   if (layout.getRows() > 1)

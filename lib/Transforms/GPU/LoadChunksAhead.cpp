@@ -8,6 +8,7 @@
 #include "lib/Transforms/GPU/ChunkEnd.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -32,7 +33,9 @@ namespace {
 /// The loads of one iteration of a merge loop, as they can be built for any.
 class ChunkLoads {
 public:
-  explicit ChunkLoads(scf::ForOp loop) : loop(loop) {}
+  /// `mostBytes`: what a lane may hold of the next chunk.
+  ChunkLoads(scf::ForOp loop, int64_t mostBytes)
+      : loop(loop), mostBytes(mostBytes) {}
 
   /// Collects the loads. False, and the reason, if one of them takes what only
   /// its own iteration knows, or all together take too many registers.
@@ -53,6 +56,7 @@ private:
                                 bool isMasked) const;
 
   mutable scf::ForOp loop;
+  int64_t mostBytes;
   llvm::SetVector<Operation *> indices; // what needs no load, in order
   llvm::SetVector<Operation *> loads;   // loads, and what needs them, in order
   llvm::SetVector<Value> masks;         // i1
@@ -97,8 +101,6 @@ bool ChunkLoads::collect(StringRef &reason) {
 }
 
 bool ChunkLoads::collectMasks(StringRef &reason) {
-  // Four states of two packs of 16 bytes, and their lse.
-  constexpr int64_t kMostBytes = 4 * (2 * 16 + 4);
   for (Operation *op : loads) {
     auto load = dyn_cast<vector::MaskedLoadOp>(op);
     if (!load)
@@ -113,9 +115,9 @@ bool ChunkLoads::collectMasks(StringRef &reason) {
     masks.insert(mask);
   }
   collectCarried();
-  if (bytes > kMostBytes)
+  if (bytes > mostBytes)
     reason = "it would take too many registers of a lane";
-  return bytes <= kMostBytes;
+  return bytes <= mostBytes;
 }
 
 /// The loads' values, where they take the place of what is not there: that is
@@ -216,7 +218,7 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
 static void loadAhead(KernelOp kernel, scf::IfOp end) {
   auto loop = cast<scf::ForOp>(end->getParentOp());
   auto opts = nameRemark("load-chunks-ahead", DEBUG_TYPE, kernel);
-  ChunkLoads loads(loop);
+  ChunkLoads loads(loop, getMachine(kernel).chunkAheadBytes);
   StringRef reason;
   if (!loads.collect(reason)) {
     LDBG() << kernel.getSymName() << ": nothing loaded ahead: " << reason;

@@ -10,9 +10,10 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -44,9 +45,11 @@ namespace {
 /// group alone.
 class MergeLoopLowering {
 public:
-  MergeLoopLowering(IRRewriter &rewriter, MergeLoopOp op, int64_t threads)
+  MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, MergeLoopOp op)
       : b(rewriter), op(op), loc(op.getLoc()),
-        base(*op.getBaseAttr().getBase()), threads(threads) {
+        base(*op.getBaseAttr().getBase()),
+        threads(kernel.getLayoutAttr().getThreads()),
+        collected(getMachine(kernel).collectedChunks) {
     if (auto row = op->getParentOfType<RowOp>();
         row && !row.getGroups().empty()) {
       group = row.getGroups()[0];
@@ -79,7 +82,8 @@ private:
   MergeLoopOp op;
   Location loc;
   LogBase base;
-  int64_t threads; // of a block, at most
+  int64_t threads;   // of a block, at most
+  int64_t collected; // chunks that the first group merges in one iteration
   /// Of the row (mlafix.row); null where it has no lane groups.
   Value group, groups, groupThreads, member;
 };
@@ -125,7 +129,7 @@ void MergeLoopLowering::buildYield(scf::ForOp loop, YieldOp yield) {
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, loc, merge(running, chunk));
     b.setInsertionPointToStart(branch.thenBlock());
-    NVVM::BarrierOp::create(b, loc);
+    buildBarrier(b, loc);
     scf::YieldOp::create(
         b, loc, collect(running, buffers, ValueRange(chunk).getTypes()));
   }
@@ -158,7 +162,7 @@ SmallVector<Value> MergeLoopLowering::publish(Value isShared,
   auto branch = scf::IfOp::create(b, loc, isShared, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
-  NVVM::BarrierOp::create(b, loc);
+  buildBarrier(b, loc);
   for (auto [buffer, value] : llvm::zip(buffers, chunk))
     if (auto type = dyn_cast<VectorType>(value.getType()))
       vector::StoreOp::create(b, loc, value, buffer,
@@ -185,12 +189,11 @@ SmallVector<Value> MergeLoopLowering::read(ArrayRef<Value> buffers,
 }
 
 /// The first group merges the chunks of all groups, the others keep what they
-/// have. Groups are a power of two: two chunks an iteration, so that the
-/// weights of one are computed beside those of the other.
+/// have. An iteration merges several chunks, so that their weights are computed
+/// side by side.
 SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
                                               ArrayRef<Value> buffers,
                                               TypeRange types) {
-  constexpr int64_t kChunks = 2;
   IndexBuilder x(b, loc);
   Value isFirst = x.compare(arith::CmpIPredicate::eq, group, x.i32(0));
   auto branch = scf::IfOp::create(b, loc, running.getTypes(), isFirst,
@@ -200,11 +203,11 @@ SmallVector<Value> MergeLoopLowering::collect(ValueRange running,
   scf::YieldOp::create(b, loc, running);
   b.setInsertionPointToStart(branch.thenBlock());
   auto loop =
-      scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(kChunks), running);
+      scf::ForOp::create(b, loc, x.i32(0), groups, x.i32(collected), running);
   scf::YieldOp::create(b, loc, loop.getResults());
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<SmallVector<Value>> chunks;
-  for (int64_t i = 0; i < kChunks; ++i)
+  for (int64_t i = 0; i < collected; ++i)
     chunks.push_back(
         read(buffers, types, slotOf(x.add(loop.getInductionVar(), x.i32(i)))));
   SmallVector<Value> merged(loop.getRegionIterArgs());
@@ -234,8 +237,7 @@ public:
     IRRewriter rewriter(&getContext());
     for (MergeLoopOp loop : loops) {
       LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
-      MergeLoopLowering(rewriter, loop, kernel.getLayoutAttr().getThreads())
-          .run();
+      MergeLoopLowering(rewriter, kernel, loop).run();
     }
   }
 };

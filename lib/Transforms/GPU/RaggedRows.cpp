@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GPU/RaggedRows.h"
+#include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -36,8 +37,7 @@ Value RaggedRows::saturatingAdd(Value a, Value c) {
 
 void RaggedRows::addTile(RaggedTile &tile) {
   // One vote of a warp tells all marks.
-  constexpr int64_t kMostMarks = 32;
-  if (tile.rows <= kMostMarks)
+  if (tile.rows <= kWarpThreads)
     tile.marks = allocShared(b, loc, tile.rows);
   tiles.push_back(&tile);
 }
@@ -58,7 +58,7 @@ void RaggedRows::clear() {
 /// Which tile the block begins with, and with how many others it shares it: as
 /// many as there are blocks for, but a power of two of them.
 void RaggedRows::shareTile(RaggedTile &tile) {
-  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+  Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
     return math::CountLeadingZerosOp::create(b, loc, value);
   };
@@ -132,7 +132,7 @@ Value RaggedRows::endOf(Value position) {
 Value RaggedRows::findMarked(const RaggedTile &tile) {
   Value at = x.i32(0);
   if (tile.rows > 1) {
-    Value lane = x.band(threadId, x.i32(31));
+    Value lane = x.band(threadId, x.i32(kWarpThreads - 1));
     Value exists = x.ult(lane, x.i32(tile.rows));
     Value own =
         memref::LoadOp::create(b, loc, tile.marks,
@@ -140,12 +140,11 @@ Value RaggedRows::findMarked(const RaggedTile &tile) {
                                    b, loc, lane, x.i32(tile.rows - 1)))});
     Value isMark =
         x.band(exists, x.compare(arith::CmpIPredicate::ne, own, x.i32(0)));
-    Value marks = NVVM::VoteSyncOp::create(b, loc, b.getI32Type(), x.i32(-1),
-                                           isMark, NVVM::VoteSyncKind::ballot);
+    Value marks = buildBallot(b, loc, isMark);
     Value before =
         x.sub(arith::ShLIOp::create(b, loc, x.i32(2), tile.slot), x.i32(1));
     Value last =
-        x.sub(x.i32(31),
+        x.sub(x.i32(kWarpThreads - 1),
               math::CountLeadingZerosOp::create(b, loc, x.band(marks, before)));
     at = arith::MaxSIOp::create(b, loc, last, x.i32(0));
   }
@@ -158,7 +157,7 @@ void RaggedRows::forTile(
     const RaggedTile &tile,
     function_ref<void(Value position, Value row, ValueRange inner)> body) {
   Value rows = x.i32(tile.rows);
-  Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+  Value blocks = buildGridSize(b, loc);
   Value first = x.add(x.mul(tile.first, rows), tile.slot);
   Value firstPosition = x.constant(0), firstEnd = x.i32(0);
   if (tile.marks) {

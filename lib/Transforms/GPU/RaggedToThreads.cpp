@@ -13,9 +13,9 @@
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -62,21 +62,11 @@ public:
   void build();
 
 private:
-  Value shuffleUp(Value value, int64_t distance) {
-    return NVVM::ShflOp::create(b, loc, b.getI32Type(), x.i32(-1), value,
-                                x.i32(distance), x.i32(0), NVVM::ShflKind::up,
-                                UnitAttr());
-  }
   /// Whether `flag` (i1) holds for a thread of the block.
   Value isAny(Value flag) {
     Value bits = arith::ExtUIOp::create(b, loc, b.getI32Type(), flag);
-    Value any = NVVM::BarrierOp::create(
-                    b, loc, TypeRange{b.getI32Type()}, Value(), Value(),
-                    NVVM::BarrierReductionAttr::get(b.getContext(),
-                                                    NVVM::BarrierReduction::OR),
-                    bits)
-                    .getRes();
-    return x.compare(arith::CmpIPredicate::ne, any, x.i32(0));
+    return x.compare(arith::CmpIPredicate::ne, buildBarrierOr(b, loc, bits),
+                     x.i32(0));
   }
   Value segmentOf(Value base, Value position);
   Value isSelected(Value segment);
@@ -186,24 +176,26 @@ Value RaggedScan::evaluatePredicates(Value segments) {
 /// The exclusive prefix sum of `sum` over the block's threads.
 Value RaggedScan::scan(Value sum, Value &total) {
   Value inclusive = sum;
-  for (int64_t distance = 1; distance < 32; distance *= 2) {
-    Value other = shuffleUp(inclusive, distance);
+  for (int64_t distance = 1; distance < kWarpThreads; distance *= 2) {
+    Value other = buildShuffleUp(b, loc, inclusive, distance);
     Value has = x.compare(arith::CmpIPredicate::uge, laneId, x.i32(distance));
     inclusive = x.select(has, rows->saturatingAdd(inclusive, other), inclusive);
   }
   Value before = x.select(x.compare(arith::CmpIPredicate::eq, laneId, x.i32(0)),
-                          x.i32(0), shuffleUp(inclusive, 1));
+                          x.i32(0), buildShuffleUp(b, loc, inclusive, 1));
   auto isLast = scf::IfOp::create(
-      b, loc, x.compare(arith::CmpIPredicate::eq, laneId, x.i32(31)), false);
+      b, loc,
+      x.compare(arith::CmpIPredicate::eq, laneId, x.i32(kWarpThreads - 1)),
+      false);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(isLast.thenBlock()->getTerminator());
     memref::StoreOp::create(b, loc, inclusive, warpTotals,
                             ValueRange{x.toIndex(warpId)});
   }
-  NVVM::BarrierOp::create(b, loc);
+  buildBarrier(b, loc);
   total = x.i32(0);
-  for (int64_t warp = 0; warp < threads / 32; ++warp) {
+  for (int64_t warp = 0; warp < threads / kWarpThreads; ++warp) {
     Value warpTotal = memref::LoadOp::create(b, loc, warpTotals,
                                              ValueRange{x.constant(warp)});
     Value isBefore = x.ult(x.i32(warp), warpId);
@@ -218,9 +210,9 @@ Value RaggedScan::scan(Value sum, Value &total) {
 /// group's rows, by as many groups as there may be inner indices.
 void RaggedScan::planTiles() {
   scalars = findIndexStores(grid.getBody().front());
-  Value block = NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
+  Value block = buildBlockId(b, loc);
   if (!scalars.stores.empty()) {
-    Value blocks = NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+    Value blocks = buildGridSize(b, loc);
     Value tileRows = x.i32(machine.raggedTileRows);
     scalarTile =
         RaggedTile{machine.raggedTileRows, threads / machine.raggedTileRows,
@@ -308,11 +300,11 @@ void RaggedScan::buildRows(Value base) {
 
 void RaggedScan::build() {
   thread = buildThread(b, loc, layout);
-  laneId = x.band(thread.id, x.i32(31));
-  warpId = x.div(thread.id, x.i32(32));
+  laneId = x.band(thread.id, x.i32(kWarpThreads - 1));
+  warpId = x.div(thread.id, x.i32(kWarpThreads));
   rows.emplace(b, loc, threads * machine.raggedSegments, grid.getInner(),
                thread.id);
-  warpTotals = RaggedRows::allocShared(b, loc, threads / 32);
+  warpTotals = RaggedRows::allocShared(b, loc, threads / kWarpThreads);
   planTiles();
   Value tid = x.toIndex(thread.id);
   Value segments = countSegments();
@@ -349,13 +341,12 @@ void RaggedScan::build() {
         Value before = scan(sum, total);
         rows->publish(x.mul(tid, x.constant(machine.raggedSegments)), starts,
                       lengths, before, total);
-        NVVM::BarrierOp::create(b, loc);
+        buildBarrier(b, loc);
         if (scalarTile)
           storeScalars(base);
         if (rowTile)
           buildRows(base);
-        NVVM::BarrierOp::create(b,
-                                loc); // the next chunk overwrites shared memory
+        buildBarrier(b, loc); // the next chunk overwrites shared memory
       });
   grid.erase();
 }

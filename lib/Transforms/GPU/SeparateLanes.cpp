@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/RowProgram.h"
+#include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-separate-lanes"
@@ -40,10 +41,10 @@ private:
   void meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
                   SmallVector<MemoryAccess> &open);
   void buildBarrier(OpBuilder &b, Location loc) {
-    if (kernel.getLayoutAttr().getLanes() > 32)
-      NVVM::BarrierOp::create(b, loc);
+    if (kernel.getLayoutAttr().getLanes() > kWarpThreads)
+      mlafix::buildBarrier(b, loc);
     else
-      NVVM::SyncWarpOp::create(b, loc, row.getMembers());
+      buildWarpBarrier(b, loc, row.getMembers());
   }
 
   KernelOp kernel;

@@ -9,8 +9,8 @@
 #include "lib/Transforms/IndexBuilder.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -20,7 +20,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   IndexBuilder x(b, loc);
   Thread thread;
   int64_t lanes = layout.getLanes();
-  thread.id = NVVM::ThreadIdXOp::create(b, loc, b.getI32Type());
+  thread.id = buildThreadId(b, loc);
   thread.group = x.div(thread.id, x.i32(lanes));
   if (lanes == 1)
     return thread;
@@ -30,12 +30,12 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   thread.lane = x.toIndex(lane);
   if (!isPower) // the lanes do not synchronise
     return thread;
-  if (lanes >= 32) {
+  if (lanes >= kWarpThreads) {
     thread.members = x.i32(-1);
     return thread;
   }
   // The row's lanes within the warp: ones, shifted to where the row begins.
-  Value begin = x.band(thread.id, x.i32(31 & ~(lanes - 1)));
+  Value begin = x.band(thread.id, x.i32((kWarpThreads - 1) & ~(lanes - 1)));
   thread.members =
       arith::ShLIOp::create(b, loc, x.i32((int64_t(1) << lanes) - 1), begin);
   return thread;
@@ -44,9 +44,8 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
 void mlafix::buildDependency(OpBuilder &b, Location loc, KernelOp kernel) {
   if (!getMachine(kernel).dependentLaunch)
     return;
-  NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
-  NVVM::GriddepcontrolOp::create(b, loc,
-                                 NVVM::GridDepActionKind::launch_dependents);
+  buildGridWait(b, loc);
+  buildLaunchDependents(b, loc);
 }
 
 LogicalResult mlafix::verifyLanes(KernelOp kernel) {
@@ -56,6 +55,37 @@ LogicalResult mlafix::verifyLanes(KernelOp kernel) {
   return kernel.emitError() << "expected a power of two of lanes in a layout "
                                "whose lanes meet, got "
                             << lanes;
+}
+
+Value GridRows::number(Value i32) {
+  return isNarrow ? i32 : IndexBuilder(b, forall.getLoc()).toIndex(i32);
+}
+
+Value GridRows::constant(int64_t value) {
+  IndexBuilder x(b, forall.getLoc());
+  return isNarrow ? x.i32(value) : x.constant(value);
+}
+
+Value GridRows::index(Value number) {
+  return isNarrow ? IndexBuilder(b, forall.getLoc()).toIndex(number) : number;
+}
+
+Value GridRows::count() {
+  IndexBuilder x(b, forall.getLoc());
+  Value total;
+  for (Value extent : forall.getExtents()) {
+    extents.push_back(isNarrow ? x.toI32(extent) : extent);
+    total = total ? x.mul(total, extents.back()) : extents.back();
+  }
+  return total;
+}
+
+SmallVector<Value> GridRows::indicesOf(Value row) {
+  SmallVector<Value> indices =
+      IndexBuilder(b, forall.getLoc()).delinearize(row, extents);
+  for (Value &value : indices)
+    value = index(value);
+  return indices;
 }
 
 RowOp mlafix::buildRow(OpBuilder &b, Location loc, const Thread &thread) {

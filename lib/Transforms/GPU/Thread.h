@@ -8,6 +8,7 @@
 #ifndef MLAFIX_TRANSFORMS_GPU_THREAD_H
 #define MLAFIX_TRANSFORMS_GPU_THREAD_H
 
+#include "dialect/Guards.h"
 #include "dialect/RowProgram.h"
 #include "mlir/IR/Builders.h"
 
@@ -26,6 +27,30 @@ Thread buildThread(mlir::OpBuilder &b, mlir::Location loc, LayoutAttr layout);
 /// Checks that the lanes of `kernel`, a GPU's, are a power of two where they
 /// wait for each other or exchange values.
 llvm::LogicalResult verifyLanes(KernelOp kernel);
+
+/// The rows of a dense grid by their numbers: i32 where the guards bound how
+/// many there are, else index.
+class GridRows {
+public:
+  GridRows(mlir::OpBuilder &b, KernelOp kernel, ForallOp forall)
+      : b(b), forall(forall), isNarrow(hasRowBound(kernel.getGuardsAttr())) {}
+
+  /// A number, i32, as one of a row.
+  mlir::Value number(mlir::Value i32);
+  mlir::Value constant(int64_t value);
+  /// A number of this type as an index.
+  mlir::Value index(mlir::Value number);
+  /// How many rows there are.
+  mlir::Value count();
+  /// The grid's indices of row `row`; after count().
+  llvm::SmallVector<mlir::Value> indicesOf(mlir::Value row);
+
+private:
+  mlir::OpBuilder &b;
+  ForallOp forall;
+  bool isNarrow;
+  llvm::SmallVector<mlir::Value> extents;
+};
 
 /// A row's program, for the lane that `thread` is, and nothing in it yet.
 RowOp buildRow(mlir::OpBuilder &b, mlir::Location loc, const Thread &thread);

@@ -86,7 +86,8 @@ public:
   }
 
 private:
-  /// Ops that unrolling may make of one loop: loops in loops multiply.
+  /// Ops that unrolling may make of one loop: loops in loops multiply. This
+  /// bounds the time that compiling takes, whatever the machine.
   static constexpr uint64_t kMaxOps = 1024;
 
   LogicalResult unroll(scf::ForOp loop, const MachineModel &model);

@@ -43,7 +43,7 @@ class Coalescing:
     """What the first access of a block's first warp touches."""
 
     bytes: int
-    """Distinct bytes that the lanes ask for."""
+    """Distinct bytes that the lanes access."""
     sectors: int
     """Sectors of 32 bytes that hold them."""
     rows: int

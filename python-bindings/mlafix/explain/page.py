@@ -20,7 +20,7 @@ def write_page(facts: Facts, sizes: Sequence[Mapping[str, int]] = ({},), bandwid
         facts: what it says.
         sizes: for each launch to be shown, sizes of dynamic dims and values of scalars by name. The picture of the
             accesses is of the first.
-        bandwidth: of the memory, in GB/s; 0 is that of the target's largest chip, where it is known.
+        bandwidth: of the memory, in GB/s; 0 is that of a common chip of the target, where it is known.
     """
     launches = [Sizes(facts, given) for given in sizes]
     accesses = find_accesses(facts)
@@ -259,7 +259,7 @@ def _proofs(facts: Facts) -> str:
             text = f"the code checks the index of dim {guard['dim']}"
             rows.append([f"<code>{escape(arg['name'])}</code>", "bounds", '<span class="part">guarded</span>', text + link(guard)])
     warnings = "".join(f"<li>{escape(warning['message'])}{link(warning)}</li>" for warning in facts.proofs.get("warnings", []))
-    text = "Asked for all sizes, all scalars and whatever memory holds."
+    text = "Proved for all sizes, all scalars and whatever memory holds."
     notes = f"<ul>{warnings}</ul>" if warnings else ""
     return f"<h2>Proofs</h2><p>{text}</p>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
 

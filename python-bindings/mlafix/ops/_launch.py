@@ -40,7 +40,7 @@ def fast_path(family: KernelDispatchers, key: Key) -> TryLaunch | None:
 def launcher(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
     """What launches `family` for `key`; `probe` is one of the call's arrays and represents all of them."""
     kind = type(probe)
-    # torch_ops.intercepted() written out, less the modes that it finds harmless: the call would cost as much as the questions.
+    # _torch.must_see() written out, less the modes that it finds harmless: the call would cost as much as the questions.
     if kind is _tensor and not (_compiling() or _dispatch_modes() or _function_modes() or _tracing() is not None):
         return with_fast_path(family, key)
     if kind is numpy.ndarray:
@@ -60,11 +60,12 @@ def _other(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
     """As `launcher`, for calls that are not common: the first tensor of all, a traced call, a subclass, another library."""
     if not hasattr(type(probe), "__torch_function__"):
         return family[key]
-    from .. import _torch, torch_ops
+    from .. import _torch
+    from . import _torch_ops
 
     if _torch.must_see(probe):
         check_key(key)
-        return torch_ops.through(family.kernel, key)
+        return _torch_ops.through(family.kernel, key)
     if _tensor is None:
         watch_torch()
     return with_fast_path(family, key)

@@ -116,7 +116,7 @@ class Generator(Statements):
                 dims.add(node.attrs["dim"])
             if node.op in ("identity", "splat", "make_state"):
                 dims.add(parse_dim(node.type.dim)[0])
-            # How long a row of zeros is must be known even where its tensor is left out.
+            # How long a row of zeros is must be known even where its tensor is omitted.
             if node.op == "load" and node.type.kind == "row":
                 dims.add(parse_dim(node.type.dim)[0])
             if node.op == "shape" and "tensor" in node.attrs:

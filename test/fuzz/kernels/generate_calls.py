@@ -1,4 +1,4 @@
-"""Random calls of a kernel: sizes, dtypes, layouts, scalars, what is left out, what is the same tensor."""
+"""Random calls of a kernel: sizes, dtypes, layouts, scalars, what is omitted, what is the same tensor."""
 
 from __future__ import annotations
 

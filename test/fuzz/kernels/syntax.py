@@ -272,7 +272,7 @@ class Call:
     """What a kernel is called with.
 
     Args:
-        sizes: of dims; absent: optional tensors that are left out; dtypes: of variables; bases: bound by specialize.
+        sizes: of dims; absent: optional tensors that are omitted; dtypes: of variables; bases: bound by specialize.
         scalars: values of scalar arguments; layouts: of tensors, contiguous where none is given.
         seed: of the contents; values: contents that are given (bits, in order), by tensor.
         aliases: written tensors that are the same as a read one: {"y": "x"}.

@@ -240,7 +240,7 @@ mlafix.kernel @k(
 
 // -----
 
-// expected-error @below {{expected the first argument of #mlafix.guard<same_strides, args = [1, 0]> to be one that is never left out, got an optional one}}
+// expected-error @below {{expected the first argument of #mlafix.guard<same_strides, args = [1, 0]> to be one that is never omitted, got an optional one}}
 mlafix.kernel @k(
     %x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
     %y: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "write", mlafix.optional},

@@ -1,4 +1,4 @@
-// The `else` value stands where the load's own predicate is false; a tensor that was left out reads as zeros where it holds, open or bound.
+// The `else` value stands where the load's own predicate is false; an omitted tensor reads as zeros where it holds, open or bound.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-distribute),canonicalize,cse)" | FileCheck %s --check-prefix=CPU
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-specialize{bindings=o=absent,w=absent},canonicalize)" | FileCheck %s --check-prefix=ABSENT

@@ -33,7 +33,7 @@ mlafix.kernel @d128_bf16_bf16(
 !scalars = memref<?x16xf32, strided<[?, ?], offset: ?>>
 
 // Rows that may be written where they were read have a variant for that: two packs a lane, large blocks. Scalars of the same dims share
-// their strides in it; those that are never left out come first.
+// their strides in it; those that are never omitted come first.
 // CHECK-LABEL: @scaled_dense
 // CHECK-SAME: #mlafix.guard<same_strides, args = [3, 1]>]
 // CHECK-SAME: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>

@@ -19,9 +19,9 @@
 // x is always given.
 // ABSENT: %[[FALSE:.*]] = arith.constant false
 // ABSENT: %[[GIVEN:.*]] = mlafix.present %y
-// ABSENT: %[[LEFT_OUT:.*]] = arith.xori %[[GIVEN]], %true
+// ABSENT: %[[OMITTED:.*]] = arith.xori %[[GIVEN]], %true
 // ABSENT: mlafix.store %{{.*}}, %z[%{{.*}}] if %[[FALSE]]
-// ABSENT: mlafix.store %{{.*}}, %z[%{{.*}}] if %[[LEFT_OUT]]
+// ABSENT: mlafix.store %{{.*}}, %z[%{{.*}}] if %[[OMITTED]]
 // BOTH-NOT: mlafix.store {{.*}} if
 // BOTH: mlafix.store %{{.*}}, %z[%{{[^]]*}}] :
 // BOTH-NOT: mlafix.store

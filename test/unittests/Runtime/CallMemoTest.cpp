@@ -142,11 +142,11 @@ TEST_F(CallMemo, knows_a_call_on_other_memory) {
             reinterpret_cast<uintptr_t>(memory + 512));
 }
 
-TEST_F(CallMemo, knows_what_is_left_out_in_either_way) {
+TEST_F(CallMemo, knows_what_is_omitted_in_either_way) {
   ASSERT_EQ(call.launch(kernel), MLAFIX_OK);
   call.hasStrides[0] = false; // contiguous, as they were
   EXPECT_TRUE(isKnown(call));
-  call.has[2] = true; // null data: left out, too
+  call.has[2] = true; // null data: omitted, too
   EXPECT_TRUE(isKnown(call));
   call.flags = MLAFIX_LAUNCH_NO_DEPENDENT | MLAFIX_LAUNCH_ASSUME_DISJOINT;
   EXPECT_TRUE(isKnown(call));

@@ -116,7 +116,7 @@ TEST_F(Check, an_optional_argument_may_be_null_and_then_has_no_shape) {
               [&] { call.launch(kernel); });
 }
 
-TEST_F(Check, an_argument_bound_as_absent_is_left_out) {
+TEST_F(Check, an_argument_bound_as_absent_is_omitted) {
   UnitWriter writer = addBiasUnit();
   writer.kernel()["args"][2]["access"] = "absent";
   writer.kernel()["bindings"]["scale"] = "absent";

@@ -32,7 +32,7 @@ TEST(Lookup, bindings_choose_among_specialisations) {
   EXPECT_STREQ(unit.kernel("add_bias", "D=8").bindings(), "D=8,T=f32");
 }
 
-TEST(Lookup, names_left_out_mean_their_defaults) {
+TEST(Lookup, omitted_names_mean_their_defaults) {
   UnitWriter writer = cpuOnlyUnit();
   writer.kernel()["bindings"] = {{"D", 4}, {"B", "2"}};
   writer.kernel()["defaults"] = {{"B", "e"}};
@@ -64,7 +64,7 @@ UnitWriter threePresences() {
   return writer;
 }
 
-TEST(Lookup, optional_arguments_left_out_are_open) {
+TEST(Lookup, omitted_optional_arguments_are_open) {
   Unit unit = load(threePresences());
   EXPECT_STREQ(unit.kernel("add_bias").bindings(), "D=4");
   EXPECT_STREQ(unit.kernel("add_bias", "D=4").bindings(), "D=4");

@@ -210,7 +210,7 @@ const std::vector<Spoilt> spoilt = {
                                      {"args", json::array({0})}};
      },
      {"guards[0].args", "two arguments or more"}},
-    {"guard_of_strides_that_may_be_left_out",
+    {"guard_of_strides_that_may_be_omitted",
      [](json &k) {
        gpuVariant(k)["guards"][0] = {{"kind", "same_strides"},
                                      {"args", json::array({2, 0})}};

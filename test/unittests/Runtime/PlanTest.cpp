@@ -278,7 +278,7 @@ TEST_F(Plan, a_stride_guard_looks_at_dims_of_more_than_one_element) {
   EXPECT_EQ(info().variant, 0u);
 }
 
-TEST_F(Plan, guards_of_an_argument_left_out_hold) {
+TEST_F(Plan, guards_of_an_omitted_argument_hold) {
   variant()["guards"] = {
       {{"kind", "align"}, {"args", json::array({2})}, {"bytes", 16}},
       {{"kind", "stride"}, {"arg", 2}, {"dim", 0}, {"value", 7}}};
@@ -324,7 +324,7 @@ TEST_F(Plan, the_message_says_what_a_guard_of_each_kind_asks_for) {
               "asks for identical strides of \"out\", \"in\"");
 }
 
-TEST_F(Plan, parameters_of_an_argument_left_out_are_zero) {
+TEST_F(Plan, parameters_of_an_omitted_argument_are_zero) {
   variant()["params"] = {{{"kind", "pointer"}, {"arg", 2}},
                          {{"kind", "size"}, {"arg", 2}, {"dim", 0}},
                          {{"kind", "stride"}, {"arg", 2}, {"dim", 0}}};

@@ -1,4 +1,4 @@
-"""A tensor that was left out reads as zeros where the predicate holds, whatever otherwise= says.
+"""An omitted tensor reads as zeros where the predicate holds, whatever otherwise= says.
 
 Once: otherwise= there, too."""
 

@@ -1,4 +1,4 @@
-"""A dtype variable with a default that only a tensor has which is left out.
+"""A dtype variable with a default that only an omitted tensor has.
 
 Once: expected 'defaults' to hold names of the kernel, got 'T'."""
 

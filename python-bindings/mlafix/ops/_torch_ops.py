@@ -4,11 +4,11 @@ An operator takes the kernel's arguments in the kernel's order, and a string tha
 lse and its base, "hn,e", as `mlafix.ops` has them. Mutated arguments are declared, and since kernels only fill what
 they are given, the fake implementations have nothing to do.
 
-Kernels of one's own have operators, too: torch_kernels.py.
+Kernels of one's own have operators, too: ../torch_kernels.py.
 
-Nobody calls these by hand: the functions of `mlafix.ops` do where torch must see the call (torch.compile, export, fake and
+Nobody calls these by hand: the functions of this package do where torch must see the call (torch.compile, export, fake and
 functional tensors, dispatch modes, subclasses), and go straight to the kernel elsewhere. Importing this module imports
-torch; `mlafix` does so when it meets the first tensor.
+torch; `_launch` does so when it meets the first tensor.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from typing import Any, Callable
 
 import torch
 
-from ._torch import fake, schema
-from .ops._families import FAMILIES, KernelDispatchers, Key
-from .ops._types import Bound, Launch
-from .ops._wrong import wrong
+from .._torch import fake, schema
+from ._families import FAMILIES, KernelDispatchers, Key
+from ._types import Bound, Launch
+from ._wrong import wrong
+
 
 class Through:
     """Launches a kernel through torch's dispatcher."""

@@ -1,60 +1,24 @@
-//===- DLPack.h - The parts of DLPack's ABI that we read --------*- C++ -*-===//
+//===- ManagedDLPack.h - DLPack's tensors with owners -----------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
 //
-// DLPack 1.x as specified at https://dmlc.github.io/dlpack: the tensor, its two
-// managed forms, and the table of C functions that a framework offers on its
-// tensor type as __dlpack_c_exchange_api__ (since DLPack 1.2; torch 2.10).
-// Layouts and values are ABI and never change within a major version.
+// Of DLPack 1.x: the two managed forms of its tensor (mlafix/DLPack.h), and the
+// table of C functions that a framework offers on its tensor type as
+// __dlpack_c_exchange_api__ (since DLPack 1.2; torch 2.10).
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_PYTHON_DLPACK_H
-#define MLAFIX_PYTHON_DLPACK_H
+#ifndef MLAFIX_PYTHON_MANAGEDDLPACK_H
+#define MLAFIX_PYTHON_MANAGEDDLPACK_H
+
+#include "mlafix/DLPack.h"
 
 #include <cstdint>
 
-namespace mlafix::python::dlpack {
-
-enum DeviceType : int32_t {
-  deviceCpu = 1,
-  deviceCuda = 2,
-  deviceCudaHost = 3, // pinned memory: the CPU's
-  deviceCudaManaged = 13,
-};
-
-enum TypeCode : uint8_t {
-  codeInt = 0,
-  codeUInt = 1,
-  codeFloat = 2,
-  codeBFloat = 4,
-  codeBool = 6,
-  codeFloat8E4M3FN = 10,
-};
-
-struct Device {
-  int32_t type;
-  int32_t id;
-};
-
-struct DataType {
-  uint8_t code;
-  uint8_t bits;
-  uint16_t lanes;
-};
-
-struct Tensor {
-  void *data;
-  Device device;
-  int32_t ndim;
-  DataType dtype;
-  int64_t *shape;
-  int64_t *strides; // in elements; null: contiguous
-  uint64_t byteOffset;
-};
+namespace mlafix::dlpack {
 
 struct Version {
   uint32_t major;
@@ -94,6 +58,10 @@ struct ExchangeApi {
   int (*currentStream)(int32_t deviceType, int32_t deviceId, void **stream);
 };
 
-} // namespace mlafix::python::dlpack
+} // namespace mlafix::dlpack
 
-#endif // MLAFIX_PYTHON_DLPACK_H
+namespace mlafix::python {
+namespace dlpack = mlafix::dlpack;
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_MANAGEDDLPACK_H

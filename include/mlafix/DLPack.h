@@ -1,0 +1,87 @@
+//===- DLPack.h - DLPack's tensor, and its dtypes ---------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// DLPack 1.x as specified at https://dmlc.github.io/dlpack, declared here so
+// that nothing is needed to build. Layouts and values are ABI and never change
+// within a major version.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_DLPACK_H
+#define MLAFIX_DLPACK_H
+
+#include <cstdint>
+
+namespace mlafix::dlpack {
+
+enum DeviceType : int32_t {
+  deviceCpu = 1,
+  deviceCuda = 2,
+  deviceCudaHost = 3, // pinned memory: the CPU's
+  deviceCudaManaged = 13,
+};
+
+enum TypeCode : uint8_t {
+  codeInt = 0,
+  codeUInt = 1,
+  codeFloat = 2,
+  codeBFloat = 4,
+  codeBool = 6,
+  codeFloat8E4M3FN = 10,
+};
+
+struct Device {
+  int32_t type;
+  int32_t id;
+};
+
+struct DataType {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+};
+
+struct Tensor {
+  void *data;
+  Device device;
+  int32_t ndim;
+  DataType dtype;
+  int64_t *shape;
+  int64_t *strides; // in elements; null: contiguous
+  uint64_t byteOffset;
+};
+
+/// The code of each dtype; one without a line here does not compile.
+namespace codes {
+inline constexpr TypeCode BF16 = codeBFloat;
+inline constexpr TypeCode F16 = codeFloat;
+inline constexpr TypeCode F32 = codeFloat;
+inline constexpr TypeCode F8E4M3FN = codeFloat8E4M3FN;
+inline constexpr TypeCode I32 = codeInt;
+inline constexpr TypeCode I64 = codeInt;
+inline constexpr TypeCode I8 = codeInt;
+inline constexpr TypeCode U8 = codeUInt;
+inline constexpr TypeCode BOOL = codeBool;
+} // namespace codes
+
+/// The mlafix_dtype of elements of `code`, so wide; 0 if there is none.
+constexpr int32_t dtypeByCode(int code, int bits) {
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR)                           \
+  if (code == codes::ENUM && bits == 8 * BYTES)                                \
+    return VALUE;
+#include "mlafix/DTypes.def"
+  return 0;
+}
+
+/// The mlafix_dtype of `type`; 0 for one that no kernel takes.
+constexpr int32_t dtypeOf(DataType type) {
+  return type.lanes == 1 ? dtypeByCode(type.code, type.bits) : 0;
+}
+
+} // namespace mlafix::dlpack
+
+#endif // MLAFIX_DLPACK_H

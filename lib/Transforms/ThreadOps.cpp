@@ -1,0 +1,100 @@
+//===- ThreadOps.cpp - what a GPU's threads know and share ----------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h" // before ThreadOps.h
+
+#include "lib/Machine/MachineModel.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/ThreadOps.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+Value mlafix::buildThreadId(OpBuilder &b, Location loc) {
+  return NVVM::ThreadIdXOp::create(b, loc, b.getI32Type());
+}
+
+Value mlafix::buildBlockId(OpBuilder &b, Location loc) {
+  return NVVM::BlockIdXOp::create(b, loc, b.getI32Type());
+}
+
+Value mlafix::buildBlockSize(OpBuilder &b, Location loc) {
+  return NVVM::BlockDimXOp::create(b, loc, b.getI32Type());
+}
+
+Value mlafix::buildGridSize(OpBuilder &b, Location loc) {
+  return NVVM::GridDimXOp::create(b, loc, b.getI32Type());
+}
+
+bool mlafix::isBlockId(Operation *op) { return isa<NVVM::BlockIdXOp>(op); }
+
+void mlafix::buildBarrier(OpBuilder &b, Location loc) {
+  NVVM::BarrierOp::create(b, loc);
+}
+
+Value mlafix::buildBarrierOr(OpBuilder &b, Location loc, Value bits) {
+  auto kind = NVVM::BarrierReductionAttr::get(b.getContext(),
+                                              NVVM::BarrierReduction::OR);
+  return NVVM::BarrierOp::create(b, loc, TypeRange{b.getI32Type()}, Value(),
+                                 Value(), kind, bits)
+      .getRes();
+}
+
+void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value members) {
+  NVVM::SyncWarpOp::create(b, loc, members);
+}
+
+Value mlafix::buildShuffleXor(OpBuilder &b, Location loc, Value members,
+                              Value value, int64_t distance) {
+  IndexBuilder x(b, loc);
+  return NVVM::ShflOp::create(b, loc, value.getType(), members, value,
+                              x.i32(distance), x.i32(kWarpThreads - 1),
+                              NVVM::ShflKind::bfly, UnitAttr());
+}
+
+Value mlafix::buildShuffleUp(OpBuilder &b, Location loc, Value value,
+                             int64_t distance) {
+  IndexBuilder x(b, loc);
+  return NVVM::ShflOp::create(b, loc, value.getType(), x.i32(-1), value,
+                              x.i32(distance), x.i32(0), NVVM::ShflKind::up,
+                              UnitAttr());
+}
+
+bool mlafix::isShuffle(Operation *op) { return isa<NVVM::ShflOp>(op); }
+
+Value mlafix::buildBallot(OpBuilder &b, Location loc, Value predicate) {
+  return NVVM::VoteSyncOp::create(b, loc, b.getI32Type(),
+                                  IndexBuilder(b, loc).i32(-1), predicate,
+                                  NVVM::VoteSyncKind::ballot);
+}
+
+void mlafix::buildGridWait(OpBuilder &b, Location loc) {
+  NVVM::GriddepcontrolOp::create(b, loc, NVVM::GridDepActionKind::wait);
+}
+
+bool mlafix::isGridWait(Operation *op) {
+  auto control = dyn_cast<NVVM::GriddepcontrolOp>(op);
+  return control && control.getKind() == NVVM::GridDepActionKind::wait;
+}
+
+void mlafix::buildLaunchDependents(OpBuilder &b, Location loc) {
+  NVVM::GriddepcontrolOp::create(b, loc,
+                                 NVVM::GridDepActionKind::launch_dependents);
+}
+
+bool mlafix::isGridControl(Operation *op) {
+  return isa<NVVM::GriddepcontrolOp>(op);
+}
+
+Value mlafix::buildNarrowFp8Pair(OpBuilder &b, Location loc, Value low,
+                                 Value high) {
+  // The first operand becomes the upper byte.
+  return NVVM::ConvertF32x2ToF8x2Op::create(
+      b, loc, VectorType::get({2}, b.getI8Type()), high, low,
+      NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,
+      /*relu=*/false, Float8E4M3FNType::get(b.getContext()));
+}

@@ -1,0 +1,73 @@
+//===- ThreadOps.h - what a GPU's threads know and share --------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+//
+// The operations of the NVVM dialect that passes use, as functions. Its header
+// declares all of PTX, which takes longer to parse than everything else that a
+// pass includes, so ThreadOps.cpp alone includes it.
+//
+// Of NVVMDialect.h this header has the dialect's class, for `dependentDialects`
+// and the names of attributes. Who needs both includes NVVMDialect.h first.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_THREADOPS_H
+#define MLAFIX_TRANSFORMS_THREADOPS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Dialect.h"
+
+#ifndef MLIR_DIALECT_LLVMIR_NVVMDIALECT_H_
+#include "mlir/Dialect/LLVMIR/NVVMOpsDialect.h.inc"
+#endif
+
+namespace mlafix {
+
+// Numbers along x, i32.
+mlir::Value buildThreadId(mlir::OpBuilder &b, mlir::Location loc);
+mlir::Value buildBlockId(mlir::OpBuilder &b, mlir::Location loc);
+mlir::Value buildBlockSize(mlir::OpBuilder &b, mlir::Location loc);
+mlir::Value buildGridSize(mlir::OpBuilder &b, mlir::Location loc);
+bool isBlockId(mlir::Operation *op);
+
+/// The threads of a block wait for each other.
+void buildBarrier(mlir::OpBuilder &b, mlir::Location loc);
+/// A barrier; the bitwise or of the i32 `bits` of all threads of the block.
+mlir::Value buildBarrierOr(mlir::OpBuilder &b, mlir::Location loc,
+                           mlir::Value bits);
+/// The threads of a warp in the mask `members`, i32, wait for each other.
+void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc,
+                      mlir::Value members);
+
+/// `value` of the thread whose number in the warp differs from this one's by
+/// exclusive or with `distance`; `members` take part, i32.
+mlir::Value buildShuffleXor(mlir::OpBuilder &b, mlir::Location loc,
+                            mlir::Value members, mlir::Value value,
+                            int64_t distance);
+/// `value` of the thread `distance` before this one in the warp, its own where
+/// there is none; the whole warp takes part.
+mlir::Value buildShuffleUp(mlir::OpBuilder &b, mlir::Location loc,
+                           mlir::Value value, int64_t distance);
+bool isShuffle(mlir::Operation *op);
+/// A bit for each thread of the warp: whether its `predicate` (i1) holds, i32.
+mlir::Value buildBallot(mlir::OpBuilder &b, mlir::Location loc,
+                        mlir::Value predicate);
+
+/// Waits for the preceding grid: `griddepcontrol.wait`.
+void buildGridWait(mlir::OpBuilder &b, mlir::Location loc);
+bool isGridWait(mlir::Operation *op);
+/// Lets the next grid begin: `griddepcontrol.launch_dependents`.
+void buildLaunchDependents(mlir::OpBuilder &b, mlir::Location loc);
+/// Whether `op` is one of these two.
+bool isGridControl(mlir::Operation *op);
+
+/// Two f32 as fp8 e4m3fn, to the nearest, saturating: vector<2xi8>.
+mlir::Value buildNarrowFp8Pair(mlir::OpBuilder &b, mlir::Location loc,
+                               mlir::Value low, mlir::Value high);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_THREADOPS_H

@@ -1,0 +1,25 @@
+"""A cache of compiled kernels of its own for each test of a module that imports `compiler`, and a count of what is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from compiling import CountingCompiler
+
+from mlafix import _toolchain, cache
+
+
+@pytest.fixture(autouse=True)
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingCompiler]:
+    counting = CountingCompiler(tmp_path / "compiled")
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("MLAFIX_PREBUILT", raising=False)
+    monkeypatch.delenv("MLAFIX_STRICT", raising=False)
+    monkeypatch.setattr(_toolchain, "compiler", lambda: counting)
+    monkeypatch.setattr(_toolchain, "compiler_file", lambda: "there is one")
+    monkeypatch.setattr(_toolchain, "compiler_facts", lambda: ("version 1",))
+    cache.clear_memory()
+    yield counting
+    cache.clear_memory()

@@ -1,0 +1,23 @@
+"""What torch sees of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+@contextmanager
+def seen_by_torch() -> Iterator[list[str]]:
+    """The operators that torch's dispatcher is given in the block, by name, one after the other; they run."""
+    seen: list[str] = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Watch():
+        yield seen

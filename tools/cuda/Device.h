@@ -1,0 +1,23 @@
+//===- Device.h - A device as tools take it ---------------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TOOLS_CUDA_DEVICE_H
+#define MLAFIX_TOOLS_CUDA_DEVICE_H
+
+#include "mlafix/runtime.h"
+
+#include <string>
+
+namespace mlafix::tools {
+
+/// The device of an option --device: "cpu", "cuda" (the first GPU) or "cuda:N".
+/// Throws std::runtime_error for all else.
+mlafix_device parseDevice(const std::string &text);
+
+} // namespace mlafix::tools
+
+#endif // MLAFIX_TOOLS_CUDA_DEVICE_H
