@@ -80,7 +80,7 @@ int32_t dtypeOf(DataType type) {
       {codeFloat, 32, MLAFIX_F32},   {codeFloat8E4M3FN, 8, MLAFIX_F8E4M3FN},
       {codeInt, 32, MLAFIX_I32},     {codeInt, 64, MLAFIX_I64},
       {codeInt, 8, MLAFIX_I8},       {codeUInt, 8, MLAFIX_U8},
-      {codeBool, 8, MLAFIX_BOOL},
+      {codeBool, 8, MLAFIX_BOOL},    {codeFloat8E5M2, 8, MLAFIX_F8E5M2},
   };
   for (const Entry &entry : entries)
     if (type.lanes == 1 && type.code == entry.code && type.bits == entry.bits)

@@ -33,6 +33,7 @@ enum TypeCode : uint8_t {
   codeBFloat = 4,
   codeBool = 6,
   codeFloat8E4M3FN = 10,
+  codeFloat8E5M2 = 12,
 };
 
 struct Device {

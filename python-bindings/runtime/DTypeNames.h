@@ -37,6 +37,7 @@ inline constexpr Names BF16 = {"bfloat16", dlpack::codeBFloat};
 inline constexpr Names F16 = {"float16", dlpack::codeFloat};
 inline constexpr Names F32 = {"float32", dlpack::codeFloat};
 inline constexpr Names F8E4M3FN = {"float8_e4m3fn", dlpack::codeFloat8E4M3FN};
+inline constexpr Names F8E5M2 = {"float8_e5m2", dlpack::codeFloat8E5M2};
 inline constexpr Names I32 = {"int32", dlpack::codeInt};
 inline constexpr Names I64 = {"int64", dlpack::codeInt};
 inline constexpr Names I8 = {"int8", dlpack::codeInt};

@@ -28,6 +28,7 @@ namespace mlafix {
 enum class bf16 : uint16_t {};
 enum class f16 : uint16_t {};
 enum class f8e4m3fn : uint8_t {};
+enum class f8e5m2 : uint8_t {};
 
 /// Whether memory of `Source` elements may be passed where the kernel has
 /// `Element`s. To pass another library's type, specialise it:
@@ -50,6 +51,9 @@ template <> struct DTypeOf<float> {
 };
 template <> struct DTypeOf<f8e4m3fn> {
   static constexpr mlafix_dtype value = MLAFIX_F8E4M3FN;
+};
+template <> struct DTypeOf<f8e5m2> {
+  static constexpr mlafix_dtype value = MLAFIX_F8E5M2;
 };
 template <> struct DTypeOf<int32_t> {
   static constexpr mlafix_dtype value = MLAFIX_I32;
