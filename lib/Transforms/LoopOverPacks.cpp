@@ -196,6 +196,8 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
     buildPartial(b, reduce, place);
     return {};
   }
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return iotaPack(b, layout, iota, place.start);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)

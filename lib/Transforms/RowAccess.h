@@ -99,12 +99,13 @@ mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 
 /// What was read by `load` as its result holds it: floats widen to f32 (N7),
-/// integers to the result's width.
+/// integers to the result's width; the bits of a float or a boolean that is
+/// only moved, likewise.
 mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value);
-/// f32 to floats in memory (N7), integers to the width in memory:
-/// sign-extended, or their low bits.
-mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
-                   mlir::Type element);
+/// `value` as `store` writes it: f32 becomes a float in memory (N7), all but
+/// bytes a byte within its range, and an integer that of a dtype variable,
+/// sign-extended or its low bits.
+mlir::Value narrow(mlir::OpBuilder &b, StoreOp store, mlir::Value value);
 
 /// One element, or one pack, of `source`, as it is in memory (but for a sign,
 /// which bodies do not know); zero where the predicate, if there is one, is
@@ -146,6 +147,10 @@ mlir::Value splatPack(mlir::OpBuilder &b, const RowLayout &layout,
 /// `constant` is no such row.
 mlir::Value splatPack(mlir::OpBuilder &b, const RowLayout &layout,
                       mlir::arith::ConstantOp constant);
+
+/// The pack of `iota` that begins at element `start` (index).
+mlir::Value iotaPack(mlir::OpBuilder &b, const RowLayout &layout, IotaOp iota,
+                     mlir::Value start);
 
 /// An elementwise op on row tiles, applied to packs.
 mlir::Value applyToPack(mlir::OpBuilder &b, const RowLayout &layout,

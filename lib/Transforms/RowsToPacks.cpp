@@ -110,8 +110,7 @@ private:
                    OpBuilder &b) const {
     Location loc = op.getLoc();
     Value target = op.getTarget();
-    value = narrow(b, loc, value,
-                   cast<MemRefType>(target.getType()).getElementType());
+    value = narrow(b, op, value);
     if (layout.lane) {
       IndexBuilder x(b, loc);
       Value isFirst =
@@ -132,6 +131,22 @@ struct DistributeSplat : RowPattern<SplatOp> {
     Value pack = splatPack(rewriter, layout, op);
     rewriter.replaceOpWithMultiple(
         op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
+    return success();
+  }
+};
+
+struct DistributeIota : RowPattern<IotaOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(IotaOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    SmallVector<Value> packs;
+    for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p)
+      packs.push_back(
+          iotaPack(rewriter, layout, op,
+                   layout.packStart(rewriter, loc, op.getType(), p)));
+    rewriter.replaceOpWithMultiple(op, {packs});
     return success();
   }
 };
@@ -274,7 +289,7 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
       });
 
   RewritePatternSet patterns(ctx);
-  patterns.add<DistributeLoad, DistributeStore, DistributeSplat,
+  patterns.add<DistributeLoad, DistributeStore, DistributeSplat, DistributeIota,
                DistributeConstant, DistributeElementwise, DistributeReduce>(
       converter, ctx, layout);
   patterns.add<DistributeMergeLoop, DistributeYield>(converter, ctx);
@@ -283,7 +298,7 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
       [&](Operation *op) { return converter.isLegal(op); });
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  target.addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp>();
+  target.addIllegalOp<LoadOp, StoreOp, SplatOp, IotaOp, ReduceOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }

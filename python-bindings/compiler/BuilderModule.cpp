@@ -257,6 +257,12 @@ void bindRows(nb::class_<Builder> &builder) {
           },
           "scalar"_a, "dim"_a, "location"_a)
       .def(
+          "iota",
+          [](Builder &b, Text dim, const Loc &loc) {
+            return checked(b, b.iota(dim, loc));
+          },
+          "dim"_a, "location"_a)
+      .def(
           "reduce",
           [](Builder &b, Text op, Value row, const Loc &loc) {
             return checked(b, b.reduce(op, row, loc));

@@ -28,9 +28,9 @@ _OTHER_NAMES = {
     "multiply": "a * b",
     "divide": "a / b",
     "mean": "sum(row) / f32(shape(…))",
-    "arange": "the indices of a grid, or range(…) in a for loop",
+    "arange": 'iota("D"), the indices of a grid, or range(…) in a for loop',
 }
-_ROW_FUNCTIONS = ("sum", "max", "min", "abs")
+_ROW_FUNCTIONS = ("sum", "max", "min", "abs", "round")
 
 
 def of_function(name: str, function: Any) -> str:

@@ -48,7 +48,7 @@ struct BuilderErrors : testing::Test {
 TEST_F(BuilderErrors, operands_of_two_types) {
   EXPECT_FALSE(b.binary("add", row(), count(), at(4)));
   expectError("expected scalars or rows of one type for 'add', got a row of "
-              "f32 along D and i32");
+              "f32 along D and i32; f32(…) converts");
 }
 
 TEST_F(BuilderErrors, rows_along_two_dims) {
