@@ -33,6 +33,8 @@ static const fltSemantics *getSemantics(mlafix_dtype dtype) {
     return &APFloat::BFloat();
   case MLAFIX_F8E4M3FN:
     return &APFloat::Float8E4M3FN();
+  case MLAFIX_F8E5M2:
+    return &APFloat::Float8E5M2();
   default:
     return nullptr;
   }
