@@ -87,6 +87,25 @@ void bindArguments(nb::class_<Builder> &builder) {
           },
           "name"_a, "value"_a, "location"_a)
       .def(
+          "add_scalar",
+          [](Builder &b, std::string name, std::string dtype,
+             std::string atMost, const Loc &loc) {
+            return checked(b, b.addScalar({std::move(name), std::move(dtype),
+                                           std::move(atMost)},
+                                          loc));
+          },
+          "name"_a, "dtype"_a, "at_most"_a, "location"_a)
+      .def(
+          "dim",
+          [](Builder &b, Value tensor, unsigned position, const Loc &loc) {
+            return checked(b, b.dim(tensor, position, loc));
+          },
+          "tensor"_a, "position"_a, "location"_a);
+}
+
+void bindPromises(nb::class_<Builder> &builder) {
+  builder
+      .def(
           "prove_bounds",
           [](Builder &b, const Loc &loc) { checked(b, b.proveBounds(loc)); },
           "location"_a)
@@ -103,20 +122,11 @@ void bindArguments(nb::class_<Builder> &builder) {
           },
           "condition"_a, "text"_a, "location"_a)
       .def(
-          "add_scalar",
-          [](Builder &b, std::string name, std::string dtype,
-             std::string atMost, const Loc &loc) {
-            return checked(b, b.addScalar({std::move(name), std::move(dtype),
-                                           std::move(atMost)},
-                                          loc));
+          "print",
+          [](Builder &b, Text text, const Values &values, const Loc &loc) {
+            checked(b, b.print(text, values, loc));
           },
-          "name"_a, "dtype"_a, "at_most"_a, "location"_a)
-      .def(
-          "dim",
-          [](Builder &b, Value tensor, unsigned position, const Loc &loc) {
-            return checked(b, b.dim(tensor, position, loc));
-          },
-          "tensor"_a, "position"_a, "location"_a);
+          "text"_a, "values"_a, "location"_a);
 }
 
 void bindGrid(nb::class_<Builder> &builder) {
@@ -232,32 +242,20 @@ void bindArithmetic(nb::class_<Builder> &builder) {
           "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
 }
 
+/// A method of the builder that gives a value, and raises what went wrong.
+template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindRows(nb::class_<Builder> &builder) {
   builder
-      .def(
-          "convert",
-          [](Builder &b, Value operand, Text dtype, const Loc &loc) {
-            return checked(b, b.convert(operand, dtype, loc));
-          },
-          "operand"_a, "dtype"_a, "location"_a)
-      .def(
-          "splat",
-          [](Builder &b, Value scalar, Text dim, const Loc &loc) {
-            return checked(b, b.splat(scalar, dim, loc));
-          },
-          "scalar"_a, "dim"_a, "location"_a)
-      .def(
-          "iota",
-          [](Builder &b, Text dim, const Loc &loc) {
-            return checked(b, b.iota(dim, loc));
-          },
-          "dim"_a, "location"_a)
-      .def(
-          "reduce",
-          [](Builder &b, Text op, Value row, const Loc &loc) {
-            return checked(b, b.reduce(op, row, loc));
-          },
-          "op"_a, "row"_a, "location"_a);
+      .def("convert", valueOf(&Builder::convert), "operand"_a, "dtype"_a,
+           "location"_a)
+      .def("splat", valueOf(&Builder::splat), "scalar"_a, "dim"_a, "location"_a)
+      .def("iota", valueOf(&Builder::iota), "dim"_a, "location"_a)
+      .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "location"_a);
 }
 
 void bindMemory(nb::class_<Builder> &builder) {
@@ -386,6 +384,7 @@ void mlafix::python::bindBuilder(nb::module_ &module) {
         return text;
       });
   bindArguments(builder);
+  bindPromises(builder);
   bindGrid(builder);
   bindControlFlow(builder);
   bindArithmetic(builder);
