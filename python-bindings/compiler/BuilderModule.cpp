@@ -242,32 +242,20 @@ void bindArithmetic(nb::class_<Builder> &builder) {
           "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
 }
 
+/// A method of the builder that gives a value, and raises what went wrong.
+template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindRows(nb::class_<Builder> &builder) {
   builder
-      .def(
-          "convert",
-          [](Builder &b, Value operand, Text dtype, const Loc &loc) {
-            return checked(b, b.convert(operand, dtype, loc));
-          },
-          "operand"_a, "dtype"_a, "location"_a)
-      .def(
-          "splat",
-          [](Builder &b, Value scalar, Text dim, const Loc &loc) {
-            return checked(b, b.splat(scalar, dim, loc));
-          },
-          "scalar"_a, "dim"_a, "location"_a)
-      .def(
-          "iota",
-          [](Builder &b, Text dim, const Loc &loc) {
-            return checked(b, b.iota(dim, loc));
-          },
-          "dim"_a, "location"_a)
-      .def(
-          "reduce",
-          [](Builder &b, Text op, Value row, const Loc &loc) {
-            return checked(b, b.reduce(op, row, loc));
-          },
-          "op"_a, "row"_a, "location"_a);
+      .def("convert", valueOf(&Builder::convert), "operand"_a, "dtype"_a,
+           "location"_a)
+      .def("splat", valueOf(&Builder::splat), "scalar"_a, "dim"_a, "location"_a)
+      .def("iota", valueOf(&Builder::iota), "dim"_a, "location"_a)
+      .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "location"_a);
 }
 
 void bindMemory(nb::class_<Builder> &builder) {
