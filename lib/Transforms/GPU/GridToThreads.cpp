@@ -173,7 +173,8 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
       index = x.toIndex(index);
 
   Value isRow;
-  if (layout.getRows() > 1)
+  // A rank without rows of its own still meets the others.
+  if (layout.getRows() > 1 || kernel.isCollective())
     isRow = x.ult(row, total);
   // All that needs no memory has been computed: it overlaps the
   // preceding grid.
