@@ -151,10 +151,13 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
   if ((text && text.getValue() == kIdentity && isFloat) ||
       (real && real.getType().isF32() && isFloat))
     return success();
+  bool isVariable = static_cast<bool>(kernel.getArgAttr(index, kDTypeAttr));
+  // A variable of integers may be bound to a float: the bits of its 0 are 0.
+  if (integer && isFloat && isVariable && integer.getValue().isZero())
+    return success();
   if (integer && element.isInteger()) {
     unsigned width = element.getIntOrFloatBitWidth();
     const APInt &value = integer.getValue();
-    bool isVariable = static_cast<bool>(kernel.getArgAttr(index, kDTypeAttr));
     bool isUnsigned = element.isUnsignedInteger() || width == 1;
     if (isVariable ||
         (isUnsigned ? value.isIntN(width) : value.isSignedIntN(width)))

@@ -307,6 +307,15 @@ BlockArgument mlafix::getKernelArgument(Value memref) {
   return {};
 }
 
+StringAttr mlafix::getDTypeVariable(Value memref) {
+  BlockArgument argument = getKernelArgument(memref);
+  if (!argument)
+    return {};
+  auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
+  return kernel.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                             kDTypeAttr);
+}
+
 DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
   BlockArgument argument = getKernelArgument(memref);
   auto type = dyn_cast<MemRefType>(memref.getType());

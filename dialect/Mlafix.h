@@ -74,6 +74,9 @@ mlir::BlockArgument getKernelArgument(mlir::Value memref);
 /// The dim that `memref`, a kernel argument, has at `position`: its name, or
 /// its number when static. Null elsewhere.
 DimAttr getArgumentDim(mlir::Value memref, unsigned position);
+/// The name of the dtype variable that `memref`, a kernel argument, has
+/// elements of. Null elsewhere.
+mlir::StringAttr getDTypeVariable(mlir::Value memref);
 
 /// `type` as units spell it ("bf16", "index"), or empty if it is none that the
 /// language has.

@@ -137,26 +137,43 @@ static LogicalResult verifyElement(Operation *op, Value memref,
   return success();
 }
 
+/// Whether elements of `memref` are those of a dtype variable of integers,
+/// whatever it is bound to. A variable of floats that is bound looks alike:
+/// mlafix-specialize has seen to the difference.
+static bool isOfIntegerVariable(Value memref) {
+  StringAttr variable = getDTypeVariable(memref);
+  if (!variable)
+    return false;
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  if (element.isInteger() && !element.isInteger(1))
+    return true;
+  auto kernel =
+      cast<KernelOp>(getKernelArgument(memref).getOwner()->getParentOp());
+  std::optional<DictionaryAttr> bindings = kernel.getBindings();
+  return bindings && bindings->contains(variable);
+}
+
 /// Likewise for a store. A body does not know the width of an integer whose
-/// dtype is a variable's: i32 and i64 are for all of them.
+/// dtype is a variable's: i32 and i64 are for all of them. Bytes take numbers
+/// of any type.
 static LogicalResult verifyStored(StoreOp op) {
   Type element = cast<MemRefType>(op.getTarget().getType()).getElementType();
   Type value = getElementTypeOrSelf(op.getValue().getType());
-  BlockArgument argument = getKernelArgument(op.getTarget());
-  bool isVariable =
-      argument &&
-      cast<KernelOp>(argument.getOwner()->getParentOp())
-          .getArgAttrOfType<StringAttr>(argument.getArgNumber(), kDTypeAttr);
-  if (isVariable && element.isInteger() && !element.isInteger(1) &&
-      (value.isInteger(32) || value.isInteger(64)))
+  bool isInteger = value.isInteger(32) || value.isInteger(64);
+  if (isInteger && isOfIntegerVariable(op.getTarget()))
+    return success();
+  if (element.isInteger(8) && (isInteger || value.isF32()))
     return success();
   return verifyElement(op, op.getTarget(), value);
 }
 
-/// Likewise for a load, which may widen integers.
+/// Likewise for a load, which may widen integers, or move the bits of what a
+/// variable of integers is bound to.
 static LogicalResult verifyLoaded(LoadOp op) {
   Type element = cast<MemRefType>(op.getSource().getType()).getElementType();
   Type result = getElementTypeOrSelf(op.getType());
+  if (result.isInteger(64) && isOfIntegerVariable(op.getSource()))
+    return success();
   bool widens = element.isInteger() && !element.isInteger(1) &&
                 result.isSignlessInteger() && result != element;
   if (!widens)
@@ -303,9 +320,27 @@ LogicalResult SameTensorOp::canonicalize(SameTensorOp op,
   return success();
 }
 
-LogicalResult ReduceOp::verify() {
-  Type element = getElementTypeOrSelf(getSource().getType());
-  if (!element.isF32() && !element.isInteger(32))
-    return emitOpError() << "expected a row of f32 or i32, got " << element;
+LogicalResult IotaOp::verify() {
+  Type element = getElementTypeOrSelf(getType());
+  if (!element.isInteger(32))
+    return emitOpError() << "expected a row of i32, got " << element;
   return success();
+}
+
+/// Checks that the rows of `op` are of f32 or i32.
+static LogicalResult verifyReduced(Operation *op, Type row) {
+  Type element = getElementTypeOrSelf(row);
+  if (!element.isF32() && !element.isInteger(32))
+    return op->emitOpError() << "expected a row of f32 or i32, got " << element;
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  return verifyReduced(*this, getSource().getType());
+}
+
+LogicalResult ArgReduceOp::verify() {
+  if (getKind() == ReduceKind::add)
+    return emitOpError() << "expected max or min, got add";
+  return verifyReduced(*this, getSource().getType());
 }

@@ -16,7 +16,8 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
   let summary = "reads a row tile or a scalar";
   let description = [{
     With one index less than the memref has dims it reads the row along the last dim, else one element. Floats widen to f32, integers
-    to the width of the result, by their sign; booleans stay as they are. Where the predicate is false nothing is read and the result is the `else`
+    to the width of the result, by their sign; booleans stay as they are. Where the memref's dtype is a variable, a load as i64 only moves the element
+    if the variable is bound to a float or a boolean: `mlafix-specialize` says what such a kernel may do. Where the predicate is false nothing is read and the result is the `else`
     value, zero where there is none; out of bounds it is zero
     (`mlafix-guard-bounds`). An omitted optional argument reads as zeros where the predicate holds: `else` is
     about the predicate alone, and `if` with `mlafix.present` gives an omitted tensor another value.
@@ -41,8 +42,9 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
-    The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448 and keeps
-    NaN (N7). Integers are stored as they are; only where the memref's dtype is a variable, whose width the body does not know, an i32 or
+    The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448, f8E5M2 at +-57344,
+    infinities included, and NaN stays NaN (N7). Bytes, i8 and ui8, take f32 (round to nearest even), i32 and i64: beyond their range is the nearest end of it, and
+    NaN is 0. Other integers are stored as they are; only where the memref's dtype is a variable, whose width the body does not know, an i32 or
     i64 is stored with the width that the variable is bound to: sign-extended, or its low bits. Where the predicate is false nothing is
     written.
 
@@ -102,6 +104,20 @@ def Mlafix_SplatOp : Mlafix_Op<"splat", [
   let assemblyFormat = "$scalar attr-dict `:` type($scalar) `->` type($result)";
 }
 
+def Mlafix_IotaOp : Mlafix_Op<"iota", [Pure]> {
+  let summary = "a row tile of i32 whose elements are their own indices";
+  let description = [{
+    0, 1, 2 and so on, up to the dim's size less 1.
+
+    ```mlir
+    %indices = mlafix.iota : tensor<?xi32, #mlafix.dim<"D">>
+    ```
+  }];
+  let results = (outs Mlafix_RowTile:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Mlafix_ReduceOp : Mlafix_Op<"reduce", [
     Pure, TypesMatchWith<"result is the element type of the row tile", "source", "result", "::mlir::getElementTypeOrSelf($_self)">]> {
   let summary = "reduces a row tile to a scalar";
@@ -115,6 +131,22 @@ def Mlafix_ReduceOp : Mlafix_Op<"reduce", [
   }];
   let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source);
   let results = (outs Mlafix_Scalar:$result);
+  let assemblyFormat = "$kind $source attr-dict `:` type($source)";
+  let hasVerifier = 1;
+}
+
+def Mlafix_ArgReduceOp : Mlafix_Op<"arg_reduce", [Pure]> {
+  let summary = "the index of a row tile's greatest or least element";
+  let description = [{
+    The lowest index of those that have it: equal elements, zeros of either sign among them, are one value. NaN is beyond all numbers, for `max` and for `min`: the index
+    is that of the first NaN, where there is one.
+
+    ```mlir
+    %best = mlafix.arg_reduce max %row : tensor<?xf32, #mlafix.dim<"D">>
+    ```
+  }];
+  let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source);
+  let results = (outs I32:$result);
   let assemblyFormat = "$kind $source attr-dict `:` type($source)";
   let hasVerifier = 1;
 }

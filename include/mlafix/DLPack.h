@@ -32,6 +32,7 @@ enum TypeCode : uint8_t {
   codeBFloat = 4,
   codeBool = 6,
   codeFloat8E4M3FN = 10,
+  codeFloat8E5M2 = 12,
 };
 
 struct Device {
@@ -61,6 +62,7 @@ inline constexpr TypeCode BF16 = codeBFloat;
 inline constexpr TypeCode F16 = codeFloat;
 inline constexpr TypeCode F32 = codeFloat;
 inline constexpr TypeCode F8E4M3FN = codeFloat8E4M3FN;
+inline constexpr TypeCode F8E5M2 = codeFloat8E5M2;
 inline constexpr TypeCode I32 = codeInt;
 inline constexpr TypeCode I64 = codeInt;
 inline constexpr TypeCode I8 = codeInt;

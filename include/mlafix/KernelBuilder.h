@@ -123,6 +123,11 @@ public:
   bool assume(Value condition, std::string_view text,
               const SourceLocation &location);
 
+  /// In the grid: a launch that is watched (docs/Proofs.md) shows `text`, in
+  /// which each "{}" stands for one of `values`, scalars or states.
+  bool print(std::string_view text, const Values &values,
+             const SourceLocation &location);
+
   /// \name The grid
   /// One forall, or one ragged forall, whose predicate is built first.
   /// @{
@@ -161,7 +166,7 @@ public:
   Value constant(std::int64_t value, std::string_view dtype,
                  const SourceLocation &location);
   /// neg, abs, not; of f32 alone: exp, exp2, log, log2, sqrt, rsqrt, floor,
-  /// ceil.
+  /// ceil, round (to nearest even), trunc, sin, cos, erf.
   Value unary(std::string_view op, Value operand,
               const SourceLocation &location);
   /// add, sub, mul, min, max; of f32 alone: div, copysign; of integers alone:
@@ -180,7 +185,10 @@ public:
                 const SourceLocation &location);
   Value splat(Value scalar, std::string_view dim,
               const SourceLocation &location);
-  /// A row to a scalar: add, max or min.
+  /// A row of i32 along a dim: each element's index.
+  Value iota(std::string_view dim, const SourceLocation &location);
+  /// A row of f32 or i32 to a scalar: add, max or min; argmax or argmin to i32,
+  /// the index of the first NaN, else the lowest of those that have it.
   Value reduce(std::string_view op, Value row, const SourceLocation &location);
   /// @}
 

@@ -50,7 +50,6 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   ProvePassOptions prove;
   prove.refuses = true;
   prove.records = !options.target.empty();
-  prove.provesBounds = options.provesBounds;
   pm.addNestedPass<KernelOp>(createProvePass(prove));
   pm.addNestedPass<KernelOp>(createWarnNaNPass());
   pm.addNestedPass<KernelOp>(createGuardBoundsPass());
@@ -94,7 +93,7 @@ static void addDistributionPasses(OpPassManager &pm) {
 static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createWidenBF16Pass());
-  pm.addNestedPass<KernelOp>(createNarrowFp8Pass());
+  pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addPass(createKernelsToNVVMPass());
   pm.addNestedPass<LLVM::LLVMFuncOp>(createDelayWaitsPass());
   FloatsToBitsPassOptions bits;
@@ -106,7 +105,7 @@ static void addNVVMPasses(OpPassManager &pm) {
 /// Distributed kernels become host functions.
 static void addCPUPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
-  pm.addNestedPass<KernelOp>(createNarrowFp8Pass());
+  pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addNestedPass<KernelOp>(createPairRowsPass());
   pm.addPass(createKernelsToCPUPass());
   pm.addNestedPass<LLVM::LLVMFuncOp>(createExpandMathPass());

@@ -65,6 +65,75 @@ Value mlafix::buildLog2(ShapedBuilder s, Value x, BinaryFn divide) {
                   s.f(std::numeric_limits<float>::quiet_NaN()), result);
 }
 
+/// A polynomial, its highest coefficient first.
+static Value buildPolynomial(ShapedBuilder s, Value x,
+                             llvm::ArrayRef<float> coefficients) {
+  Value sum = s.f(coefficients.front());
+  for (float coefficient : coefficients.drop_front())
+    sum = s.fma(sum, x, s.f(coefficient));
+  return sum;
+}
+
+/// With n the integer nearest to |x| / (pi / 2), or the next one to it where
+/// that is large, r = |x| - n * pi / 2 with three parts of pi / 2 (Cody and
+/// Waite) lies within 1.2; sin(r) and cos(r) are their Taylor polynomials
+/// (absolute error 2e-9 before rounding), and n chooses one of them, and a
+/// sign.
+Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
+  Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
+  Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
+  // Adding 2^23 leaves the nearest integer in the low bits of the sum.
+  constexpr float kMagic = 8388608.0f;
+  Value shifted = s.fma(magnitude, s.f(0.636619747f /* 2 / pi */), s.f(kMagic));
+  Value quarters = s.op<arith::AddIOp>(s.bits(shifted), s.i(isCosine ? 1 : 0));
+  Value n = s.op<arith::SubFOp>(shifted, s.f(kMagic));
+  Value r = magnitude;
+  for (float part : {-0x1.921fb6p+0f, 0x1.777a5cp-25f, 0x1.ee59dap-50f})
+    r = s.fma(n, s.f(part), r);
+
+  Value square = s.op<arith::MulFOp>(r, r);
+  Value odd = buildPolynomial(
+      s, square,
+      {-1.0f / 39916800, 1.0f / 362880, -1.0f / 5040, 1.0f / 120, -1.0f / 6});
+  Value sine = s.fma(s.op<arith::MulFOp>(r, square), odd, r);
+  Value cosine =
+      buildPolynomial(s, square,
+                      {1.0f / 479001600, -1.0f / 3628800, 1.0f / 40320,
+                       -1.0f / 720, 1.0f / 24, -0.5f, 1.0f});
+  Value isOdd = s.cmp(arith::CmpIPredicate::ne,
+                      s.op<arith::AndIOp>(quarters, s.i(1)), s.i(0));
+  Value result = s.bits(s.select(isOdd, cosine, sine));
+  Value half =
+      s.op<arith::ShLIOp>(s.op<arith::AndIOp>(quarters, s.i(2)), s.i(30));
+  result = s.op<arith::XOrIOp>(result, half);
+  return s.floatOf(isCosine ? result : s.op<arith::XOrIOp>(result, sign));
+}
+
+/// Below 1, x times a polynomial in x^2; from 1 on, 1 - 2^-p with p a
+/// polynomial for -log2(erfc(x)) up to 4, where erf rounds to 1. Coefficients
+/// are those of least relative error of erf (Lawson's algorithm; 2e-9 before
+/// rounding).
+Value mlafix::buildErf(ShapedBuilder s, Value x, UnaryFn exp2) {
+  Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
+  Value size = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
+  size = s.select(s.cmp(P::OGT, size, s.f(4.0f)), s.f(4.0f), size);
+  Value small = buildPolynomial(s, s.op<arith::MulFOp>(size, size),
+                                {7.853857823647559e-05f,
+                                 -0.0008010192541405559f, 0.005188327748328447f,
+                                 -0.026853810995817184f, 0.1128358542919159f,
+                                 -0.3761262595653534f, 1.1283791065216064f});
+  small = s.op<arith::MulFOp>(small, size);
+  Value power = buildPolynomial(s, size,
+                                {-0.0002688896202016622f, 0.004252584185451269f,
+                                 -0.03150571510195732f, 0.14875170588493347f,
+                                 0.9206482768058777f, 1.626046061515808f,
+                                 0.0004926985129714012f});
+  Value large = s.op<arith::SubFOp>(
+      s.f(1.0f), exp2(s.op<arith::SubFOp>(s.f(0.0f), power)));
+  Value result = s.select(s.cmp(P::OGE, size, s.f(1.0f)), large, small);
+  return s.floatOf(s.op<arith::OrIOp>(s.bits(result), sign));
+}
+
 Value mlafix::extendBF16(ShapedBuilder s, Value x) {
   Value bits = arith::ExtUIOp::create(
       s.b, s.loc, s.i32(), arith::BitcastOp::create(s.b, s.loc, s.i16(), x));
@@ -83,11 +152,12 @@ Value mlafix::roundToBF16(ShapedBuilder s, Value x) {
 LogicalResult mlafix::checkRemainingMath(Operation *op) {
   if (!isa_and_nonnull<math::MathDialect>(op->getDialect()) ||
       isa<math::FmaOp, math::SqrtOp, math::AbsFOp, math::AbsIOp, math::FloorOp,
-          math::CeilOp, math::CopySignOp, math::CountLeadingZerosOp,
-          math::CtPopOp>(op))
+          math::CeilOp, math::RoundEvenOp, math::TruncOp, math::CopySignOp,
+          math::CountLeadingZerosOp, math::CtPopOp>(op))
     return success();
   return op->emitError()
-         << "expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, "
-            "absi, floor, ceil, copysign, ctlz or ctpop, got '"
+         << "expected math.exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, "
+            "fma, absf, absi, floor, ceil, roundeven, trunc, copysign, ctlz or "
+            "ctpop, got '"
          << op->getName() << "'";
 }

@@ -24,6 +24,13 @@ mlir::Value buildExp(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
 /// [1.7, 2.5] alone.
 mlir::Value buildLog2(ShapedBuilder s, mlir::Value x, BinaryFn divide);
 
+/// sin(x), or cos(x), for |x| up to 2^23, beyond which the result is of no use:
+/// off by at most 2e-7.
+mlir::Value buildSine(ShapedBuilder s, mlir::Value x, bool isCosine);
+
+/// erf(x) by way of a target's 2^x, off by at most 3e-7 of itself.
+mlir::Value buildErf(ShapedBuilder s, mlir::Value x, UnaryFn exp2);
+
 /// bf16 as f32, by integer arithmetic.
 mlir::Value extendBF16(ShapedBuilder s, mlir::Value x);
 

@@ -33,7 +33,7 @@ public:
 
 private:
   LogicalResult lower(Operation *op);
-  LogicalResult lowerAccess(Operation *op, const LoweredAccess &access);
+  void lowerAccess(Operation *op, const LoweredAccess &access);
   Value buildAddress(Location loc, const LoweredAccess &access);
   Value buildLoad(Operation *op, const LoweredAccess &access, Value pointer);
   void buildStore(Location loc, const LoweredAccess &access, Value pointer);
@@ -66,7 +66,7 @@ private:
 static Type getMemoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (element.isInteger(1) || element.isUnsignedInteger(8) ||
-      isa<Float8E4M3FNType>(element))
+      isa<Float8E4M3FNType, Float8E5M2Type>(element))
     element = IntegerType::get(type.getContext(), 8);
   if (auto vector = dyn_cast<VectorType>(type))
     return VectorType::get(vector.getShape(), element);
@@ -137,15 +137,9 @@ void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
                         /*isVolatile=*/false, access.isStreamed);
 }
 
-LogicalResult BodyLowering::lowerAccess(Operation *op,
-                                        const LoweredAccess &access) {
+void BodyLowering::lowerAccess(Operation *op, const LoweredAccess &access) {
   Location loc = op->getLoc();
   b.setInsertionPoint(op);
-  Type element = access.getMemRefType().getElementType();
-  if (!access.stored && isa<Float8E4M3FNType>(element))
-    return op->emitError()
-           << "expected elements of bf16, f16 or f32 to load, got "
-           << getDTypeName(element) << ", which can only be stored";
   Value pointer = buildAddress(loc, access);
   if (auto prefetch = dyn_cast<memref::PrefetchOp>(op))
     LLVM::Prefetch::create(b, loc, pointer, prefetch.getIsWrite(),
@@ -156,7 +150,6 @@ LogicalResult BodyLowering::lowerAccess(Operation *op,
   else
     op->getResult(0).replaceAllUsesWith(buildLoad(op, access, pointer));
   op->erase();
-  return success();
 }
 
 /// Shared memory of a GPU's block becomes a global of the module, a buffer of a
@@ -189,8 +182,10 @@ void BodyLowering::lowerAlloca(memref::AllocaOp op) {
 
 LogicalResult BodyLowering::lower(Operation *op) {
   Location loc = op->getLoc();
-  if (std::optional<LoweredAccess> access = getAccess(op))
-    return lowerAccess(op, *access);
+  if (std::optional<LoweredAccess> access = getAccess(op)) {
+    lowerAccess(op, *access);
+    return success();
+  }
   if (auto alloca = dyn_cast<memref::AllocaOp>(op)) {
     lowerAlloca(alloca);
     return success();

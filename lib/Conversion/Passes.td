@@ -51,12 +51,13 @@ def WidenBF16Pass : Pass<"mlafix-widen-bf16", "::mlafix::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def NarrowFp8Pass : Pass<"mlafix-narrow-fp8", "::mlafix::KernelOp"> {
-  let summary = "f32 becomes the bits of fp8";
+def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
+  let summary = "f32 becomes the bits of fp8, and the other way round";
   let description = [{
-    Replaces every truncation of f32 to f8E4M3FN by what makes its bits (round to nearest even, saturating at +-448, NaN stays NaN: N7) and a cast of these
-    to f8E4M3FN, which `mlafix-floats-to-bits` removes. Targets of sm_89 and later have an instruction, which makes two elements at once; elsewhere integer
-    arithmetic gives the same bits.
+    Replaces every truncation of f32 to f8E4M3FN or f8E5M2 by what makes its bits (round to nearest even, saturating at +-448 or +-57344, infinities
+    included, NaN stays NaN: N7) and a cast of these to fp8, which `mlafix-floats-to-bits` removes; and every extension of fp8 likewise. Targets of sm_89 and later have
+    instructions, which convert two elements at once, to f32 by way of f16; elsewhere integer arithmetic gives the same bits. The bounds that a store to
+    f8E5M2 puts around its value go: the conversion has them.
 
     ```mlir
     // Before

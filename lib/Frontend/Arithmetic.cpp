@@ -46,6 +46,24 @@ static Domain domainOf(mlir::Value value, bool isUnsigned) {
   return Domain::Other;
 }
 
+/// What a kernel in Python writes to bring two types of numbers together: the
+/// end of a message, or nothing.
+static std::string hintOfConversion(const ValueType &left,
+                                    const ValueType &right) {
+  auto isNumber = [](const ValueType &type) {
+    return Impl::isArithmetic(type) &&
+           llvm::is_contained({"f32", "i32", "i64", "index"}, type.dtype);
+  };
+  if (!isNumber(left) || !isNumber(right) || left.dtype == right.dtype)
+    return "";
+  bool hasFloat = left.dtype == "f32" || right.dtype == "f32";
+  const ValueType &kept = left.kind == Kind::Row ? left : right;
+  std::string to = hasFloat                 ? "f32"
+                   : kept.kind == Kind::Row ? kept.dtype
+                                            : "i64";
+  return "; " + to + "(…) converts";
+}
+
 /// Brings two operands to one type: a scalar beside a row stands for a row of
 /// it.
 static bool matchOperands(Impl &impl, std::string_view op,
@@ -63,7 +81,8 @@ static bool matchOperands(Impl &impl, std::string_view op,
   if (!fits) {
     impl.fail(location) << "expected scalars or rows of one type for '"
                         << llvm::StringRef(op) << "', got " << left.str()
-                        << " and " << right.str();
+                        << " and " << right.str()
+                        << hintOfConversion(left, right);
     return false;
   }
   a = impl.get(lhs), b = impl.get(rhs);
@@ -153,6 +172,11 @@ KernelBuilder::Value KernelBuilder::unary(std::string_view op, Value operand,
   MLAFIX_UNARY("rsqrt", Float, math::RsqrtOp)
   MLAFIX_UNARY("floor", Float, math::FloorOp)
   MLAFIX_UNARY("ceil", Float, math::CeilOp)
+  MLAFIX_UNARY("round", Float, math::RoundEvenOp)
+  MLAFIX_UNARY("trunc", Float, math::TruncOp)
+  MLAFIX_UNARY("sin", Float, math::SinOp)
+  MLAFIX_UNARY("cos", Float, math::CosOp)
+  MLAFIX_UNARY("erf", Float, math::ErfOp)
 #undef MLAFIX_UNARY
   if (op == "neg" && domain == Domain::Integer)
     return impl->wrap(impl->make<arith::SubIOp>(

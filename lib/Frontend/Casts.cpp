@@ -135,19 +135,37 @@ KernelBuilder::Value KernelBuilder::splat(Value scalar, std::string_view dim,
       location, getRowTileType(impl->dimOf(dim), value.getType()), value));
 }
 
+KernelBuilder::Value KernelBuilder::iota(std::string_view dim,
+                                         const SourceLocation &location) {
+  if (!impl->checkOpen(location))
+    return {};
+  if (dim.empty()) {
+    impl->fail(location) << "expected the name of a dim for an iota, got none";
+    return {};
+  }
+  Type row = getRowTileType(impl->dimOf(dim), impl->builder.getI32Type());
+  return impl->wrap(impl->make<IotaOp>(location, row));
+}
+
 KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
                                            const SourceLocation &location) {
   if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
     return {};
-  std::optional<ReduceKind> kind = symbolizeReduceKind(llvm::StringRef(op));
-  if (!kind) {
-    impl->fail(location) << "expected add, max or min to reduce by, got '"
-                         << llvm::StringRef(op) << "'";
+  llvm::StringRef name = op;
+  bool isIndex = name.consume_front("arg");
+  std::optional<ReduceKind> kind = symbolizeReduceKind(name);
+  if (!kind || (isIndex && *kind == ReduceKind::add)) {
+    impl->fail(location)
+        << "expected add, max, min, argmax or argmin to reduce by, got '"
+        << llvm::StringRef(op) << "'";
     return {};
   }
   mlir::Value value = impl->get(row);
   if (!isRowTile(value.getType()))
     return impl->failType(op, row, location);
+  if (isIndex)
+    return impl->wrap(impl->make<ArgReduceOp>(
+        location, impl->builder.getI32Type(), *kind, value));
   return impl->wrap(impl->make<ReduceOp>(
       location, getElementTypeOrSelf(value.getType()), *kind, value));
 }

@@ -30,6 +30,7 @@ static constexpr Requirement operationRequirements[] = {
     {"nvvm.convert.f32x2.to.f8x2", 89},
     {"nvvm.convert.f16x2.to.f8x2", 89},
     {"nvvm.convert.bf16x2.to.f8x2", 89},
+    {"nvvm.convert.f8x2.to.f16x2", 89},
     {"nvvm.convert.f32x2.to.f6x2", 100},
     {"nvvm.convert.f32x2.to.f4x2", 100},
     {"nvvm.convert.f32x2.to.bf16x2", 80},
@@ -138,7 +139,7 @@ static bool convertsFp8(mlir::Operation *op) {
   StringRef name = op->getName().getStringRef();
   if (auto call = dyn_cast<mlir::LLVM::CallIntrinsicOp>(op))
     name = call.getIntrin();
-  return name.contains("to.f8x2") || name.contains("e4m3x2") ||
+  return name.contains("f8x2") || name.contains("e4m3x2") ||
          name.contains("e5m2x2");
 }
 

@@ -193,7 +193,10 @@ Value Output::buildFill(OpBuilder &b, Attribute fill) {
   auto type = cast<MemRefType>(memref.getType());
   Type element = getComputeType(type.getElementType());
   TypedAttr number = dyn_cast<FloatAttr>(fill);
-  if (auto integer = dyn_cast<IntegerAttr>(fill))
+  auto integer = dyn_cast<IntegerAttr>(fill);
+  if (integer && isa<FloatType>(element))
+    number = b.getF32FloatAttr(0.0f); // as the verifier has seen to
+  else if (integer)
     number = b.getIntegerAttr(element, integer.getValue().sextOrTrunc(
                                            element.getIntOrFloatBitWidth()));
   if (isa<StringAttr>(fill)) {

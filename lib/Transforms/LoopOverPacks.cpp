@@ -173,8 +173,9 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
                                                     : operand);
   // A buffer has room for the packs that a lane does not have.
   auto positionIn = [&](Value memref) -> std::pair<Value, Value> {
-    return getKernelArgument(memref) ? std::make_pair(place.start, place.exists)
-                                     : std::make_pair(place.local, Value());
+    return !memref || getKernelArgument(memref)
+               ? std::make_pair(place.start, place.exists)
+               : std::make_pair(place.local, Value());
   };
   return doToPack(b, layout, op, operands, positionIn);
 }

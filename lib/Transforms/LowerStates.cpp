@@ -242,6 +242,40 @@ struct LowerSelect : OpConversionPattern<arith::SelectOp> {
   }
 };
 
+/// The least of the indices at which the extreme is, or a NaN: the reduction
+/// gives NaN if there is one, which no element equals.
+struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value row = op.getSource();
+    Type element = getElementTypeOrSelf(row.getType()), i32 = op.getType();
+    Type indices = getRowTileType(getTileDim(row.getType()), i32);
+    Value extreme = ReduceOp::create(rewriter, loc, element, op.getKind(), row);
+    extreme = SplatOp::create(rewriter, loc, row.getType(), extreme);
+    Value isHere;
+    if (element.isF32()) {
+      isHere = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OEQ,
+                                     row, extreme);
+      Value isNaN = arith::CmpFOp::create(rewriter, loc,
+                                          arith::CmpFPredicate::UNO, row, row);
+      isHere = arith::OrIOp::create(rewriter, loc, isHere, isNaN);
+    } else {
+      isHere = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
+                                     row, extreme);
+    }
+    Value none = SplatOp::create(
+        rewriter, loc, indices,
+        arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32));
+    Value index = arith::SelectOp::create(
+        rewriter, loc, isHere, IotaOp::create(rewriter, loc, indices), none);
+    rewriter.replaceOpWithNewOp<ReduceOp>(op, i32, ReduceKind::min, index);
+    return success();
+  }
+};
+
 /// Lowering depends on the base: one that is still a name takes its default.
 LogicalResult bindBases(KernelOp kernel) {
   AttrTypeReplacer replacer;
@@ -292,14 +326,15 @@ public:
     RewritePatternSet patterns(context);
     patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMerge,
                  LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
-                 LowerStoreState, LowerSelect>(converter, context);
+                 LowerStoreState, LowerSelect, LowerArgReduce>(converter,
+                                                               context);
     ConversionTarget target(*context);
     target.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
-                        MergeOp, MaskOp, RebaseOp>();
+                        MergeOp, MaskOp, RebaseOp, ArgReduceOp>();
     // The regions of the grid have no states as arguments: only ops need a
     // look.
     target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();

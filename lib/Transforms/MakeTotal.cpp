@@ -9,6 +9,7 @@
 #include "lib/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -227,6 +228,23 @@ template <typename OpTy> static Value buildToInteger(OpBuilder &b, OpTy op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Angles
+//===----------------------------------------------------------------------===//
+
+/// Beyond 2^23 neighbouring numbers are a radian and more apart, and what the
+/// targets compute is none of the functions' values: NaN.
+template <typename OpTy> static Value buildSine(OpBuilder &b, OpTy op) {
+  using F = arith::CmpFPredicate;
+  Value x = op.getOperand();
+  TotalBuilder t(b, op.getLoc(), op.getType());
+  Value isBelow = t.compare(F::OLE, x, t.f(APFloat(8388608.0f)));
+  Value isAbove = t.compare(F::OGE, x, t.f(APFloat(-8388608.0f)));
+  Value isIn = t.op<arith::AndIOp>(isBelow, isAbove);
+  Value result = OpTy::create(b, op.getLoc(), x);
+  return t.select(isIn, result, t.f(APFloat::getQNaN(APFloat::IEEEsingle())));
+}
+
+//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -274,6 +292,8 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
           })
       .Case<arith::FPToSIOp, arith::FPToUIOp>(
           [&](auto conversion) { return buildToInteger(b, conversion); })
+      .Case<math::SinOp, math::CosOp>(
+          [&](auto function) { return buildSine(b, function); })
       .Case<arith::IndexCastOp>(
           [&](auto cast) { return buildIndexCast(b, cast); })
       .Default([](Operation *) { return Value(); });

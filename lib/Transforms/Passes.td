@@ -18,13 +18,15 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
   let summary = "bind the names of kernels: dims, dtypes, bases, optional arguments";
   let description = [{
     Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
-    kernel. A name that no kernel has, a name without a value and a value of the wrong kind are errors.
+    kernel. A name that no kernel has, a name without a value and a value of the wrong kind are errors. A variable of integers may be bound to a float or to
+    `bool` if the body only moves its elements: they are loaded (as i64), chosen from, and stored to elements of the same variable, and 0 is the one number
+    stored beside them. Then their bits are moved.
 
     The name of an optional argument may be bound to `absent` or `present`. An absent one is omitted at every launch:
     states loaded from it become identities, its other loads zeros where their predicate holds and `else` values
     elsewhere, as at a launch that omits it; its stores are erased, its access becomes `"absent"`; names that nothing
-    else has need no value, nor does a dim of rows whose length nothing reads: no other argument has it, and no sum
-    counts its elements. A present one is not optional any more.
+    else has need no value, nor does a dim of rows whose length nothing reads: no other argument has it, and no sum or
+    iota counts its elements. A present one is not optional any more.
 
     `--mlafix-specialize="bindings=H=128,D=128,T=bf16,out_lse=absent"`
   }];
@@ -42,6 +44,7 @@ def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
       negative one is such an amount.
     - `arith.divsi`, `divui`, `floordivsi`, `ceildivsi`, `ceildivui`: a / 0 is a, and the smallest integer over -1 wraps around; `remsi`, `remui`: a % 0 is 0.
     - `arith.fptosi`, `fptoui`: saturate; NaN becomes 0.
+    - `math.sin`, `cos` of more than 2^23, which targets do not compute: NaN.
     - `arith.index_cast` of an index to a narrower integer keeps the low bits, also where it is cast back.
     - `scf.for`: the number of iterations is exact for all bounds, 0 where the range is empty. A loop whose step is not 1, or whose
       index has fewer than 64 bits, counts its iterations instead, so that nothing wraps. A constant step below 1 is an error, one that is known only at run time means no iteration.
@@ -92,6 +95,8 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
 
     `store_state` divides by a sum of weights, which is at least 1 and at most the number of states: `arcp` on this division, and `afn` on the logarithm of the sum,
     say that an approximation which holds for such numbers will do. No other operation carries such a flag: a kernel's own divisions are correctly rounded.
+
+    `mlafix.arg_reduce` becomes two reductions: of the row, and of the indices at which the extreme or a NaN is, to the least of them.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }

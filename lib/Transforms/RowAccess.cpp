@@ -55,7 +55,7 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     }
     op->emitError()
         << "expected an elementwise op with one result, a load, a store, a "
-           "reduction, a splat or control flow on a row, got '"
+           "reduction, a splat, an iota or control flow on a row, got '"
         << op->getName() << "'";
     return WalkResult::interrupt();
   });
@@ -104,6 +104,17 @@ static Value dropSign(OpBuilder &b, Location loc, Value value) {
   return castSign(b, loc, value, dropSign(value.getType()));
 }
 
+/// The bits of a value in memory, signless: what a float or a boolean that is
+/// only moved is to a body.
+static Value toBits(OpBuilder &b, Location loc, Value value) {
+  auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
+  if (!element)
+    return value;
+  Type bits =
+      withElement(value.getType(), b.getIntegerType(element.getWidth()));
+  return arith::BitcastOp::create(b, loc, bits, value);
+}
+
 Value mlafix::widen(OpBuilder &b, LoadOp load, Value value) {
   Location loc = load.getLoc();
   Type result = getElementTypeOrSelf(load.getType());
@@ -112,42 +123,104 @@ Value mlafix::widen(OpBuilder &b, LoadOp load, Value value) {
     return value;
   if (isa<FloatType>(result))
     return arith::ExtFOp::create(b, loc, type, value);
+  value = toBits(b, loc, value);
   Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
-  if (element.isUnsignedInteger())
+  if (element.isUnsignedInteger() || element.isInteger(1))
     return arith::ExtUIOp::create(b, loc, type, value);
   return arith::ExtSIOp::create(b, loc, type, value);
 }
 
-/// `value` within the finite numbers of f8E4M3FN if it is converted from
-/// integers. A truncation of such a conversion becomes one conversion upstream,
-/// and of a constant beyond that range it folds to NaN, where stores saturate.
-static Value saturate(OpBuilder &b, Location loc, Value value) {
-  if (!isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(value.getDefiningOp()))
-    return value;
-  auto constant = [&](double number) -> Value {
-    TypedAttr attr = b.getF32FloatAttr(number);
+/// `number` in the shape of `value`, f32.
+static Value constantLike(OpBuilder &b, Location loc, Value value,
+                          double number) {
+  TypedAttr attr = b.getF32FloatAttr(number);
+  if (auto shaped = dyn_cast<ShapedType>(value.getType()))
+    attr = DenseElementsAttr::get(shaped, Attribute(attr));
+  return arith::ConstantOp::create(b, loc, attr);
+}
+
+/// The smaller and then the larger of `value` and a bound.
+template <typename MinOp, typename MaxOp>
+static Value clamp(OpBuilder &b, Location loc, Value value, double low,
+                   double high) {
+  value = MinOp::create(b, loc, value, constantLike(b, loc, value, high));
+  return MaxOp::create(b, loc, value, constantLike(b, loc, value, low));
+}
+
+/// `value` within the finite numbers of a type in memory, wherever upstream
+/// would fold a conversion that does not saturate. Of f8E4M3FN, that is a
+/// constant that was an integer: a truncation of such a conversion becomes one
+/// conversion, NaN beyond the range. Of f8E5M2 it is every infinity, of a
+/// constant or of an f8E5M2 that was loaded; mlafix-convert-fp8 takes this out
+/// where the conversion saturates.
+static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
+  if (isa<Float8E5M2Type>(to))
+    return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, -57344,
+                                                       57344);
+  if (isa<Float8E4M3FNType>(to) &&
+      isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(value.getDefiningOp()))
+    return clamp<arith::MinNumFOp, arith::MaxNumFOp>(b, loc, value, -448, 448);
+  return value;
+}
+
+/// The byte nearest to f32 `value`, ties to even; NaN is 0.
+static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
+                         bool isUnsigned) {
+  Value isNaN =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, value, value);
+  value = arith::SelectOp::create(b, loc, isNaN, constantLike(b, loc, value, 0),
+                                  value);
+  value = clamp<arith::MinNumFOp, arith::MaxNumFOp>(
+      b, loc, value, isUnsigned ? 0 : -128, isUnsigned ? 255 : 127);
+  // The unit of 1.5 * 2^23 is 1: adding it rounds, and leaves the integer in
+  // the low bits.
+  value = arith::AddFOp::create(b, loc, value,
+                                constantLike(b, loc, value, 12582912.0));
+  Type i32 = withElement(value.getType(), b.getI32Type());
+  return arith::BitcastOp::create(b, loc, i32, value);
+}
+
+/// i32 or i64 `value` within the range of a byte.
+static Value clampToByte(OpBuilder &b, Location loc, Value value,
+                         bool isUnsigned) {
+  auto constant = [&](int64_t number) -> Value {
+    Type element = getElementTypeOrSelf(value.getType());
+    TypedAttr attr = b.getIntegerAttr(element, number);
     if (auto shaped = dyn_cast<ShapedType>(value.getType()))
       attr = DenseElementsAttr::get(shaped, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
   };
-  value = arith::MinNumFOp::create(b, loc, value, constant(448));
-  return arith::MaxNumFOp::create(b, loc, value, constant(-448));
+  value =
+      arith::MinSIOp::create(b, loc, value, constant(isUnsigned ? 255 : 127));
+  return arith::MaxSIOp::create(b, loc, value, constant(isUnsigned ? 0 : -128));
 }
 
-Value mlafix::narrow(OpBuilder &b, Location loc, Value value, Type element) {
+Value mlafix::narrow(OpBuilder &b, StoreOp store, Value value) {
+  Location loc = store.getLoc();
+  Type element = cast<MemRefType>(store.getTarget().getType()).getElementType();
   Type type = withElement(value.getType(), element);
+  Type from = getElementTypeOrSelf(value.getType());
   if (type == value.getType())
     return value;
-  if (isa<Float8E4M3FNType>(element))
-    value = saturate(b, loc, value);
-  if (isa<FloatType>(element))
-    return arith::TruncFOp::create(b, loc, type, value);
-  unsigned from = getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth(),
-           to = element.getIntOrFloatBitWidth();
-  if (from > to)
-    value = arith::TruncIOp::create(b, loc, dropSign(type), value);
-  if (from < to)
-    value = arith::ExtSIOp::create(b, loc, dropSign(type), value);
+  if (isa<FloatType>(element) && from.isF32())
+    return arith::TruncFOp::create(b, loc, type,
+                                   saturate(b, loc, value, element));
+  bool isUnsigned = element.isUnsignedInteger();
+  if (from.isF32())
+    value = byteOfFloat(b, loc, value, isUnsigned);
+  else if (element.isInteger(8) && !from.isInteger(8) &&
+           !getDTypeVariable(store.getTarget()))
+    value = clampToByte(b, loc, value, isUnsigned);
+  unsigned to = element.getIntOrFloatBitWidth(),
+           width =
+               getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth();
+  Type bits = withElement(value.getType(), b.getIntegerType(to));
+  if (width > to)
+    value = arith::TruncIOp::create(b, loc, bits, value);
+  if (width < to)
+    value = arith::ExtSIOp::create(b, loc, bits, value);
+  if (isa<FloatType>(element)) // which a dtype variable is bound to
+    return arith::BitcastOp::create(b, loc, type, value);
   return castSign(b, loc, value, type);
 }
 
@@ -269,8 +342,7 @@ static void storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
   Value target = store.getTarget();
   Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
   auto [start, exists] = positionIn(target);
-  Value value =
-      narrow(b, loc, pack, cast<MemRefType>(target.getType()).getElementType());
+  Value value = narrow(b, store, pack);
   SmallVector<Value> indices = withStart(store.getIndices(), start);
   writeIf(b, loc, both(b, loc, predicate, exists), [&](OpBuilder &then) {
     vector::StoreOp::create(then, loc, value, target, indices,
@@ -279,11 +351,23 @@ static void storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
   });
 }
 
+/// The indices of the elements from `start` on.
+static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
+  Location loc = iota.getLoc();
+  SmallVector<int32_t> steps =
+      llvm::to_vector(llvm::seq<int32_t>(0, type.getNumElements()));
+  Value step = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, ArrayRef(steps)));
+  Value first = arith::IndexCastOp::create(b, loc, b.getI32Type(), start);
+  Value firsts = vector::BroadcastOp::create(b, loc, type, first);
+  return arith::AddIOp::create(b, loc, firsts, step);
+}
+
 bool mlafix::isPackwise(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue());
   // An index has no size in memory, so a pack cannot hold it.
-  return isa<LoadOp, StoreOp, SplatOp>(op) ||
+  return isa<LoadOp, StoreOp, SplatOp, IotaOp>(op) ||
          (isElementwise(op) &&
           !getElementTypeOrSelf(op->getResult(0).getType()).isIndex());
 }
@@ -299,6 +383,8 @@ Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
     return {};
   }
   VectorType type = layout.packType(op->getResult(0).getType());
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return iotaPack(b, type, iota, positionIn(Value()).first);
   if (isa<SplatOp>(op))
     return vector::BroadcastOp::create(b, loc, type, operands.front());
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {

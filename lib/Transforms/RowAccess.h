@@ -99,12 +99,13 @@ mlir::Value accessPredicate(mlir::OpBuilder &b, mlir::Location loc,
 mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 
 /// What was read by `load` as its result holds it: floats widen to f32 (N7),
-/// integers to the result's width.
+/// integers to the result's width; the bits of a float or a boolean that is
+/// only moved, likewise.
 mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value);
-/// f32 to floats in memory (N7), integers to the width in memory:
-/// sign-extended, or their low bits.
-mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
-                   mlir::Type element);
+/// `value` as `store` writes it: f32 becomes a float in memory (N7), all but
+/// bytes a byte within its range, and an integer that of a dtype variable,
+/// sign-extended or its low bits.
+mlir::Value narrow(mlir::OpBuilder &b, StoreOp store, mlir::Value value);
 
 /// One element, or one pack, of `source`, as it is in memory (but for a sign,
 /// which bodies do not know); zero where the predicate, if there is one, is
@@ -127,15 +128,15 @@ mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
 mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                        llvm::SmallVector<mlir::Value> values);
 
-/// Where a pack of a row is in `memref`: its first element, index, and whether
-/// it lies in the row (null: always). A lane's own buffer holds its packs
-/// alone.
+/// Where a pack of a row is in `memref` (null: in the row): its first element,
+/// index, and whether it lies in the row (null: always). A lane's own buffer
+/// holds its packs alone.
 using PackPositionFn =
     llvm::function_ref<std::pair<mlir::Value, mlir::Value>(mlir::Value memref)>;
 
 /// Whether `op`, which takes or makes a row, does the same to each of its packs
-/// apart from the others: an access, a splat, a constant of one value, or an
-/// elementwise op with one result.
+/// apart from the others: an access, a splat, its indices, a constant of one
+/// value, or an elementwise op with one result.
 bool isPackwise(mlir::Operation *op);
 /// Does such an op to one pack of a row. `operands` are the op's, with a pack
 /// for a row. Null where the op has no result. What is not to be read is zero,

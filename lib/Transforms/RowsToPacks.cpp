@@ -76,8 +76,7 @@ struct DistributeScalarStore : RowPattern<StoreOp> {
     Location loc = op.getLoc();
     Value target = op.getTarget();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), target);
-    Value value = narrow(rewriter, loc, adaptor.getValue().front(),
-                         cast<MemRefType>(target.getType()).getElementType());
+    Value value = narrow(rewriter, op, adaptor.getValue().front());
     if (layout.lane) {
       IndexBuilder x(rewriter, loc);
       Value isFirst =
@@ -113,7 +112,7 @@ struct DistributePackwise : ConversionPattern {
         mine.push_back(values.size() == 1 ? values.front() : values[p]);
       auto positionIn = [&](Value memref) -> std::pair<Value, Value> {
         Location loc = op->getLoc();
-        if (!getKernelArgument(memref))
+        if (memref && !getKernelArgument(memref))
           return {IndexBuilder(rewriter, loc).constant(p * layout.packOf(tile)),
                   Value()};
         Value start = layout.packStart(rewriter, loc, tile, p);
@@ -236,7 +235,7 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
       [&](Operation *op) { return converter.isLegal(op); });
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  target.addIllegalOp<LoadOp, StoreOp, SplatOp, ReduceOp>();
+  target.addIllegalOp<LoadOp, StoreOp, SplatOp, IotaOp, ReduceOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }

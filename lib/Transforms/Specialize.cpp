@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/MovedElements.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Presence.h"
 
@@ -137,9 +138,9 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
 }
 
 /// Whether the size of `dim` is visible outside of the kernel: an argument has
-/// it, or a sum along it counts its elements. Elsewhere it is the length of
-/// rows that no tensor holds, as those of a state of which only the lse is
-/// stored.
+/// it, or a sum along it or an iota counts its elements. Elsewhere it is the
+/// length of rows that no tensor holds, as those of a state of which only the
+/// lse is stored.
 static bool isLengthRead(KernelOp kernel, StringRef dim) {
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     if (ArrayAttr dims = kernel.getArgDims(index))
@@ -147,10 +148,13 @@ static bool isLengthRead(KernelOp kernel, StringRef dim) {
           llvm::is_contained(dims.getAsValueRange<StringAttr>(), dim))
         return true;
   return kernel
-      .walk([&](ReduceOp reduce) {
-        Type row = reduce.getSource().getType();
-        bool counts = reduce.getKind() == ReduceKind::add &&
-                      getTileDim(row).getName() == dim;
+      .walk([&](Operation *op) {
+        auto reduce = dyn_cast<ReduceOp>(op);
+        Type row = isa<IotaOp>(op) ? op->getResult(0).getType()
+                   : reduce && reduce.getKind() == ReduceKind::add
+                       ? reduce.getSource().getType()
+                       : Type();
+        bool counts = row && getTileDim(row).getName() == dim;
         return counts ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -204,6 +208,35 @@ static LogicalResult bindPresence(KernelOp kernel, const Names &names) {
   return success();
 }
 
+/// Checks that the dtype variable, of which the source has elements of type
+/// `element`, may stand for `bound`. A body may read integers of any width as
+/// wide ones; whether this one does, the verifier of its ops says.
+static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
+                                 Type element, Type bound) {
+  auto isWhole = [](Type type) {
+    return type.isInteger() && !type.isInteger(1);
+  };
+  if (getComputeType(bound) == getComputeType(element) ||
+      (isWhole(bound) && isWhole(element)))
+    return success();
+  if (!isWhole(element))
+    return kernel.emitError()
+           << "expected a dtype that is " << getComputeType(element)
+           << " in the body for '" << variable.getValue() << "', got "
+           << getDTypeName(bound);
+  Operation *other = findUseAsNumber(kernel, variable);
+  if (!other)
+    return success();
+  InFlightDiagnostic error = kernel.emitError()
+                             << "expected i32, i64, i8 or u8 for '"
+                             << variable.getValue()
+                             << "', whose elements the body does more to than "
+                                "to move them, got "
+                             << getDTypeName(bound);
+  error.attachNote(other->getLoc()) << "here";
+  return error;
+}
+
 /// `memref` with its names replaced.
 static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
                                         MemRefType memref, const Names &names) {
@@ -216,17 +249,8 @@ static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
   if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
     if (auto it = names.dtypes.find(name.getValue());
         it != names.dtypes.end()) {
-      // A body may read integers of any width as wide ones; whether this one
-      // does, the verifier of its ops says.
-      auto isWhole = [](Type type) {
-        return type.isInteger() && !type.isInteger(1);
-      };
-      if (getComputeType(it->second) != getComputeType(element) &&
-          !(isWhole(it->second) && isWhole(element)))
-        return kernel.emitError()
-               << "expected a dtype that is " << getComputeType(element)
-               << " in the body for '" << name.getValue() << "', got "
-               << getDTypeName(it->second);
+      if (failed(verifyDType(kernel, name, element, it->second)))
+        return failure();
       element = it->second;
     }
   return MemRefType::get(shape, element, memref.getLayout(),

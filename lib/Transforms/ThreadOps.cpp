@@ -91,10 +91,17 @@ bool mlafix::isGridControl(Operation *op) {
 }
 
 Value mlafix::buildNarrowFp8Pair(OpBuilder &b, Location loc, Value low,
-                                 Value high) {
+                                 Value high, Type type) {
   // The first operand becomes the upper byte.
   return NVVM::ConvertF32x2ToF8x2Op::create(
       b, loc, VectorType::get({2}, b.getI8Type()), high, low,
       NVVM::FPRoundingMode::RN, NVVM::SaturationMode::SATFINITE,
-      /*relu=*/false, Float8E4M3FNType::get(b.getContext()));
+      /*relu=*/false, type);
+}
+
+Value mlafix::buildWidenFp8Pair(OpBuilder &b, Location loc, Value bytes,
+                                Type type) {
+  return NVVM::ConvertF8x2ToF16x2Op::create(
+      b, loc, VectorType::get({2}, b.getF16Type()), bytes, /*relu=*/false,
+      type);
 }

@@ -64,9 +64,15 @@ void buildLaunchDependents(mlir::OpBuilder &b, mlir::Location loc);
 /// Whether `op` is one of these two.
 bool isGridControl(mlir::Operation *op);
 
-/// Two f32 as fp8 e4m3fn, to the nearest, saturating: vector<2xi8>.
+/// Two f32 as `type`, f8E4M3FN or f8E5M2, to the nearest, saturating:
+/// vector<2xi8>.
 mlir::Value buildNarrowFp8Pair(mlir::OpBuilder &b, mlir::Location loc,
-                               mlir::Value low, mlir::Value high);
+                               mlir::Value low, mlir::Value high,
+                               mlir::Type type);
+/// The two f16 that `bytes`, vector<2xi8>, are as elements of `type`:
+/// vector<2xf16>.
+mlir::Value buildWidenFp8Pair(mlir::OpBuilder &b, mlir::Location loc,
+                              mlir::Value bytes, mlir::Type type);
 
 } // namespace mlafix
 

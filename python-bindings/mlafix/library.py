@@ -65,7 +65,7 @@ _INTEGERS = ("i32", "i64")
 def _legal_dtypes(name: str) -> dict[str, tuple[str, tuple[str, ...]]]:
     """For each dtype variable of a kernel: the argument that binds it, and what it can be bound to.
 
-    A variable that stands for a float in the source takes every float that can be loaded (fp8 can only be stored).
+    A variable that stands for a float in the source takes bf16, f16 and f32; fp8 is for what a kernel only writes.
     """
     legal: dict[str, tuple[str, tuple[str, ...]]] = {}
     for arg in json.loads(signature(name))["args"]:
@@ -108,7 +108,7 @@ def dispatcher(
             got = bound.get(variable, dtypes[0])
             if got in dtypes or (variable in stored and got == _FP8):
                 continue
-            why = " (fp8 can be written, not read)" if got == _FP8 and variable not in stored else ""
+            why = " (fp8 is for outputs)" if got == _FP8 and variable not in stored else ""
             raise ArgumentError(f'kernel "{name}": argument "{argument}": expected dtype {" or ".join(dtypes)}, got {got}{why}')
         return compiled({**bound, **fixed}, device_type, ordinal)
 

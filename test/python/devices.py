@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from numerics import BF16, E4M3, poison
+from numerics import BF16, E4M3, E5M2, poison
 
 try:
     import torch
 except ImportError:  # torch is optional
     torch = None  # type: ignore[assignment]
+
+FP8 = {} if torch is None else {E4M3: torch.float8_e4m3fn, E5M2: torch.float8_e5m2}
 
 
 def has_cuda() -> bool:
@@ -64,7 +66,8 @@ class TorchDevice(Device):
         span = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides)) if array.size else 0
         raw = poison((max(span, 0),), array.dtype)
         if span:
-            np.lib.stride_tricks.as_strided(raw, array.shape, array.strides)[...] = array
+            bits = f"u{array.itemsize}"  # numpy makes no views of every type of ml_dtypes
+            np.lib.stride_tricks.as_strided(raw.view(bits), array.shape, array.strides)[...] = array.view(bits)
         flat = self._tensor(raw).to(self.where, copy=True)
         return flat.as_strided(array.shape, strides)
 
@@ -72,8 +75,8 @@ class TorchDevice(Device):
     def _tensor(flat: np.ndarray) -> Any:
         if flat.dtype == BF16:
             return torch.from_numpy(flat.view(np.int16)).view(torch.bfloat16)
-        if flat.dtype == E4M3:
-            return torch.from_numpy(flat.view(np.uint8)).view(torch.float8_e4m3fn)
+        if flat.dtype in FP8:
+            return torch.from_numpy(flat.view(np.uint8)).view(FP8[flat.dtype])
         if flat.dtype == np.bool_:
             return torch.from_numpy(flat.view(np.uint8)).view(torch.bool)
         return torch.from_numpy(flat)
@@ -82,8 +85,9 @@ class TorchDevice(Device):
         array = array.detach().cpu()
         if array.dtype == torch.bfloat16:
             return array.view(torch.int16).numpy().view(BF16)
-        if array.dtype == torch.float8_e4m3fn:
-            return array.view(torch.uint8).numpy().view(E4M3)
+        for dtype, theirs in FP8.items():
+            if array.dtype == theirs:
+                return array.view(torch.uint8).numpy().view(dtype)
         return array.numpy()
 
     def write(self, target: Any, array: np.ndarray) -> None:

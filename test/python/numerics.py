@@ -15,6 +15,7 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 F16 = np.dtype(np.float16)
 F32 = np.dtype(np.float32)
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
+E5M2 = np.dtype(ml_dtypes.float8_e5m2)
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,12 @@ FORMATS = {
     F16: Format(5, 10, 65504.0, False),
     F32: Format(8, 23, float.fromhex("0x1.fffffep127"), False),
     E4M3: Format(4, 3, 448.0, True),
+    E5M2: Format(5, 2, 57344.0, True),
 }
 
 
 def round_to(dtype: np.dtype, values: np.ndarray) -> np.ndarray:
-    """The elements of `dtype` nearest to f64 `values`, ties to even, as f64. fp8 saturates at +-448; NaN stays NaN."""
+    """The elements of `dtype` nearest to f64 `values`, ties to even, as f64. fp8 saturates; NaN stays NaN."""
     fmt = FORMATS[dtype]
     values = np.asarray(values, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -129,7 +129,7 @@ def test_vllm_says_that_fp8_is_not_read(device: Device) -> None:
     rows, lse = (device.put(np.ones((3, 2, 64), np.float32).astype(E4M3)) for _ in range(2)), device.put(np.zeros((2, 3), np.float32))
     prefix, suffix = rows
     with pytest.raises(mlafix.ArgumentError, match=r'argument "prefix_output": expected dtype bf16 or f16 or f32, got f8e4m3fn '
-                                                   r'\(fp8 can be written, not read\)'):
+                                                   r'\(fp8 is for outputs\)'):
         vllm.merge_attn_states(device.poisoned((3, 2, 64), E4M3), prefix, lse, suffix, lse,
                                output_scale=device.put(np.ones(1, np.float32)))
 

@@ -3,6 +3,7 @@ and what is narrowed to f16."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -43,6 +44,15 @@ def scalar_functions(y: Out[f32, "k=8 n"], x: In[f32, "n"]):
         y[5, t] = rsqrt(v)
         y[6, t] = tanh(v)
         y[7, t] = 1.0 / v
+
+
+@mlafix.kernel
+def whole_and_curved(y: Out[f32, "k=6 n D"], z: Out[f32, "k=6 n"], x: In[f32, "n D"], one: In[f32, "n"]):
+    for t in grid("n"):
+        y[0, t], y[1, t], y[2, t], y[3, t], y[4, t] = round(x[t]), trunc(x[t]), sin(x[t]), cos(x[t]), erf(x[t])
+        v = one[t]
+        z[0, t], z[1, t], z[2, t], z[3, t], z[4, t] = round(v), trunc(v), sin(v), cos(v), erf(v)
+        y[5, t], z[5, t] = 0.0, 0.0
 
 
 @mlafix.kernel
@@ -146,6 +156,38 @@ def test_functions_hold_their_error_at_both_ends(device: Device, made: dict[str,
             want = function(x.astype(np.float64))
         check_near(rows[k], want, f"{name} of a row")
         check_near(scalars[k], want.ravel(), f"{name} of a number")
+
+
+def angle(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: np.where(np.abs(x) <= 2.0**23, function(np.where(np.abs(x) <= 2.0**23, x, 0)), np.nan)
+
+
+ERF = np.vectorize(math.erf, otypes=[np.float64])
+
+
+@pytest.mark.parametrize("size", [8, 100, 2048])
+def test_rounding_angles_and_erf_hold_their_error(device: Device, made: dict[str, ModuleType], size: int, rng: np.random.Generator) -> None:
+    """round and trunc to the bit, sin and cos to 2e-7, NaN beyond 2^23, erf as N10."""
+    x = floats(rng, 64 * size)
+    angles = np.concatenate([rng.uniform(-1, 1, 8 * size) * 2.0 ** rng.integers(-3, 24, 8 * size),
+                             rng.integers(-2**20, 2**20, 8 * size) * (np.pi / 2)])  # fmt: skip
+    edges = np.array([2.0**23, -(2.0**23), 2.0**23 + 1, -(2.0**24), 0.5, 1.5, -2.5, 2.0**22 + 0.5, 2.0**23 - 0.5, 3.9999, 4.0, 1.0], np.float32)
+    x[: 16 * size], x[16 * size : 16 * size + edges.size] = angles, edges
+    x = x.reshape(64, size)
+    rows, ones = run(device, made["e"].whole_and_curved, [(6, *x.shape), (6, 64)], x, np.ascontiguousarray(x[:, 1]))
+    with np.errstate(all="ignore"):
+        for k, function in enumerate([np.rint, np.trunc]):
+            for got, given in ((rows[k], x), (ones[k], x[:, 1])):
+                same = (got.view(np.uint32) == function(given).view(np.uint32)) | np.isnan(got) & np.isnan(given)
+                assert same.all(), (function, given[~same], got[~same])
+        for k, function in ((2, angle(np.sin)), (3, angle(np.cos))):
+            for got, given in ((rows[k], x), (ones[k], x[:, 1])):
+                want = function(given.astype(np.float64))
+                assert (np.isnan(got) == np.isnan(want)).all()
+                assert np.nanmax(np.abs(got - want)) <= 2e-7
+                assert (np.signbit(got) == np.signbit(want))[given == 0].all()
+        for got, given in ((rows[4], x), (ones[4], x[:, 1])):
+            check_near(got, ERF(given.astype(np.float64)), "erf")
 
 
 @pytest.mark.parametrize("size", [8, 100, 2048])

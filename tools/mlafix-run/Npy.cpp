@@ -34,6 +34,8 @@ std::vector<std::string> descrs(mlafix_dtype dtype) {
     return {"<f4"};
   case MLAFIX_F8E4M3FN:
     return {"|V1", "<V1", "V1", "|u1", "<u1", "float8_e4m3fn"};
+  case MLAFIX_F8E5M2:
+    return {"<f1", "|V1", "<V1", "V1", "|u1", "<u1", "float8_e5m2"};
   case MLAFIX_I32:
     return {"<i4"};
   case MLAFIX_I64:

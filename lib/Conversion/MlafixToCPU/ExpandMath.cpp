@@ -123,15 +123,24 @@ Value expandFma(ShapedBuilder s, math::FmaOp op) {
                                  s.op<arith::AddFOp>(product, wide(op.getC())));
 }
 
-/// floor or ceil below 2^23, where a fraction is possible, through the
-/// integers.
-Value expandRound(ShapedBuilder s, Value x, bool up) {
-  Value whole = arith::SIToFPOp::create(
-      s.b, s.loc, s.f32(), arith::FPToSIOp::create(s.b, s.loc, s.i32(), x));
-  Value off = s.cmp(up ? P::OLT : P::OGT, whole, x);
-  Value rounded =
-      s.select(off, s.op<arith::AddFOp>(whole, s.f(up ? 1.0f : -1.0f)), whole);
+/// floor, ceil, trunc or roundeven below 2^23, where a fraction is possible:
+/// through the integers, but for the last, for which adding 2^23 rounds.
+Value expandRound(ShapedBuilder s, Value x, Operation *op) {
   Value magnitude = s.floatOf(s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff)));
+  Value rounded;
+  if (isa<math::RoundEvenOp>(op)) {
+    rounded = s.op<arith::SubFOp>(
+        s.op<arith::AddFOp>(magnitude, s.f(8388608.0f)), s.f(8388608.0f));
+  } else {
+    rounded = arith::SIToFPOp::create(
+        s.b, s.loc, s.f32(), arith::FPToSIOp::create(s.b, s.loc, s.i32(), x));
+  }
+  if (isa<math::FloorOp, math::CeilOp>(op)) {
+    bool up = isa<math::CeilOp>(op);
+    Value off = s.cmp(up ? P::OLT : P::OGT, rounded, x);
+    Value next = s.op<arith::AddFOp>(rounded, s.f(up ? 1.0f : -1.0f));
+    rounded = s.select(off, next, rounded);
+  }
   Value sign = s.op<arith::AndIOp>(s.bits(x), s.i(0x80000000));
   rounded =
       s.floatOf(s.op<arith::OrIOp>(s.bits(rounded), sign)); // -0.3 becomes -0
@@ -161,6 +170,10 @@ Value expand(OpBuilder &b, Operation *op, bool writesOut) {
                ? s.op<arith::MulFOp>(result, s.f(llvm::numbers::ln2f))
                : result;
   }
+  if (isa<math::SinOp, math::CosOp>(op))
+    return buildSine(s, x, isa<math::CosOp>(op));
+  if (isa<math::ErfOp>(op))
+    return buildErf(s, x, [&](Value v) { return expandExp2(s, v); });
   if (isa<math::RsqrtOp>(op))
     return s.op<arith::DivFOp>(s.f(1.0f),
                                math::SqrtOp::create(b, op->getLoc(), x));
@@ -170,8 +183,8 @@ Value expand(OpBuilder &b, Operation *op, bool writesOut) {
     return extendF16(s, x);
   if (isa<arith::TruncFOp>(op) && to.isF16())
     return truncateF16(s, x, result);
-  if (isa<math::FloorOp, math::CeilOp>(op))
-    return expandRound(s, x, isa<math::CeilOp>(op));
+  if (isa<math::FloorOp, math::CeilOp, math::RoundEvenOp, math::TruncOp>(op))
+    return expandRound(s, x, op);
   return {};
 }
 } // namespace

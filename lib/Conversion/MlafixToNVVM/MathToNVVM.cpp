@@ -99,6 +99,10 @@ static Value lowerMath(OpBuilder &b, Operation *op) {
     return lowerLog2(b, op);
   if (isa<math::LogOp>(op))
     return s.op<arith::MulFOp>(lowerLog2(b, op), s.f(llvm::numbers::ln2f));
+  if (isa<math::SinOp, math::CosOp>(op))
+    return buildSine(s, x, isa<math::CosOp>(op));
+  if (isa<math::ErfOp>(op))
+    return buildErf(s, x, exp2);
   if (isa<math::RsqrtOp>(op))
     return callOnElements(b, loc, "llvm.nvvm.rsqrt.approx.f", x);
   return {};

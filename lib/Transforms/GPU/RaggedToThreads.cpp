@@ -275,8 +275,7 @@ void RaggedScan::storeScalars(Value base) {
       if (!store)
         continue;
       Value target = store.getTarget();
-      Value value = narrow(b, loc, store.getValue(),
-                           cast<MemRefType>(target.getType()).getElementType());
+      Value value = narrow(b, store, store.getValue());
       writeIf(b, loc, accessPredicate(b, loc, store.getPredicate(), target),
               [&](OpBuilder &then) {
                 memref::StoreOp::create(then, loc, value, target,

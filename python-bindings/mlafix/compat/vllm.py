@@ -31,7 +31,7 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
     Differences from vLLM, all by contract: with both sides empty the row is 0, -inf (N3; vLLM copies the prefix buffer,
     whatever it holds); a side without weight is never multiplied, so its NaN stays out (N5); NaN stays NaN in an fp8 output
     (N7; vLLM's CUDA kernel makes it +448). Any head strides are legal, also different ones for prefix and suffix (N12), and
-    offsets are 64-bit (N13). fp8 inputs are refused: the language writes fp8 and does not read it.
+    offsets are 64-bit (N13). fp8 inputs are refused.
 
     Args:
         output: `[N, H, D]` bf16, f16, f32 as the inputs, or f8e4m3fn with `output_scale`; may be an input itself.

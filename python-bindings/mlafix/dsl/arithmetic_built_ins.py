@@ -1,4 +1,4 @@
-"""Built-ins that compute, and Python's own functions that do: abs, min, max, sum, conversions."""
+"""Built-ins that compute, and Python's own functions that do: abs, min, max, sum, round, conversions."""
 
 from __future__ import annotations
 
@@ -72,6 +72,15 @@ class ArithmeticBuiltIns:
         scalar = self.expressions.value(found["scalar"])
         return self.ctx.wrap(self.ctx.builder.splat(scalar.value, self.arguments.dim_name(found["dim"]), self.ctx.at(node)))
 
+    def call_iota(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        dim = self.arguments.dim_name(self.arguments.by_name(node, built_in, "dim")["dim"])
+        return self.ctx.wrap(self.ctx.builder.iota(dim, self.ctx.at(node)))
+
+    def call_argmax(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        return self.reduce(node, built_in.name, built_in.usage)
+
+    call_argmin = call_argmax
+
     # -- Python's own ------------------------------------------------------------------------------------------------
 
     def extreme(self, node: ast.Call, function: Any) -> Any:
@@ -98,6 +107,16 @@ class ArithmeticBuiltIns:
         if not isinstance(row, Dyn) or row.type.kind != "row":
             self.ctx.fail(node.args[0], f"expected a row to reduce, got {describe(row)}")
         return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, self.ctx.at(node)))
+
+    def rounded(self, node: ast.Call) -> Any:
+        if len(node.args) != 1 or node.keywords:
+            self.ctx.fail(node, f"expected round(x), got {len(node.args) + len(node.keywords)} arguments")
+        value = self.expressions.eval(node.args[0])
+        if as_number(value) is not None:
+            return float(round(value))
+        if not isinstance(value, Dyn) or value.type.kind not in ("scalar", "row") or value.type.dtype != "f32":
+            self.ctx.fail(node.args[0], f"expected f32 or a row of f32 for round(…), got {describe(value)}")
+        return self.ctx.wrap(self.ctx.builder.unary("round", value.value, self.ctx.at(node)))
 
     def absolute(self, node: ast.Call) -> Any:
         if len(node.args) != 1 or node.keywords:

@@ -1,6 +1,6 @@
 """The built-ins of the language: what a kernel may call. Outside a kernel they only raise.
 
-``abs``, ``min``, ``max``, ``sum`` and ``range`` are Python's own, and conversions are the dtypes (``f32(x)``).
+``abs``, ``min``, ``max``, ``sum``, ``round`` and ``range`` are Python's own, and conversions are the dtypes (``f32(x)``).
 """
 
 from __future__ import annotations
@@ -72,6 +72,9 @@ distinct = BuiltIn(
 mask = BuiltIn("mask", "mask(state, predicate)", "the state where the predicate holds, else the identity.")
 rebase = BuiltIn("rebase", "rebase(state, base)", "the same state with its lse in another base (N8).")
 splat = BuiltIn("splat", 'splat(scalar, "D")', "a row whose elements are all one scalar.")
+iota = BuiltIn("iota", 'iota("D")', "a row of i32 whose elements are their own indices: 0, 1, 2 and so on.")
+argmax = BuiltIn("argmax", "argmax(row)", "the index of the greatest element, i32: the lowest of equals, or the first NaN.")
+argmin = BuiltIn("argmin", "argmin(row)", "the index of the least element, i32: the lowest of equals, or the first NaN.")
 where = BuiltIn("where", "where(condition, a, b)", "a where the condition holds, else b; element by element for rows.")
 fma = BuiltIn("fma", "fma(a, b, c)", "a * b + c with one rounding.")
 copysign = BuiltIn("copysign", "copysign(x, sign)", "x with the sign of another value.")
@@ -86,6 +89,10 @@ _FUNCTIONS = {
     "floor": "the largest integer that is not above x.",
     "ceil": "the smallest integer that is not below x.",
     "tanh": "hyperbolic tangent, to an absolute error of 2e-7.",
+    "sin": "sine, to an absolute error of 2e-7 for |x| up to 2^23, and NaN beyond.",
+    "cos": "cosine, to an absolute error of 2e-7 for |x| up to 2^23, and NaN beyond.",
+    "erf": "the error function.",
+    "trunc": "the integer nearest to x that is not farther from 0.",
 }
 
 
@@ -102,5 +109,9 @@ rsqrt = _function("rsqrt")
 floor = _function("floor")
 ceil = _function("ceil")
 tanh = _function("tanh")
+sin = _function("sin")
+cos = _function("cos")
+erf = _function("erf")
+trunc = _function("trunc")
 
 UNARY = frozenset(_FUNCTIONS)

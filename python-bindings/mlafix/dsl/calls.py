@@ -1,4 +1,4 @@
-"""Calls in a kernel: the language's built-ins, conversions, Python's abs, min, max and sum, inline functions."""
+"""Calls in a kernel: the language's built-ins, conversions, Python's abs, min, max, sum and round, inline functions."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Calls:
         self.inline = inline
         arguments = Arguments(expressions)
         self.arithmetic = ArithmeticBuiltIns(expressions, arguments)
-        others = (MemoryBuiltIns, StateBuiltIns, PromiseBuiltIns)
-        groups = (self.arithmetic, *(group(expressions, arguments) for group in others))
+        self.promises = PromiseBuiltIns(expressions, arguments)
+        groups = (self.arithmetic, MemoryBuiltIns(expressions, arguments), StateBuiltIns(expressions, arguments), self.promises)
         self.built_ins = {
             name[len("call_") :]: getattr(group, name) for group in groups for name in dir(group) if name.startswith("call_")
         }
@@ -67,6 +67,10 @@ class Calls:
             return self.arithmetic.reduce(node, "add", "sum(row)")
         if function is builtins.abs:
             return self.arithmetic.absolute(node)
+        if function is builtins.print:
+            return self.promises.print(node)
+        if function is builtins.round:
+            return self.arithmetic.rounded(node)
         if function is builtins.float and len(node.args) == 1 and as_number_text(node.args[0]):
             return float(node.args[0].value)  # type: ignore[attr-defined]
         self.ctx.fail(node.func, self._what_to_call(node, function))
@@ -83,7 +87,7 @@ class Calls:
         if isinstance(getattr(built_ins, short, None), BuiltIn):
             return f"expected a built-in, got '{name}'{hints.of_function(name, function)}"
         return (
-            f"expected a built-in, abs, min, max, sum, a conversion (f32, i32, i64, index, bool_) or an inline "
+            f"expected a built-in, abs, min, max, sum, round, a conversion (f32, i32, i64, index, bool_) or an inline "
             f"function to call, got '{name}'{hints.of_function(name, function)}"
         )
 

@@ -28,9 +28,9 @@ _OTHER_NAMES = {
     "multiply": "a * b",
     "divide": "a / b",
     "mean": "sum(row) / f32(shape(…))",
-    "arange": "the indices of a grid, or range(…) in a for loop",
+    "arange": 'iota("D"), the indices of a grid, or range(…) in a for loop',
 }
-_ROW_FUNCTIONS = ("sum", "max", "min", "abs")
+_ROW_FUNCTIONS = ("sum", "max", "min", "abs", "round")
 
 
 def of_function(name: str, function: Any) -> str:
@@ -38,8 +38,6 @@ def of_function(name: str, function: Any) -> str:
     short = name.rpartition(".")[2]
     if isinstance(getattr(built_ins, short, None), built_ins.BuiltIn):
         return f"; mlafix.dsl has {short}"
-    if function is builtins.print:
-        return "; a kernel prints nothing: store the value in an output, and print that"
     if short in _ROW_FUNCTIONS:
         return f"; write {short}(…)"
     return f"; write {_OTHER_NAMES[short]}" if short in _OTHER_NAMES else ""

@@ -8,6 +8,8 @@ from typing import Any
 from .context import Context
 from .values import Dyn, Element, Tensor, describe
 
+_NUMBERS = {"f32", "i32", "i64", "index"}
+
 
 class Memory:
     """Makes the accesses to tensors."""
@@ -61,7 +63,8 @@ class Memory:
         value = ctx.lift(value, value_node, tensor.element)
         if value.type.kind in ("scalar", "row") and value.type.dtype not in tensor.stores:
             stored, allowed = tensor.annotation.dtype.name, " or ".join(tensor.stores)
-            ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}")
+            converts = f"; {tensor.element}(…) converts" if {tensor.element, value.type.dtype} <= _NUMBERS else ""
+            ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}{converts}")
         is_row = len(element.indices) < tensor.rank
         last = tensor.annotation.dims[-1] if tensor.rank else None
         dim = "" if last is None else str(last.size or last.name)  # a row along a dim of a fixed size is known by that

@@ -188,6 +188,9 @@ class Statements:
         if len(parts) == 2:
             parts, nodes = [*parts, 1], [*nodes, call]
         dtypes = dict.fromkeys(part.type.dtype for part in parts if isinstance(part, Dyn))
+        if set(dtypes) <= {"index", "i32", "i64"} and "index" in dtypes:  # an integer beside an index becomes one
+            parts = [self.ctx.convert(part, "index", node) if isinstance(part, Dyn) else part for part, node in zip(parts, nodes)]
+            dtypes = {"index": None}
         if len(dtypes) > 1 or not set(dtypes) <= {"index", "i32", "i64"}:
             self.ctx.fail(call, f"expected bounds of one type (index, i32 or i64), got {' and '.join(dtypes)}")
         if not isinstance(parts[2], int) or isinstance(parts[2], bool) or parts[2] < 1:

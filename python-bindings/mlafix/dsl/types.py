@@ -12,7 +12,8 @@ from ..errors import ArgumentError
 # The integers that an element in memory can be, with their bits; all dtypes that it can have (include/mlafix/DTypes.def);
 # and those of a scalar argument.
 INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
-DTYPES = ("bf16", "f16", "f32", "f8e4m3fn", *INTEGER_BITS, "bool")
+FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
+DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -47,6 +48,7 @@ bf16 = ScalarType("bf16")
 f16 = ScalarType("f16")
 f32 = ScalarType("f32")
 f8e4m3fn = ScalarType("f8e4m3fn")
+f8e5m2 = ScalarType("f8e5m2")
 i8 = ScalarType("i8")
 i32 = ScalarType("i32")
 i64 = ScalarType("i64")
@@ -62,8 +64,8 @@ class DType:
     Args:
         name: upper case; equal names are one dtype.
         default: what it is if nobody chooses ("f32", or f32). An integer default makes it a variable of integers, which
-            a body reads as i64 and stores from i32 or i64 (sign-extended, or their low bits); otherwise it stands for
-            floats, which a body sees as f32.
+            a body reads as i64 and stores from i32 or i64 (sign-extended, or their low bits); one whose elements a
+            body only moves stands for every dtype. Otherwise it stands for floats, which a body sees as f32.
     """
 
     name: str
@@ -129,7 +131,7 @@ class TensorType:
         a state, 0 for all else. A store of the fill costs as much as the rest that it writes."""
         dtype = self.dtype.example if isinstance(self.dtype, DType) else self.dtype.name
         is_identity = getattr(value, "name", None) == "identity"
-        is_float = dtype in ("bf16", "f16", "f32", "f8e4m3fn")
+        is_float = dtype in FLOATS
         fits = isinstance(value, numbers.Real) or is_identity if is_float else isinstance(value, numbers.Integral)
         if self.access != "write" or not fits:
             expected = "a number or identity" if is_float else "an integer"

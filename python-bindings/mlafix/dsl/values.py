@@ -9,7 +9,7 @@ import dataclasses
 import numbers
 from typing import Any
 
-from .types import TensorType
+from .types import FLOATS, TensorType
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,13 +47,15 @@ class Tensor:
         dtype = self.annotation.dtype
         if hasattr(dtype, "example"):
             return "i64" if dtype.is_integer else "f32"
-        return "f32" if dtype.name in ("bf16", "f16", "f32", "f8e4m3fn") else dtype.name
+        return "f32" if dtype.name in FLOATS else dtype.name
 
     @property
     def stores(self) -> tuple[str, ...]:
-        """What a body may store as an element: integers of a dtype variable have any width."""
+        """What a body may store as an element: integers of a dtype variable have any width, and bytes take any number."""
         dtype = self.annotation.dtype
-        return ("i64", "i32") if hasattr(dtype, "example") and dtype.is_integer else (self.element,)
+        if hasattr(dtype, "example"):
+            return ("i64", "i32") if dtype.is_integer else (self.element,)
+        return (dtype.name, "i32", "i64", "f32") if dtype.name in ("i8", "u8") else (self.element,)
 
     def __str__(self) -> str:
         return f"the tensor '{self.name}'"

@@ -16,10 +16,6 @@ from integers import Bools, Ints
 
 INF = np.inf
 
-# Relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10).
-FUNCTION = (4e-6, TINY)
-
-
 class Floats:
     """An array of values: `v` alone if all are points (NaN is one), else bounds and whether NaN is possible.
 
@@ -257,74 +253,6 @@ def copysign(x: Floats, sign: Floats) -> Floats:
     return chosen if known.all() else select(Bools(np.broadcast_to(np.signbit(lo), chosen.shape), np.broadcast_to(~known, chosen.shape)), neg(size), size)
 
 
-def floor(x: Floats) -> Floats:
-    return monotone(np.floor, x)
-
-
-def ceil(x: Floats) -> Floats:
-    return monotone(np.ceil, x)
-
-
-def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False, least: float = -INF) -> Floats:
-    """An increasing function of x >= `low`, NaN below; correctly rounded, or within the bound of a function, but not below `least`."""
-    if x.v is not None:
-        return Floats(f32(function(x.v))) if is_rounded else _at_least(approximate(function(x.v), FUNCTION), least)
-    lo, hi, nan = x.bounds()
-    below = (lo < low) & (lo <= hi)
-    first, last = np.where(below, np.where(hi < low, INF, low), lo), np.where(hi < low, -INF, hi)
-    only_nan = first > last
-    low_end, high_end = function(np.where(only_nan, 1, first)), function(np.where(only_nan, 1, last))
-    true = Floats.between(np.where(only_nan, INF, low_end), np.where(only_nan, -INF, high_end), nan | below)
-    if not is_rounded:
-        return _at_least(widened(true, FUNCTION), least)
-    lo, hi, nan = true.bounds()
-    return Floats.between(f32(lo), f32(hi), nan)
-
-
-def _at_least(x: Floats, least: float) -> Floats:
-    lo, hi, nan = x.bounds()
-    return Floats.between(upper(lo, np.full(lo.shape, least)), hi, nan)
-
-
-def exp(x: Floats) -> Floats:
-    return _function(np.exp, x, least=0.0)
-
-
-def exp2(x: Floats) -> Floats:
-    return _function(np.exp2, x, least=0.0)
-
-
-def log(x: Floats) -> Floats:
-    return _function(np.log, x, low=-0.0)
-
-
-def log2(x: Floats) -> Floats:
-    return _function(np.log2, x, low=-0.0)
-
-
-def sqrt(x: Floats) -> Floats:
-    return _function(np.sqrt, x, low=-0.0, is_rounded=True)
-
-
-def tanh(x: Floats) -> Floats:
-    return _function(np.tanh, x)
-
-
-def rsqrt(x: Floats) -> Floats:
-    if x.v is not None:
-        return approximate(1 / np.sqrt(x.v), FUNCTION)
-    lo, hi, nan = x.bounds()
-    if ((lo <= 0) & (lo <= hi)).any():  # falls from an infinity on either side of zero
-        minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
-        low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
-        # The largest value is at zero, or at a lower bound above it; negative numbers alone have none.
-        high = np.where(lo > 0, 1 / np.sqrt(np.where(lo > 0, lo, 1)), np.where((hi > 0) | ((hi == 0) & ~np.signbit(hi)), INF, -INF))
-        return widened(Floats.between(low, high, nan | (lo < 0)), FUNCTION)
-    only_nan = lo > hi
-    low, high = 1 / np.sqrt(np.where(only_nan, 1, hi)), 1 / np.sqrt(np.where(only_nan, 1, lo))
-    return widened(Floats.between(np.where(only_nan, INF, low), np.where(only_nan, -INF, high), nan), FUNCTION)
-
-
 def reduce(kind: str, x: Floats) -> Floats:
     """One fixed binary tree over the last axis: 2i meets 2i + 1, missing elements are neutral (N9)."""
     combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
@@ -386,6 +314,23 @@ def _saturated(x: np.ndarray, width: int) -> np.ndarray:
     most = (1 << (width - 1)) - 1
     inside = np.where(np.abs(x) < limit, x, 0).astype(np.int64)
     return np.where(x >= limit, most, np.where(x <= -limit, -most - 1, inside))
+
+
+def to_byte(x: Floats, low: int, high: int) -> Ints:
+    """The nearest integer, of two the even one, and of those that there are; NaN becomes 0. Unknown where the bounds differ in that."""
+    lo, hi, nan = x.bounds()
+    only_nan = lo > hi
+    first, last = (np.clip(np.rint(np.where(only_nan, 0, end)), low, high).astype(np.int64) for end in (lo, hi))
+    return Ints(first, (first != last) | (nan & ~only_nan & (first != 0)))
+
+
+def index_of_extreme(x: Floats, largest: bool) -> Ints:
+    """The index of the first NaN, or the lowest of those that have the extreme; unknown in rows that are not all points."""
+    lo, hi, nan = x.bounds()
+    points = (lo > hi) | (lo == hi) & ~nan
+    size = np.where(nan, np.inf, lo if largest else -lo)  # of NaN as of an infinity, unless there is one
+    beyond = np.where(nan.any(axis=-1, keepdims=True), nan, size == size.max(axis=-1, keepdims=True))
+    return Ints(beyond.argmax(axis=-1).astype(np.int64), ~points.all(axis=-1))
 
 
 def from_int(x: Ints) -> Floats:

@@ -10,6 +10,7 @@ NUMPY = {
     "f16": np.dtype(np.float16),
     "f32": np.dtype(np.float32),
     "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
+    "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "i8": np.dtype(np.int8),
@@ -22,6 +23,7 @@ _FLOATS = {
     "f16": (10, -14, 65504.0, False),
     "f32": (23, -126, float.fromhex("0x1.fffffep127"), False),
     "f8e4m3fn": (3, -6, 448.0, True),
+    "f8e5m2": (2, -14, 57344.0, True),
 }
 LARGEST = _FLOATS["f32"][2]
 TINY = 2.0**-149

@@ -114,7 +114,7 @@ class Generator(Statements):
         for node in kernel.nodes():
             if node.op == "shape" and "dim" in node.attrs:
                 dims.add(node.attrs["dim"])
-            if node.op in ("identity", "splat", "make_state"):
+            if node.op in ("identity", "splat", "iota", "make_state"):
                 dims.add(parse_dim(node.type.dim)[0])
             # How long a row of zeros is must be known even where its tensor is omitted.
             if node.op == "load" and node.type.kind == "row":
@@ -128,7 +128,7 @@ class Generator(Statements):
             if node.type.dim and "=" in node.type.dim:
                 node.type = type(node.type)(node.type.kind, node.type.dtype, parse_dim(node.type.dim)[0], node.type.base)
         used = {tensor.dtype for tensor in kernel.tensors}
-        for variable, default in (("T", self.pick(["", "", "f32", "bf16"])), ("O", self.pick(["", "f16"])), ("I", "i32")):
+        for variable, default in (("T", self.pick(["", "", "f32", "bf16"])), ("O", self.pick(["", "f16"])), ("I", "i32"), ("M", "i32")):
             if variable in used:
                 kernel.variables[variable] = default
         if any(node.type.base == "B" for node in kernel.nodes(read=True)):

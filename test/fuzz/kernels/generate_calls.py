@@ -5,16 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from syntax import Call, Each, Kernel, Layout, Node, Store, StoreState, Tensor, all_statements, parse_dim
+from syntax import FLOATS, FP8, STORED, Call, Each, Kernel, Layout, Node, Store, StoreState, Tensor, all_statements, parse_dim
 
-FLOAT_CHOICES = ["bf16", "f16", "f32"]
+FLOAT_CHOICES = [*FLOATS, *FLOATS, *FP8]
+_CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}
 
 
 def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list[tuple[str, str]]) -> list[Call]:
     """Two calls that one compiled kernel serves: an ordinary one, and one with other sizes and layouts."""
-    dtypes = {variable: rng.choice(["i32", "i64"] if variable == "I" else FLOAT_CHOICES) for variable in kernel.variables}
-    if "O" in dtypes and rng.random() < 0.3 and not any(t.dtype == "O" and t.access != "Out" for t in kernel.tensors):
-        dtypes["O"] = "f8e4m3fn"
+    dtypes = {variable: rng.choice(_CHOICES.get(variable, FLOAT_CHOICES)) for variable in kernel.variables}
     absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.5]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
     bound = ["m"] if rng.random() < 0.04 else []
@@ -105,6 +104,8 @@ def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:
 
 def _kind(tensor: Tensor, rng: random.Random) -> str:
     """What a tensor's contents are like; see contents.py."""
+    if tensor.dtype == "M":
+        return rng.choice(["garbage", "any", "normal"])
     if tensor.dtype in ("i32", "i64", "I", "i8", "u8", "bool"):
         return rng.choices(["counts", "any"], [5, 1])[0]
     return rng.choices(["normal", "whole", "special", "garbage", "lse", "one"], [5, 2, 1.5, 0.7, 0.6, 0.3])[0]

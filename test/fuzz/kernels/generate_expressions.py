@@ -10,7 +10,7 @@ from generate_loads import Loads, may_be_constant
 from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, lit, name, row
 
 _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
-_FUNCTIONS = ["exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "floor", "ceil"]
+FUNCTIONS = ["exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "floor", "ceil", "round", "trunc", "sin", "cos", "erf"]
 
 
 def _has_rows(function: Inline) -> bool:
@@ -25,6 +25,8 @@ class Expressions(Loads):
 
     def literal(self, type: Type) -> Node:
         rng = self.rng
+        if type.dtype == "M":  # the one number beside elements that are only moved
+            return lit(0, type)
         if type.dtype == "bool":
             return lit(rng.random() < 0.5, type)
         if type.dtype == "f32":
@@ -52,7 +54,7 @@ class Expressions(Loads):
             return known
         if type.kind == "row":
             return known or self.splat(type) if self.pure else self.load(type, 0)
-        if type.dtype in ("i8", "u8"):
+        if type.dtype in ("i8", "u8", "M"):
             return self.load(type, 0)
         if self.chance(0.3) or self.pure:
             return known if known is not None and self.chance(0.5) else self.literal(type)
@@ -159,7 +161,7 @@ class Expressions(Loads):
         if how in ("neg", "abs"):
             return Node("unary", type, [self.full(type, depth)], {"name": how})
         if how == "function":
-            return Node("unary", type, [self.full(type, depth)], {"name": self.pick(_FUNCTIONS)})
+            return Node("unary", type, [self.full(type, depth)], {"name": self.pick(FUNCTIONS)})
         if how == "fma":
             return Node("fma", type, [self.full(type, depth), self.operand(type, depth), self.operand(type, depth)])
         if how == "choice":
@@ -178,6 +180,9 @@ class Expressions(Loads):
                    "min": 0.8, "max": 0.8, "neg": 0.6, "abs": 0.5, "choice": 1, "convert": 1.5, "load": 2}  # fmt: skip
         if type == I32 and self.row_dims and not self.pure and not self.in_where:
             options["reduce"] = 0.8
+            options["index"] = 0.6
+        if type.kind == "row" and type.dtype == "i32" and not self.pure:
+            options["iota"] = 0.8
         how = self.weighted(options)
         if how in ("neg", "abs"):
             return Node("unary", type, [self.full(type, depth)], {"name": how})
@@ -185,6 +190,11 @@ class Expressions(Loads):
             return self.choice(type, depth)
         if how == "reduce":
             return Node("reduce", type, [self.full(row(self.pick(self.row_dims), "i32"), depth)], {"kind": self.pick(["add", "max", "min"])})
+        if how == "index":
+            of = row(self.pick(self.row_dims), self.pick(["f32", "f32", "i32"]))
+            return Node("reduce", type, [self.full(of, depth)], {"kind": self.pick(["argmax", "argmin"])})
+        if how == "iota":
+            return Node("iota", type)
         if how == "convert":
             return self.make_converted(type, depth)
         if how == "load" and type.dtype != "index" and not self.pure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from syntax import BOOL, I32, I64, INDEX, Node, Scalar, Tensor, Type, lit, name, parse_dim
+from syntax import BOOL, FLOATS, FP8, I32, I64, INDEX, Node, Scalar, Tensor, Type, lit, name, parse_dim
 
 
 # Nodes of an index. A condition repeats the index that it guards, and indices may be loaded, at indices of their own.
@@ -88,12 +88,12 @@ class Loads:
         """What an element is in a body."""
         if tensor.dtype in ("I", "J"):
             return "i64"
-        return "f32" if tensor.dtype in ("T", "O", "bf16", "f16", "f32") else tensor.dtype
+        return "f32" if tensor.dtype in ("T", "O", *FLOATS, *FP8) else tensor.dtype
 
     def new_input(self, element: str, row_dim: str) -> Tensor:
         """An input whose elements are `element` in a body; with rows along `row_dim`, or of elements."""
         if element == "f32":
-            dtype = self.pick([*self.float_dtypes, "T", "T", "f32"])
+            dtype = self.pick([*self.float_dtypes, "T", "T", "f32"] if self.chance(0.88) else FP8)
         elif element == "i64":
             dtype = self.pick(["i64", "i64", "I"])
         else:
@@ -114,7 +114,7 @@ class Loads:
         return self.add_tensor(dtype, dims, "In", optional)
 
     def input(self, element: str, row_dim: str) -> Tensor:
-        usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and t.dtype != "f8e4m3fn"
+        usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element
                   and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu"]  # fmt: skip
         if self.in_where:  # there may be no rows, though there are segments
             own = {dim for _, dim in self.own}
@@ -183,7 +183,7 @@ class Loads:
             extra = self.expression(BOOL, min(depth - 1, 1))
             guard = extra if guard is None else Node("logic", BOOL, [guard, extra], {"name": "and"})
         # A condition that is known at once would give the other value as it is, a number.
-        converts = not row_dim and type.dtype not in ("i8", "u8")
+        converts = not row_dim and type.dtype not in ("i8", "u8", "M")
         if self.chance(0.3) and (converts or not may_be_constant(guard)):  # memory that Python would not read
             other = self.expression(type, 0) if self.chance(0.5) else self.literal(type.scalar())
             if other.op == "lit" and may_be_constant(guard):
@@ -200,7 +200,7 @@ class Loads:
         """What this row has, or may have, written itself."""
         row_dim = type.dim if type.kind == "row" else ""
         found = [t for t in self.tensors if t.access == "InOut" and t.name in self.writes and self.element(t) == type.dtype
-                 and t.dtype != "f8e4m3fn" and (len(self.writes[t.name]) < len(t.dims)) == bool(row_dim)
+                 and (len(self.writes[t.name]) < len(t.dims)) == bool(row_dim)
                  and (not row_dim or t.dims[-1] == row_dim)]  # fmt: skip
         if not found:
             return None

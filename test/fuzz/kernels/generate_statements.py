@@ -7,7 +7,9 @@ from typing import Any
 from generate_expressions import Expressions
 from syntax import (
     BOOL,
+    BYTES,
     F32,
+    FP8,
     I32,
     I64,
     INDEX,
@@ -20,6 +22,7 @@ from syntax import (
     Statement,
     Store,
     StoreState,
+    Tensor,
     Type,
     lit,
     name,
@@ -126,8 +129,8 @@ class Statements(Expressions):
         if self.row_dims and self.chance(0.45):
             return self.write_state(access, where, optional)
         row_dim = self.pick(self.row_dims) if self.row_dims and self.chance(0.6) else ""
-        dtype = self.weighted({"T": 3, "O": 1, "f32": 3, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1, "i32": 1.5, "i64": 0.7, "I": 0.3, "bool": 0.7,
-                               "i8": 0.3, "u8": 0.3})  # fmt: skip
+        dtype = self.weighted({"T": 3, "O": 1, "f32": 3, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1, "f8e5m2": 0.7, "i32": 1.5, "i64": 0.7, "I": 0.3, "bool": 0.7,
+                               "i8": 0.6, "u8": 0.6, "M": 0.5})  # fmt: skip
         old = [t for t in self.tensors if t.name in self.writes and t.access == "InOut" == access and self.chance(0.25)]
         if old:
             tensor = self.pick(old)
@@ -135,13 +138,26 @@ class Statements(Expressions):
             row_dim = tensor.dims[-1] if len(nodes) < len(tensor.dims) else ""
         else:
             target, nodes = self.output(dtype, row_dim, access, optional)
-        element = {"T": "f32", "O": "f32", "I": "i64", "bf16": "f32", "f16": "f32", "f8e4m3fn": "f32"}.get(dtype, dtype)
+        element = self.element(Tensor("", dtype, [], access))
+        if dtype in BYTES and self.chance(0.6):  # of another type, which is no constant
+            of = Type("row" if row_dim else "scalar", self.pick(["f32", "f32", "i32", "i64"]), row_dim)
+            return Store(target, list(nodes), self.full(of, 2), where)
         type = row(row_dim, element) if row_dim else Type("scalar", element)
+        if dtype == "M":
+            return Store(target, list(nodes), self.moved(type), where)
         depth = self.weighted({1: 1, 2: 3, 3: 2})
         value = self.operand(type, depth) if row_dim else self.expression(type, depth)
         if row_dim and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool"):
             return self.element_loop(target, nodes, row_dim, element)
         return Store(target, list(nodes), value, where)
+
+    def moved(self, type: Type) -> Node:
+        """An element, or a row, of a dtype that no arithmetic knows; or 0."""
+        zero, loaded = lit(0, type.scalar()), self.load(type, 0)
+        how = self.weighted({"load": 3, "if": 1, "zero": 0.4})
+        if how == "zero" or loaded.op != "load":
+            return zero if how == "zero" else loaded
+        return loaded if how == "load" else Node("ifexp", type, [self.full(BOOL, 1), loaded, zero])
 
     def element_loop(self, target: str, nodes: list[Node], row_dim: str, element: str) -> Statement:
         """A row written one element after the other."""
@@ -159,7 +175,7 @@ class Statements(Expressions):
 
     def write_state(self, access: str, where: Node | None, optional: bool) -> Statement:
         dim = self.pick(self.row_dims)
-        dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2})
+        dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2, "f8e5m2": 0.6})
         state = self.state(Type("state", "", dim, self.pick(["B", "B", "e", "2"])), self.weighted({1: 1, 2: 3, 3: 1}))
         parts = self.weighted({"both": 6, "out": 2, "lse": 1})
         out, out_nodes, lse, lse_nodes = "", [], "", []
@@ -168,7 +184,7 @@ class Statements(Expressions):
         if parts != "out":
             lse, lse_nodes = self.output("f32", "", access, self.chance(0.3))
         scale = None
-        if out and self.chance(0.35 if dtype == "f8e4m3fn" else 0.12):
+        if out and self.chance(0.35 if dtype in FP8 else 0.12):
             scale = self.full(F32, 1) if self.chance(0.6) else lit(self.pick([1.0, 2.0, 0.5, 0.1, -3.0, 1e-30]), F32)
         return StoreState(state, out, list(out_nodes), lse, list(lse_nodes), where, scale)
 

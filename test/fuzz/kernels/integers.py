@@ -94,6 +94,12 @@ def reduce(kind: str, x: Ints, width: int) -> Ints:
     return Ints(wrap(functions[kind](x.v, axis=-1), width), unknown)
 
 
+def index_of_extreme(x: Ints, largest: bool) -> Ints:
+    """The lowest index of those that have the extreme."""
+    unknown = x.unknown.any(axis=-1) if x.unknown is not None else None
+    return Ints((x.v.argmax(axis=-1) if largest else x.v.argmin(axis=-1)).astype(np.int64), unknown)
+
+
 # -- Booleans --------------------------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import floats
+import functions
 import integers
 import numpy as np
 import states
@@ -253,7 +254,7 @@ class Expressions:
         if isinstance(value, Ints):
             size = np.where(value.v < 0, -value.v, value.v) if op == "abs" else -value.v
             return Ints(integers.wrap(size, WIDTHS[node.type.dtype]), value.unknown)
-        return {"neg": floats.neg, "abs": floats.absolute}[op](value) if op in ("neg", "abs") else getattr(floats, op)(value)
+        return {"neg": floats.neg, "abs": floats.absolute}[op](value) if op in ("neg", "abs") else getattr(functions, op)(value)
 
     def eval_fma(self, node: Node) -> Value:
         return floats.fma(*self.operands(*(self.eval(argument) for argument in node.args)))
@@ -296,8 +297,14 @@ class Expressions:
     def eval_where(self, node: Node) -> Value:
         return self.choose(*(self.eval(argument) for argument in node.args))
 
+    def eval_iota(self, node: Node) -> Ints:
+        shape = self.size_of(node)
+        return Ints(np.broadcast_to(np.arange(shape[1]), shape))
+
     def eval_reduce(self, node: Node) -> Value:
-        value = self.eval(node.args[0])
+        value, kind = self.eval(node.args[0]), node.attrs["kind"]
+        if kind in ("argmax", "argmin"):
+            return floats.index_of_extreme(value, kind == "argmax") if isinstance(value, Floats) else integers.index_of_extreme(value, kind == "argmax")
         if isinstance(value, Floats):
             return floats.reduce(node.attrs["kind"], value)
         return integers.reduce(node.attrs["kind"], value, WIDTHS[node.type.dtype])

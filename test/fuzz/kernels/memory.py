@@ -16,10 +16,13 @@ class Cells:
     Args:
         dtype: a storage dtype.
         initial: the contents before the call, in that dtype.
+        moved: whether elements are only moved: they are the integers that have their bits.
     """
 
-    def __init__(self, dtype: str, initial: np.ndarray) -> None:
-        self.dtype = dtype
+    def __init__(self, dtype: str, initial: np.ndarray, moved: bool = False) -> None:
+        self.moved = f"i{initial.dtype.itemsize}" if moved else ""
+        self.dtype = dtype = "i64" if moved else dtype
+        initial = self._seen(initial)
         self.shape = initial.shape
         self.initial = initial
         values = formats.widen(initial, dtype)
@@ -32,6 +35,9 @@ class Cells:
         self.written = np.zeros(self.shape, bool)
         self.touched = np.zeros(self.shape, bool)
 
+    def _seen(self, array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(array).view(self.moved) if self.moved else array
+
     # -- Access ------------------------------------------------------------------------------------------------------
 
     def read(self, index: tuple[np.ndarray, ...]) -> Floats | Ints | Bools:
@@ -43,6 +49,9 @@ class Cells:
 
     def write(self, index: tuple[np.ndarray, ...], value: Floats | Ints | Bools, surely: np.ndarray) -> None:
         """Writes rows of cells, each by one row of the grid; where not surely, the old value may stay."""
+        if self.dtype in ("i8", "u8"):  # the nearest
+            low, high = formats.limits(self.dtype)
+            value = floats.to_byte(value, low, high) if isinstance(value, Floats) else Ints(np.clip(value.v, low, high), value.unknown)
         if isinstance(value, Floats):
             value = value.map(lambda part: part) if value.v is None else value
             lo, hi, nan = value.bounds()
@@ -80,6 +89,7 @@ class Cells:
 
     def wrong(self, got: np.ndarray) -> np.ndarray:
         """Where an array of results is not what it may be."""
+        got = self._seen(got)
         bits, before = formats.bits(got).reshape(self.shape), formats.bits(self.initial).reshape(self.shape)
         same = bits == before
         value = formats.widen(got, self.dtype)

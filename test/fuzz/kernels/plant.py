@@ -14,7 +14,8 @@ from syntax import BOOL, Case, For, If, Node, Store, StoreState, all_statements,
 _SWAPS = {
     "add": "sub", "sub": "add", "mul": "add", "div": "mul", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "or",
     "or": "and", "xor": "or", "min": "max", "max": "min", "neg": "abs", "abs": "neg", "exp": "exp2", "exp2": "exp", "log": "log2",
-    "log2": "log", "sqrt": "rsqrt", "rsqrt": "sqrt", "tanh": "exp", "floor": "ceil", "ceil": "floor",
+    "log2": "log", "sqrt": "rsqrt", "rsqrt": "sqrt", "tanh": "exp", "floor": "ceil", "ceil": "floor", "sin": "cos",
+    "cos": "sin", "erf": "floor", "round": "trunc", "trunc": "round",
 }  # fmt: skip
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt", "eq": "ne", "ne": "eq"}
 
@@ -31,7 +32,7 @@ def _more(node: Node) -> Node:
 
 
 def _other_reduction(node: Node) -> Node:
-    node.attrs["kind"] = {"add": "max", "max": "min", "min": "max"}[node.attrs["kind"]]
+    node.attrs["kind"] = {"add": "max", "max": "min", "min": "max", "argmax": "argmin", "argmin": "argmax"}[node.attrs["kind"]]
     return node
 
 
@@ -80,6 +81,7 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     "ifexp": (lambda node: node.op == "ifexp" and node.args[2].op not in ("load", "load_state"), _swap_last),
     "where": (lambda node: node.op == "where", _swap_last),
     "reduce": (lambda node: node.op == "reduce", _other_reduction),
+    "iota": (lambda node: node.op == "iota", _more),
     "convert": (lambda node: node.op == "convert" and node.type.dtype in _NUMBER, _more),
     "load": (lambda node: node.op == "load" and node.type.dtype in _NUMBER, _more),
     "load-bool": (lambda node: node.op == "load" and node.type.dtype == "bool", _negated),

@@ -151,6 +151,10 @@ def _splat(node: Node) -> str:
     return f'splat({_alone(node.args[0])}, "{node.type.dim}")'
 
 
+def _iota(node: Node) -> str:
+    return f'iota("{node.type.dim}")'
+
+
 def _call(node: Node) -> str:
     return f"{node.attrs['function']}({', '.join(_typed(argument) for argument in node.args)})"
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 FLOATS = ("bf16", "f16", "f32")
+FP8 = ("f8e4m3fn", "f8e5m2")
+STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
 
@@ -20,7 +22,7 @@ class Type:
 
     Args:
         kind: "scalar", "row" or "state".
-        dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "" for a state.
+        dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "M", an element that is only moved; "" for a state.
         dim: the dim along which a row or a state's payload lies.
         base: "e", "2", or the name of a Base, of a state.
     """

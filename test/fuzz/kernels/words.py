@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from syntax import FLOATS, Assign, Case, Each, For, If, Store, StoreState, all_statements
+from syntax import STORED, Assign, Case, Each, For, If, Store, StoreState, all_statements
 
 # All that there is to meet: a report shows what was not met.
 WORDS = (
     "grid segments segments-where segments-inline extent-scalar extent-number at_most if else elif constant-if for for-step for-i32 for-i64 "
     "for-index for-nested each-tensors each-values aug tuple-assign inline inline-default load load-where load-otherwise load-row load-colon "
-    "load-widen load-own load-table store store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
+    "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
-    "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh floor ceil compare "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min convert shape tensor.shape present is-None splat "
+    "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc compare "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin iota convert shape tensor.shape present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut "
-    + " ".join(f"dtype-{d}" for d in (*FLOATS, "f8e4m3fn", "i32", "i64", "i8", "u8", "bool"))
+    + " ".join(f"dtype-{d}" for d in STORED)
 ).split()
 
 
@@ -56,6 +56,8 @@ def _statements(kernel, found: set[str]) -> None:
         elif isinstance(s, Store):
             is_row = len(s.indices) < len(kernel.tensor(s.tensor).dims)
             found |= {"store", *(["store-where"] if s.where else []), *(["store-row"] if is_row else [])}
+            found |= {"move"} if s.value.type.dtype == "M" else set()
+            found |= {"store-byte"} if kernel.tensor(s.tensor).dtype in ("i8", "u8") and s.value.type.dtype not in ("i8", "u8") else set()
             if is_row and s.value.type.kind == "scalar":
                 found.add("store-splat")
         elif isinstance(s, StoreState):

@@ -23,6 +23,19 @@ module attributes {mlafix.target = "x86-64-v3"} {
 // -----
 
 module attributes {mlafix.target = "x86-64"} {
+  // The baseline rounds by an addition, and cuts off by way of the integers.
+  // CHECK-LABEL: llvm.func @whole
+  // CHECK-NOT: math.roundeven
+  // CHECK: %[[UP:.*]] = arith.addf
+  // CHECK: arith.subf %[[UP]]
+  // CHECK-NOT: math.trunc
+  // CHECK: arith.fptosi
+  // CHECK: llvm.return
+  llvm.func @whole(%x: f32) {
+    %a = math.roundeven %x : f32
+    %b = math.trunc %x : f32
+    llvm.return
+  }
   // The baseline has neither F16C nor FMA.
   // CHECK-LABEL: llvm.func @baseline
   // CHECK-NOT: math.fma
@@ -43,8 +56,8 @@ module attributes {mlafix.target = "x86-64"} {
 
 module attributes {mlafix.target = "x86-64-v3"} {
   llvm.func @library(%x: f32) {
-    // expected-error @below {{expected math.exp, exp2, log, log2, sqrt, rsqrt, fma, absf, absi, floor, ceil, copysign, ctlz or ctpop, got 'math.sin'}}
-    %a = math.sin %x : f32
+    // expected-error @below {{expected math.exp, exp2, log, log2, sqrt, rsqrt, sin, cos, erf, fma, absf, absi, floor, ceil, roundeven, trunc, copysign, ctlz or ctpop, got 'math.atan'}}
+    %a = math.atan %x : f32
     llvm.return
   }
 }

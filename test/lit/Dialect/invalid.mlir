@@ -1,7 +1,7 @@
 // Every message of every verifier, and of the parsers.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, got 'f64'}}
+// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, got 'f64'}}
 mlafix.kernel @k(%x: memref<?xf64, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -724,7 +724,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: 5>> {mlafix.dims = ["n"]
 
 // -----
 
-// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, got 'index'}}
+// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, got 'index'}}
 mlafix.kernel @k(%x: memref<?xindex> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1214,6 +1214,26 @@ mlafix.kernel @k(%p: i1) {
 
 // -----
 
+mlafix.kernel @k(%p: i1) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expected a {} in the text for each value, got 1 for 2 values}}
+    mlafix.print "p = {}", %p, %t : i1, index
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%p: i1) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
+  mlafix.print "p = {}", %p : i1
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a table of integers, got 'f32'}}
@@ -1250,5 +1270,76 @@ mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
   mlafix.forall (%t) in (%c1) {
     // expected-error @below {{expects parent op 'mlafix.kernel'}}
     mlafix.distinct %x : memref<?xi32, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected a row of i32, got 'f32'}}
+    %i = mlafix.iota : tensor<?xf32, #mlafix.dim<"D">>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : memref<?x?xf32, strided<[?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+    // expected-error @below {{expected max or min, got add}}
+    %i = mlafix.arg_reduce add %v : tensor<?xf32, #mlafix.dim<"D">>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : memref<?x?xf32, strided<[?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+    %p = arith.cmpf oeq, %v, %v : tensor<?xf32, #mlafix.dim<"D">>
+    // expected-error @below {{expected a row of f32 or i32, got 'i1'}}
+    %i = mlafix.arg_reduce max %p : tensor<?xi1, #mlafix.dim<"D">>
+  }
+}
+
+// -----
+
+// Bytes take numbers of any type, other integers only their own.
+mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}, %v: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xi32, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected 'i32' for elements of type 'i32', got 'f32'}}
+    mlafix.store %v, %x[%t] : f32, memref<?xi32, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}, %v: i1) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xi8, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected 'i8' for elements of type 'i8', got 'i1'}}
+    mlafix.store %v, %x[%t] : i1, memref<?xi8, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
+// Only of a dtype variable may a float be moved as an integer.
+mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xbf16, strided<[1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected 'f32' for elements of type 'bf16', got 'i64'}}
+    %v = mlafix.load %x[%t] : memref<?xbf16, strided<[1], offset: ?>> -> i64
   }
 }

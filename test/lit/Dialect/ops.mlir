@@ -55,6 +55,12 @@ mlafix.kernel @dense(
     %len = mlafix.load %lens[%t] if %p else %zero : !ints -> i32
     // CHECK: %[[SUM:.*]] = mlafix.reduce add %[[V]] : tensor
     %sum = mlafix.reduce add %v : !tile
+    // CHECK: mlafix.iota : tensor<?xi32, #mlafix.dim<"D">>
+    %ids = mlafix.iota : tensor<?xi32, #mlafix.dim<"D">>
+    // CHECK: mlafix.arg_reduce max %[[V]] : tensor
+    %best = mlafix.arg_reduce max %v : !tile
+    // CHECK: mlafix.arg_reduce min %{{.*}} : tensor<?xi32, #mlafix.dim<"D">>
+    %least = mlafix.arg_reduce min %ids : tensor<?xi32, #mlafix.dim<"D">>
     // CHECK: mlafix.reduce max
     %max = mlafix.reduce max %v : !tile
     // CHECK: mlafix.reduce min

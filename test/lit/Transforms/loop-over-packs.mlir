@@ -37,6 +37,28 @@ module attributes {mlafix.target = "x86-64-v3"} {
 
 // -----
 
+// The index of a loop's pack is where it begins.
+!rows = memref<?x64xi32, strided<[?, 1], offset: ?>>
+!tile = tensor<64xi32, #mlafix.dim<64>>
+module attributes {mlafix.target = "x86-64-v3"} {
+  // CHECK-LABEL: mlafix.kernel @iota
+  mlafix.kernel @iota(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // CHECK: scf.for %{{.*}} = %begin
+      // CHECK: scf.for %[[I:.*]] =
+      // CHECK: %[[FIRST:.*]] = arith.index_cast %[[I]] : index to i32
+      // CHECK: vector.broadcast %[[FIRST]]
+      %i = mlafix.iota : !tile
+      mlafix.store %i, %x[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
 !rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
 !tile = tensor<64xf32, #mlafix.dim<64>>
 module attributes {mlafix.target = "x86-64-v3"} {

@@ -203,3 +203,30 @@ mlafix.kernel @three(
     mlafix.store_state %m to %out[%t] : !mlafix.state<"D", 2>, !rows
   }
 }
+
+// -----
+
+!col = memref<?xi32, strided<[?], offset: ?>>
+!rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<?xf32, #mlafix.dim<"D">>
+
+// The extreme, and then the least of the indices that have it; of NaN, of those that are NaN.
+// CHECK-LABEL: @best
+// CHECK: %[[ROW:.*]] = mlafix.load
+// CHECK: %[[MAX:.*]] = mlafix.reduce max %[[ROW]]
+// CHECK: %[[MAXES:.*]] = mlafix.splat %[[MAX]]
+// CHECK: %[[EQ:.*]] = arith.cmpf oeq, %[[ROW]], %[[MAXES]]
+// CHECK: %[[NAN:.*]] = arith.cmpf uno, %[[ROW]], %[[ROW]]
+// CHECK: %[[HERE:.*]] = arith.ori %[[EQ]], %[[NAN]]
+// CHECK: %[[IDS:.*]] = mlafix.iota
+// CHECK: %[[LEFT:.*]] = arith.select %[[HERE]], %[[IDS]]
+// CHECK: mlafix.reduce min %[[LEFT]]
+mlafix.kernel @best(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !col
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %i = mlafix.arg_reduce max %v : !tile
+    mlafix.store %i, %y[%t] : i32, !col
+  }
+}

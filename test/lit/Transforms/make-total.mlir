@@ -204,6 +204,29 @@ mlafix.kernel @never(%y: !ints {mlafix.dims = ["n"], mlafix.access = "write"}, %
 
 // -----
 
+!floats = memref<?xf32, strided<[?], offset: ?>>
+
+// Beyond 2^23 an angle is NaN, also where the function of a constant folds.
+// CHECK-LABEL: @angle
+// CHECK: %[[MOST:.*]] = arith.constant 0x4B000000 : f32
+// CHECK: %[[LE:.*]] = arith.cmpf ole, %a, %[[MOST]]
+// CHECK: %[[LEAST:.*]] = arith.constant 0xCB000000 : f32
+// CHECK: %[[GE:.*]] = arith.cmpf oge, %a, %[[LEAST]]
+// CHECK: %[[IN:.*]] = arith.andi %[[LE]], %[[GE]]
+// CHECK: %[[SIN:.*]] = math.sin %a
+// CHECK: %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
+// CHECK: arith.select %[[IN]], %[[SIN]], %[[NAN]]
+mlafix.kernel @angle(%y: !floats {mlafix.dims = ["n"], mlafix.access = "write"}, %a: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !floats
+  mlafix.forall (%t) in (%n) {
+    %s = math.sin %a : f32
+    mlafix.store %s, %y[%t] : f32, !floats
+  }
+}
+
+// -----
+
 !longs = memref<?xi64, strided<[?], offset: ?>>
 
 // Upstream takes a cast back for the index that it was.

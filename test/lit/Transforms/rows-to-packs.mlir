@@ -74,3 +74,24 @@ module attributes {mlafix.target = "x86-64-v3"} {
     }
   }
 }
+
+// -----
+
+// An iota's pack is its first index plus those of its lanes.
+!rows = memref<?x128xi32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xi32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @iota
+  mlafix.kernel @iota(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // CHECK-COUNT-2: arith.constant dense<[0, 1, 2, 3]> : vector<4xi32>
+      // CHECK-NOT: mlafix.iota
+      %i = mlafix.iota : !tile
+      // CHECK-COUNT-2: vector.store
+      mlafix.store %i, %x[%t] : !tile, !rows
+    }
+  }
+}

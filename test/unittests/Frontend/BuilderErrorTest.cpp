@@ -48,7 +48,7 @@ struct BuilderErrors : testing::Test {
 TEST_F(BuilderErrors, operands_of_two_types) {
   EXPECT_FALSE(b.binary("add", row(), count(), at(4)));
   expectError("expected scalars or rows of one type for 'add', got a row of "
-              "f32 along D and i32");
+              "f32 along D and i32; f32(…) converts");
 }
 
 TEST_F(BuilderErrors, rows_along_two_dims) {
@@ -175,6 +175,11 @@ TEST_F(BuilderErrors, a_fill_that_is_no_number) {
 TEST_F(BuilderErrors, a_promise_about_a_number) {
   EXPECT_FALSE(b.assume(count(), "count", at(4)));
   expectError("expected a bool for the assumption, got i32");
+}
+
+TEST_F(BuilderErrors, printing_a_tensor) {
+  EXPECT_FALSE(b.print("{}", {c}, at(4)));
+  expectError("expected scalars and states to print, got a tensor of i32 (n)");
 }
 
 TEST_F(BuilderErrors, a_table_inside_the_grid) {

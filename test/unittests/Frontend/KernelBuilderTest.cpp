@@ -113,13 +113,15 @@ TEST(KernelBuilder, promises_fills_and_bounds) {
   Value zero = b.constant(std::int64_t(0), "i32", at(3));
   ASSERT_TRUE(
       b.assume(b.compare("ge", entry, zero, at(3)), "table[t] >= 0", at(3)));
+  ASSERT_TRUE(b.print("{} of {}", {t, n}, at(3)));
   ASSERT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);
   for (const char *part :
        {"bounds = \"prove\"", "mlafix.fill = 0xFF800000 : f32",
         "mlafix.fill = \"identity\"", "mlafix.fill = -3 : i64",
-        "mlafix.distinct %table", "\"n >= 2\"", "\"table[t] >= 0\""})
+        "mlafix.distinct %table", "\"n >= 2\"", "\"table[t] >= 0\"",
+        "mlafix.print \"{} of {}\""})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
@@ -299,4 +301,31 @@ TEST(KernelBuilder, integers_widen_as_they_are_read) {
   Value c = b.addTensor({"c", {"n"}, "i32", "", "read", false, {}}, at(1));
   Value t = b.beginForall({b.dim(c, 0, at(2))}, at(2)).at(0);
   EXPECT_EQ(b.type(b.load(c, {t}, {}, {}, "i64", at(3))).str(), "i64");
+}
+
+TEST(KernelBuilder, indices_of_elements) {
+  KernelBuilder b("indices", at(1));
+  Value y =
+      b.addTensor({"y", {"n", "D"}, "i32", "", "write", false, {}}, at(1));
+  Value best =
+      b.addTensor({"best", {"n"}, "u8", "", "write", false, {}}, at(1));
+  Value x =
+      b.addTensor({"x", {"n", "D"}, "f8e5m2", "", "read", false, {}}, at(1));
+  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
+  Value row = b.load(x, {t}, {}, {}, "", at(3));
+  Value indices = b.iota("D", at(3));
+  EXPECT_EQ(b.type(indices).str(), "a row of i32 along D");
+  EXPECT_TRUE(b.store(indices, y, {t}, {}, at(4)));
+  Value index = b.reduce("argmax", b.unary("round", row, at(5)), at(5));
+  EXPECT_EQ(b.type(index).str(), "i32");
+  EXPECT_TRUE(b.store(index, best, {t}, {}, at(5)));
+  EXPECT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  ASSERT_NE(text, "") << messages(b);
+  for (const char *expected :
+       {"mlafix.iota", "mlafix.arg_reduce", "math.roundeven", "memref<?xui8"})
+    EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n"
+                                                      << text;
+  EXPECT_FALSE(b.reduce("argadd", row, at(6)));
+  EXPECT_FALSE(b.iota("", at(6)));
 }

@@ -1,5 +1,5 @@
-// f32 to fp8 e4m3fn (N7): NVIDIA's instruction where there is one, integer arithmetic elsewhere. The first operand of the
-// instruction is the upper byte. Its pairs stay whole: ptxas 13.0 crashes on words with a half that was never written.
+// fp8 from and to f32 (N7): NVIDIA's instructions where there are any, integer arithmetic elsewhere. The first operand of the
+// one that narrows is the upper byte. Its pairs stay whole: ptxas 13.0 crashes on words with a half that was never written.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_89},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=CONVERT
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_80},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s --check-prefix=INTEGERS
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64},mlafix.kernel(mlafix-distribute),mlafix-to-cpu,cse)" | FileCheck %s --check-prefix=INTEGERS
@@ -40,7 +40,7 @@ mlafix.kernel @quantize(%out: !bytes {mlafix.dims = ["n", "D"], mlafix.access = 
 }
 
 // Alone: the bits are cast to the type that memory holds.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-narrow-fp8))" | FileCheck %s --check-prefix=ALONE
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-convert-fp8))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @quantize_fast
 // ALONE-NOT: arith.truncf
 // ALONE-COUNT-2: nvvm.convert.f32x2.to.f8x2

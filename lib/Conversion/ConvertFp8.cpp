@@ -1,0 +1,268 @@
+//===- ConvertFp8.cpp - fp8 in memory from and to f32 ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/Passes.h"
+#include "lib/Conversion/ShapedBuilder.h"
+#include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
+
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-convert-fp8"
+
+namespace mlafix {
+#define GEN_PASS_DEF_CONVERTFP8PASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+static bool isFp8(Type type) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(type));
+}
+
+namespace {
+/// An fp8 type, by which its codes without the sign, 0 to 0x7f, are made.
+struct Format {
+  Type type;
+  int64_t fraction; ///< bits
+  int64_t bias;     ///< of the exponent
+  int64_t largest;  ///< code of the largest number: beyond are inf and NaN
+
+  static Format of(Type fp8) {
+    Type type = getElementTypeOrSelf(fp8);
+    return isa<Float8E4M3FNType>(type) ? Format{type, 3, 7, 0x7e}
+                                       : Format{type, 2, 15, 0x7b};
+  }
+  /// How far a fraction moves between this format and f32.
+  int64_t shift() const { return 23 - fraction; }
+  /// Between the exponents of f32 and this format's, as bits of f32.
+  int64_t exponents() const { return (127 - bias) << 23; }
+  /// The least normal number, as bits of f32.
+  int64_t minNormal() const { return (127 + 1 - bias) << 23; }
+  /// The power of two whose unit in f32 is that of this format's subnormals, as
+  /// bits of f32.
+  int64_t magic() const { return (127 + 1 - bias - fraction + 23) << 23; }
+};
+} // namespace
+
+static constexpr int64_t kMagnitude = 0x7f;
+static constexpr int64_t kInf = 0x7f800000; // of f32
+static constexpr int64_t kNaN = 0x7f;       // the NaN that is stored
+
+//===----------------------------------------------------------------------===//
+// By integer arithmetic
+//===----------------------------------------------------------------------===//
+
+/// The bits of fp8 nearest to x, i8, saturating: of NaN the one that NVIDIA's
+/// instruction makes.
+static Value narrowByIntegers(ShapedBuilder s, Format format, Value x) {
+  using I = arith::CmpIPredicate;
+  Value bits = s.bits(x);
+  Value sign =
+      s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(bits, s.i(24)), s.i(0x80));
+  Value magnitude = s.op<arith::AndIOp>(bits, s.i(0x7fffffff));
+  Value odd = s.op<arith::AndIOp>(
+      s.op<arith::ShRUIOp>(magnitude, s.i(format.shift())), s.i(1));
+  int64_t almostHalf = (int64_t(1) << (format.shift() - 1)) - 1;
+  Value rounded =
+      s.op<arith::AddIOp>(magnitude, s.op<arith::AddIOp>(odd, s.i(almostHalf)));
+  Value normal = s.op<arith::ShRUIOp>(
+      s.op<arith::SubIOp>(rounded, s.i(format.exponents())),
+      s.i(format.shift()));
+  // Below the least normal number, adding the power of two rounds.
+  Value magic = s.i(format.magic());
+  Value subnormal = s.op<arith::SubIOp>(
+      s.bits(s.op<arith::AddFOp>(s.floatOf(magnitude), s.floatOf(magic))),
+      magic);
+  Value code = s.select(s.cmp(I::ult, magnitude, s.i(format.minNormal())),
+                        subnormal, normal);
+  Value largest = s.i(format.largest);
+  code = s.select(s.cmp(I::ugt, code, largest), largest, code);
+  code = s.op<arith::OrIOp>(sign, code);
+  code = s.select(s.cmp(I::ugt, magnitude, s.i(kInf)), s.i(kNaN), code);
+  return arith::TruncIOp::create(s.b, s.loc, s.typeOf(s.b.getI8Type()), code);
+}
+
+/// The f32 of which `byte`, i8, has the bits.
+static Value widenByIntegers(ShapedBuilder s, Format format, Value byte) {
+  using I = arith::CmpIPredicate;
+  Value code = arith::ExtUIOp::create(s.b, s.loc, s.i32(), byte);
+  Value sign =
+      s.op<arith::ShLIOp>(s.op<arith::AndIOp>(code, s.i(0x80)), s.i(24));
+  Value magnitude = s.op<arith::AndIOp>(code, s.i(kMagnitude));
+  Value moved = s.op<arith::ShLIOp>(magnitude, s.i(format.shift()));
+  Value normal = s.op<arith::AddIOp>(moved, s.i(format.exponents()));
+  // A subnormal number is a number of units beyond the power of two.
+  Value magic = s.i(format.magic());
+  Value subnormal = s.bits(s.op<arith::SubFOp>(
+      s.floatOf(s.op<arith::AddIOp>(magnitude, magic)), s.floatOf(magic)));
+  Value least = s.i(int64_t(1) << format.fraction);
+  Value bits = s.select(s.cmp(I::ult, magnitude, least), subnormal, normal);
+  Value special = s.op<arith::OrIOp>(moved, s.i(kInf));
+  bits = s.select(s.cmp(I::ugt, magnitude, s.i(format.largest)), special, bits);
+  return s.floatOf(s.op<arith::OrIOp>(sign, bits));
+}
+
+//===----------------------------------------------------------------------===//
+// By an instruction, two elements at once
+//===----------------------------------------------------------------------===//
+
+/// `cvt.rn.satfinite.e4m3x2.f32` or that of e5m2. Its pairs stay whole: taken
+/// apart, they are put together again from words of which one half was never
+/// written, and ptxas 13.0 ends with a segmentation fault on those for sm_90
+/// and sm_100.
+static Value narrowByInstruction(OpBuilder &b, Location loc, Format format,
+                                 Value x) {
+  Type i8 = b.getI8Type(), i16 = b.getI16Type();
+  auto type = dyn_cast<VectorType>(x.getType());
+  auto element = [&](int64_t i) -> Value {
+    return type ? vector::ExtractOp::create(b, loc, x, i) : x;
+  };
+  auto convert = [&](Value low, Value high) -> Value {
+    Value bytes = buildNarrowFp8Pair(b, loc, low, high, format.type);
+    Value pair =
+        vector::BitCastOp::create(b, loc, VectorType::get({1}, i16), bytes);
+    return vector::ExtractOp::create(b, loc, pair, 0);
+  };
+  int64_t count = type ? type.getNumElements() : 1;
+  if (count == 1) {
+    Value byte =
+        arith::TruncIOp::create(b, loc, i8, convert(element(0), element(0)));
+    return type ? vector::BroadcastOp::create(b, loc, VectorType::get({1}, i8),
+                                              byte)
+                : byte;
+  }
+  assert(count % 2 == 0 && "expected a pack of a power of two of elements");
+  SmallVector<Value> pairs;
+  for (int64_t i = 0; i < count; i += 2)
+    pairs.push_back(convert(element(i), element(i + 1)));
+  Value words = vector::FromElementsOp::create(
+      b, loc, VectorType::get({count / 2}, i16), pairs);
+  return vector::BitCastOp::create(b, loc, VectorType::get({count}, i8), words);
+}
+
+/// `cvt.rn.f16x2.e4m3x2` or that of e5m2: f16 holds every number of both.
+static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
+                                Value bytes) {
+  Type i8 = b.getI8Type(), i16 = b.getI16Type(), f32 = b.getF32Type();
+  auto type = dyn_cast<VectorType>(bytes.getType());
+  int64_t count = type ? type.getNumElements() : 1;
+  auto convert = [&](Value pair, int64_t used) {
+    Value two = vector::BitCastOp::create(
+        b, loc, VectorType::get({2}, i8),
+        vector::BroadcastOp::create(b, loc, VectorType::get({1}, i16), pair));
+    Value halves = buildWidenFp8Pair(b, loc, two, format.type);
+    SmallVector<Value> wide;
+    for (int64_t i = 0; i < used; ++i) {
+      Value half = vector::ExtractOp::create(b, loc, halves, i);
+      wide.push_back(arith::ExtFOp::create(b, loc, f32, half));
+    }
+    return wide;
+  };
+  SmallVector<Value> elements;
+  if (count == 1) {
+    Value byte = type ? vector::ExtractOp::create(b, loc, bytes, 0) : bytes;
+    elements = convert(arith::ExtUIOp::create(b, loc, i16, byte), 1);
+    if (!type)
+      return elements.front();
+  } else {
+    Value pairs = vector::BitCastOp::create(
+        b, loc, VectorType::get({count / 2}, i16), bytes);
+    for (int64_t i = 0; i < count / 2; ++i)
+      llvm::append_range(
+          elements, convert(vector::ExtractOp::create(b, loc, pairs, i), 2));
+  }
+  return vector::FromElementsOp::create(b, loc, VectorType::get({count}, f32),
+                                        elements);
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// `x` without the bounds that saturate it to the finite numbers of f8E5M2: the
+/// conversion does that by itself. They are there for what upstream folds.
+static Value dropBounds(Value x) {
+  auto isBound = [](Value value, float bound) {
+    APFloat number(0.0f);
+    return matchPattern(value, m_ConstantFloat(&number)) &&
+           number.compare(APFloat(bound)) == APFloat::cmpEqual;
+  };
+  auto upper = x.getDefiningOp<arith::MaximumFOp>();
+  if (!upper || !isBound(upper.getRhs(), -57344.0f))
+    return x;
+  auto lower = upper.getLhs().getDefiningOp<arith::MinimumFOp>();
+  return lower && isBound(lower.getRhs(), 57344.0f) ? lower.getLhs() : x;
+}
+
+/// Erases the bounds that end in `x` if nothing uses them any more.
+static void eraseDeadBounds(Value x) {
+  while (Operation *op = x.getDefiningOp()) {
+    if (!op->use_empty() || !isa<arith::MaximumFOp, arith::MinimumFOp>(op))
+      return;
+    x = op->getOperand(0);
+    op->erase();
+  }
+}
+
+static Value narrow(OpBuilder &b, arith::TruncFOp op, bool hasInstruction) {
+  Location loc = op.getLoc();
+  Format format = Format::of(op.getType());
+  Value x =
+      isa<Float8E5M2Type>(format.type) ? dropBounds(op.getIn()) : op.getIn();
+  Value bits =
+      hasInstruction
+          ? narrowByInstruction(b, loc, format, x)
+          : narrowByIntegers(ShapedBuilder(b, loc, x.getType()), format, x);
+  return UnrealizedConversionCastOp::create(b, loc, op.getType(), bits)
+      .getResult(0);
+}
+
+static Value widen(OpBuilder &b, arith::ExtFOp op, bool hasInstruction) {
+  Location loc = op.getLoc();
+  Format format = Format::of(op.getIn().getType());
+  ShapedBuilder s(b, loc, op.getType());
+  Value bytes = UnrealizedConversionCastOp::create(
+                    b, loc, s.typeOf(b.getI8Type()), op.getIn())
+                    .getResult(0);
+  return hasInstruction ? widenByInstruction(b, loc, format, bytes)
+                        : widenByIntegers(s, format, bytes);
+}
+
+namespace {
+class ConvertFp8Pass : public mlafix::impl::ConvertFp8PassBase<ConvertFp8Pass> {
+public:
+  void runOnOperation() override {
+    bool hasInstruction = getMachine(getOperation()).fp8Conversion;
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if ((isa<arith::TruncFOp>(op) && isFp8(op->getResult(0).getType())) ||
+          (isa<arith::ExtFOp>(op) && isFp8(op->getOperand(0).getType())))
+        ops.push_back(op);
+    });
+    LDBG() << getOperation().getSymName() << ": " << ops.size()
+           << " conversions, by "
+           << (hasInstruction ? "an instruction" : "integer arithmetic");
+    for (Operation *op : ops) {
+      OpBuilder b(op);
+      Value operand = op->getOperand(0);
+      auto truncation = dyn_cast<arith::TruncFOp>(op);
+      Value result = truncation
+                         ? narrow(b, truncation, hasInstruction)
+                         : widen(b, cast<arith::ExtFOp>(op), hasInstruction);
+      op->getResult(0).replaceAllUsesWith(result);
+      op->erase();
+      if (truncation)
+        eraseDeadBounds(operand);
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,121 @@
+"""Functions of one f32, on sets of numbers: each within what docs/Python.md and docs/Dialect.md say of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from floats import INF, Floats, approximate, monotone, upper, widened
+from formats import TINY, f32
+
+# Relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10), and of an angle's.
+FUNCTION = (4e-6, TINY)
+ANGLE = (0.0, 2e-7)
+_LARGEST_ANGLE = 2.0**23
+_MOST = 1 + 2.0**-22  # the first f32 from 1 + ANGLE on
+_ERF = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def floor(x: Floats) -> Floats:
+    return monotone(np.floor, x)
+
+
+def ceil(x: Floats) -> Floats:
+    return monotone(np.ceil, x)
+
+
+def round(x: Floats) -> Floats:
+    """To the even one of two."""
+    return monotone(np.rint, x)
+
+
+def trunc(x: Floats) -> Floats:
+    return monotone(np.trunc, x)
+
+
+def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False, least: float = -INF) -> Floats:
+    """An increasing function of x >= `low`, NaN below; correctly rounded, or within the bound of a function, but not below `least`."""
+    if x.v is not None:
+        return Floats(f32(function(x.v))) if is_rounded else _at_least(approximate(function(x.v), FUNCTION), least)
+    lo, hi, nan = x.bounds()
+    below = (lo < low) & (lo <= hi)
+    first, last = np.where(below, np.where(hi < low, INF, low), lo), np.where(hi < low, -INF, hi)
+    only_nan = first > last
+    low_end, high_end = function(np.where(only_nan, 1, first)), function(np.where(only_nan, 1, last))
+    true = Floats.between(np.where(only_nan, INF, low_end), np.where(only_nan, -INF, high_end), nan | below)
+    if not is_rounded:
+        return _at_least(widened(true, FUNCTION), least)
+    lo, hi, nan = true.bounds()
+    return Floats.between(f32(lo), f32(hi), nan)
+
+
+def _at_least(x: Floats, least: float) -> Floats:
+    lo, hi, nan = x.bounds()
+    return Floats.between(upper(lo, np.full(lo.shape, least)), hi, nan)
+
+
+def exp(x: Floats) -> Floats:
+    return _function(np.exp, x, least=0.0)
+
+
+def exp2(x: Floats) -> Floats:
+    return _function(np.exp2, x, least=0.0)
+
+
+def log(x: Floats) -> Floats:
+    return _function(np.log, x, low=-0.0)
+
+
+def log2(x: Floats) -> Floats:
+    return _function(np.log2, x, low=-0.0)
+
+
+def sqrt(x: Floats) -> Floats:
+    return _function(np.sqrt, x, low=-0.0, is_rounded=True)
+
+
+def tanh(x: Floats) -> Floats:
+    return _function(np.tanh, x)
+
+
+def rsqrt(x: Floats) -> Floats:
+    if x.v is not None:
+        return approximate(1 / np.sqrt(x.v), FUNCTION)
+    lo, hi, nan = x.bounds()
+    if ((lo <= 0) & (lo <= hi)).any():  # falls from an infinity on either side of zero
+        minus_zero = (lo <= 0) & (hi >= 0) & np.signbit(lo)
+        low = np.where(minus_zero, -INF, np.where(hi > 0, 1 / np.sqrt(np.where(hi > 0, hi, 1)), INF))
+        # The largest value is at zero, or at a lower bound above it; negative numbers alone have none.
+        high = np.where(lo > 0, 1 / np.sqrt(np.where(lo > 0, lo, 1)), np.where((hi > 0) | ((hi == 0) & ~np.signbit(hi)), INF, -INF))
+        return widened(Floats.between(low, high, nan | (lo < 0)), FUNCTION)
+    only_nan = lo > hi
+    low, high = 1 / np.sqrt(np.where(only_nan, 1, hi)), 1 / np.sqrt(np.where(only_nan, 1, lo))
+    return widened(Floats.between(np.where(only_nan, INF, low), np.where(only_nan, -INF, high), nan), FUNCTION)
+
+
+def erf(x: Floats) -> Floats:
+    return _function(_ERF, x)
+
+
+def sin(x: Floats) -> Floats:
+    return _angle(np.sin, x)
+
+
+def cos(x: Floats) -> Floats:
+    return _angle(np.cos, x)
+
+
+def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
+    """Of an angle up to 2^23, and NaN beyond. Neither function changes by more than its angle."""
+    lo, hi, nan = x.bounds()
+    only_nan = lo > hi
+    first, last = (np.clip(np.where(only_nan, 0, end), -_LARGEST_ANGLE, _LARGEST_ANGLE) for end in (lo, hi))
+    inside = ~only_nan & (hi >= -_LARGEST_ANGLE) & (lo <= _LARGEST_ANGLE)
+    nan = nan | ~only_nan & ((lo < -_LARGEST_ANGLE) | (hi > _LARGEST_ANGLE))
+    at_first = approximate(function(first), ANGLE)
+    (low, high, _), reach = at_first.bounds(), last - first
+    low, high = np.where(reach > 0, np.maximum(low - reach, -_MOST), low), np.where(reach > 0, np.minimum(high + reach, _MOST), high)
+    # Across 0, a zero of either sign may be.
+    low = np.where((reach > 0) & (low == 0), -0.0, low)
+    return Floats.between(np.where(inside, low, INF), np.where(inside, high, -INF), nan | only_nan)

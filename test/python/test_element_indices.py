@@ -1,0 +1,94 @@
+"""iota, argmax and argmin: each element's index, and the index of the extreme."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import Device
+from sources import load, underlined
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+@mlafix.kernel
+def k(ids: Out[i32, "n D"], masked: Out[f32, "n D"], best: Out[i32, "n"], least: Out[i32, "n"], top: Out[f32, "n"],
+      most: Out[i32, "n"], x: In[f32, "n D"], y: In[i32, "n D"], lens: In[i32, "n"]):
+    for t in grid("n"):
+        i = iota("D")
+        ids[t] = i
+        masked[t] = where(i < lens[t], x[t], -math.inf)
+        best[t] = argmax(x[t])
+        least[t] = argmin(x[t])
+        top[t] = x[t, argmax(x[t])]
+        most[t] = argmax(y[t])
+
+
+@mlafix.kernel
+def spans(y: Out[i32, "n"], ends: In[i32, "n"]):
+    for t in grid("n"):
+        count = 0
+        for i in range(t, ends[t]):
+            count += 1
+        y[t] = count
+"""
+
+
+def first(rows: np.ndarray, largest: bool) -> np.ndarray:
+    """NaN is beyond all numbers; the lowest index of equals, zeros of both signs among them."""
+    extreme = np.nanmax if largest else np.nanmin
+    found = []
+    for row in rows:
+        nan = np.flatnonzero(np.isnan(row))
+        found.append(nan[0] if nan.size else np.flatnonzero(row == extreme(row))[0])
+    return np.array(found)
+
+
+@pytest.mark.parametrize("size", [1, 5, 16, 100, 128, 4112])
+def test_indices_of_elements(tmp_path: Path, device: Device, rng: np.random.Generator, size: int) -> None:
+    rows = 40
+    x = rng.integers(-3, 4, (rows, size)).astype(np.float32) * rng.choice([1.0, -0.0], (rows, size))
+    special = rng.random((rows, size)) < 1 / size
+    x = np.where(special, rng.choice([np.nan, np.inf, -np.inf], (rows, size)), x).astype(np.float32)
+    x[0], x[1], x[2] = -np.inf, np.nan, 0
+    y, lens = rng.integers(-2, 3, (rows, size)).astype(np.int32), rng.integers(-1, size + 2, rows).astype(np.int32)
+    y[0], y[1] = -(2**31), 2**31 - 1
+    shapes = [((rows, size), np.int32), ((rows, size), np.float32), *(((rows,), np.dtype(d)) for d in ("i4", "i4", "f4", "i4"))]
+    outputs = [device.poisoned(shape, dtype) for shape, dtype in shapes]
+    load(tmp_path, TEXT).k(*outputs, device.put(x), device.put(y), device.put(lens))
+    device.synchronize()
+    ids, masked, best, least, top, most = (np.array(device.get(o)) for o in outputs)
+    np.testing.assert_array_equal(ids, np.broadcast_to(np.arange(size), ids.shape))
+    np.testing.assert_array_equal(masked, np.where(np.arange(size) < lens[:, None], x, -np.inf))
+    np.testing.assert_array_equal(best, first(x, True))
+    np.testing.assert_array_equal(least, first(x, False))
+    np.testing.assert_array_equal(top, x[np.arange(rows), best])
+    np.testing.assert_array_equal(most, first(y.astype(np.float64), True))
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("size", [5, 128, 4112, 20000])
+def test_indices_of_elements_assemble_for_gpus(tmp_path: Path, chip: str, size: int) -> None:
+    assert load(tmp_path, TEXT).k.compile(chip, D=size).kernels[0].targets == [chip]
+
+
+@pytest.mark.parametrize("wrong, message, place", [
+    ("iota(4)", "expected the name of a dim that rows lie along", "4"),
+    ("iota()", r'expected iota\("D"\), got no \'dim\'', "iota()"),
+    ("argmax(1.0)", "expected a row to reduce, got 1.0", "1.0"),
+    ("argmin(x[t], y[t])", r"expected argmin\(row\), got 2 arguments", "argmin(x[t], y[t])"),
+    ("argmax(x[t] > 0)", "expected a row of f32 or i32|'argmax'", "argmax(x[t] > 0)"),
+])  # fmt: skip
+def test_wrong_uses_are_underlined(tmp_path: Path, wrong: str, message: str, place: str) -> None:
+    with pytest.raises(mlafix.CompileError, match=message) as caught:
+        load(tmp_path, TEXT.replace("argmin(x[t])", wrong)).k.ir("source")
+    assert underlined(str(caught.value)) == place
+
+
+def test_an_integer_beside_an_index_bounds_a_loop(tmp_path: Path) -> None:
+    y, ends = np.zeros(6, np.int32), np.array([3, 1, -4, 7, 5, 9], np.int32)
+    load(tmp_path, TEXT).spans(y, ends)
+    np.testing.assert_array_equal(y, np.maximum(ends - np.arange(6), 0))
