@@ -1,6 +1,7 @@
 # Finds LLVM and MLIR 22 and defines
 #   mlafix_mlir                      the one INTERFACE target through which compiler code uses LLVM and MLIR
-#   mlafix_mlir_library(NAME src...) a static library of ours that uses it
+#   mlafix_mlir_library(NAME src... [DEPENDS target...] [LINK lib...] [APART src...])
+#                                    a static library of ours that uses it (APART: see mlafix_unity)
 #
 # Debian's MLIR CMake helpers link static archives beside libMLIR.so (two copies of every global), hence plain
 # libraries and one interface target. `find_package(MLIR 22)` is refused by Debian's version file: 22.1 is not.
@@ -39,10 +40,11 @@ set(_mlafix_precompiled
     <mlir/Pass/Pass.h>)
 
 function(mlafix_mlir_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;APART" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   set_property(GLOBAL APPEND PROPERTY MLAFIX_MLIR_LIBRARIES ${name})
   target_link_libraries(${name} PUBLIC mlafix_mlir ${ARG_LINK})
+  mlafix_unity(${name} APART ${ARG_APART})
   if(name STREQUAL MlafixDialect)
     target_precompile_headers(${name} PRIVATE ${_mlafix_precompiled})
   else()

@@ -255,7 +255,7 @@ bool EmptyCases::isZeroTimesPayload(Operation *op, ArrayRef<Number> operands,
   return false;
 }
 
-static std::string describe(Operation *op, ArrayRef<FloatClass> classes) {
+static std::string describeNaN(Operation *op, ArrayRef<FloatClass> classes) {
   std::string a = spelling(classes.front()).str(),
               b = spelling(classes.back()).str();
   return llvm::TypeSwitch<Operation *, std::string>(op)
@@ -312,7 +312,7 @@ EmptyCases::Number EmptyCases::computeArithmetic(Operation *op) {
     cls = apply(op, classes);
   }
   if (cls.isNaN())
-    return makeNaN(op, lses, describe(op, classes));
+    return makeNaN(op, lses, describeNaN(op, classes));
   Number number = make(cls, lses);
   // What is computed of one row of memory alone is as arbitrary as that.
   if (isa<arith::MulFOp>(op) || operands.size() == 1)

@@ -15,9 +15,6 @@
 using namespace mlir;
 using namespace mlafix;
 
-static constexpr int64_t kMin = std::numeric_limits<int64_t>::min(),
-                         kMax = std::numeric_limits<int64_t>::max();
-
 namespace mlafix {
 /// Builds the linear form of one op's result.
 class ValueBuilder {
@@ -80,7 +77,7 @@ std::optional<Linear> ValueBuilder::quotient(const Linear &x, int64_t divisor) {
     return n >= 0 ? n / divisor : -((-n + divisor - 1) / divisor);
   };
   Interval range = model.getRange(x);
-  if (range.low < kMin || range.high > kMax)
+  if (range.low < kMinI64 || range.high > kMaxI64)
     return std::nullopt;
   Var var = model.addDerived(
       value, {floor(range.low), floor(range.high)},

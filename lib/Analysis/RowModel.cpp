@@ -12,17 +12,12 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace mlafix;
 
-static constexpr int64_t kMin = std::numeric_limits<int64_t>::min(),
-                         kMax = std::numeric_limits<int64_t>::max();
-
 Interval mlafix::getIntegerRange(Type type) {
   if (type.isIndex())
-    return {kMin, kMax};
+    return {kMinI64, kMaxI64};
   // Of wider ones nothing is known, and sums of their ends must not wrap.
   unsigned width = std::min(type.getIntOrFloatBitWidth(), 100u);
   if (type.isUnsignedInteger() || width == 1)

@@ -24,6 +24,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
+#include <limits>
 
 #include <string>
 
@@ -42,6 +43,10 @@ Interval getIntegerRange(mlir::Type type);
 
 /// The value of an integer constant of at most 64 bits; a boolean is 0 or 1.
 std::optional<int64_t> getInteger(mlir::Value value);
+
+/// The ends of what 64 bits hold.
+inline constexpr int64_t kMinI64 = std::numeric_limits<int64_t>::min(),
+                         kMaxI64 = std::numeric_limits<int64_t>::max();
 
 /// No dim of a tensor is larger: a launch refuses it (lib/Runtime/Check.cpp).
 inline constexpr int64_t kMaxSize = int64_t(1) << 48;

@@ -12,8 +12,6 @@
 using namespace mlir;
 using namespace mlafix;
 
-static constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-
 Linear RowModel::getValue(Value value) {
   auto it = values.find(value);
   if (it != values.end())
@@ -93,7 +91,7 @@ Linear RowModel::buildLoopIndex(scf::ForOp loop) {
         addLoopVar({low.low, std::max(low.low, high.high - 1)},
                    [&](Var var) { return isWithin(Linear::of(var)); }));
   __int128 most = std::max<__int128>(high.high - low.low, 0) / *step + 1;
-  Var count = addLoopVar({0, std::min<__int128>(most, kMax)},
+  Var count = addLoopVar({0, std::min<__int128>(most, kMaxI64)},
                          [&](Var var) -> std::optional<Condition> {
                            std::optional<Linear> index =
                                add(lower, Linear::of(var), *step);

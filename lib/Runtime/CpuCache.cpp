@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -23,13 +22,6 @@
 using namespace mlafix::runtime;
 
 namespace {
-
-std::string readLine(const std::string &path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
 
 /// Processors in a list such as "0-3,8".
 int64_t countProcessors(const std::string &list) {

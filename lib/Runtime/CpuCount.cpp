@@ -39,13 +39,6 @@ int affinityThreads() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-std::string readLine(const std::string &path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 /// Threads that `quota` microseconds of each `period` keep busy; 0: no limit.
 int quotaThreads(double quota, double period) {
   if (quota <= 0 || period <= 0)

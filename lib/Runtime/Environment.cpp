@@ -13,6 +13,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 using namespace mlafix::runtime;
 
@@ -58,4 +59,11 @@ const Environment &mlafix::runtime::environment() {
 
 void mlafix::runtime::reloadEnvironmentForTesting() {
   instance.get(readAll) = readAll();
+}
+
+std::string mlafix::runtime::readLine(const std::string &path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
 }

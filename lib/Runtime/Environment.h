@@ -1,4 +1,4 @@
-//===- Environment.h - All environment variables ----------------*- C++ -*-===//
+//===- Environment.h - Environment variables, system files ------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -33,6 +33,10 @@ struct Environment {
 };
 
 const Environment &environment();
+
+/// The first line of a file in which the operating system says something; empty
+/// where there is no such file.
+std::string readLine(const std::string &path);
 
 /// Reads the variables again. Not while other threads use the runtime.
 void reloadEnvironmentForTesting();

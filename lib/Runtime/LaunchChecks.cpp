@@ -38,7 +38,7 @@ int64_t compute(CheckStepKind kind, int64_t x, int64_t y, int64_t z) {
   }
 }
 
-bool holds(const Call &call, const LaunchCheck &check) {
+bool passes(const Call &call, const LaunchCheck &check) {
   std::array<int64_t, limits::checkSteps> values = {};
   size_t count = 0;
   for (const CheckStep &step : check.steps) {
@@ -85,7 +85,7 @@ struct Numbers {
 
 mlafix_status mlafix::runtime::checkConditions(const Call &call) {
   for (const LaunchCheck &check : call.desc().checks)
-    if (!holds(call, check))
+    if (!passes(call, check))
       return fail(MLAFIX_INVALID_ARGUMENT, "expected %s, got %s",
                   check.text.c_str(), Numbers(call, check).text);
   return MLAFIX_OK;

@@ -137,26 +137,12 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile,
   if (Value pack = packs.lookup(tile))
     return pack;
   Location loc = tile.getLoc();
-  Value pack;
-  if (auto splat = tile.getDefiningOp<SplatOp>())
-    pack = splatPack(b, layout, splat);
-  else if (auto constant = tile.getDefiningOp<arith::ConstantOp>())
-    pack = splatPack(b, layout, constant);
-  else
-    pack =
-        vector::LoadOp::create(b, loc, layout.packType(tile.getType()),
-                               buffers.lookup(tile), ValueRange{place.local});
-  packs[tile] = pack;
-  return pack;
-}
-
-/// Where a pack of a row in `memref` is, and whether it is there (null:
-/// always): a lane's own buffer holds its packs alone, and room for all.
-static std::pair<Value, Value> getPositionIn(Value memref,
-                                             const PackPosition &place) {
-  if (getKernelArgument(memref))
-    return {place.start, place.exists};
-  return {place.local, Value()};
+  Operation *op = tile.getDefiningOp();
+  if (op && isUniform(op))
+    return packs[tile] = buildOp(b, op, place);
+  return packs[tile] = vector::LoadOp::create(
+             b, loc, layout.packType(tile.getType()), buffers.lookup(tile),
+             ValueRange{place.local});
 }
 
 /// Leaves what `reduce` makes of the pack at `place` among its partials.
@@ -177,32 +163,21 @@ void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
 /// Does one op to the pack at `place`; null where that has no result.
 Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
                                 const PackPosition &place) {
-  Location loc = op->getLoc();
-  if (auto load = dyn_cast<LoadOp>(op)) {
-    auto [start, exists] = getPositionIn(load.getSource(), place);
-    Value predicate =
-        accessPredicate(b, loc, load.getPredicate(), load.getSource());
-    return loadPack(b, layout, load, predicate, start, exists);
-  }
-  if (auto store = dyn_cast<StoreOp>(op)) {
-    Value pack = getPack(b, store.getValue(), place);
-    auto [start, exists] = getPositionIn(store.getTarget(), place);
-    Value predicate =
-        accessPredicate(b, loc, store.getPredicate(), store.getTarget());
-    storePack(b, layout, store, pack, predicate, start, exists);
-    return {};
-  }
   if (auto reduce = dyn_cast<ReduceOp>(op)) {
     buildPartial(b, reduce, place);
     return {};
   }
-  if (auto iota = dyn_cast<IotaOp>(op))
-    return iotaPack(b, layout, iota, place.start);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)
                                                     : operand);
-  return applyToPack(b, layout, op, operands);
+  // A buffer has room for the packs that a lane does not have.
+  auto positionIn = [&](Value memref) -> std::pair<Value, Value> {
+    return !memref || getKernelArgument(memref)
+               ? std::make_pair(place.start, place.exists)
+               : std::make_pair(place.local, Value());
+  };
+  return doToPack(b, layout, op, operands, positionIn);
 }
 
 /// Neighbours are reduced until one value is left; one without a neighbour is

@@ -25,6 +25,10 @@ RowLayout::RowLayout(KernelOp kernel)
   });
 }
 
+static bool isElementwise(Operation *op) {
+  return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
+}
+
 LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
   if (kernel.getGrid())
     return kernel.emitError() << "expected a kernel without a grid, got one "
@@ -35,21 +39,16 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     if (llvm::none_of(op->getOperandTypes(), isTile) &&
         llvm::none_of(op->getResultTypes(), isTile))
       return WalkResult::advance();
-    if (isa<LoadOp, StoreOp, SplatOp, IotaOp, ReduceOp, MergeLoopOp, YieldOp,
-            scf::ForOp, scf::IfOp, scf::YieldOp, scf::WhileOp,
-            scf::ConditionOp>(op))
+    if (isPackwise(op) ||
+        isa<ReduceOp, MergeLoopOp, YieldOp, scf::ForOp, scf::IfOp, scf::YieldOp,
+            scf::WhileOp, scf::ConditionOp>(op))
       return WalkResult::advance();
-    if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-      if (isa<SplatElementsAttr>(constant.getValue()))
-        return WalkResult::advance();
+    if (isa<arith::ConstantOp>(op)) {
       op->emitError() << "expected a constant row whose elements are all one "
                          "value, got different elements";
       return WalkResult::interrupt();
     }
-    if (OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1) {
-      // An index has no size in memory, so a pack cannot hold it.
-      if (!getElementTypeOrSelf(op->getResult(0).getType()).isIndex())
-        return WalkResult::advance();
+    if (isElementwise(op)) {
       op->emitError()
           << "expected rows of f32, i1, i8, i32 or i64, got a row of index";
       return WalkResult::interrupt();
@@ -319,10 +318,12 @@ static SmallVector<Value> withStart(ValueRange indices, Value start) {
 
 // An omitted tensor reads as zero; `else` is for a false predicate of the
 // kernel's own.
-Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
-                       Value predicate, Value start, Value exists) {
+static Value loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
+                      PackPositionFn positionIn) {
   Location loc = load.getLoc();
   Value source = load.getSource();
+  Value predicate = accessPredicate(b, loc, load.getPredicate(), source);
+  auto [start, exists] = positionIn(source);
   Type element = cast<MemRefType>(source.getType()).getElementType();
   Value pack = widen(b, load,
                      readMemory(b, loc, layout, both(b, loc, predicate, exists),
@@ -335,10 +336,12 @@ Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
   return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
 }
 
-void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
-                       Value pack, Value predicate, Value start, Value exists) {
+static void storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
+                      Value pack, PackPositionFn positionIn) {
   Location loc = store.getLoc();
   Value target = store.getTarget();
+  Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
+  auto [start, exists] = positionIn(target);
   Value value = narrow(b, store, pack);
   SmallVector<Value> indices = withStart(store.getIndices(), start);
   writeIf(b, loc, both(b, loc, predicate, exists), [&](OpBuilder &then) {
@@ -348,26 +351,9 @@ void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
   });
 }
 
-Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout, SplatOp splat) {
-  return vector::BroadcastOp::create(
-      b, splat.getLoc(), layout.packType(splat.getType()), splat.getScalar());
-}
-
-Value mlafix::splatPack(OpBuilder &b, const RowLayout &layout,
-                        arith::ConstantOp constant) {
-  auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
-  if (!isRowTile(constant.getType()) || !splat)
-    return {};
-  auto type = layout.packType(constant.getType());
-  return arith::ConstantOp::create(
-      b, constant.getLoc(),
-      DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
-}
-
-Value mlafix::iotaPack(OpBuilder &b, const RowLayout &layout, IotaOp iota,
-                       Value start) {
+/// The indices of the elements from `start` on.
+static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
   Location loc = iota.getLoc();
-  VectorType type = layout.packType(iota.getType());
   SmallVector<int32_t> steps =
       llvm::to_vector(llvm::seq<int32_t>(0, type.getNumElements()));
   Value step = arith::ConstantOp::create(
@@ -377,10 +363,35 @@ Value mlafix::iotaPack(OpBuilder &b, const RowLayout &layout, IotaOp iota,
   return arith::AddIOp::create(b, loc, firsts, step);
 }
 
-Value mlafix::applyToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
-                          ValueRange operands) {
-  OperationState state(op->getLoc(), op->getName(), operands,
-                       {layout.packType(op->getResult(0).getType())},
-                       op->getAttrs());
+bool mlafix::isPackwise(Operation *op) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    return isa<SplatElementsAttr>(constant.getValue());
+  // An index has no size in memory, so a pack cannot hold it.
+  return isa<LoadOp, StoreOp, SplatOp, IotaOp>(op) ||
+         (isElementwise(op) &&
+          !getElementTypeOrSelf(op->getResult(0).getType()).isIndex());
+}
+
+Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
+                       ValueRange operands, PackPositionFn positionIn) {
+  Location loc = op->getLoc();
+  if (auto load = dyn_cast<LoadOp>(op))
+    return loadPack(b, layout, load, positionIn);
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    unsigned row = store.getValueMutable().getOperandNumber();
+    storePack(b, layout, store, operands[row], positionIn);
+    return {};
+  }
+  VectorType type = layout.packType(op->getResult(0).getType());
+  if (auto iota = dyn_cast<IotaOp>(op))
+    return iotaPack(b, type, iota, positionIn(Value()).first);
+  if (isa<SplatOp>(op))
+    return vector::BroadcastOp::create(b, loc, type, operands.front());
+  if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
+    auto splat = cast<SplatElementsAttr>(constant.getValue());
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
+  }
+  OperationState state(loc, op->getName(), operands, {type}, op->getAttrs());
   return b.create(state)->getResult(0);
 }

@@ -128,33 +128,22 @@ mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
 mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                        llvm::SmallVector<mlir::Value> values);
 
-/// What `load`, of a row, reads of it: the pack that begins at element `start`
-/// (index), widened; zero, or the `else` value, where that is not to be read.
-/// `predicate` is accessPredicate's; `exists` says whether the pack lies in the
-/// row. Both are null for always.
-mlir::Value loadPack(mlir::OpBuilder &b, const RowLayout &layout, LoadOp load,
-                     mlir::Value predicate, mlir::Value start,
-                     mlir::Value exists);
-/// Does to one pack what `store` does to a row; likewise.
-void storePack(mlir::OpBuilder &b, const RowLayout &layout, StoreOp store,
-               mlir::Value pack, mlir::Value predicate, mlir::Value start,
-               mlir::Value exists);
+/// Where a pack of a row is in `memref` (null: in the row): its first element,
+/// index, and whether it lies in the row (null: always). A lane's own buffer
+/// holds its packs alone.
+using PackPositionFn =
+    llvm::function_ref<std::pair<mlir::Value, mlir::Value>(mlir::Value memref)>;
 
-/// A pack whose elements are all the scalar of `splat`.
-mlir::Value splatPack(mlir::OpBuilder &b, const RowLayout &layout,
-                      SplatOp splat);
-/// A constant row whose elements are all one value, as a pack; null if
-/// `constant` is no such row.
-mlir::Value splatPack(mlir::OpBuilder &b, const RowLayout &layout,
-                      mlir::arith::ConstantOp constant);
-
-/// The pack of `iota` that begins at element `start` (index).
-mlir::Value iotaPack(mlir::OpBuilder &b, const RowLayout &layout, IotaOp iota,
-                     mlir::Value start);
-
-/// An elementwise op on row tiles, applied to packs.
-mlir::Value applyToPack(mlir::OpBuilder &b, const RowLayout &layout,
-                        mlir::Operation *op, mlir::ValueRange operands);
+/// Whether `op`, which takes or makes a row, does the same to each of its packs
+/// apart from the others: an access, a splat, its indices, a constant of one
+/// value, or an elementwise op with one result.
+bool isPackwise(mlir::Operation *op);
+/// Does such an op to one pack of a row. `operands` are the op's, with a pack
+/// for a row. Null where the op has no result. What is not to be read is zero,
+/// or the `else` value.
+mlir::Value doToPack(mlir::OpBuilder &b, const RowLayout &layout,
+                     mlir::Operation *op, mlir::ValueRange operands,
+                     PackPositionFn positionIn);
 
 } // namespace mlafix
 

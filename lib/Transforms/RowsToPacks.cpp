@@ -7,6 +7,7 @@
 
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowReduce.h"
@@ -39,137 +40,61 @@ template <typename OpTy> struct RowPattern : OpConversionPattern<OpTy> {
   const RowLayout &layout;
 };
 
-/// Where pack `p` of a row of type `tile` begins in `memref`, and whether it is
-/// there (null: always): a lane's own buffer holds its packs alone.
-std::pair<Value, Value> getPositionIn(OpBuilder &b, Location loc,
-                                      const RowLayout &layout, Value memref,
-                                      Type tile, int64_t p) {
-  if (!getKernelArgument(memref))
-    return {IndexBuilder(b, loc).constant(p * layout.packOf(tile)), Value()};
-  Value start = layout.packStart(b, loc, tile, p);
-  return {start, layout.packExists(b, loc, tile, p)};
-}
-
-struct DistributeLoad : RowPattern<LoadOp> {
+/// A load of a scalar, by every lane.
+struct DistributeScalarLoad : RowPattern<LoadOp> {
   using RowPattern::RowPattern;
   LogicalResult
-  matchAndRewrite(LoadOp op, OneToNOpAdaptor adaptor,
+  matchAndRewrite(LoadOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (isRowTile(op.getType()))
+      return rewriter.notifyMatchFailure(op, "of a row");
     Location loc = op.getLoc();
     Value source = op.getSource();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), source);
-    if (!isRowTile(op.getType())) {
-      // An omitted tensor reads as zero; `else` is for a false predicate of the
-      // kernel's own.
-      Type element = cast<MemRefType>(source.getType()).getElementType();
-      Value value = readMemory(rewriter, loc, layout, predicate, element,
-                               source, op.getIndices());
-      value = widen(rewriter, op, value);
-      if (op.getOther())
-        value = arith::SelectOp::create(rewriter, loc, op.getPredicate(), value,
-                                        op.getOther());
-      rewriter.replaceOp(op, value);
-      return success();
-    }
-    SmallVector<Value> packs;
-    for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p) {
-      auto [start, exists] =
-          getPositionIn(rewriter, loc, layout, source, op.getType(), p);
-      packs.push_back(loadPack(rewriter, layout, op, predicate, start, exists));
-    }
-    rewriter.replaceOpWithMultiple(op, {packs});
+    // An omitted tensor reads as zero; `else` is for a false predicate of the
+    // kernel's own.
+    Type element = cast<MemRefType>(source.getType()).getElementType();
+    Value value = readMemory(rewriter, loc, layout, predicate, element, source,
+                             op.getIndices());
+    value = widen(rewriter, op, value);
+    if (op.getOther())
+      value = arith::SelectOp::create(rewriter, loc, op.getPredicate(), value,
+                                      op.getOther());
+    rewriter.replaceOp(op, value);
     return success();
   }
 };
 
-struct DistributeStore : RowPattern<StoreOp> {
+/// A store of a scalar, by the first lane alone.
+struct DistributeScalarStore : RowPattern<StoreOp> {
   using RowPattern::RowPattern;
   LogicalResult
   matchAndRewrite(StoreOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    if (isRowTile(op.getValue().getType()))
+      return rewriter.notifyMatchFailure(op, "of a row");
     Location loc = op.getLoc();
     Value target = op.getTarget();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), target);
-    if (!isRowTile(op.getValue().getType())) {
-      storeScalar(op, adaptor.getValue().front(), predicate, rewriter);
-      rewriter.eraseOp(op);
-      return success();
+    Value value = narrow(rewriter, op, adaptor.getValue().front());
+    if (layout.lane) {
+      IndexBuilder x(rewriter, loc);
+      Value isFirst =
+          x.compare(arith::CmpIPredicate::eq, layout.lane, x.constant(0));
+      predicate = both(rewriter, loc, predicate, isFirst);
     }
-    for (auto [p, pack] : llvm::enumerate(adaptor.getValue())) {
-      auto [start, exists] = getPositionIn(rewriter, loc, layout, target,
-                                           op.getValue().getType(), p);
-      storePack(rewriter, layout, op, pack, predicate, start, exists);
-    }
+    writeIf(rewriter, loc, predicate, [&](OpBuilder &then) {
+      memref::StoreOp::create(then, loc, value, target, op.getIndices());
+    });
     rewriter.eraseOp(op);
     return success();
   }
-
-private:
-  /// By the first lane alone.
-  void storeScalar(StoreOp op, Value value, Value predicate,
-                   OpBuilder &b) const {
-    Location loc = op.getLoc();
-    Value target = op.getTarget();
-    value = narrow(b, op, value);
-    if (layout.lane) {
-      IndexBuilder x(b, loc);
-      Value isFirst =
-          x.compare(arith::CmpIPredicate::eq, layout.lane, x.constant(0));
-      predicate = both(b, loc, predicate, isFirst);
-    }
-    writeIf(b, loc, predicate, [&](OpBuilder &then) {
-      memref::StoreOp::create(then, loc, value, target, op.getIndices());
-    });
-  }
 };
 
-struct DistributeSplat : RowPattern<SplatOp> {
-  using RowPattern::RowPattern;
-  LogicalResult
-  matchAndRewrite(SplatOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Value pack = splatPack(rewriter, layout, op);
-    rewriter.replaceOpWithMultiple(
-        op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
-    return success();
-  }
-};
-
-struct DistributeIota : RowPattern<IotaOp> {
-  using RowPattern::RowPattern;
-  LogicalResult
-  matchAndRewrite(IotaOp op, OneToNOpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    SmallVector<Value> packs;
-    for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p)
-      packs.push_back(
-          iotaPack(rewriter, layout, op,
-                   layout.packStart(rewriter, loc, op.getType(), p)));
-    rewriter.replaceOpWithMultiple(op, {packs});
-    return success();
-  }
-};
-
-/// A constant row whose elements are all one value.
-struct DistributeConstant : RowPattern<arith::ConstantOp> {
-  using RowPattern::RowPattern;
-  LogicalResult
-  matchAndRewrite(arith::ConstantOp op, OneToNOpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Value pack = splatPack(rewriter, layout, op);
-    if (!pack)
-      return rewriter.notifyMatchFailure(op, "not a row of one value");
-    rewriter.replaceOpWithMultiple(
-        op, {SmallVector<Value>(layout.packsOf(op.getType()), pack)});
-    return success();
-  }
-};
-
-/// Elementwise ops apply to each pack.
-struct DistributeElementwise : ConversionPattern {
-  DistributeElementwise(const TypeConverter &converter, MLIRContext *context,
-                        const RowLayout &layout)
+/// What is done to each pack of a row apart from the others.
+struct DistributePackwise : ConversionPattern {
+  DistributePackwise(const TypeConverter &converter, MLIRContext *context,
+                     const RowLayout &layout)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1,
                           context),
         layout(layout) {}
@@ -177,18 +102,31 @@ struct DistributeElementwise : ConversionPattern {
   LogicalResult
   matchAndRewrite(Operation *op, ArrayRef<ValueRange> operands,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!OpTrait::hasElementwiseMappableTraits(op) ||
-        op->getNumResults() != 1 || !isRowTile(op->getResult(0).getType()))
-      return rewriter.notifyMatchFailure(op, "not an elementwise op on a row");
+    if (!isTileOp(op) || !isPackwise(op))
+      return rewriter.notifyMatchFailure(op, "not done to each pack of a row");
+    Type tile = getTile(op);
     SmallVector<Value> packs;
-    for (int64_t p = 0, n = layout.packsOf(op->getResult(0).getType()); p < n;
-         ++p) {
+    for (int64_t p = 0, n = layout.packsOf(tile); p < n; ++p) {
       SmallVector<Value> mine;
       for (ValueRange values : operands)
         mine.push_back(values.size() == 1 ? values.front() : values[p]);
-      packs.push_back(applyToPack(rewriter, layout, op, mine));
+      auto positionIn = [&](Value memref) -> std::pair<Value, Value> {
+        Location loc = op->getLoc();
+        if (memref && !getKernelArgument(memref))
+          return {IndexBuilder(rewriter, loc).constant(p * layout.packOf(tile)),
+                  Value()};
+        Value start = layout.packStart(rewriter, loc, tile, p);
+        return {start, layout.packExists(rewriter, loc, tile, p)};
+      };
+      Value pack = doToPack(rewriter, layout, op, mine, positionIn);
+      packs.append(isUniform(op) ? n : 1, pack);
+      if (isUniform(op))
+        break;
     }
-    rewriter.replaceOpWithMultiple(op, {packs});
+    if (op->getNumResults() == 0)
+      rewriter.eraseOp(op);
+    else
+      rewriter.replaceOpWithMultiple(op, {packs});
     return success();
   }
 
@@ -289,9 +227,8 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
       });
 
   RewritePatternSet patterns(ctx);
-  patterns.add<DistributeLoad, DistributeStore, DistributeSplat, DistributeIota,
-               DistributeConstant, DistributeElementwise, DistributeReduce>(
-      converter, ctx, layout);
+  patterns.add<DistributeScalarLoad, DistributeScalarStore, DistributePackwise,
+               DistributeReduce>(converter, ctx, layout);
   patterns.add<DistributeMergeLoop, DistributeYield>(converter, ctx);
   ConversionTarget target(*ctx);
   target.markUnknownOpDynamicallyLegal(

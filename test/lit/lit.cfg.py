@@ -39,6 +39,10 @@ if config.mlafix_sanitize:
 for name in ("mlafix-run", "mlafix-bench"):
     if os.path.exists(tool(name)):
         config.available_features.add(name)
+# The option is there where the compiler was built with assertions.
+if subprocess.run([tool("mlafix-opt"), "--mlafix-debug=none", "--list-targets"], stdout=subprocess.DEVNULL,
+                  stderr=subprocess.DEVNULL, env=config.environment).returncode == 0:
+    config.available_features.add("assertions")
 if shutil.which("ptxas"):
     config.available_features.add("ptxas-on-path")
 
