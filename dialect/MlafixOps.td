@@ -9,6 +9,7 @@
 #define MLAFIX_OPS
 
 include "dialect/KernelOps.td"
+include "dialect/PrintOp.td"
 include "dialect/PromiseOps.td"
 include "dialect/RowOps.td"
 include "dialect/StateOps.td"

@@ -1,4 +1,4 @@
-//===- Promises.cpp - mlafix.assume and mlafix.distinct -------------------===//
+//===- Promises.cpp - mlafix.assume, mlafix.distinct, mlafix.print --------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -49,5 +49,13 @@ LogicalResult DistinctOp::verify() {
                          << access << "\"";
   if (!element.isInteger() || element.isInteger(1))
     return emitOpError() << "expected a table of integers, got " << element;
+  return success();
+}
+
+LogicalResult PrintOp::verify() {
+  size_t slots = getText().count("{}");
+  if (slots != getValues().size())
+    return emitOpError() << "expected a {} in the text for each value, got "
+                         << slots << " for " << getValues().size() << " values";
   return success();
 }

@@ -126,6 +126,11 @@ public:
   bool assume(Value condition, std::string_view text,
               const SourceLocation &location);
 
+  /// In the grid: a launch that is watched (docs/Proofs.md) shows `text`, in
+  /// which each "{}" stands for one of `values`, scalars or states.
+  bool print(std::string_view text, const Values &values,
+             const SourceLocation &location);
+
   /// \name The grid
   /// One forall, or one ragged forall, whose predicate is built first.
   /// @{

@@ -134,17 +134,18 @@ static void guard(StoreStateOp store, const OpChecks &checks) {
   store.erase();
 }
 
-/// Promises that no launch checks have served their purpose.
-static bool erasePromises(KernelOp kernel) {
-  SmallVector<Operation *> promises;
+/// Promises that no launch checks have served their purpose, and what is
+/// printed is for launches that are watched. Whether there was any of it.
+static bool eraseNotes(KernelOp kernel) {
+  SmallVector<Operation *> notes;
   kernel.walk([&](Operation *op) {
-    if (isa<DistinctOp>(op) ||
+    if (isa<DistinctOp, PrintOp>(op) ||
         (isa<AssumeOp>(op) && !isLaunchCheck(cast<AssumeOp>(op))))
-      promises.push_back(op);
+      notes.push_back(op);
   });
-  for (Operation *op : promises)
+  for (Operation *op : notes)
     op->erase();
-  return !promises.empty();
+  return !notes.empty();
 }
 
 void GuardBoundsPass::runOnOperation() {
@@ -157,7 +158,7 @@ void GuardBoundsPass::runOnOperation() {
                    getSize(access.memref, index.dim)};
     (access.isTile ? checks.rows : checks.elements).insert(check);
   }
-  if (!erasePromises(getOperation()) && open.empty())
+  if (!eraseNotes(getOperation()) && open.empty())
     return markAllAnalysesPreserved();
   for (auto &[op, checks] : open) {
     LDBG() << *op << ": " << checks.all().size() << " checks of indices";

@@ -15,7 +15,7 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   let description = [{
     Asks five questions of each argument: coverage, one writer, independence, written before read, bounds (docs/Proofs.md). Each answer is a remark: proved, promised
     (it holds if a launch's data is what the remark says), unknown (with what it depends on) or refuted (with an example). Changes nothing.
-    The pipeline asks with `refuse`: a kernel that is not proved to write every element of an output, or that writes one from two rows, is an error. The kernel is in the language's own
+    The pipeline asks with `refuse`: a kernel that is not proved to write every element of an output, or that writes one from two rows, is an error, and so is, with `bounds = "prove"`, one whose accesses are neither proved nor promised to be in bounds. The kernel is in the language's own
     ops, folded; its names may be bound or not.
 
     ```mlir
@@ -31,8 +31,6 @@ def ProvePass : Pass<"mlafix-prove", "::mlafix::KernelOp"> {
   let options = [
     Option<"refuses", "refuse", "bool", /*default=*/"false",
            "say nothing but errors, where coverage is not proved or one writer is refuted">,
-    Option<"provesBounds", "prove-bounds", "bool", /*default=*/"false",
-           "with refuse: also where bounds are not proved, as in a kernel with bounds = \"prove\"">,
     Option<"records", "record", "bool", /*default=*/"false",
            "keep the answers as the kernel's `mlafix.proofs`, which units carry">,
     Option<"exhaustive", "exhaustive", "int64_t", /*default=*/"0",
@@ -61,8 +59,8 @@ def GuardBoundsPass : Pass<"mlafix-guard-bounds", "::mlafix::KernelOp"> {
   let description = [{
     Makes every access safe: where `mlafix-prove` does not prove an index to be at least 0 and below the size of its dim, the access's predicate is narrowed by just that. Out of bounds
     a load gives zero, a load of a state the identity, and a store does nothing; the `else` value of a load is for the kernel's own predicate alone. A state whose payload and lse do not have the same
-    indices to check is stored by two ops. An access that is proved, or promised, stays as it is.
-    Promises that no launch checks (`mlafix.assume` in the grid, `mlafix.distinct`) are erased.
+    indices to check is stored by two ops. An access that is proved stays as it is, and so does, in a kernel with `bounds = "prove"`, one that is promised.
+    Promises that no launch checks (`mlafix.assume` in the grid, `mlafix.distinct`) and `mlafix.print` are erased.
 
     ```mlir
     // Before

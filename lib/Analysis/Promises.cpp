@@ -13,6 +13,20 @@
 using namespace mlir;
 using namespace mlafix;
 
+static std::string describeDistinct(KernelOp kernel, unsigned table) {
+  return ("the entries of " + kernel.getArgName(table) +
+          " that are not negative are distinct")
+      .str();
+}
+
+std::string mlafix::describePromise(Operation *op) {
+  if (auto assumption = dyn_cast<AssumeOp>(op))
+    return assumption.getText().str();
+  return describeDistinct(
+      cast<KernelOp>(op->getParentOp()),
+      getKernelArgument(cast<DistinctOp>(op).getTable()).getArgNumber());
+}
+
 static std::string describePromises(ArrayRef<StringRef> promises) {
   llvm::SmallSetVector<StringRef, 4> texts(promises.begin(), promises.end());
   return "the kernel assumes " + llvm::join(texts, ", ");
@@ -128,10 +142,8 @@ Prover::keepByPromise(System pair, const RowAccess &a, const RowAccess &b) {
     for (Var y : findEntries(b))
       if (areApart(pair, x, y)) {
         auto load = model[x].value.getDefiningOp<LoadOp>();
-        unsigned table = getKernelArgument(load.getSource()).getArgNumber();
-        return ("the entries of " + kernel.getArgName(table) +
-                " that are not negative are distinct")
-            .str();
+        return describeDistinct(
+            kernel, getKernelArgument(load.getSource()).getArgNumber());
       }
   return std::nullopt;
 }

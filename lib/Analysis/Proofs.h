@@ -66,8 +66,9 @@ struct Answer {
   double microseconds = 0;
 };
 
-/// An index of an access that is not proved to be at least 0 and below the size
-/// of its dim.
+/// An index of an access that needs a bounds guard: it is not proved to be at
+/// least 0 and below the size of its dim, nor promised in a kernel with bounds
+/// = "prove".
 struct OpenIndex {
   MemoryAccess access;
   unsigned dim;
@@ -90,10 +91,13 @@ private:
   std::vector<OpenIndex> openIndices;
 };
 
-/// Reports as an error, which says what to do about it, that coverage, or with
-/// `provesBounds` bounds, is neither proved nor promised, or that one writer is
-/// refuted. Whether `answer` is one of these.
-bool refuse(KernelOp kernel, const Answer &answer, bool provesBounds);
+/// Reports as an error, which says what to do about it, that coverage, or in a
+/// kernel with bounds = "prove" bounds, is neither proved nor promised, or that
+/// one writer is refuted. Whether `answer` is one of these.
+bool refuse(KernelOp kernel, const Answer &answer);
+
+/// What an AssumeOp or a DistinctOp promises, in words.
+std::string describePromise(mlir::Operation *promise);
 
 /// On a kernel that `mlafix-prove` has recorded the answers of: an array of
 /// {arg, question, verdict} and, of what is not proved, {reason, element}, as a

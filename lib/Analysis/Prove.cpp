@@ -65,7 +65,7 @@ static void refuseBounds(KernelOp kernel, const Answer &answer, Location loc) {
     diag << "one that may be outside: " << answer.reason;
 }
 
-bool mlafix::refuse(KernelOp kernel, const Answer &answer, bool provesBounds) {
+bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
   bool isRefuted = answer.verdict == Verdict::Refuted;
   if (!isRefuted && answer.verdict != Verdict::Unknown)
     return false;
@@ -74,7 +74,7 @@ bool mlafix::refuse(KernelOp kernel, const Answer &answer, bool provesBounds) {
     refuseCoverage(kernel, answer, loc);
     return true;
   }
-  if (answer.question == Question::Bounds && provesBounds) {
+  if (answer.question == Question::Bounds && kernel.provesBounds()) {
     refuseBounds(kernel, answer, loc);
     return true;
   }
@@ -134,7 +134,7 @@ public:
              << spelling(answer.question) << " is " << spelling(answer.verdict);
     if (refuses) {
       for (const Answer &answer : answers)
-        if (refuse(kernel, answer, provesBounds || kernel.provesBounds()))
+        if (refuse(kernel, answer))
           signalPassFailure();
       return;
     }

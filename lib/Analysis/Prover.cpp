@@ -101,7 +101,10 @@ Answer Prover::askBounds(const RowAccess &access) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
   for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
     Answer one = askIndex(access, dim);
-    if (one.verdict == Verdict::Unknown || one.verdict == Verdict::Refuted)
+    bool isTrusted =
+        one.verdict == Verdict::Proved ||
+        (one.verdict == Verdict::Promised && kernel.provesBounds());
+    if (!isTrusted)
       openIndices.push_back({access.access, dim});
     answer = worse(answer, one);
   }

@@ -5,72 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Analysis/RowInterpreter.h"
-
-#include "lib/Analysis/AccessLog.h"
 #include "lib/Analysis/Numbers.h"
+#include "lib/Analysis/RowInterpreterImpl.h"
 #include "lib/Analysis/RowModel.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace mlafix;
-
-namespace {
-using Element = SmallVector<int64_t>;
-using Place = AccessLog::Place;
-
-class RowInterpreter {
-public:
-  RowInterpreter(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
-                 ArrayRef<int64_t> segments)
-      : kernel(kernel), launch(launch), oracle(oracle), segments(segments),
-        log(kernel, launch) {}
-
-  std::optional<std::vector<Violation>> run();
-  Replay replay();
-
-private:
-  bool runDense(ForallOp grid);
-  bool runRagged(RaggedForallOp grid);
-  /// Runs the body for each tuple of inner indices.
-  bool runRows(Block &body, ArrayRef<int64_t> outer, ValueRange extents);
-  /// False: the budget is used up.
-  bool runBlock(Block &block);
-  bool runOp(Operation &op);
-  bool runLoop(scf::ForOp loop);
-  bool runWhile(scf::WhileOp loop);
-  void compute(Operation &op);
-  void load(LoadOp op);
-  /// Whether the access happens, and within bounds.
-  bool access(const MemoryAccess &access);
-
-  std::optional<int64_t> get(Value value);
-  /// The same of a value on which it depends what is accessed; 0 where it is
-  /// not known, and then the row is left.
-  int64_t need(Value value);
-  bool isNumber(Type type) const {
-    return type.isIntOrIndex() || (isReplay && type.isF32());
-  }
-  /// What memory holds there, or what else an op gives.
-  std::optional<int64_t> read(LoadOp op, const Place &place);
-  void noteStored(const MemoryAccess &access, const Element &element);
-  void setAll(ValueRange targets, ValueRange sources);
-
-  KernelOp kernel;
-  const SmallLaunch &launch;
-  Oracle oracle;
-  ArrayRef<int64_t> segments;
-  DenseMap<Value, std::optional<int64_t>> values;
-  SmallVector<int64_t> row;
-  std::map<Place, std::optional<int64_t>> memory;
-  AccessLog log;
-  int64_t steps = 0, maxSteps = 100000;
-  bool isReplay = false, isUnknown = false; ///< the latter: of this row
-  int64_t unknownRows = 0;
-
-  static constexpr int64_t kReplaySteps = 1000000;
-};
-} // namespace
 
 std::optional<int64_t> RowInterpreter::get(Value value) {
   auto it = values.find(value);
@@ -96,82 +37,6 @@ void RowInterpreter::setAll(ValueRange targets, ValueRange sources) {
     values[target] = value;
 }
 
-bool RowInterpreter::access(const MemoryAccess &access) {
-  unsigned argument = access.getArgNumber();
-  if (llvm::is_contained(launch.absent, argument) ||
-      (access.predicate && need(access.predicate) == 0))
-    return false;
-  ArrayRef<int64_t> sizes = launch.sizes.find(argument)->second;
-  Element element;
-  bool isInside = true;
-  for (auto [index, size] : llvm::zip(access.indices, sizes)) {
-    element.push_back(need(index));
-    isInside &= element.back() >= 0 && element.back() < size;
-  }
-  if (isUnknown)
-    return false;
-  if (!isInside) {
-    log.report(Question::Bounds, argument, access.op, row, element);
-    return false;
-  }
-  if (!access.isTile) {
-    log.add(access, row, element);
-    if (access.isWrite)
-      noteStored(access, element);
-    return true;
-  }
-  for (int64_t i = 0; i < std::min(sizes.back(), AccessLog::kMaxTile); ++i) {
-    element.push_back(i);
-    log.add(access, row, element);
-    element.pop_back();
-  }
-  return true;
-}
-
-void RowInterpreter::noteStored(const MemoryAccess &access,
-                                const Element &element) {
-  Place place = {access.getArgNumber(), {element.begin(), element.end()}};
-  if (!isReplay) {
-    memory.erase(place);
-    return;
-  }
-  auto store = dyn_cast<StoreOp>(access.op);
-  memory[place] = store ? get(store.getValue()) : std::nullopt;
-}
-
-std::optional<int64_t> RowInterpreter::read(LoadOp op, const Place &place) {
-  if (!isReplay)
-    return oracle(op, row);
-  auto found = launch.elements.find(place.first);
-  if (found == launch.elements.end())
-    return std::nullopt;
-  size_t at = 0;
-  for (auto [index, size] :
-       llvm::zip(place.second, launch.sizes.find(place.first)->second))
-    at = at * size + index;
-  return at < found->second.size() ? std::optional(found->second[at])
-                                   : std::nullopt;
-}
-
-void RowInterpreter::load(LoadOp op) {
-  MemoryAccess access = op.getAccesses().front();
-  bool happens = this->access(access);
-  if (isRowTile(op.getType()) || !isNumber(op.getType()))
-    return;
-  if (!happens) {
-    bool isOff = access.predicate && get(access.predicate) == 0;
-    values[op] = isOff && op.getOther() ? get(op.getOther()) : 0;
-    return;
-  }
-  Place place = {access.getArgNumber(), {}};
-  for (Value index : access.indices)
-    place.second.push_back(get(index).value_or(0));
-  auto [it, isNew] = memory.try_emplace(place, 0);
-  if (isNew)
-    it->second = read(op, place);
-  values[op] = it->second;
-}
-
 /// What an op gives for constants, as the compiler folds it.
 void RowInterpreter::compute(Operation &op) {
   SmallVector<Attribute> operands;
@@ -185,6 +50,8 @@ void RowInterpreter::compute(Operation &op) {
   bool isFolded = llvm::all_of(operands, [](Attribute a) { return !!a; }) &&
                   succeeded(op.fold(operands, results)) && !results.empty();
   for (auto [index, result] : llvm::enumerate(op.getResults())) {
+    if (isReplay && isa<StateType>(result.getType()))
+      values[result] = computeLse(&op, [&](Value value) { return get(value); });
     if (!isNumber(result.getType()))
       continue;
     std::optional<int64_t> number;
@@ -237,6 +104,20 @@ bool RowInterpreter::runWhile(scf::WhileOp loop) {
   }
 }
 
+bool RowInterpreter::note(Operation &op) {
+  auto assumption = dyn_cast<AssumeOp>(op);
+  // A launch that is refused, or one that breaks a promise, refutes nothing.
+  if (!isReplay)
+    return !assumption || get(assumption.getCondition()).value_or(0) != 0;
+  if (assumption && get(assumption.getCondition()) == 0)
+    watch.breaks(assumption, row);
+  if (auto distinct = dyn_cast<DistinctOp>(op))
+    watch.check(distinct, launch);
+  if (auto print = dyn_cast<PrintOp>(op))
+    watch.print(print, row, [&](Value value) { return get(value); });
+  return true;
+}
+
 bool RowInterpreter::runOp(Operation &op) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return runLoop(loop);
@@ -252,9 +133,8 @@ bool RowInterpreter::runOp(Operation &op) {
     setAll(branch.getResults(), taken->getTerminator()->getOperands());
     return true;
   }
-  // A launch that is refused, or one that breaks a promise, shows nothing.
-  if (auto assumption = dyn_cast<AssumeOp>(op))
-    return get(assumption.getCondition()).value_or(0) != 0;
+  if (isa<AssumeOp, DistinctOp, PrintOp>(op))
+    return note(op);
   if (auto dim = dyn_cast<memref::DimOp>(op)) {
     unsigned argument = getKernelArgument(dim.getSource()).getArgNumber();
     bool isAbsent = llvm::is_contained(launch.absent, argument);
@@ -270,6 +150,10 @@ bool RowInterpreter::runOp(Operation &op) {
   }
   if (auto loaded = dyn_cast<LoadOp>(op)) {
     load(loaded);
+    return true;
+  }
+  if (auto loaded = dyn_cast<LoadStateOp>(op)) {
+    loadState(loaded);
     return true;
   }
   if (auto accesses = dyn_cast<MemoryAccessOpInterface>(op)) {
@@ -371,6 +255,7 @@ Replay RowInterpreter::replay() {
   result.isWhole = violations.has_value();
   result.violations = violations ? std::move(*violations) : log.finish();
   result.unknownRows = unknownRows;
+  watch.finish(result);
   if (!result.isWhole || unknownRows)
     llvm::erase_if(result.violations, [](const Violation &violation) {
       return violation.question == Question::Coverage;

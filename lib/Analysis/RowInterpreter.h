@@ -63,6 +63,22 @@ std::optional<std::vector<Violation>>
 interpretRows(KernelOp kernel, const SmallLaunch &launch, Oracle oracle,
               llvm::ArrayRef<int64_t> segments = {});
 
+/// A promise that a launch breaks.
+struct BrokenPromise {
+  mlir::Operation *op; ///< an AssumeOp or a DistinctOp
+  /// Of an assumption in the grid, the first row for which it does not hold.
+  llvm::SmallVector<int64_t> row;
+  /// Of a table, its first entry that equals one before it.
+  llvm::SmallVector<int64_t> element;
+};
+
+/// What a row printed.
+struct PrintedText {
+  PrintOp op;
+  llvm::SmallVector<int64_t> row;
+  std::string text;
+};
+
 /// What a replay found.
 struct Replay {
   /// Where `unknownRows` is not 0 or `isWhole` is false, none about coverage.
@@ -72,6 +88,11 @@ struct Replay {
   int64_t unknownRows = 0;
   /// Whether all rows were run, and not just the first million ops.
   bool isWhole = true;
+  /// The first time that each promise is broken.
+  std::vector<BrokenPromise> broken;
+  /// In the order of the rows; so many more were dropped.
+  std::vector<PrintedText> printed;
+  int64_t textsDropped = 0;
 };
 
 /// Runs all rows of a launch whose data is known.

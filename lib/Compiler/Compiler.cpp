@@ -87,7 +87,6 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     pipeline.bindings.push_back(binding);
   pipeline.target = target.str();
   pipeline.variant = options.variant;
-  pipeline.provesBounds = options.provesBounds;
   return stopwatch.time("passes", [&]() -> LogicalResult {
     // Binding names can make a source wrong: the verifiers say how.
     mlir::PassManager binding(context.get());
@@ -98,9 +97,7 @@ LogicalResult Compilation::lower(mlir::ModuleOp module,
     pipeline.last = last;
     // All that the passes after binding depend on.
     std::string name =
-        (target + "/" + options.variant + "/" + Twine(int(last)) + "/" +
-         (options.provesBounds ? "prove" : "guard"))
-            .str();
+        (target + "/" + options.variant + "/" + Twine(int(last))).str();
     mlir::PassManager &rest =
         context.passes(name, [&](mlir::PassManager &passes) {
           buildMlafixPipeline(passes, pipeline);
@@ -348,6 +345,9 @@ LogicalResult Compilation::compileSource() {
       return failure();
     if (options.emit == Emit::Signature)
       return describe();
+    if (options.provesBounds)
+      for (mlir::Operation *kernel : kernels)
+        cast<KernelOp>(kernel).setBounds("prove");
     std::vector<Bindings> specializations = options.specializations;
     if (specializations.empty())
       specializations.emplace_back();

@@ -101,23 +101,91 @@ static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
   return launch;
 }
 
+static std::string spell(StringRef before, ArrayRef<int64_t> indices) {
+  std::string text;
+  raw_string_ostream stream(text);
+  stream << before << "[";
+  interleaveComma(indices, stream);
+  stream << "]";
+  return text;
+}
+
+static StringRef describe(Question question) {
+  switch (question) {
+  case Question::Coverage:
+    return " writes it";
+  case Question::OneWriter:
+    return " writes it after another row did";
+  case Question::Independence:
+    return " reads it, which another row writes";
+  case Question::WrittenFirst:
+    return " reads it before writing it";
+  case Question::Bounds:
+    return " accesses it, which is out of bounds";
+  }
+  llvm_unreachable("a question");
+}
+
+static json::Object describe(KernelOp kernel, const Violation &violation) {
+  StringRef name = kernel.getArgName(violation.argument);
+  std::string who =
+      violation.op ? spell("row ", violation.row) : std::string("no row");
+  json::Object fault{{"question", spelling(violation.question)},
+                     {"argument", name},
+                     {"element", json::Array(violation.element)},
+                     {"row", json::Array(violation.row)},
+                     {"message", spell(name, violation.element) + ": " + who +
+                                     describe(violation.question).str()}};
+  if (violation.op)
+    addPlace(fault, violation.op);
+  return fault;
+}
+
+static json::Object describe(KernelOp kernel, const BrokenPromise &broken) {
+  StringRef name;
+  std::string who = "the launch";
+  if (auto distinct = dyn_cast<DistinctOp>(broken.op)) {
+    name = kernel.getArgName(
+        getKernelArgument(distinct.getTable()).getArgNumber());
+    who = spell(name, broken.element);
+  } else if (!broken.row.empty()) {
+    who = spell("row ", broken.row);
+  }
+  std::string promise = describePromise(broken.op);
+  json::Object fault{{"question", "promise"},
+                     {"argument", name},
+                     {"element", json::Array(broken.element)},
+                     {"row", json::Array(broken.row)},
+                     {"message", who + " breaks the promise that " + promise}};
+  addPlace(fault, broken.op);
+  return fault;
+}
+
+static json::Object describe(const PrintedText &printed) {
+  json::Object object{
+      {"row", json::Array(printed.row)},
+      {"message", spell("row ", printed.row) + ": " + printed.text},
+      {"text", printed.text}};
+  addPlace(object, PrintOp(printed.op));
+  return object;
+}
+
 Expected<json::Value> mlafix::findLaunchFaults(KernelOp kernel,
                                                StringRef text) {
   Expected<SmallLaunch> launch = readLaunch(kernel, text);
   if (!launch)
     return launch.takeError();
   Replay replay = replayRows(kernel, *launch);
-  json::Array faults;
-  for (const Violation &violation : replay.violations) {
-    json::Object fault{{"question", spelling(violation.question)},
-                       {"argument", kernel.getArgName(violation.argument)},
-                       {"element", json::Array(violation.element)},
-                       {"row", json::Array(violation.row)}};
-    if (violation.op)
-      addPlace(fault, violation.op);
-    faults.push_back(std::move(fault));
-  }
+  json::Array faults, printed;
+  for (const Violation &violation : replay.violations)
+    faults.push_back(describe(kernel, violation));
+  for (const BrokenPromise &broken : replay.broken)
+    faults.push_back(describe(kernel, broken));
+  for (const PrintedText &one : replay.printed)
+    printed.push_back(describe(one));
   return json::Object{{"faults", std::move(faults)},
+                      {"printed", std::move(printed)},
+                      {"printed_more", replay.textsDropped},
                       {"unknown_rows", replay.unknownRows},
                       {"is_whole", replay.isWhole}};
 }

@@ -50,7 +50,6 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   ProvePassOptions prove;
   prove.refuses = true;
   prove.records = !options.target.empty();
-  prove.provesBounds = options.provesBounds;
   pm.addNestedPass<KernelOp>(createProvePass(prove));
   pm.addNestedPass<KernelOp>(createWarnNaNPass());
   pm.addNestedPass<KernelOp>(createGuardBoundsPass());

@@ -37,8 +37,6 @@ struct PipelineOptions {
   std::vector<std::string> machine;
   /// The code version to keep; all of them if empty.
   std::string variant;
-  /// Whether an access that is not proved to be in bounds is an error.
-  bool provesBounds = false;
   /// The first stage that is still to be made, and the last one to reach.
   Stage first = Stage::Specialized;
   Stage last = Stage::LLVM;

@@ -50,7 +50,9 @@ static json::Object describe(const MadeNaN &made) {
 
 static bool isReadByElement(KernelOp kernel, unsigned argument) {
   mlir::Value tensor = kernel.getBody().getArgument(argument);
-  return any_of(tensor.getUsers(), [](mlir::Operation *user) {
+  return any_of(tensor.getUsers(), [&](mlir::Operation *user) {
+    if (auto state = dyn_cast<LoadStateOp>(user))
+      return state.getLse() == tensor;
     auto load = dyn_cast<LoadOp>(user);
     return load && !isRowTile(load.getType());
   });
@@ -74,22 +76,11 @@ static json::Array describeGuards(const KernelProofs &proofs,
 static json::Array describePromises(KernelOp kernel) {
   json::Array promises;
   kernel.walk([&](mlir::Operation *op) {
-    auto assumption = dyn_cast<AssumeOp>(op);
-    auto distinct = dyn_cast<DistinctOp>(op);
-    if (!assumption && !distinct)
+    if (!isa<AssumeOp, DistinctOp>(op))
       return;
-    std::string text;
-    if (assumption)
-      text = assumption.getText().str();
-    else
-      text =
-          "the entries of " +
-          kernel
-              .getArgName(getKernelArgument(distinct.getTable()).getArgNumber())
-              .str() +
-          " that are not negative are distinct";
+    auto assumption = dyn_cast<AssumeOp>(op);
     bool isChecked = assumption && isLaunchCheck(assumption);
-    json::Object promise{{"text", text},
+    json::Object promise{{"text", describePromise(op)},
                          {"checked", isChecked ? "launch" : "never"}};
     addPlace(promise, op);
     promises.push_back(std::move(promise));

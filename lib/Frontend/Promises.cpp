@@ -1,4 +1,4 @@
-//===- Promises.cpp - what an author promises -----------------------------===//
+//===- Promises.cpp - what an author promises, and prints -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -29,4 +29,21 @@ bool KernelBuilder::assume(Value condition, std::string_view text,
          impl->checkCondition(condition, "assumption", location) &&
          impl->make<AssumeOp>(location, impl->get(condition),
                               llvm::StringRef(text));
+}
+
+bool KernelBuilder::print(std::string_view text, const Values &values,
+                          const SourceLocation &location) {
+  if (!impl->checkOpen(location) ||
+      !impl->checkVisible(values, "value", location))
+    return false;
+  for (Value value : values) {
+    ValueType::Kind kind = impl->type(value).kind;
+    if (kind != ValueType::Kind::Scalar && kind != ValueType::Kind::State) {
+      impl->fail(location) << "expected scalars and states to print, got "
+                           << impl->spell(value);
+      return false;
+    }
+  }
+  return bool(impl->make<PrintOp>(location, llvm::StringRef(text),
+                                  impl->getAll(values)));
 }

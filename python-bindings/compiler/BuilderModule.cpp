@@ -87,6 +87,25 @@ void bindArguments(nb::class_<Builder> &builder) {
           },
           "name"_a, "value"_a, "location"_a)
       .def(
+          "add_scalar",
+          [](Builder &b, std::string name, std::string dtype,
+             std::string atMost, const Loc &loc) {
+            return checked(b, b.addScalar({std::move(name), std::move(dtype),
+                                           std::move(atMost)},
+                                          loc));
+          },
+          "name"_a, "dtype"_a, "at_most"_a, "location"_a)
+      .def(
+          "dim",
+          [](Builder &b, Value tensor, unsigned position, const Loc &loc) {
+            return checked(b, b.dim(tensor, position, loc));
+          },
+          "tensor"_a, "position"_a, "location"_a);
+}
+
+void bindPromises(nb::class_<Builder> &builder) {
+  builder
+      .def(
           "prove_bounds",
           [](Builder &b, const Loc &loc) { checked(b, b.proveBounds(loc)); },
           "location"_a)
@@ -103,20 +122,11 @@ void bindArguments(nb::class_<Builder> &builder) {
           },
           "condition"_a, "text"_a, "location"_a)
       .def(
-          "add_scalar",
-          [](Builder &b, std::string name, std::string dtype,
-             std::string atMost, const Loc &loc) {
-            return checked(b, b.addScalar({std::move(name), std::move(dtype),
-                                           std::move(atMost)},
-                                          loc));
+          "print",
+          [](Builder &b, Text text, const Values &values, const Loc &loc) {
+            checked(b, b.print(text, values, loc));
           },
-          "name"_a, "dtype"_a, "at_most"_a, "location"_a)
-      .def(
-          "dim",
-          [](Builder &b, Value tensor, unsigned position, const Loc &loc) {
-            return checked(b, b.dim(tensor, position, loc));
-          },
-          "tensor"_a, "position"_a, "location"_a);
+          "text"_a, "values"_a, "location"_a);
 }
 
 void bindGrid(nb::class_<Builder> &builder) {
@@ -380,6 +390,7 @@ void mlafix::python::bindBuilder(nb::module_ &module) {
         return text;
       });
   bindArguments(builder);
+  bindPromises(builder);
   bindGrid(builder);
   bindControlFlow(builder);
   bindArithmetic(builder);

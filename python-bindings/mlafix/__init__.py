@@ -4,7 +4,7 @@ Everything public is re-exported here; nothing is defined here.
 """
 
 from . import ops
-from ._debug import DebugReport, Fault
+from ._debug import DebugReport, Fault, Printed
 from ._kernel import Kernel
 from ._runtime import PeerGroup, PeerTensors, Unit, __version__
 from ._unit import UnitKernel
@@ -39,6 +39,7 @@ __all__ = [
     "PeerGroup",
     "PeerTensors",
     "Peers",
+    "Printed",
     "RankError",
     "Unit",
     "UnitError",

@@ -21,12 +21,14 @@ class Fault:
     """Something that a launch did and no kernel may.
 
     Attributes:
-        question: which of the questions of docs/Proofs.md it answers with no: "bounds", "one writer", "coverage", …
-        argument: the tensor's name.
+        question: which of the questions of docs/Proofs.md it answers with no: "bounds", "one writer", "coverage", …; or
+            "promise": the launch breaks one.
+        argument: the tensor's name; "" where a promise is about no tensor.
         element: the indices of the first element that it is about.
         row: the indices of the grid's row that did it, or () where no row did: of an element that none writes.
         count: how many elements of an output are unwritten, where all were looked at; else 1.
-        file, line, column: the place of the access, if there is one.
+        file, line, column: the place of the access, or of the promise, if there is one.
+        message: the fault in words.
     """
 
     question: str
@@ -37,21 +39,39 @@ class Fault:
     file: str = ""
     line: int = 0
     column: int = 0
+    message: str = ""
 
     def __str__(self) -> str:
-        at = f"{self.file}:{self.line}:{self.column}: " if self.line else ""
-        who = f"row [{', '.join(map(str, self.row))}]" if self.row else "no row"
-        many = f" ({self.count} elements in all)" if self.count > 1 else ""
-        return f"{at}{self.argument}[{', '.join(map(str, self.element))}]: {_WORDS[self.question].format(who)}{many}"
+        return f"{_at(self, with_column=True)}{self.message}"
 
 
-_WORDS = {
-    "bounds": "{} accesses it, which is out of bounds",
-    "one writer": "{} writes it after another row did",
-    "independence": "{} reads it, which another row writes",
-    "written before read": "{} reads it before writing it",
-    "coverage": "{} writes it",
-}
+@dataclass(frozen=True)
+class Printed:
+    """What a row of the grid printed.
+
+    Attributes:
+        row: its indices.
+        text: the values, separated by spaces. ``?`` stands for one that depends on the elements of a row.
+        file, line, column: the place of the ``print``.
+        message: the text after the row's indices.
+    """
+
+    row: tuple[int, ...]
+    text: str
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    message: str = ""
+
+    def __str__(self) -> str:
+        return f"{_at(self, with_column=False)}{self.message}"
+
+
+def _at(place: Fault | Printed, with_column: bool) -> str:
+    """The beginning of a text about a place in a file, if it has one."""
+    column = f":{place.column}" if with_column else ""
+    return f"{place.file}:{place.line}{column}: " if place.line else ""
 
 
 @dataclass(frozen=True)
@@ -64,16 +84,27 @@ class DebugReport:
             row (``sum(row) > 0``).
         is_whole: whether all rows were followed, and not just the first million operations. Elements that no row writes
             are looked for in all of an output, whether it is or not.
+        printed: what rows printed, in the order of the rows, and at most the first 10,000 texts.
+        printed_more: how many texts rows printed after those.
     """
 
     faults: tuple[Fault, ...]
     unknown_rows: int = 0
     is_whole: bool = True
+    printed: tuple[Printed, ...] = ()
+    printed_more: int = 0
+
+
+def is_collective(described: Sequence[dict[str, Any]]) -> bool:
+    """Whether a kernel with these arguments reads the tensors of all ranks: its rows cannot be followed on the host."""
+    return any(arg["kind"] == "peers" for arg in described)
 
 
 def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> DebugReport:
     """See :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
     described = kernel.signature["args"]
+    if is_collective(described):
+        raise ArgumentError(f'kernel "{kernel.name}": expected a kernel that reads no tensors of other ranks to follow its rows, got one that does')
     arrays = {
         arg["name"]: _Array(arg, value) for arg, value in zip(described, args) if arg["kind"] == "tensor" and value is not None
     }
@@ -81,21 +112,33 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
     faults = [
         Fault(
             found["question"], found["argument"], tuple(found["element"]), tuple(found["row"]),
-            file=found.get("file", ""), line=found.get("line", 0), column=found.get("column", 0),
+            **_place(found),
         )
         for found in followed["faults"]
     ]  # fmt: skip
     uncovered = {fault.argument for fault in faults if fault.question == "coverage"}
     try:
         unwritten = list(_unwritten(kernel, described, args, arrays, stream))
-    except CompileError:
+    except (ArgumentError, CompileError):
         if not faults:
             raise
-        unwritten = []  # what the compiler refuses does not run, and the faults say why
+        unwritten = []  # what the compiler or a launch refuses does not run, and the faults say why
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
     faults += [fault for fault in unwritten if fault.argument not in uncovered]
-    return DebugReport(tuple(faults), followed["unknown_rows"], followed["is_whole"])
+    printed = tuple(
+        Printed(tuple(text["row"]), text["text"], **_place(text)) for text in followed["printed"]
+    )
+    for text in printed:
+        print(text)
+    if followed["printed_more"]:
+        print(f"and {followed['printed_more']} more texts")
+    return DebugReport(tuple(faults), followed["unknown_rows"], followed["is_whole"], printed, followed["printed_more"])
+
+
+def _place(described: dict[str, Any]) -> dict[str, Any]:
+    names = ("file", "line", "column", "message")
+    return {name: described[name] for name in names if name in described}
 
 
 # -- Following the rows ----------------------------------------------------------------------------------------------
@@ -161,7 +204,10 @@ def _unwritten(
         left = first.is_poison(0) & second.is_poison(1)
         if left.any():
             first_one = tuple(int(indices[0]) for indices in left.nonzero())
-            yield Fault("coverage", name, first_one, count=int(left.sum()))
+            count = int(left.sum())
+            many = f" ({count} elements in all)" if count > 1 else ""
+            message = f"{name}[{', '.join(map(str, first_one))}]: no row writes it{many}"
+            yield Fault("coverage", name, first_one, count=count, message=message)
 
 
 class _Array:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mlafix
-from mlafix.dsl import In, InOut, Out, bool_, f32, grid, i32, index, segments
+from mlafix.dsl import In, InOut, Out, assume, bool_, distinct, f32, grid, i32, index, load_state, merge, segments
 
 LINES = Path(__file__).read_text(encoding="utf-8").splitlines()
 
@@ -54,6 +54,24 @@ def by_sum(out: InOut[f32, "n D"], x: In[f32, "n D"], y: In[f32, "m"], at: index
     for t in grid("n"):
         if sum(x[t]) > 0.0:
             out[t] = x[t] * y[at]
+
+
+@mlafix.kernel
+def noted(out: InOut[f32, "m D"], x: In[f32, "n D"], lse: In[f32, "n"], slots: In[i32, "n"], k: i32):
+    assume(k % 2 == 0)
+    distinct(slots)
+    for t in grid("n"):
+        assume(slots[t] >= 0)
+        state = load_state(x[t], lse[t], where=slots[t] > 0, base=2)
+        print("slot", slots[t], f"t={t} at", 2.5, merge(state, state), sum(x[t]))
+        out[slots[t]] = x[t] * 2.0
+
+
+@mlafix.kernel
+def counted(out: Out[i32, "n"]):
+    for t in grid("n"):
+        print(t)
+        out[t] = i32(t)
 
 
 def only(report):
@@ -108,6 +126,42 @@ def test_segments_that_overlap():
     fault = only(ragged.debug(out, np.int32([0, 3, 1, 4]), np.int32([1, 1, 1]), x))
     assert (fault.question, fault.argument, fault.element, fault.row) == ("one writer", "out", (1,), (2, 1))
     assert ragged.debug(out, np.int32([0, 1, 3, 4]), np.int32([1, 1, 1]), x).faults == ()
+
+
+def test_broken_promises(capsys):
+    out, x, lse = np.ones((4, 8), np.float32), np.ones((3, 8), np.float32), np.float32([0.5, 1, -np.inf])
+    assert noted.debug(out, x, lse, np.int32([3, 0, 1]), 2).faults == ()
+    report = noted.debug(out, x, lse, np.int32([3, -2, 3]), 1)
+    promises = [fault for fault in report.faults if fault.question == "promise"]
+    assert [(fault.argument, fault.element, fault.row) for fault in promises] == [("", (), ()), ("slots", (2,), ()), ("", (), (1,))]
+    ends = ("the launch breaks the promise that k % 2 == 0", "not negative are distinct", "row [1] breaks the promise that slots[t] >= 0")
+    for fault, end in zip(promises, ends):
+        assert str(fault).endswith(end) and Path(fault.file).name == "test_debug.py"
+    others = {(fault.question, fault.element) for fault in report.faults} - {(fault.question, fault.element) for fault in promises}
+    assert others == {("bounds", (-2,)), ("one writer", (3, 0))}
+    with pytest.raises(mlafix.ArgumentError, match="expected k % 2 == 0, got k = 1"):
+        noted(out, x, lse, np.int32([3, 0, 1]), 1)
+    capsys.readouterr()
+
+
+def test_prints(capsys):
+    out, x, lse = np.ones((4, 8), np.float32), np.ones((3, 8), np.float32), np.float32([0.5, 1, -np.inf])
+    report = noted.debug(out, x, lse, np.int32([3, 0, 1]), 2)
+    assert [text.text for text in report.printed] == [
+        "slot 3 t=0 at 2.5 1.5 ?", "slot 0 t=1 at 2.5 -inf ?", "slot 1 t=2 at 2.5 -inf ?",
+    ]  # fmt: skip
+    shown = capsys.readouterr().out.splitlines()
+    assert shown == [str(text) for text in report.printed]
+    line = next(number for number, text in enumerate(LINES, 1) if 'print("slot"' in text)
+    assert shown[0] == f"{__file__}:{line}: row [0]: slot 3 t=0 at 2.5 1.5 ?"
+    noted(out, x, lse, np.int32([3, 0, 1]), 2)
+    assert capsys.readouterr().out == ""  # a launch that is not watched
+
+
+def test_rows_that_print_a_lot(capsys):
+    report = counted.debug(np.zeros(10003, np.int32))
+    assert len(report.printed) == 10000 and report.printed_more == 3
+    assert capsys.readouterr().out.endswith("row [9999]: 9999\nand 3 more texts\n")
 
 
 def test_rows_that_cannot_be_followed():
@@ -177,3 +231,29 @@ def test_watched_by_the_environment():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gather(np.zeros(2, np.float32), np.float32([1, 2]), np.int32([1, 2]))  # not watched
+
+
+def test_a_source_that_is_run_from_a_shell(tmp_path):
+    """mlafix-run --debug follows the rows of a source, and prints what they print."""
+    tool = Path(mlafix.__file__).parents[2] / "bin" / "mlafix-run"  # of the build folder that the package lies in
+    if not tool.exists():
+        pytest.skip(f"needs mlafix-run, and {tool} is not there")
+    source = tmp_path / "noted.mlir"
+    source.write_text(noted.source, encoding="utf-8")
+
+    def run(slots, k, *more):
+        arrays = {"out": np.ones((4, 8), np.float32), "x": np.ones((3, 8), np.float32), "lse": np.float32([0.5, 1, -np.inf]), "slots": np.int32(slots)}
+        for name, array in arrays.items():
+            np.save(tmp_path / name, array)
+        given = [f"--arg={name}={tmp_path / name}.npy" for name in arrays]
+        return subprocess.run([tool, source, "--bindings=D=8", *given, f"--arg=k={k}", *more], capture_output=True, text=True, check=False)
+
+    right = run([3, 0, 1], 2, "--debug")
+    if "this mlafix-run was built without the compiler" in right.stderr:
+        pytest.skip("this mlafix-run was built without the compiler")
+    assert right.returncode == 0 and "row [0]: slot 3 t=0 at 2.5 1.5 ?\n" in right.stdout, right
+    wrong = run([3, -2, 3], 2, "--debug")
+    assert wrong.returncode == 1, wrong
+    for end in ("out[-2]: row [1] accesses it, which is out of bounds\n", "row [1] breaks the promise that slots[t] >= 0\n"):
+        assert end in wrong.stdout
+    assert "row [" not in run([3, 0, 1], 2).stdout

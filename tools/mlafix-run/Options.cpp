@@ -25,9 +25,10 @@ UNIT is a .mlafix file, or a .mlir source that is compiled on the spot.
                         input, or what a tensor that is written holds before
   --out NAME=FILE       where to write a tensor that the kernel writes
   --shape NAME=2x3x4    the shape of an output that the inputs' dims do not give
-  --debug               run twice, into outputs that begin as two different values,
-                        and name the elements that no row writes; exit status 1 if
-                        there are any
+  --debug               follow the rows of a source: what they print and do wrong;
+                        and run twice, into outputs that begin as two different
+                        values: elements that no row writes. Exit status 1 if
+                        there is anything wrong
   --list                list kernels and their signatures
   --help                this text
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -68,6 +69,23 @@ Arg parseScalar(const mlafix_arg_info &info, const std::string &text) {
   return Arg(static_cast<int64_t>(value));
 }
 
+/// As JSON has it. The text is one that parseScalar takes.
+std::string describeScalar(const mlafix_arg_info &info,
+                           const std::string &text) {
+  if (info.kind == MLAFIX_ARG_BOOL)
+    return text == "true" || text == "1" ? "true" : "false";
+  if (info.kind != MLAFIX_ARG_F32)
+    return std::to_string(std::strtoll(text.c_str(), nullptr, 10));
+  float value = std::strtof(text.c_str(), nullptr);
+  if (std::isnan(value))
+    return "\"nan\"";
+  if (std::isinf(value))
+    return value > 0 ? "\"inf\"" : "\"-inf\"";
+  char number[32];
+  std::snprintf(number, sizeof number, "%.9g", value);
+  return number;
+}
+
 /// The arguments of one run, as arrays and scalars on the host.
 class Arguments {
 public:
@@ -91,6 +109,21 @@ public:
     for (uint32_t i = 0; i < arrays.size(); ++i)
       if (memory[i] && kernel.arg(i).access != MLAFIX_READ)
         memory[i]->download();
+  }
+
+  /// As the launch has them; `this` owns the arrays.
+  std::vector<LaunchValue> describe() const {
+    std::vector<LaunchValue> values;
+    for (uint32_t i = 0; i < arrays.size(); ++i) {
+      mlafix_arg_info info = kernel.arg(i);
+      LaunchValue value = {info.name};
+      if (present[i])
+        value.array = &arrays[i];
+      else if (info.kind != MLAFIX_ARG_TENSOR)
+        value.scalar = describeScalar(info, options.args.at(info.name));
+      values.push_back(std::move(value));
+    }
+    return values;
   }
 
   /// Prints which elements came back as they were here and in `second`, in
@@ -297,9 +330,12 @@ Kernel chooseKernel(const Unit &unit, const Options &options) {
 
 } // namespace
 
-bool mlafix::run::runKernel(const Unit &unit, const Options &options) {
+bool mlafix::run::runKernel(const Unit &unit, const Options &options,
+                            const Follow &follow) {
   Kernel kernel = chooseKernel(unit, options);
   Arguments arguments(kernel, options);
+  bool isRight =
+      !options.debug || !follow || follow(kernel.name(), arguments.describe());
   // First, so that the time below is the kernel's and the copies'.
   mlafix_code_info code = kernel.code(options.device);
   auto start = std::chrono::steady_clock::now();
@@ -317,5 +353,5 @@ bool mlafix::run::runKernel(const Unit &unit, const Options &options) {
     return true;
   Arguments second(kernel, options, /*isSecond=*/true);
   second.run();
-  return !arguments.reportUnwritten(second);
+  return !arguments.reportUnwritten(second) && isRight;
 }

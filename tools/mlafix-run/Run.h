@@ -9,18 +9,29 @@
 #define MLAFIX_RUN_RUN_H
 
 #include "Options.h"
+#include "Source.h"
 
 #include "mlafix/runtime.hpp"
+
+#include <functional>
 
 namespace mlafix::run {
 
 /// Prints the kernels of a unit with their signatures.
 void listKernels(const Unit &unit);
 
+/// What debugging does first, with the kernel's name and the launch's
+/// arguments: prints what the rows do. Whether it found nothing wrong. Throws
+/// std::runtime_error.
+using Follow = std::function<bool(const std::string &kernel,
+                                  const std::vector<LaunchValue> &values)>;
+
 /// Reads the inputs, runs the kernel, writes the outputs. Whether that is all
 /// there is to say: false where `options.debug` finds elements of an output
-/// that are unwritten. Throws std::runtime_error.
-bool runKernel(const Unit &unit, const Options &options);
+/// that are unwritten, or `follow`, if there is one, a fault. Throws
+/// std::runtime_error.
+bool runKernel(const Unit &unit, const Options &options,
+               const Follow &follow = nullptr);
 
 } // namespace mlafix::run
 

@@ -8,7 +8,10 @@
 #ifndef MLAFIX_RUN_SOURCE_H
 #define MLAFIX_RUN_SOURCE_H
 
+#include "Npy.h"
+
 #include <string>
+#include <vector>
 
 namespace mlafix::run {
 
@@ -19,6 +22,28 @@ namespace mlafix::run {
 bool compileSource(const std::string &path, const std::string &bindings,
                    const std::string &target, std::string &unit,
                    std::string &error);
+
+/// An argument of a launch: a tensor, a scalar as JSON has it, or, where it is
+/// neither, one that is omitted.
+struct LaunchValue {
+  std::string name;
+  const Array *array = nullptr;
+  std::string scalar;
+};
+
+/// What rows do, one text each, with its place in the source.
+struct FollowedRows {
+  std::vector<std::string> printed, faults;
+};
+
+/// Follows the rows of one launch of the kernel in the .mlir file at `path` on
+/// the host: what they print, and what they do wrong but leave elements
+/// unwritten (docs/Proofs.md). On failure returns false and says in `error`
+/// why. Two definitions, as above.
+bool followRows(const std::string &path, const std::string &kernel,
+                const std::string &bindings,
+                const std::vector<LaunchValue> &values, FollowedRows &followed,
+                std::string &error);
 
 } // namespace mlafix::run
 

@@ -16,17 +16,33 @@
 using namespace mlafix;
 using namespace mlafix::run;
 
+static bool isSource(const std::string &file) {
+  return file.size() > 5 && file.compare(file.size() - 5, 5, ".mlir") == 0;
+}
+
 static Unit openUnit(const Options &options) {
-  const std::string &file = options.file;
-  bool isSource =
-      file.size() > 5 && file.compare(file.size() - 5, 5, ".mlir") == 0;
-  if (!isSource)
-    return Unit::load(file);
+  if (!isSource(options.file))
+    return Unit::load(options.file);
   std::string bytes, error;
-  if (!compileSource(file, options.bindings, targetOf(options.device), bytes,
-                     error))
+  if (!compileSource(options.file, options.bindings, targetOf(options.device),
+                     bytes, error))
     throw std::runtime_error(error);
   return Unit::load(bytes.data(), bytes.size());
+}
+
+/// Prints what the rows do. Whether they do nothing wrong.
+static bool follow(const Options &options, const std::string &kernel,
+                   const std::vector<LaunchValue> &values) {
+  FollowedRows followed;
+  std::string error;
+  if (!followRows(options.file, kernel, options.bindings, values, followed,
+                  error))
+    throw std::runtime_error(error);
+  for (const std::string &text : followed.printed)
+    std::printf("%s\n", text.c_str());
+  for (const std::string &text : followed.faults)
+    std::printf("%s\n", text.c_str());
+  return followed.faults.empty();
 }
 
 int main(int argc, char **argv) {
@@ -37,8 +53,14 @@ int main(int argc, char **argv) {
       return 0;
     }
     Unit unit = openUnit(options);
+    Follow followSource;
+    if (isSource(options.file))
+      followSource = [&](const std::string &kernel,
+                         const std::vector<LaunchValue> &values) {
+        return follow(options, kernel, values);
+      };
     if (!options.list)
-      return runKernel(unit, options) ? 0 : 1;
+      return runKernel(unit, options, followSource) ? 0 : 1;
     listKernels(unit);
     return 0;
   } catch (const std::bad_alloc &) {

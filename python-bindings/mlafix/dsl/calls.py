@@ -34,8 +34,8 @@ class Calls:
         self.inline = inline
         arguments = Arguments(expressions)
         self.arithmetic = ArithmeticBuiltIns(expressions, arguments)
-        others = (MemoryBuiltIns, StateBuiltIns, PromiseBuiltIns)
-        groups = (self.arithmetic, *(group(expressions, arguments) for group in others))
+        self.promises = PromiseBuiltIns(expressions, arguments)
+        groups = (self.arithmetic, MemoryBuiltIns(expressions, arguments), StateBuiltIns(expressions, arguments), self.promises)
         self.built_ins = {
             name[len("call_") :]: getattr(group, name) for group in groups for name in dir(group) if name.startswith("call_")
         }
@@ -67,6 +67,8 @@ class Calls:
             return self.arithmetic.reduce(node, "add", "sum(row)")
         if function is builtins.abs:
             return self.arithmetic.absolute(node)
+        if function is builtins.print:
+            return self.promises.print(node)
         if function is builtins.float and len(node.args) == 1 and as_number_text(node.args[0]):
             return float(node.args[0].value)  # type: ignore[attr-defined]
         self.ctx.fail(node.func, self._what_to_call(node, function))

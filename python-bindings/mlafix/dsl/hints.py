@@ -38,8 +38,6 @@ def of_function(name: str, function: Any) -> str:
     short = name.rpartition(".")[2]
     if isinstance(getattr(built_ins, short, None), built_ins.BuiltIn):
         return f"; mlafix.dsl has {short}"
-    if function is builtins.print:
-        return "; a kernel prints nothing: store the value in an output, and print that"
     if short in _ROW_FUNCTIONS:
         return f"; write {short}(…)"
     return f"; write {_OTHER_NAMES[short]}" if short in _OTHER_NAMES else ""

@@ -1,4 +1,4 @@
-"""Built-ins that promise something of a call or of what its tensors hold."""
+"""Built-ins that promise something of a call or of what its tensors hold, and print."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import ast
 from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
-from .values import Tensor, describe
+from .values import Dyn, Tensor, as_number, describe
 
 
 class PromiseBuiltIns:
-    """Calls of assume and distinct."""
+    """Calls of assume, distinct and print."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx
@@ -33,3 +33,27 @@ class PromiseBuiltIns:
         if not isinstance(table, Tensor):
             self.ctx.fail(argument, f"expected a tensor of integers, got {describe(table)}")
         self.ctx.builder.distinct(table.value, self.ctx.at(node))
+
+    def print(self, node: ast.Call) -> None:
+        """``print("lse", x, f"of {t}")``: one text, whose values are separated by a space."""
+        if node.keywords:
+            self.ctx.fail(node.keywords[0].value, f"expected print(value, …), got an argument '{node.keywords[0].arg}'")
+        values: list[Dyn] = []
+        text = " ".join(self._piece(argument, values) for argument in node.args)
+        self.ctx.builder.print(text, [value.value for value in values], self.ctx.at(node))
+
+    def _piece(self, node: ast.expr, values: list[Dyn]) -> str:
+        """The text of one argument, with a {} for each of the values that are added."""
+        if isinstance(node, ast.JoinedStr):
+            return "".join(self._piece(part, values) for part in node.values)
+        if isinstance(node, ast.FormattedValue):
+            if node.format_spec is not None or node.conversion != -1:
+                self.ctx.fail(node.value, f"expected {{…}} without a format, got {ast.unparse(ast.JoinedStr([node]))}")
+            return self._piece(node.value, values)
+        value = self.expressions.eval(node)
+        if isinstance(value, Dyn) and value.type.kind in ("scalar", "state"):
+            values.append(value)
+            return "{}"
+        if isinstance(value, str) or as_number(value) is not None:
+            return str(value).replace("{}", "{ }")
+        self.ctx.fail(node, f"expected a scalar, a state, a number or a text to print, got {describe(value)}")

@@ -34,13 +34,13 @@ mlafix.kernel @sizes(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, 
   }
 }
 
-// Of what a table holds: promised, for what comes behind it.
+// Of what a table holds: promised, for what comes behind it. Nobody checks that, so there is a guard all the same.
 // CHECK-LABEL: @entries
 // CHECK-NOT: mlafix.assume
 // CHECK: ult
 // CHECK: mlafix.load %y[%{{.+}}] if
-// CHECK-NOT: ult
-// CHECK: mlafix.load %x[%{{.+}}] : memref
+// CHECK: ult
+// CHECK: mlafix.load %x[%{{.+}}] if
 // expected-remark @below {{table: bounds: proved}}
 mlafix.kernel @entries(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"},
                        %y: !vec {mlafix.dims = ["m"], mlafix.access = "read"}, %table: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) {
@@ -60,6 +60,33 @@ mlafix.kernel @entries(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"
     %v = mlafix.load %x[%i] : !vec -> f32
     %w = arith.addf %u, %v : f32
     mlafix.store %w, %out[%t] : f32, !vec
+  }
+}
+
+// No guard where the kernel asks for none.
+// CHECK-LABEL: @trusted
+// CHECK-NOT: mlafix.{{assume|print}}
+// CHECK-NOT: ult
+// CHECK: mlafix.load %x[%{{.+}}] : memref
+// CHECK-NOT: mlafix.print
+// expected-remark @below {{table: bounds: proved}}
+mlafix.kernel @trusted(%out: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %x: !vec {mlafix.dims = ["m"], mlafix.access = "read"},
+                       %table: !ints {mlafix.dims = ["n"], mlafix.access = "read"}) attributes {bounds = "prove"} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  %m = memref.dim %x, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %s = mlafix.load %table[%t] : !ints -> i32
+    %i = arith.index_cast %s : i32 to index
+    %low = arith.cmpi sge, %i, %c0 : index
+    %high = arith.cmpi slt, %i, %m : index
+    %inside = arith.andi %low, %high : i1
+    mlafix.assume %inside, "0 <= table[t] < m"
+    // Taken out.
+    mlafix.print "{} of {}", %i, %m : index, index
+    // expected-remark @below {{x: bounds: promised: the kernel assumes 0 <= table[t] < m}}
+    %v = mlafix.load %x[%i] : !vec -> f32
+    mlafix.store %v, %out[%t] : f32, !vec
   }
 }
 

@@ -1214,6 +1214,26 @@ mlafix.kernel @k(%p: i1) {
 
 // -----
 
+mlafix.kernel @k(%p: i1) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expected a {} in the text for each value, got 1 for 2 values}}
+    mlafix.print "p = {}", %p, %t : i1, index
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%p: i1) {
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{expected only constants, dims, promises and the grid at the top of a kernel, got an op with effects, a region or a row operand}}
+  mlafix.print "p = {}", %p : i1
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{expected a table of integers, got 'f32'}}

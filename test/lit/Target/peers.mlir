@@ -30,7 +30,11 @@
 // CHECK: st.release.sys.global.b64 [%{{.*}}+256]
 // Each rank, until it has come, for as long as the time-out says; one that has not is told to all ranks and the host.
 // CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
-// CHECK: ld.acquire.sys.global.b64 {{.*}}+256]
+// CHECK: ld.acquire.sys.global.b64 %[[FLAG:.*]], [{{.*}}+256]
+// A flag that is there costs no other load.
+// CHECK-NEXT: setp.ge.u64 %[[THERE:p[0-9]+]], %[[FLAG]]
+// CHECK-NOT: ld.
+// CHECK: @%[[THERE]] bra
 // CHECK: globaltimer
 // CHECK: ld.acquire.sys.global.b64 {{.*}}+256]
 // CHECK: globaltimer

@@ -177,6 +177,11 @@ TEST_F(BuilderErrors, a_promise_about_a_number) {
   expectError("expected a bool for the assumption, got i32");
 }
 
+TEST_F(BuilderErrors, printing_a_tensor) {
+  EXPECT_FALSE(b.print("{}", {c}, at(4)));
+  expectError("expected scalars and states to print, got a tensor of i32 (n)");
+}
+
 TEST_F(BuilderErrors, a_table_inside_the_grid) {
   EXPECT_FALSE(b.distinct(c, at(4)));
   expectError("expected this before the grid, got it inside");

@@ -113,13 +113,15 @@ TEST(KernelBuilder, promises_fills_and_bounds) {
   Value zero = b.constant(std::int64_t(0), "i32", at(3));
   ASSERT_TRUE(
       b.assume(b.compare("ge", entry, zero, at(3)), "table[t] >= 0", at(3)));
+  ASSERT_TRUE(b.print("{} of {}", {t, n}, at(3)));
   ASSERT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);
   for (const char *part :
        {"bounds = \"prove\"", "mlafix.fill = 0xFF800000 : f32",
         "mlafix.fill = \"identity\"", "mlafix.fill = -3 : i64",
-        "mlafix.distinct %table", "\"n >= 2\"", "\"table[t] >= 0\""})
+        "mlafix.distinct %table", "\"n >= 2\"", "\"table[t] >= 0\"",
+        "mlafix.print \"{} of {}\""})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 

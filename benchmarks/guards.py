@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""What bounds guards cost: kernels with indices from tables, each with guards and, trusting a promise, without.
+
+    python benchmarks/guards.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
+
+Both kernels of a pair are timed in turn in every round, on the same buffers, in CUDA graphs on a GPU. Rows of 128 elements
+of bf16 are chosen at random from 256 MiB, which no cache holds; each round's tables are others. Times are microseconds a
+launch, medians of rounds; the ratio is of medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import mlafix
+from mlafix.dsl import DType, In, InOut, Out, assume, distinct, f32, grid, i32, identity, index, load_state, merge, shape, store_state
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
+from measure import Settings, measure  # noqa: E402
+
+T = DType("T")
+ROWS = 1 << 20
+WIDTH = 128
+SETS = 8
+
+
+@mlafix.kernel
+def gather_merge(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], table: In[i32, "n k"]):
+    for t in grid("n"):
+        state = identity("D")
+        for j in range(shape("k")):
+            i = table[t, j]
+            state = merge(state, load_state(parts[i], lses[i]))
+        store_state(state, out[t])
+
+
+@mlafix.kernel(bounds="prove")
+def gather_merge_trusted(out: Out[T, "n D"], parts: In[T, "m D"], lses: In[f32, "m"], table: In[i32, "n k"]):
+    for t in grid("n"):
+        state = identity("D")
+        for j in range(shape("k")):
+            i = table[t, j]
+            assume(i >= 0 and index(i) < shape("m"))
+            state = merge(state, load_state(parts[i], lses[i]))
+        store_state(state, out[t])
+
+
+@mlafix.kernel
+def paged_copy(out: Out[T, "n D"], cache: In[T, "pages page=16 D"], table: In[i32, "n"]):
+    for t in grid("n"):
+        i = table[t]
+        out[t] = cache[i // 16, i % 16]
+
+
+@mlafix.kernel(bounds="prove")
+def paged_copy_trusted(out: Out[T, "n D"], cache: In[T, "pages page=16 D"], table: In[i32, "n"]):
+    for t in grid("n"):
+        i = table[t]
+        assume(i >= 0 and index(i // 16) < shape("pages"))
+        out[t] = cache[i // 16, i % 16]
+
+
+@mlafix.kernel
+def scatter(cache: InOut[T, "m D"], x: In[T, "n D"], table: In[i32, "n"]):
+    distinct(table)
+    for t in grid("n"):
+        cache[table[t]] = x[t]
+
+
+@mlafix.kernel(bounds="prove")
+def scatter_trusted(cache: InOut[T, "m D"], x: In[T, "n D"], table: In[i32, "n"]):
+    distinct(table)
+    for t in grid("n"):
+        i = table[t]
+        assume(i >= 0 and index(i) < shape("m"))
+        cache[i] = x[t]
+
+
+class Buffers:
+    """Random data on one device.
+
+    Args:
+        device: where it is.
+        launched: the rows of a launch.
+        width: the entries of a row of the wide tables.
+    """
+
+    def __init__(self, device: torch.device, launched: int, width: int) -> None:
+        random = torch.Generator(device).manual_seed(0)
+        self.parts = torch.randn(ROWS, WIDTH, generator=random, device=device).bfloat16()
+        self.pages = self.parts.view(ROWS // 16, 16, WIDTH)
+        self.lses = torch.randn(ROWS, generator=random, device=device)
+        self.x = torch.randn(launched, WIDTH, generator=random, device=device).bfloat16()
+        self.out = torch.empty(launched, WIDTH, dtype=torch.bfloat16, device=device)
+        chosen = [torch.randperm(ROWS, generator=random, device=device)[: launched * width].int() for _ in range(SETS)]
+        self.wide = [table.view(launched, width) for table in chosen]
+        self.single = [table[:launched].contiguous() for table in chosen]
+
+
+def pairs(data: Buffers) -> dict[str, tuple[mlafix.Kernel, mlafix.Kernel, Callable[[int], tuple[Any, ...]]]]:
+    """The guarded kernel, the trusting one, and the arguments for a set of tables, by name."""
+    count = data.wide[0].shape[1]
+    return {
+        f"merge of {count} states": (gather_merge, gather_merge_trusted, lambda i: (data.out, data.parts, data.lses, data.wide[i])),
+        "paged copy": (paged_copy, paged_copy_trusted, lambda i: (data.out, data.pages, data.single[i])),
+        "scatter": (scatter, scatter_trusted, lambda i: (data.parts, data.x, data.single[i])),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--quick", action="store_true", help="one round of few rows, to see that it works")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    settings = Settings(device, 1 if options.quick else options.rounds, 1.0 if options.quick else 2000.0, 0)
+    rows: list[dict[str, Any]] = []
+    for launched in (64,) if options.quick else (64, 1024, 16384):
+        data = Buffers(device, launched, 4)
+        for name, (guarded, trusting, arguments) in pairs(data).items():
+            guarded(*arguments(0))
+            first = data.out.clone()
+            trusting(*arguments(0))
+            if not torch.equal(first, data.out):
+                raise SystemExit(f"{name}: expected the same rows with guards and without, got others")
+            bound = {kind: [kernel.bind(*arguments(i)) for i in range(SETS)] for kind, kernel in (("guarded", guarded), ("trusting", trusting))}
+            times = measure(settings, bound, "guarded")
+            medians = {kind: times[kind]["median"] for kind in bound}
+            rows.append({"case": name, "rows": launched, **medians, "ratio": medians["guarded"] / medians["trusting"]})
+            print(f"{name:<20} {launched:>6} rows  guarded {medians['guarded']:8.2f} us  trusting {medians['trusting']:8.2f} us"
+                  f"  ratio {rows[-1]['ratio']:.3f}", flush=True)
+    if options.json:
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+        options.json.write_text(json.dumps({"device": name, "rounds": settings.rounds, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

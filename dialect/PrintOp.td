@@ -1,0 +1,28 @@
+//===- PrintOp.td - what a row says of itself -*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PRINT_OP
+#define MLAFIX_PRINT_OP
+
+include "dialect/MlafixOpBase.td"
+
+def Mlafix_PrintOp : Mlafix_Op<"print", [MemoryEffects<[MemWrite]>]> {
+  let summary = "text that a row prints where a launch is watched";
+  let description = [{
+    Each `{}` in the text stands for one operand, in order: a scalar, or a state, of which the lse is printed. A launch that is watched (docs/Proofs.md) shows
+    the text with the row's indices; what depends on the elements of rows is `?` there. Compiled code prints nothing: `mlafix-guard-bounds` takes the op out.
+
+    ```mlir
+    mlafix.print "row {}: {}", %t, %s : index, !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins StrAttr:$text, Variadic<AnyTypeOf<[Mlafix_Scalar, Mlafix_StateType]>>:$values);
+  let assemblyFormat = "$text (`,` $values^ `:` type($values))? attr-dict";
+  let hasVerifier = 1;
+}
+
+#endif // MLAFIX_PRINT_OP

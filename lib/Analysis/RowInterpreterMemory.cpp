@@ -1,0 +1,107 @@
+//===- RowInterpreterMemory.cpp - what rows access -----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Analysis/RowInterpreterImpl.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+bool RowInterpreter::access(const MemoryAccess &access) {
+  unsigned argument = access.getArgNumber();
+  if (llvm::is_contained(launch.absent, argument) ||
+      (access.predicate && need(access.predicate) == 0))
+    return false;
+  ArrayRef<int64_t> sizes = launch.sizes.find(argument)->second;
+  Element element;
+  bool isInside = true;
+  for (auto [index, size] : llvm::zip(access.indices, sizes)) {
+    element.push_back(need(index));
+    isInside &= element.back() >= 0 && element.back() < size;
+  }
+  if (isUnknown)
+    return false;
+  if (!isInside) {
+    log.report(Question::Bounds, argument, access.op, row, element);
+    return false;
+  }
+  if (!access.isTile) {
+    log.add(access, row, element);
+    if (access.isWrite)
+      noteStored(access, element);
+    return true;
+  }
+  for (int64_t i = 0; i < std::min(sizes.back(), AccessLog::kMaxTile); ++i) {
+    element.push_back(i);
+    log.add(access, row, element);
+    element.pop_back();
+  }
+  return true;
+}
+
+void RowInterpreter::noteStored(const MemoryAccess &access,
+                                const Element &element) {
+  Place place = {access.getArgNumber(), {element.begin(), element.end()}};
+  if (!isReplay) {
+    memory.erase(place);
+    return;
+  }
+  if (auto store = dyn_cast<StoreOp>(access.op))
+    memory[place] = get(store.getValue());
+  else if (auto store = dyn_cast<StoreStateOp>(access.op))
+    memory[place] = get(store.getState());
+  else
+    memory[place] = std::nullopt;
+}
+
+std::optional<int64_t> RowInterpreter::readInitial(Operation *op,
+                                                   const Place &place) {
+  if (!isReplay)
+    return oracle(op->getResult(0), row);
+  auto found = launch.elements.find(place.first);
+  if (found == launch.elements.end())
+    return std::nullopt;
+  size_t at = 0;
+  for (auto [index, size] :
+       llvm::zip(place.second, launch.sizes.find(place.first)->second))
+    at = at * size + index;
+  return at < found->second.size() ? std::optional(found->second[at])
+                                   : std::nullopt;
+}
+
+std::optional<int64_t> RowInterpreter::read(const MemoryAccess &access) {
+  Place place = {access.getArgNumber(), {}};
+  for (Value index : access.indices)
+    place.second.push_back(get(index).value_or(0));
+  auto [it, isNew] = memory.try_emplace(place, 0);
+  if (isNew)
+    it->second = readInitial(access.op, place);
+  return it->second;
+}
+
+void RowInterpreter::load(LoadOp op) {
+  MemoryAccess access = op.getAccesses().front();
+  bool happens = this->access(access);
+  if (isRowTile(op.getType()) || !isNumber(op.getType()))
+    return;
+  if (happens) {
+    values[op] = read(access);
+    return;
+  }
+  bool isOff = access.predicate && get(access.predicate) == 0;
+  values[op] = isOff && op.getOther() ? get(op.getOther()) : 0;
+}
+
+/// A state that is not read, or of which a part is out of bounds, is empty.
+void RowInterpreter::loadState(LoadStateOp op) {
+  SmallVector<MemoryAccess, 2> accesses = op.getAccesses();
+  bool happens = access(accesses[0]);
+  happens &= access(accesses[1]);
+  if (!isReplay)
+    return;
+  std::optional<int64_t> lse = happens ? read(accesses[1]) : kEmptyLse;
+  values[op] = lse ? std::optional(lseOfLoaded(*lse)) : std::nullopt;
+}

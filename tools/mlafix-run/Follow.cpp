@@ -1,0 +1,150 @@
+//===- Follow.cpp - Following the rows of a launch -----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Source.h"
+
+#include "mlafix/Compiler.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <set>
+
+using namespace llvm;
+using namespace mlafix;
+using namespace mlafix::run;
+
+// Of a tensor whose elements decide what is accessed, so many are looked at.
+static constexpr int64_t kMaxElements = 1 << 20;
+
+/// The semantics of a float dtype; null for others.
+static const fltSemantics *getSemantics(mlafix_dtype dtype) {
+  switch (dtype) {
+  case MLAFIX_F32:
+    return &APFloat::IEEEsingle();
+  case MLAFIX_F16:
+    return &APFloat::IEEEhalf();
+  case MLAFIX_BF16:
+    return &APFloat::BFloat();
+  case MLAFIX_F8E4M3FN:
+    return &APFloat::Float8E4M3FN();
+  default:
+    return nullptr;
+  }
+}
+
+static json::Value makeNumber(double value) {
+  if (std::isfinite(value))
+    return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+static json::Value readElement(const Array &array, int64_t offset) {
+  size_t size = mlafix_dtype_size(array.dtype);
+  uint64_t bits = 0;
+  std::memcpy(&bits, array.bytes.data() + offset * size, size);
+  if (const fltSemantics *semantics = getSemantics(array.dtype))
+    return makeNumber(
+        APFloat(*semantics, APInt(8 * size, bits)).convertToDouble());
+  bool isSigned = array.dtype != MLAFIX_U8 && array.dtype != MLAFIX_BOOL;
+  return isSigned ? SignExtend64(bits, 8 * size) : int64_t(bits);
+}
+
+/// All elements, the last dim varying fastest.
+static json::Array readElements(const Array &array) {
+  json::Array elements;
+  std::vector<int64_t> indices(array.sizes.size(), 0),
+      strides = array.strides();
+  for (int64_t i = 0, n = array.numElements(); i < n; ++i) {
+    int64_t offset = 0;
+    for (auto [index, stride] : zip(indices, strides))
+      offset += index * stride;
+    elements.push_back(readElement(array, offset));
+    for (size_t dim = indices.size();
+         dim-- > 0 && ++indices[dim] == array.sizes[dim];)
+      indices[dim] = 0;
+  }
+  return elements;
+}
+
+static json::Value describe(const LaunchValue &value, bool isReadByElement) {
+  if (!value.array)
+    return value.scalar.empty() ? json::Value(nullptr)
+                                : cantFail(json::parse(value.scalar));
+  json::Object object{{"sizes", json::Array(value.array->sizes)}};
+  bool isFloat = getSemantics(value.array->dtype);
+  if ((isReadByElement || !isFloat) &&
+      value.array->numElements() <= kMaxElements)
+    object["elements"] = readElements(*value.array);
+  return object;
+}
+
+/// "file:line:column: message".
+static std::string spell(const json::Object &object) {
+  std::string message = object.getString("message")->str();
+  std::optional<StringRef> file = object.getString("file");
+  if (!file)
+    return message;
+  return file->str() + ":" + std::to_string(*object.getInteger("line")) + ":" +
+         std::to_string(*object.getInteger("column")) + ": " + message;
+}
+
+/// The tensors whose elements the kernel reads one by one.
+static bool findReadByElement(StringRef source, const std::string &path,
+                              CompileOptions options,
+                              std::set<std::string> &names,
+                              std::string &error) {
+  options.emit = Emit::Report;
+  CompileResult report = compile(source, path, options);
+  error = std::move(report.diagnostics);
+  if (!report.ok)
+    return false;
+  json::Value parsed = cantFail(json::parse(report.output));
+  for (const json::Value &arg : *parsed.getAsObject()->getArray("args"))
+    if (arg.getAsObject()->getBoolean("by_element"))
+      names.insert(arg.getAsObject()->getString("name")->str());
+  return true;
+}
+
+bool mlafix::run::followRows(const std::string &path, const std::string &kernel,
+                             const std::string &bindings,
+                             const std::vector<LaunchValue> &values,
+                             FollowedRows &followed, std::string &error) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> source = MemoryBuffer::getFile(path);
+  if (!source) {
+    error = "cannot read \"" + path + "\"";
+    return false;
+  }
+  CompileOptions options;
+  options.kernel = kernel;
+  if (!bindings.empty()) {
+    options.specializations.emplace_back();
+    if (!parseBindings(bindings, options.specializations.back(), error))
+      return false;
+  }
+  std::set<std::string> names;
+  if (!findReadByElement((*source)->getBuffer(), path, options, names, error))
+    return false;
+  json::Object launch;
+  for (const LaunchValue &value : values)
+    launch[value.name] = describe(value, names.count(value.name) != 0);
+  options.emit = Emit::Faults;
+  raw_string_ostream(options.launch) << json::Value(std::move(launch));
+  CompileResult result = compile((*source)->getBuffer(), path, options);
+  error = std::move(result.diagnostics);
+  if (!result.ok)
+    return false;
+  json::Value parsed = cantFail(json::parse(result.output));
+  const json::Object &found = *parsed.getAsObject();
+  for (const json::Value &text : *found.getArray("printed"))
+    followed.printed.push_back(spell(*text.getAsObject()));
+  for (const json::Value &fault : *found.getArray("faults"))
+    if (*fault.getAsObject()->getString("question") != "coverage")
+      followed.faults.push_back(spell(*fault.getAsObject()));
+  return true;
+}
