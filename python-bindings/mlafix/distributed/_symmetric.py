@@ -53,6 +53,8 @@ class SymmetricMemory:
         torch.cuda.synchronize(device)
         self.handle = symmetric.rendezvous(self.own, ranks.group)
         self.buffers = [self.handle.get_buffer(rank, (size,), torch.uint8) for rank in range(ranks.size)]
+        # Where a launch tells the host of a rank that did not come.
+        self.failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
 
 
 class SymmetricBackend:
@@ -77,8 +79,7 @@ class SymmetricBackend:
         self.sink = None if sink is None else sink[heads]
         self._memory = memory
         self.workspace_bytes = memory.own.numel()
-        self._failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
-        self.group = PeerGroup(ranks.rank, [buffer.data_ptr() for buffer in memory.buffers], timeout, self._failure.data_ptr())
+        self.group = PeerGroup(ranks.rank, [buffer.data_ptr() for buffer in memory.buffers], timeout, memory.failure.data_ptr())
         form = (max_tokens, cut.heads, head_dim, wire_dtype)
         self._states = [_state_in(buffer, *form) for buffer in memory.buffers]
         # Making the views of a number of tokens takes the host longer than the launch.
