@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import socket
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -104,13 +104,23 @@ class SymmetricBackend:
             self._copy(call)
         elif call.seq_lens is not None and call.query_start_loc is not None:
             mask_rows_without_keys(call.lse, call.seq_lens, call.query_start_loc, halvings(call.query_start_loc))
+        kernel, arguments = self._merge(call)
+        kernel(*arguments)
+
+    def prepare(self, call: Call) -> None:
+        """Compiles and loads what such a call runs, so that no rank waits on the device while another compiles."""
+        self._copy(call)
+        kernel, arguments = self._merge(call)
+        kernel.bind(*arguments)
+
+    def _merge(self, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
+        """The collective kernel of a call, and its arguments."""
         pulled, size = self._pulled(call.partial.shape[0]), self.ranks.size
         if pulled.scales is None:
-            kernel = _merge_kernel(merge_peers, call.base, size)
-            kernel(call.out, call.out_lse, pulled.rows, pulled.lses, self.sink, call.out_scale)
+            kernel, scales = _merge_kernel(merge_peers, call.base, size), cast(tuple[PeerTensors, ...], ())
         else:
-            kernel = _merge_kernel(merge_peers_fp8, call.base, size)
-            kernel(call.out, call.out_lse, pulled.rows, pulled.lses, pulled.scales, self.sink, call.out_scale)
+            kernel, scales = _merge_kernel(merge_peers_fp8, call.base, size), (pulled.scales,)
+        return kernel, (call.out, call.out_lse, pulled.rows, pulled.lses, *scales, self.sink, call.out_scale)
 
     def _is_there(self, call: Call) -> bool:
         """Whether a call's partial state is what `inputs` gave, with lengths that can be masked there, or none."""
