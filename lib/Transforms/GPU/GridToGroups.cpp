@@ -154,8 +154,8 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
 
   if (kernel.isCollective()) {
     // A rank without rows of its own still meets the others.
-    Value hasRows = x.compare(arith::CmpIPredicate::ne, total,
-                              narrow ? x.i32(0) : x.constant(0));
+    Value hasRows =
+        x.compare(arith::CmpIPredicate::ne, total, rows.constant(0));
     auto guard = scf::IfOp::create(b, loc, hasRows, /*withElseRegion=*/false);
     b.setInsertionPoint(guard.thenBlock()->getTerminator());
   }
