@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 from devices import TorchDevice
+from mlafix._runtime import GROUP_BYTES
 from mlafix.distributed._backends import Call
 from mlafix.distributed._cut import Cut
 from mlafix.distributed._symmetric import SymmetricBackend
@@ -71,6 +72,8 @@ def test_merges_like_f64(ranks: int, form: Form, cut: str, masks: str, rng: np.r
         for backend, (call, _) in zip(backends, calls):
             backend.reduce(call)
         check(case, results_of(calls))
+        for flags in (backend._memory.own[:GROUP_BYTES] for backend in backends):
+            assert (flags == 0xFF).all()  # no row lies where the ranks' flags are
 
 
 @pytest.mark.parametrize("masks", ["none", "requests"])

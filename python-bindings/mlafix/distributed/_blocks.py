@@ -57,10 +57,12 @@ def blocks_in(buffer: torch.Tensor, count: int, tokens: int, heads: int, head_di
     size = block_size(tokens, heads, head_dim, wire_dtype)
     typed = buffer if wire_dtype == FP8 else buffer.view(wire_dtype)
     shape, pitch = (count, tokens, heads, head_dim), size.total // wire_dtype.itemsize
-    rows = typed.as_strided(shape, (pitch, heads * head_dim, head_dim, 1), 0)
+    # Offsets count from where the storage begins, which the buffer may be a part of.
+    rows = typed.as_strided(shape, (pitch, heads * head_dim, head_dim, 1), typed.storage_offset())
 
     def numbers(offset: int) -> torch.Tensor:
-        return buffer.view(torch.float32).as_strided(shape[:3], (size.total // 4, heads, 1), offset // 4)
+        floats = buffer.view(torch.float32)
+        return floats.as_strided(shape[:3], (size.total // 4, heads, 1), floats.storage_offset() + offset // 4)
 
     scales = numbers(size.payload + size.lse) if wire_dtype == FP8 else None
     return Blocks(buffer[: count * size.total].view(count, size.total), rows, numbers(size.payload), scales)
