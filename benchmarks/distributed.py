@@ -12,6 +12,11 @@ level of cache cannot hold. Payloads and lses are random. Times are medians of r
     exchange           the collective alone, on blocks that are packed already
     ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype, and no kernel: wrong results
     pack, merge        each kernel alone
+    symmetric          the reducer over symmetric memory, of states that are there already; --cut heads and bf16 alone
+    copy + symmetric   of states that lie elsewhere
+    pull by hand       pull.cu on the same memory: one launch, flags at both ends
+    list               mlafix.ops.merge_states_list on the other ranks' memory as plain arguments, without flags; wrong where ranks run apart
+    list of unit       that of --unit
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from mlafix.distributed import Reducer
 from mlafix.distributed._backends import Call, merge, pack
 from mlafix.distributed._blocks import Blocks, block_size, blocks_in
 from mlafix.distributed._ranks import ranks_of
+from peer_memory import PeerMemory
 
 SHAPES = ((128, 512), (64, 128))
 TOKENS = (1, 8, 64, 256, 1024, 4096)
@@ -49,11 +55,14 @@ class Case:
         cut, wire: of the reducer.
         device: where the buffers are.
         quick: few sets of buffers.
+        unit: see `PeerMemory`.
     """
 
-    def __init__(self, tokens: int, heads: int, dim: int, cut: str, wire: str | None, device: torch.device, quick: bool) -> None:
+    def __init__(self, tokens: int, heads: int, dim: int, cut: str, wire: str | None, device: torch.device, quick: bool,
+                 unit: str | None = None) -> None:
         self.name = f"H={heads} D={dim} T={tokens} cut={cut} wire={wire or 'bf16'}"
-        self.reducer = Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, cut=cut, wire_dtype=wire, device=device)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        self.reducer = Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, cut=cut, wire_dtype=wire, device=device, backend=backend)
         self.ranks = ranks_of(None, device)
         form = self.reducer.cut
         self.size = (form.block_tokens(tokens), form.block_heads, dim, self.reducer.wire_dtype)
@@ -76,6 +85,8 @@ class Case:
         # What ag + rs moves; contiguous per rank, as vLLM's does after its own copy.
         self.gathered = torch.empty(self.ranks.size * tokens, heads, device=device)
         self.scattered = torch.empty(tokens * heads * dim // self.ranks.size, dtype=torch.bfloat16, device=device)
+        symmetric = device.type == "cuda" and cut == "heads" and wire is None and self.ranks.size > 1 and 2048 % dim == 0
+        self.peers = PeerMemory(tokens, heads, dim, self.sets, device, unit) if symmetric else None
 
     def _blocks(self, count: int, device: torch.device) -> list[Blocks]:
         size = count * block_size(*self.size).total
@@ -112,7 +123,7 @@ class Case:
                                   "pack": self.pack, "merge": self.merge}
         if self.reducer.cut.name == "heads" and self.reducer.wire_dtype == torch.bfloat16 and self.partial[0].numel() % self.ranks.size == 0:
             steps["ag + rs"] = self.gather_and_scatter
-        return steps
+        return steps | (self.peers.steps() if self.peers is not None else {})
 
     def check(self) -> None:
         """The reducer's result on a few rows against f64; raises RuntimeError."""
@@ -127,6 +138,8 @@ class Case:
         want = (weights[..., None] * torch.stack([state[rows, heads].double() for state in states])).sum(0)
         got = self.outs[0][: rows.stop - rows.start].double()
         bound = 2.0 ** (-3 if self.reducer.wire_dtype == torch.float8_e4m3fn else -7) * max(1.0, float(want.abs().max()))
+        if self.peers is not None:
+            self.peers.check()
         if got.numel() and float((got - want).abs().max()) > bound:
             raise RuntimeError(f"{self.name}: expected the merge in f64, got {float((got - want).abs().max()):.3g} beside it")
 
@@ -209,6 +222,7 @@ def main() -> None:
     parser.add_argument("--shape", type=int, nargs=2, action="append", metavar=("HEADS", "DIM"), help="default: 128 512 and 64 128")
     parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--quick", action="store_true", help="few rounds, small graphs, two sets of buffers")
+    parser.add_argument("--unit", help="a unit with merge_states_list, which is measured beside the library's")
     parser.add_argument("--json", help="a file for the results")
     options = parser.parse_args()
     local, count = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
@@ -220,7 +234,7 @@ def main() -> None:
     results = []
     for heads, dim in options.shape or SHAPES:
         for tokens in options.tokens:
-            case = Case(tokens, heads, dim, options.cut, options.wire, device, options.quick)
+            case = Case(tokens, heads, dim, options.cut, options.wire, device, options.quick, options.unit)
             case.check()
             times = measure(case, device, 5 if options.quick else options.rounds, options.quick)
             results.append(report(case, tokens, times))

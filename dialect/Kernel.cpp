@@ -108,6 +108,15 @@ bool KernelOp::isArgOptional(unsigned index) {
   return static_cast<bool>(getArgAttr(index, kOptionalAttr));
 }
 
+bool KernelOp::isArgPeers(unsigned index) {
+  return static_cast<bool>(getArgAttr(index, kPeersAttr));
+}
+
+bool KernelOp::isCollective() {
+  return llvm::any_of(llvm::seq(getNumArguments()),
+                      [&](unsigned index) { return isArgPeers(index); });
+}
+
 bool KernelOp::isArgAbsent(unsigned index) {
   return getArgAccess(index) == kAbsent;
 }
@@ -216,5 +225,8 @@ LogicalResult KernelOp::verifyRegions() {
   if (!grid)
     return emitOpError() << "expected a grid (mlafix.forall or "
                             "mlafix.ragged_forall) in a kernel, got none";
+  if (isCollective() && !isa<ForallOp>(grid))
+    return grid->emitOpError() << "expected a dense grid in a collective "
+                                  "kernel, got a ragged one";
   return success();
 }

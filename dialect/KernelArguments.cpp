@@ -7,6 +7,7 @@
 
 #include "dialect/KernelVerifier.h"
 
+#include "mlafix/UnitLimits.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -36,7 +37,8 @@ public:
                    failed(verifyAccess(index)) ||
                    failed(verifyDims(index, type)) ||
                    failed(verifyDType(index, type.getElementType())) ||
-                   failed(verifyFill(index, type.getElementType())));
+                   failed(verifyFill(index, type.getElementType())) ||
+                   failed(verifyPeers(index, type)));
   }
 
 private:
@@ -45,6 +47,7 @@ private:
   LogicalResult verifyDims(unsigned index, MemRefType type);
   LogicalResult verifyDType(unsigned index, Type element);
   LogicalResult verifyFill(unsigned index, Type element);
+  LogicalResult verifyPeers(unsigned index, MemRefType type);
 
   InFlightDiagnostic fail(unsigned index) {
     return kernel.emitOpError()
@@ -54,6 +57,8 @@ private:
   KernelOp kernel;
   llvm::StringMap<int64_t> sizes; ///< of the dims' names
   llvm::StringMap<Type> dtypes;   ///< of the dtype variables
+  StringAttr ranks;               ///< the dim that counts the ranks, or null
+  size_t peers = 0;               ///< arguments that have it
 };
 } // namespace
 
@@ -169,10 +174,45 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
                      << " as '" << kFillAttr << "', got " << fill;
 }
 
+LogicalResult TensorVerifier::verifyPeers(unsigned index, MemRefType type) {
+  if (!kernel.isArgPeers(index))
+    return success();
+  if (kernel.getArgAccess(index) != "read" || kernel.isArgOptional(index))
+    return fail(index) << "expected '" << kPeersAttr
+                       << "' of a tensor that is only read and not optional, "
+                          "got access \""
+                       << kernel.getArgAccess(index) << "\""
+                       << (kernel.isArgOptional(index) ? ", optional" : "");
+  if (type.getRank() < 2)
+    return fail(index) << "expected the ranks and one dim or more of '"
+                       << kPeersAttr << "', got " << type.getRank() << " dims";
+  auto dim = cast<StringAttr>(kernel.getArgDims(index)[0]);
+  if (dim.getValue().empty() || (ranks && ranks != dim))
+    return fail(index) << "expected a name of the dim of ranks, the same in "
+                          "all arguments, got "
+                       << dim << (ranks ? " and " : "")
+                       << (ranks ? ranks.getValue() : "");
+  ranks = dim;
+  if (int64_t size = type.getDimSize(0); size > MLAFIX_MAX_RANKS)
+    return fail(index) << "expected at most " << int(MLAFIX_MAX_RANKS)
+                       << " ranks, got " << size;
+  int64_t offset;
+  SmallVector<int64_t> strides;
+  (void)type.getStridesAndOffset(strides, offset);
+  if (!ShapedType::isDynamic(strides[0]))
+    return fail(index) << "expected a dynamic stride between the tensors of "
+                          "ranks, got "
+                       << strides[0];
+  if (++peers > limits::peers)
+    return fail(index) << "expected at most " << limits::peers
+                       << " arguments with '" << kPeersAttr << "', got more";
+  return success();
+}
+
 /// A misspelt attribute would otherwise be ignored.
 static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
-  StringRef known[] = {kDimsAttr,     kDTypeAttr,  kAccessAttr,
-                       kOptionalAttr, kAtMostAttr, kFillAttr};
+  StringRef known[] = {kDimsAttr,   kDTypeAttr, kAccessAttr, kOptionalAttr,
+                       kAtMostAttr, kFillAttr,  kPeersAttr};
   for (NamedAttribute attr :
        function_interface_impl::getArgAttrs(kernel, index)) {
     StringRef name = attr.getName();
@@ -184,9 +224,10 @@ static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
       return fail() << "expected one of "
                     << llvm::join(llvm::ArrayRef(known), ", ") << ", got "
                     << name;
-    if (name == kOptionalAttr && !isa<UnitAttr>(attr.getValue()))
-      return fail() << "expected '" << kOptionalAttr
-                    << "' without a value, got " << attr.getValue();
+    if ((name == kOptionalAttr || name == kPeersAttr) &&
+        !isa<UnitAttr>(attr.getValue()))
+      return fail() << "expected '" << name << "' without a value, got "
+                    << attr.getValue();
   }
   return success();
 }
@@ -202,6 +243,9 @@ static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
       !type.isInteger(1) && !type.isF32())
     return fail() << "expected a memref or one of index, i64, i32, f32, i1, "
                      "got "
+                  << type;
+  if (kernel.isArgPeers(index))
+    return fail() << "expected '" << kPeersAttr << "' of a tensor, got "
                   << type;
   Attribute bound = kernel.getArgAttr(index, kAtMostAttr);
   if (!bound)

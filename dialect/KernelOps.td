@@ -29,7 +29,10 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     - optionally `mlafix.dtype`: a dtype variable. The element type written is what it is until bound;
     - optionally `mlafix.optional`: the tensor may be omitted at launch; loads and stores of it then do nothing
       (see `mlafix.present`). `mlafix-specialize` may bind its name: to `absent` (the access becomes `"absent"`, nothing
-      in the body uses the argument, and a launch must omit it) or to `present` (it is not optional any more).
+      in the body uses the argument, and a launch must omit it) or to `present` (it is not optional any more);
+    - optionally, of one that is only read, `mlafix.peers`: each rank of a group has a tensor of its own, all of the same sizes, strides and dtype. The first dim counts
+      the ranks, at most 72, and each has an address of its own, so that the first stride is dynamic and means nothing. A kernel with such an argument is *collective*: all ranks launch it, and
+      `mlafix-place-collectives` has them wait for each other. It has a dense grid, and all its peers' tensors have the same first dim.
 
     A scalar argument (`index`, `i64`, `i32`, `f32`, `i1`) may carry `mlafix.at_most`, the name of a dim that bounds it: the launch
     refuses a value outside `[0, dim]`. The arguments' SSA names are part of the kernel: hosts bind arguments by them.
@@ -77,6 +80,10 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     /// The argument's `mlafix.access`; empty for a scalar.
     ::llvm::StringRef getArgAccess(unsigned index);
     bool isArgOptional(unsigned index);
+    /// Whether each rank has a tensor of its own.
+    bool isArgPeers(unsigned index);
+    /// Whether some argument is so.
+    bool isCollective();
     /// Whether an optional argument was bound as absent: nothing uses it.
     bool isArgAbsent(unsigned index);
     /// Whether an access that is not proved to be in bounds is an error.

@@ -139,13 +139,14 @@ Attribute ParamAttr::parse(AsmParser &parser, Type) {
   const ParamSpec *spec = parseKind(parser, kParams, "parameter");
   if (!spec)
     return {};
-  int64_t arg = 0, dim = 0;
+  int64_t arg = 0, dim = 0, ranks = 0;
   if ((spec->hasArg() && parseField(parser, "arg", arg)) ||
       (spec->hasDim() && parseField(parser, "dim", dim)) ||
+      (spec->hasRanks() && parseField(parser, "ranks", ranks)) ||
       parser.parseGreater())
     return {};
   return parser.getChecked<ParamAttr>(loc, parser.getContext(), spec->kind, arg,
-                                      dim);
+                                      dim, ranks);
 }
 
 void ParamAttr::print(AsmPrinter &printer) const {
@@ -155,11 +156,16 @@ void ParamAttr::print(AsmPrinter &printer) const {
     printer << ", arg = " << getArg();
   if (spec.hasDim())
     printer << ", dim = " << getDim();
+  if (spec.hasRanks())
+    printer << ", ranks = " << getRanks();
   printer << '>';
 }
 
-LogicalResult ParamAttr::verify(EmitError emitError, ParamKind, int64_t arg,
-                                int64_t dim) {
+LogicalResult ParamAttr::verify(EmitError emitError, ParamKind kind,
+                                int64_t arg, int64_t dim, int64_t ranks) {
+  if (specOf(kind).hasRanks() && (ranks < 1 || ranks > MLAFIX_MAX_RANKS))
+    return emitError() << "expected 'ranks' from 1 to " << int(MLAFIX_MAX_RANKS)
+                       << ", got " << ranks;
   return failure(failed(verifyArg(emitError, arg)) ||
                  failed(verifyDim(emitError, dim)));
 }

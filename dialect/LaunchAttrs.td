@@ -56,11 +56,14 @@ def Mlafix_ParamAttr : Mlafix_Attr<"Param", "param"> {
     #mlafix.param<stride, arg = 0, dim = 1>
     #mlafix.param<scalar, arg = 6>
     #mlafix.param<group_threads>
+    #mlafix.param<peers, arg = 2, ranks = 8>
+    #mlafix.param<group, ranks = 8>
     ```
   }];
-  let parameters = (ins "::mlafix::ParamKind":$kind, "int64_t":$arg, "int64_t":$dim);
-  let builders = [AttrBuilder<(ins "::mlafix::ParamKind":$kind, CArg<"int64_t", "0">:$arg), [{
-    return $_get($_ctxt, kind, arg, /*dim=*/0);
+  let parameters = (ins "::mlafix::ParamKind":$kind, "int64_t":$arg, "int64_t":$dim, "int64_t":$ranks);
+  let skipDefaultBuilders = 1;
+  let builders = [AttrBuilder<(ins "::mlafix::ParamKind":$kind, CArg<"int64_t", "0">:$arg, CArg<"int64_t", "0">:$dim, CArg<"int64_t", "0">:$ranks), [{
+    return $_get($_ctxt, kind, arg, dim, ranks);
   }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;

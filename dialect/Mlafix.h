@@ -55,6 +55,7 @@ inline constexpr llvm::StringLiteral kAccessAttr = "mlafix.access";
 inline constexpr llvm::StringLiteral kOptionalAttr = "mlafix.optional";
 inline constexpr llvm::StringLiteral kAtMostAttr = "mlafix.at_most";
 inline constexpr llvm::StringLiteral kFillAttr = "mlafix.fill";
+inline constexpr llvm::StringLiteral kPeersAttr = "mlafix.peers";
 
 /// The fill that depends on what a tensor holds.
 inline constexpr llvm::StringLiteral kIdentity = "identity";

@@ -48,4 +48,33 @@ def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent
   let assemblyFormat = "attr-dict";
 }
 
+def Mlafix_WaitPeersOp : Op<Mlafix_Dialect, "wait_peers"> {
+  let summary = "tells the other ranks that this one has come, and waits for them";
+  let description = [{
+    To be executed by every thread of a collective kernel once the preceding grid has completed, before the first access of a peer's memory. The first block tells all ranks
+    that what the preceding grids wrote can be read; each block waits until all ranks have said so. False, alike in all threads of a block, if a rank has not come before the launch's time-out, or
+    if an earlier launch of the group failed so. For GPUs; `mlafix-kernels-to-nvvm` lowers it.
+
+    ```mlir
+    %arrived = mlafix.wait_peers : i1
+    ```
+  }];
+  let results = (outs I1:$arrived);
+  let assemblyFormat = "attr-dict `:` type($arrived)";
+}
+
+def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
+  let summary = "tells the other ranks that this one has read their memory, and waits until they have read its own";
+  let description = [{
+    To be executed by every thread after the last access of a peer's memory. The last block to get here tells all ranks, and waits for all, so that the grid is complete once nobody reads what
+    the next one may overwrite.
+
+    ```mlir
+    mlafix.release_peers %p
+    ```
+  }];
+  let arguments = (ins I1:$arrived);
+  let assemblyFormat = "$arrived attr-dict";
+}
+
 #endif // MLAFIX_ROW_PROGRAM_OPS

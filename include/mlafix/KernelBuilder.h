@@ -68,6 +68,9 @@ struct TensorArgument {
   /// What elements get that no store writes: a number ("0", "-inf") or
   /// "identity"; empty: there are none.
   std::string fill = {};
+  /// Whether each rank has such a tensor, of access "read"; the first of `dims`
+  /// counts the ranks.
+  bool peers = false;
 };
 
 struct ScalarArgument {

@@ -149,7 +149,7 @@ enum class ParamKind {
 #include "mlafix/Params.def"
 };
 
-enum class ParamOf { Launch, Tensor, TensorDim, Scalar };
+enum class ParamOf { Launch, Tensor, TensorDim, Scalar, Peers, Group };
 
 /// A row of Params.def.
 struct ParamSpec {
@@ -157,8 +157,14 @@ struct ParamSpec {
   const char *name;
   ParamOf of;
 
-  bool hasArg() const { return of != ParamOf::Launch; }
+  bool hasArg() const { return of != ParamOf::Launch && of != ParamOf::Group; }
   bool hasDim() const { return of == ParamOf::TensorDim; }
+  bool hasRanks() const { return of == ParamOf::Peers || of == ParamOf::Group; }
+  /// The 8-byte slots of a parameter for at most so many ranks.
+  size_t slots(size_t ranks) const {
+    // A group's: its sizes, the time-out, the address for failures.
+    return !hasRanks() ? 1 : of == ParamOf::Group ? 3 + ranks : ranks;
+  }
 };
 
 inline constexpr ParamSpec kParams[] = {

@@ -31,6 +31,7 @@ constexpr int jsonDepth = 16;
 constexpr size_t jsonValues = manifestBytes / 8;
 constexpr size_t kernels = 4096;
 constexpr size_t bindings = 64;
+constexpr size_t peers = 4; ///< arguments with a tensor of each rank
 constexpr size_t aliases = 256;
 constexpr size_t proofs = 16 * MLAFIX_MAX_ARGS;
 constexpr size_t targets = 64;
@@ -49,6 +50,9 @@ constexpr int64_t blocksPerSm = 32;
 constexpr int64_t groups = 32;             ///< of lanes that share a row
 constexpr int64_t leastGroupedBlock = 128; ///< threads of a block of groups
 constexpr int64_t threadsPerSm = 1 << 20;
+
+/// 8-byte slots that a kernel's parameters take: those for ranks take several.
+constexpr size_t slots = MLAFIX_MAX_PARAMS + (peers + 1) * MLAFIX_MAX_RANKS;
 
 /// Whether a text may be a string of a manifest: names end up in messages and C
 /// strings. It is UTF-8, too, which is left to those who read and write JSON.

@@ -28,6 +28,7 @@
 
 #include "runtime/base.h"
 #include "runtime/embedded.h"
+#include "runtime/group.h"
 #include "runtime/launch.h"
 #include "runtime/machine.h"
 #include "runtime/tensor.h"

@@ -131,6 +131,8 @@ private:
 class Arg {
 public:
   Arg(const Tensor &tensor) : kind(MLAFIX_ARG_TENSOR), tensor(tensor) {}
+  /// A tensor of each rank. `peers` is not copied.
+  Arg(const mlafix_peers &peers) : kind(MLAFIX_ARG_PEERS), peers(&peers) {}
   Arg(bool value) : kind(MLAFIX_ARG_BOOL) { integer = value; }
   Arg(float value) : kind(MLAFIX_ARG_F32) { real = value; }
   Arg(double value) : kind(MLAFIX_ARG_F32) { real = static_cast<float>(value); }
@@ -150,6 +152,9 @@ public:
     case MLAFIX_ARG_TENSOR:
       storage = tensor.view();
       out.value.tensor = tensor.isPresent() ? &storage : nullptr;
+      break;
+    case MLAFIX_ARG_PEERS:
+      out.value.peers = peers;
       break;
     case MLAFIX_ARG_F32:
       out.value.f32 = real;
@@ -171,6 +176,7 @@ public:
 private:
   int32_t kind;
   Tensor tensor = Tensor::none();
+  const mlafix_peers *peers = nullptr;
   int64_t integer = 0;
   float real = 0;
 };

@@ -272,6 +272,8 @@ std::optional<Linear> ValueBuilder::build(Operation *op) {
                               getKernelArgument(op.getSource()).getArgNumber(),
                               *op.getConstantIndex());
       })
+      .Case<ArgReduceOp>(
+          [&](auto op) -> Result { return model.buildElementIndex(op); })
       .Case<LoadOp>([&](auto op) -> Result { return model.buildLoad(op); })
       .Default([](Operation *) { return std::nullopt; });
 }

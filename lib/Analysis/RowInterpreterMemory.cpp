@@ -49,10 +49,14 @@ void RowInterpreter::noteStored(const MemoryAccess &access,
     memory.erase(place);
     return;
   }
-  if (auto store = dyn_cast<StoreOp>(access.op))
-    memory[place] = get(store.getValue());
-  else if (auto store = dyn_cast<StoreStateOp>(access.op))
-    memory[place] = get(store.getState());
+  // What is stored as a byte from another type is another number there.
+  auto store = dyn_cast<StoreOp>(access.op);
+  bool converts = store && access.getElementType().isInteger(8) &&
+                  !store.getValue().getType().isInteger(8);
+  if (store)
+    memory[place] = converts ? std::nullopt : get(store.getValue());
+  else if (auto state = dyn_cast<StoreStateOp>(access.op))
+    memory[place] = get(state.getState());
   else
     memory[place] = std::nullopt;
 }

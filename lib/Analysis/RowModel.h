@@ -144,6 +144,7 @@ private:
   Linear buildLoopIndex(mlir::scf::ForOp loop);
   Linear buildDim(mlir::Value value, unsigned argument, unsigned dim);
   Linear buildLoad(LoadOp load);
+  Linear buildElementIndex(ArgReduceOp op);
   Linear buildChoice(mlir::Value value, mlir::Value condition, mlir::Value x,
                      mlir::Value y);
   Condition buildCondition(mlir::Value value, bool holds);

@@ -164,6 +164,22 @@ Linear RowModel::buildLoad(LoadOp load) {
   return Linear::of(addUnknown(load, range));
 }
 
+/// Below the length of the row.
+Linear RowModel::buildElementIndex(ArgReduceOp op) {
+  DimAttr dim = getTileDim(op.getSource().getType());
+  Linear size = dim.isBound() ? Linear::of(dim.getSize())
+                              : Linear::of(getNamedSize(dim.getName()));
+  Var var = addDerived(
+      op, {0, kMaxSize - 1}, [&](Var var) -> std::optional<Condition> {
+        std::optional<Linear> after = add(size, Linear::of(var), -1);
+        if (!after ||
+            __builtin_sub_overflow(after->constant, 1, &after->constant))
+          return std::nullopt;
+        return Condition::of(*after);
+      });
+  return Linear::of(var);
+}
+
 Linear RowModel::buildChoice(Value value, Value condition, Value x, Value y) {
   Condition holds = getCondition(condition, true),
             fails = getCondition(condition, false);

@@ -29,7 +29,9 @@ static DictionaryAttr describeTensor(KernelOp kernel, unsigned index,
   };
   return b.getDictionaryAttr({
       b.getNamedAttr("name", b.getStringAttr(kernel.getArgName(index))),
-      b.getNamedAttr("kind", b.getStringAttr("tensor")),
+      b.getNamedAttr(
+          "kind",
+          b.getStringAttr(kernel.isArgPeers(index) ? "peers" : "tensor")),
       b.getNamedAttr("dtype",
                      b.getStringAttr(getDTypeName(type.getElementType()))),
       b.getNamedAttr("dims", kernel.getArgDims(index)),

@@ -74,6 +74,7 @@ static void addDistributionPasses(OpPassManager &pm) {
   // The grid, on a GPU and on a CPU.
   pm.addPass(createGridToGroupsPass());
   pm.addPass(createGridToThreadsPass());
+  pm.addPass(createPlaceCollectivesPass());
   pm.addPass(createRaggedToThreadsPass());
   pm.addPass(createSeparateLanesPass());
   pm.addPass(createBatchRowsPass());

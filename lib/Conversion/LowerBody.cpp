@@ -35,13 +35,16 @@ private:
   LogicalResult lower(Operation *op);
   void lowerAccess(Operation *op, const LoweredAccess &access);
   Value buildAddress(Location loc, const LoweredAccess &access);
+  Value buildPeerBase(Location loc, BlockArgument argument, Value rank);
   Value buildLoad(Operation *op, const LoweredAccess &access, Value pointer);
   void buildStore(Location loc, const LoweredAccess &access, Value pointer);
   void lowerAlloca(memref::AllocaOp op);
 
   Value find(ParamKind kind, unsigned arg, unsigned dim = 0) {
-    auto wanted = ParamAttr::get(b.getContext(), kind, arg, dim);
-    const auto *found = llvm::find(params, wanted);
+    const auto *found = llvm::find_if(params, [&](ParamAttr param) {
+      return param.getKind() == kind && param.getArg() == arg &&
+             param.getDim() == dim;
+    });
     return found == params.end() ? Value() : values[found - params.begin()];
   }
   Value toIndex(Location loc, Value i64) {
@@ -73,17 +76,37 @@ static Type getMemoryType(Type type) {
   return element;
 }
 
+/// Where the tensor of a rank begins. The table is the launch's own: what is
+/// loaded from it never changes.
+Value BodyLowering::buildPeerBase(Location loc, BlockArgument argument,
+                                  Value rank) {
+  Value table = find(ParamKind::Peers, argument.getArgNumber());
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), addressSpace);
+  Value index = arith::IndexCastOp::create(b, loc, b.getI64Type(), rank);
+  Value entry =
+      LLVM::GEPOp::create(b, loc, table.getType(), pointer, table, index);
+  return LLVM::LoadOp::create(b, loc, pointer, entry, /*alignment=*/8,
+                              /*isVolatile=*/false, /*isNonTemporal=*/false,
+                              /*isInvariant=*/true);
+}
+
 /// Where the access begins.
 Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   BlockArgument argument = getKernelArgument(access.memref);
-  Value base = argument ? find(ParamKind::Pointer, argument.getArgNumber())
-                        : localPointers.lookup(access.memref);
+  unsigned first = 0; // of the dims that have strides
+  Value base;
+  if (argument && kernel.isArgPeers(argument.getArgNumber()))
+    base = buildPeerBase(loc, argument, access.indices[first++]);
+  else
+    base = argument ? find(ParamKind::Pointer, argument.getArgNumber())
+                    : localPointers.lookup(access.memref);
+  SmallVector<int64_t> strides = getStrides(access.getMemRefType());
   Value offset =
-      buildOffset(b, loc, access.indices, getStrides(access.getMemRefType()),
-                  [&](unsigned dim) {
+      buildOffset(b, loc, access.indices.drop_front(first),
+                  ArrayRef(strides).drop_front(first), [&](unsigned dim) {
                     int64_t owner = getStrideOwner(kernel.getGuardsAttr(),
                                                    argument.getArgNumber());
-                    return find(ParamKind::Stride, owner, dim);
+                    return find(ParamKind::Stride, owner, first + dim);
                   });
   if (!offset)
     return base;

@@ -8,8 +8,10 @@
 #include "lib/Conversion/Params.h"
 
 #include "dialect/Guards.h"
+#include "dialect/RowProgram.h"
 #include "lib/Conversion/LoweredAccess.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -49,9 +51,11 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
     uses[argument.getArgNumber()].pointer = true;
     int64_t owner =
         getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
+    // The tensors of ranks have addresses, and no stride between them.
+    bool isPeers = kernel.isArgPeers(argument.getArgNumber());
     for (auto [dim, stride] :
          llvm::enumerate(getStrides(access->getMemRefType())))
-      if (ShapedType::isDynamic(stride))
+      if (ShapedType::isDynamic(stride) && !(isPeers && dim == 0))
         uses[owner].stride[dim] = true;
   });
   return uses;
@@ -62,6 +66,26 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
 static bool isGroupThreads(KernelOp kernel, unsigned arg) {
   return kernel.getLayoutAttr().isGrouped() &&
          arg + 1 == kernel.getNumArguments();
+}
+
+/// The addresses that a kernel has for the tensors of ranks: as many as there
+/// are ranks, if it is known.
+static int64_t countRanks(KernelOp kernel, unsigned arg) {
+  int64_t size = cast<MemRefType>(kernel.getArgumentTypes()[arg]).getDimSize(0);
+  return ShapedType::isDynamic(size) ? MLAFIX_MAX_RANKS : size;
+}
+
+/// Appends what the ranks of a collective kernel need to wait for each other.
+static void addGroup(KernelOp kernel, SmallVectorImpl<ParamAttr> &params) {
+  if (kernel.getBody().getOps<WaitPeersOp>().empty())
+    return;
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (kernel.isArgPeers(i)) {
+      params.push_back(ParamAttr::get(kernel.getContext(), ParamKind::Group,
+                                      /*arg=*/0, /*dim=*/0,
+                                      countRanks(kernel, i)));
+      return;
+    }
 }
 
 SmallVector<ParamAttr> mlafix::collectParams(KernelOp kernel, unsigned last) {
@@ -78,7 +102,10 @@ SmallVector<ParamAttr> mlafix::collectParams(KernelOp kernel, unsigned last) {
       continue;
     }
     if (uses[i].pointer)
-      params.push_back(ParamAttr::get(context, ParamKind::Pointer, i));
+      params.push_back(kernel.isArgPeers(i)
+                           ? ParamAttr::get(context, ParamKind::Peers, i,
+                                            /*dim=*/0, countRanks(kernel, i))
+                           : ParamAttr::get(context, ParamKind::Pointer, i));
     for (auto [dim, used] : llvm::enumerate(uses[i].size))
       if (used)
         params.push_back(ParamAttr::get(context, ParamKind::Size, i, dim));
@@ -86,6 +113,7 @@ SmallVector<ParamAttr> mlafix::collectParams(KernelOp kernel, unsigned last) {
       if (used)
         params.push_back(ParamAttr::get(context, ParamKind::Stride, i, dim));
   }
+  addGroup(kernel, params);
   return params;
 }
 
@@ -101,6 +129,9 @@ Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
   switch (param.getKind()) {
   case ParamKind::Pointer:
     return LLVM::LLVMPointerType::get(context, addressSpace);
+  case ParamKind::Peers:
+  case ParamKind::Group:
+    return LLVM::LLVMPointerType::get(context);
   case ParamKind::Size:
   case ParamKind::Stride:
     return IntegerType::get(context, 64);
@@ -113,6 +144,19 @@ Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
   }
   }
   llvm_unreachable("all kinds are handled");
+}
+
+Type mlafix::getTableType(ParamAttr param, unsigned addressSpace) {
+  if (!param.getSpec().hasRanks())
+    return {};
+  MLIRContext *context = param.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context, addressSpace);
+  Type table = LLVM::LLVMArrayType::get(pointer, param.getRanks());
+  if (param.getKind() == ParamKind::Peers)
+    return table;
+  Type i32 = IntegerType::get(context, 32), i64 = IntegerType::get(context, 64);
+  return LLVM::LLVMStructType::getLiteral(context,
+                                          {i32, i32, i64, pointer, table});
 }
 
 VariantAttr mlafix::describeCodeVersion(KernelOp kernel,

@@ -17,9 +17,16 @@ namespace mlafix {
 /// end, the range of a CPU kernel, are not among them.
 llvm::SmallVector<ParamAttr> collectParams(KernelOp kernel, unsigned last);
 
-/// The type a parameter has in LLVM; pointers are in `addressSpace`.
+/// The type a parameter has in LLVM; pointers are in `addressSpace`. What is
+/// for ranks is passed in memory, as `getTableType` says.
 mlir::Type getParamType(KernelOp kernel, ParamAttr param,
                         unsigned addressSpace);
+
+/// What a parameter of kind Peers points to, an address for each rank; of kind
+/// Group: this rank, their number (i32), the time-out in ns (i64), the address
+/// for a failure, and the addresses of the ranks' workspaces. Null for other
+/// kinds.
+mlir::Type getTableType(ParamAttr param, unsigned addressSpace);
 
 /// The argument of the kernel that a parameter other than a size or a stride
 /// stands for.

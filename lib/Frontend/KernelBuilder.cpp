@@ -253,6 +253,8 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
   attributes.set(kAccessAttr, b.getStringAttr(argument.access));
   if (argument.optional)
     attributes.set(kOptionalAttr, b.getUnitAttr());
+  if (argument.peers)
+    attributes.set(kPeersAttr, b.getUnitAttr());
   if (!argument.fill.empty()) {
     Attribute fill = parseFill(b, element, argument.fill);
     if (!fill) {

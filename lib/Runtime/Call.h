@@ -29,18 +29,33 @@ struct CallArg {
   bool present;
   /// Tensors: false if omitted; then sizes and strides have no meaning.
   bool hasShape;
-  bool empty; ///< tensors: some size is 0
+  bool empty;    ///< tensors: some size is 0
+  uint8_t table; ///< of Call::peers, the addresses of the ranks' tensors
   void *data;
   uint64_t scalar; ///< scalars: as a parameter slot
   int64_t sizes[MLAFIX_MAX_DIMS];
   int64_t strides[MLAFIX_MAX_DIMS];
 };
 
+/// The parameter of kind Group.
+struct GroupSlots {
+  uint32_t rank, ranks;
+  uint64_t timeoutNs;
+  uint64_t *failure;
+  void *workspaces[MLAFIX_MAX_RANKS];
+};
+static_assert(sizeof(GroupSlots) == 8 * (3 + MLAFIX_MAX_RANKS),
+              "slots without gaps");
+
 struct Call {
   const mlafix_kernel *kernel;
   mlafix_device device;
   uint32_t flags;
   CallArg args[MLAFIX_MAX_ARGS];
+  uint32_t numPeers; ///< arguments with a tensor of each rank
+  void *peers[limits::peers][MLAFIX_MAX_RANKS];
+  /// Collective kernels on a GPU: as the compiled code takes it.
+  GroupSlots group;
 
   const KernelDesc &desc() const { return *kernel->desc; }
 };
@@ -77,6 +92,16 @@ bool mayCoincide(const Call &call, uint32_t a, uint32_t b);
 mlafix_status readScalar(const ArgDesc &desc, const mlafix_arg &arg,
                          CallArg &out);
 
+/// Reads an argument with a tensor of each rank.
+mlafix_status readPeers(const ArgDesc &desc, const mlafix_peers *peers,
+                        mlafix_device device, Call &call, CallArg &out);
+
+/// What checkPointers() does, for the tensors of ranks.
+mlafix_status checkPeerPointers(const Call &call);
+
+/// Whether a rank has not come to an earlier launch of the call's group.
+mlafix_status checkGroup(const Call &call);
+
 /// The bounds of scalars by dims, and what else the kernel assumes of sizes and
 /// scalars, once all arguments are read.
 mlafix_status checkScalarBounds(const Call &call);
@@ -100,7 +125,7 @@ struct Plan {
   uint32_t groupThreads; ///< CUDA: of a lane group in a block, if there are any
   int64_t rows;          ///< 0: nothing
   int64_t rowBytes;      ///< CPU: memory that a row touches, about
-  uint64_t slots[MLAFIX_MAX_PARAMS];
+  uint64_t slots[limits::slots];
 };
 
 /// Chooses the code version, computes the grid and packs the parameters.

@@ -195,8 +195,8 @@ bool KnownCall::addPairs(const Call &call, const Guard &guard) {
 bool KnownCall::remember(const Call &call, const TargetCode &code,
                          const Plan &plan) {
   const KernelDesc &desc = call.desc();
-  if (desc.args.size() > maxArgs || plan.numParams > maxParams ||
-      (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS))
+  if (desc.collective || desc.args.size() > maxArgs ||
+      plan.numParams > maxParams || (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS))
     return false;
   numArgs = static_cast<uint32_t>(desc.args.size());
   numNumbers = numPairs = 0;

@@ -39,6 +39,8 @@ const char *kindName(int32_t kind) {
     return "an f32";
   case MLAFIX_ARG_BOOL:
     return "a bool";
+  case MLAFIX_ARG_PEERS:
+    return "a tensor of each rank";
   default:
     return "an argument of unknown kind";
   }
@@ -102,55 +104,6 @@ bool contiguousStrides(const ArgDesc &desc, CallArg &arg) {
   return true;
 }
 
-mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
-                         mlafix_device device, CallArg &arg) {
-  arg.present = arg.hasShape = arg.empty = false;
-  arg.data = nullptr;
-  if (!tensor) {
-    if (desc.optional)
-      return MLAFIX_OK;
-    return WRONG(desc, "expected a tensor of dtype %s%s, got null",
-                 desc.dtypeName.c_str(),
-                 desc.boundPresent ? ", since this specialisation binds the "
-                                     "argument as present"
-                                   : "");
-  }
-  if (tensor->struct_size < sizeof(mlafix_tensor))
-    return WRONG(desc, "expected a mlafix_tensor with struct_size %zu, got %u",
-                 sizeof(mlafix_tensor), tensor->struct_size);
-  if (desc.optional && !tensor->data) // omitted: its shape means nothing
-    return MLAFIX_OK;
-  if (desc.isAbsent())
-    return WRONG(desc,
-                 "expected null, since this specialisation binds the argument "
-                 "as absent, got a tensor of dtype %s",
-                 dtypeName(tensor->dtype));
-  if (tensor->dtype != desc.dtype)
-    return WRONG(desc, "expected dtype %s, got %s", desc.dtypeName.c_str(),
-                 dtypeName(tensor->dtype));
-  if (tensor->ndim != desc.ndim())
-    return WRONG(desc, "expected %u dims, got %u", desc.ndim(), tensor->ndim);
-  if (tensor->device.type != device.type ||
-      tensor->device.ordinal != device.ordinal)
-    return WRONG(desc, "expected a tensor on %s, got one on %s",
-                 DeviceName(device).text, DeviceName(tensor->device).text);
-  if (desc.ndim() > 0 && !tensor->sizes)
-    return WRONG(desc, "expected %u sizes, got null", desc.ndim());
-
-  arg.hasShape = true;
-  arg.data = tensor->data;
-  arg.present = tensor->data != nullptr;
-  for (uint32_t i = 0; i < desc.ndim(); ++i) {
-    arg.sizes[i] = tensor->sizes[i];
-    arg.strides[i] = tensor->strides ? tensor->strides[i] : 0;
-    arg.empty |= arg.sizes[i] == 0;
-  }
-  if (!tensor->strides && !contiguousStrides(desc, arg))
-    return WRONG(desc, "expected a tensor that fits 64-bit offsets, got %s",
-                 "sizes whose product does not");
-  return checkShape(desc, arg);
-}
-
 /// Equal names mean equal sizes; the first argument to bind a name decides.
 mlafix_status checkNamedDims(const Call &call, int64_t *values) {
   const KernelDesc &desc = call.desc();
@@ -203,6 +156,56 @@ mlafix_status checkBounds(const Call &call, const int64_t *dimValues) {
 
 } // namespace
 
+mlafix_status mlafix::runtime::readTensor(const ArgDesc &desc,
+                                          const mlafix_tensor *tensor,
+                                          mlafix_device device, CallArg &arg) {
+  arg.present = arg.hasShape = arg.empty = false;
+  arg.data = nullptr;
+  if (!tensor) {
+    if (desc.optional)
+      return MLAFIX_OK;
+    return WRONG(desc, "expected a tensor of dtype %s%s, got null",
+                 desc.dtypeName.c_str(),
+                 desc.boundPresent ? ", since this specialisation binds the "
+                                     "argument as present"
+                                   : "");
+  }
+  if (tensor->struct_size < sizeof(mlafix_tensor))
+    return WRONG(desc, "expected a mlafix_tensor with struct_size %zu, got %u",
+                 sizeof(mlafix_tensor), tensor->struct_size);
+  if (desc.optional && !tensor->data) // omitted: its shape means nothing
+    return MLAFIX_OK;
+  if (desc.isAbsent())
+    return WRONG(desc,
+                 "expected null, since this specialisation binds the argument "
+                 "as absent, got a tensor of dtype %s",
+                 dtypeName(tensor->dtype));
+  if (tensor->dtype != desc.dtype)
+    return WRONG(desc, "expected dtype %s, got %s", desc.dtypeName.c_str(),
+                 dtypeName(tensor->dtype));
+  if (tensor->ndim != desc.ndim())
+    return WRONG(desc, "expected %u dims, got %u", desc.ndim(), tensor->ndim);
+  if (tensor->device.type != device.type ||
+      tensor->device.ordinal != device.ordinal)
+    return WRONG(desc, "expected a tensor on %s, got one on %s",
+                 DeviceName(device).text, DeviceName(tensor->device).text);
+  if (desc.ndim() > 0 && !tensor->sizes)
+    return WRONG(desc, "expected %u sizes, got null", desc.ndim());
+
+  arg.hasShape = true;
+  arg.data = tensor->data;
+  arg.present = tensor->data != nullptr;
+  for (uint32_t i = 0; i < desc.ndim(); ++i) {
+    arg.sizes[i] = tensor->sizes[i];
+    arg.strides[i] = tensor->strides ? tensor->strides[i] : 0;
+    arg.empty |= arg.sizes[i] == 0;
+  }
+  if (!tensor->strides && !contiguousStrides(desc, arg))
+    return WRONG(desc, "expected a tensor that fits 64-bit offsets, got %s",
+                 "sizes whose product does not");
+  return checkShape(desc, arg);
+}
+
 mlafix_status mlafix::runtime::readScalar(const ArgDesc &desc,
                                           const mlafix_arg &arg, CallArg &out) {
   out.present = out.hasShape = out.empty = false;
@@ -226,7 +229,7 @@ mlafix_status mlafix::runtime::checkPointers(const Call &call) {
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    if (!arg.isTensor() || !given.hasShape)
+    if (!arg.isTensor() || arg.isPeers() || !given.hasShape)
       continue;
     if (!given.present && !given.empty)
       return WRONG(arg, "expected a data pointer, got %s",
@@ -237,7 +240,8 @@ mlafix_status mlafix::runtime::checkPointers(const Call &call) {
                    "of a %s, got %p",
                    arg.elementBytes, arg.dtypeName.c_str(), given.data);
   }
-  return checkOverlaps(call);
+  MLAFIX_TRY(checkOverlaps(call));
+  return checkPeerPointers(call);
 }
 
 mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
@@ -260,6 +264,7 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
   call.kernel = &kernel;
   call.device = device;
   call.flags = flags;
+  call.numPeers = 0;
   const char *next = reinterpret_cast<const char *>(args);
   uint32_t step = numArgs > 0 ? args->struct_size : 0;
   // Otherwise the second argument would be read from an arbitrary address.
@@ -280,12 +285,15 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
     if (given.kind != arg.kind)
       return WRONG(arg, "expected %s, got %s", kindName(arg.kind),
                    kindName(given.kind));
-    if (arg.isTensor())
+    if (arg.isPeers())
+      MLAFIX_TRY(readPeers(arg, given.value.peers, device, call, call.args[i]));
+    else if (arg.isTensor())
       MLAFIX_TRY(readTensor(arg, given.value.tensor, device, call.args[i]));
     else
       MLAFIX_TRY(readScalar(arg, given, call.args[i]));
   }
   MLAFIX_TRY(checkScalarBounds(call));
   MLAFIX_TRY(checkPointers(call));
+  MLAFIX_TRY(checkGroup(call));
   return flags & MLAFIX_LAUNCH_DEEP_CHECKS ? checkMemory(call) : MLAFIX_OK;
 }

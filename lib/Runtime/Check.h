@@ -18,6 +18,10 @@
 
 namespace mlafix::runtime {
 
+/// Reads a tensor.
+mlafix_status readTensor(const ArgDesc &desc, const mlafix_tensor *tensor,
+                         mlafix_device device, CallArg &arg);
+
 /// Nothing that is written lies on anything else, unless it may (N11), nor on
 /// itself.
 mlafix_status checkOverlaps(const Call &call);

@@ -111,7 +111,8 @@ mlafix_status mlafix::runtime::checkOverlaps(const Call &call) {
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    if (!arg.isTensor() || !given.present)
+    // The tensors of ranks: checkPeerPointers().
+    if (!arg.isTensor() || arg.isPeers() || !given.present)
       continue;
     ByteSpan &span = spans[count];
     if (!makeByteSpan(given.data, arg.ndim(), given.sizes, given.strides,

@@ -102,7 +102,8 @@ mlafix_status mlafix::runtime::checkMemory(const Call &call) {
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    if (!arg.isTensor() || !given.present || given.empty)
+    // The driver knows a peer's memory as that of the peer's device.
+    if (!arg.isTensor() || arg.isPeers() || !given.present || given.empty)
       continue;
     MLAFIX_TRY(onCuda ? checkOnCuda(*driver, call, arg, given)
                       : checkOnCpu(*driver, arg, given));

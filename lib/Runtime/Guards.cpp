@@ -22,11 +22,16 @@ template <typename Holds> bool allOf(uint64_t args, Holds holds) {
   return true;
 }
 
-bool isAligned(const ArgDesc &desc, const CallArg &arg, uint64_t bytes) {
+bool isAligned(const Call &call, uint32_t index, uint64_t bytes) {
+  const ArgDesc &desc = call.desc().args[index];
+  const CallArg &arg = call.args[index];
   // Bytes is a power of two, so that wrapping products keep their low bits.
   uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
   if (!arg.hasShape)
     return true; // omitted: never accessed
+  if (desc.isPeers())
+    for (int64_t r = 0; r < arg.sizes[0]; ++r)
+      bits |= reinterpret_cast<uintptr_t>(call.peers[arg.table][r]);
   for (uint32_t i = 0; i + 1 < desc.ndim(); ++i)
     if (arg.sizes[i] > 1)
       bits |= static_cast<uint64_t>(arg.strides[i]) * desc.elementBytes;
@@ -37,8 +42,7 @@ bool isAligned(const ArgDesc &desc, const CallArg &arg, uint64_t bytes) {
 
 bool holdsAlign(const Call &call, const Guard &guard, int64_t) {
   return allOf(guard.args, [&](uint32_t a) {
-    return isAligned(call.desc().args[a], call.args[a],
-                     static_cast<uint64_t>(guard.number));
+    return isAligned(call, a, static_cast<uint64_t>(guard.number));
   });
 }
 

@@ -64,6 +64,15 @@ mlafix_status runOnCpu(const PreparedKernel &prepared, const Plan &plan,
   return MLAFIX_OK;
 }
 
+/// Where each parameter's slots begin.
+void pointAtSlots(const Plan &plan, void **params) {
+  const uint64_t *slot = plan.slots;
+  for (uint32_t i = 0; i < plan.numParams; ++i) {
+    params[i] = const_cast<uint64_t *>(slot);
+    slot += plan.variant->params[i].slots;
+  }
+}
+
 mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
                         int32_t ordinal, void *stream, uint32_t flags) {
   if (plan.rows == 0)
@@ -73,8 +82,7 @@ mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
   ContextScope context(*driver);
   MLAFIX_TRY(context.enter(ordinal));
   void *params[MLAFIX_MAX_PARAMS];
-  for (uint32_t i = 0; i < plan.numParams; ++i)
-    params[i] = const_cast<uint64_t *>(&plan.slots[i]);
+  pointAtSlots(plan, params);
   return launchOnCuda(*driver, prepared.entries[plan.index], plan.grid,
                       plan.threads, stream, isDependent(plan, flags), params);
 }
@@ -121,8 +129,7 @@ mlafix_status planBound(mlafix_bound &bound, const Call &call) {
   // Nothing can fail any more, so the bound call may change.
   bound.call = call;
   bound.plan = plan;
-  for (uint32_t i = 0; i < plan.numParams; ++i)
-    bound.kernelParams[i] = &bound.plan.slots[i];
+  pointAtSlots(bound.plan, bound.kernelParams);
   return MLAFIX_OK;
 }
 
@@ -216,7 +223,7 @@ extern "C" mlafix_status mlafix_bound_set_pointers(mlafix_bound *bound,
                   pointers ? "" : " (null)");
     Call call = bound->call;
     for (uint32_t i = 0; i < num_args; ++i) {
-      if (!desc.args[i].isTensor())
+      if (!desc.args[i].isTensor() || desc.args[i].isPeers())
         continue;
       CallArg &arg = call.args[i];
       // An omitted argument has no shape that a pointer could go with.
@@ -271,6 +278,7 @@ extern "C" mlafix_status mlafix_bound_launch(const mlafix_bound *bound,
                                              uint32_t flags) noexcept {
   return guarded([&] {
     MLAFIX_TRY(requireBound(bound));
+    MLAFIX_TRY(named(bound->call.desc(), checkGroup(bound->call)));
     return named(bound->call.desc(),
                  runPlan(*bound->prepared, bound->plan, bound->call.device,
                          stream, flags | bound->call.flags));

@@ -24,8 +24,9 @@ int32_t dimId(KernelDesc &kernel, const std::string &name) {
   return static_cast<int32_t>(found - names.begin());
 }
 
-void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg) {
-  arg.kind = MLAFIX_ARG_TENSOR;
+void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
+                 int32_t kind) {
+  arg.kind = kind;
   const DTypeInfo *dtype = findDType(arg.dtypeName);
   if (!dtype)
     value.at("dtype").error("a dtype of a tensor that this library knows");
@@ -70,6 +71,22 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg) {
       binding != kernel.bindings.end() && binding->second == "present";
 }
 
+void parsePeers(const Value &value, KernelDesc &kernel, ArgDesc &arg) {
+  parseTensor(value, kernel, arg, MLAFIX_ARG_PEERS);
+  if (arg.access != MLAFIX_READ || arg.optional)
+    value.at("access").error("\"read\" of tensors that are not optional");
+  if (arg.numDims < 2 || arg.shape[0] > MLAFIX_MAX_RANKS)
+    value.at("dims").error("the ranks, at most " +
+                           std::to_string(MLAFIX_MAX_RANKS) +
+                           ", and the dims of a rank's tensor");
+  auto others = std::count_if(kernel.args.begin(), kernel.args.end(),
+                              [](const ArgDesc &a) { return a.isPeers(); });
+  if (static_cast<size_t>(others) >= limits::peers)
+    value.at("kind").error("at most " + std::to_string(limits::peers) +
+                           " arguments with a tensor of each rank");
+  kernel.collective = true;
+}
+
 void parseScalar(const Value &value, ArgDesc &arg) {
   if (arg.dtypeName == "index" || arg.dtypeName == "i64")
     arg.kind = MLAFIX_ARG_I64;
@@ -99,12 +116,14 @@ ArgDesc mlafix::runtime::parseArg(const Value &value, KernelDesc &kernel) {
   arg.dtypeName = value.at("dtype").string();
   std::string kind = value.at("kind").string();
   if (kind == "tensor")
-    parseTensor(value, kernel, arg);
+    parseTensor(value, kernel, arg, MLAFIX_ARG_TENSOR);
+  else if (kind == "peers")
+    parsePeers(value, kernel, arg);
   else if (kind == "scalar")
     parseScalar(value, arg);
   else
-    value.at("kind").error("\"tensor\" or \"scalar\" (the unit may come from "
-                           "a newer mlafix)");
+    value.at("kind").error("\"tensor\", \"peers\" or \"scalar\" (the unit may "
+                           "come from a newer mlafix)");
   return arg;
 }
 

@@ -74,6 +74,19 @@ uint32_t scalarBytes(int32_t kind) {
   return kind == MLAFIX_ARG_I32 || kind == MLAFIX_ARG_F32 ? 4 : 8;
 }
 
+/// Of a parameter with a value of each rank: as many as any launch has.
+void parseRanks(const Value &value, const KernelDesc &kernel, Param &param) {
+  int64_t ranks = value.at("ranks").integer(1, MLAFIX_MAX_RANKS);
+  for (const ArgDesc &arg : kernel.args)
+    if (arg.isPeers() &&
+        ranks < (arg.shape[0] < 0 ? int64_t(MLAFIX_MAX_RANKS) : arg.shape[0]))
+      value.at("ranks").error("at least as many ranks as \"" + arg.name +
+                              "\" may have");
+  param.slots = static_cast<uint32_t>(
+      specOf(param.kind).slots(static_cast<size_t>(ranks)));
+  param.bytes = 8 * param.slots;
+}
+
 Param parseParam(const Value &value, const KernelDesc &kernel) {
   const ParamSpec *spec = mlafix::findParam(value.at("kind").string());
   if (!spec)
@@ -96,7 +109,18 @@ Param parseParam(const Value &value, const KernelDesc &kernel) {
     param.arg = tensorIndex(value.at("arg"), kernel);
     if (spec->hasDim())
       param.dim = dimIndex(value.at("dim"), kernel.args[param.arg]);
+    break;
+  case ParamOf::Peers:
+    param.arg = tensorIndex(value.at("arg"), kernel);
+    if (!kernel.args[param.arg].isPeers())
+      value.at("arg").error("an argument with a tensor of each rank");
+    break;
+  case ParamOf::Group:
+    if (!kernel.collective)
+      value.at("kind").error("a parameter of a kernel that is not collective");
   }
+  if (spec->hasRanks())
+    parseRanks(value, kernel, param);
   return param;
 }
 
@@ -206,8 +230,13 @@ CodeVersion mlafix::runtime::parseCodeVersion(const Value &value,
   value.at("guards").each(limits::guards, [&](const Value &guard) {
     variant.guards.push_back(parseGuard(guard, kernel));
   });
+  size_t slots = 0;
   value.at("params").each(MLAFIX_MAX_PARAMS, [&](const Value &param) {
     variant.params.push_back(parseParam(param, kernel));
+    slots += variant.params.back().slots;
+    if (slots > limits::slots)
+      param.error("parameters of at most " + std::to_string(limits::slots) +
+                  " slots");
   });
   variant.geometry = parseGeometry(value.at("geometry"), kernel, code.isCpu());
   for (const Param &param : variant.params)

@@ -11,6 +11,7 @@
 #include "Status.h"
 
 #include <algorithm>
+#include <cstring>
 
 using namespace mlafix::runtime;
 using mlafix::ParamKind;
@@ -70,9 +71,25 @@ mlafix_status countRows(const Call &call, const Geometry &geometry,
   return MLAFIX_OK;
 }
 
+/// The slots of what has a value of each rank. Those that a table has more of
+/// than there are ranks are null.
+void writeTable(const Call &call, const Param &param, uint64_t *slots) {
+  const CallArg &arg = call.args[param.arg];
+  bool isGroup = param.kind == ParamKind::Group;
+  auto ranks = isGroup ? call.group.ranks : static_cast<size_t>(arg.sizes[0]);
+  const void *values =
+      isGroup ? static_cast<const void *>(&call.group) : call.peers[arg.table];
+  size_t used = specOf(param.kind).slots(ranks);
+  std::memcpy(slots, values, used * sizeof(uint64_t));
+  std::fill(slots + used, slots + param.slots, 0);
+}
+
 uint64_t slotValue(const Call &call, const Param &param, const Plan &plan) {
   const CallArg &arg = call.args[param.arg];
   switch (param.kind) {
+  case ParamKind::Peers:
+  case ParamKind::Group:
+    break; // writeTable()
   case ParamKind::GroupThreads:
     return plan.groupThreads;
   case ParamKind::Pointer:
@@ -178,6 +195,9 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
     }
     plan.variant = &variant;
     plan.index = v;
+    // A rank without rows of its own still meets the others.
+    if (call.desc().collective && !code.isCpu() && rows.outer == 0)
+      rows.outer = rows.total = 1;
     plan.rows = rows.outer;
     plan.grid = plan.threads = plan.groupThreads = 0;
     plan.rowBytes = 1;
@@ -187,8 +207,14 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
       MLAFIX_TRY(
           computeGrid(call, variant.geometry, rows, multiprocessors, plan));
     plan.numParams = static_cast<uint32_t>(variant.params.size());
-    for (uint32_t i = 0; i < plan.numParams; ++i)
-      plan.slots[i] = slotValue(call, variant.params[i], plan);
+    uint64_t *slot = plan.slots;
+    for (const Param &param : variant.params) {
+      if (specOf(param.kind).hasRanks())
+        writeTable(call, param, slot);
+      else
+        *slot = slotValue(call, param, plan);
+      slot += param.slots;
+    }
     return MLAFIX_OK;
   }
   return fail(

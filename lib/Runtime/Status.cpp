@@ -165,6 +165,8 @@ extern "C" const char *mlafix_status_name(mlafix_status status) noexcept {
     return "OUT_OF_MEMORY";
   case MLAFIX_INTERNAL_ERROR:
     return "INTERNAL_ERROR";
+  case MLAFIX_RANK_ERROR:
+    return "RANK_ERROR";
   }
   return "?";
 }

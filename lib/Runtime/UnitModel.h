@@ -47,7 +47,10 @@ struct ArgDesc {
   std::string atMost;                    ///< scalars; "": no bound
   std::vector<const char *> dimPointers; ///< of `dims`, for the C interface
 
-  bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
+  /// Whether it has sizes and strides.
+  bool isTensor() const { return kind == MLAFIX_ARG_TENSOR || isPeers(); }
+  /// Whether each rank has one; the first dim counts them.
+  bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
   bool isAbsent() const { return access == MLAFIX_ABSENT; }
   bool isWritten() const {
     return access == MLAFIX_WRITE || access == MLAFIX_UPDATE;
@@ -88,6 +91,7 @@ struct Param {
   ParamKind kind;
   uint32_t arg = 0, dim = 0;
   uint32_t bytes = 8; ///< what the GPU entry takes
+  uint32_t slots = 1; ///< of the launch's 8-byte slots
 };
 
 struct Extent {
@@ -163,6 +167,7 @@ struct KernelDesc {
   std::vector<LaunchCheck> checks;
   std::vector<ProofDesc> proofs; ///< none in a unit of an older compiler
   std::vector<TargetCode> code;
+  bool collective = false; ///< all ranks of a group launch it together
 };
 
 struct UnitDesc {

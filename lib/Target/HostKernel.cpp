@@ -95,7 +95,14 @@ static HostArg describeArgument(const json::Object &arg) {
   HostArg made;
   StringRef dtype = *arg.getString("dtype");
   made.cType = cTypeOf(dtype);
-  made.isTensor = *arg.getString("kind") == "tensor";
+  StringRef kind = *arg.getString("kind");
+  if (kind == "peers") {
+    made.cType = "const mlafix_peers *";
+    made.maker = "mlafix_peers_arg";
+    made.description = "of each rank, " + describeTensor(arg);
+    return made;
+  }
+  made.isTensor = kind == "tensor";
   if (!made.isTensor) {
     made.maker = makerOf(dtype);
     made.description = dtype;

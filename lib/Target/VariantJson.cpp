@@ -34,6 +34,8 @@ static json::Object describe(ParamAttr param) {
     object["arg"] = param.getArg();
   if (spec.hasDim())
     object["dim"] = param.getDim();
+  if (spec.hasRanks())
+    object["ranks"] = param.getRanks();
   return object;
 }
 

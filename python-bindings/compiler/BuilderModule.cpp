@@ -70,16 +70,16 @@ void bindArguments(nb::class_<Builder> &builder) {
           [](Builder &b, std::string name, std::vector<std::string> dims,
              std::string dtype, std::string dtypeName, std::string access,
              bool optional, std::vector<std::int64_t> sizes, std::string fill,
-             const Loc &loc) {
+             bool peers, const Loc &loc) {
             return checked(
                 b,
                 b.addTensor({std::move(name), std::move(dims), std::move(dtype),
                              std::move(dtypeName), std::move(access), optional,
-                             std::move(sizes), std::move(fill)},
+                             std::move(sizes), std::move(fill), peers},
                             loc));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
-          "optional"_a, "sizes"_a, "fill"_a, "location"_a)
+          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "location"_a)
       .def(
           "set_default",
           [](Builder &b, Text name, Text value, const Loc &loc) {
@@ -242,32 +242,20 @@ void bindArithmetic(nb::class_<Builder> &builder) {
           "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
 }
 
+/// A method of the builder that gives a value, and raises what went wrong.
+template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindRows(nb::class_<Builder> &builder) {
   builder
-      .def(
-          "convert",
-          [](Builder &b, Value operand, Text dtype, const Loc &loc) {
-            return checked(b, b.convert(operand, dtype, loc));
-          },
-          "operand"_a, "dtype"_a, "location"_a)
-      .def(
-          "splat",
-          [](Builder &b, Value scalar, Text dim, const Loc &loc) {
-            return checked(b, b.splat(scalar, dim, loc));
-          },
-          "scalar"_a, "dim"_a, "location"_a)
-      .def(
-          "iota",
-          [](Builder &b, Text dim, const Loc &loc) {
-            return checked(b, b.iota(dim, loc));
-          },
-          "dim"_a, "location"_a)
-      .def(
-          "reduce",
-          [](Builder &b, Text op, Value row, const Loc &loc) {
-            return checked(b, b.reduce(op, row, loc));
-          },
-          "op"_a, "row"_a, "location"_a);
+      .def("convert", valueOf(&Builder::convert), "operand"_a, "dtype"_a,
+           "location"_a)
+      .def("splat", valueOf(&Builder::splat), "scalar"_a, "dim"_a, "location"_a)
+      .def("iota", valueOf(&Builder::iota), "dim"_a, "location"_a)
+      .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "location"_a);
 }
 
 void bindMemory(nb::class_<Builder> &builder) {

@@ -6,10 +6,10 @@ Everything public is re-exported here; nothing is defined here.
 from . import ops
 from ._debug import DebugReport, Fault, Printed
 from ._kernel import Kernel
-from ._runtime import Unit, __version__
+from ._runtime import PeerGroup, PeerTensors, Unit, __version__
 from ._unit import UnitKernel
 from ._warmup import warmup
-from .dsl import Base, DType, In, InOut, Out, inline, kernel
+from .dsl import Base, DType, In, InOut, Out, Peers, inline, kernel
 from .errors import (
     ArgumentError,
     CompileError,
@@ -37,6 +37,9 @@ __all__ = [
     "Kernel",
     "Out",
     "Printed",
+    "PeerGroup",
+    "PeerTensors",
+    "Peers",
     "RankError",
     "Unit",
     "UnitError",

@@ -99,6 +99,7 @@ class KernelBuilder:
         optional: bool,
         sizes: Sequence[int],
         fill: str,
+        peers: bool,
         location: Location,
     ) -> Value: ...
     def prove_bounds(self, location: Location) -> None: ...

@@ -13,6 +13,7 @@ from .dsl import (
     In,
     InOut,
     Out,
+    Peers,
     f8e4m3fn,
     f32,
     grid,
@@ -27,6 +28,7 @@ from .dsl import (
     log,
     make_state,
     merge,
+    ranks,
     rebase,
     shape,
     splat,
@@ -189,6 +191,42 @@ def merge_blocks_fp8(
         for i in range(shape("r")):
             row = from_fp8(i32(rows[i, t, h])) * scales[i, t, h]
             merged = merge(merged, make_state(row, lses[i, t, h], base=B))
+        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+
+
+@kernel
+def merge_peers(
+    out: Out[O, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    rows: Peers[In[T, "n H D"]],
+    lses: Peers[In[f32, "n H"]],
+    sink: In[f32, "H"] | None,
+    out_scale: In[f32, "one=1"] | None,
+):
+    """As `merge_blocks`, of the rows that each rank has in its own memory. All ranks launch it."""
+    for t, h in grid("n", "H"):
+        merged = identity("D", base=B)
+        for i in range(ranks(rows)):
+            merged = merge(merged, load_state(rows[i][t, h], lses[i][t, h], base=B))
+        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+
+
+@kernel
+def merge_peers_fp8(
+    out: Out[O, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    rows: Peers[In[u8, "n H D"]],
+    lses: Peers[In[f32, "n H"]],
+    scales: Peers[In[f32, "n H"]],
+    sink: In[f32, "H"] | None,
+    out_scale: In[f32, "one=1"] | None,
+):
+    """As `merge_blocks_fp8`, of the rows that each rank has in its own memory. All ranks launch it."""
+    for t, h in grid("n", "H"):
+        merged = identity("D", base=B)
+        for i in range(ranks(rows)):
+            row = from_fp8(i32(rows[i][t, h])) * scales[i][t, h]
+            merged = merge(merged, make_state(row, lses[i][t, h], base=B))
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 

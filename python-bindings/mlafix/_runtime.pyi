@@ -16,6 +16,29 @@ NO_DEPENDENT: int
 ASSUME_DISJOINT: int
 IGNORE_GRAD: int
 
+GROUP_BYTES: int  # of a rank's workspace
+MAX_RANKS: int
+
+class PeerGroup:
+    """The ranks that launch a collective kernel together: see mlafix_group in include/mlafix/runtime/group.h."""
+
+    def __init__(self, rank: int, workspaces: Sequence[int], timeout: float = 10.0, failure: int = 0) -> None: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def ranks(self) -> int: ...
+    def check(self) -> None:
+        """Raises RankError if a rank did not come to a launch that is complete; waits for nothing."""
+
+class PeerTensors:
+    """The tensors of all ranks in order, and on a GPU their group: what a kernel takes for an argument declared with Peers."""
+
+    def __init__(self, tensors: Sequence[Any], group: PeerGroup | None = None) -> None: ...
+    @property
+    def tensors(self) -> tuple[Any, ...]: ...
+    @property
+    def group(self) -> PeerGroup | None: ...
+
 class KernelInfo:
     """One kernel of a unit."""
 

@@ -9,6 +9,8 @@ import numpy
 import torch
 from torch.utils._device import DeviceContext
 
+from .errors import ArgumentError
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 # What may watch calls on plain tensors. torch.compile answers the first one itself, and so must meet it first. Each look-up
 # of a name costs as much as some of these questions.
@@ -57,6 +59,8 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     declared = []
     for argument in arguments:
+        if argument["kind"] == "peers":
+            raise ArgumentError(f"kernel \"{name}\": expected no tensors of several ranks for torch to trace, got \"{argument['name']}\"")
         if argument["kind"] == "scalar":
             kind = _SCALARS.get(argument["dtype"], "SymInt")
         else:

@@ -169,7 +169,8 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
                         const ArgContext &place, Conversion &conversion,
                         TensorView &view) {
   readTensor(object, place, conversion, view);
-  size_t ndim = spec.dims.size();
+  // The ranks are not a dim of the tensor that each has.
+  size_t ndim = spec.dims.size() - (spec.isPeers() ? 1 : 0);
   if (view.ndim == 0 && ndim == 1) {
     // A tensor without dims is one element.
     view.ndim = 1;
@@ -257,6 +258,22 @@ void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
   }
 }
 
+void CallArgs::readPeers(const ArgSpec &spec, uint32_t index, PyObject *object,
+                         const ArgContext &place) {
+  struct Context {
+    CallArgs &call;
+    const ArgSpec &spec;
+    const ArgContext &place;
+  } context = {*this, spec, place};
+  auto read = [](void *opaque, PyObject *tensor, TensorView &view) {
+    auto &in = *static_cast<Context *>(opaque);
+    readView(in.spec, tensor, in.place, in.call.conversion, view);
+  };
+  args[index].kind = MLAFIX_ARG_PEERS;
+  args[index].value.peers =
+      peers.add(object, place, read, &context, views[index]);
+}
+
 void CallArgs::begin(const Signature &signature, PyObject *given,
                      uint32_t flags) {
   if (!PyTuple_Check(given))
@@ -273,6 +290,7 @@ void CallArgs::begin(const Signature &signature, PyObject *given,
   haveDevice = false;
   device = {MLAFIX_CPU, 0};
   bytes = 0;
+  peers.count = 0;
   size_t numKeys = signature.keys.size();
   key.count = static_cast<uint32_t>(numKeys + 2);
   for (size_t i = 0; i < numKeys; ++i)
@@ -292,9 +310,14 @@ void CallArgs::readArg(const Signature &signature, uint32_t index,
   const ArgSpec &spec = signature.args[index];
   ArgContext place{signature.name.c_str(), spec.name.c_str(),
                    spec.expected.c_str()};
-  if (!spec.isTensor())
+  if (!spec.isTensor() && !spec.isPeers())
     return readScalar(object, spec, place, args[index]);
   args[index].struct_size = sizeof(mlafix_arg);
+  if (spec.isPeers()) {
+    present |= uint64_t(1) << index;
+    readPeers(spec, index, object, place);
+    return bindKeys(signature, spec, index, place);
+  }
   args[index].kind = MLAFIX_ARG_TENSOR;
   args[index].value.tensor = nullptr;
   if (object == Py_None) {

@@ -8,6 +8,7 @@
 #ifndef MLAFIX_PYTHON_ARGS_H
 #define MLAFIX_PYTHON_ARGS_H
 
+#include "Peers.h"
 #include "Signature.h"
 #include "Tensor.h"
 
@@ -31,6 +32,7 @@ struct CallArgs {
   mlafix_arg args[MLAFIX_MAX_ARGS];
   mlafix_tensor tensors[MLAFIX_MAX_ARGS];
   TensorView views[MLAFIX_MAX_ARGS];
+  PeerArgs peers;
 
   /// One tensor, as `spec` wants it; what depends on other arguments apart.
   static void readView(const ArgSpec &spec, PyObject *object,
@@ -58,6 +60,8 @@ struct CallArgs {
 
 private:
   void addTensor(uint32_t index);
+  void readPeers(const ArgSpec &spec, uint32_t index, PyObject *object,
+                 const ArgContext &place);
   void bindKeys(const Signature &signature, const ArgSpec &spec, uint32_t index,
                 const ArgContext &place);
 

@@ -123,6 +123,8 @@ void Bound::setPointers(nb::handle args) {
                      specs[i].expected.c_str()};
     nb::object object = i < given.size() ? nb::object(given[i]) : nb::none();
     pointers[i] = nullptr;
+    if (specs[i].isPeers())
+      continue; // they keep theirs
     if (specs[i].isTensor())
       pointers[i] = reinterpret_cast<void *>(
           newPointer(specs[i], object, i, place, fresh));
@@ -134,7 +136,7 @@ void Bound::setPointers(nb::handle args) {
   check(mlafix_bound_set_pointers(handle.get(), pointers,
                                   static_cast<uint32_t>(specs.size())));
   for (uint32_t i = 0; i < specs.size(); ++i)
-    if (!specs[i].isTensor())
+    if (!specs[i].isTensor() && !specs[i].isPeers())
       check(mlafix_bound_set_scalar(handle.get(), i, &scalars[i]));
   tensors = given;
   conversion.keepAlive = std::move(fresh.keepAlive);

@@ -18,7 +18,7 @@ namespace {
 /// The classes live as long as the interpreter; plain pointers, since module
 /// globals are destroyed after it.
 struct Classes {
-  PyObject *error, *argument, *unit, *driver;
+  PyObject *error, *argument, *unit, *driver, *rank;
 } classes;
 
 PyObject *classOf(mlafix_status status) {
@@ -35,6 +35,8 @@ PyObject *classOf(mlafix_status status) {
   case MLAFIX_NO_DRIVER:
   case MLAFIX_DRIVER_ERROR:
     return classes.driver;
+  case MLAFIX_RANK_ERROR:
+    return classes.rank;
   case MLAFIX_OUT_OF_MEMORY:
     return PyExc_MemoryError;
   default:
@@ -73,6 +75,7 @@ void mlafix::python::importErrors() {
   classes.argument = nb::object(module.attr("ArgumentError")).release().ptr();
   classes.unit = nb::object(module.attr("UnitError")).release().ptr();
   classes.driver = nb::object(module.attr("DriverError")).release().ptr();
+  classes.rank = nb::object(module.attr("RankError")).release().ptr();
 }
 
 PyObject *mlafix::python::classOfArgumentErrors() { return classes.argument; }

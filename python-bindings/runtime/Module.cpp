@@ -14,6 +14,7 @@
 #include "Dispatcher.h"
 #include "Errors.h"
 #include "NewTensor.h"
+#include "Peers.h"
 #include "UnitModule.h"
 
 namespace nb = nanobind;
@@ -37,6 +38,7 @@ NB_MODULE(_runtime, module) {
   mlafix::python::bindUnits(module);
   mlafix::python::bindBound(module);
   mlafix::python::bindNewTensor(module);
+  mlafix::python::bindPeers(module);
   mlafix::python::bindDispatcher(module);
   // Kernels are module globals, which outlive the interpreter's last sweep.
   nb::set_leak_warnings(false);

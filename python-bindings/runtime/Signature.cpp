@@ -68,7 +68,8 @@ public:
 
 private:
   void addTensor(nb::handle json, const std::string &dtype, ArgSpec &arg) {
-    arg.kind = MLAFIX_ARG_TENSOR;
+    bool isPeers = text(json, "kind") == "peers";
+    arg.kind = isPeers ? MLAFIX_ARG_PEERS : MLAFIX_ARG_TENSOR;
     std::string variable = text(json, "dtype_name");
     if (!variable.empty())
       arg.dtypeKey = key(variable, true);
@@ -76,7 +77,9 @@ private:
       throwArgumentError("argument \"signature\": expected a dtype of "
                          "docs/UnitFormat.md for \"%s\", got \"%s\"",
                          arg.name.c_str(), dtype.c_str());
-    arg.expected = "a tensor of dtype " + (variable.empty() ? dtype : variable);
+    arg.expected = (isPeers ? "a list of each rank's tensor of dtype "
+                            : "a tensor of dtype ") +
+                   (variable.empty() ? dtype : variable);
     arg.written = text(json, "access") != "read";
     arg.optional = text(json, "optional") == "True";
     for (nb::handle dim : nb::borrow<nb::dict>(json)["dims"]) {
@@ -153,7 +156,8 @@ void findSources(Signature &signature) {
          args[signature.numOutputs].written)
     ++signature.numOutputs;
   auto isInput = [&](size_t index) {
-    return index >= signature.numOutputs && args[index].isTensor() &&
+    return index >= signature.numOutputs &&
+           (args[index].isTensor() || args[index].isPeers()) &&
            !args[index].optional;
   };
   for (size_t output = 0; output < signature.numOutputs; ++output) {

@@ -42,6 +42,8 @@ struct ArgSpec {
   int32_t twin = -1;
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
+  /// Whether a call passes a tensor of each rank; `dims` begins with the ranks.
+  bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
 };
 
 /// A name that is bound by the arguments: an upper-case dim, or a dtype.

@@ -79,9 +79,11 @@ nb::dict describeArg(const mlafix_arg_info &info) {
                                          "absent"};
   nb::dict out;
   out["name"] = info.name;
-  out["kind"] = info.kind == MLAFIX_ARG_TENSOR ? "tensor" : "scalar";
+  bool isPeers = info.kind == MLAFIX_ARG_PEERS;
+  bool isTensor = info.kind == MLAFIX_ARG_TENSOR;
+  out["kind"] = isPeers ? "peers" : isTensor ? "tensor" : "scalar";
   out["dtype"] = info.dtype_name;
-  if (info.kind != MLAFIX_ARG_TENSOR) {
+  if (!isTensor && !isPeers) {
     if (info.at_most)
       out["at_most"] = info.at_most;
     return out;

@@ -280,3 +280,47 @@ def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]]) ->
                 made.append((reducer.reduce(*tensors), reducer.owned(part.partial.shape[0])))
     torch.cuda.synchronize()
     return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]
+
+
+def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: list[int]) -> list[dict[str, Any]]:
+    """Calls whose partial states are written to `Reducer.inputs`, on the device, without waiting between calls.
+
+    sleeps: the cycles that this rank's device idles before it writes, for each call.
+    """
+    reducer = Reducer(group, device=HOME.where, **options)
+    tensors = [part.tensors() for part in parts]
+    torch.cuda.synchronize()
+    made = []
+    for (partial, lse, *masks), cycles in zip(tensors, sleeps):
+        torch.cuda._sleep(cycles)
+        ours, our_lse = reducer.inputs(partial.shape[0])
+        ours.copy_(partial)
+        our_lse.copy_(lse)
+        made.append((reducer.reduce(ours, our_lse, *masks), reducer.owned(partial.shape[0])))
+        # What follows may overwrite the rows at once.
+        ours.fill_(float("nan"))
+        our_lse.fill_(float("nan"))
+    torch.cuda.synchronize()
+    reducer.check()
+    return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]
+
+
+def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dict[str, Any]:
+    """A call to which one rank comes `seconds` late, then one of a new reducer."""
+    reducer = Reducer(group, device=HOME.where, **options)
+    partial = torch.ones(4, options["heads"], options["head_dim"], dtype=torch.bfloat16, device=HOME.where)
+    lse = torch.zeros(4, options["heads"], device=HOME.where)
+    if reducer.rank == who:
+        time.sleep(seconds)
+    begin = time.monotonic()
+    out, _ = reducer.reduce(partial, lse)
+    torch.cuda.synchronize()
+    took, errors = time.monotonic() - begin, []
+    for call in (reducer.check, lambda: reducer.reduce(partial, lse)):
+        try:
+            call()
+            errors.append("none")
+        except Exception as error:
+            errors.append(f"{type(error).__name__}: {error}")
+    again, _ = Reducer(group, device=HOME.where, **options).reduce(partial, lse)
+    return {"marked": bool(out.isnan().all()), "took": took, "errors": errors, "again": HOME.get(again)}

@@ -94,7 +94,7 @@ WRONG_NUMPY = [
 WRONG_TORCH = [
     ("prefix", lambda: torch.ones(N, H, D, dtype=torch.float64), "expected a tensor of dtype T, got dtype float64"),
     ("prefix", lambda: torch.ones(N, H, D, dtype=torch.complex64).conj(), "got dtype complex64"),
-    ("prefix", lambda: torch.ones(N, H, D).to(torch.float8_e5m2), "got a dtype of DLPack code 12, 8 bits"),
+    ("prefix", lambda: torch.ones(N, H, D).to(torch.float8_e5m2fnuz), "got a dtype of DLPack code 13, 8 bits"),
     ("prefix", lambda: torch.ones(N, H, D, requires_grad=True), "expected a tensor that autograd does not follow"),
     ("prefix", lambda: torch.ones(N, H, D, device="meta"), "expected a tensor on a CPU or CUDA device, got one on meta"),
     ("prefix", lambda: torch.ones(N, H, D).to_sparse(), "expected a strided tensor, got one of layout torch.sparse_coo"),

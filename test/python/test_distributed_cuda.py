@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,10 @@ from states import LAYOUTS, make_states
 RANKS = min(torch.cuda.device_count(), 8)
 
 
+def nccl_options(form: Form, cut: str, sink: np.ndarray | None, **more: Any) -> dict[str, Any]:
+    return {**options_of(form, cut, RANKS, sink, **more), "backend": "nccl"}
+
+
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
     made = RankPool(tmp_path_factory.mktemp("gpus"), ranks=RANKS, backend="nccl")
@@ -33,7 +38,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
 def test_merges_like_f64(pool: RankPool, form: Form, cut: str, masks: str, rng: np.random.Generator) -> None:
     for tokens, layout in zip((0, 1, 7, 16), LAYOUTS):
         case = make_case(rng, form, RANKS, tokens, masks, layout)
-        each = [(part, options_of(form, cut, RANKS, case.sink)) for part in case.parts]
+        each = [(part, nccl_options(form, cut, case.sink)) for part in case.parts]
         results = raised(pool.run("reduce", each))
         assert {result["backend"] for result in results} == {"nccl"}
         check(case, results)
@@ -45,7 +50,7 @@ def test_larger_sizes(pool: RankPool, heads: int, dim: int, tokens: int, rng: np
     case = make_case(rng, form, RANKS, tokens, "requests")
     wholes = []
     for cut, kind in (("heads", "torch"), ("tokens", "torch"), ("none", "torch"), ("heads", "coordinator"), ("heads", "engine")):
-        options = options_of(form, cut, RANKS, None, max_tokens=tokens)
+        options = nccl_options(form, cut, None, max_tokens=tokens)
         results = raised(pool.run("reduce", [(part, options, kind) for part in case.parts]))
         check(case, results)
         wholes.append(assembled(results, case.parts[0].partial.shape))
@@ -56,7 +61,7 @@ def test_fp8_outputs(pool: RankPool, rng: np.random.Generator) -> None:
     form = FORMS[0]
     states = make_states(rng, RANKS, 6, form.heads * RANKS, form.head_dim, form.dtype, faults=False)
     out, lse = expected(form, states.v, states.s, np.ones((RANKS, 6), bool), None, out_dtype=E4M3, scale=0.02)
-    options = options_of(form, "heads", RANKS, None)
+    options = nccl_options(form, "heads", None)
     results = raised(pool.run("reduce", [(Part(v, s), options, "torch", E4M3, 0.02) for v, s in zip(states.v, states.s)]))
     check(Case([], None, out, lse), results)
 
@@ -65,7 +70,7 @@ def test_replays_of_a_graph_with_three_calls(pool: RankPool, rng: np.random.Gene
     """Ten thousand replays, with other inputs, lengths and offsets each thousand; the reducers are gone by then."""
     form = FORMS[0]
     calls = [("heads", 9), ("tokens", 5), ("none", 3)]
-    options = [options_of(form, cut, RANKS, None) for cut, _ in calls]
+    options = [nccl_options(form, cut, None) for cut, _ in calls]
     # Requests in all rounds are as many, so that tensors have the same sizes.
     rounds = []
     while len(rounds) < 10:
@@ -82,7 +87,7 @@ def test_replays_of_a_graph_with_three_calls(pool: RankPool, rng: np.random.Gene
 def test_two_reducers_in_two_streams(pool: RankPool, rng: np.random.Generator) -> None:
     form = FORMS[0]
     cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (6, 3, 9, 16, 1)]
-    options = [options_of(form, "heads", RANKS, None), options_of(form, "none", RANKS, None)]
+    options = [nccl_options(form, "heads", None), nccl_options(form, "none", None)]
     results = raised(pool.run("two_streams", [([case.parts[rank] for case in cases], options) for rank in range(RANKS)]))
     for at, case in enumerate(cases):
         for reducer in range(2):

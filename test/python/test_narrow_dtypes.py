@@ -161,3 +161,16 @@ def test_codes_pass_through_f32_to_other_floats(tmp_path: Path, device: Device, 
     want = codes.astype(np.float32).astype(target)
     for got in run(device, made(tmp_path).move, np.dtype(target), codes):
         np.testing.assert_array_equal(got.astype(np.float32), want.astype(np.float32))
+
+
+def test_a_watched_launch_does_not_take_a_float_for_the_byte_that_is_stored(tmp_path: Path) -> None:
+    kernel = load(tmp_path, """
+@mlafix.kernel
+def k(y: InOut[i8, "n"], out: InOut[f32, "m"], x: In[T, "n"]):
+    for t in grid("n"):
+        y[t] = x[t]
+        out[index(i32(y[t]))] = 1.0
+""", HEADER).k  # fmt: skip
+    out = np.zeros(4, np.float32)
+    report = kernel.debug(np.zeros(3, np.int8), out, np.array([0, 1, 2], np.float32).astype(E4M3))
+    assert not report.faults and report.unknown_rows == 3

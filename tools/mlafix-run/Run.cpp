@@ -285,6 +285,9 @@ private:
 
   Arg makeArg(uint32_t index, std::unique_ptr<DeviceMemory> &memory) {
     mlafix_arg_info info = kernel.arg(index);
+    if (info.kind == MLAFIX_ARG_PEERS)
+      wrong(info.name, "expected a kernel that is not collective, got an "
+                       "argument with a tensor of each rank");
     if (info.kind != MLAFIX_ARG_TENSOR) {
       auto given = options.args.find(info.name);
       if (given == options.args.end())

@@ -56,7 +56,9 @@ typedef enum mlafix_status {
   MLAFIX_NO_IMAGE = 9,
   MLAFIX_OUT_OF_MEMORY = 10,
   /** An error of the library itself. */
-  MLAFIX_INTERNAL_ERROR = 11
+  MLAFIX_INTERNAL_ERROR = 11,
+  /** A rank did not come to a launch of its group in time. */
+  MLAFIX_RANK_ERROR = 12
 } mlafix_status;
 
 /** MLAFIX_ABI_VERSION of the library that is loaded. */

@@ -71,7 +71,8 @@ MLAFIX_API mlafix_status mlafix_bind(const mlafix_kernel *kernel,
 MLAFIX_API void mlafix_bound_destroy(mlafix_bound *bound) MLAFIX_NOEXCEPT;
 
 /** New data pointers: `pointers[i]` for argument i (`num_args` of them; those
- * of scalars are not looked at). Checked like a launch (null, overlap,
+ * of scalars, and of arguments with a tensor of each rank, are not looked at:
+ * the latter keep theirs). Checked like a launch (null, overlap,
  * alignment); may select another variant. On failure the bound is as it was.
  * Allocates nothing. Not to be called while another thread uses the bound. */
 MLAFIX_API mlafix_status
@@ -102,8 +103,9 @@ typedef struct mlafix_launch_info {
   /** CUDA: `num_params` pointers, as kernelParams wants them. NULL on the CPU.
    */
   void *const *kernel_params;
-  /** The values, one 8-byte slot each, narrow ones in the low bytes. Both
-   * arrays belong to the bound and change with it. */
+  /** The values, one 8-byte slot each, narrow ones in the low bytes; several
+   * slots for what has a value of each rank. Both arrays belong to the bound
+   * and change with it. */
   const uint64_t *slots;
   int64_t rows;      /**< 0: nothing is to be launched */
   uint32_t grid_x;   /**< CUDA: blocks; the other dims are 1 */

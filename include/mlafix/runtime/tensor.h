@@ -46,9 +46,11 @@ typedef struct mlafix_device {
 } mlafix_device;
 
 enum {
-  MLAFIX_MAX_DIMS = 8,    /**< dims of a tensor */
-  MLAFIX_MAX_ARGS = 64,   /**< arguments of a kernel */
-  MLAFIX_MAX_PARAMS = 256 /**< parameters of the compiled code */
+  MLAFIX_MAX_DIMS = 8,      /**< dims of a tensor */
+  MLAFIX_MAX_ARGS = 64,     /**< arguments of a kernel */
+  MLAFIX_MAX_PARAMS = 256,  /**< parameters of the compiled code */
+  MLAFIX_MAX_RANKS = 72,    /**< ranks of a group */
+  MLAFIX_GROUP_BYTES = 2048 /**< of a rank's workspace */
 };
 
 /** A view of memory that the caller owns. Only read during the call it is
@@ -73,8 +75,11 @@ typedef enum mlafix_arg_kind {
   MLAFIX_ARG_I64 = 2,
   MLAFIX_ARG_I32 = 3,
   MLAFIX_ARG_F32 = 4,
-  MLAFIX_ARG_BOOL = 5
+  MLAFIX_ARG_BOOL = 5,
+  MLAFIX_ARG_PEERS = 6 /**< a tensor of each rank: group.h */
 } mlafix_arg_kind;
+
+struct mlafix_peers;
 
 /** One argument of a call. In an array all elements have the same struct_size,
  * which is then also the distance from one to the next: at most 256. */
@@ -88,6 +93,7 @@ typedef struct mlafix_arg {
     int32_t i32;
     float f32;
     uint8_t boolean; /**< 0 or 1 */
+    const struct mlafix_peers *peers;
   } value;
 } mlafix_arg;
 

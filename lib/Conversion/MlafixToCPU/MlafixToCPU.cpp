@@ -23,13 +23,16 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// A parameter's value from its 8-byte slot.
-static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned index,
-                       Type type) {
+/// A parameter's value from its first 8-byte slot; of a table, the slot's
+/// address.
+static Value loadParam(OpBuilder &b, Location loc, Value slots, unsigned first,
+                       ParamAttr param, Type type) {
   Value slot =
       LLVM::GEPOp::create(b, loc, slots.getType(), b.getI64Type(), slots,
-                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
-  return LLVM::LoadOp::create(b, loc, type, slot, /*alignment=*/8);
+                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(first)});
+  return param.getSpec().hasRanks()
+             ? slot
+             : Value(LLVM::LoadOp::create(b, loc, type, slot, /*alignment=*/8));
 }
 
 /// Streaming stores are not ordered with other stores: a fence completes them
@@ -83,10 +86,13 @@ private:
     Block *entry = function.addEntryBlock(b);
     b.setInsertionPointToStart(entry);
     SmallVector<Value> values;
-    for (auto [index, param] : llvm::enumerate(params))
+    unsigned slot = 0;
+    for (ParamAttr param : params) {
       values.push_back(
-          loadParam(b, loc, entry->getArgument(0), index,
+          loadParam(b, loc, entry->getArgument(0), slot, param,
                     getParamType(kernel, param, /*addressSpace=*/0)));
+      slot += param.getSpec().slots(param.getRanks());
+    }
     for (unsigned i = 0; i < kRange; ++i) {
       Value bound = arith::IndexCastOp::create(b, loc, b.getIndexType(),
                                                entry->getArgument(1 + i));

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/LowerBody.h"
+#include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
@@ -111,6 +112,20 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   return threads / layout.getThreads();
 }
 
+/// What is for ranks is in the parameters themselves, with any index.
+static void passTablesByValue(LLVM::LLVMFuncOp function,
+                              ArrayRef<ParamAttr> params,
+                              unsigned addressSpace) {
+  OpBuilder b(function.getContext());
+  for (auto [index, param] : llvm::enumerate(params))
+    if (Type table = getTableType(param, addressSpace)) {
+      function.setArgAttr(index, LLVM::LLVMDialect::getByValAttrName(),
+                          TypeAttr::get(table));
+      function.setArgAttr(index, LLVM::LLVMDialect::getAlignAttrName(),
+                          b.getI64IntegerAttr(8));
+    }
+}
+
 namespace {
 class KernelsToNVVMPass
     : public mlafix::impl::KernelsToNVVMPassBase<KernelsToNVVMPass> {
@@ -159,10 +174,12 @@ private:
                         b.getI32IntegerAttr(blocks));
     function->setAttr(kCodeVersionAttr, variant);
     Block *entry = function.addEntryBlock(b);
+    passTablesByValue(function, params, kGlobal);
     if (failed(lowerBody(kernel, function, params, entry->getArguments(),
                          kGlobal)))
       return failure();
     kernel.erase();
+    lowerPeerFlags(function, params, kGlobal);
     return success();
   }
 };

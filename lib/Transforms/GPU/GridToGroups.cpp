@@ -152,6 +152,13 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   SmallVector<Value> indices = rows.indicesOf(row);
   buildDependency(b, loc, kernel);
 
+  if (kernel.isCollective()) {
+    // A rank without rows of its own still meets the others.
+    Value hasRows =
+        x.compare(arith::CmpIPredicate::ne, total, rows.constant(0));
+    auto guard = scf::IfOp::create(b, loc, hasRows, /*withElseRegion=*/false);
+    b.setInsertionPoint(guard.thenBlock()->getTerminator());
+  }
   auto program = RowOp::create(b, loc, lane, /*members=*/Value(),
                                ValueRange{thread.group, thread.groups,
                                           thread.groupThreads, thread.member});

@@ -160,7 +160,8 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   SmallVector<Value> indices = rows.indicesOf(row);
 
   Value isRow;
-  if (layout.getRows() > 1)
+  // A rank without rows of its own still meets the others.
+  if (layout.getRows() > 1 || kernel.isCollective())
     isRow = x.ult(row, total);
   // All that needs no memory has been computed: it overlaps the
   // preceding grid.

@@ -1,6 +1,6 @@
 """How a call's rows get to the ranks that merge them. Each backend owns its workspace.
 
-There is one so far for every group that has collectives: pack, exchange, merge.
+Every group that has collectives can pack, exchange and merge; _symmetric.py is for those whose ranks address each other's memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ._cut import Cut
 from ._ranks import Ranks
 
 # A count up to this is compiled into the merge, whose loop over the ranks then unrolls.
-_BOUND_RANKS = 8
+MOST_BOUND_RANKS = 8
 
 
 class Call(NamedTuple):
@@ -40,6 +40,10 @@ class Backend(Protocol):
     workspace_bytes: int
 
     def reduce(self, call: Call) -> None: ...
+
+    def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None: ...
+
+    def check(self) -> None: ...
 
 
 class ExchangeBackend:
@@ -77,6 +81,12 @@ class ExchangeBackend:
     def reduce(self, call: Call) -> None:
         sent, received = self._blocks(call.partial.shape[0])
         exchange(self.ranks, self.cut, sent, received, call, self.sink)
+
+    def inputs(self, tokens: int) -> None:
+        """None: a partial state is packed wherever it is."""
+
+    def check(self) -> None:
+        """Nothing: what moves the blocks raises its errors itself."""
 
 
 def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
@@ -125,4 +135,4 @@ def halvings(query_start_loc: Any) -> int:
 
 @functools.lru_cache(maxsize=None)
 def _merge_kernel(kernel: Kernel, base: str, ranks: int) -> Kernel:
-    return kernel.specialize(B=base, **({"r": ranks} if ranks <= _BOUND_RANKS else {}))
+    return kernel.specialize(B=base, **({"r": ranks} if ranks <= MOST_BOUND_RANKS else {}))

@@ -126,21 +126,21 @@ def ranks_of(group: Any, device: torch.device, backend: str = "auto", timeout: f
         group: a process group of torch's, None for the default one, or an engine's group: an object whose `device_group` is a
             process group, or one that `EngineRanks` describes.
         device: where the tensors are.
-        backend: "auto", or one that the group must have: "nccl", "gloo".
+        backend: "auto", or one that the group must have: "nccl", "gloo"; "symmetric" has the group's own beside it.
         timeout: see `GlooRanks`.
 
     Raises:
         ArgumentError: no such backend, or what is given is no group.
     """
-    if backend not in ("auto", "nccl", "gloo"):
-        raise wrong("backend", '"auto", "nccl" or "gloo"', repr(backend))
+    if backend not in ("auto", "symmetric", "nccl", "gloo"):
+        raise wrong("backend", '"auto", "symmetric", "nccl" or "gloo"', repr(backend))
     process_group = group_of(group)
     if process_group is None:
         if not hasattr(group, "world_size") or not hasattr(group, "rank_in_group"):
             raise wrong("group", "a process group, or an object with world_size and rank_in_group", type(group).__qualname__)
         return EngineRanks(group)
     found = backend_for(process_group, device.type)
-    if backend not in ("auto", found):
+    if backend not in ("auto", "symmetric", found):
         raise wrong("backend", f'"auto" or "{found}", what the group has for {device.type}', repr(backend))
     return GlooRanks(process_group, timeout) if found == "gloo" and device.type == "cpu" else CollectiveRanks(process_group, found)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -15,7 +15,8 @@ from ._backends import Backend, Call, ExchangeBackend
 from ._blocks import block_size
 from ._checks import Expected, first_problem
 from ._cut import Cut, CutName
-from ._ranks import backend_for, group_of, ranks_of
+from ._ranks import CollectiveRanks, backend_for, group_of, ranks_of
+from ._symmetric import DEFAULT_TIMEOUT, SymmetricBackend, connect
 
 # Backends whose workspace a captured graph uses: kept, since the graph may be replayed when its reducer is gone.
 _CAPTURED: dict[int, Backend] = {}
@@ -51,9 +52,11 @@ class Reducer:
         base: of the lses, "e" or "2" (N8); a call may choose another.
         sink: `[heads] f32`, logits in base e: a state of zeros with that lse joins each row's merge once, after all ranks. It
             counts in the merged lse too. Read at every call.
-        backend: "nccl", "gloo", or "auto": what the group has for the device.
+        backend: "symmetric": the GPUs of one node address each other's memory, and one kernel pulls, merges and writes. "nccl",
+            "gloo": what the group has for the device. "auto": symmetric where the group can, else what it has.
         device: where the tensors are; None is the current CUDA device where the group has a backend for it, else the CPU.
-        timeout: gloo only: how many seconds to wait for each rank. None is the group's timeout.
+        timeout: gloo and symmetric: how many seconds to wait for each rank. None is the group's timeout for gloo, and 10 for
+            symmetric, whose kernels wait.
         check_calls: whether each call compares numbers of tokens and wrong arguments across ranks before rows are sent. It
             waits for all ranks on the host, and is not legal in capture.
 
@@ -81,16 +84,25 @@ class Reducer:
             if sink is not None and (found := first_problem([Expected("sink", sink, (heads,), (torch.float32,))], self.device)):
                 raise found
             facts = {"max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
-                     "wire_dtype": str(self.wire_dtype), "cut": cut, "base": base, "sink": "absent" if sink is None else "present", "backend": self._ranks.name,
+                     "wire_dtype": str(self.wire_dtype), "cut": cut, "base": base, "sink": "absent" if sink is None else "present", "backend": backend,
                      "check_calls": check_calls}
         except ArgumentError as error:
             problem = error
         agree(self._ranks, self.device, facts, problem)
         # Collectives may write to these tensors in inference mode and outside of it.
         with torch.inference_mode(False):
-            self._backend: Backend = ExchangeBackend(self._ranks, self.cut, sink, head_dim=head_dim,
-                                                     wire_dtype=self.wire_dtype, max_tokens=max_tokens, device=self.device)
+            self._backend = self._backend_of(backend, sink, timeout)
             self._connect()
+
+    def _backend_of(self, backend: str, sink: torch.Tensor | None, timeout: float | None) -> Backend:
+        form = {"head_dim": self.head_dim, "wire_dtype": self.wire_dtype, "max_tokens": self.max_tokens}
+        if backend in ("auto", "symmetric"):
+            size = SymmetricBackend.bytes_of(self.max_tokens, self.heads, self.head_dim, self.wire_dtype)
+            memory = connect(self._ranks, size, self.device, required=backend == "symmetric")
+            if memory is not None:
+                return SymmetricBackend(cast(CollectiveRanks, self._ranks), memory, self.cut, sink, **form,
+                                        timeout=DEFAULT_TIMEOUT if timeout is None else timeout)
+        return ExchangeBackend(self._ranks, self.cut, sink, **form, device=self.device)
 
     def _connect(self) -> None:
         """One call of one row: compiles the kernels, and connects ranks that a backend connects at first use."""
@@ -99,7 +111,7 @@ class Reducer:
 
     @property
     def backend(self) -> str:
-        """What moves the rows: "nccl", "gloo", another name that torch gives a backend, or "engine"."""
+        """What moves the rows: "symmetric", "nccl", "gloo", another name that torch gives a backend, or "engine"."""
         return self._backend.name
 
     @property
@@ -111,6 +123,38 @@ class Reducer:
         """Bytes that arrive from other ranks in a call of `tokens` tokens; as many leave."""
         size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype)
         return (self.size - 1) * size.total if tokens else 0
+
+    def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Where attention may write a call's partial state, so that the call need not copy it.
+
+        Backend symmetric: memory of the reducer's, the same at each call, which is the caller's between two calls of `reduce`.
+        `reduce` with both `seq_lens` and `query_start_loc` sets lses there to -inf. Other backends, and fp8 on the wire, copy
+        from anywhere: new tensors.
+
+        Args:
+            tokens: of the next call, from 0 to max_tokens.
+
+        Returns:
+            `[tokens, heads, D]` of the reducer's dtype and `[tokens, heads] f32`, contiguous, not initialised.
+
+        Raises:
+            ArgumentError: too many tokens.
+        """
+        if not 0 <= tokens <= self.max_tokens:
+            raise wrong("tokens", f"0 to the reducer's {self.max_tokens}", tokens)
+        found = self._backend.inputs(tokens)
+        if found is not None:
+            return found
+        return (torch.empty(tokens, self.heads, self.head_dim, dtype=self.dtype, device=self.device),
+                torch.empty(tokens, self.heads, device=self.device))
+
+    def check(self) -> None:
+        """Raises RankError if a rank did not come to a call that is complete on the device: backend symmetric.
+
+        Every call does it first; call it after a replay of a graph. It waits for nothing. Outputs of a call to which a rank did
+        not come are NaN.
+        """
+        self._backend.check()
 
     def owned(self, tokens: int) -> tuple[slice, slice]:
         """The tokens and the heads of the whole state that this rank receives."""

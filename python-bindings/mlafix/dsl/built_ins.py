@@ -39,6 +39,7 @@ segments = BuiltIn(
 )
 shape = BuiltIn("shape", 'shape("n")', "the size of the dim that is called so: an index.")
 present = BuiltIn("present", "present(tensor)", "whether an optional tensor was given.")
+ranks = BuiltIn("ranks", "ranks(parts)", "how many ranks have a tensor of an argument declared with Peers: an index.")
 load = BuiltIn(
     "load",
     "load(tensor[…], where=…, otherwise=…)",

@@ -13,8 +13,8 @@ from .built_ins import BuiltIn
 from .context import Context
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
-from .types import Base, DType, ScalarType, TensorType
-from .values import Dyn, Element, Gone, Tensor, as_number, describe
+from .types import Base, Dim, DType, ScalarType, TensorType
+from .values import Dyn, Element, Gone, Peer, Tensor, as_number, describe
 
 _ALLOWED = (
     "a number, a name, an element of a tensor, arithmetic, a comparison, and/or/not, 'a if c else b' or a call of the "
@@ -119,6 +119,8 @@ class Expressions:
         if isinstance(value, Tensor):
             if node.attr != "shape":
                 self.ctx.fail(node, f"expected .shape of a tensor, got .{node.attr}")
+            if value.annotation.peers:
+                self.ctx.fail(node, f'expected shape("name") or ranks({value.name}), got .shape of {describe(value)}')
             return tuple(self.memory.dim(value, i, node) for i in range(value.rank))
         if isinstance(value, types.ModuleType):
             try:
@@ -134,14 +136,23 @@ class Expressions:
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             tensor = self.eval(node.value.value)
-            if isinstance(tensor, Tensor):
+            if isinstance(tensor, Tensor) and not tensor.annotation.peers:
                 return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank), node)
         value = self.eval(node.value)
         if isinstance(value, tuple):
             return value[self.constant_index(node.slice, len(value))]
-        if not isinstance(value, Tensor):
+        if isinstance(value, Tensor) and value.annotation.peers:
+            return self.peer(value, node)
+        if not isinstance(value, (Tensor, Peer)):
             self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}")
-        return self.memory.read(self.element(node), node)
+        return self.memory.read(self.element_of(value, node), node)
+
+    def peer(self, tensor: Tensor, node: ast.Subscript) -> Peer:
+        """``parts[r]``, the tensor of rank r."""
+        if isinstance(node.slice, (ast.Tuple, ast.Slice)):
+            usage = f"{tensor.name}[r][…]"
+            self.ctx.fail(node, f"expected one index, a rank, as in {usage}, got {ast.unparse(node)}")
+        return Peer(tensor, self.index(tensor.annotation.dims[0], node.slice))
 
     def constant_index(self, node: ast.expr, size: int) -> int:
         number = self.eval(node)
@@ -151,31 +162,38 @@ class Expressions:
 
     def element(self, node: ast.expr) -> Element:
         """The element or row that ``tensor[i, j]`` names; it is not read. ``x[:]`` and ``x[t, :]`` name rows, too."""
-        tensor = self.eval(node.value) if isinstance(node, ast.Subscript) else self.eval(node)
-        if not isinstance(node, ast.Subscript) or not isinstance(tensor, Tensor):
-            self.ctx.fail(node, f"expected an element or a row of a tensor, as x[t, h], got {describe(tensor)}")
+        of = self.eval(node.value) if isinstance(node, ast.Subscript) else self.eval(node)
+        is_tensor = isinstance(of, Peer) or (isinstance(of, Tensor) and not of.annotation.peers)
+        if not isinstance(node, ast.Subscript) or not is_tensor:
+            example = "parts[r][t, h]" if isinstance(of, Tensor) and of.annotation.peers else "x[t, h]"
+            self.ctx.fail(node, f"expected an element or a row of a tensor, as {example}, got {describe(of)}")
+        return self.element_of(of, node)
+
+    def element_of(self, of: Tensor | Peer, node: ast.Subscript) -> Element:
+        tensor, first = (of.tensor, [of.rank]) if isinstance(of, Peer) else (of, [])
+        dims = tensor.annotation.dims[len(first) :]
+        rank = len(dims)
         nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if len(nodes) == tensor.rank and isinstance(nodes[-1], ast.Slice):
+        if len(nodes) == rank and isinstance(nodes[-1], ast.Slice):
             row = nodes.pop()
             if ast.unparse(row) != ":":
                 self.ctx.fail(row, f"expected : for a whole row, got {ast.unparse(row)}{hints.of_slice(tensor)}")
         for part in nodes:
             if isinstance(part, ast.Slice):
                 self.ctx.fail(part, f"expected an index, got the slice {ast.unparse(part)}{hints.of_slice(tensor)}")
-        if len(nodes) not in (tensor.rank, tensor.rank - 1):
+        if len(nodes) not in (rank, rank - 1):
             self.ctx.fail(
                 node,
-                f"expected {tensor.rank - 1} indices for a row of '{tensor.name}' or {tensor.rank} for an element, got "
-                f"{len(nodes)}",
+                f"expected {rank - 1} indices for a row of '{tensor.name}' or {rank} for an element, got {len(nodes)}",
             )
-        indices = []
-        for dim, index in zip(tensor.annotation.dims, nodes):
-            value = self.eval(index)
-            if isinstance(value, int) and not 0 <= value < (dim.size or 2**63):
-                size = f" and below {dim.size}" if dim.size else ""
-                self.ctx.fail(index, f"expected an index of at least 0{size}, got {value}")
-            indices.append(self.ctx.index(value, index))
-        return Element(tensor, indices)
+        return Element(tensor, [*first, *(self.index(dim, index) for dim, index in zip(dims, nodes))])
+
+    def index(self, dim: Dim, node: ast.expr) -> Any:
+        value = self.eval(node)
+        if isinstance(value, int) and not 0 <= value < (dim.size or 2**63):
+            size = f" and below {dim.size}" if dim.size else ""
+            self.ctx.fail(node, f"expected an index of at least 0{size}, got {value}")
+        return self.ctx.index(value, node)
 
     # -- Operators ---------------------------------------------------------------------------------------------------
 
@@ -250,7 +268,7 @@ class Expressions:
         if isinstance(node.body, ast.Subscript) and isinstance(node.orelse, ast.Constant) and not self.ctx.guards:
             # A load with a value instead is one operation.
             tensor = self.eval(node.body.value) if isinstance(node.body.value, ast.Name) else None
-            if isinstance(tensor, Tensor):
+            if isinstance(tensor, Tensor) and not tensor.annotation.peers:
                 with self.ctx.guarded(condition, negated=False):
                     element = self.element(node.body)
                 otherwise = self.value(node.orelse, tensor.element)

@@ -67,7 +67,7 @@ class Frontend:
             self.argument(argument)
 
     def argument(self, node: ast.arg) -> None:
-        usage = 'In[f32, "n D"], Out[…], InOut[…], or index, i64, i32, f32 or bool_'
+        usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], or index, i64, i32, f32 or bool_'
         if node.annotation is None:
             self.source.fail(node, f"expected a type for '{node.arg}' ({usage}), got none")
         annotation = self.annotation(node.annotation)
@@ -86,6 +86,7 @@ class Frontend:
                 annotation.optional,
                 [dim.size or 0 for dim in annotation.dims],
                 annotation.fill_value,
+                annotation.peers,
                 location,
             )
             tensor = Tensor(node.arg, value, annotation)

@@ -12,7 +12,7 @@ from .values import Dyn, Tensor, describe
 
 
 class MemoryBuiltIns:
-    """Calls of load, store, present and shape."""
+    """Calls of load, store, present, ranks and shape."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx
@@ -39,6 +39,12 @@ class MemoryBuiltIns:
         if not isinstance(tensor, Tensor):
             self.ctx.fail(node, f"expected a tensor, got {describe(tensor)}")
         return self.memory.present(tensor, node)
+
+    def call_ranks(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        tensor = self.expressions.eval(self.arguments.by_name(node, built_in, "peers")["peers"])
+        if not isinstance(tensor, Tensor) or not tensor.annotation.peers:
+            self.ctx.fail(node, f"expected tensors of all ranks, declared with Peers, got {describe(tensor)}")
+        return self.memory.dim(tensor, 0, node)
 
     def call_shape(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         name = self.arguments.by_name(node, built_in, "name")["name"]

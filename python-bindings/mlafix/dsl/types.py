@@ -125,6 +125,7 @@ class TensorType:
     dims: tuple[Dim, ...]
     optional: bool = False
     fill_value: str = ""
+    peers: bool = False
 
     def fill(self, value: Any) -> TensorType:
         """``Out[f32, "n"].fill(0.0)``: what elements get that no store writes, a number, or ``identity``: -inf for the lse of
@@ -144,6 +145,8 @@ class TensorType:
         nothing."""
         if other is not None:
             raise ArgumentError(f"expected None beside |, which makes a tensor optional, got {other!r}")
+        if self.peers:
+            raise ArgumentError("expected tensors of all ranks (Peers), which cannot be omitted, got | None")
         return dataclasses.replace(self, optional=True)
 
 
@@ -189,6 +192,27 @@ class _Access:
 In = _Access("read", "A tensor that a kernel reads.")
 Out = _Access("write", "A tensor of which a kernel writes every element.")
 InOut = _Access("update", "A tensor that a kernel may read, and of which it writes some elements.")
+
+
+class _Peers:
+    """A tensor of each rank of a group: ``Peers[In[T, "n H D"]]``, all of the same dtype, sizes and strides.
+
+    ``parts[r][t, h]`` is a row of rank r's tensor, and ``ranks(parts)`` the number of ranks, also known as the dim "ranks".
+    A kernel with such an argument is collective: all ranks launch it, and wait for each other on the device.
+    """
+
+    def __getitem__(self, tensor: TensorType) -> TensorType:
+        if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.peers:
+            raise ArgumentError(f'Peers: expected tensors that are only read, as Peers[In[f32, "n D"]], got {tensor!r}')
+        if not tensor.dims or any(dim.name == RANKS for dim in tensor.dims):
+            raise ArgumentError(f'Peers: expected dims of each rank\'s tensor, none of them called "{RANKS}", got {tensor!r}')
+        return dataclasses.replace(tensor, dims=(Dim(RANKS), *tensor.dims), peers=True)
+
+
+# The name of the dim that counts the tensors of a Peers argument.
+RANKS = "ranks"
+
+Peers = _Peers()
 
 
 def is_scalar_argument(annotation: object) -> bool:

@@ -62,6 +62,17 @@ class Tensor:
 
 
 @dataclasses.dataclass(frozen=True)
+class Peer:
+    """The tensor of one rank of an argument declared with Peers."""
+
+    tensor: Tensor
+    rank: Any
+
+    def __str__(self) -> str:
+        return f"the tensor '{self.tensor.name}' of one rank"
+
+
+@dataclasses.dataclass(frozen=True)
 class Element:
     """A row or an element of a tensor."""
 
@@ -92,8 +103,10 @@ def describe(value: object) -> str:
     """A value in a message."""
     if isinstance(value, Dyn):
         return str(value.type)
-    if isinstance(value, (Tensor, str, type(None))) or as_number(value) is not None:
-        return str(value) if isinstance(value, Tensor) else repr(value)
+    if isinstance(value, (Tensor, Peer)):
+        return str(value)
+    if isinstance(value, (str, type(None))) or as_number(value) is not None:
+        return repr(value)
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     if callable(value) and hasattr(value, "__name__"):

@@ -9,6 +9,7 @@
 
 #include "CudaCode.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -202,7 +203,9 @@ CUresult record(CUfunction function, unsigned grid, unsigned block,
   launch.dependent = dependent;
   for (size_t i = 0; i < fake().paramSizes.size(); ++i) {
     uint64_t value = 0;
-    std::memcpy(&value, params[i], fake().paramSizes[i]);
+    // Of a table its first slot.
+    std::memcpy(&value, params[i],
+                std::min(fake().paramSizes[i], sizeof(value)));
     launch.params.push_back(value);
   }
   fake().launches.push_back(std::move(launch));

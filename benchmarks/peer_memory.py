@@ -1,0 +1,117 @@
+"""What reads the other ranks' memory, for distributed.py: backend symmetric, a hand-written kernel, and a library kernel on plain arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import mlafix
+from mlafix import ops
+from mlafix.distributed import Reducer
+from mlafix.distributed._ranks import CollectiveRanks
+from mlafix.distributed._symmetric import SymmetricBackend, SymmetricMemory
+
+Step = Callable[[int], None]
+# Every set of buffers is symmetric memory of its own, which all ranks have to make together.
+MOST_SETS = 8
+_WORKSPACE_WORDS = 128
+
+
+class PeerMemory:
+    """Buffers of one shape in symmetric memory, and the steps on them.
+
+    Args:
+        tokens, heads, dim: of the partial state, bf16; the heads are cut.
+        sets: of buffers.
+        device: this rank's.
+        unit: a unit with `merge_states_list`, to be measured beside the library's; None for none.
+    """
+
+    def __init__(self, tokens: int, heads: int, dim: int, sets: int, device: torch.device, unit: str | None) -> None:
+        self.rank, self.ranks, self.sets = dist.get_rank(), dist.get_world_size(), min(sets, MOST_SETS)
+        self.tokens, self.heads, self.dim = tokens, heads, dim
+        self.reducers = [
+            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, device=device, backend="symmetric") for _ in range(self.sets)
+        ]
+        self.inputs = [reducer.inputs(tokens) for reducer in self.reducers]
+        random = torch.Generator(device).manual_seed(dist.get_rank())
+        for partial, lse in self.inputs:
+            partial.copy_(torch.randn(partial.shape, generator=random, device=device))
+            lse.copy_(torch.randn(lse.shape, generator=random, device=device))
+        # Elsewhere, as attention leaves them that knows of no symmetric memory.
+        self.copies = [(partial.clone(), lse.clone()) for partial, lse in self.inputs]
+        self.outs = [reducer.reduce(*one) for reducer, one in zip(self.reducers, self.inputs)]
+        self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
+        self._make_pull(device)
+
+    def _make_pull(self, device: torch.device) -> None:
+        """The hand-written kernel, and a table of addresses for each set of buffers."""
+        own = self.heads // self.ranks
+        macros = {"RANKS": self.ranks, "HEADS": own, "ALL_HEADS": self.heads, "DIM": self.dim}
+        source = "".join(f"#define {name} {value}\n" for name, value in macros.items())
+        source += (Path(__file__).parent / "pull.cu").read_text(encoding="utf-8")
+        self.pull_kernel = torch.cuda._compile_kernel(source, "pull_merge")
+        self.flags = [SymmetricMemory(CollectiveRanks(dist.group.WORLD, "nccl"), 8 * _WORKSPACE_WORDS, device) for _ in range(self.sets)]
+        self.tables = []
+        for reducer, flags in zip(self.reducers, self.flags):
+            backend = reducer._backend
+            assert isinstance(backend, SymmetricBackend)
+            pulled = backend._pulled(self.tokens)
+            addresses = [tensor.data_ptr() for of in (pulled.rows, pulled.lses) for tensor in of.tensors]
+            addresses += [buffer.data_ptr() for buffer in flags.buffers]
+            self.tables.append(torch.tensor(addresses, dtype=torch.int64, device=device))
+        self.pulled = [(torch.empty_like(out), torch.empty_like(lse)) for out, lse in self.outs]
+
+    def reduce(self, i: int) -> None:
+        i %= self.sets
+        out, lse = self.outs[i]
+        self.reducers[i].reduce(*self.inputs[i], out=out, out_lse=lse)
+
+    def copy_and_reduce(self, i: int) -> None:
+        i %= self.sets
+        out, lse = self.outs[i]
+        self.reducers[i].reduce(*self.copies[i], out=out, out_lse=lse)
+
+    def pull(self, i: int) -> None:
+        i %= self.sets
+        out, lse = self.pulled[i]
+        rows, per_block = self.tokens * self.heads // self.ranks, 256 // (self.dim // 8)
+        self.pull_kernel(grid=(-(-rows // per_block), 1, 1), block=(256, 1, 1), args=[out, lse, self.tables[i], rows, self.rank])
+
+    def _states(self, i: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+        pulled = self.reducers[i]._backend._pulled(self.tokens)  # type: ignore[attr-defined]
+        return list(pulled.rows.tensors), list(pulled.lses.tensors)
+
+    def merge_list(self, i: int) -> None:
+        i %= self.sets
+        out, lse = self.pulled[i]
+        ops.merge_states_list(*self._states(i), out=out, out_lse=lse)
+
+    def merge_list_of_unit(self, i: int) -> None:
+        i %= self.sets
+        assert self.unit is not None
+        rows, lses = self._states(i)
+        pairs = [tensor for pair in zip(rows, lses) for tensor in pair]
+        self.unit(*self.pulled[i], *pairs, *[None] * (16 - len(pairs)))
+
+    def steps(self) -> dict[str, Step]:
+        steps: dict[str, Step] = {"symmetric": self.reduce, "copy + symmetric": self.copy_and_reduce, "pull by hand": self.pull}
+        if self.ranks <= 8:
+            steps["list"] = self.merge_list
+        if self.unit is not None:
+            steps["list of unit"] = self.merge_list_of_unit
+        return steps
+
+    def check(self) -> None:
+        """The symmetric result beside the hand-written one; raises RuntimeError."""
+        for i in range(self.sets):
+            self.reduce(i)
+            self.pull(i)
+        torch.cuda.synchronize()
+        for (out, lse), (other, other_lse) in zip(self.outs, self.pulled):
+            apart = float((out.float() - other.float()).abs().max()), float((lse - other_lse).abs().max())
+            if not max(apart) < 0.05:
+                raise RuntimeError(f"expected the hand-written kernel's result, got one {apart} beside it")

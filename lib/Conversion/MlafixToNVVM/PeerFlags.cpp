@@ -1,0 +1,320 @@
+//===- PeerFlags.cpp - ranks that wait for each other ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
+
+#include "lib/Conversion/Params.h"
+#include "lib/Machine/MachineModel.h"
+#include "lib/Transforms/ThreadOps.h"
+#include "mlafix/GroupLayout.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+using LLVM::AtomicOrdering;
+
+namespace {
+/// Builds what both ops need, at the place of one of them.
+class PeerFlags {
+public:
+  PeerFlags(Operation *op, Value group, Type layout, unsigned addressSpace)
+      : b(op), loc(op->getLoc()), group(group), layout(layout),
+        pointer(LLVM::LLVMPointerType::get(b.getContext(), addressSpace)) {
+    rank = field(kRank, b.getI32Type());
+    ranks = field(kRanks, b.getI32Type());
+    own = workspace(rank);
+    thread = buildThreadId(b, loc);
+  }
+
+  Value wait();
+  void release(Value arrived);
+
+private:
+  /// The fields of what a launch says of the group.
+  enum Field { kRank, kRanks, kTimeout, kFailure, kWorkspaces };
+
+  Value i32(int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, value, 32);
+  }
+  Value i64(int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, value, 64);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  }
+  Value negate(Value x) {
+    return arith::XOrIOp::create(b, loc, x,
+                                 arith::ConstantIntOp::create(b, loc, true, 1));
+  }
+  Value both(Value x, Value y) { return arith::AndIOp::create(b, loc, x, y); }
+
+  Value field(Field index, Type type);
+  Value workspace(Value ofRank);
+  Value at(Value workspace, int64_t offset, Value ofRank = {});
+  Value load(Value address, AtomicOrdering ordering, StringRef scope = {});
+  void store(Value value, Value address, AtomicOrdering ordering,
+             StringRef scope = {});
+  Value hasNotFailed();
+  void tell(int64_t flags, Value epoch, Value first, Value step);
+  Value waitForAll(int64_t flags, Value epoch, Value first, Value step);
+  Value waitFor(Value flag, Value epoch);
+  void recordFailure(Value ofRank);
+  void reportFailure();
+  void forEachRank(Value first, Value step, function_ref<void(Value)> build);
+  void branch(Value condition, function_ref<void()> build);
+
+  OpBuilder b;
+  Location loc;
+  Value group;
+  Type layout;
+  Type pointer;
+  Value rank, ranks;
+  Value own; ///< this rank's workspace
+  Value thread;
+};
+} // namespace
+
+/// NVPTX's name of the scope of all threads of the device.
+static constexpr StringLiteral kDevice = "device";
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+Value PeerFlags::field(Field index, Type type) {
+  Value address =
+      LLVM::GEPOp::create(b, loc, group.getType(), layout, group,
+                          ArrayRef<LLVM::GEPArg>{0, int32_t(index)});
+  return LLVM::LoadOp::create(b, loc, type, address, /*alignment=*/4,
+                              /*isVolatile=*/false, /*isNonTemporal=*/false,
+                              /*isInvariant=*/true);
+}
+
+Value PeerFlags::workspace(Value ofRank) {
+  Value address =
+      LLVM::GEPOp::create(b, loc, group.getType(), layout, group,
+                          ArrayRef<LLVM::GEPArg>{0, kWorkspaces, ofRank});
+  return LLVM::LoadOp::create(b, loc, pointer, address, /*alignment=*/8,
+                              /*isVolatile=*/false, /*isNonTemporal=*/false,
+                              /*isInvariant=*/true);
+}
+
+/// The u64 at `offset`, or that of a rank in the flags that begin there.
+Value PeerFlags::at(Value workspace, int64_t offset, Value ofRank) {
+  Value index = i64(offset / 8);
+  if (ofRank)
+    index = arith::AddIOp::create(
+        b, loc, index, arith::ExtUIOp::create(b, loc, b.getI64Type(), ofRank));
+  return LLVM::GEPOp::create(b, loc, pointer, b.getI64Type(), workspace, index);
+}
+
+Value PeerFlags::load(Value address, AtomicOrdering ordering, StringRef scope) {
+  return LLVM::LoadOp::create(b, loc, b.getI64Type(), address, /*alignment=*/8,
+                              /*isVolatile=*/false, /*isNonTemporal=*/false,
+                              /*isInvariant=*/false, /*isInvariantGroup=*/false,
+                              ordering, scope);
+}
+
+void PeerFlags::store(Value value, Value address, AtomicOrdering ordering,
+                      StringRef scope) {
+  LLVM::StoreOp::create(b, loc, value, address, /*alignment=*/8,
+                        /*isVolatile=*/false, /*isNonTemporal=*/false,
+                        /*isInvariantGroup=*/false, ordering, scope);
+}
+
+Value PeerFlags::hasNotFailed() {
+  Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
+  return compare(arith::CmpIPredicate::eq, failed, i64(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+void PeerFlags::branch(Value condition, function_ref<void()> build) {
+  auto op = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op.thenBlock()->getTerminator());
+  build();
+}
+
+void PeerFlags::forEachRank(Value first, Value step,
+                            function_ref<void(Value)> build) {
+  auto loop = scf::ForOp::create(b, loc, first, ranks, step);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(loop.getBody()->getTerminator());
+  build(loop.getInductionVar());
+}
+
+//===----------------------------------------------------------------------===//
+// Flags
+//===----------------------------------------------------------------------===//
+
+/// Has each rank know that this one is at `epoch`; the threads from `first` on
+/// share out the ranks. What this rank's memory held before is visible to who
+/// sees the flag.
+void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step) {
+  forEachRank(first, step, [&](Value other) {
+    store(epoch, at(workspace(other), flags, rank), AtomicOrdering::release);
+  });
+}
+
+/// Tells all ranks that one did not come: who still waits need not wait on.
+void PeerFlags::recordFailure(Value ofRank) {
+  Value code = arith::AddIOp::create(
+      b, loc, arith::ExtUIOp::create(b, loc, b.getI64Type(), ofRank), i64(1));
+  forEachRank(i32(0), i32(1), [&](Value other) {
+    store(code, at(workspace(other), group::failed), AtomicOrdering::release);
+  });
+}
+
+/// Tells the host which rank did not come, whoever found that.
+void PeerFlags::reportFailure() {
+  Value code = load(at(own, group::failed), AtomicOrdering::monotonic);
+  Value address = field(kFailure, pointer);
+  Value isGiven = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, address,
+                                       LLVM::ZeroOp::create(b, loc, pointer));
+  branch(isGiven, [&] { store(code, address, AtomicOrdering::release); });
+}
+
+/// Waits until `flag` is at `epoch`, for no longer than the time-out or until
+/// some rank has failed; answers whether it is. The clock is not read for a
+/// flag that is there.
+Value PeerFlags::waitFor(Value flag, Value epoch) {
+  Type i1 = b.getI1Type(), i64Type = b.getI64Type();
+  auto isThere = [&] {
+    return compare(arith::CmpIPredicate::uge,
+                   load(flag, AtomicOrdering::acquire), epoch);
+  };
+  Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
+  auto op = scf::IfOp::create(b, loc, i1, isThere(), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(op.thenBlock());
+  scf::YieldOp::create(b, loc, yes);
+  b.setInsertionPointToStart(op.elseBlock());
+  Value begin = buildGlobalTimer(b, loc);
+  Value timeout = field(kTimeout, i64Type);
+  auto loop = scf::WhileOp::create(b, loc, i1, ValueRange());
+  b.createBlock(&loop.getBefore());
+  Value came = isThere();
+  Value now = buildGlobalTimer(b, loc);
+  Value isEarly = compare(arith::CmpIPredicate::ult,
+                          arith::SubIOp::create(b, loc, now, begin), timeout);
+  scf::ConditionOp::create(
+      b, loc, both(negate(came), both(isEarly, hasNotFailed())), came);
+  b.createBlock(&loop.getAfter(), {}, {i1}, {loc});
+  scf::YieldOp::create(b, loc);
+  b.setInsertionPointToEnd(op.elseBlock());
+  scf::YieldOp::create(b, loc, loop.getResults());
+  return op.getResult(0);
+}
+
+/// Waits until each rank from `first` on is at `epoch`, i1: whether they are,
+/// and no rank has failed. Flags that are there cost one latency: this load and
+/// theirs are in flight together.
+Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first,
+                            Value step) {
+  auto loop = scf::ForOp::create(b, loc, first, ranks, step, hasNotFailed());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value other = loop.getInductionVar();
+  Value came = waitFor(at(own, flags, other), epoch);
+  branch(both(negate(came), hasNotFailed()), [&] { recordFailure(other); });
+  scf::YieldOp::create(b, loc, both(loop.getRegionIterArg(0), came));
+  b.setInsertionPointAfter(loop);
+  Value all = loop.getResult(0);
+  Value hasWaited = compare(arith::CmpIPredicate::ult, thread, ranks);
+  branch(both(negate(all), hasWaited), [&] { reportFailure(); });
+  return all;
+}
+
+Value PeerFlags::wait() {
+  Type i32Type = b.getI32Type();
+  Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
+  Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
+  Value step = buildBlockSize(b, loc);
+  Value block = buildBlockId(b, loc);
+  branch(compare(arith::CmpIPredicate::eq, block, i32(0)),
+         [&] { tell(group::arrived, epoch, thread, step); });
+  Value came = waitForAll(group::arrived, epoch, thread, step);
+  Value all =
+      buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, came));
+  return compare(arith::CmpIPredicate::ne, all, i32(0));
+}
+
+/// A block's first warp does it once all warps have read what they need: the
+/// others may end.
+void PeerFlags::release(Value arrived) {
+  Type i32Type = b.getI32Type(), i64Type = b.getI64Type();
+  buildBarrier(b, loc);
+  branch(compare(arith::CmpIPredicate::ult, thread, i32(kWarpThreads)), [&] {
+    Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
+    auto count =
+        scf::IfOp::create(b, loc, i64Type, isFirst, /*withElseRegion=*/true);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(count.thenBlock());
+      // NVPTX drops the ordering of the addition itself.
+      LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
+      Value before = LLVM::AtomicRMWOp::create(
+          b, loc, LLVM::AtomicBinOp::add, at(own, group::blocks), i64(1),
+          AtomicOrdering::monotonic, kDevice);
+      LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
+      scf::YieldOp::create(b, loc, before);
+      b.setInsertionPointToStart(count.elseBlock());
+      scf::YieldOp::create(b, loc, i64(0));
+    }
+    Value blocks = buildGridSize(b, loc);
+    Value mine = arith::TruncIOp::create(b, loc, i32Type, count.getResult(0));
+    Value before = buildShuffleFirst(b, loc, mine);
+    Value isLast =
+        compare(arith::CmpIPredicate::eq,
+                arith::AddIOp::create(b, loc, before, i32(1)), blocks);
+    branch(isLast, [&] {
+      Value epoch = arith::AddIOp::create(
+          b, loc,
+          load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice),
+          i64(1));
+      branch(arrived, [&] {
+        tell(group::done, epoch, thread, i32(kWarpThreads));
+        waitForAll(group::done, epoch, thread, i32(kWarpThreads));
+      });
+      buildWarpBarrier(b, loc, i32(-1));
+      branch(isFirst, [&] {
+        store(i64(0), at(own, group::blocks), AtomicOrdering::monotonic,
+              kDevice);
+        store(epoch, at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
+      });
+    });
+  });
+}
+
+void mlafix::lowerPeerFlags(LLVM::LLVMFuncOp function,
+                            ArrayRef<ParamAttr> params, unsigned addressSpace) {
+  const auto *found = llvm::find_if(params, [](ParamAttr param) {
+    return param.getKind() == ParamKind::Group;
+  });
+  if (found == params.end())
+    return;
+  Value group = function.getArgument(found - params.begin());
+  Type layout = getTableType(*found, addressSpace);
+  function.walk([&](Operation *op) {
+    if (auto wait = dyn_cast<WaitPeersOp>(op)) {
+      Value all = PeerFlags(op, group, layout, addressSpace).wait();
+      wait.getArrived().replaceAllUsesWith(all);
+      op->erase();
+    } else if (auto release = dyn_cast<ReleasePeersOp>(op)) {
+      PeerFlags(op, group, layout, addressSpace).release(release.getArrived());
+      op->erase();
+    }
+  });
+}

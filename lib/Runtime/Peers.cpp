@@ -1,0 +1,169 @@
+//===- Peers.cpp - arguments with a tensor of each rank -------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Check.h"
+#include "Overlap.h"
+
+#include <algorithm>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+/// Of a workspace: flags of different ranks are in lines of their own.
+constexpr uintptr_t workspaceAlignment = 128;
+
+mlafix_status checkFailure(const uint64_t *failure, uint32_t ranks) {
+  // The device writes it at any time.
+  uint64_t code = failure ? __atomic_load_n(failure, __ATOMIC_ACQUIRE) : 0;
+  if (code == 0)
+    return MLAFIX_OK;
+  return fail(MLAFIX_RANK_ERROR,
+              "expected all %u ranks to come to a launch of their group, got "
+              "none of rank %llu before the time-out",
+              ranks, static_cast<unsigned long long>(code - 1));
+}
+
+mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
+                        Call &call) {
+  const mlafix_group *group = peers.group;
+  if (!group || group->struct_size < sizeof(mlafix_group) || !group->workspaces)
+    return WRONG(desc, "expected a mlafix_group with workspaces, got %s",
+                 group ? "one without" : "null");
+  if (group->ranks != peers.ranks || group->rank >= group->ranks)
+    return WRONG(desc,
+                 "expected a group of %u ranks and a rank below, got %u and %u",
+                 peers.ranks, group->ranks, group->rank);
+  for (uint32_t r = 0; r < group->ranks; ++r) {
+    auto bits = reinterpret_cast<uintptr_t>(group->workspaces[r]);
+    if (!bits || bits % workspaceAlignment)
+      return WRONG(desc,
+                   "expected a workspace of rank %u at a multiple of %zu "
+                   "bytes, got %p",
+                   r, size_t(workspaceAlignment), group->workspaces[r]);
+  }
+  GroupSlots &slots = call.group;
+  if (call.numPeers > 0) {
+    bool isSame =
+        slots.rank == group->rank && slots.ranks == group->ranks &&
+        std::equal(group->workspaces, group->workspaces + group->ranks,
+                   slots.workspaces);
+    if (!isSame)
+      return WRONG(desc, "expected the group of the other arguments, got %s",
+                   "another one");
+    return MLAFIX_OK;
+  }
+  slots = {group->rank, group->ranks, group->timeout_ns, group->failure, {}};
+  std::copy_n(group->workspaces, group->ranks, slots.workspaces);
+  return MLAFIX_OK;
+}
+
+/// Whether the tensor of a rank lies on a tensor that is written.
+mlafix_status checkApart(const Call &call, uint32_t written, uint32_t peers,
+                         uint32_t rank) {
+  const ArgDesc &to = call.desc().args[written],
+                &from = call.desc().args[peers];
+  const CallArg &target = call.args[written], &source = call.args[peers];
+  void *data = call.peers[source.table][rank];
+  ByteLayout a, b;
+  makeByteLayout(target.data, to.ndim(), target.sizes, target.strides,
+                 to.elementBytes, a);
+  if (!makeByteLayout(data, from.ndim() - 1, source.sizes + 1,
+                      source.strides + 1, from.elementBytes, b))
+    return WRONG(from, "expected tensors that fit the address space, got %s",
+                 "sizes and strides that lead out of it");
+  if (a.empty || b.empty || a.base >= b.base + b.extent ||
+      b.base >= a.base + a.extent)
+    return MLAFIX_OK;
+  Relation relation = overlap(a, b);
+  if (relation == Relation::Disjoint ||
+      (relation == Relation::Unknown &&
+       (call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
+    return MLAFIX_OK;
+  return WRONG(to,
+               "expected memory apart from that of argument \"%s\" of rank %u, "
+               "got an overlap",
+               from.name.c_str(), rank);
+}
+
+mlafix_status checkPeerPointer(const Call &call, uint32_t index,
+                               uint32_t rank) {
+  const ArgDesc &arg = call.desc().args[index];
+  void *data = call.peers[call.args[index].table][rank];
+  if (!data && !call.args[index].empty)
+    return WRONG(arg, "expected a data pointer of rank %u, got null", rank);
+  if (reinterpret_cast<uintptr_t>(data) & (arg.elementBytes - 1))
+    return WRONG(arg,
+                 "expected a data pointer of rank %u that is a multiple of %u, "
+                 "the size of a %s, got %p",
+                 rank, arg.elementBytes, arg.dtypeName.c_str(), data);
+  for (uint32_t other = 0; other < call.desc().args.size(); ++other)
+    if (call.desc().args[other].isWritten() && call.args[other].present)
+      MLAFIX_TRY(checkApart(call, other, index, rank));
+  return MLAFIX_OK;
+}
+
+} // namespace
+
+mlafix_status mlafix::runtime::readPeers(const ArgDesc &desc,
+                                         const mlafix_peers *peers,
+                                         mlafix_device device, Call &call,
+                                         CallArg &out) {
+  if (!peers || peers->struct_size < sizeof(mlafix_peers) || !peers->data ||
+      !peers->each || peers->each->struct_size < sizeof(mlafix_tensor))
+    return WRONG(desc, "expected a tensor of each rank, got %s",
+                 peers ? "none" : "null");
+  if (peers->ranks < 1 || peers->ranks > MLAFIX_MAX_RANKS)
+    return WRONG(desc, "expected 1 to %d ranks, got %u", int(MLAFIX_MAX_RANKS),
+                 peers->ranks);
+  mlafix_tensor all = *peers->each;
+  if (all.ndim + 1 != desc.ndim() || !all.sizes)
+    return WRONG(desc, "expected %u dims of each rank's tensor, got %u",
+                 desc.ndim() - 1, all.ndim);
+  int64_t sizes[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS];
+  sizes[0] = peers->ranks;
+  strides[0] = 0;
+  std::copy_n(all.sizes, all.ndim, sizes + 1);
+  if (all.strides) {
+    std::copy_n(all.strides, all.ndim, strides + 1);
+    all.strides = strides;
+  }
+  all.ndim += 1;
+  all.sizes = sizes;
+  all.data = peers->data[0];
+  MLAFIX_TRY(readTensor(desc, &all, device, out));
+  out.strides[0] = 0;
+  if (device.type == MLAFIX_CUDA)
+    MLAFIX_TRY(readGroup(desc, *peers, call));
+  // A unit has no more of them: parseKernel().
+  out.table = static_cast<uint8_t>(call.numPeers++);
+  std::copy_n(peers->data, peers->ranks, call.peers[out.table]);
+  return MLAFIX_OK;
+}
+
+mlafix_status mlafix::runtime::checkPeerPointers(const Call &call) {
+  for (uint32_t i = 0; i < call.desc().args.size(); ++i)
+    if (call.desc().args[i].isPeers())
+      for (uint32_t r = 0; r < call.args[i].sizes[0]; ++r)
+        MLAFIX_TRY(checkPeerPointer(call, i, r));
+  return MLAFIX_OK;
+}
+
+mlafix_status mlafix::runtime::checkGroup(const Call &call) {
+  bool hasGroup = call.numPeers > 0 && call.device.type == MLAFIX_CUDA;
+  return hasGroup ? checkFailure(call.group.failure, call.group.ranks)
+                  : MLAFIX_OK;
+}
+
+extern "C" mlafix_status
+mlafix_group_check(const mlafix_group *group) noexcept {
+  if (!group || group->struct_size < sizeof(mlafix_group))
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "argument \"group\": expected a mlafix_group, got %s",
+                group ? "one of an unknown version" : "null");
+  return checkFailure(group->failure, group->ranks);
+}

@@ -1,0 +1,209 @@
+"""Ranks whose GPUs reach each other's memory: one kernel pulls the rows of all ranks, merges and writes."""
+
+from __future__ import annotations
+
+import functools
+import socket
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import torch
+
+from .._kernel import Kernel
+from .._rank_kernels import mask_rows_without_keys, merge_peers, merge_peers_fp8
+from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
+from ..errors import ArgumentError
+from ._agreement import gather_facts
+from ._backends import MOST_BOUND_RANKS, Call, halvings, pack
+from ._blocks import FP8, Blocks, block_size, blocks_in
+from ._cut import Cut
+from ._ranks import CollectiveRanks, Ranks
+
+# How long a launch waits for a rank, in seconds, unless the reducer is told.
+DEFAULT_TIMEOUT = 10.0
+
+
+class Pulled(NamedTuple):
+    """What the kernel reads for a number of tokens: the rows that this rank merges, of each rank."""
+
+    rows: PeerTensors
+    lses: PeerTensors
+    scales: PeerTensors | None
+
+
+class SymmetricMemory:
+    """A buffer of each rank that all ranks of a group address: torch's symmetric memory. Made by all ranks together.
+
+    Args:
+        ranks: the group; its GPUs are those of one node.
+        size: bytes of each rank.
+        device: this rank's.
+
+    Raises:
+        RuntimeError: torch cannot connect the GPUs.
+    """
+
+    def __init__(self, ranks: CollectiveRanks, size: int, device: torch.device) -> None:
+        # A module of torch's that some builds lack.
+        from torch.distributed import _symmetric_memory as symmetric
+
+        self.own = symmetric.empty(size, dtype=torch.uint8, device=device)
+        # Before others can write to it.
+        self.own.zero_()
+        torch.cuda.synchronize(device)
+        self.handle = symmetric.rendezvous(self.own, ranks.group)
+        self.buffers = [self.handle.get_buffer(rank, (size,), torch.uint8) for rank in range(ranks.size)]
+
+
+class SymmetricBackend:
+    """Rows lie in symmetric memory, and a collective kernel of ours reads those of all ranks in the order of the ranks.
+
+    A call whose partial state is already there (`inputs`) is one launch, or two with lengths: its lses are masked in place.
+    Others are copied there first.
+
+    Args:
+        ranks: the group, of at least 2 ranks on one node.
+        memory: of `SymmetricBackend.bytes_of` bytes or more.
+        cut, sink, head_dim, wire_dtype, max_tokens: as for `ExchangeBackend`.
+        timeout: how long a launch waits for a rank, in seconds.
+    """
+
+    name = "symmetric"
+
+    def __init__(self, ranks: CollectiveRanks, memory: SymmetricMemory, cut: Cut, sink: torch.Tensor | None, *, head_dim: int,
+                 wire_dtype: torch.dtype, max_tokens: int, timeout: float) -> None:
+        self.ranks, self.cut, self.wire_dtype = ranks, cut, wire_dtype
+        _, heads = cut.owned(ranks.rank, max_tokens)
+        self.sink = None if sink is None else sink[heads]
+        self._memory = memory
+        self.workspace_bytes = memory.own.numel()
+        self._failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
+        self.group = PeerGroup(ranks.rank, [buffer.data_ptr() for buffer in memory.buffers], timeout, self._failure.data_ptr())
+        form = (max_tokens, cut.heads, head_dim, wire_dtype)
+        self._states = [_state_in(buffer, *form) for buffer in memory.buffers]
+        # Making the views of a number of tokens takes the host longer than the launch.
+        self._pulled = functools.lru_cache(maxsize=64)(self._pulled_of)
+
+    @staticmethod
+    def bytes_of(max_tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> int:
+        """Bytes of symmetric memory of each rank: the group's flags, and a partial state of all heads."""
+        return int(GROUP_BYTES) + block_size(max_tokens, heads, head_dim, wire_dtype).total
+
+    def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """`[tokens, heads, D]` and `[tokens, heads] f32` in symmetric memory; None where rows travel as fp8."""
+        own = self._states[self.ranks.rank]
+        return None if self.wire_dtype == FP8 else (own.rows[:tokens], own.lses[:tokens])
+
+    def check(self) -> None:
+        """Raises RankError if a rank did not come to a launch that is complete."""
+        self.group.check()
+
+    def reduce(self, call: Call) -> None:
+        if not self._is_there(call):
+            self._copy(call)
+        elif call.seq_lens is not None and call.query_start_loc is not None:
+            mask_rows_without_keys(call.lse, call.seq_lens, call.query_start_loc, halvings(call.query_start_loc))
+        pulled, size = self._pulled(call.partial.shape[0]), self.ranks.size
+        if pulled.scales is None:
+            kernel = _merge_kernel(merge_peers, call.base, size)
+            kernel(call.out, call.out_lse, pulled.rows, pulled.lses, self.sink, call.out_scale)
+        else:
+            kernel = _merge_kernel(merge_peers_fp8, call.base, size)
+            kernel(call.out, call.out_lse, pulled.rows, pulled.lses, pulled.scales, self.sink, call.out_scale)
+
+    def _is_there(self, call: Call) -> bool:
+        """Whether a call's partial state is what `inputs` gave, with lengths that can be masked there, or none."""
+        own = self._states[self.ranks.rank]
+        same = all(
+            given.data_ptr() == mine.data_ptr() and given.dtype == mine.dtype and given.shape[1:] == mine.shape[1:] and given.is_contiguous()
+            for given, mine in ((call.partial, own.rows), (call.lse, own.lses))
+        )
+        return same and (call.seq_lens is None) == (call.query_start_loc is None)
+
+    def _copy(self, call: Call) -> None:
+        """Copies a partial state to symmetric memory, rows without keys as the identity."""
+        tokens, own = call.partial.shape[0], self._states[self.ranks.rank]
+
+        def part(of: torch.Tensor) -> torch.Tensor:
+            rows = of[:tokens]
+            if self.cut.name != "heads":
+                return rows[None]
+            return rows.view(tokens, self.cut.ranks, self.cut.block_heads, *rows.shape[2:]).transpose(0, 1)
+
+        scales = None if own.scales is None else part(own.scales)
+        cut = self.cut if self.cut.name == "heads" else Cut("none", self.cut.ranks, self.cut.heads)
+        pack(cut, Blocks(own.data, part(own.rows), part(own.lses), scales), call)
+
+    def _pulled_of(self, tokens: int) -> Pulled:
+        mine, heads = self.cut.owned(self.ranks.rank, tokens)
+
+        def of_all(parts: list[torch.Tensor]) -> PeerTensors:
+            return PeerTensors([part[mine, heads] for part in parts], self.group)
+
+        scales = [state.scales for state in self._states if state.scales is not None]
+        return Pulled(of_all([state.rows for state in self._states]), of_all([state.lses for state in self._states]),
+                      of_all(scales) if scales else None)
+
+
+def _state_in(buffer: torch.Tensor, tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> Blocks:
+    """The partial state of `[tokens, heads]` rows behind the flags of a rank's buffer."""
+    block = blocks_in(buffer[GROUP_BYTES:], 1, tokens, heads, head_dim, wire_dtype)
+    rows = block.rows[0].view(torch.uint8) if wire_dtype == FP8 else block.rows[0]
+    return Blocks(block.data, rows, block.lses[0], None if block.scales is None else block.scales[0])
+
+
+def connect(ranks: Ranks, size: int, device: torch.device, *, required: bool) -> SymmetricMemory | None:
+    """Symmetric memory of a group, or None on every rank where it has none.
+
+    Args:
+        ranks: the group.
+        size: bytes of each rank.
+        device: this rank's.
+        required: whether that is an error, raised on every rank.
+
+    Raises:
+        ArgumentError: `required`, and the group has no symmetric memory.
+    """
+    memory, reason = None, _why_not(ranks, device)
+    if not reason:
+        memory, reason = _connect(cast(CollectiveRanks, ranks), size, device)
+    if reason and required:
+        raise ArgumentError(f'argument "backend": expected a group with symmetric memory for "symmetric", got {reason}')
+    return memory
+
+
+def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[SymmetricMemory | None, str]:
+    """The memory, or why there is none, alike on all ranks: what one rank cannot do the others must not wait for."""
+    nodes = {fact["node"] for fact in gather_facts(ranks, device, {"node": _node()})}
+    if len(nodes) > 1:
+        return None, f"ranks on {len(nodes)} nodes"
+    memory, reason = None, ""
+    try:
+        memory = SymmetricMemory(ranks, size, device)
+    except (RuntimeError, ImportError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:400]
+    facts = gather_facts(ranks, device, {"reason": reason})
+    reason = next((f"on rank {rank}: {fact['reason']}" for rank, fact in enumerate(facts) if fact["reason"]), "")
+    return (None, reason) if reason else (memory, "")
+
+
+def _why_not(ranks: Ranks, device: torch.device) -> str:
+    """Why a group can have none, which each rank knows by itself; "" if it may."""
+    if device.type != "cuda" or not isinstance(ranks, CollectiveRanks):
+        return f"tensors on {device.type} and {ranks.name}"
+    if not 2 <= ranks.size <= MAX_RANKS:
+        return f"{ranks.size} ranks, where 2 to {MAX_RANKS} can be"
+    return ""
+
+
+def _node() -> str:
+    """What the processes of one node have in common, and no others."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return socket.gethostname()
+
+
+@functools.lru_cache(maxsize=None)
+def _merge_kernel(kernel: Kernel, base: str, ranks: int) -> Kernel:
+    return kernel.specialize(B=base, **({"ranks": ranks} if ranks <= MOST_BOUND_RANKS else {}))

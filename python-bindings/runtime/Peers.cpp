@@ -1,0 +1,139 @@
+//===- Peers.cpp - a tensor of each rank, from Python ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Peers.h"
+#include "Errors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nanobind/stl/vector.h>
+
+namespace nb = nanobind;
+using namespace mlafix::python;
+
+PeerGroup::PeerGroup(uint32_t rank, std::vector<uintptr_t> workspaces,
+                     double timeout, uintptr_t failure) {
+  if (workspaces.empty() || workspaces.size() > MLAFIX_MAX_RANKS ||
+      rank >= workspaces.size())
+    throwArgumentError("argument \"workspaces\": expected one for each of 1 to "
+                       "%d ranks, and a rank below, got %zu and rank %u",
+                       int(MLAFIX_MAX_RANKS), workspaces.size(), rank);
+  constexpr double mostSeconds = 1e9;
+  if (!(timeout > 0 && timeout <= mostSeconds))
+    throwArgumentError("argument \"timeout\": expected seconds above 0 and at "
+                       "most 1e9, got %g",
+                       timeout);
+  for (uintptr_t address : workspaces)
+    addresses.push_back(reinterpret_cast<void *>(address));
+  group = MLAFIX_GROUP_INIT;
+  group.ranks = static_cast<uint32_t>(addresses.size());
+  group.rank = rank;
+  group.workspaces = addresses.data();
+  group.timeout_ns = static_cast<uint64_t>(timeout * 1e9);
+  group.failure = reinterpret_cast<uint64_t *>(failure);
+}
+
+void PeerGroup::check() const {
+  mlafix::python::check(mlafix_group_check(&group));
+}
+
+const mlafix_peers *PeerArgs::add(PyObject *object, const ArgContext &place,
+                                  void (*read)(void *context, PyObject *object,
+                                               TensorView &view),
+                                  void *context, TensorView &view) {
+  PeerTensors *made = nullptr;
+  bool isMade = nb::try_cast<PeerTensors *>(nb::handle(object), made) && made;
+  if (!isMade && !PyList_Check(object) && !PyTuple_Check(object))
+    place.fail("expected %s, got %s", place.expected, typeName(object).c_str());
+  nb::object list =
+      isMade ? nb::object(made->tensors) : nb::steal(PySequence_Tuple(object));
+  if (!list.is_valid())
+    nb::raise_python_error();
+  auto ranks = static_cast<size_t>(NB_TUPLE_GET_SIZE(list.ptr()));
+  if (ranks < 1 || ranks > MLAFIX_MAX_RANKS)
+    place.fail("expected a tensor of each of 1 to %d ranks, got %zu",
+               int(MLAFIX_MAX_RANKS), ranks);
+  One &one = args[count++];
+  TensorView each;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    read(context, NB_TUPLE_GET_ITEM(list.ptr(), rank), each);
+    one.data[rank] = each.data;
+    bool isAlike =
+        rank == 0 ||
+        (each.dtype == view.dtype && each.device.type == view.device.type &&
+         each.device.ordinal == view.device.ordinal &&
+         std::equal(each.sizes, each.sizes + each.ndim, view.sizes + 1) &&
+         std::equal(each.strides, each.strides + each.ndim, view.strides + 1));
+    if (!isAlike)
+      place.fail("expected the dtype, sizes, strides and device of rank 0's "
+                 "tensor, got others of rank %zu",
+                 rank);
+    if (rank > 0)
+      continue;
+    view = each;
+    view.ndim = each.ndim + 1;
+    std::copy_n(each.sizes, each.ndim, view.sizes + 1);
+    std::copy_n(each.strides, each.ndim, view.strides + 1);
+    view.sizes[0] = static_cast<int64_t>(ranks);
+    view.strides[0] = 0;
+  }
+  PeerGroup *group = nullptr;
+  if (isMade && !made->group.is_none())
+    group = nb::cast<PeerGroup *>(made->group);
+  if (view.device.type == MLAFIX_CUDA && !group)
+    place.fail("expected PeerTensors with a group for tensors on a GPU, got "
+               "none");
+  one.each = {sizeof(mlafix_tensor), view.dtype, view.ndim - 1,
+              view.device,           view.data,  view.sizes + 1,
+              view.strides + 1};
+  one.peers = {sizeof(mlafix_peers), static_cast<uint32_t>(ranks), one.data,
+               &one.each, group ? group->get() : nullptr};
+  return &one.peers;
+}
+
+void mlafix::python::bindPeers(nb::module_ &module) {
+  nb::class_<PeerGroup>(
+      module, "PeerGroup",
+      "The ranks that launch a collective kernel together.\n\n"
+      "rank: this one.\n"
+      "workspaces: addresses of GROUP_BYTES bytes of each rank, which all "
+      "ranks "
+      "can write; zeros before the first launch.\n"
+      "timeout: how long a launch waits for a rank, in seconds.\n"
+      "failure: the address of 8 bytes of pinned host memory, zeros before the "
+      "first launch, or 0: where `check` finds which rank did not come.")
+      .def(nb::init<uint32_t, std::vector<uintptr_t>, double, uintptr_t>(),
+           nb::arg("rank"), nb::arg("workspaces"), nb::arg("timeout") = 10.0,
+           nb::arg("failure") = 0)
+      .def_prop_ro("rank", &PeerGroup::rank)
+      .def_prop_ro("ranks", &PeerGroup::ranks)
+      .def("check", &PeerGroup::check,
+           "Raises RankError if a rank did not come to a launch that is "
+           "complete. Waits for nothing; every launch does it first.");
+  nb::class_<PeerTensors>(
+      module, "PeerTensors",
+      "What a kernel takes for an argument declared with Peers: the tensors of "
+      "all ranks in order, and on a GPU their PeerGroup.")
+      .def(
+          "__init__",
+          [](PeerTensors *made, nb::handle tensors, nb::object group) {
+            if (!group.is_none() && !nb::isinstance<PeerGroup>(group))
+              throwArgumentError(
+                  "argument \"group\": expected a PeerGroup or None, got %s",
+                  typeName(group).c_str());
+            nb::object list = nb::steal(PySequence_Tuple(tensors.ptr()));
+            if (!list.is_valid())
+              nb::raise_python_error();
+            new (made)
+                PeerTensors{nb::borrow<nb::tuple>(list), std::move(group)};
+          },
+          nb::arg("tensors"), nb::arg("group").none() = nb::none())
+      .def_ro("tensors", &PeerTensors::tensors)
+      .def_ro("group", &PeerTensors::group);
+  module.attr("GROUP_BYTES") = static_cast<int>(MLAFIX_GROUP_BYTES);
+  module.attr("MAX_RANKS") = static_cast<int>(MLAFIX_MAX_RANKS);
+}

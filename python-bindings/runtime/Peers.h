@@ -1,0 +1,63 @@
+//===- Peers.h - a tensor of each rank, from Python -------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_PYTHON_PEERS_H
+#define MLAFIX_PYTHON_PEERS_H
+
+#include "Tensor.h"
+
+#include "mlafix/UnitLimits.h"
+#include <vector>
+
+namespace mlafix::python {
+
+/// The ranks that launch a kernel together: a mlafix_group with its arrays.
+class PeerGroup {
+public:
+  PeerGroup(uint32_t rank, std::vector<uintptr_t> workspaces, double timeout,
+            uintptr_t failure);
+
+  const mlafix_group *get() const { return &group; }
+  uint32_t rank() const { return group.rank; }
+  uint32_t ranks() const { return group.ranks; }
+  void check() const;
+
+private:
+  std::vector<void *> addresses;
+  mlafix_group group;
+};
+
+/// The tensors of ranks and, for GPUs, their group.
+struct PeerTensors {
+  nanobind::tuple tensors;
+  nanobind::object group; ///< a PeerGroup, or None
+};
+
+/// What the arguments of one call that have a tensor of each rank point to. On
+/// the stack; nothing that is not used is initialised.
+struct PeerArgs {
+  struct One {
+    mlafix_peers peers;
+    mlafix_tensor each;
+    void *data[MLAFIX_MAX_RANKS];
+  };
+  One args[mlafix::limits::peers];
+  uint32_t count;
+
+  /// The tensors of `object`, a PeerTensors, a list or a tuple, the first dim
+  /// of `view` being the ranks. Each is read by `read`. Throws ArgumentError.
+  const mlafix_peers *add(PyObject *object, const ArgContext &place,
+                          void (*read)(void *context, PyObject *object,
+                                       TensorView &view),
+                          void *context, TensorView &view);
+};
+
+void bindPeers(nanobind::module_ &module);
+
+} // namespace mlafix::python
+
+#endif // MLAFIX_PYTHON_PEERS_H

@@ -1,0 +1,87 @@
+// A merge of the states of all ranks, from each rank's memory.
+
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=ptx -o %t.ptx
+// RUN: FileCheck %s < %t.ptx
+// RUN: FileCheck %s --check-prefix=NEVER < %t.ptx
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16 --target=sm_90 --emit=ptx -o %t.many.ptx
+// RUN: FileCheck %s --check-prefix=NEVER < %t.many.ptx
+// RUN: FileCheck %s --check-prefix=MANY < %t.many.ptx
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16 --target=sm_80 --emit=ptx | FileCheck %s --check-prefix=NEVER
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=3 --target=x86-64-v3 --emit=llvm | FileCheck %s --check-prefix=CPU
+
+// Nothing of a peer's memory is prefetched, nor read by way of the caches that are not coherent: it may change until the rank has come.
+// NEVER-NOT: prefetch
+// NEVER-NOT: .nc
+// NEVER-NOT: .L2::
+// NEVER-NOT: ldu.
+
+// The addresses are in the parameters: of the ranks' tensors, two of each; of their workspaces, behind this rank, the time-out and the address for a failure.
+// CHECK: .entry merge_peers_dense(
+// CHECK: .param .align 8 .b8 merge_peers_dense_param_[[ROWS:[0-9]+]][16]
+// CHECK: .param .align 8 .b8 merge_peers_dense_param_[[LSES:[0-9]+]][16]
+// CHECK: .param .align 8 .b8 merge_peers_dense_param_[[GROUP:[0-9]+]][40]
+// MANY: _param_{{[0-9]+}}[576]
+// MANY: _param_{{[0-9]+}}[576]
+// MANY: _param_{{[0-9]+}}[600]
+
+// The preceding grid, the number of this collective, and to all ranks that this one has come.
+// CHECK: griddepcontrol.wait;
+// CHECK: ld.relaxed.gpu.global.b64
+// CHECK: st.release.sys.global.b64 [%{{.*}}+256]
+// Each rank, until it has come, for as long as the time-out says; one that has not is told to all ranks and the host.
+// CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
+// CHECK: ld.acquire.sys.global.b64 {{.*}}+256]
+// CHECK: globaltimer
+// CHECK: ld.acquire.sys.global.b64 {{.*}}+256]
+// CHECK: globaltimer
+// CHECK: st.release.sys.global.b64 {{.*}}+128]
+// CHECK-NOT: ld.global
+// CHECK: bar.red.and.pred
+// The rows of all ranks, in flight together.
+// CHECK: ld.global.v4.b32
+// CHECK: ld.global.v4.b32
+// CHECK: st.global.v4.b32
+// Where one has not come: NaN, and no loads.
+// CHECK-NOT: ld.global
+// CHECK: st.global.v4.b32 {{.*}}, {2143322048, 2143322048, 2143322048, 2143322048}
+// CHECK-NOT: ld.global
+// The last block of the grid tells all ranks that their memory was read, and waits until this rank's has been.
+// CHECK: bar.sync
+// CHECK: fence.acq_rel.gpu
+// CHECK: atom{{.*}}.add.u64
+// CHECK: fence.acq_rel.gpu
+// CHECK: st.release.sys.global.b64 [%{{.*}}+896]
+// CHECK: ld.acquire.sys.global.b64 {{.*}}+896]
+// CHECK: st.relaxed.gpu.global.b64
+// CHECK: st.relaxed.gpu.global.b64
+// CHECK: ret
+
+// One process has all tensors: there is nothing to wait for.
+// CPU: define {{.*}}void @merge_peers_any(ptr
+// CPU-NOT: atomic
+
+!outs = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!rows = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!parts = memref<?x?x?xf32, strided<[?, ?, ?], offset: ?>>
+
+mlafix.kernel @merge_peers(
+    %out: !outs {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %out_lse: !lses {mlafix.dims = ["n", "H"], mlafix.access = "write"},
+    %rows: !rows {mlafix.dims = ["ranks", "n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read", mlafix.peers},
+    %parts: !parts {mlafix.dims = ["ranks", "n", "H"], mlafix.access = "read", mlafix.peers}) attributes {defaults = {B = "e"}} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !outs
+  %H = memref.dim %out, %c1 : !outs
+  %ranks = memref.dim %rows, %c0 : !rows
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %none = mlafix.identity : !mlafix.state<"D", "B">
+    %all = scf.for %r = %c0 to %ranks step %c1 iter_args(%acc = %none) -> (!mlafix.state<"D", "B">) {
+      %part = mlafix.load_state %rows[%r, %t, %h] lse %parts[%r, %t, %h] : !rows, !parts -> !mlafix.state<"D", "B">
+      %sum = mlafix.merge %acc, %part : !mlafix.state<"D", "B">
+      scf.yield %sum : !mlafix.state<"D", "B">
+    }
+    mlafix.store_state %all to %out[%t, %h] lse %out_lse[%t, %h] : !mlafix.state<"D", "B">, !outs, !lses
+  }
+}

@@ -1,0 +1,51 @@
+// A kernel with a tensor of each rank: its blocks wait for the ranks before the row's program, and the last one releases their memory behind it. Where a rank did not come, NaN takes the place of what
+// is read from peers, and nothing is read there.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-grid-to-threads,mlafix-place-collectives))" | FileCheck %s
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=x86-64-v3 variant=any},mlafix.kernel(mlafix-grid-to-loops,mlafix-place-collectives))" | FileCheck %s --check-prefix=CPU
+// CPU-NOT: wait_peers
+
+!parts = memref<?x?x64xf32, strided<[?, ?, 1], offset: ?>>
+!counts = memref<?x?xi32, strided<[?, ?], offset: ?>>
+!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+
+// CHECK-LABEL: mlafix.kernel @total_any
+// CHECK: nvvm.griddepcontrol wait
+// CHECK: %[[ARRIVED:.*]] = mlafix.wait_peers : i1
+// CHECK-NEXT: scf.if %[[ARRIVED]] {
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: mlafix.row
+// CHECK: mlafix.load %parts
+// CHECK: mlafix.load %counts
+// CHECK: mlafix.load %bias
+// CHECK: } else {
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: mlafix.row
+// CHECK-NOT: mlafix.load %parts
+// CHECK-NOT: mlafix.load %counts
+// CHECK: %[[NAN:.*]] = arith.constant 0x7FC00000 : f32
+// CHECK: mlafix.splat %[[NAN]]
+// CHECK: arith.constant -1 : i32
+// CHECK: mlafix.load %bias
+// CHECK: mlafix.store
+// CHECK: }
+// CHECK: mlafix.release_peers %[[ARRIVED]]
+// CHECK-NOT: wait_peers
+mlafix.kernel @total(
+    %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+    %parts: !parts {mlafix.dims = ["ranks", "n", "D"], mlafix.access = "read", mlafix.peers},
+    %counts: !counts {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.peers},
+    %bias: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %part = mlafix.load %parts[%c0, %t] : !parts -> !tile
+    %count = mlafix.load %counts[%c0, %t] : !counts -> i32
+    %factor = arith.sitofp %count : i32 to f32
+    %factors = mlafix.splat %factor : f32 -> !tile
+    %bias_row = mlafix.load %bias[%t] : !rows -> !tile
+    %scaled = arith.mulf %part, %factors : !tile
+    %sum = arith.addf %scaled, %bias_row : !tile
+    mlafix.store %sum, %out[%t] : !tile, !rows
+  }
+}

@@ -1,0 +1,108 @@
+"""examples/python/cookbook: each kernel against numpy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, E4M3, E5M2, F16, F32, poison, round_to
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+COOKBOOK = Path(__file__).resolve().parents[2] / "examples" / "python" / "cookbook"
+
+
+@pytest.fixture(scope="module")
+def cookbook() -> dict[str, ModuleType]:
+    sys.path.insert(0, str(COOKBOOK))
+    try:
+        return {path.stem: __import__(path.stem) for path in sorted(COOKBOOK.glob("*.py"))}
+    finally:
+        sys.path.remove(str(COOKBOOK))
+
+
+def inputs(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    x = (rng.standard_normal(shape) * 10.0 ** rng.integers(-4, 3, (*shape[:-1], 1))).astype(np.float32)
+    x[0] = 0
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+@pytest.mark.parametrize("size", [8, 128, 500])
+def test_rows_of_int8(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, size: int) -> None:
+    x = inputs(rng, (37, size), dtype)
+    q, scale = device.poisoned(x.shape, np.int8), device.poisoned((37,), F32)
+    cookbook["quantize"].quantize_int8(q, scale, device.put(x))
+    device.synchronize()
+    wide = x.astype(np.float32)
+    want = np.maximum(np.abs(wide).max(axis=1), np.float32(1e-10)) / np.float32(127)
+    np.testing.assert_array_equal(device.get(scale), want)
+    np.testing.assert_array_equal(device.get(q), np.clip(np.rint(wide / want[:, None]), -128, 127).astype(np.int8))
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16], ids=str)
+@pytest.mark.parametrize("groups, size", [(4, 128), (3, 64), (2, 10)])
+def test_groups_of_fp8(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, groups: int, size: int) -> None:
+    x = inputs(rng, (19, groups, size), dtype)
+    q, scale, y = device.poisoned(x.shape, E4M3), device.poisoned(x.shape[:2], F32), device.poisoned(x.shape, dtype)
+    cookbook["quantize"].quantize_groups(q, scale, device.put(x))
+    cookbook["quantize"].dequantize_groups(y, q, scale)
+    device.synchronize()
+    wide = x.astype(np.float32)
+    want = np.maximum(np.abs(wide).max(axis=2), np.float32(1e-10)) / np.float32(448)
+    np.testing.assert_array_equal(device.get(scale), want)
+    stored = round_to(E4M3, (wide / want[..., None]).astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(device.get(q).astype(np.float32), stored)
+    back = round_to(dtype, (stored * want[..., None]).astype(np.float64))
+    np.testing.assert_array_equal(device.get(y).astype(np.float64), back)
+
+
+@pytest.mark.parametrize("dtype", [BF16, E5M2, np.dtype(np.uint8), np.dtype(np.bool_), np.dtype(np.int64)], ids=str)
+def test_blocks_are_cleared_and_copied(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype) -> None:
+    shape = (9, 4, 48)
+    bits = f"u{dtype.itemsize}"
+    before = rng.integers(0, 2 if dtype == np.bool_ else 256, (*shape, dtype.itemsize), np.uint8).view(bits).reshape(shape)
+    cache, ids = device.put(before.view(dtype).copy()), np.array([3, -1, 8, 9, 0, 3, 2**40], np.int64)
+    cookbook["blocks"].zero_blocks(cache, device.put(ids))
+    want = before.copy()
+    want[[3, 8, 0]] = 0
+    pairs = np.array([[1, 2], [7, 5], [-4, 6], [2, 9]], np.int64)
+    target = device.put(poison(shape, dtype) if dtype != np.bool_ else np.ones(shape, np.bool_))
+    cookbook["blocks"].copy_blocks(target, cache, device.put(pairs))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(cache).view(bits), want)
+    copied = np.full((*shape, dtype.itemsize), 1 if dtype == np.bool_ else 255, np.uint8).view(bits).reshape(shape)
+    copied[2], copied[5], copied[6] = want[1], want[7], 0
+    np.testing.assert_array_equal(device.get(target).view(bits), copied)
+
+
+@pytest.mark.parametrize("size", [32, 64, 5])
+def test_the_table_of_rope(cookbook: dict[str, ModuleType], device: Device, size: int) -> None:
+    positions = 3000
+    table = device.poisoned((positions, 2, size), F32)
+    cookbook["rope"].rope_table(table, 10000.0)
+    device.synchronize()
+    got = device.get(table).astype(np.float64)
+    angle = np.arange(positions)[:, None] * 10000.0 ** (-np.arange(size) / size)
+    error = np.maximum(np.abs(got[:, 0] - np.cos(angle)), np.abs(got[:, 1] - np.sin(angle)))
+    assert (error <= 2.1e-7 + 4e-6 * angle).all()  # that of the function, and of its argument (N10)
+
+
+@pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
+@pytest.mark.parametrize("size", [64, 5])
+def test_heads_are_turned_in_place(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, size: int) -> None:
+    x = rng.standard_normal((7, 3, 2, size)).astype(dtype)
+    table = rng.standard_normal((20, 2, size)).astype(F32)
+    positions = rng.integers(0, 20, 7)
+    turned = device.put(x.copy())
+    cookbook["rope"].apply_rope(turned, device.put(positions), device.put(table))
+    device.synchronize()
+    (a, b), (c, s) = (x.astype(np.float64)[:, :, half] for half in (0, 1)), (table[positions, None, half].astype(np.float64) for half in (0, 1))
+    for half, exact, size_of in ((0, a * c - b * s, np.abs(a * c) + np.abs(b * s)), (1, b * c + a * s, np.abs(b * c) + np.abs(a * s))):
+        got = np.asarray(device.get(turned))[:, :, half].astype(np.float64)
+        unit = 2.0**-8 if dtype == BF16 else 2.0**-24
+        assert (np.abs(got - exact) <= unit * np.abs(exact) + 2.0**-22 * size_of).all()

@@ -1,0 +1,124 @@
+"""`mlafix.distributed` over symmetric memory: two GPUs or more of one node. Right against f64 and the bits of NCCL's backend, in
+graphs, with ranks that come late, and with one that does not come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+if torch.cuda.device_count() < 2:
+    pytest.skip("needs two GPUs", allow_module_level=True)
+
+from numerics import BF16, same_bits
+from rank_cases import FORMS, Form, assembled, check, make_case, options_of
+from ranks import RankPool, raised
+from states import LAYOUTS
+
+RANKS = min(torch.cuda.device_count(), 8)
+SYMMETRIC: dict[str, Any] = {"backend": "symmetric"}
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
+    made = RankPool(tmp_path_factory.mktemp("gpus"), ranks=RANKS, backend="nccl")
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("masks", ["none", "tokens", "requests", "padding"])
+@pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_merges_like_f64_with_the_bits_of_nccl(pool: RankPool, form: Form, cut: str, masks: str, rng: np.random.Generator) -> None:
+    for tokens, layout in zip((0, 1, 7, 16), LAYOUTS):
+        case = make_case(rng, form, RANKS, tokens, masks, layout)
+        options = options_of(form, cut, RANKS, case.sink)
+        results = raised(pool.run("reduce", [(part, options | SYMMETRIC) for part in case.parts]))
+        assert {result["backend"] for result in results} == {"symmetric"}
+        check(case, results)
+        others = raised(pool.run("reduce", [(part, options | {"backend": "nccl"}) for part in case.parts]))
+        for result, other in zip(results, others):
+            assert same_bits(result["out"], other["out"]) and same_bits(result["lse"], other["lse"])
+
+
+def test_auto_is_symmetric(pool: RankPool) -> None:
+    options = options_of(FORMS[0], "heads", RANKS, None)
+    assert set(pool.same("construct", RANKS, options | {"device": "cuda"})) == {"symmetric"}
+
+
+@pytest.mark.parametrize("heads, dim, tokens", [(64, 512, 256), (32, 128, 2048), (8, 576, 33), (1, 512, 1), (64, 128, 4096)])
+def test_larger_sizes(pool: RankPool, heads: int, dim: int, tokens: int, rng: np.random.Generator) -> None:
+    form = Form(BF16, dim, heads, "e", False)
+    case = make_case(rng, form, RANKS, tokens, "requests")
+    wholes = []
+    for cut in ("heads", "tokens", "none"):
+        options = options_of(form, cut, RANKS, None, max_tokens=tokens) | SYMMETRIC
+        results = raised(pool.run("reduce", [(part, options) for part in case.parts]))
+        check(case, results)
+        wholes.append(assembled(results, case.parts[0].partial.shape))
+    assert all(same_bits(wholes[0], whole) for whole in wholes)
+
+
+@pytest.mark.parametrize("masks", ["none", "requests"])
+def test_states_that_are_there_already(pool: RankPool, masks: str, rng: np.random.Generator) -> None:
+    """Each call's rows are overwritten right behind it; the ranks take turns in coming 50 ms late."""
+    form = Form(BF16, 128, 16, "e", False)
+    cases = [make_case(rng, form, RANKS, tokens, masks) for tokens in (16, 3, 9, 16, 1, 7, 16, 16)]
+    sleeps = [[100_000_000 if at % RANKS == rank else 0 for at in range(len(cases))] for rank in range(RANKS)]
+    for cut in ("heads", "tokens", "none"):
+        options = options_of(form, cut, RANKS, None) | SYMMETRIC
+        each = [([case.parts[rank] for case in cases], options, sleeps[rank]) for rank in range(RANKS)]
+        results = raised(pool.run("from_inputs", each))
+        for at, case in enumerate(cases):
+            check(case, [result[at] for result in results])
+
+
+def test_replays_of_a_graph_with_three_calls(pool: RankPool, rng: np.random.Generator) -> None:
+    """Ten thousand replays, with other inputs, lengths and offsets each thousand; the reducers are gone by then."""
+    form = FORMS[0]
+    calls = [("heads", 9), ("tokens", 5), ("none", 3)]
+    options = [options_of(form, cut, RANKS, None) | SYMMETRIC for cut, _ in calls]
+    rounds = []
+    while len(rounds) < 10:
+        cases = [make_case(rng, form, RANKS, tokens, "requests") for _, tokens in calls]
+        if all(len(case.parts[0].seq_lens) == 4 for case in cases):  # type: ignore[arg-type]
+            rounds.append(cases)
+    each = [([[case.parts[rank] for case in cases] for cases in rounds], options, 1000) for rank in range(RANKS)]
+    results = raised(pool.run("replays", each))
+    for at, cases in enumerate(rounds):
+        for number, case in enumerate(cases):
+            check(case, [result[at][number] for result in results])
+
+
+def test_two_reducers_in_two_streams(pool: RankPool, rng: np.random.Generator) -> None:
+    form = FORMS[0]
+    cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (6, 3, 9, 16, 1)]
+    options = [options_of(form, cut, RANKS, None) | SYMMETRIC for cut in ("heads", "none")]
+    results = raised(pool.run("two_streams", [([case.parts[rank] for case in cases], options) for rank in range(RANKS)]))
+    for at, case in enumerate(cases):
+        for reducer in range(2):
+            check(case, [result[2 * at + reducer] for result in results])
+
+
+@pytest.mark.parametrize("who", [0, RANKS - 1])
+def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int) -> None:
+    """The others end after the time-out with NaN, the late one at once; a new reducer of the same group works."""
+    options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"timeout": 1.0}
+    results = raised(pool.run("missed", [(options, who, 4.0)] * RANKS))
+    for rank, result in enumerate(results):
+        assert result["marked"], rank
+        assert all("RankError" in error for error in result["errors"]), result["errors"]
+        assert all(f"got none of rank {who} before the time-out" in error for error in result["errors"]), result["errors"]
+        assert result["took"] < 3.0 and (rank == who or result["took"] > 0.9), (rank, result["took"])
+        assert (result["again"] == 1).all(), rank
+
+
+def test_too_many_tokens_are_an_error_before_anything_is_launched(pool: RankPool) -> None:
+    from mlafix import ArgumentError
+
+    options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"device": "cuda"}
+    results = pool.run("call", [(options, 17, {})] * RANKS)
+    assert all(isinstance(result, ArgumentError) and "at most the reducer's 16 tokens, got 17" in str(result) for result in results)

@@ -1,0 +1,221 @@
+//===- PeersTest.cpp - Arguments with a tensor of each rank ---------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeCuda.h"
+#include "TestUnit.h"
+
+#include <functional>
+
+using namespace mlafix;
+using namespace mlafix::test;
+
+namespace {
+
+/// add_bias whose input is a tensor of each rank: on a CPU, whose code knows of
+/// one address, of one rank; on a GPU of three at most.
+UnitWriter collectiveUnit(const std::function<void(json &)> &change = {}) {
+  UnitWriter writer = addBiasUnit();
+  json &kernel = writer.manifest["kernels"][0];
+  json &in = kernel["args"][1];
+  in["kind"] = "peers";
+  in["dims"] = {"ranks", "n", "D"};
+  in["shape"] = {3, -1, 4};
+  in["strides"] = {-1, -1, 1};
+  kernel["aliases"] = json::array();
+  for (json &code : kernel["code"])
+    for (json &variant : code["variants"]) {
+      json &params = variant["params"];
+      params[1] = {{"kind", "peers"}, {"arg", 1}, {"ranks", 3}};
+      params[3]["dim"] = 1;
+      if (code["target"] != "x86-64")
+        params.push_back({{"kind", "group"}, {"ranks", 3}});
+    }
+  if (change)
+    change(kernel);
+  return writer;
+}
+
+json &gpuParams(json &kernel) {
+  return kernel["code"][1]["variants"][0]["params"];
+}
+
+struct Spoilt {
+  const char *name;
+  std::function<void(json &kernel)> spoil;
+  std::vector<std::string> words;
+};
+void PrintTo(const Spoilt &spoilt, std::ostream *stream) {
+  *stream << spoilt.name;
+}
+
+class SpoiltPeers : public testing::TestWithParam<Spoilt> {};
+
+TEST_P(SpoiltPeers, do_not_load) {
+  load(collectiveUnit());
+  expectBadUnit(collectiveUnit(GetParam().spoil), GetParam().words);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Manifest, SpoiltPeers,
+    testing::Values(
+        Spoilt{"written",
+               [](json &k) { k["args"][1]["access"] = "update"; },
+               {"args[1].access", "\"read\""}},
+        Spoilt{"optional",
+               [](json &k) { k["args"][1]["optional"] = true; },
+               {"args[1].access", "not optional"}},
+        Spoilt{"too_many_ranks",
+               [](json &k) { k["args"][1]["shape"][0] = 73; },
+               {"args[1].dims", "at most 72"}},
+        Spoilt{"no_dims_but_ranks",
+               [](json &k) {
+                 k["args"][1]["dims"] = {"ranks"};
+                 k["args"][1]["shape"] = {-1};
+                 k["args"][1]["strides"] = {-1};
+               },
+               {"args[1].dims", "the dims of a rank's tensor"}},
+        Spoilt{"table_of_a_tensor",
+               [](json &k) { gpuParams(k)[1]["arg"] = 0; },
+               {"params[1].arg", "a tensor of each rank"}},
+        Spoilt{"table_for_fewer_ranks",
+               [](json &k) { gpuParams(k)[1]["ranks"] = 2; },
+               {"params[1].ranks", "as many ranks as \"in\""}},
+        Spoilt{"table_for_too_many",
+               [](json &k) { gpuParams(k)[6]["ranks"] = 73; },
+               {"params[6].ranks", "73"}},
+        Spoilt{"any_ranks_but_tables_for_three",
+               [](json &k) { k["args"][1]["shape"][0] = -1; },
+               {"ranks", "as many ranks as \"in\""}},
+        Spoilt{"group_of_a_kernel_that_is_not_collective",
+               [](json &k) {
+                 k["args"][1] = k["args"][0];
+                 k["args"][1]["name"] = "in";
+                 k["args"][1]["access"] = "read";
+                 for (json &code : k["code"])
+                   for (json &variant : code["variants"])
+                     variant["params"][1] = {{"kind", "pointer"}, {"arg", 1}};
+               },
+               {"kind", "not collective"}}),
+    [](const auto &info) { return info.param.name; });
+
+/// A call of three ranks; this is rank 2.
+class Peers : public testing::Test {
+protected:
+  FakeCuda fake;
+  Unit unit = load(collectiveUnit());
+  Kernel kernel = unit.kernel("add_bias");
+  AddBiasCall call{8, cuda(0)};
+  std::vector<float> data[3] = {std::vector<float>(32), std::vector<float>(32),
+                                std::vector<float>(32)};
+  void *addresses[3] = {data[0].data(), data[1].data(), data[2].data()};
+  void *workspaces[3] = {reinterpret_cast<void *>(0x1000),
+                         reinterpret_cast<void *>(0x2000),
+                         reinterpret_cast<void *>(0x3000)};
+  uint64_t failure = 0;
+  int64_t sizes[2] = {8, 4};
+  mlafix_tensor each =
+      mlafix_contiguous(nullptr, MLAFIX_F32, 2, sizes, cuda(0));
+  mlafix_group group = MLAFIX_GROUP_INIT;
+  mlafix_peers peers = MLAFIX_PEERS_INIT;
+
+  Peers() {
+    fake.paramSizes = {8, 24, 8, 8, 8, 4, 48};
+    group.ranks = 3;
+    group.rank = 2;
+    group.workspaces = workspaces;
+    group.timeout_ns = 7;
+    group.failure = &failure;
+    peers.ranks = 3;
+    peers.data = addresses;
+    peers.each = &each;
+    peers.group = &group;
+    call.args[1] = Arg(peers);
+  }
+  static uint64_t bits(const void *pointer) {
+    return reinterpret_cast<uintptr_t>(pointer);
+  }
+  void refused(const std::vector<std::string> &words,
+               mlafix_status status = MLAFIX_INVALID_ARGUMENT) {
+    expectError(status, words, [&] { call.launch(kernel); });
+  }
+};
+
+TEST_F(Peers, tables_take_a_slot_for_each_rank) {
+  Bound bound = kernel.bind(call.args, cuda(0));
+  mlafix_launch_info info = bound.info();
+  ASSERT_EQ(info.num_params, 7u);
+  auto slots = [&](unsigned param, unsigned count) {
+    auto *first = static_cast<const uint64_t *>(info.kernel_params[param]);
+    return std::vector<uint64_t>(first, first + count);
+  };
+  EXPECT_EQ(slots(0, 1), std::vector<uint64_t>{bits(call.out())});
+  EXPECT_EQ(slots(1, 3),
+            (std::vector<uint64_t>{bits(data[0].data()), bits(data[1].data()),
+                                   bits(data[2].data())}));
+  EXPECT_EQ(slots(2, 3), (std::vector<uint64_t>{4, 4, 4})); // strides, size
+  EXPECT_EQ(slots(6, 6),
+            (std::vector<uint64_t>{2 | uint64_t(3) << 32, 7, bits(&failure),
+                                   0x1000, 0x2000, 0x3000}));
+  EXPECT_EQ(info.kernel_params[6], info.slots + 8);
+}
+
+TEST_F(Peers, a_rank_without_rows_launches_one_block) {
+  sizes[0] = 0;
+  call.args[0] =
+      Tensor::strided(call.out(), MLAFIX_F32, {0, 4}, {4, 1}, cuda(0));
+  call.args[4] = int64_t(0);
+  call.launch(kernel);
+  ASSERT_EQ(fake.launches.size(), 1u);
+  EXPECT_EQ(fake.launches[0].grid, 1u);
+}
+
+TEST_F(Peers, a_failure_is_an_error_of_the_next_launch) {
+  call.launch(kernel);
+  Bound bound = kernel.bind(call.args, cuda(0));
+  EXPECT_EQ(mlafix_group_check(&group), MLAFIX_OK);
+  failure = 2;
+  refused({"all 3 ranks", "rank 1"}, MLAFIX_RANK_ERROR);
+  expectError(MLAFIX_RANK_ERROR, {"rank 1"}, [&] { bound.launch(); });
+  EXPECT_EQ(mlafix_group_check(&group), MLAFIX_RANK_ERROR);
+  EXPECT_EQ(mlafix_group_check(nullptr), MLAFIX_INVALID_ARGUMENT);
+  EXPECT_EQ(fake.launches.size(), 1u);
+}
+
+TEST_F(Peers, what_is_no_tensor_of_each_rank_is_refused) {
+  each.ndim = 1;
+  refused({"\"in\"", "2 dims of each rank's tensor, got 1"});
+  each.ndim = 2;
+  addresses[1] = nullptr;
+  refused({"\"in\"", "a data pointer of rank 1, got null"});
+  addresses[1] = reinterpret_cast<char *>(data[1].data()) + 2;
+  refused({"\"in\"", "of rank 1 that is a multiple of 4"});
+  addresses[1] = call.out() + 4;
+  refused({"\"out\"", "apart from that of argument \"in\" of rank 1"});
+  addresses[1] = data[1].data();
+  peers.ranks = 2;
+  refused({"\"in\"", "size 3 in dim 0"});
+  peers.ranks = 73;
+  refused({"\"in\"", "1 to 72 ranks, got 73"});
+  peers.ranks = 3;
+  peers.struct_size = 8;
+  refused({"\"in\"", "a tensor of each rank"});
+  EXPECT_TRUE(fake.launches.empty());
+}
+
+TEST_F(Peers, groups_that_do_not_fit_are_refused) {
+  peers.group = nullptr;
+  refused({"\"in\"", "a mlafix_group with workspaces, got null"});
+  peers.group = &group;
+  group.rank = 3;
+  refused({"\"in\"", "a group of 3 ranks and a rank below, got 3 and 3"});
+  group.rank = 0;
+  workspaces[2] = reinterpret_cast<void *>(0x3040);
+  refused({"\"in\"", "a workspace of rank 2 at a multiple of 128 bytes"});
+  EXPECT_TRUE(fake.launches.empty());
+}
+
+} // namespace
