@@ -75,7 +75,7 @@ static Value buildPolynomial(ShapedBuilder s, Value x,
 }
 
 /// With n the integer nearest to |x| / (pi / 2), or the next one to it where
-/// that is large, r = |x| - n * pi / 2 with three parts of pi / 2 (Cody and
+/// that is large, r = |x| - n * pi / 2 with two parts of pi / 2 (Cody and
 /// Waite) lies within 1.2; sin(r) and cos(r) are their Taylor polynomials
 /// (absolute error 2e-9 before rounding), and n chooses one of them, and a
 /// sign.
@@ -88,7 +88,7 @@ Value mlafix::buildSine(ShapedBuilder s, Value x, bool isCosine) {
   Value quarters = s.op<arith::AddIOp>(s.bits(shifted), s.i(isCosine ? 1 : 0));
   Value n = s.op<arith::SubFOp>(shifted, s.f(kMagic));
   Value r = magnitude;
-  for (float part : {-0x1.921fb6p+0f, 0x1.777a5cp-25f, 0x1.ee59dap-50f})
+  for (float part : {-0x1.921fb6p+0f, 0x1.777a5cp-25f})
     r = s.fma(n, s.f(part), r);
 
   Value square = s.op<arith::MulFOp>(r, r);

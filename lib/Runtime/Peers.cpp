@@ -62,32 +62,15 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   return MLAFIX_OK;
 }
 
-/// Whether the tensor of a rank lies on a tensor that is written.
-mlafix_status checkApart(const Call &call, uint32_t written, uint32_t peers,
-                         uint32_t rank) {
-  const ArgDesc &to = call.desc().args[written],
-                &from = call.desc().args[peers];
-  const CallArg &target = call.args[written], &source = call.args[peers];
-  void *data = call.peers[source.table][rank];
-  ByteLayout a, b;
-  makeByteLayout(target.data, to.ndim(), target.sizes, target.strides,
-                 to.elementBytes, a);
-  if (!makeByteLayout(data, from.ndim() - 1, source.sizes + 1,
-                      source.strides + 1, from.elementBytes, b))
-    return WRONG(from, "expected tensors that fit the address space, got %s",
-                 "sizes and strides that lead out of it");
-  if (a.empty || b.empty || a.base >= b.base + b.extent ||
-      b.base >= a.base + a.extent)
+/// What the tensor of rank 0 is in bytes; the others' differ in the base alone.
+mlafix_status layoutOf(const Call &call, uint32_t peers, ByteLayout &layout) {
+  const ArgDesc &desc = call.desc().args[peers];
+  const CallArg &given = call.args[peers];
+  if (makeByteLayout(given.data, desc.ndim() - 1, given.sizes + 1,
+                     given.strides + 1, desc.elementBytes, layout))
     return MLAFIX_OK;
-  Relation relation = overlap(a, b);
-  if (relation == Relation::Disjoint ||
-      (relation == Relation::Unknown &&
-       (call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
-    return MLAFIX_OK;
-  return WRONG(to,
-               "expected memory apart from that of argument \"%s\" of rank %u, "
-               "got an overlap",
-               from.name.c_str(), rank);
+  return WRONG(desc, "expected tensors that fit the address space, got %s",
+               "sizes and strides that lead out of it");
 }
 
 mlafix_status checkPeerPointer(const Call &call, uint32_t index,
@@ -101,9 +84,33 @@ mlafix_status checkPeerPointer(const Call &call, uint32_t index,
                  "expected a data pointer of rank %u that is a multiple of %u, "
                  "the size of a %s, got %p",
                  rank, arg.elementBytes, arg.dtypeName.c_str(), data);
-  for (uint32_t other = 0; other < call.desc().args.size(); ++other)
-    if (call.desc().args[other].isWritten() && call.args[other].present)
-      MLAFIX_TRY(checkApart(call, other, index, rank));
+  return MLAFIX_OK;
+}
+
+/// Whether no rank's tensor lies on a tensor that is written.
+mlafix_status checkApart(const Call &call, uint32_t written, uint32_t peers) {
+  const ArgDesc &to = call.desc().args[written],
+                &from = call.desc().args[peers];
+  const CallArg &target = call.args[written], &source = call.args[peers];
+  ByteLayout a, alike;
+  MLAFIX_TRY(layoutOf(call, peers, alike));
+  makeByteLayout(target.data, to.ndim(), target.sizes, target.strides,
+                 to.elementBytes, a);
+  for (uint32_t r = 0; r < source.sizes[0] && !a.empty && !alike.empty; ++r) {
+    ByteLayout b = alike;
+    b.base += reinterpret_cast<uintptr_t>(call.peers[source.table][r]) -
+              reinterpret_cast<uintptr_t>(source.data);
+    if (ByteSpan{a.base, a.extent}.isApartFrom({b.base, b.extent}))
+      continue;
+    Relation relation = overlap(a, b);
+    if (relation == Relation::Overlap ||
+        (relation == Relation::Unknown &&
+         !(call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
+      return WRONG(to,
+                   "expected memory apart from that of argument \"%s\" of rank "
+                   "%u, got an overlap",
+                   from.name.c_str(), r);
+  }
   return MLAFIX_OK;
 }
 
@@ -146,10 +153,16 @@ mlafix_status mlafix::runtime::readPeers(const ArgDesc &desc,
 }
 
 mlafix_status mlafix::runtime::checkPeerPointers(const Call &call) {
-  for (uint32_t i = 0; i < call.desc().args.size(); ++i)
-    if (call.desc().args[i].isPeers())
-      for (uint32_t r = 0; r < call.args[i].sizes[0]; ++r)
-        MLAFIX_TRY(checkPeerPointer(call, i, r));
+  const std::vector<ArgDesc> &args = call.desc().args;
+  for (uint32_t i = 0; i < args.size() && call.numPeers > 0; ++i) {
+    if (!args[i].isPeers())
+      continue;
+    for (uint32_t r = 0; r < call.args[i].sizes[0]; ++r)
+      MLAFIX_TRY(checkPeerPointer(call, i, r));
+    for (uint32_t other = 0; other < args.size(); ++other)
+      if (args[other].isWritten() && call.args[other].present)
+        MLAFIX_TRY(checkApart(call, other, i));
+  }
   return MLAFIX_OK;
 }
 

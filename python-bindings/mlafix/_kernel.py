@@ -259,7 +259,7 @@ class Kernel(Launcher):
 
     @functools.cached_property
     def _is_watched(self) -> bool:
-        return _env.debug()
+        return _env.debug() and not _debug.is_collective(self.signature["args"])
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
         for fault in _debug.debug(self, args, stream).faults:
@@ -278,7 +278,7 @@ class Kernel(Launcher):
             args, kwargs, stream: as for a call. Tensors are numpy arrays or torch tensors.
 
         Raises:
-            ArgumentError: an argument is wrong.
+            ArgumentError: an argument is wrong, or the kernel reads tensors of other ranks.
             CompileError: the kernel does not compile, and not for one of the faults.
             UnitError, DriverError: there is no code for these arguments, or no compiler.
         """

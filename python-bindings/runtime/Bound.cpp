@@ -138,7 +138,13 @@ void Bound::setPointers(nb::handle args) {
   for (uint32_t i = 0; i < specs.size(); ++i)
     if (!specs[i].isTensor() && !specs[i].isPeers())
       check(mlafix_bound_set_scalar(handle.get(), i, &scalars[i]));
-  tensors = given;
+  // What stays as it was has its memory kept, too.
+  nb::list kept;
+  for (size_t i = 0; i < specs.size(); ++i)
+    kept.append(specs[i].isPeers() ? nb::object(tensors[i])
+                : i < given.size() ? nb::object(given[i])
+                                   : nb::none());
+  tensors = nb::tuple(kept);
   conversion.keepAlive = std::move(fresh.keepAlive);
 }
 

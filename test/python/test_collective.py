@@ -128,6 +128,30 @@ def test_wrong_calls_name_the_argument(total: Any, rng: np.random.Generator) -> 
         PeerTensors(rows, "group")  # type: ignore[arg-type]
 
 
+def test_bound_calls_keep_the_ranks_tensors(total: Any) -> None:
+    out, other = np.zeros((2, 8), np.float32), np.zeros((2, 8), np.float32)
+    rows, counts = [np.full((2, 8), rank, np.float32) for rank in range(3)], [np.ones(2, np.int32) for _ in range(3)]
+    bound = total.bind(out, PeerTensors(rows), counts)
+    bound()
+    # Whatever stands in the place of the ranks' tensors.
+    bound.set_pointers((other, None, None))
+    del counts
+    bound()
+    assert (out == 3).all() and (other == 3).all()
+
+
+def test_what_cannot_have_other_ranks_tensors(total: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators of torch, and watching a launch."""
+    with pytest.raises(ArgumentError, match="expected no tensors of several ranks for torch to trace"):
+        total.torch_operator()
+    out, rows, counts = np.zeros((2, 8), np.float32), [np.ones((2, 8), np.float32)] * 2, [np.ones(2, np.int32)] * 2
+    with pytest.raises(ArgumentError, match="expected a kernel that reads no tensors of other ranks"):
+        total.debug(out, rows, counts)
+    monkeypatch.setenv("MLAFIX_DEBUG", "1")  # asked for once by each kernel
+    total.specialize(ranks=2)(out, rows, counts)
+    assert (out == 4).all()
+
+
 @pytest.mark.parametrize("rank, workspaces, timeout, message", [
     (0, [], 1.0, "expected one for each of 1 to 72 ranks, and a rank below, got 0 and rank 0"),
     (2, [128, 256], 1.0, "got 2 and rank 2"),

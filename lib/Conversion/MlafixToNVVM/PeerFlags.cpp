@@ -228,7 +228,8 @@ Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first,
   b.setInsertionPointToStart(loop.getBody());
   Value other = loop.getInductionVar();
   Value came = waitFor(at(own, flags, other), epoch);
-  branch(both(negate(came), hasNotFailed()), [&] { recordFailure(other); });
+  branch(negate(came),
+         [&] { branch(hasNotFailed(), [&] { recordFailure(other); }); });
   scf::YieldOp::create(b, loc, both(loop.getRegionIterArg(0), came));
   b.setInsertionPointAfter(loop);
   Value all = loop.getResult(0);

@@ -107,7 +107,13 @@ class Reducer:
     def _connect(self) -> None:
         """One call of one row: compiles the kernels, and connects ranks that a backend connects at first use."""
         partial = torch.zeros(1, self.heads, self.head_dim, dtype=self.dtype, device=self.device)
-        self.reduce(partial, torch.zeros(1, self.heads, device=self.device))
+        lse = torch.zeros(1, self.heads, device=self.device)
+        if isinstance(self._backend, SymmetricBackend):
+            rows, heads = self._owned_shape(1)
+            out, out_lse = partial.new_empty((rows, heads, self.head_dim)), lse.new_empty((rows, heads))
+            self._backend.prepare(Call(partial, lse, None, None, out, out_lse, None, self.base))
+            agree(self._ranks, self.device, {}, None)  # All ranks have got here.
+        self.reduce(partial, lse)
 
     @property
     def backend(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import socket
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -53,6 +53,8 @@ class SymmetricMemory:
         torch.cuda.synchronize(device)
         self.handle = symmetric.rendezvous(self.own, ranks.group)
         self.buffers = [self.handle.get_buffer(rank, (size,), torch.uint8) for rank in range(ranks.size)]
+        # Where a launch tells the host of a rank that did not come.
+        self.failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
 
 
 class SymmetricBackend:
@@ -77,8 +79,7 @@ class SymmetricBackend:
         self.sink = None if sink is None else sink[heads]
         self._memory = memory
         self.workspace_bytes = memory.own.numel()
-        self._failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
-        self.group = PeerGroup(ranks.rank, [buffer.data_ptr() for buffer in memory.buffers], timeout, self._failure.data_ptr())
+        self.group = PeerGroup(ranks.rank, [buffer.data_ptr() for buffer in memory.buffers], timeout, memory.failure.data_ptr())
         form = (max_tokens, cut.heads, head_dim, wire_dtype)
         self._states = [_state_in(buffer, *form) for buffer in memory.buffers]
         # Making the views of a number of tokens takes the host longer than the launch.
@@ -103,13 +104,23 @@ class SymmetricBackend:
             self._copy(call)
         elif call.seq_lens is not None and call.query_start_loc is not None:
             mask_rows_without_keys(call.lse, call.seq_lens, call.query_start_loc, halvings(call.query_start_loc))
+        kernel, arguments = self._merge(call)
+        kernel(*arguments)
+
+    def prepare(self, call: Call) -> None:
+        """Compiles and loads what such a call runs, so that no rank waits on the device while another compiles."""
+        self._copy(call)
+        kernel, arguments = self._merge(call)
+        kernel.bind(*arguments)
+
+    def _merge(self, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
+        """The collective kernel of a call, and its arguments."""
         pulled, size = self._pulled(call.partial.shape[0]), self.ranks.size
         if pulled.scales is None:
-            kernel = _merge_kernel(merge_peers, call.base, size)
-            kernel(call.out, call.out_lse, pulled.rows, pulled.lses, self.sink, call.out_scale)
+            kernel, scales = _merge_kernel(merge_peers, call.base, size), cast(tuple[PeerTensors, ...], ())
         else:
-            kernel = _merge_kernel(merge_peers_fp8, call.base, size)
-            kernel(call.out, call.out_lse, pulled.rows, pulled.lses, pulled.scales, self.sink, call.out_scale)
+            kernel, scales = _merge_kernel(merge_peers_fp8, call.base, size), (pulled.scales,)
+        return kernel, (call.out, call.out_lse, pulled.rows, pulled.lses, *scales, self.sink, call.out_scale)
 
     def _is_there(self, call: Call) -> bool:
         """Whether a call's partial state is what `inputs` gave, with lengths that can be masked there, or none."""

@@ -207,7 +207,7 @@ def _sizes_text(facts: Facts, sizes: Sizes) -> str:
     """The sizes of a launch's dynamic dims."""
     names: dict[str, int] = {}
     for index, arg in enumerate(facts.args):
-        if arg["kind"] == "tensor":
+        if arg["kind"] != "scalar":
             names.update({name: sizes.dim(index, dim) for dim, name in enumerate(arg["dims"])
                           if name and arg["shape"][dim] < 0})  # fmt: skip
     return ", ".join(f"{name} = {value}" for name, value in names.items()) or "no dynamic sizes"
@@ -267,13 +267,13 @@ def _proofs(facts: Facts) -> str:
 def _arguments(facts: Facts) -> str:
     rows = []
     for index, arg in enumerate(facts.args):
-        if arg["kind"] != "tensor":
+        if arg["kind"] == "scalar":
             rows.append([f"<code>{escape(arg['name'])}</code>", arg["dtype"], "",
                          f"0 to {escape(arg['at_most'])}" if "at_most" in arg else ""])  # fmt: skip
             continue
         dims = [name if size < 0 else f"{name} = {size}" if name else str(size) for name, size in zip(arg["dims"], arg["shape"])]
         same = [facts.args[b if a == index else a]["name"] for a, b in facts.aliases if index in (a, b)]
-        facts_of = [arg["access"], *(["optional"] if arg["optional"] else [])]
+        facts_of = [arg["access"], *(["optional"] if arg["optional"] else []), *(["of each rank"] if arg["kind"] == "peers" else [])]
         facts_of += [f"may be the same tensor as {' or '.join(same)}"] if same else []
         rows.append([f"<code>{escape(arg['name'])}</code>", arg["dtype"], escape(f"[{', '.join(dims)}]"), escape(", ".join(facts_of))])
     return f"<h2>Arguments</h2>{_table(['argument', 'dtype', 'shape', ''], rows)}"

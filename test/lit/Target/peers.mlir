@@ -8,6 +8,9 @@
 // RUN: FileCheck %s --check-prefix=MANY < %t.many.ptx
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16 --target=sm_80 --emit=ptx | FileCheck %s --check-prefix=NEVER
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=3 --target=x86-64-v3 --emit=llvm | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16 --target=cpu --emit=header --name=merge_peers | FileCheck %s --check-prefix=HEADER
+// HEADER: rows {{.*}}of each rank, bf16 [ranks, n, H = 64, D = 128]
+// HEADER: const mlafix_tensor *out, const mlafix_tensor *out_lse, const mlafix_peers * rows, const mlafix_peers * parts
 
 // Nothing of a peer's memory is prefetched, nor read by way of the caches that are not coherent: it may change until the rank has come.
 // NEVER-NOT: prefetch
@@ -30,7 +33,11 @@
 // CHECK: st.release.sys.global.b64 [%{{.*}}+256]
 // Each rank, until it has come, for as long as the time-out says; one that has not is told to all ranks and the host.
 // CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
-// CHECK: ld.acquire.sys.global.b64 {{.*}}+256]
+// CHECK: ld.acquire.sys.global.b64 %[[FLAG:.*]], [{{.*}}+256]
+// A flag that is there costs no other load.
+// CHECK-NEXT: setp.ge.u64 %[[THERE:p[0-9]+]], %[[FLAG]]
+// CHECK-NOT: ld.
+// CHECK: @%[[THERE]] bra
 // CHECK: globaltimer
 // CHECK: ld.acquire.sys.global.b64 {{.*}}+256]
 // CHECK: globaltimer

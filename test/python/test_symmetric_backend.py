@@ -1,0 +1,97 @@
+"""The reducer's backend over symmetric memory, its ranks in one process on the CPU: which rows it reads, copies and masks."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+from devices import TorchDevice
+from mlafix.distributed._backends import Call
+from mlafix.distributed._cut import Cut
+from mlafix.distributed._symmetric import SymmetricBackend
+from numerics import poison
+from rank_cases import FORMS, Case, Form, check, make_case
+from states import LAYOUTS
+
+CPU = TorchDevice("cpu")
+MOST = 16
+WIRES = {"f8e4m3fn": torch.float8_e4m3fn}
+
+
+def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> list[SymmetricBackend]:
+    """The backend of each rank; their buffers hold what no result may show."""
+    heads = form.heads * ranks
+    wire = WIRES.get(form.wire or "", CPU.put(np.zeros(1, form.dtype)).dtype)
+    size = SymmetricBackend.bytes_of(MOST, heads, form.head_dim, wire)
+    buffers = [torch.full((size,), 0xFF, dtype=torch.uint8) for _ in range(ranks)]
+    made = []
+    for rank in range(ranks):
+        memory: Any = SimpleNamespace(own=buffers[rank], buffers=buffers, failure=torch.zeros(1, dtype=torch.int64))
+        # Workspaces are at multiples of 128 bytes; only a GPU looks at them.
+        made.append(SymmetricBackend(SimpleNamespace(rank=rank, size=ranks), memory, Cut(cut, ranks, heads),  # type: ignore[arg-type]
+                                     None if sink is None else CPU.put(sink), head_dim=form.head_dim, wire_dtype=wire,
+                                     max_tokens=MOST, timeout=1.0))
+    return made
+
+
+def calls_of(case: Case, backends: list[SymmetricBackend], base: str) -> list[tuple[Call, tuple[slice, slice]]]:
+    """The call of each rank, with what it owns."""
+    made = []
+    for part, backend in zip(case.parts, backends):
+        tokens, _, dim = part.partial.shape
+        mine, heads = backend.cut.owned(backend.ranks.rank, tokens)
+        shape = (mine.stop - mine.start, heads.stop - heads.start)
+        out, out_lse = CPU.put(poison((*shape, dim), part.partial.dtype)), CPU.put(poison(shape, np.dtype(np.float32)))
+        made.append((Call(*part.tensors(), out, out_lse, None, base), (mine, heads)))
+    return made
+
+
+def results_of(calls: list[tuple[Call, tuple[slice, slice]]]) -> list[dict[str, Any]]:
+    return [{"out": CPU.get(call.out), "lse": CPU.get(call.out_lse), "owned": owned} for call, owned in calls]
+
+
+@pytest.mark.parametrize("masks", ["none", "tokens", "requests", "padding"])
+@pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_merges_like_f64(ranks: int, form: Form, cut: str, masks: str, rng: np.random.Generator) -> None:
+    for tokens, layout in zip((1, 7, 16), LAYOUTS):
+        case = make_case(rng, form, ranks, tokens, masks, layout)
+        backends = backends_of(form, cut, ranks, case.sink)
+        calls = calls_of(case, backends, form.base)
+        # No rank waits for another here: all have their rows there before the first merge.
+        for backend, (call, _) in zip(backends, calls):
+            backend.prepare(call)
+        for backend, (call, _) in zip(backends, calls):
+            backend.reduce(call)
+        check(case, results_of(calls))
+
+
+@pytest.mark.parametrize("masks", ["none", "requests"])
+@pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
+def test_states_that_are_there_are_not_copied(cut: str, masks: str, rng: np.random.Generator) -> None:
+    form = FORMS[0]
+    case = make_case(rng, form, 3, 7, masks)
+    backends = backends_of(form, cut, 3, case.sink)
+    calls = []
+    for backend, (call, owned) in zip(backends, calls_of(case, backends, form.base)):
+        partial, lse = backend.inputs(7)  # type: ignore[misc]
+        partial.copy_(call.partial)
+        lse.copy_(call.lse)
+        backend._copy = None  # type: ignore[assignment, method-assign]
+        calls.append((call._replace(partial=partial, lse=lse), owned))
+    # The lses are masked by each rank's own call; in one process, before the first merge.
+    for backend, (call, _) in [*zip(backends, calls)] * 2:
+        backend.reduce(call)
+    check(case, results_of(calls))
+
+
+def test_fp8_rows_are_always_copied(rng: np.random.Generator) -> None:
+    backend = backends_of(next(form for form in FORMS if form.wire), "heads", 2, None)[0]
+    assert backend.inputs(4) is None
