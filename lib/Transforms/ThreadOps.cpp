@@ -36,12 +36,21 @@ void mlafix::buildBarrier(OpBuilder &b, Location loc) {
   NVVM::BarrierOp::create(b, loc);
 }
 
-Value mlafix::buildBarrierOr(OpBuilder &b, Location loc, Value bits) {
-  auto kind = NVVM::BarrierReductionAttr::get(b.getContext(),
-                                              NVVM::BarrierReduction::OR);
+/// A barrier that reduces the `bits` of all threads.
+static Value buildBarrier(OpBuilder &b, Location loc,
+                          NVVM::BarrierReduction reduction, Value bits) {
+  auto kind = NVVM::BarrierReductionAttr::get(b.getContext(), reduction);
   return NVVM::BarrierOp::create(b, loc, TypeRange{b.getI32Type()}, Value(),
                                  Value(), kind, bits)
       .getRes();
+}
+
+Value mlafix::buildBarrierOr(OpBuilder &b, Location loc, Value bits) {
+  return ::buildBarrier(b, loc, NVVM::BarrierReduction::OR, bits);
+}
+
+Value mlafix::buildBarrierAnd(OpBuilder &b, Location loc, Value bits) {
+  return ::buildBarrier(b, loc, NVVM::BarrierReduction::AND, bits);
 }
 
 void mlafix::buildWarpBarrier(OpBuilder &b, Location loc, Value members) {
@@ -64,12 +73,23 @@ Value mlafix::buildShuffleUp(OpBuilder &b, Location loc, Value value,
                               UnitAttr());
 }
 
+Value mlafix::buildShuffleFirst(OpBuilder &b, Location loc, Value value) {
+  IndexBuilder x(b, loc);
+  return NVVM::ShflOp::create(b, loc, value.getType(), x.i32(-1), value,
+                              x.i32(0), x.i32(kWarpThreads - 1),
+                              NVVM::ShflKind::idx, UnitAttr());
+}
+
 bool mlafix::isShuffle(Operation *op) { return isa<NVVM::ShflOp>(op); }
 
 Value mlafix::buildBallot(OpBuilder &b, Location loc, Value predicate) {
   return NVVM::VoteSyncOp::create(b, loc, b.getI32Type(),
                                   IndexBuilder(b, loc).i32(-1), predicate,
                                   NVVM::VoteSyncKind::ballot);
+}
+
+Value mlafix::buildGlobalTimer(OpBuilder &b, Location loc) {
+  return NVVM::GlobalTimerOp::create(b, loc, b.getI64Type());
 }
 
 void mlafix::buildGridWait(OpBuilder &b, Location loc) {

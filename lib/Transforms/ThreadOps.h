@@ -38,6 +38,9 @@ void buildBarrier(mlir::OpBuilder &b, mlir::Location loc);
 /// A barrier; the bitwise or of the i32 `bits` of all threads of the block.
 mlir::Value buildBarrierOr(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value bits);
+/// The same with the bitwise and.
+mlir::Value buildBarrierAnd(mlir::OpBuilder &b, mlir::Location loc,
+                            mlir::Value bits);
 /// The threads of a warp in the mask `members`, i32, wait for each other.
 void buildWarpBarrier(mlir::OpBuilder &b, mlir::Location loc,
                       mlir::Value members);
@@ -51,10 +54,16 @@ mlir::Value buildShuffleXor(mlir::OpBuilder &b, mlir::Location loc,
 /// there is none; the whole warp takes part.
 mlir::Value buildShuffleUp(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value value, int64_t distance);
+/// `value` of the warp's first thread; the whole warp takes part.
+mlir::Value buildShuffleFirst(mlir::OpBuilder &b, mlir::Location loc,
+                              mlir::Value value);
 bool isShuffle(mlir::Operation *op);
 /// A bit for each thread of the warp: whether its `predicate` (i1) holds, i32.
 mlir::Value buildBallot(mlir::OpBuilder &b, mlir::Location loc,
                         mlir::Value predicate);
+
+/// The time in nanoseconds, the same for all of the device, i64.
+mlir::Value buildGlobalTimer(mlir::OpBuilder &b, mlir::Location loc);
 
 /// Waits for the preceding grid: `griddepcontrol.wait`.
 void buildGridWait(mlir::OpBuilder &b, mlir::Location loc);

@@ -8,10 +8,12 @@
 #include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
 
 #include "lib/Conversion/Params.h"
+#include "lib/Machine/MachineModel.h"
+#include "lib/Transforms/ThreadOps.h"
 #include "mlafix/GroupLayout.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
@@ -30,7 +32,7 @@ public:
     rank = field(kRank, b.getI32Type());
     ranks = field(kRanks, b.getI32Type());
     own = workspace(rank);
-    thread = NVVM::ThreadIdXOp::create(b, loc, b.getI32Type());
+    thread = buildThreadId(b, loc);
   }
 
   Value wait();
@@ -199,12 +201,12 @@ Value PeerFlags::waitFor(Value flag, Value epoch) {
   b.setInsertionPointToStart(op.thenBlock());
   scf::YieldOp::create(b, loc, yes);
   b.setInsertionPointToStart(op.elseBlock());
-  Value begin = NVVM::GlobalTimerOp::create(b, loc, i64Type);
+  Value begin = buildGlobalTimer(b, loc);
   Value timeout = field(kTimeout, i64Type);
   auto loop = scf::WhileOp::create(b, loc, i1, ValueRange());
   b.createBlock(&loop.getBefore());
   Value came = isThere();
-  Value now = NVVM::GlobalTimerOp::create(b, loc, i64Type);
+  Value now = buildGlobalTimer(b, loc);
   Value isEarly = compare(arith::CmpIPredicate::ult,
                           arith::SubIOp::create(b, loc, now, begin), timeout);
   scf::ConditionOp::create(
@@ -240,27 +242,22 @@ Value PeerFlags::wait() {
   Type i32Type = b.getI32Type();
   Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
   Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
-  Value step = NVVM::BlockDimXOp::create(b, loc, i32Type);
-  Value block = NVVM::BlockIdXOp::create(b, loc, i32Type);
+  Value step = buildBlockSize(b, loc);
+  Value block = buildBlockId(b, loc);
   branch(compare(arith::CmpIPredicate::eq, block, i32(0)),
          [&] { tell(group::arrived, epoch, thread, step); });
   Value came = waitForAll(group::arrived, epoch, thread, step);
   Value all =
-      NVVM::BarrierOp::create(b, loc, TypeRange{i32Type}, Value(), Value(),
-                              NVVM::BarrierReductionAttr::get(
-                                  b.getContext(), NVVM::BarrierReduction::AND),
-                              arith::ExtUIOp::create(b, loc, i32Type, came))
-          .getRes();
+      buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, came));
   return compare(arith::CmpIPredicate::ne, all, i32(0));
 }
 
 /// A block's first warp does it once all warps have read what they need: the
 /// others may end.
 void PeerFlags::release(Value arrived) {
-  constexpr int64_t kWarp = 32;
   Type i32Type = b.getI32Type(), i64Type = b.getI64Type();
-  NVVM::BarrierOp::create(b, loc);
-  branch(compare(arith::CmpIPredicate::ult, thread, i32(kWarp)), [&] {
+  buildBarrier(b, loc);
+  branch(compare(arith::CmpIPredicate::ult, thread, i32(kWarpThreads)), [&] {
     Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
     auto count =
         scf::IfOp::create(b, loc, i64Type, isFirst, /*withElseRegion=*/true);
@@ -277,11 +274,9 @@ void PeerFlags::release(Value arrived) {
       b.setInsertionPointToStart(count.elseBlock());
       scf::YieldOp::create(b, loc, i64(0));
     }
-    Value blocks = NVVM::GridDimXOp::create(b, loc, i32Type);
+    Value blocks = buildGridSize(b, loc);
     Value mine = arith::TruncIOp::create(b, loc, i32Type, count.getResult(0));
-    Value before =
-        NVVM::ShflOp::create(b, loc, i32Type, i32(-1), mine, i32(0),
-                             i32(kWarp - 1), NVVM::ShflKind::idx, UnitAttr());
+    Value before = buildShuffleFirst(b, loc, mine);
     Value isLast =
         compare(arith::CmpIPredicate::eq,
                 arith::AddIOp::create(b, loc, before, i32(1)), blocks);
@@ -291,10 +286,10 @@ void PeerFlags::release(Value arrived) {
           load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice),
           i64(1));
       branch(arrived, [&] {
-        tell(group::done, epoch, thread, i32(kWarp));
-        waitForAll(group::done, epoch, thread, i32(kWarp));
+        tell(group::done, epoch, thread, i32(kWarpThreads));
+        waitForAll(group::done, epoch, thread, i32(kWarpThreads));
       });
-      NVVM::SyncWarpOp::create(b, loc, i32(-1));
+      buildWarpBarrier(b, loc, i32(-1));
       branch(isFirst, [&] {
         store(i64(0), at(own, group::blocks), AtomicOrdering::monotonic,
               kDevice);
