@@ -165,7 +165,7 @@ def test_groups_that_cannot_be(rank: int, workspaces: list[int], timeout: float,
 
 
 def test_units_keep_what_is_of_each_rank(total: Any) -> None:
-    unit = total.compile(D=8, T="f32", ranks=4)
+    unit = total.compile(D=8, T="f32", ranks=4, target="cpu")
     args = {arg["name"]: arg for arg in unit.kernels[0].args}
     assert args["parts"]["kind"] == "peers" and args["parts"]["dims"] == ["ranks", "n", "D"] and args["parts"]["shape"][0] == 4
     out, rows, counts = np.zeros((2, 8), np.float32), [np.ones((2, 8), np.float32)] * 4, [np.ones(2, np.int32)] * 4
@@ -174,7 +174,7 @@ def test_units_keep_what_is_of_each_rank(total: Any) -> None:
     assert (out == 8).all()
     with pytest.raises(ArgumentError, match='"parts": expected size 4 in dim 0 \\("ranks"\\), got 3'):
         bound(out, rows[:3], counts[:3])
-    any_ranks = total.compile(D=8, T="f32")
+    any_ranks = total.compile(D=8, T="f32", target="cpu")
     any_ranks["total"](out, rows[:3], counts[:3])
     assert (out == 6).all()
 
