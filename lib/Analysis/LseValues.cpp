@@ -115,14 +115,16 @@ bool LseValues::mayDiffer(Operation *first, Operation &last) const {
   if (!load || !written.contains(load.getSource()))
     return false;
   Operation *at = &last;
-  for (; at && at->getBlock() != first->getBlock(); at = at->getParentOp()) {
+  for (; at->getBlock() != first->getBlock(); at = at->getParentOp()) {
+    if (isa<KernelOp>(at))
+      return true; // in another branch than the first
     Operation *front = &at->getBlock()->front();
     if (front != at && (mayWrite(front) || mayWriteBetween(front, at)))
       return true;
     if (isa<scf::ForOp>(at->getParentOp()) && mayWrite(at->getParentOp()))
       return true; // in an earlier iteration
   }
-  return !at || mayWriteBetween(first, at);
+  return mayWriteBetween(first, at);
 }
 
 Operation *LseValues::findAlike(Operation &op) {

@@ -172,12 +172,14 @@ static Value byteOfFloat(OpBuilder &b, Location loc, Value value,
                                   value);
   value = clamp<arith::MinNumFOp, arith::MaxNumFOp>(
       b, loc, value, isUnsigned ? 0 : -128, isUnsigned ? 255 : 127);
-  // The unit of 1.5 * 2^23 is 1: adding it rounds, and leaves the integer in
-  // the low bits.
-  value = arith::AddFOp::create(b, loc, value,
-                                constantLike(b, loc, value, 12582912.0));
+  // The unit of 1.5 * 2^23 is 1: adding it rounds. The integer is in the low
+  // bits then, but ptxas 13.0 takes the low byte of such a sum for a conversion
+  // of the sum that saturates: always 255.
+  Value unit = constantLike(b, loc, value, 12582912.0);
+  value = arith::AddFOp::create(b, loc, value, unit);
+  value = arith::SubFOp::create(b, loc, value, unit);
   Type i32 = withElement(value.getType(), b.getI32Type());
-  return arith::BitcastOp::create(b, loc, i32, value);
+  return arith::FPToSIOp::create(b, loc, i32, value);
 }
 
 /// i32 or i64 `value` within the range of a byte.
