@@ -242,21 +242,3 @@ mlafix.kernel @in_place(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "update
     }
   }
 }
-
-// Loads in two branches of an lse that is written, too: none of them stands for the other.
-mlafix.kernel @branches(%lse: !vec {mlafix.dims = ["n"], mlafix.access = "update"}, %flag: i1) {
-  %c0 = arith.constant 0 : index
-  %zero = arith.constant 0.0 : f32
-  %n = memref.dim %lse, %c0 : !vec
-  mlafix.forall (%t) in (%n) {
-    scf.if %flag {
-      %a = mlafix.load %lse[%t] : !vec -> f32
-      %low = arith.minimumf %a, %zero : f32
-      mlafix.store %low, %lse[%t] : f32, !vec
-    } else {
-      %b = mlafix.load %lse[%t] : !vec -> f32
-      %high = arith.maximumf %b, %zero : f32
-      mlafix.store %high, %lse[%t] : f32, !vec
-    }
-  }
-}
