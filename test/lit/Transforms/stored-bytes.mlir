@@ -10,7 +10,9 @@
 // CHECK-DAG: %[[HIGH:.*]] = arith.constant dense<1.270000e+02> : vector<16xf32>
 // CHECK-DAG: %[[MOST:.*]] = arith.constant dense<255> : vector<16xi32>
 // PTX: setp.num.f32
+// The sum's low byte has the integer, too, but ptxas does not take it for that.
 // PTX: add.rn.f32 {{.*}}, 0f4B400000
+// PTX: cvt.rzi.s32.f32
 // PTX: st.global.b32
 // PTX: min.s32
 // PTX: st.global.b32
@@ -26,7 +28,8 @@ mlafix.kernel @k(%a: !i8s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %
     // CHECK: %[[L:.*]] = arith.minnumf %[[N]], %[[HIGH]]
     // CHECK: %[[C:.*]] = arith.maxnumf %[[L]], %[[LOW]]
     // CHECK: %[[S:.*]] = arith.addf %[[C]], %[[MAGIC]]
-    // CHECK: %[[W:.*]] = arith.bitcast %[[S]] : vector<16xf32> to vector<16xi32>
+    // CHECK: %[[R:.*]] = arith.subf %[[S]], %[[MAGIC]]
+    // CHECK: %[[W:.*]] = arith.fptosi %[[R]] : vector<16xf32> to vector<16xi32>
     // CHECK: arith.trunci %[[W]] : vector<16xi32> to vector<16xi8>
     mlafix.store %v, %a[%t] : tensor<16xf32, #mlafix.dim<16>>, !i8s
     %w = mlafix.load %i[%t] : !i32s -> tensor<16xi32, #mlafix.dim<16>>
