@@ -61,7 +61,7 @@ static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
 // Grids
 //===----------------------------------------------------------------------===//
 
-static bool checkIndices(Impl &impl, const KernelBuilder::Values &values,
+static bool checkExtents(Impl &impl, const KernelBuilder::Values &values,
                          const SourceLocation &location) {
   if (!impl.checkVisible(values, "extents", location))
     return false;
@@ -87,7 +87,7 @@ KernelBuilder::Values
 KernelBuilder::beginForall(const Values &extents,
                            const SourceLocation &location) {
   if (!impl->checkOpen(location, /*inGrid=*/false) ||
-      !checkIndices(*impl, extents, location))
+      !checkExtents(*impl, extents, location))
     return {};
   if (impl->grid) {
     impl->fail(location) << "expected one grid in a kernel, got a second";
@@ -125,7 +125,7 @@ KernelBuilder::beginRaggedForall(Value cuSeqlens, Value rows,
   extents.insert(extents.begin(), rows);
   if (!impl->checkOpen(location, /*inGrid=*/false) ||
       !impl->checkTensor(cuSeqlens, "cu_seqlens", location) ||
-      !checkIndices(*impl, extents, location))
+      !checkExtents(*impl, extents, location))
     return {};
   if (impl->grid) {
     impl->fail(location) << "expected one grid in a kernel, got a second";
