@@ -7,9 +7,9 @@
 //
 // A launch goes through four steps, each in its own file:
 //   checkCall    (Check.cpp)      arguments against the kernel's signature
-//   checkMemory  (DeepCheck.cpp)  pointers against the driver, where the call
-//   requests it planLaunch   (Plan.cpp)       code version, grid, packed
-//   parameters runPlan      (Launch.cpp)     CUDA or CPU
+//   checkMemory  (DeepCheck.cpp)  pointers against the driver, if requested
+//   planLaunch   (Plan.cpp)       code version, grid, packed parameters
+//   runPlan      (Launch.cpp)     CUDA or CPU
 //
 //===----------------------------------------------------------------------===//
 

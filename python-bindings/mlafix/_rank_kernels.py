@@ -148,6 +148,12 @@ def from_fp8(bits):
 
 
 @inline
+def state_of_fp8(row, scale, lse):
+    """The state of a row of e4m3fn bytes, times its scale."""
+    return make_state(from_fp8(i32(row)) * scale, lse, base=B)
+
+
+@inline
 def store_merged(merged, t, h, out, out_lse, sink, out_scale):
     """Stores a row's state with its sink: a state of zeros whose lse is a logit in base e."""
     if sink is not None:
@@ -189,8 +195,7 @@ def merge_blocks_fp8(
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(shape("r")):
-            row = from_fp8(i32(rows[i, t, h])) * scales[i, t, h]
-            merged = merge(merged, make_state(row, lses[i, t, h], base=B))
+            merged = merge(merged, state_of_fp8(rows[i, t, h], scales[i, t, h], lses[i, t, h]))
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 
@@ -225,8 +230,7 @@ def merge_peers_fp8(
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
-            row = from_fp8(i32(rows[i][t, h])) * scales[i][t, h]
-            merged = merge(merged, make_state(row, lses[i][t, h], base=B))
+            merged = merge(merged, state_of_fp8(rows[i][t, h], scales[i][t, h], lses[i][t, h]))
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 

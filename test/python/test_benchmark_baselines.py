@@ -165,3 +165,11 @@ def test_writes_the_same_form_as_mlafix_bench(tmp_path: Path) -> None:
 
     wrong = subprocess.run([*command, "--case", "no-such-case"], capture_output=True, text=True, timeout=300)
     assert wrong.returncode == 2 and "--case: expected to match a case, got 'no-such-case'" in wrong.stderr
+
+
+def test_guards_are_measured_on_a_cpu(tmp_path: Path) -> None:
+    """benchmarks/guards.py runs, and both kernels of each pair give the same rows; no time is looked at."""
+    file = tmp_path / "guards.json"
+    subprocess.run([sys.executable, FOLDER.parent / "guards.py", "--device", "cpu", "--quick", "--json", file], check=True, capture_output=True)
+    rows = json.loads(file.read_text())["rows"]
+    assert [row["case"] for row in rows] == ["merge of 4 states", "paged copy", "scatter"] and all(row["ratio"] > 0 for row in rows)

@@ -7,11 +7,10 @@
 
 #include "Source.h"
 
-#include "mlafix/Compiler.h"
+#include "ReadSource.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <set>
 
@@ -117,27 +116,20 @@ bool mlafix::run::followRows(const std::string &path, const std::string &kernel,
                              const std::string &bindings,
                              const std::vector<LaunchValue> &values,
                              FollowedRows &followed, std::string &error) {
-  ErrorOr<std::unique_ptr<MemoryBuffer>> source = MemoryBuffer::getFile(path);
-  if (!source) {
-    error = "cannot read \"" + path + "\"";
-    return false;
-  }
   CompileOptions options;
   options.kernel = kernel;
-  if (!bindings.empty()) {
-    options.specializations.emplace_back();
-    if (!parseBindings(bindings, options.specializations.back(), error))
-      return false;
-  }
+  std::string source;
+  if (!readSource(path, bindings, source, options, error))
+    return false;
   std::set<std::string> names;
-  if (!findReadByElement((*source)->getBuffer(), path, options, names, error))
+  if (!findReadByElement(source, path, options, names, error))
     return false;
   json::Object launch;
   for (const LaunchValue &value : values)
     launch[value.name] = describe(value, names.count(value.name) != 0);
   options.emit = Emit::Faults;
   raw_string_ostream(options.launch) << json::Value(std::move(launch));
-  CompileResult result = compile((*source)->getBuffer(), path, options);
+  CompileResult result = compile(source, path, options);
   error = std::move(result.diagnostics);
   if (!result.ok)
     return false;

@@ -7,30 +7,38 @@
 
 #include "Source.h"
 
-#include "mlafix/Compiler.h"
+#include "ReadSource.h"
 
 #include <fstream>
 #include <sstream>
+
+bool mlafix::run::readSource(const std::string &path,
+                             const std::string &bindings, std::string &text,
+                             CompileOptions &options, std::string &error) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream stream;
+  stream << file.rdbuf();
+  if (!file) {
+    error = "cannot read \"" + path + "\"";
+    return false;
+  }
+  text = stream.str();
+  if (bindings.empty())
+    return true;
+  options.specializations.emplace_back();
+  return parseBindings(bindings, options.specializations.back(), error);
+}
 
 bool mlafix::run::compileSource(const std::string &path,
                                 const std::string &bindings,
                                 const std::string &target, std::string &unit,
                                 std::string &error) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) {
-    error = "cannot read \"" + path + "\"";
-    return false;
-  }
   CompileOptions options;
   options.targets = {target};
-  if (!bindings.empty()) {
-    options.specializations.emplace_back();
-    if (!parseBindings(bindings, options.specializations.back(), error))
-      return false;
-  }
-  CompileResult result = compile(text.str(), path, options);
+  std::string text;
+  if (!readSource(path, bindings, text, options, error))
+    return false;
+  CompileResult result = compile(text, path, options);
   unit = std::move(result.output);
   error = std::move(result.diagnostics);
   return result.ok;

@@ -23,7 +23,7 @@ from generate import generate
 from generate_expressions import FUNCTIONS
 from generate_loads import may_be_constant
 from integers import Bools, Ints
-from interpret import Interpreter, Invalid
+from interpret import Interpreter
 from memory import Cells
 from render import source
 from shrink import Shrinker

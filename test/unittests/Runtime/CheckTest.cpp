@@ -27,12 +27,7 @@ protected:
   /// The call fails with these words, on the CPU as on a GPU, and launches
   /// nothing.
   void expectWrong(const std::vector<std::string> &words) {
-    expectError(MLAFIX_INVALID_ARGUMENT, words, [&] { call.launch(kernel); });
-    expectError(MLAFIX_INVALID_ARGUMENT, words,
-                [&] { kernel.validate(call.args, call.device); });
-    expectError(MLAFIX_INVALID_ARGUMENT, words,
-                [&] { kernel.bind(call.args, call.device); });
-    EXPECT_TRUE(call.isUntouched());
+    expectRefused(kernel, call, words);
   }
 };
 

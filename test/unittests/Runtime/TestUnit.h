@@ -99,6 +99,18 @@ struct AddBiasCall {
   }
 };
 
+/// Expects that launching, validating and binding the call each fail with these
+/// words, and that nothing is launched.
+inline void expectRefused(const Kernel &kernel, const AddBiasCall &call,
+                          const std::vector<std::string> &words) {
+  expectError(MLAFIX_INVALID_ARGUMENT, words, [&] { call.launch(kernel); });
+  expectError(MLAFIX_INVALID_ARGUMENT, words,
+              [&] { kernel.validate(call.args, call.device); });
+  expectError(MLAFIX_INVALID_ARGUMENT, words,
+              [&] { kernel.bind(call.args, call.device); });
+  EXPECT_TRUE(call.isUntouched());
+}
+
 } // namespace mlafix::test
 
 #endif // MLAFIX_TEST_TESTUNIT_H

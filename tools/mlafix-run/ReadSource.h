@@ -1,0 +1,22 @@
+//===- ReadSource.h - what the compiler is given ----------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_RUN_READSOURCE_H
+#define MLAFIX_RUN_READSOURCE_H
+
+#include "mlafix/Compiler.h"
+
+namespace mlafix::run {
+
+/// Reads the .mlir file at `path`, and adds the bindings ("D=128,T=bf16") to
+/// `options`. On failure returns false and says in `error` why.
+bool readSource(const std::string &path, const std::string &bindings,
+                std::string &text, CompileOptions &options, std::string &error);
+
+} // namespace mlafix::run
+
+#endif // MLAFIX_RUN_READSOURCE_H
