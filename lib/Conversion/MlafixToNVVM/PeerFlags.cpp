@@ -64,7 +64,8 @@ private:
   void store(Value value, Value address, AtomicOrdering ordering,
              StringRef scope = {});
   Value hasNotFailed();
-  void tell(int64_t flags, Value epoch, Value first, Value step);
+  void tell(int64_t flags, Value epoch, Value first, Value step,
+            AtomicOrdering ordering);
   Value waitForAll(int64_t flags, Value epoch, Value first, Value step);
   Value poll(Value flag, Value epoch);
   Value waitFor(Value flag, Value epoch);
@@ -163,10 +164,11 @@ void PeerFlags::forEachRank(Value first, Value step,
 
 /// Has each rank know that this one is at `epoch`; the threads from `first` on
 /// share out the ranks. What this rank's memory held before is visible to who
-/// sees the flag.
-void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step) {
+/// sees the flag, if `ordering` is release or a fence comes before.
+void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
+                     AtomicOrdering ordering) {
   forEachRank(first, step, [&](Value other) {
-    store(epoch, at(workspace(other), flags, rank), AtomicOrdering::release);
+    store(epoch, at(workspace(other), flags, rank), ordering);
   });
 }
 
@@ -265,8 +267,9 @@ Value PeerFlags::wait() {
   Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
   Value step = buildBlockSize(b, loc);
   Value block = buildBlockId(b, loc);
-  branch(compare(arith::CmpIPredicate::eq, block, i32(0)),
-         [&] { tell(group::arrived, epoch, thread, step); });
+  branch(compare(arith::CmpIPredicate::eq, block, i32(0)), [&] {
+    tell(group::arrived, epoch, thread, step, AtomicOrdering::release);
+  });
   Value came = waitForAll(group::arrived, epoch, thread, step);
   Value all =
       buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, came));
@@ -315,7 +318,6 @@ Value PeerFlags::countBlock() {
     Value before = LLVM::AtomicRMWOp::create(
         b, loc, LLVM::AtomicBinOp::add, at(own, group::blocks), i64(1),
         AtomicOrdering::monotonic, kDevice);
-    LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
     scf::YieldOp::create(b, loc, before);
     b.setInsertionPointToStart(count.elseBlock());
     scf::YieldOp::create(b, loc, i64(0));
@@ -330,12 +332,19 @@ Value PeerFlags::countBlock() {
 /// The last block: tells all ranks that this one has read, waits for them, and
 /// makes the workspace ready for the next collective.
 void PeerFlags::finish(Value epoch, Value arrived) {
+  Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
   branch(arrived, [&] {
-    tell(group::done, epoch, thread, i32(kWarpThreads));
+    branch(isFirst, [&] {
+      // The thread that counted: what other blocks read comes before its count,
+      // and before these stores. One fence does for both.
+      LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, StringRef());
+      tell(group::done, epoch, i32(0), i32(1), AtomicOrdering::monotonic);
+    });
+    buildWarpBarrier(b, loc, i32(-1));
     waitForAll(group::done, epoch, thread, i32(kWarpThreads));
   });
   buildWarpBarrier(b, loc, i32(-1));
-  branch(compare(arith::CmpIPredicate::eq, thread, i32(0)), [&] {
+  branch(isFirst, [&] {
     store(i64(0), at(own, group::blocks), AtomicOrdering::monotonic, kDevice);
     store(epoch, at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
   });

@@ -60,9 +60,10 @@
 // CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
 // CHECK: fence.acq_rel.gpu
 // CHECK: atom{{.*}}.add.u64
-// CHECK: fence.acq_rel.gpu
-// CHECK-NOT: ld.relaxed.gpu
-// CHECK: st.release.sys.global.b64 [%{{.*}}+896]
+// CHECK-NOT: {{fence.acq_rel.gpu|ld.relaxed.gpu}}
+// CHECK: fence.acq_rel.sys
+// CHECK-NOT: fence
+// CHECK: st.relaxed.sys.global.b64 [%{{.*}}+896]
 // CHECK: ld.acquire.sys.global.b64 {{.*}}+896]
 // CHECK: st.relaxed.gpu.global.b64
 // CHECK: st.relaxed.gpu.global.b64
