@@ -45,6 +45,7 @@ private:
   LogicalResult verifyType(unsigned index, MemRefType type);
   LogicalResult verifyAccess(unsigned index);
   LogicalResult verifyDims(unsigned index, MemRefType type);
+  LogicalResult verifyProduct(unsigned index, StringRef dim, int64_t size);
   LogicalResult verifyDType(unsigned index, Type element);
   LogicalResult verifyFill(unsigned index, Type element);
   LogicalResult verifyPeers(unsigned index, MemRefType type);
@@ -120,8 +121,42 @@ LogicalResult TensorVerifier::verifyDims(unsigned index, MemRefType type) {
       return fail(index) << "expected dim " << name
                          << " to be the same in all arguments, got "
                          << spellSize(size) << " and " << spellSize(it->second);
+    if (name.getValue().starts_with("(") &&
+        failed(verifyProduct(index, name.getValue(), size)))
+      return failure();
   }
   return success();
+}
+
+/// A name in a product is bound, if at all, by `mlafix-specialize`, which gives
+/// the product its size.
+LogicalResult TensorVerifier::verifyProduct(unsigned index, StringRef dim,
+                                            int64_t size) {
+  std::optional<Factors> factors = Factors::of(dim);
+  if (!factors || !factors->isValid())
+    return fail(index) << "expected a product of two dims, upper-case names or "
+                          "numbers, as \"(G 128)\", got \""
+                       << dim << "\"";
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  DimAttr product =
+      factors->getDim(kernel.getContext())
+          .bind([&](StringRef name) -> std::optional<int64_t> {
+            auto known = bound ? bound.getAs<IntegerAttr>(name) : IntegerAttr();
+            return known ? std::optional(known.getInt()) : std::nullopt;
+          });
+  for (StringRef name : product.getNames())
+    if (auto it = sizes.find(name);
+        it != sizes.end() && !ShapedType::isDynamic(it->second))
+      return fail(index) << "expected dim \"" << name << "\", a factor of \""
+                         << dim << "\", to be dynamic until it is bound, got "
+                         << it->second;
+  if (product.getSize() == size)
+    return success();
+  return fail(index) << "expected the size of dim \"" << dim << "\" to be "
+                     << (product.isBound()
+                             ? std::to_string(product.getSize())
+                             : "dynamic until its names are bound")
+                     << ", got " << spellSize(size);
 }
 
 LogicalResult TensorVerifier::verifyDType(unsigned index, Type element) {

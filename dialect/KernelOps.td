@@ -22,7 +22,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     Every memref argument carries
     - `mlafix.dims`: a name per dim. Equal names must agree at launch. An upper-case name is a compile-time constant that
       `mlafix-specialize` binds; a lower-case one is dynamic unless its type says a size or it is bound to one, as an
-      optimisation; dims with an empty name are independent;
+      optimisation; dims with an empty name are independent. `"(G K)"` is a product, one dim of G * K elements in groups of K: each factor is an upper-case name or a number. Such
+      a dim is dynamic until its names are bound;
     - `mlafix.access`: `"read"`, `"write"` (every element is written) or `"update"` (some elements are);
     - optionally, of one that is written, `mlafix.fill`: what elements get that no store writes, a number (`0xFF800000 : f32`), or `"identity"`, which is -inf for the lse of a
       `mlafix.store_state` and 0 for all else. The grid must have one row for each of those that are stored (`mlafix-fill-outputs`);

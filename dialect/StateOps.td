@@ -150,6 +150,35 @@ def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Mlafix_PayloadOp : Mlafix_Op<"payload", [
+    Pure, TypesMatchWith<"result is the row of the state", "state", "result", "::llvm::cast<::mlafix::StateType>($_self).getTileType()">]> {
+  let summary = "the normalised payload row of a state";
+  let description = [{
+    What `mlafix.store_state` would write, in f32: +0.0 where the state is empty (N1, N3), NaN where its lse is NaN (N6).
+
+    ```mlir
+    %row = mlafix.payload %s : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state);
+  let results = (outs Mlafix_RowTile:$result);
+  let assemblyFormat = "$state attr-dict `:` type($state)";
+}
+
+def Mlafix_LseOfOp : Mlafix_Op<"lse_of", [Pure]> {
+  let summary = "the log-sum-exp of a state";
+  let description = [{
+    What `mlafix.store_state` would write: -inf where the state is empty (N1, N3). In the base of the state's type.
+
+    ```mlir
+    %l = mlafix.lse_of %s : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$state attr-dict `:` type($state)";
+}
+
 def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "normalises a state and writes its payload row, its lse, or both";

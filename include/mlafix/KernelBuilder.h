@@ -37,7 +37,7 @@ struct ValueType {
   /// Of a scalar, or of the elements of a row: "f32", "i32", "i64", "i8", "u8",
   /// "bool" or "index". Of a tensor: its dtype in memory.
   std::string dtype;
-  /// The dim of a row or state.
+  /// The dim of a row or state: its name, its size, or "(G 128)".
   std::string dim;
   /// The base of a state's lse: "e", "2", or a name to be bound.
   std::string base;
@@ -55,7 +55,8 @@ struct ValueType {
 struct TensorArgument {
   std::string name;
   /// Equal names must agree at launch. Upper case: a compile-time constant.
-  /// Empty: ties nothing.
+  /// "(G K)": a product of two, each an upper-case name or a number. Empty:
+  /// ties nothing.
   std::vector<std::string> dims;
   std::string dtype;
   /// A variable that stands for the dtype; empty: the dtype is fixed.
@@ -191,8 +192,11 @@ public:
   /// A row of i32 along a dim: each element's index.
   Value iota(std::string_view dim, const SourceLocation &location);
   /// A row of f32 or i32 to a scalar: add, max or min; argmax or argmin to i32,
-  /// the index of the first NaN, else the lowest of those that have it.
-  Value reduce(std::string_view op, Value row, const SourceLocation &location);
+  /// the index of the first NaN, else the lowest of those that have it. With
+  /// `along`, the second factor of the row's dim: each group to an element of a
+  /// row along the first one; empty: the whole row.
+  Value reduce(std::string_view op, Value row, std::string_view along,
+               const SourceLocation &location);
   /// @}
 
   /// \name Memory
@@ -227,6 +231,10 @@ public:
   Value mask(Value state, Value predicate, const SourceLocation &location);
   Value rebase(Value state, std::string_view base,
                const SourceLocation &location);
+  /// The normalised row of a state, f32.
+  Value payload(Value state, const SourceLocation &location);
+  /// Its log-sum-exp, f32.
+  Value lseOf(Value state, const SourceLocation &location);
   /// @}
 
   /// Verifies the kernel. Returns its text in MLIR's syntax, with locations;

@@ -32,6 +32,9 @@ DimAttr Impl::rowDim(Value tensor, const SourceLocation &location) {
 }
 
 DimAttr Impl::dimOf(std::string_view name) {
+  if (std::optional<Factors> factors = Factors::of(name);
+      factors && factors->isValid())
+    return factors->getDim(context.get());
   Block &entry = KernelOp(kernel).getBody().front();
   for (BlockArgument argument : entry.getArguments()) {
     ArrayAttr dims = KernelOp(kernel).getArgDims(argument.getArgNumber());
@@ -316,4 +319,21 @@ KernelBuilder::Value KernelBuilder::rebase(Value state, std::string_view base,
   auto from = cast<StateType>(impl->get(state).getType());
   auto to = StateType::get(impl->context.get(), from.getDim(), parsed);
   return impl->wrap(impl->make<RebaseOp>(location, to, impl->get(state)));
+}
+
+KernelBuilder::Value KernelBuilder::payload(Value state,
+                                            const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location))
+    return {};
+  auto type = cast<StateType>(impl->get(state).getType());
+  return impl->wrap(
+      impl->make<PayloadOp>(location, type.getTileType(), impl->get(state)));
+}
+
+KernelBuilder::Value KernelBuilder::lseOf(Value state,
+                                          const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location))
+    return {};
+  return impl->wrap(impl->make<LseOfOp>(location, impl->builder.getF32Type(),
+                                        impl->get(state)));
 }

@@ -101,6 +101,23 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def GroupRowsPass : Pass<"mlafix-group-rows", "::mlafix::KernelOp"> {
+  let summary = "rows of one element a group follow the layout of the groups";
+  let description = [{
+    A row along G that is broadcast over groups of K elements, or comes of their reduction, gets the type that says so, `G per K`, and so does each row that it meets in an elementwise op, a loop or
+    a branch. From then on its layout is that of the row of groups: each lane has the elements of those groups that it has packs of. A row that meets groups of two sizes is an error.
+
+    ```mlir
+    // Before
+    %s = mlafix.load %scales[%t] : … -> tensor<4xf32, #mlafix.dim<4>>
+    %b = mlafix.broadcast %s : tensor<4xf32, #mlafix.dim<4>> -> tensor<512xf32, #mlafix.dim<4 x 128>>
+    // After
+    %s = mlafix.load %scales[%t] : … -> tensor<4xf32, #mlafix.dim<4 per 128>>
+    %b = mlafix.broadcast %s : tensor<4xf32, #mlafix.dim<4 per 128>> -> tensor<512xf32, #mlafix.dim<4 x 128>>
+    ```
+  }];
+}
+
 def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
   let summary = "choose code versions and the layout of each";
   let description = [{

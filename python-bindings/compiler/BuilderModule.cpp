@@ -255,7 +255,8 @@ void bindRows(nb::class_<Builder> &builder) {
            "location"_a)
       .def("splat", valueOf(&Builder::splat), "scalar"_a, "dim"_a, "location"_a)
       .def("iota", valueOf(&Builder::iota), "dim"_a, "location"_a)
-      .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "location"_a);
+      .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "along"_a,
+           "location"_a);
 }
 
 void bindMemory(nb::class_<Builder> &builder) {
@@ -339,7 +340,9 @@ void bindStates(nb::class_<Builder> &builder) {
           [](Builder &b, Value state, Text base, const Loc &loc) {
             return checked(b, b.rebase(state, base, loc));
           },
-          "state"_a, "base"_a, "location"_a);
+          "state"_a, "base"_a, "location"_a)
+      .def("payload", valueOf(&Builder::payload), "state"_a, "location"_a)
+      .def("lse_of", valueOf(&Builder::lseOf), "state"_a, "location"_a);
 }
 
 } // namespace

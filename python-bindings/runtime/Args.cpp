@@ -8,15 +8,12 @@
 #include "Args.h"
 #include "Errors.h"
 
-#include <climits>
 #include <cstdio>
 
 namespace nb = nanobind;
 using namespace mlafix::python;
 
 namespace {
-
-constexpr int64_t unbound = INT64_MIN;
 
 /// "cpu", "cuda:1".
 struct DeviceText {
@@ -345,6 +342,7 @@ bool CallArgs::readSize(const Signature &signature, uint32_t index, int32_t arg,
 }
 
 void CallArgs::finish(const Signature &signature) {
+  bindProducts(signature);
   size_t numKeys = signature.keys.size();
   key.values[numKeys] = (static_cast<int64_t>(device.type) << 32) |
                         static_cast<uint32_t>(device.ordinal);

@@ -65,6 +65,11 @@ private:
   void bindKeys(const Signature &signature, const ArgSpec &spec, uint32_t index,
                 const ArgContext &place);
 
+  // Products.cpp
+  void bindProducts(const Signature &signature);
+  bool bindProduct(const Signature &signature, uint32_t index,
+                   const Product &product);
+
   uint64_t present; ///< a bit for each tensor that was given
   bool haveDevice;
   uint32_t deviceFrom;       ///< the argument that decided the device

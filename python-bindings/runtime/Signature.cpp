@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
 #include <nanobind/stl/string.h>
 
@@ -87,6 +88,8 @@ private:
       bool bound = !name.empty() &&
                    (std::isupper(static_cast<unsigned char>(name.front())) ||
                     isListed(dim));
+      if (!name.empty() && name.front() == '(')
+        addProduct(name, arg);
       arg.dimKeys.push_back(bound ? key(name, false) : -1);
       arg.dims.push_back(std::move(name));
     }
@@ -94,6 +97,29 @@ private:
       throwArgumentError("argument \"signature\": expected at most %d dims for "
                          "\"%s\", got %zu",
                          MLAFIX_MAX_DIMS, arg.name.c_str(), arg.dims.size());
+  }
+
+  /// `name`: "(G 128)".
+  void addProduct(const std::string &name, ArgSpec &arg) {
+    size_t space = name.find(' ');
+    if (space == std::string::npos || name.back() != ')')
+      throwArgumentError("argument \"signature\": expected a product of two "
+                         "dims for \"%s\", got \"%s\"",
+                         arg.name.c_str(), name.c_str());
+    const std::string factors[2] = {
+        name.substr(1, space - 1),
+        name.substr(space + 1, name.size() - space - 2)};
+    Product product;
+    product.dim = static_cast<uint32_t>(arg.dims.size());
+    for (size_t i = 0; i < 2; ++i) {
+      bool isName =
+          std::isupper(static_cast<unsigned char>(factors[i].front()));
+      if (isName)
+        product.keys[i] = key(factors[i], false);
+      else
+        product.numbers[i] = std::strtoll(factors[i].c_str(), nullptr, 10);
+    }
+    arg.products.push_back(product);
   }
 
   bool isListed(nb::handle dim) {

@@ -92,7 +92,7 @@ BODIES = [
     ("s = load_state(x[t], c[t])", "load_state(x[t], c[t])", "expected an lse of f32, got 'i32'"),
     ("store_state(identity('D'))", "store_state(identity('D'))", "expected a payload, an lse or both"),
     ("y[t] = sum(f)", "f", "expected a row to reduce, got f32"),
-    ("y[t] = max()", "max()", "expected max(row) or max(a, b, …), got no argument"),
+    ("y[t] = max()", "max()", 'expected max(row), max(row, along="K") or max(a, b, …), got no argument'),
     ("y[t] = float(f)", "float", "expected f32(…) to convert a value, got float(…)"),
     ("y[t] = bf16(f)", "bf16(f)", "expected a conversion to f32, i32, i64, index or bool_, got bf16"),
     ("y[t] = math.exp(f)", "math.exp", "got 'math.exp'; mlafix.dsl has exp"),

@@ -71,11 +71,18 @@ distinct = BuiltIn(
     "a promise, before the grid: no two entries of a tensor of integers that are at least 0 are equal. The proofs believe it.",
 )
 mask = BuiltIn("mask", "mask(state, predicate)", "the state where the predicate holds, else the identity.")
+payload = BuiltIn("payload", "payload(state)", "the normalised payload of a state as a row: what store_state would write, in f32.")
+lse_of = BuiltIn("lse_of", "lse_of(state)", "the log-sum-exp of a state: what store_state would write.")
 rebase = BuiltIn("rebase", "rebase(state, base)", "the same state with its lse in another base (N8).")
 splat = BuiltIn("splat", 'splat(scalar, "D")', "a row whose elements are all one scalar.")
 iota = BuiltIn("iota", 'iota("D")', "a row of i32 whose elements are their own indices: 0, 1, 2 and so on.")
-argmax = BuiltIn("argmax", "argmax(row)", "the index of the greatest element, i32: the lowest of equals, or the first NaN.")
-argmin = BuiltIn("argmin", "argmin(row)", "the index of the least element, i32: the lowest of equals, or the first NaN.")
+argmax = BuiltIn(
+    "argmax",
+    "argmax(row, along=…)",
+    "the index of the greatest element, i32: the lowest of equals, or the first NaN. With along, a row of such indices in"
+    " each group.",
+)
+argmin = BuiltIn("argmin", "argmin(row, along=…)", "the same of the least element.")
 where = BuiltIn("where", "where(condition, a, b)", "a where the condition holds, else b; element by element for rows.")
 fma = BuiltIn("fma", "fma(a, b, c)", "a * b + c with one rounding.")
 copysign = BuiltIn("copysign", "copysign(x, sign)", "x with the sign of another value.")

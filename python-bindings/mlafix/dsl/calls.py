@@ -64,7 +64,7 @@ class Calls:
         if function in (builtins.min, builtins.max):
             return self.arithmetic.extreme(node, function)
         if function is builtins.sum:
-            return self.arithmetic.reduce(node, "add", "sum(row)")
+            return self.arithmetic.reduce(node, "add", 'sum(row) or sum(row, along="K")')
         if function is builtins.abs:
             return self.arithmetic.absolute(node)
         if function is builtins.print:

@@ -11,7 +11,7 @@ from .values import Dyn
 
 
 class StateBuiltIns:
-    """Calls of load_state, store_state, make_state, identity, merge, mask and rebase."""
+    """Calls of load_state, store_state, make_state, identity, merge, mask, rebase, payload and lse_of."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx
@@ -76,3 +76,11 @@ class StateBuiltIns:
         found = self.arguments.by_name(node, built_in, "state base")
         state = self.arguments.state(found["state"])
         return self.ctx.wrap(self.ctx.builder.rebase(state.value, self.arguments.base(found), self.ctx.at(node)))
+
+    def call_payload(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        state = self.arguments.state(self.arguments.by_name(node, built_in, "state")["state"])
+        return self.ctx.wrap(self.ctx.builder.payload(state.value, self.ctx.at(node)))
+
+    def call_lse_of(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        state = self.arguments.state(self.arguments.by_name(node, built_in, "state")["state"])
+        return self.ctx.wrap(self.ctx.builder.lse_of(state.value, self.ctx.at(node)))

@@ -16,6 +16,9 @@ FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# The dims of a tensor in one text: products in parentheses, and words.
+_DIM = re.compile(r"\([^()]*\)|[^\s()]+|[()]")
+_FACTOR = re.compile(r"[A-Z][A-Za-z0-9_]*|[1-9][0-9]*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,10 +113,20 @@ class Base:
 
 @dataclasses.dataclass(frozen=True)
 class Dim:
-    """One dim of a tensor: its name ("" ties nothing) and, where it is fixed, its size."""
+    """One dim of a tensor: its name ("" ties nothing; "(G 128)" is a product) and, where it is fixed, its size."""
 
     name: str
     size: int | None = None
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The two factors of a product; none of another dim."""
+        return tuple(self.name[1:-1].split()) if self.name.startswith("(") else ()
+
+    @property
+    def spelled(self) -> str:
+        """As rows along it are known: by the product, or the size where that is fixed."""
+        return self.name if self.factors else str(self.size or self.name)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +171,10 @@ def _parse_dims(text: object) -> tuple[Dim, ...]:
     if not isinstance(text, str):
         raise ArgumentError(f'expected the names of the dims in one string, as "n H D", got {text!r}')
     dims = []
-    for word in text.split():
+    for word in _DIM.findall(text):
+        if word[0] in "()":
+            dims.append(_parse_product(word))
+            continue
         name, equals, size = word.partition("=")
         if name != "_" and not _is_name(name):
             raise ArgumentError(f'expected dims as "n H D", with sizes where they are fixed ("two=2"), got "{word}"')
@@ -168,11 +184,21 @@ def _parse_dims(text: object) -> tuple[Dim, ...]:
     return tuple(dims)
 
 
+def _parse_product(text: str) -> Dim:
+    factors = text[1:-1].split()
+    if len(factors) != 2 or not all(_FACTOR.fullmatch(factor) for factor in factors):
+        raise ArgumentError(f'expected two factors in parentheses, upper-case names or numbers, as "n (G 128)", got "{text}"')
+    if all(factor.isdigit() for factor in factors):
+        return Dim(f"({' '.join(factors)})", int(factors[0]) * int(factors[1]))
+    return Dim(f"({' '.join(factors)})")
+
+
 class _Access:
     """In, Out and InOut: a tensor argument by its dtype and the names of its dims.
 
     ``In[T, "n H D"]``: T is a dtype or a DType; equal names of dims must agree at a call. A name that begins with an
     upper-case letter is a compile-time constant, other names are dynamic; ``two=2`` fixes a size, and ``_`` ties nothing.
+    ``(G K)`` is a product, one dim of G groups of K elements: each factor is an upper-case name or a number.
     """
 
     def __init__(self, access: str, meaning: str) -> None:

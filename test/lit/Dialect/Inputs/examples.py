@@ -26,7 +26,10 @@ mlafix.kernel @example(
 }}
 """
 STATES = "".join(f'    %{name} = mlafix.identity : !mlafix.state<"D", e>\n' for name in "abcs")
-ROW = '    %row = mlafix.load %x[%t, %h] : !rows -> tensor<?xf32, #mlafix.dim<"D">>\n'
+ROWS = """    %row = mlafix.load %x[%t, %h] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
+    %groups = mlafix.splat %one : f32 -> tensor<?xf32, #mlafix.dim<"G" x "K">>
+    %scales = mlafix.splat %one : f32 -> tensor<?xf32, #mlafix.dim<"G">>
+"""
 
 
 def wrap(example):
@@ -39,8 +42,8 @@ def wrap(example):
         return AROUND.format(before=before, example=example)
     # What an example defines, its surroundings do not.
     defined = re.findall(r"^\s*%(\w+) =", example, re.M)
-    before = "\n".join(line for line in before.splitlines() if line.split()[0][1:] not in defined) + "\n"
-    return AROUND.format(before=before + ROW, example=example)
+    before = "\n".join(line for line in (before + ROWS).splitlines() if line.split()[0][1:] not in defined) + "\n"
+    return AROUND.format(before=before, example=example)
 
 
 text = open(sys.argv[1], encoding="utf-8").read()
