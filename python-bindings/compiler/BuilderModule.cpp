@@ -298,12 +298,12 @@ void bindStates(nb::class_<Builder> &builder) {
           "load_state",
           [](Builder &b, Value out, const Values &outIndices, Value lse,
              const Values &lseIndices, const Value *predicate, Text base,
-             const Loc &loc) {
+             bool sink, const Loc &loc) {
             return checked(b, b.loadState(out, outIndices, lse, lseIndices,
-                                          orNone(predicate), base, loc));
+                                          orNone(predicate), base, sink, loc));
           },
           "out"_a, "out_indices"_a, "lse"_a, "lse_indices"_a,
-          "predicate"_a.none(), "base"_a, "location"_a)
+          "predicate"_a.none(), "base"_a, "sink"_a, "location"_a)
       .def(
           "store_state",
           [](Builder &b, Value state, const Value *out,
@@ -318,10 +318,11 @@ void bindStates(nb::class_<Builder> &builder) {
           "lse_indices"_a, "predicate"_a.none(), "scale"_a.none(), "location"_a)
       .def(
           "make_state",
-          [](Builder &b, Value row, Value lse, Text base, const Loc &loc) {
-            return checked(b, b.makeState(row, lse, base, loc));
+          [](Builder &b, Value row, Value lse, Text base, bool sink,
+             const Loc &loc) {
+            return checked(b, b.makeState(row, lse, base, sink, loc));
           },
-          "row"_a, "lse"_a, "base"_a, "location"_a)
+          "row"_a, "lse"_a, "base"_a, "sink"_a, "location"_a)
       .def(
           "merge",
           [](Builder &b, const Values &states, const Loc &loc) {
@@ -365,6 +366,7 @@ void mlafix::python::bindBuilder(nb::module_ &module) {
       .def_ro("dtype", &ValueType::dtype)
       .def_ro("dim", &ValueType::dim)
       .def_ro("base", &ValueType::base)
+      .def_ro("sink", &ValueType::sink)
       .def_ro("dims", &ValueType::dims)
       .def("__str__", &ValueType::str);
 

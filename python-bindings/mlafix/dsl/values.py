@@ -73,6 +73,22 @@ class Peer:
 
 
 @dataclasses.dataclass(frozen=True)
+class Sink:
+    """A sink whose dim, and base where it says none, are those of the states that it is merged with.
+
+    Args:
+        logit: its lse.
+        base: that of the logit, or "".
+    """
+
+    logit: Dyn
+    base: str
+
+    def __str__(self) -> str:
+        return 'a sink without a dim, which merge(state, sink(logit)) takes; sink(logit, "D") is a state'
+
+
+@dataclasses.dataclass(frozen=True)
 class Element:
     """A row or an element of a tensor."""
 
@@ -99,11 +115,16 @@ def as_number(value: object) -> bool | int | float | None:
     return None
 
 
+def alike(a: Any, b: Any) -> bool:
+    """Whether values of two types may be one after a branch: of one type, but that one state may hold a sink."""
+    return (a.kind, a.dtype, a.dim, a.base) == (b.kind, b.dtype, b.dim, b.base)
+
+
 def describe(value: object) -> str:
     """A value in a message."""
     if isinstance(value, Dyn):
         return str(value.type)
-    if isinstance(value, (Tensor, Peer)):
+    if isinstance(value, (Tensor, Peer, Sink)):
         return str(value)
     if isinstance(value, (str, type(None))) or as_number(value) is not None:
         return repr(value)

@@ -131,6 +131,14 @@ def _make_state(node: Node) -> str:
     return f"make_state({_typed(payload)}, {_alone(lse)}{_base(node)})"
 
 
+def _sink(node: Node) -> str:
+    logit = _alone(node.args[0])
+    if "says" not in node.attrs:
+        return f'sink({logit}, "{node.type.dim}"{_base(node)})'
+    base = node.attrs["says"]
+    return f"sink({logit}, base={base if base == '2' else repr(base)})" if base else f"sink({logit})"
+
+
 def _identity(node: Node) -> str:
     return f'identity("{node.type.dim}"{_base(node)})'
 

@@ -9,7 +9,7 @@ WORDS = (
     "grid segments segments-where segments-inline extent-scalar extent-number at_most if else elif constant-if for for-step for-i32 for-i64 "
     "for-index for-nested each-tensors each-values aug tuple-assign inline inline-default load load-where load-otherwise load-row load-colon "
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
-    "store-state-scale load_state load_state-where make_state identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
+    "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc compare "
     "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin iota convert shape tensor.shape present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut "
@@ -70,6 +70,7 @@ def _node(node, kernel, found: set[str]) -> None:
     if node.type.kind == "state":
         found.add(f"base-{node.type.base}")
         found |= {"state-choice"} if node.op in ("where", "ifexp") else set()
+        found |= {"state-with-sink"} if node.type.sink and node.op != "sink" else set()
     if node.op in ("binary", "unary"):
         found.add(attrs["name"])
     elif node.op == "logic":
@@ -95,6 +96,8 @@ def _node(node, kernel, found: set[str]) -> None:
         found |= {"load-own"} if known and known[0].access != "In" else set()
     elif node.op == "merge":
         found |= {"merge", *(["merge-many"] if len(node.args) > 2 else [])}
+    elif node.op == "sink":
+        found.add("sink-bare" if "says" in attrs else "sink")
     elif node.op == "where":
         found.add("where-row" if node.args[0].type.kind == "row" else "where")
     elif node.op not in ("lit", "name", "tensor"):
