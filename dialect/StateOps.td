@@ -79,7 +79,7 @@ def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative]> {
 
     ```mlir
     %m = mlafix.merge %a, %b, %c : !mlafix.state<"D", e>
-    %n = mlafix.merge %m, %sink : (!mlafix.state<"D", e>, !mlafix.state<"D", e, sink>) -> !mlafix.state<"D", e, sink>
+    %all = mlafix.merge %m, %sink : (!mlafix.state<"D", e>, !mlafix.state<"D", e, sink>) -> !mlafix.state<"D", e, sink>
     ```
   }];
   let arguments = (ins Variadic<Mlafix_StateType>:$states);

@@ -74,6 +74,9 @@ struct TensorArgument {
   /// Whether each rank has such a tensor, of access "read"; the first of `dims`
   /// counts the ranks.
   bool peers = false;
+  /// How many tensors a call passes at most, as a list, of access "read"; the
+  /// first of `dims` counts them. 0: one tensor, and no list.
+  std::int64_t most = 0;
 };
 
 struct ScalarArgument {

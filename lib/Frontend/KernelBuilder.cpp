@@ -257,6 +257,8 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
     attributes.set(kOptionalAttr, b.getUnitAttr());
   if (argument.peers)
     attributes.set(kPeersAttr, b.getUnitAttr());
+  if (argument.most)
+    attributes.set(kListAttr, b.getI64IntegerAttr(argument.most));
   if (!argument.fill.empty()) {
     Attribute fill = parseFill(b, element, argument.fill);
     if (!fill) {

@@ -195,7 +195,7 @@ bool KnownCall::addPairs(const Call &call, const Guard &guard) {
 bool KnownCall::remember(const Call &call, const TargetCode &code,
                          const Plan &plan) {
   const KernelDesc &desc = call.desc();
-  if (desc.collective || desc.args.size() > maxArgs ||
+  if (call.numTables > 0 || desc.args.size() > maxArgs ||
       plan.numParams > maxParams || (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS))
     return false;
   numArgs = static_cast<uint32_t>(desc.args.size());

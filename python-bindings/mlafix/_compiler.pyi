@@ -102,6 +102,7 @@ class KernelBuilder:
         sizes: Sequence[int],
         fill: str,
         peers: bool,
+        most: int,
         location: Location,
     ) -> Value: ...
     def prove_bounds(self, location: Location) -> None: ...

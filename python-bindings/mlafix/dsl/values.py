@@ -63,13 +63,13 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """The tensor of one rank of an argument declared with Peers."""
+    """One of the tensors of an argument declared with Peers or List: of a rank, or at a place of the list."""
 
     tensor: Tensor
     rank: Any
 
     def __str__(self) -> str:
-        return f"the tensor '{self.tensor.name}' of one rank"
+        return f"the tensor '{self.tensor.name}' of one rank" if self.tensor.annotation.peers else f"a tensor of the list '{self.tensor.name}'"
 
 
 @dataclasses.dataclass(frozen=True)

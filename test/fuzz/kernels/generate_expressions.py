@@ -69,7 +69,7 @@ class Expressions(Loads):
             tensors = [t for t in self.tensors if not t.optional and t.dims]
             if tensors and self.chance(0.5):
                 tensor = self.pick(tensors)
-                return Node("shape", INDEX, [], {"tensor": tensor.name, "position": self.rng.randrange(len(tensor.dims))})
+                return Node("shape", INDEX, [], {"tensor": tensor.name, "position": 0 if tensor.listed else self.rng.randrange(len(tensor.dims))})
             dims = [dim for dim in (*(d for _, d in self.own), *self.other_dims, *self.row_dims) if dim and "=" not in dim]
             if dims:
                 return Node("shape", INDEX, [], {"dim": self.pick(dims)})

@@ -14,6 +14,7 @@ FP8 = ("f8e4m3fn", "f8e5m2")
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
+MOST_LISTED = 5  # tensors of a list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,13 +189,14 @@ def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statem
 @dataclasses.dataclass
 class Tensor:
     """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2" or
-    "_"."""
+    "_". A list of tensors is one whose first dim counts them."""
 
     name: str
     dtype: str
     dims: list[str]
     access: str  # "In", "Out" or "InOut"
     optional: bool = False
+    listed: bool = False
 
 
 @dataclasses.dataclass

@@ -742,7 +742,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["T"]
 
 // -----
 
-// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, mlafix.fill, mlafix.peers, got mlafix.at_mots}}
+// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, mlafix.fill, mlafix.peers, mlafix.list, got mlafix.at_mots}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %m: index {mlafix.at_mots = "n"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
