@@ -203,11 +203,17 @@ class Expressions:
         payload, lse = (self.eval(argument) for argument in node.args)
         return states.make(payload, lse, self.base(node.type.base))
 
+    def eval_sink(self, node: Node) -> States:
+        (logit,) = (self.eval(argument) for argument in node.args)
+        zeros = Floats(np.zeros((self.rows, self.size(node.type.dim))))
+        return states.make(zeros, logit, self.base(node.type.base))
+
     def eval_identity(self, node: Node) -> States:
         return states.identity(self.rows, self.size(node.type.dim), self.base(node.type.base))
 
     def eval_merge(self, node: Node) -> States:
-        return states.merge(*(self.eval(argument) for argument in node.args))
+        base = self.base(node.type.base)
+        return states.merge(*(states.rebase(self.eval(argument), base) for argument in node.args))
 
     def eval_mask(self, node: Node) -> States:
         return states.mask(self.eval(node.args[0]), self.eval(node.args[1]))
