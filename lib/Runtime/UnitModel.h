@@ -131,7 +131,8 @@ struct CodeVersion {
   bool dependentLaunch = false;
   uint64_t offset = 0; ///< CPU: of the entry in the image
   int32_t local = -1;  ///< the parameter of kind Local, or -1 for none
-  /// The slots of the pointers that it is about: of all tensors that are read.
+  /// The slots of the pointers that it is about: of all tensors that are read,
+  /// but those of ranks.
   std::vector<uint32_t> readSlots;
 };
 

@@ -220,6 +220,26 @@ TEST_F(Peers, a_list_needs_no_group) {
               [&] { call.launch(takesList); });
 }
 
+TEST_F(Peers, a_list_is_local_if_all_its_tensors_are) {
+  UnitWriter writer = listUnit();
+  for (json &variant : writer.kernel()["code"][1]["variants"])
+    variant["params"].push_back({{"kind", "local"}});
+  Unit lists = load(writer);
+  fake.paramSizes = {8, 24, 8, 8, 8, 4, 4};
+  for (int i = 0; i < 3; ++i) { // of pages of their own, which nothing accesses
+    uint64_t at = (uint64_t(0x7f00) << 32) + (uint64_t(i) << 23);
+    addresses[i] = reinterpret_cast<void *>(at);
+    fake.allocations[at] = {4096, i == 2, runtime::cuda::memoryTypeDevice, 0};
+  }
+  call.args[1] = Arg::list(peers);
+  call.launch(lists.kernel("add_bias"));
+  peers.ranks = 2;
+  call.launch(lists.kernel("add_bias"));
+  ASSERT_EQ(fake.launches.size(), 2u);
+  EXPECT_EQ(fake.launches[0].params.at(6), 0u);
+  EXPECT_EQ(fake.launches[1].params.at(6), 1u);
+}
+
 TEST_F(Peers, a_rank_without_rows_launches_one_block) {
   sizes[0] = 0;
   call.args[0] =
