@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-BEFORE, TELL, LOOK, WAIT, RECORD, ECHO, HOST, READ, CHECK, COUNT, FINISH, ENDED = range(12)
+TELL, LOOK, WAIT, RECORD, ECHO, HOST, READ, CHECK, COUNT, FINISH, ENDED = range(11)
 ARRIVED, DONE = range(2)
 
 
 class Block(NamedTuple):
-    at: int = TELL
+    at: int = LOOK
     flags: int = ARRIVED
     """Which it tells, and waits for."""
     rank: int = 0
@@ -98,7 +98,7 @@ class Model(NamedTuple):
         rank = rank._replace(launch=rank.launch + 1)
         if rank.launch > self.launches:
             return rank
-        return rank._replace(blocks=tuple(Block(TELL if b == 0 else LOOK) for b in range(self.blocks)))
+        return rank._replace(blocks=(Block(),) * self.blocks)
 
     def _is_settled(self, rank: Rank, block: Block) -> bool:
         """Whether no step of another block changes what the next one of this block does, nor sees it: flags only grow."""
@@ -116,9 +116,10 @@ class Model(NamedTuple):
             return _with(state, number, _with_block(rank, b, **changes))
 
         if block.at == TELL:
-            yield self._tell(to(**self._next(block, LOOK)), number, block, epoch)
+            yield self._tell(to(**self._next(block, WAIT if block.flags == ARRIVED else LOOK)), number, block, epoch)
         elif block.at == LOOK:
-            yield to(at=WAIT, rank=0, lacks=rank.failed != 0)
+            tells = b == 0 and block.flags == ARRIVED
+            yield to(at=TELL if tells else WAIT, rank=0, lacks=rank.failed != 0)
         elif block.at == WAIT:
             yield from self._wait(state, number, b)
         elif block.at == RECORD:

@@ -66,7 +66,8 @@ private:
   Value hasNotFailed();
   void tell(int64_t flags, Value epoch, Value first, Value step,
             AtomicOrdering ordering);
-  Value waitForAll(int64_t flags, Value epoch, Value first, Value step);
+  Value waitForAll(int64_t flags, Value epoch, Value first, Value step,
+                   Value failed);
   Value poll(Value flag, Value epoch);
   Value waitFor(Value flag, Value epoch);
   void reportFailure();
@@ -236,11 +237,13 @@ Value PeerFlags::waitFor(Value flag, Value epoch) {
 }
 
 /// Waits until each rank from `first` on is at `epoch`, i1: whether they are,
-/// and no rank has failed. Flags that are there cost one latency: this load and
-/// theirs are in flight together.
-Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first,
-                            Value step) {
-  auto loop = scf::ForOp::create(b, loc, first, ranks, step, hasNotFailed());
+/// and no rank had failed when `failed` was loaded. That is compared last, so
+/// that nothing waits for the load.
+Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first, Value step,
+                            Value failed) {
+  auto loop =
+      scf::ForOp::create(b, loc, first, ranks, step,
+                         Value(arith::ConstantIntOp::create(b, loc, true, 1)));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value other = loop.getInductionVar();
@@ -255,7 +258,8 @@ Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first,
   });
   scf::YieldOp::create(b, loc, both(loop.getRegionIterArg(0), came));
   b.setInsertionPointAfter(loop);
-  Value all = loop.getResult(0);
+  Value all = both(loop.getResult(0),
+                   compare(arith::CmpIPredicate::eq, failed, i64(0)));
   Value hasWaited = compare(arith::CmpIPredicate::ult, thread, ranks);
   branch(both(negate(all), hasWaited), [&] { reportFailure(); });
   return all;
@@ -263,14 +267,23 @@ Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first,
 
 Value PeerFlags::wait() {
   Type i32Type = b.getI32Type();
-  Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
-  Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
   Value step = buildBlockSize(b, loc);
   Value block = buildBlockId(b, loc);
+  Value waits = compare(arith::CmpIPredicate::ult, thread, ranks);
+  Value mine = arith::SelectOp::create(b, loc, waits, thread, i32(0));
+  // Three loads in flight together. Ranks that have come by then, as most have
+  // for the later blocks of a large grid, cost no more.
+  Value last = load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
+  Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
+  Value seen = load(at(own, group::arrived, mine), AtomicOrdering::acquire);
+  Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
   branch(compare(arith::CmpIPredicate::eq, block, i32(0)), [&] {
     tell(group::arrived, epoch, thread, step, AtomicOrdering::release);
   });
-  Value came = waitForAll(group::arrived, epoch, thread, step);
+  Value isThere = both(waits, compare(arith::CmpIPredicate::uge, seen, epoch));
+  Value first = arith::SelectOp::create(
+      b, loc, isThere, arith::AddIOp::create(b, loc, thread, step), thread);
+  Value came = waitForAll(group::arrived, epoch, first, step, failed);
   Value all =
       buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, came));
   return compare(arith::CmpIPredicate::ne, all, i32(0));
@@ -341,7 +354,8 @@ void PeerFlags::finish(Value epoch, Value arrived) {
       tell(group::done, epoch, i32(0), i32(1), AtomicOrdering::monotonic);
     });
     buildWarpBarrier(b, loc, i32(-1));
-    waitForAll(group::done, epoch, thread, i32(kWarpThreads));
+    Value failed = load(at(own, group::failed), AtomicOrdering::monotonic);
+    waitForAll(group::done, epoch, thread, i32(kWarpThreads), failed);
   });
   buildWarpBarrier(b, loc, i32(-1));
   branch(isFirst, [&] {

@@ -27,12 +27,16 @@
 // MANY: _param_{{[0-9]+}}[576]
 // MANY: _param_{{[0-9]+}}[600]
 
-// The preceding grid, the number of this collective, and to all ranks that this one has come.
+// The preceding grid; the number of this collective, whether a rank has failed, and a first look at a rank's flag, all in flight together; and to
+// all ranks that this one has come.
 // CHECK: griddepcontrol.wait;
 // CHECK: ld.relaxed.gpu.global.b64
+// CHECK-NOT: bra
+// CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
+// CHECK-NOT: bra
+// CHECK: ld.acquire.sys.global.b64
 // CHECK: st.release.sys.global.b64 [%{{.*}}+256]
 // Each rank, until it has come: a look at its flag alone, some times, then with one at the clock and at failures, for as long as the time-out says.
-// CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
 // CHECK: ld.acquire.sys.global.b64 %[[FLAG:.*]], [{{.*}}+256]
 // CHECK-NEXT: setp.lt.u64 %{{.*}}, %[[FLAG]]
 // CHECK-NOT: {{ld\.|globaltimer}}
