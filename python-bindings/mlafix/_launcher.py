@@ -30,9 +30,18 @@ def without_frames(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except Error as error:
-            raise error.with_traceback(None) from None
+            _forget_frames(error)
+            raise
 
     return call  # type: ignore[return-value]
+
+
+def _forget_frames(error: Error) -> None:
+    """What a handler does before a plain ``raise``, so that not even its own frame is shown: Python 3.11 and later raise an
+    error again with the traceback that it has by then. Python 3.10 keeps the handler's frame, the first, and no more."""
+    if error.__traceback__ is not None:
+        error.__traceback__.tb_next = None
+    error.__traceback__ = error.__cause__ = None  # a cause that is set hides the context, too
 
 
 def _for_torch(values: tuple[object, ...]) -> bool:
@@ -123,8 +132,9 @@ class Launcher:
             if self._is_watched:
                 self._warn_of_faults(args, stream)
             self._dispatch(args, stream)
-        except Error as error:
-            raise error.with_traceback(None) from None  # as without_frames does, which costs a call
+        except Error as error:  # as without_frames does, which costs a call
+            _forget_frames(error)
+            raise
 
     def _launch(self, args: tuple[object, ...]) -> None:
         """A call with all arguments in order, which torch does not see. Raises as a call does."""

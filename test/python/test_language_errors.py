@@ -36,6 +36,8 @@ BODIES = [
     ("y[t] = x[t].sum()", "x[t].sum", "got .sum of a row of f32 along D; write sum(…)"),
     ("y[t] = x[t].astype(f32)", "x[t].astype", "; f32(…), i32(…), i64(…) and index(…) convert"),
     ("y[t] = helper(x[t])", "helper", "expected a function marked @mlafix.inline, got 'helper'"),
+    ("math = math.pi", "math", "expected a name that has a value here, got 'math', which is assigned elsewhere in 'k'"),
+    ("y[t] = halved(x[t])", "numpy", "expected a name that has a value here, got 'numpy', which is assigned elsewhere in 'halved'"),
     # types
     ("y[t] = x[t] + r[t]", "x[t] + r[t]", "got a row of f32 along D and a row of f32 along E"),
     ("y[t] = x[t] + k", "x[t] + k", "expected scalars or rows of one type for 'add', got a row of f32 along D and i32; f32(…) converts"),
@@ -147,6 +149,12 @@ def helper(x):
 @inline
 def twice(x):
     return x + x
+
+@inline
+def halved(x):
+    y = x * numpy.pi
+    numpy = 0.5
+    return y * numpy
 
 @inline
 def endless(x):
@@ -284,10 +292,12 @@ def k(y: Out[f32, "n D"]):
     for t in grid("n"):
         y[t] = missing
 """)
-    for call in (lambda: module.k(numpy.empty((2, 8), numpy.float32)), lambda: module.k.ptx("sm_90", D=8)):
-        with pytest.raises(mlafix.CompileError) as caught:
+    wrong = numpy.empty(3, numpy.float32)
+    calls = [lambda: module.k(wrong[:2, None]), lambda: module.k(y=wrong), lambda: module.k.ptx("sm_90", D=8), lambda: module.k.bind(3), lambda: module.k.save("x", "sm_1", D=4)]
+    for call in calls:
+        with pytest.raises(mlafix.Error) as caught:
             call()
-        assert [frame.name for frame in caught.traceback[1:]] in (["<lambda>", "__call__"], ["<lambda>", "call"])
+        assert [frame.name for frame in caught.traceback[1:]] == ["<lambda>"]
         assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 

@@ -89,6 +89,8 @@ class Expressions:
             if isinstance(value, Gone):
                 self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', {value.reason}")
             return value
+        if node.id in self.ctx.source.own:
+            self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', which is assigned elsewhere in '{self.ctx.source.name}'")
         try:
             value = self.ctx.source.lookup(node.id)
         except KeyError:
