@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy
 
 from . import _runtime
+from ._frames import forget_frames, without_frames
 from .errors import ArgumentError, Error
 
 # torch.Tensor, and two questions of _torch.py, set when the first tensor is met: nothing here imports torch.
@@ -17,31 +18,6 @@ _tensor: type | None = None
 _dynamo_traces: Callable[[], bool] = bool
 _must_see: Callable[[tuple[object, ...]], bool] | None = None
 _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def without_frames(function: Function) -> Function:
-    """The same function, whose errors show the caller's line and not the lines of this package that found them."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Error as error:
-            _forget_frames(error)
-            raise
-
-    return call  # type: ignore[return-value]
-
-
-def _forget_frames(error: Error) -> None:
-    """What a handler does before a plain ``raise``, so that not even its own frame is shown: Python 3.11 and later raise an
-    error again with the traceback that it has by then. Python 3.10 keeps the handler's frame, the first, and no more."""
-    if error.__traceback__ is not None:
-        error.__traceback__.tb_next = None
-    error.__traceback__ = error.__cause__ = None  # a cause that is set hides the context, too
 
 
 def _for_torch(values: tuple[object, ...]) -> bool:
@@ -133,7 +109,7 @@ class Launcher:
                 self._warn_of_faults(args, stream)
             self._dispatch(args, stream)
         except Error as error:  # as without_frames does, which costs a call
-            _forget_frames(error)
+            forget_frames(error)
             raise
 
     def _launch(self, args: tuple[object, ...]) -> None:

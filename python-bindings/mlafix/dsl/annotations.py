@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from ..errors import ArgumentError
+from . import hints
 from .source import Source
 
 
@@ -18,7 +19,8 @@ def value_of(source: Source, node: ast.expr) -> Any:
         try:
             names[name] = source.lookup(name)
         except KeyError:
-            source.fail(tree, f"expected names that are defined, got '{name}'; names of dims are text, as In[f32, \"n D\"]")
+            hint = hints.of_undefined(name) or '; names of dims are text, as In[f32, "n D"]'
+            source.fail(tree, f"expected names that are defined, got '{name}'{hint}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's own about the text; what is wrong with it is said below

@@ -135,7 +135,7 @@ class Frontend:
         self.builder.end_grid(self.source.location(node))
 
     def extent(self, node: ast.expr) -> Any:
-        value = self.body.expressions.eval(node)
+        value = self.body.expressions.size(node)
         if isinstance(value, str):
             return self.body.memory.named_dim(value, node).value
         return self.context.index(value, node)
