@@ -10,6 +10,7 @@ import pytest
 from sources import HEADER, load, underlined
 
 import mlafix
+import mlafix.dsl
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
@@ -36,6 +37,11 @@ BODIES = [
     ("y[t] = x[t].sum()", "x[t].sum", "got .sum of a row of f32 along D; write sum(…)"),
     ("y[t] = x[t].astype(f32)", "x[t].astype", "; f32(…), i32(…), i64(…) and index(…) convert"),
     ("y[t] = helper(x[t])", "helper", "expected a function marked @mlafix.inline, got 'helper'"),
+    ("y[t] = x[t] + f32(D)", "D", """here are b, c, f, k, lse, o, r, t, u, x, y; "D" is a dim: write shape("D")"""),
+    ("for i in range(E):\n    pass", "E", """; "E" is a dim: write shape("E")"""),
+    ("y[t] = maximum(x[t], 0.0)", "maximum", "; write max(a, b)"),
+    ("math = math.pi", "math", "expected a name that has a value here, got 'math', which is assigned elsewhere in 'k'"),
+    ("y[t] = halved(x[t])", "numpy", "expected a name that has a value here, got 'numpy', which is assigned elsewhere in 'halved'"),
     # types
     ("y[t] = x[t] + r[t]", "x[t] + r[t]", "got a row of f32 along D and a row of f32 along E"),
     ("y[t] = x[t] + k", "x[t] + k", "expected scalars or rows of one type for 'add', got a row of f32 along D and i32; f32(…) converts"),
@@ -110,7 +116,9 @@ BODIES = [
     ("y[t] = twice(x[t], 1)", "twice(x[t], 1)", "expected the arguments of 'twice', got a call with others"),
     # statements
     ("while b:\n    pass", "while", "got 'while'"),
-    ("return", "return", "got 'return'"),
+    ("return", "return", "got 'return'; put what it would skip under an 'if'"),
+    ("if b:\n    continue", "continue", "got 'continue'; put what it would skip under an 'if'"),
+    ("for i in range(4):\n    break", "break", "got 'break'; put what it would skip under an 'if'"),
     ("import math", "import math", "got 'import'"),
     ("assert b", "assert b", "got 'assert'"),
     ("x[t]", "x[t]", "got a value that nothing uses"),
@@ -159,6 +167,12 @@ def twice(x):
     return x + x
 
 @inline
+def halved(x):
+    y = x * numpy.pi
+    numpy = 0.5
+    return y * numpy
+
+@inline
 def endless(x):
     return endless(x)
 
@@ -194,6 +208,11 @@ KERNELS = [
     ("def k(x: In[f32, 'n']):\n    for t in x: pass", "x", "expected grid(extent, …) or segments("),
     ("def k(x: In[f32, 'n']):\n    for t in grid(): pass", "grid()", "expected grid(extent, …), got no extent"),
     ("def k(x: In[f32, 'n']):\n    for t in grid('m'): pass", "'m'", "expected the name of a dim"),
+    ("def k(x: In[f32, 'n']):\n    for t in grid(n): pass", "n", """; "n" is a dim: write "n", as in grid("n")"""),
+    ("def k(c: In[i32, 'b']):\n    for s, t in segments(c, b): pass", "b", """; "b" is a dim: write "b", as in grid("b")"""),
+    ("def k(x: In[f32, 'n', 'D']):\n    pass", "In[f32, 'n', 'D']", """got (f32, 'n', 'D'); write In[f32, "n D"]"""),
+    ("def k(x: InOut[T, 'n', 'D']):\n    pass", "InOut[T, 'n', 'D']", """got (T, 'n', 'D'); write InOut[T, "n D"]"""),
+    ("def k(x: In[f32, n]):\n    pass", "In[f32, n]", "got 'n'; names of dims are text"),
     ("def k(x: In[f32, 'n']):\n    for t in grid(0.5): pass", "0.5", "expected an integer"),
     ("def k(x: In[f32, 'n']):\n    for t in grid(-1): pass", "grid(-1)", "not negative"),
     ("def k(x: In[f32, 'n']):\n    for t, h in grid('n'): pass", "t, h", "expected 1 names for the indices"),
@@ -216,6 +235,24 @@ def test_kernel(tmp_path: Path, text: str, place: str, message: str) -> None:
     error = error_of(tmp_path, f"\n@kernel\n{text}\n", "from __future__ import annotations\n")
     assert message in error.message
     assert underlined(error.message) == place
+
+
+@pytest.mark.parametrize("name", sorted(set(mlafix.dsl.__all__) - {"kernel", "inline"}))
+def test_words_that_are_not_imported(tmp_path: Path, name: str) -> None:
+    header = "from __future__ import annotations\nfrom mlafix.dsl import kernel, inline, In as Reads, f32 as real, grid as rows\n"
+    module = load(tmp_path, f"@kernel\ndef body(x: Reads[real, 'n']):\n    for t in rows('n'): {name}(x[t])\n", header)
+    declared = load(tmp_path, f"@kernel\ndef body(x: {name}[real, 'n']):\n    for t in rows('n'): pass\n", header)
+    for made in (module, declared):
+        with pytest.raises(mlafix.CompileError, match=f"defined, got '{name}'.*; mlafix.dsl has it: from mlafix.dsl import {name}\n"):
+            _ = made.body.source
+
+
+def test_declarations_are_shown_as_they_are_written() -> None:
+    from mlafix.dsl import Base, DType, In, InOut, Out, Peers, f32, i32
+
+    I = DType("I", default=i32)
+    assert repr([Base("B"), I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0)]) == (
+        """[B, I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0.0)]""")
 
 
 def test_columns_count_characters_and_tabs(tmp_path: Path) -> None:
@@ -294,10 +331,12 @@ def k(y: Out[f32, "n D"]):
     for t in grid("n"):
         y[t] = missing
 """)
-    for call in (lambda: module.k(numpy.empty((2, 8), numpy.float32)), lambda: module.k.ptx("sm_90", D=8)):
-        with pytest.raises(mlafix.CompileError) as caught:
+    wrong = numpy.empty(3, numpy.float32)
+    calls = [lambda: module.k(wrong[:2, None]), lambda: module.k(y=wrong), lambda: module.k.ptx("sm_90", D=8), lambda: module.k.bind(3), lambda: module.k.save("x", "sm_1", D=4)]
+    for call in calls:
+        with pytest.raises(mlafix.Error) as caught:
             call()
-        assert [frame.name for frame in caught.traceback[1:]] in (["<lambda>", "__call__"], ["<lambda>", "call"])
+        assert [frame.name for frame in caught.traceback[1:]] == ["<lambda>"]
         assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 

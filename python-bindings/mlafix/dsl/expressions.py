@@ -6,7 +6,7 @@ import ast
 import contextlib
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from . import hints
 from .built_ins import BuiltIn
@@ -89,12 +89,30 @@ class Expressions:
             if isinstance(value, Gone):
                 self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', {value.reason}")
             return value
+        if node.id in self.ctx.source.own:
+            self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', which is assigned elsewhere in '{self.ctx.source.name}'")
         try:
             value = self.ctx.source.lookup(node.id)
         except KeyError:
-            known = ", ".join(sorted(name for name, value in self.ctx.env.items() if not isinstance(value, Gone)))
-            self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}")
+            self.undefined(node, hints.of_undefined(node.id, self.ctx.dims))
         return self.outside(value, node)
+
+    def size(self, node: ast.expr) -> Any:
+        """An extent of a grid, where a dim may be named by a text: what it stands for."""
+        if isinstance(node, ast.Name) and node.id in self.ctx.dims and not self.is_defined(node.id):
+            self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, '"{0}", as in grid("{0}")'))
+        return self.eval(node)
+
+    def is_defined(self, name: str) -> bool:
+        try:
+            self.ctx.source.lookup(name)
+        except KeyError:
+            return name in self.ctx.env or name in self.ctx.source.own
+        return True
+
+    def undefined(self, node: ast.Name, hint: str) -> NoReturn:
+        known = ", ".join(sorted(name for name, value in self.ctx.env.items() if not isinstance(value, Gone)))
+        self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}{hint}")
 
     def outside(self, value: Any, node: ast.AST) -> Any:
         """What a name outside the kernel stands for inside."""

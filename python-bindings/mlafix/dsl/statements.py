@@ -37,6 +37,8 @@ _NAMES = {
     ast.FunctionDef: "def",
     ast.ClassDef: "class",
 }
+# What leaves an iteration early.
+_JUMPS = (ast.Continue, ast.Break, ast.Return)
 
 
 class Statements:
@@ -58,7 +60,8 @@ class Statements:
             method = getattr(self, f"run_{type(statement).__name__}", None)
             if method is None:
                 name = _NAMES.get(type(statement), type(statement).__name__)
-                self.ctx.fail(statement, f"expected {_ALLOWED}, got '{name}'")
+                hint = "; put what it would skip under an 'if'" if isinstance(statement, _JUMPS) else ""
+                self.ctx.fail(statement, f"expected {_ALLOWED}, got '{name}'{hint}")
             method(statement)
 
     def run_Pass(self, node: ast.Pass) -> None:
