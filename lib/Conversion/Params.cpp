@@ -135,6 +135,8 @@ Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
       return IntegerType::get(context, 64);
     return type.isInteger(1) ? IntegerType::get(context, 8) : type;
   }
+  case ParamKind::Local:
+    return IntegerType::get(context, 32);
   }
   llvm_unreachable("all kinds are handled");
 }

@@ -232,10 +232,19 @@ CodeVersion mlafix::runtime::parseCodeVersion(const Value &value,
   value.at("guards").each(limits::guards, [&](const Value &guard) {
     variant.guards.push_back(parseGuard(guard, kernel));
   });
-  size_t slots = 0;
+  uint32_t slots = 0;
   value.at("params").each(MLAFIX_MAX_PARAMS, [&](const Value &param) {
     variant.params.push_back(parseParam(param, kernel));
-    slots += variant.params.back().slots;
+    const Param &added = variant.params.back();
+    if (added.kind == ParamKind::Local)
+      variant.local = static_cast<int32_t>(variant.params.size() - 1);
+    bool isRead = added.kind == ParamKind::Pointer
+                      ? kernel.args[added.arg].access != MLAFIX_WRITE
+                      : added.kind == ParamKind::Peers &&
+                            !kernel.args[added.arg].isPeers();
+    for (uint32_t i = 0; isRead && i < added.slots; ++i)
+      variant.readSlots.push_back(slots + i);
+    slots += added.slots;
     if (slots > limits::slots)
       param.error("parameters of at most " + std::to_string(limits::slots) +
                   " slots");

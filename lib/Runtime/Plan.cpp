@@ -90,6 +90,8 @@ uint64_t slotValue(const Call &call, const Param &param, const Plan &plan) {
   case ParamKind::Peers:
   case ParamKind::Group:
     break; // writeTable()
+  case ParamKind::Local:
+    return 1; // a launch asks: readsLocalMemory()
   case ParamKind::GroupThreads:
     return plan.groupThreads;
   case ParamKind::Pointer:

@@ -130,6 +130,9 @@ struct CodeVersion {
   Geometry geometry;
   bool dependentLaunch = false;
   uint64_t offset = 0; ///< CPU: of the entry in the image
+  int32_t local = -1;  ///< the parameter of kind Local, or -1 for none
+  /// The slots of the pointers that it is about: of all tensors that are read.
+  std::vector<uint32_t> readSlots;
 };
 
 struct Image {

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Call.h"
 #include "FakeCuda.h"
 #include "TestUnit.h"
 
@@ -239,6 +240,76 @@ TEST_F(Peers, a_failure_is_an_error_of_the_next_launch) {
   EXPECT_EQ(mlafix_group_check(&group), MLAFIX_RANK_ERROR);
   EXPECT_EQ(mlafix_group_check(nullptr), MLAFIX_INVALID_ARGUMENT);
   EXPECT_EQ(fake.launches.size(), 1u);
+}
+
+/// Whether the runtime knows the call from one that it checked.
+class KnownPeers : public Peers {
+protected:
+  bool isKnown() {
+    const runtime::PreparedKernel *prepared =
+        runtime::preparedKernel(*kernel.get(), cuda(0));
+    detail::PackedArgs packed(kernel.get(), call.args.data(), call.args.size());
+    runtime::Plan plan;
+    return prepared && prepared->memo.recall(packed.data(), packed.size(),
+                                             cuda(0), 0, plan);
+  }
+  /// Likewise, of a call that differs; what `change` does is undone.
+  template <typename T> bool isKnownWith(T &what, const T &value) {
+    EXPECT_TRUE(isKnown()); // or the next one would not be looked at
+    T was = what;
+    what = value;
+    bool known = isKnown();
+    what = was;
+    return known;
+  }
+};
+
+TEST_F(KnownPeers, calls_on_other_memory_of_this_rank) {
+  EXPECT_FALSE(isKnown());
+  call.launch(kernel);
+  EXPECT_TRUE(isKnown());
+  std::vector<float> other(36);
+  call.args[0] = call.tensor(other.data());
+  EXPECT_TRUE(isKnown());
+  // As what the checks would have passed: parameters and all.
+  Unit fresh = load(collectiveUnit());
+  call.launch(fresh.kernel("add_bias"));
+  call.launch(kernel);
+  ASSERT_EQ(fake.launches.size(), 3u);
+  EXPECT_EQ(fake.launches[2].params, fake.launches[1].params);
+  EXPECT_EQ(fake.launches[2].params[0], bits(other.data()));
+  EXPECT_EQ(fake.launches[2].params[1], bits(data[0].data()));
+  EXPECT_EQ(fake.launches[2].params[6], 2 | uint64_t(3) << 32);
+}
+
+TEST_F(KnownPeers, no_calls_that_a_check_or_the_plan_would_tell_apart) {
+  call.launch(kernel);
+  std::vector<float> other(36);
+  int64_t shorter[2] = {7, 4}, strides[2] = {4, 1}, apart[2] = {5, 1};
+  mlafix_group another = group;
+  void *others[3] = {workspaces[0], workspaces[1], workspaces[0]};
+  EXPECT_TRUE(isKnownWith(addresses[1], addresses[1]));
+  EXPECT_TRUE(isKnownWith<const int64_t *>(each.strides, strides));
+  EXPECT_TRUE(isKnownWith<const mlafix_group *>(peers.group, &another));
+  EXPECT_FALSE(isKnownWith<void *>(addresses[2], other.data()));
+  EXPECT_FALSE(
+      isKnownWith<void *>(workspaces[0], reinterpret_cast<void *>(0x4000)));
+  EXPECT_FALSE(isKnownWith<const int64_t *>(each.sizes, shorter));
+  EXPECT_FALSE(isKnownWith<const int64_t *>(each.strides, apart));
+  EXPECT_FALSE(isKnownWith(each.dtype, int32_t(MLAFIX_I32)));
+  EXPECT_FALSE(isKnownWith(each.device, cuda(1)));
+  EXPECT_FALSE(isKnownWith(each.ndim, uint32_t(1)));
+  EXPECT_FALSE(isKnownWith(peers.ranks, uint32_t(2)));
+  EXPECT_FALSE(isKnownWith(peers.struct_size, uint32_t(8)));
+  EXPECT_FALSE(isKnownWith<const mlafix_group *>(peers.group, nullptr));
+  EXPECT_FALSE(isKnownWith(group.rank, uint32_t(1)));
+  EXPECT_FALSE(isKnownWith(group.ranks, uint32_t(2)));
+  EXPECT_FALSE(isKnownWith(group.timeout_ns, uint64_t(8)));
+  EXPECT_FALSE(isKnownWith<uint64_t *>(group.failure, nullptr));
+  EXPECT_FALSE(isKnownWith<void *const *>(group.workspaces, others));
+  EXPECT_FALSE(isKnownWith(failure, uint64_t(1)));
+  EXPECT_FALSE(isKnownWith(call.args[0], Arg(call.tensor(data[1].data()))))
+      << "overlaps what another rank reads";
 }
 
 TEST_F(Peers, what_is_no_tensor_of_each_rank_is_refused) {
