@@ -72,8 +72,7 @@ static bool isMany(int32_t kind) {
 /// Whether several tensors are those of the last call, and so is the group of
 /// ranks.
 bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
-                             mlafix_device device,
-                             const int64_t *number) const {
+                            mlafix_device device, const int64_t *number) const {
   return peers && peers->struct_size >= sizeof(mlafix_peers) &&
          peers->ranks == was.ranks && peers->data &&
          std::memcmp(peers->data, slots + was.table,
@@ -229,8 +228,8 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   return true;
 }
 
-/// Finds the addresses of several tensors among the slots. False if some are not there, or
-/// lead out of the address space.
+/// Finds the addresses of several tensors among the slots. False if some are
+/// not there, or lead out of the address space.
 bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   uint32_t slot = 0;
   numTables = 0;

@@ -49,8 +49,9 @@ private:
   struct Argument {
     int32_t kind;
     int32_t dtype;
-    uint32_t ndim;  ///< tensors: so many sizes and strides of `numbers`
-    uint32_t ranks; ///< several tensors: so many addresses from `slots[table]` on
+    uint32_t ndim; ///< tensors: so many sizes and strides of `numbers`
+    uint32_t
+        ranks; ///< several tensors: so many addresses from `slots[table]` on
     uint32_t table;
     bool given;      ///< tensors: not omitted
     bool optional;   ///< tensors: may be omitted by a null pointer
