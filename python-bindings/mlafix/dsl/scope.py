@@ -29,6 +29,15 @@ def assigned(statements: Iterable[ast.stmt]) -> list[str]:
     return list(names)
 
 
+def stored(statements: Iterable[ast.stmt]) -> list[str]:
+    """Names of the tensors and lists of which elements may be assigned."""
+    names: dict[str, None] = {}
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            names[node.value.id] = None
+    return list(names)
+
+
 def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
     """Names that are assigned whichever way the branches go, loops not being entered."""
     names: set[str] = set()

@@ -158,6 +158,9 @@ class Expressions:
     def eval_lit(self, node: Node) -> Value:
         return self.constant(node.attrs["value"], node)
 
+    def eval_list(self, node: Node) -> list[Value]:
+        return [self.eval(argument) for argument in node.args] * node.attrs.get("over", 1)
+
     def eval_name(self, node: Node) -> Value:
         name = node.attrs["name"]
         if name in self.env:
