@@ -16,7 +16,7 @@ from integers import Bools, Ints
 from memory import Cells
 from states import States
 from syntax import Call, Kernel, Node, Type, factors, parse_dim
-from values import Value, anything_where, map_parts, shape_of, spread_to, take, widest, zero_like
+from values import Value, anything_where, map_parts, shape_of, spread_to, take, widest_of, zero_like
 
 
 class Invalid(Exception):
@@ -140,7 +140,7 @@ class Expressions:
 
     def operands(self, *values: Value) -> list[Value]:
         """Numbers beside rows become rows, and rows of one element a group beside rows of groups."""
-        widest = widest(*values)
+        widest = widest_of(*values)
         return [spread_to(value, widest) for value in values]
 
     def choose(self, condition: Bools, a: Value, b: Value) -> Value:
@@ -148,7 +148,7 @@ class Expressions:
             return states.select(condition, a, b)
         if isinstance(a, str):
             return a
-        shape = widest(a, b, condition)
+        shape = widest_of(a, b, condition)
         condition, a, b = spread_to(condition, shape), spread_to(a, shape), spread_to(b, shape)
         if isinstance(a, Floats):
             return floats.select(condition, a, b)

@@ -23,7 +23,7 @@ def map_parts(value: Value, f: Any) -> Value:
     return type(value)(f(value.v), None if value.unknown is None else f(value.unknown))
 
 
-def widest(*values: Value) -> tuple[int, ...]:
+def widest_of(*values: Value) -> tuple[int, ...]:
     return max((shape_of(value) for value in values), key=lambda shape: (len(shape), shape[-1]))
 
 
