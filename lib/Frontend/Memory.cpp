@@ -149,9 +149,15 @@ bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
   DimAttr dim = isRow ? impl->rowDim(tensor, location) : DimAttr();
   if (isRow && !dim)
     return false;
-  if (isRow && type.kind == Kind::Scalar)
-    stored = impl->make<SplatOp>(location,
-                                 getRowTileType(dim, stored.getType()), stored);
+  if (isRow) {
+    Type row = getRowTileType(dim, getElementTypeOrSelf(stored.getType()));
+    bool isOfGroups = type.kind == Kind::Row && dim.isProduct() &&
+                      getTileDim(stored.getType()) == dim.getGroups();
+    if (type.kind == Kind::Scalar)
+      stored = impl->make<SplatOp>(location, row, stored);
+    else if (isOfGroups)
+      stored = impl->make<BroadcastOp>(location, row, stored);
+  }
   if (!stored)
     return false;
   if (isRow)

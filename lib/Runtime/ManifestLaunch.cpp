@@ -238,11 +238,11 @@ CodeVersion mlafix::runtime::parseCodeVersion(const Value &value,
     const Param &added = variant.params.back();
     if (added.kind == ParamKind::Local)
       variant.local = static_cast<int32_t>(variant.params.size() - 1);
-    const ArgDesc &arg = kernel.args[added.arg];
-    bool isRead =
-        added.kind == ParamKind::Pointer && arg.access != MLAFIX_WRITE;
-    bool isList = added.kind == ParamKind::Peers && arg.kind == MLAFIX_ARG_LIST;
-    for (uint32_t i = 0; i < added.slots && (isRead || isList); ++i)
+    bool isRead = added.kind == ParamKind::Pointer
+                      ? kernel.args[added.arg].access != MLAFIX_WRITE
+                      : added.kind == ParamKind::Peers &&
+                            !kernel.args[added.arg].isPeers();
+    for (uint32_t i = 0; isRead && i < added.slots; ++i)
       variant.readSlots.push_back(slots + i);
     slots += added.slots;
     if (slots > limits::slots)

@@ -34,6 +34,7 @@ private:
   LogicalResult markBefore(scf::WhileOp loop, unsigned number, DimAttr dim);
   LogicalResult markAfter(scf::WhileOp loop, unsigned number, DimAttr dim);
   LogicalResult markYielded(scf::IfOp branch, unsigned number, DimAttr dim);
+  LogicalResult markMerged(MergeLoopOp loop, unsigned number, DimAttr dim);
   LogicalResult followDefinition(Value row);
   LogicalResult followUse(OpOperand &use);
 
@@ -127,6 +128,14 @@ LogicalResult GroupTypes::markYielded(scf::IfOp branch, unsigned number,
   return mark(branch.getResult(number), dim);
 }
 
+LogicalResult GroupTypes::markMerged(MergeLoopOp loop, unsigned number,
+                                     DimAttr dim) {
+  Operation *yield = loop.getBody().front().getTerminator();
+  return failure(failed(markOperand(loop.getInitMutable()[number], dim)) ||
+                 failed(markOperand(yield->getOpOperand(number), dim)) ||
+                 failed(mark(loop.getResult(number), dim)));
+}
+
 LogicalResult GroupTypes::followDefinition(Value row) {
   DimAttr dim = getTileDim(row.getType());
   if (auto argument = dyn_cast<BlockArgument>(row)) {
@@ -145,6 +154,8 @@ LogicalResult GroupTypes::followDefinition(Value row) {
     return markCarried(loop, number, dim);
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     return markAfter(loop, number, dim);
+  if (auto loop = dyn_cast<MergeLoopOp>(op))
+    return markMerged(loop, number, dim);
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return markYielded(branch, number, dim);
   if (auto reduce = dyn_cast<ReduceOp>(op))
@@ -164,6 +175,13 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
                        dim);
   if (auto loop = dyn_cast<scf::WhileOp>(op))
     return markBefore(loop, use.getOperandNumber(), dim);
+  if (auto loop = dyn_cast<MergeLoopOp>(op))
+    return markMerged(
+        loop, use.getOperandNumber() - loop.getInit().getBeginOperandIndex(),
+        dim);
+  if (auto yield = dyn_cast<YieldOp>(op))
+    return markMerged(cast<MergeLoopOp>(yield->getParentOp()),
+                      use.getOperandNumber(), dim);
   if (auto condition = dyn_cast<scf::ConditionOp>(op))
     return markAfter(cast<scf::WhileOp>(op->getParentOp()),
                      use.getOperandNumber() - 1, dim);

@@ -243,7 +243,7 @@ BOUND = """
 @mlafix.kernel
 def scaled(y: Out[f32, "n (G K)"], s: In[f32, "n G"]):
     for t in grid("n"):
-        y[t] = s[t] + splat(0.0, "(G K)")
+        y[t] = s[t]
 
 
 @mlafix.kernel
@@ -326,7 +326,7 @@ ARGUMENTS = 'y: Out[f32, "n (G K)"], s: Out[f32, "n G"], z: Out[f32, "n (G 4)"],
         ("s[t] = max(x[t], along=t)", "t", "expected the second factor of a product to reduce along, a name"),
         ('s[t] = max(x[t], axis="K")', 'max(x[t], axis="K")', """expected max(row), max(row, along="K") or max(a, b, …), got an argument 'axis'"""),
         ("s[t] = x[t]", "x[t]", "expected a row along G to store to 's', got a row of f32 along (G K)"),
-        ("y[t] = s[t]", "s[t]", "expected a row along (G K) to store to 'y', got a row of f32 along G"),
+        ("y[t] = r[t]", "r[t]", "expected a row along (G K) to store to 'y', got a row of f32 along K"),
         ("y[t] = x[t] + r[t]", "x[t] + r[t]", "expected scalars or rows of one type for 'add', got a row of f32 along (G K) and a row of f32 along K"),
         ('y[t] = x[t] + splat(0.0, "(G 4)")', 'x[t] + splat(0.0, "(G 4)")', "along (G K) and a row of f32 along (G 4)"),
         ('y[t] = splat(0.0, "K")', '"K"', None),

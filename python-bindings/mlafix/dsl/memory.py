@@ -69,7 +69,8 @@ class Memory:
         is_row = len(element.indices) < tensor.rank
         last = tensor.annotation.dims[-1] if tensor.rank else None
         dim = "" if last is None else last.spelled
-        if value.type.kind == "row" and (not is_row or value.type.dim != dim):
+        fits = (dim, *(last.factors[:1] if last else ()))  # a row of one element a group is broadcast
+        if value.type.kind == "row" and (not is_row or value.type.dim not in fits):
             expected = f"a row along {dim}" if is_row else f"{tensor.element}, an element,"
             ctx.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}")
         predicate = ctx.predicate(where, node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from syntax import FLOATS, FP8, MOST_LISTED, STORED, Call, Each, Kernel, Layout, Node, Store, StoreState, Tensor, all_statements, parse_dim
+from syntax import FLOATS, FP8, MOST_LISTED, STORED, Call, Each, Kernel, Layout, Node, Store, StoreState, Tensor, all_statements, names_of
 
 FLOAT_CHOICES = [*FLOATS, *FLOATS, *FP8]
 _CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}
@@ -47,7 +47,7 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[st
     sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.3, 1, 2, 2, 1])[0]
     sizes["b1"] = sizes["b"] + 1
     sizes["_"], sizes["k"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED)
-    known = {parse_dim(dim)[0] for tensor in kernel.tensors for dim in tensor.dims}
+    known = {name for tensor in kernel.tensors for dim in tensor.dims for name in names_of(dim)}
     return {dim: size for dim, size in sizes.items() if dim in known or dim == "_"}
 
 

@@ -110,7 +110,9 @@ class Expressions(Loads):
         return Node("call", type, args, {"function": function.name})
 
     def operand(self, type: Type, depth: int) -> Node:
-        """Of a row type: a number may stand for a row of it."""
+        """Of a row type: a number may stand for a row of it, and a row of one element a group for one of groups."""
+        if type.kind == "row" and type.dim == self.product and type.dtype != "M" and self.chance(0.25):
+            return self.full(row("G", type.dtype), depth)
         if type.kind == "row" and self.chance(0.25):
             return self.expression(type.scalar(), depth) if self.chance(0.6) else self.literal(type.scalar())
         return self.expression(type, depth) if not self.chance(0.15) else self.literal(type.scalar())
@@ -134,8 +136,8 @@ class Expressions(Loads):
     def choice(self, type: Type, depth: int) -> Node:
         """where(c, a, b) or a if c else b."""
         if type.kind == "row" and self.chance(0.5):
-            condition = self.full(row(type.dim, "bool"), depth)
-            return Node("where", type, [condition, *self.pair(type, depth)])
+            of = "G" if type.dim == self.product and type.dtype != "M" and self.chance(0.3) else type.dim
+            return Node("where", type, [self.full(row(of, "bool"), depth), *self.pair(type, depth)])
         condition = self.full(BOOL, depth)
         # A condition that is known at once gives one of the two as it is: both have the type then.
         other = self.full(type, depth) if may_be_constant(condition) else self.operand(type, depth)
@@ -150,7 +152,10 @@ class Expressions(Loads):
         if type.kind == "row":
             options["splat"] = 0.5
         elif self.row_dims and not self.pure and not self.in_where:
-            options["reduce"] = 2.0
+            options |= {"reduce": 2.0, "lse_of": 0.2}
+        if type.kind == "row" and not self.pure and not self.in_where:
+            options["payload"] = 0.3
+        options |= self.of_groups(type, 2.5)
         how = self.weighted(options)
         if how in ("add", "sub", "mul", "div", "min", "max"):
             nodes = self.pair(type, depth)
@@ -172,9 +177,23 @@ class Expressions(Loads):
             return Node("convert", type, [self.full(Type(type.kind, source, type.dim), depth)])
         if how == "reduce":
             return Node("reduce", type, [self.full(row(self.pick(self.row_dims)), depth)], {"kind": self.pick(["add", "max", "min"])})
+        if how == "along":
+            return self.reduce_groups(type, "f32", ["add", "max", "min"], depth)
+        if how in ("payload", "lse_of"):
+            of = Type("state", "", type.dim or self.pick(self.row_dims), self.pick(["B", "e", "2"]))
+            return Node(how, type, [self.state(of, min(depth, 1))])
         if how == "splat":
             return self.splat(type)
         return self.leaf(type) if self.pure else self.load(type, depth)
+
+    def of_groups(self, type: Type, rate: float) -> dict[str, float]:
+        """The option to reduce groups to a row along "G"."""
+        is_row = self.product and type.kind == "row" and type.dim == "G"
+        return {"along": rate} if is_row and not self.pure and not self.in_where else {}
+
+    def reduce_groups(self, type: Type, dtype: str, kinds: list[str], depth: int) -> Node:
+        along = self.product[1:-1].split()[1]
+        return Node("reduce", type, [self.full(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
 
     def make_int(self, type: Type, depth: int) -> Node:
         options = {"add": 2, "sub": 2, "mul": 1.5, "floordiv": 1, "mod": 1, "shl": 0.6, "shr": 0.6, "and": 0.8, "or": 0.6, "xor": 0.6,
@@ -184,6 +203,7 @@ class Expressions(Loads):
             options["index"] = 0.6
         if type.kind == "row" and type.dtype == "i32" and not self.pure:
             options["iota"] = 0.8
+            options |= self.of_groups(type, 1.5)
         how = self.weighted(options)
         if how in ("neg", "abs"):
             return Node("unary", type, [self.full(type, depth)], {"name": how})
@@ -194,6 +214,10 @@ class Expressions(Loads):
         if how == "index":
             of = row(self.pick(self.row_dims), self.pick(["f32", "f32", "i32"]))
             return Node("reduce", type, [self.full(of, depth)], {"kind": self.pick(["argmax", "argmin"])})
+        if how == "along":
+            if self.chance(0.5):
+                return self.reduce_groups(type, self.pick(["f32", "i32"]), ["argmax", "argmin"], depth)
+            return self.reduce_groups(type, "i32", ["add", "max", "min"], depth)
         if how == "iota":
             return Node("iota", type)
         if how == "convert":

@@ -38,6 +38,7 @@ class Loads:
         self.variables: dict[str, Type] = {}  # names in scope
         self.within: dict[str, set[str]] = {}  # index names: dims below whose size they are
         self.row_dims: list[str] = []
+        self.product = ""  # the one of them that is a product, whose groups are along "G"
         self.own: list[tuple[str, str]] = []  # the grid's indices and the dims they run along
         self.other_dims: list[str] = []  # dims that tensors may have besides
         self.writes: dict[str, list[Node]] = {}  # written tensors: the indices of their elements that this row owns

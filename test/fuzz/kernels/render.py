@@ -82,6 +82,11 @@ def _lit(node: Node) -> str:
     return _typed(node)
 
 
+def _list(node: Node) -> str:
+    texts = [_typed(argument) for argument in node.args]
+    return f"[{texts[0]} for _ in range({node.attrs['over']})]" if "over" in node.attrs else f"[{', '.join(texts)}]"
+
+
 def _name(node: Node) -> str:
     return node.attrs["name"]
 
@@ -222,7 +227,17 @@ def _choices(yes: Node, no: Node) -> tuple[str, str]:
 
 def _reduce(node: Node) -> str:
     kind = node.attrs["kind"]
-    return f"{'sum' if kind == 'add' else kind}({expression(node.args[0])})"
+    along = node.attrs.get("along", "")
+    rest = f", along={along}" if along.isdigit() else f', along="{along}"' if along else ""
+    return f"{'sum' if kind == 'add' else kind}({expression(node.args[0])}{rest})"
+
+
+def _payload(node: Node) -> str:
+    return f"payload({expression(node.args[0])})"
+
+
+def _lse_of(node: Node) -> str:
+    return f"lse_of({expression(node.args[0])})"
 
 
 def _convert(node: Node) -> str:
