@@ -56,6 +56,7 @@ def Mlafix_ParamAttr : Mlafix_Attr<"Param", "param"> {
     #mlafix.param<stride, arg = 0, dim = 1>
     #mlafix.param<scalar, arg = 6>
     #mlafix.param<group_threads>
+    #mlafix.param<local>
     #mlafix.param<peers, arg = 2, ranks = 8>
     #mlafix.param<group, ranks = 8>
     ```

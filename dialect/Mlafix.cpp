@@ -190,9 +190,12 @@ Type StateType::parse(AsmParser &parser) {
   if (failed(dim) || parser.parseComma())
     return {};
   FailureOr<BaseAttr> base = parseBase(parser);
-  if (failed(base) || parser.parseGreater())
+  if (failed(base))
     return {};
-  return StateType::get(parser.getContext(), *dim, *base);
+  bool sink = succeeded(parser.parseOptionalComma());
+  if ((sink && parser.parseKeyword("sink")) || parser.parseGreater())
+    return {};
+  return StateType::get(parser.getContext(), *dim, *base, sink);
 }
 
 void StateType::print(AsmPrinter &printer) const {
@@ -200,7 +203,7 @@ void StateType::print(AsmPrinter &printer) const {
   printDim(printer, getDim());
   printer << ", ";
   printBase(printer, getBase());
-  printer << '>';
+  printer << (getSink() ? ", sink>" : ">");
 }
 
 RankedTensorType StateType::getTileType() const {

@@ -56,6 +56,7 @@ inline constexpr llvm::StringLiteral kOptionalAttr = "mlafix.optional";
 inline constexpr llvm::StringLiteral kAtMostAttr = "mlafix.at_most";
 inline constexpr llvm::StringLiteral kFillAttr = "mlafix.fill";
 inline constexpr llvm::StringLiteral kPeersAttr = "mlafix.peers";
+inline constexpr llvm::StringLiteral kListAttr = "mlafix.list";
 
 /// The fill that depends on what a tensor holds.
 inline constexpr llvm::StringLiteral kIdentity = "identity";

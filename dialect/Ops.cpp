@@ -83,6 +83,31 @@ static void printArgReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
   printRowAndResult(printer, source, result);
 }
 
+/// One type where the operands and the result have the same one, else a type
+/// for each.
+static ParseResult
+parseMergeTypes(OpAsmParser &parser, SmallVectorImpl<Type> &states,
+                Type &result,
+                ArrayRef<OpAsmParser::UnresolvedOperand> operands) {
+  if (succeeded(parser.parseOptionalLParen()))
+    return failure(parser.parseTypeList(states) || parser.parseRParen() ||
+                   parser.parseArrow() || parser.parseType(result));
+  StateType type;
+  if (parser.parseCustomTypeWithFallback(type))
+    return failure();
+  result = type;
+  states.assign(operands.size(), result);
+  return success();
+}
+
+static void printMergeTypes(OpAsmPrinter &printer, Operation *,
+                            TypeRange states, Type result, ValueRange) {
+  if (llvm::any_of(states, [&](Type type) { return type != result; }))
+    printer << '(' << states << ") -> " << result;
+  else
+    printer.printStrippedAttrOrType(cast<StateType>(result));
+}
+
 #define GET_OP_CLASSES
 #include "dialect/MlafixOps.cpp.inc"
 

@@ -24,8 +24,10 @@
 |*   suffix       pointer                                                     *|
 |*   suffix_lse   pointer                                                     *|
 |*   context_rows i64                                                         *|
+|*   local        i32: whether all that is read is memory of this device      *|
 |*                                                                            *|
-|* pointers, sizes and strides (in elements) of 8 bytes each. Rows are        *|
+|* pointers, sizes and strides (in elements) of 8 bytes each, `local` of 4:   *|
+|* on it depends whether rows are prefetched, and no result. Rows are         *|
 |* (token, head) pairs; the grid is ceil(n * H / ROWS_PER_BLOCK) blocks of    *|
 |* THREADS threads. ENTRY, ROWS_PER_BLOCK and THREADS are the variant's in    *|
 |* the manifest of a unit; a host that uses the runtime need not know them.   *|
@@ -179,13 +181,15 @@ int main(int Argc, char **Argv) {
   CUdeviceptr DSuffixLse = upload(SuffixLse, sizeof(SuffixLse));
   int64_t Rows = N, LseHead = N, LseToken = 1; /* lse[h][t]: N and 1 */
   int64_t Context = ContextRows;
+  int32_t Local = 1;
   void *Params[] = {&DOut,       &Rows,               /* out */
                     &DOutLse,                         /* out_lse */
                     &DPrefix,                         /* prefix */
                     &DPrefixLse, &LseHead, &LseToken, /* prefix_lse */
                     &DSuffix,                         /* suffix */
                     &DSuffixLse,                      /* suffix_lse */
-                    &Context};                        /* context_rows */
+                    &Context,                         /* context_rows */
+                    &Local};                          /* local */
   Grid = (N * H + RowsPerBlock - 1) / RowsPerBlock;
   CHECK(cuLaunchKernel(Function, Grid, 1, 1, Threads, 1, 1, 0, NULL, Params,
                        NULL));

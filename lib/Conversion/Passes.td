@@ -160,6 +160,9 @@ def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
     `earlyBytes`, but at least `earlyThreads`: more than memory has time for before the preceding grid ends would be loaded twice. What every block loads, the first
     one prefetches.
 
+    A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits behind it. A kernel that prefetches has a
+    parameter `local`, by which a launch says whether all that it reads lies in memory of its own device.
+
     ```mlir
     // Before
     nvvm.griddepcontrol wait
@@ -168,7 +171,8 @@ def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
     // After
     %p = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
     %address = llvm.ptrtoint %p : !llvm.ptr<1> to i64
-    scf.if %isEarly {
+    %prefetches = llvm.and %isLocal, %isEarly : i1
+    scf.if %prefetches {
       llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];", "l,~{memory}" %p : (!llvm.ptr<1>) -> ()
     }
     llvm.inline_asm has_side_effects "{… @ready griddepcontrol.wait; @!ready griddepcontrol.wait; }", "l,~{memory}" %address : (i64) -> ()

@@ -335,9 +335,13 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
   }
   mlir::Value which = impl->get(condition), a = impl->get(ifTrue),
               b = impl->get(ifFalse);
-  if (yes.kind == Kind::State && a.getType() == b.getType() &&
-      on.kind == Kind::Scalar)
-    return impl->wrap(impl->make<arith::SelectOp>(location, which, a, b));
+  Type joined = Impl::joinTypes(a.getType(), b.getType());
+  if (yes.kind == Kind::State && joined && on.kind == Kind::Scalar) {
+    Location loc = impl->at(location);
+    return impl->wrap(impl->make<arith::SelectOp>(location, which,
+                                                  impl->widen(a, joined, loc),
+                                                  impl->widen(b, joined, loc)));
+  }
   if (!matchOperands(*impl, "select", ifTrue, ifFalse, a, b, location))
     return {};
   if (on.kind == Kind::Row) {

@@ -30,7 +30,8 @@ std::string ValueType::str() const {
   case Kind::Row:
     return "a row of " + dtype + " along " + dim;
   case Kind::State:
-    return "a state along " + dim + " in base " + base;
+    return "a state along " + dim + " in base " + base +
+           (sink ? " with a sink" : "");
   case Kind::Tensor:
     return "a tensor of " + dtype + " (" + llvm::join(dims, ", ") + ")";
   }
@@ -93,6 +94,7 @@ ValueType Impl::type(Value handle) const {
     result.kind = ValueType::Kind::State;
     result.dim = spellDim(state.getDim());
     result.base = state.getBase().getValue().str();
+    result.sink = state.getSink();
   } else if (auto memref = dyn_cast<MemRefType>(type)) {
     result.kind = ValueType::Kind::Tensor;
     result.dtype = getDTypeName(memref.getElementType()).str();
@@ -267,6 +269,8 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
     attributes.set(kOptionalAttr, b.getUnitAttr());
   if (argument.peers)
     attributes.set(kPeersAttr, b.getUnitAttr());
+  if (argument.most)
+    attributes.set(kListAttr, b.getI64IntegerAttr(argument.most));
   if (!argument.fill.empty()) {
     Attribute fill = parseFill(b, element, argument.fill);
     if (!fill) {

@@ -12,6 +12,8 @@
 #include "Overlap.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 using namespace mlafix::runtime;
 using mlafix::GuardPointers;
@@ -44,6 +46,57 @@ private:
   bool owns;
 };
 
+static bool isMany(int32_t kind) {
+  return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
+}
+
+/// Whether all but the data pointer of a tensor is as it was; its sizes and
+/// strides are those at `number`.
+bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
+                              mlafix_device device,
+                              const int64_t *number) const {
+  if (!tensor || tensor->struct_size < sizeof(mlafix_tensor) ||
+      tensor->dtype != was.dtype || tensor->ndim != was.ndim ||
+      tensor->device.type != device.type ||
+      tensor->device.ordinal != device.ordinal || !tensor->sizes ||
+      (!tensor->strides && !was.contiguous))
+    return false;
+  for (uint32_t dim = 0; dim < was.ndim; ++dim, number += 2)
+    if (tensor->sizes[dim] != number[0] ||
+        (tensor->strides && tensor->strides[dim] != number[1]))
+      return false;
+  return true;
+}
+
+/// Whether the tensors of the ranks or of a list are those of the last call,
+/// and so is the group.
+bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
+                            mlafix_device device, const int64_t *number) const {
+  return peers && peers->struct_size >= sizeof(mlafix_peers) &&
+         peers->ranks == was.ranks && peers->data &&
+         std::memcmp(peers->data, slots + was.table,
+                     was.ranks * sizeof(uint64_t)) == 0 &&
+         matchesTensor(was, peers->each, device, number) &&
+         (was.kind != MLAFIX_ARG_PEERS || group < 0 ||
+          matchesGroup(peers->group));
+}
+
+/// Whether it is the group of the last call, in which no rank has failed to
+/// come.
+bool KnownCall::matchesGroup(const mlafix_group *given) const {
+  GroupSlots was;
+  if (!given || given->struct_size < sizeof(mlafix_group) || !given->workspaces)
+    return false;
+  const size_t fixed = offsetof(GroupSlots, workspaces);
+  std::memcpy(&was, slots + group, fixed);
+  return given->rank == was.rank && given->ranks == was.ranks &&
+         given->timeout_ns == was.timeoutNs && given->failure == was.failure &&
+         std::memcmp(given->workspaces,
+                     slots + group + fixed / sizeof(uint64_t),
+                     was.ranks * sizeof(uint64_t)) == 0 &&
+         mlafix_group_check(given) == MLAFIX_OK;
+}
+
 /// The sizes, strides and scalars are those of the last call, and pointers are
 /// as aligned. Collects the pointers.
 bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
@@ -54,6 +107,12 @@ bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
     pointers[i] = 0;
     if (given[i].struct_size != sizeof(mlafix_arg) || given[i].kind != was.kind)
       return false;
+    if (isMany(was.kind)) {
+      if (!matchesMany(was, given[i].value.peers, device, number))
+        return false;
+      number += 2 * was.ndim;
+      continue;
+    }
     if (was.kind != MLAFIX_ARG_TENSOR) {
       if (scalarSlot(given[i]) != was.bits)
         return false;
@@ -66,20 +125,21 @@ bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
         return false;
       continue;
     }
-    if (!tensor || tensor->struct_size < sizeof(mlafix_tensor) ||
-        tensor->dtype != was.dtype || tensor->ndim != was.ndim ||
-        tensor->device.type != device.type ||
-        tensor->device.ordinal != device.ordinal || !tensor->data ||
-        !tensor->sizes || (!tensor->strides && !was.contiguous))
+    if (!matchesTensor(was, tensor, device, number) || !tensor->data)
       return false;
     pointers[i] = reinterpret_cast<uintptr_t>(tensor->data);
     if ((pointers[i] ^ was.bits) & lowBits)
       return false;
-    for (uint32_t dim = 0; dim < was.ndim; ++dim, number += 2)
-      if (tensor->sizes[dim] != number[0] ||
-          (tensor->strides && tensor->strides[dim] != number[1]))
-        return false;
+    number += 2 * was.ndim;
   }
+  return true;
+}
+
+bool KnownCall::isApartFromMany(const ByteSpan &span) const {
+  for (uint32_t i = 0; i < numArgs; ++i)
+    for (uint32_t r = 0; isMany(args[i].kind) && r < args[i].ranks; ++r)
+      if (!span.isApartFrom({slots[args[i].table + r], args[i].extent}))
+        return false;
   return true;
 }
 
@@ -100,6 +160,8 @@ bool KnownCall::areApart(const uint64_t *pointers) const {
   for (uint32_t a = 0; a < numArgs; ++a) {
     if (!pointers[a] || !args[a].written)
       continue;
+    if (numTables > 0 && !isApartFromMany(spans[a]))
+      return false;
     for (uint32_t b = 0; b < numArgs; ++b)
       if (pointers[b] && a != b && !spans[a].isApartFrom(spans[b]) &&
           !(pointers[a] == pointers[b] && (args[a].mayCoincide >> b & 1)))
@@ -121,12 +183,13 @@ bool KnownCall::recall(const mlafix_arg *given, uint32_t count,
   plan.threads = threads;
   plan.rows = rows;
   plan.rowBytes = rowBytes;
-  for (uint32_t i = 0; i < numParams; ++i)
+  for (uint32_t i = 0; i < numSlots; ++i)
     plan.slots[i] = pointerOf[i] < 0 ? slots[i] : pointers[pointerOf[i]];
   return true;
 }
 
-bool KnownCall::addTensor(const Call &call, uint32_t index) {
+/// Adds a tensor; of one of each rank, that of rank 0 without its first dim.
+bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
   Argument &kept = args[index];
@@ -137,28 +200,55 @@ bool KnownCall::addTensor(const Call &call, uint32_t index) {
   // A tensor without elements is never accessed, and would need special cases
   // everywhere.
   ByteSpan span;
-  if (!arg.present || arg.empty || numNumbers + 2 * desc.ndim() > maxNumbers ||
-      !makeByteSpan(arg.data, desc.ndim(), arg.sizes, arg.strides,
-                    desc.elementBytes, desc.isWritten(), span))
+  uint32_t ndim = desc.ndim() - firstDim;
+  const int64_t *sizes = arg.sizes + firstDim,
+                *strides = arg.strides + firstDim;
+  if (!arg.present || arg.empty || numNumbers + 2 * ndim > maxNumbers ||
+      !makeByteSpan(arg.data, ndim, sizes, strides, desc.elementBytes,
+                    desc.isWritten(), span))
     return false;
   kept.dtype = desc.dtype;
-  kept.ndim = desc.ndim();
+  kept.ndim = ndim;
   kept.written = desc.isWritten();
   kept.bits = reinterpret_cast<uintptr_t>(arg.data);
   kept.extent = span.extent;
   lowBits |= desc.elementBytes - 1;
   kept.contiguous = true;
   int64_t stride = 1;
-  for (uint32_t dim = desc.ndim(); dim-- > 0;) {
-    kept.contiguous &= arg.strides[dim] == stride;
-    if (__builtin_mul_overflow(stride, arg.sizes[dim], &stride))
+  for (uint32_t dim = ndim; dim-- > 0;) {
+    kept.contiguous &= strides[dim] == stride;
+    if (__builtin_mul_overflow(stride, sizes[dim], &stride))
       kept.contiguous = false;
   }
-  for (uint32_t dim = 0; dim < desc.ndim(); ++dim) {
-    numbers[numNumbers++] = arg.sizes[dim];
-    numbers[numNumbers++] = arg.strides[dim];
+  for (uint32_t dim = 0; dim < ndim; ++dim) {
+    numbers[numNumbers++] = sizes[dim];
+    numbers[numNumbers++] = strides[dim];
   }
   return true;
+}
+
+/// Finds the addresses of ranks' and lists' tensors among the slots. False if
+/// some are not there, or lead out of the address space.
+bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
+  uint32_t slot = 0;
+  numTables = 0;
+  group = -1;
+  for (const Param &param : version.params) {
+    if (param.kind == ParamKind::Group)
+      group = static_cast<int32_t>(slot);
+    if (param.kind == ParamKind::Peers) {
+      Argument &kept = args[param.arg];
+      kept.ranks = static_cast<uint32_t>(call.args[param.arg].sizes[0]);
+      kept.table = slot;
+      for (uint32_t r = 0; r < kept.ranks; ++r)
+        if (slots[slot + r] > UINT64_MAX - kept.extent)
+          return false;
+      ++numTables;
+    }
+    slot += param.slots;
+  }
+  bool needsGroup = call.desc().collective && call.device.type == MLAFIX_CUDA;
+  return numTables == call.numTables && (group >= 0 || !needsGroup);
 }
 
 /// What guards require of pointers. Those of all code versions, since the ones
@@ -183,7 +273,8 @@ bool KnownCall::addPairs(const Call &call, const Guard &guard) {
     if (i == guard.first || !(guard.args >> i & 1) || !first.present ||
         !call.args[i].present)
       continue;
-    if (numPairs == maxPairs)
+    if (numPairs == maxPairs || call.desc().args[guard.first].isMany() ||
+        call.desc().args[i].isMany())
       return false;
     pairs[numPairs++] = {static_cast<uint8_t>(guard.first),
                          static_cast<uint8_t>(i),
@@ -195,8 +286,11 @@ bool KnownCall::addPairs(const Call &call, const Guard &guard) {
 bool KnownCall::remember(const Call &call, const TargetCode &code,
                          const Plan &plan) {
   const KernelDesc &desc = call.desc();
-  if (desc.collective || desc.args.size() > maxArgs ||
-      plan.numParams > maxParams || (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS))
+  numSlots = 0;
+  for (const Param &param : plan.variant->params)
+    numSlots += param.slots;
+  if (desc.args.size() > maxArgs || numSlots > maxSlots ||
+      (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS))
     return false;
   numArgs = static_cast<uint32_t>(desc.args.size());
   numNumbers = numPairs = 0;
@@ -206,7 +300,7 @@ bool KnownCall::remember(const Call &call, const TargetCode &code,
     args[i].kind = desc.args[i].kind;
     if (!desc.args[i].isTensor())
       args[i].bits = call.args[i].scalar;
-    else if (!addTensor(call, i))
+    else if (!addTensor(call, i, desc.args[i].isMany() ? 1 : 0))
       return false;
   }
   for (auto [a, b] : desc.aliases)
@@ -223,14 +317,15 @@ bool KnownCall::remember(const Call &call, const TargetCode &code,
   threads = plan.threads;
   rows = plan.rows;
   rowBytes = plan.rowBytes;
-  std::copy_n(plan.slots, numParams, slots);
-  for (uint32_t i = 0; i < numParams; ++i) {
-    const Param &param = variant->params[i];
-    pointerOf[i] = param.kind == ParamKind::Pointer
-                       ? static_cast<int8_t>(param.arg)
-                       : int8_t(-1);
+  std::copy_n(plan.slots, numSlots, slots);
+  std::fill_n(pointerOf, numSlots, int8_t(-1));
+  uint32_t slot = 0;
+  for (const Param &param : variant->params) {
+    if (param.kind == ParamKind::Pointer)
+      pointerOf[slot] = static_cast<int8_t>(param.arg);
+    slot += param.slots;
   }
-  return true;
+  return addTables(call, *variant);
 }
 
 bool CallMemo::recall(const mlafix_arg *args, uint32_t numArgs,

@@ -9,7 +9,8 @@
 // with the same sizes, strides and scalars. What the checks and the plan
 // derived from those holds for the next call too; only the pointers are left to
 // check: their alignment, which of them are equal, and whether the memory of a
-// tensor that is written is apart from the others'.
+// tensor that is written is apart from the others'. The tensors of ranks and of
+// lists stay where they are: the tables of addresses are equal too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,7 @@
 
 namespace mlafix::runtime {
 
+struct ByteSpan;
 struct Call;
 struct Plan;
 
@@ -41,13 +43,15 @@ public:
 
 private:
   // Every kernel of the library fits; a call that does not is never kept.
-  static constexpr uint32_t maxArgs = 24, maxNumbers = 128, maxParams = 48,
+  static constexpr uint32_t maxArgs = 24, maxNumbers = 128, maxSlots = 64,
                             maxPairs = 32;
 
   struct Argument {
     int32_t kind;
     int32_t dtype;
-    uint32_t ndim;   ///< tensors: so many sizes and strides of `numbers`
+    uint32_t ndim;  ///< tensors: so many sizes and strides of `numbers`
+    uint32_t ranks; ///< several tensors: addresses from `slots[table]` on
+    uint32_t table;
     bool given;      ///< tensors: not omitted
     bool optional;   ///< tensors: may be omitted by a null pointer
     bool contiguous; ///< tensors: so that strides may be left out
@@ -65,14 +69,21 @@ private:
 
   bool matches(const mlafix_arg *given, mlafix_device device,
                uint64_t *pointers) const;
+  bool matchesTensor(const Argument &was, const mlafix_tensor *tensor,
+                     mlafix_device device, const int64_t *number) const;
+  bool matchesMany(const Argument &was, const mlafix_peers *peers,
+                   mlafix_device device, const int64_t *number) const;
+  bool matchesGroup(const mlafix_group *given) const;
   bool areApart(const uint64_t *pointers) const;
+  bool isApartFromMany(const ByteSpan &span) const;
   bool remember(const Call &call, const TargetCode &code, const Plan &plan);
-  bool addTensor(const Call &call, uint32_t index);
+  bool addTensor(const Call &call, uint32_t index, uint32_t firstDim);
+  bool addTables(const Call &call, const CodeVersion &version);
   bool addGuards(const Call &call, const TargetCode &code);
   bool addPairs(const Call &call, const Guard &guard);
 
   bool valid = false;
-  uint32_t numArgs, numNumbers, numPairs;
+  uint32_t numArgs, numNumbers, numPairs, numTables;
   uint64_t lowBits; ///< of a pointer: those that a check looks at
   Argument args[maxArgs];
   int64_t numbers[maxNumbers]; ///< size, stride, size, stride, …
@@ -80,10 +91,11 @@ private:
 
   // The plan; a parameter that is a pointer names its argument.
   const CodeVersion *variant;
-  uint32_t index, numParams, grid, threads;
+  uint32_t index, numParams, numSlots, grid, threads;
   int64_t rows, rowBytes;
-  uint64_t slots[maxParams];
-  int8_t pointerOf[maxParams]; ///< or -1
+  uint64_t slots[maxSlots];
+  int8_t pointerOf[maxSlots]; ///< or -1
+  int32_t group;              ///< where the slots of the group begin, or -1
 };
 
 /// The last few calls of one kernel on one device. Thread-safe.

@@ -102,24 +102,6 @@ ContextScope::~ContextScope() {
 
 namespace {
 
-/// Loading is no stream operation, but it may call ones that a capture in
-/// another mode forbids to the thread.
-class RelaxedCapture {
-public:
-  RelaxedCapture(const CudaDriver &driver) : driver(driver) {
-    active = driver.cuThreadExchangeStreamCaptureMode(&mode) == cuda::success;
-  }
-  ~RelaxedCapture() {
-    if (active)
-      driver.cuThreadExchangeStreamCaptureMode(&mode);
-  }
-
-private:
-  const CudaDriver &driver;
-  int mode = cuda::captureModeRelaxed;
-  bool active;
-};
-
 struct DeviceProperties {
   CUdevice device = 0;
   int computeCapability = 0;

@@ -28,6 +28,26 @@ private:
   bool pushed = false;
 };
 
+/// Loading and questions are no stream operations, but they may call ones that
+/// a capture in another mode forbids to the thread.
+class RelaxedCapture {
+public:
+  RelaxedCapture(const CudaDriver &driver) : driver(driver) {
+    active = driver.cuThreadExchangeStreamCaptureMode(&mode) == cuda::success;
+  }
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+  ~RelaxedCapture() {
+    if (active)
+      driver.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+
+private:
+  const CudaDriver &driver;
+  int mode = cuda::captureModeRelaxed;
+  bool active;
+};
+
 /// Retains the device's primary context if it is in use, so that launches
 /// recognise it by its handle. One that is not in use is not created: that
 /// takes memory.

@@ -7,6 +7,7 @@
 
 #include "Call.h"
 #include "CudaCode.h"
+#include "LocalMemory.h"
 #include "Status.h"
 #include "ThreadPool.h"
 
@@ -83,6 +84,11 @@ mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
   MLAFIX_TRY(context.enter(ordinal));
   void *params[MLAFIX_MAX_PARAMS];
   pointAtSlots(plan, params);
+  uint64_t local = 1;
+  if (plan.variant->local >= 0) {
+    local = readsLocalMemory(*driver, plan, ordinal);
+    params[plan.variant->local] = &local;
+  }
   return launchOnCuda(*driver, prepared.entries[plan.index], plan.grid,
                       plan.threads, stream, isDependent(plan, flags), params);
 }
@@ -122,10 +128,24 @@ mlafix_status validatePlans(const Call &call) {
   return MLAFIX_OK;
 }
 
+/// For launches that the caller makes; the library's own ask themselves.
+mlafix_status setLocal(mlafix_device device, Plan &plan) {
+  if (plan.rows == 0 || plan.variant->local < 0)
+    return MLAFIX_OK;
+  const CudaDriver *driver = nullptr;
+  MLAFIX_TRY(getCudaDriver(driver));
+  uint64_t *slot = plan.slots;
+  for (int32_t i = 0; i < plan.variant->local; ++i)
+    slot += plan.variant->params[static_cast<size_t>(i)].slots;
+  *slot = readsLocalMemory(*driver, plan, device.ordinal);
+  return MLAFIX_OK;
+}
+
 mlafix_status planBound(mlafix_bound &bound, const Call &call) {
   Plan plan;
   MLAFIX_TRY(planLaunch(call, *bound.prepared->code,
                         bound.prepared->multiprocessors, plan));
+  MLAFIX_TRY(setLocal(call.device, plan));
   // Nothing can fail any more, so the bound call may change.
   bound.call = call;
   bound.plan = plan;
@@ -223,7 +243,7 @@ extern "C" mlafix_status mlafix_bound_set_pointers(mlafix_bound *bound,
                   pointers ? "" : " (null)");
     Call call = bound->call;
     for (uint32_t i = 0; i < num_args; ++i) {
-      if (!desc.args[i].isTensor() || desc.args[i].isPeers())
+      if (!desc.args[i].isTensor() || desc.args[i].isMany())
         continue;
       CallArg &arg = call.args[i];
       // An omitted argument has no shape that a pointer could go with.

@@ -301,6 +301,9 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
     auto it = names.bases.find(base.getName());
     return it == names.bases.end() ? base : it->second;
   });
+  replacer.addReplacement([](StateType type) -> std::optional<Type> {
+    return type.withSink(false); // verified by now
+  });
   replacer.addReplacement([&](RankedTensorType type) -> std::optional<Type> {
     if (!isRowTile(type))
       return std::nullopt;

@@ -166,8 +166,8 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
                         const ArgContext &place, Conversion &conversion,
                         TensorView &view) {
   readTensor(object, place, conversion, view);
-  // The ranks are not a dim of the tensor that each has.
-  size_t ndim = spec.dims.size() - (spec.isPeers() ? 1 : 0);
+  // What counts several tensors is not a dim of each.
+  size_t ndim = spec.dims.size() - (spec.isMany() ? 1 : 0);
   if (view.ndim == 0 && ndim == 1) {
     // A tensor without dims is one element.
     view.ndim = 1;
@@ -255,8 +255,8 @@ void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
   }
 }
 
-void CallArgs::readPeers(const ArgSpec &spec, uint32_t index, PyObject *object,
-                         const ArgContext &place) {
+void CallArgs::readMany(const ArgSpec &spec, uint32_t index, PyObject *object,
+                        const ArgContext &place) {
   struct Context {
     CallArgs &call;
     const ArgSpec &spec;
@@ -266,9 +266,9 @@ void CallArgs::readPeers(const ArgSpec &spec, uint32_t index, PyObject *object,
     auto &in = *static_cast<Context *>(opaque);
     readView(in.spec, tensor, in.place, in.call.conversion, view);
   };
-  args[index].kind = MLAFIX_ARG_PEERS;
-  args[index].value.peers =
-      peers.add(object, place, read, &context, views[index]);
+  args[index].kind = spec.kind;
+  args[index].value.peers = peers.add(object, spec.kind == MLAFIX_ARG_LIST,
+                                      place, read, &context, views[index]);
 }
 
 void CallArgs::begin(const Signature &signature, PyObject *given,
@@ -307,12 +307,12 @@ void CallArgs::readArg(const Signature &signature, uint32_t index,
   const ArgSpec &spec = signature.args[index];
   ArgContext place{signature.name.c_str(), spec.name.c_str(),
                    spec.expected.c_str()};
-  if (!spec.isTensor() && !spec.isPeers())
+  if (!spec.isTensor() && !spec.isMany())
     return readScalar(object, spec, place, args[index]);
   args[index].struct_size = sizeof(mlafix_arg);
-  if (spec.isPeers()) {
+  if (spec.isMany()) {
     present |= uint64_t(1) << index;
-    readPeers(spec, index, object, place);
+    readMany(spec, index, object, place);
     return bindKeys(signature, spec, index, place);
   }
   args[index].kind = MLAFIX_ARG_TENSOR;

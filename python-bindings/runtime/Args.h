@@ -60,8 +60,8 @@ struct CallArgs {
 
 private:
   void addTensor(uint32_t index);
-  void readPeers(const ArgSpec &spec, uint32_t index, PyObject *object,
-                 const ArgContext &place);
+  void readMany(const ArgSpec &spec, uint32_t index, PyObject *object,
+                const ArgContext &place);
   void bindKeys(const Signature &signature, const ArgSpec &spec, uint32_t index,
                 const ArgContext &place);
 

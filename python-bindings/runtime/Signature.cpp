@@ -69,8 +69,10 @@ public:
 
 private:
   void addTensor(nb::handle json, const std::string &dtype, ArgSpec &arg) {
-    bool isPeers = text(json, "kind") == "peers";
-    arg.kind = isPeers ? MLAFIX_ARG_PEERS : MLAFIX_ARG_TENSOR;
+    std::string kind = text(json, "kind");
+    arg.kind = kind == "peers"  ? MLAFIX_ARG_PEERS
+               : kind == "list" ? MLAFIX_ARG_LIST
+                                : MLAFIX_ARG_TENSOR;
     std::string variable = text(json, "dtype_name");
     if (!variable.empty())
       arg.dtypeKey = key(variable, true);
@@ -78,8 +80,9 @@ private:
       throwArgumentError("argument \"signature\": expected a dtype of "
                          "docs/UnitFormat.md for \"%s\", got \"%s\"",
                          arg.name.c_str(), dtype.c_str());
-    arg.expected = (isPeers ? "a list of each rank's tensor of dtype "
-                            : "a tensor of dtype ") +
+    arg.expected = (kind == "peers"  ? "a list of each rank's tensor of dtype "
+                    : kind == "list" ? "a list of tensors of dtype "
+                                     : "a tensor of dtype ") +
                    (variable.empty() ? dtype : variable);
     arg.written = text(json, "access") != "read";
     arg.optional = text(json, "optional") == "True";
@@ -183,7 +186,7 @@ void findSources(Signature &signature) {
     ++signature.numOutputs;
   auto isInput = [&](size_t index) {
     return index >= signature.numOutputs &&
-           (args[index].isTensor() || args[index].isPeers()) &&
+           (args[index].isTensor() || args[index].isMany()) &&
            !args[index].optional;
   };
   for (size_t output = 0; output < signature.numOutputs; ++output) {

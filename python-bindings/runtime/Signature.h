@@ -51,8 +51,11 @@ struct ArgSpec {
   int32_t twin = -1;
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
-  /// Whether a call passes a tensor of each rank; `dims` begins with the ranks.
-  bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
+  /// Whether a call passes several tensors, of the ranks or a list; `dims`
+  /// begins with the one that counts them.
+  bool isMany() const {
+    return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
+  }
 };
 
 /// A name that is bound by the arguments: an upper-case dim, or a dtype.

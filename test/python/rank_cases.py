@@ -9,6 +9,7 @@ import numpy as np
 import contract
 from numerics import BF16, E4M3, F16, F32, garbage, round_to
 from rank_work import Part
+from ranks import RankPool, raised
 from states import lay_out, make_states
 
 
@@ -119,3 +120,33 @@ def assembled(results: list[dict[str, Any]], shape: tuple[int, ...]) -> np.ndarr
     for result in results:
         whole[result["owned"]] = result["out"]
     return whole
+
+
+def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any]) -> None:
+    """Ten thousand replays of a graph with three calls, with other inputs, lengths and offsets each thousand; the reducers are gone by
+    then. `options`: of the reducers, beside those of the form."""
+    form = FORMS[0]
+    calls = [("heads", 9), ("tokens", 5), ("none", 3)]
+    # Requests in all rounds are as many, so that tensors have the same sizes.
+    rounds: list[list[Case]] = []
+    while len(rounds) < 10:
+        cases = [make_case(rng, form, ranks, tokens, "requests") for _, tokens in calls]
+        if all(len(case.parts[0].seq_lens) == 4 for case in cases):  # type: ignore[arg-type]
+            rounds.append(cases)
+    reducers = [options_of(form, cut, ranks, None) | options for cut, _ in calls]
+    each = [([[case.parts[rank] for case in cases] for cases in rounds], reducers, 1000) for rank in range(ranks)]
+    results = raised(pool.run("replays", each))
+    for at, cases in enumerate(rounds):
+        for number, case in enumerate(cases):
+            check(case, [result[at][number] for result in results])
+
+
+def check_two_streams(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any]) -> None:
+    """Two reducers of one group in two streams, call by call; `options` as above."""
+    form = FORMS[0]
+    cases = [make_case(rng, form, ranks, tokens, "requests") for tokens in (6, 3, 9, 16, 1)]
+    reducers = [options_of(form, cut, ranks, None) | options for cut in ("heads", "none")]
+    results = raised(pool.run("two_streams", [([case.parts[rank] for case in cases], reducers) for rank in range(ranks)]))
+    for at, case in enumerate(cases):
+        for reducer in range(2):
+            check(case, [result[2 * at + reducer] for result in results])

@@ -13,7 +13,7 @@ if torch.cuda.device_count() < 2:
     pytest.skip("needs two GPUs", allow_module_level=True)
 
 from numerics import BF16, E4M3, same_bits
-from rank_cases import FORMS, Case, Form, assembled, check, expected, make_case, options_of
+from rank_cases import FORMS, Case, Form, assembled, check, check_replays, check_two_streams, expected, make_case, options_of
 from rank_work import Part
 from ranks import RankPool, raised
 from states import LAYOUTS, make_states
@@ -67,28 +67,8 @@ def test_fp8_outputs(pool: RankPool, rng: np.random.Generator) -> None:
 
 
 def test_replays_of_a_graph_with_three_calls(pool: RankPool, rng: np.random.Generator) -> None:
-    """Ten thousand replays, with other inputs, lengths and offsets each thousand; the reducers are gone by then."""
-    form = FORMS[0]
-    calls = [("heads", 9), ("tokens", 5), ("none", 3)]
-    options = [nccl_options(form, cut, None) for cut, _ in calls]
-    # Requests in all rounds are as many, so that tensors have the same sizes.
-    rounds = []
-    while len(rounds) < 10:
-        cases = [make_case(rng, form, RANKS, tokens, "requests") for _, tokens in calls]
-        if all(len(case.parts[0].seq_lens) == 4 for case in cases):  # type: ignore[arg-type]
-            rounds.append(cases)
-    each = [([[case.parts[rank] for case in cases] for cases in rounds], options, 1000) for rank in range(RANKS)]
-    results = raised(pool.run("replays", each))
-    for at, cases in enumerate(rounds):
-        for number, case in enumerate(cases):
-            check(case, [result[at][number] for result in results])
+    check_replays(pool, RANKS, rng, {"backend": "nccl"})
 
 
 def test_two_reducers_in_two_streams(pool: RankPool, rng: np.random.Generator) -> None:
-    form = FORMS[0]
-    cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (6, 3, 9, 16, 1)]
-    options = [nccl_options(form, "heads", None), nccl_options(form, "none", None)]
-    results = raised(pool.run("two_streams", [([case.parts[rank] for case in cases], options) for rank in range(RANKS)]))
-    for at, case in enumerate(cases):
-        for reducer in range(2):
-            check(case, [result[2 * at + reducer] for result in results])
+    check_two_streams(pool, RANKS, rng, {"backend": "nccl"})

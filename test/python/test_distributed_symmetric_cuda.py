@@ -14,7 +14,7 @@ if torch.cuda.device_count() < 2:
     pytest.skip("needs two GPUs", allow_module_level=True)
 
 from numerics import BF16, same_bits
-from rank_cases import FORMS, Form, assembled, check, make_case, options_of
+from rank_cases import FORMS, Form, assembled, check, check_replays, check_two_streams, make_case, options_of
 from ranks import RankPool, raised
 from states import LAYOUTS
 
@@ -77,30 +77,11 @@ def test_states_that_are_there_already(pool: RankPool, masks: str, rng: np.rando
 
 
 def test_replays_of_a_graph_with_three_calls(pool: RankPool, rng: np.random.Generator) -> None:
-    """Ten thousand replays, with other inputs, lengths and offsets each thousand; the reducers are gone by then."""
-    form = FORMS[0]
-    calls = [("heads", 9), ("tokens", 5), ("none", 3)]
-    options = [options_of(form, cut, RANKS, None) | SYMMETRIC for cut, _ in calls]
-    rounds = []
-    while len(rounds) < 10:
-        cases = [make_case(rng, form, RANKS, tokens, "requests") for _, tokens in calls]
-        if all(len(case.parts[0].seq_lens) == 4 for case in cases):  # type: ignore[arg-type]
-            rounds.append(cases)
-    each = [([[case.parts[rank] for case in cases] for cases in rounds], options, 1000) for rank in range(RANKS)]
-    results = raised(pool.run("replays", each))
-    for at, cases in enumerate(rounds):
-        for number, case in enumerate(cases):
-            check(case, [result[at][number] for result in results])
+    check_replays(pool, RANKS, rng, SYMMETRIC)
 
 
 def test_two_reducers_in_two_streams(pool: RankPool, rng: np.random.Generator) -> None:
-    form = FORMS[0]
-    cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (6, 3, 9, 16, 1)]
-    options = [options_of(form, cut, RANKS, None) | SYMMETRIC for cut in ("heads", "none")]
-    results = raised(pool.run("two_streams", [([case.parts[rank] for case in cases], options) for rank in range(RANKS)]))
-    for at, case in enumerate(cases):
-        for reducer in range(2):
-            check(case, [result[2 * at + reducer] for result in results])
+    check_two_streams(pool, RANKS, rng, SYMMETRIC)
 
 
 @pytest.mark.parametrize("who", [0, RANKS - 1])

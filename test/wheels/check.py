@@ -2,6 +2,7 @@
 
     check.py runtime     with mlafix alone: no compiler, no torch, no ml_dtypes
     check.py compiler    with mlafix-compiler as well
+    check.py peers       with mlafix alone and torch: the engines' functions of shapes that travel compiled, on a GPU if there is one
     check.py together    beside torch and Triton, whose LLVMs are other ones
     check.py PAGE.md     the page's code, as it stands there, prints what the page says
 """
@@ -58,6 +59,61 @@ def check_runtime() -> None:
             raise AssertionError("expected a UnitError for what was not compiled ahead")
 
 
+def check_peers() -> None:
+    """No call may compile: there is no compiler. Payloads and lse are compared with f64."""
+    import torch
+
+    from mlafix.compat import flash_attn, flashinfer, sglang, vllm
+
+    assert not importlib.util.find_spec("mlafix._compiler"), "expected no compiler to be installed"
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.manual_seed(7)
+    n, k, heads, dim = 64, 4, 16, 128
+    v = torch.randn(n, k, heads, dim, device=device).bfloat16()
+    s = torch.randn(n, k, heads, device=device) * 4
+    s[3, :2], s[5] = -torch.inf, -torch.inf  # a row whose first two states are empty, and one that is empty
+    v[5] = torch.nan
+
+    def want(parts: int, base: float) -> tuple[torch.Tensor, torch.Tensor]:
+        """The merge of the first states of each row, and its lse."""
+        lse = s[:, :parts].double() * np.log(base)
+        weights = lse.softmax(1).nan_to_num()[..., None]
+        rows = (weights * v[:, :parts].double().nan_to_num()).sum(1)
+        return rows, lse.logsumexp(1) / np.log(base)
+
+    def compare(name: str, out: torch.Tensor, lse: torch.Tensor | None, parts: int, base: float) -> None:
+        rows, row_lse = want(parts, base)
+        torch.testing.assert_close(out.double(), rows, rtol=1e-2, atol=1e-2, msg=lambda text: f"{name}: {text}")
+        if lse is not None:
+            torch.testing.assert_close(lse.double(), row_lse, rtol=1e-5, atol=1e-5, msg=lambda text: f"{name}: {text}")
+
+    first, second = (v[:, i].contiguous() for i in (0, 1))
+    first_lse, second_lse = (s[:, i].contiguous() for i in (0, 1))
+    compare("sglang.merge_state_v2", *sglang.merge_state_v2(first, first_lse, second, second_lse), 2, np.e)
+    compare("flashinfer.merge_state", *flashinfer.merge_state(first, first_lse, second, second_lse), 2, 2)
+    compare("flashinfer.merge_states", *flashinfer.merge_states(v, s), k, 2)
+    runs = torch.arange(0, n * k + 1, k, dtype=torch.int32, device=device)
+    compare("flashinfer.variable_length_merge_states", *flashinfer.variable_length_merge_states(v.flatten(0, 1), s.flatten(0, 1), runs), k, 2)
+    out, lse = torch.empty_like(first), torch.empty(heads, n, device=device)
+    vllm.merge_attn_states(out, first, first_lse.t().contiguous(), second, second_lse.t().contiguous(), lse)
+    compare("vllm.merge_attn_states", out, lse.t(), 2, np.e)
+    out, lse = first.clone(), first_lse.clone()
+    flashinfer.merge_state_in_place(out, lse, second, second_lse)
+    compare("flashinfer.merge_state_in_place", out, lse, 2, 2)
+    partial = v.float().movedim(1, 0)[:, :, None].contiguous()  # S, B, L, H, D
+    out, lse = flash_attn.flash_attn_combine(partial, s.movedim(1, 0)[:, :, None].contiguous(), out_dtype=torch.bfloat16)
+    compare("flash_attn.flash_attn_combine", out[:, 0], lse[:, 0], k, np.e)
+    lens = torch.tensor([4, 0], dtype=torch.int32, device=device)
+    starts = torch.tensor([0, n - 8, n], dtype=torch.int32, device=device)
+    out, lse = second.clone(), second_lse.clone()
+    sglang.fixup_zero_kv_rows(out, lse, lens, starts, n)
+    assert (out[-8:] == 0).all() and (lse[-8:] == -torch.inf).all() and torch.equal(lse[:-8], second_lse[:-8])
+    lse = second_lse.t().contiguous()
+    vllm.mask_empty_context_lse(lse, starts, torch.tensor([0, 4, 4], dtype=torch.int32, device=device))
+    assert (lse[:, -8:] == -torch.inf).all() and torch.equal(lse[:, :-8], second_lse.t()[:, :-8])
+    print(f"9 functions on {device}: no call compiled anything")
+
+
 def check_compiler() -> None:
     merge(3, 24)
     call_double()
@@ -97,6 +153,6 @@ def check_page(page: Path) -> None:
 
 
 if __name__ == "__main__":
-    checks = {"runtime": check_runtime, "compiler": check_compiler, "together": check_together}
+    checks = {"runtime": check_runtime, "peers": check_peers, "compiler": check_compiler, "together": check_together}
     checks.get(sys.argv[1], lambda: check_page(Path(sys.argv[1])))()
     print(f"mlafix {mlafix.__version__}, Python {sys.version.split()[0]}: {sys.argv[1]}, {len(library.names())} kernels in the library")

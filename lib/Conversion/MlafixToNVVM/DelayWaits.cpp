@@ -10,6 +10,7 @@
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "mlafix/runtime.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/DebugLog.h"
@@ -54,6 +55,7 @@ namespace {
 class DelayWaitsPass : public mlafix::impl::DelayWaitsPassBase<DelayWaitsPass> {
 public:
   void runOnOperation() override {
+    local = Value();
     SmallVector<Operation *> waits;
     getOperation().walk([&](Operation *op) {
       if (isGridWait(op))
@@ -66,8 +68,11 @@ public:
 private:
   int64_t choosePrefetches(Operation *wait, const MachineModel &machine,
                            SmallVector<EarlyLoads> &loads);
+  Value getLocal();
   void prefetch(Operation *wait);
   void delay(Operation *wait);
+
+  Value local; ///< what getLocal() found
 };
 } // namespace
 
@@ -120,6 +125,41 @@ int64_t DelayWaitsPass::choosePrefetches(Operation *wait,
   return bytes;
 }
 
+/// Whether the launch reads only memory of its own device, i1: a parameter that
+/// a kernel has if it prefetches. Null where there is no room for another one.
+Value DelayWaitsPass::getLocal() {
+  if (local)
+    return local;
+  LLVM::LLVMFuncOp function = getOperation();
+  MLIRContext *context = &getContext();
+  unsigned count = function.getNumArguments();
+  // A test's function need not be a code version.
+  if (auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr)) {
+    SmallVector<ParamAttr> params(version.getParams());
+    if (params.size() == MLAFIX_MAX_PARAMS)
+      return {};
+    params.push_back(ParamAttr::get(context, ParamKind::Local));
+    function->setAttr(
+        kCodeVersionAttr,
+        VariantAttr::get(context, version.getEntry(), version.getGuards(),
+                         params, version.getGeometry(), version.getLayout(),
+                         version.getDependentLaunch()));
+  }
+  Type i32 = IntegerType::get(context, 32);
+  SmallVector<Type> types(function.getArgumentTypes());
+  types.push_back(i32);
+  // Not insertArgument(), which knows no function without results.
+  function_interface_impl::insertFunctionArguments(
+      function, count, i32, {}, function.getLoc(), count,
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
+  OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
+  local = LLVM::ICmpOp::create(
+      b, function.getLoc(), LLVM::ICmpPredicate::ne,
+      function.getArgument(count),
+      LLVM::ConstantOp::create(b, function.getLoc(), i32, 0));
+  return local;
+}
+
 /// Prefetches ahead of the wait what is loaded after it; what all blocks load,
 /// the first one prefetches.
 void DelayWaitsPass::prefetch(Operation *wait) {
@@ -127,12 +167,19 @@ void DelayWaitsPass::prefetch(Operation *wait) {
   SmallVector<EarlyLoads> loads =
       PrefetchCandidates(wait, machine.earlyAccessBytes).loads;
   int64_t bytes = choosePrefetches(wait, machine, loads);
+  llvm::erase_if(loads, [](const EarlyLoads &group) {
+    return group.rows.empty() && group.shared.empty();
+  });
+  if (loads.empty() || !getLocal())
+    return;
   OpBuilder b(wait);
   Location loc = wait->getLoc();
   Type i32 = b.getI32Type();
   auto isBelow = [&](Value number, int64_t bound) {
-    return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, number,
-                                LLVM::ConstantOp::create(b, loc, i32, bound));
+    Value isFirst =
+        LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, number,
+                             LLVM::ConstantOp::create(b, loc, i32, bound));
+    return LLVM::AndOp::create(b, loc, local, isFirst);
   };
   auto build = [&](ArrayRef<Value> pointers, Value isEarly,
                    const EarlyLoads &group) {

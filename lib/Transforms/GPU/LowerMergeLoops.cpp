@@ -234,6 +234,13 @@ public:
     });
     if (walk.wasInterrupted())
       return signalPassFailure();
+    // The groups that share a loop are a power of two, two at least.
+    int64_t collected = getMachine(kernel).collectedChunks;
+    if (!loops.empty() && collected != 1 && collected != 2) {
+      kernel.emitError() << "expected collectedChunks to be 1 or 2, got "
+                         << collected;
+      return signalPassFailure();
+    }
     IRRewriter rewriter(&getContext());
     for (MergeLoopOp loop : loops) {
       LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();

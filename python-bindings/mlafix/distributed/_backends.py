@@ -39,6 +39,9 @@ class Backend(Protocol):
     name: str
     workspace_bytes: int
 
+    def prepare(self, call: Call) -> None:
+        """Compiles what such a call runs, connects ranks that meet at their first call, and makes the call. All ranks together."""
+
     def reduce(self, call: Call) -> None: ...
 
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None: ...
@@ -77,6 +80,9 @@ class ExchangeBackend:
         cut, count = self.cut, self.cut.block_tokens(tokens)
         sent = blocks_in(self._sent, cut.blocks, count, cut.block_heads, self.head_dim, self.wire_dtype)
         return sent, blocks_in(self._received, self.ranks.size, count, cut.block_heads, self.head_dim, self.wire_dtype)
+
+    def prepare(self, call: Call) -> None:
+        self.reduce(call)
 
     def reduce(self, call: Call) -> None:
         sent, received = self._blocks(call.partial.shape[0])

@@ -92,7 +92,7 @@ class Reducer:
         # Collectives may write to these tensors in inference mode and outside of it.
         with torch.inference_mode(False):
             self._backend = self._backend_of(backend, sink, timeout)
-            self._connect()
+            self._prepare()
 
     def _backend_of(self, backend: str, sink: torch.Tensor | None, timeout: float | None) -> Backend:
         form = {"head_dim": self.head_dim, "wire_dtype": self.wire_dtype, "max_tokens": self.max_tokens}
@@ -104,16 +104,13 @@ class Reducer:
                                         timeout=DEFAULT_TIMEOUT if timeout is None else timeout)
         return ExchangeBackend(self._ranks, self.cut, sink, **form, device=self.device)
 
-    def _connect(self) -> None:
-        """One call of one row: compiles the kernels, and connects ranks that a backend connects at first use."""
+    def _prepare(self) -> None:
+        """One call of one row."""
         partial = torch.zeros(1, self.heads, self.head_dim, dtype=self.dtype, device=self.device)
         lse = torch.zeros(1, self.heads, device=self.device)
-        if isinstance(self._backend, SymmetricBackend):
-            rows, heads = self._owned_shape(1)
-            out, out_lse = partial.new_empty((rows, heads, self.head_dim)), lse.new_empty((rows, heads))
-            self._backend.prepare(Call(partial, lse, None, None, out, out_lse, None, self.base))
-            agree(self._ranks, self.device, {}, None)  # All ranks have got here.
-        self.reduce(partial, lse)
+        rows, heads = self._owned_shape(1)
+        out, out_lse = partial.new_empty((rows, heads, self.head_dim)), lse.new_empty((rows, heads))
+        self._backend.prepare(Call(partial, lse, None, None, out, out_lse, None, self.base))
 
     @property
     def backend(self) -> str:

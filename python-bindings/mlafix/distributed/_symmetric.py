@@ -13,7 +13,7 @@ from .._kernel import Kernel
 from .._rank_kernels import mask_rows_without_keys, merge_peers, merge_peers_fp8
 from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
 from ..errors import ArgumentError
-from ._agreement import gather_facts
+from ._agreement import agree, gather_facts
 from ._backends import MOST_BOUND_RANKS, Call, halvings, pack
 from ._blocks import FP8, Blocks, block_size, blocks_in
 from ._cut import Cut
@@ -108,10 +108,12 @@ class SymmetricBackend:
         kernel(*arguments)
 
     def prepare(self, call: Call) -> None:
-        """Compiles and loads what such a call runs, so that no rank waits on the device while another compiles."""
+        """Has all ranks compile and load what such a call runs before any makes it: none waits on the device for a compiler."""
         self._copy(call)
         kernel, arguments = self._merge(call)
         kernel.bind(*arguments)
+        agree(self.ranks, call.partial.device, {}, None)
+        self.reduce(call)
 
     def _merge(self, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
         """The collective kernel of a call, and its arguments."""

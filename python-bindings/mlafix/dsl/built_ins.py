@@ -48,8 +48,9 @@ load = BuiltIn(
 store = BuiltIn("store", "store(tensor[…], value, where=…)", "writes a row or an element where the predicate holds.")
 load_state = BuiltIn(
     "load_state",
-    "load_state(out[…], lse[…], where=…, base=…)",
-    "the partial attention state of a payload row and its lse; the identity where the predicate is false (N5).",
+    "load_state(out[…], lse[…], where=…, base=…, sink=…)",
+    "the partial attention state of a payload row and its lse; the identity where the predicate is false (N5). With"
+    " sink=True it was stored with a sink in it.",
 )
 store_state = BuiltIn(
     "store_state",
@@ -58,8 +59,14 @@ store_state = BuiltIn(
     " multiplied by 1 / scale.",
 )
 make_state = BuiltIn("make_state", "make_state(row, lse, base=…)", "a state of a row and a scalar lse.")
+sink = BuiltIn(
+    "sink",
+    'sink(logit, "D", base=…)',
+    "an attention sink: the state of a row of zeros whose lse is a logit; none where the logit is infinite. Without a dim,"
+    " merge(state, sink(logit)) gives it the dim and the base of the state; with a base, the logit is in that one.",
+)
 identity = BuiltIn("identity", 'identity("D", base=…)', "the empty state: out = 0, lse = -inf (N1).")
-merge = BuiltIn("merge", "merge(state, …)", "the monoid's operation.")
+merge = BuiltIn("merge", "merge(state, …)", "the monoid's operation; at most one state has a sink in it.")
 assume = BuiltIn(
     "assume",
     "assume(condition)",

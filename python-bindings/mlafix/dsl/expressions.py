@@ -119,8 +119,9 @@ class Expressions:
         if isinstance(value, Tensor):
             if node.attr != "shape":
                 self.ctx.fail(node, f"expected .shape of a tensor, got .{node.attr}")
-            if value.annotation.peers:
-                self.ctx.fail(node, f'expected shape("name") or ranks({value.name}), got .shape of {describe(value)}')
+            if value.annotation.many:
+                count = "ranks" if value.annotation.peers else "len"
+                self.ctx.fail(node, f'expected shape("name") or {count}({value.name}), got .shape of {describe(value)}')
             return tuple(self.memory.dim(value, i, node) for i in range(value.rank))
         if isinstance(value, types.ModuleType):
             try:
@@ -136,22 +137,22 @@ class Expressions:
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             tensor = self.eval(node.value.value)
-            if isinstance(tensor, Tensor) and not tensor.annotation.peers:
+            if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank), node)
         value = self.eval(node.value)
         if isinstance(value, tuple):
             return value[self.constant_index(node.slice, len(value))]
-        if isinstance(value, Tensor) and value.annotation.peers:
+        if isinstance(value, Tensor) and value.annotation.many:
             return self.peer(value, node)
         if not isinstance(value, (Tensor, Peer)):
             self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}")
         return self.memory.read(self.element_of(value, node), node)
 
     def peer(self, tensor: Tensor, node: ast.Subscript) -> Peer:
-        """``parts[r]``, the tensor of rank r."""
+        """``parts[r]``, the tensor of rank r, or number r of a list."""
         if isinstance(node.slice, (ast.Tuple, ast.Slice)):
-            usage = f"{tensor.name}[r][…]"
-            self.ctx.fail(node, f"expected one index, a rank, as in {usage}, got {ast.unparse(node)}")
+            usage = f"a rank, as in {tensor.name}[r][…]" if tensor.annotation.peers else f"as in {tensor.name}[i][…]"
+            self.ctx.fail(node, f"expected one index, {usage}, got {ast.unparse(node)}")
         return Peer(tensor, self.index(tensor.annotation.dims[0], node.slice))
 
     def constant_index(self, node: ast.expr, size: int) -> int:
@@ -163,9 +164,9 @@ class Expressions:
     def element(self, node: ast.expr) -> Element:
         """The element or row that ``tensor[i, j]`` names; it is not read. ``x[:]`` and ``x[t, :]`` name rows, too."""
         of = self.eval(node.value) if isinstance(node, ast.Subscript) else self.eval(node)
-        is_tensor = isinstance(of, Peer) or (isinstance(of, Tensor) and not of.annotation.peers)
+        is_tensor = isinstance(of, Peer) or (isinstance(of, Tensor) and not of.annotation.many)
         if not isinstance(node, ast.Subscript) or not is_tensor:
-            example = "parts[r][t, h]" if isinstance(of, Tensor) and of.annotation.peers else "x[t, h]"
+            example = "parts[r][t, h]" if isinstance(of, Tensor) and of.annotation.many else "x[t, h]"
             self.ctx.fail(node, f"expected an element or a row of a tensor, as {example}, got {describe(of)}")
         return self.element_of(of, node)
 
@@ -268,7 +269,7 @@ class Expressions:
         if isinstance(node.body, ast.Subscript) and isinstance(node.orelse, ast.Constant) and not self.ctx.guards:
             # A load with a value instead is one operation.
             tensor = self.eval(node.body.value) if isinstance(node.body.value, ast.Name) else None
-            if isinstance(tensor, Tensor) and not tensor.annotation.peers:
+            if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 with self.ctx.guarded(condition, negated=False):
                     element = self.element(node.body)
                 otherwise = self.value(node.orelse, tensor.element)

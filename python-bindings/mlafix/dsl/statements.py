@@ -15,7 +15,7 @@ from .context import Context
 from .expressions import Expressions
 from .memory import Memory
 from .operators import BINARY, Operators
-from .values import Dyn, Gone, Tensor, as_number, describe
+from .values import Dyn, Gone, Tensor, alike, as_number, describe
 
 _ALLOWED = "an assignment, a store, 'for … in range(…)', 'if' or a call of store or store_state"
 # Calls of inline functions that an error inside them shows.
@@ -133,7 +133,7 @@ class Statements:
         other = {}
         for name in merged:
             other[name] = self.branch_value(name, node, then[name].type.dtype)
-            if str(other[name].type) != str(then[name].type):
+            if not alike(other[name].type, then[name].type):
                 self.ctx.fail(
                     node,
                     f"expected one type for '{name}' after the branch, got {describe(then[name])} if the condition holds "
@@ -218,11 +218,17 @@ class Statements:
         following = []
         for name in names:
             value = self.carried(self.ctx.env[name], name, node, initial[name].type.dtype)
-            if str(value.type) != str(initial[name].type):
+            if not alike(value.type, initial[name].type):
                 self.ctx.fail(
                     node,
                     f"expected '{name}' to keep its type in the loop, got {describe(initial[name])} before it and "
                     f"{describe(value)} after an iteration",
+                )
+            if value.type.sink > initial[name].type.sink:
+                self.ctx.fail(
+                    node,
+                    f"expected a sink to be merged once, outside of the loop, got '{name}' without a sink before it and with "
+                    "one after an iteration",
                 )
             following.append(value.value)
         results = self.ctx.builder.end_for(following, at)

@@ -139,6 +139,12 @@ class TensorType:
     optional: bool = False
     fill_value: str = ""
     peers: bool = False
+    most: int = 0
+
+    @property
+    def many(self) -> bool:
+        """Whether it is several tensors, of ranks or of a list, which the first dim counts."""
+        return self.peers or self.most > 0
 
     def fill(self, value: Any) -> TensorType:
         """``Out[f32, "n"].fill(0.0)``: what elements get that no store writes, a number, or ``identity``: -inf for the lse of
@@ -158,8 +164,9 @@ class TensorType:
         nothing."""
         if other is not None:
             raise ArgumentError(f"expected None beside |, which makes a tensor optional, got {other!r}")
-        if self.peers:
-            raise ArgumentError("expected tensors of all ranks (Peers), which cannot be omitted, got | None")
+        if self.many:
+            what = "tensors of all ranks (Peers)" if self.peers else "a list of tensors (List)"
+            raise ArgumentError(f"expected {what}, which cannot be omitted, got | None")
         return dataclasses.replace(self, optional=True)
 
 
@@ -228,17 +235,42 @@ class _Peers:
     """
 
     def __getitem__(self, tensor: TensorType) -> TensorType:
-        if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.peers:
+        if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.many:
             raise ArgumentError(f'Peers: expected tensors that are only read, as Peers[In[f32, "n D"]], got {tensor!r}')
         if not tensor.dims or any(dim.name == RANKS for dim in tensor.dims):
             raise ArgumentError(f'Peers: expected dims of each rank\'s tensor, none of them called "{RANKS}", got {tensor!r}')
         return dataclasses.replace(tensor, dims=(Dim(RANKS), *tensor.dims), peers=True)
 
 
+class _List:
+    """A list of tensors: ``List[In[T, "n H D"], 8]``, of one dtype, the same sizes and strides, from 1 to 8 at a call.
+
+    ``parts[i][t, h]`` is a row of one of them, and ``len(parts)`` their number, an index. Lists that have a name there,
+    ``List[In[f32, "n H"], 8, "k"]``, have one number of tensors: the size of the dim "k".
+    """
+
+    def __getitem__(self, key: Any) -> TensorType:
+        usage = 'List: expected tensors that are only read, and how many there are at most, as List[In[f32, "n D"], 8]'
+        if not isinstance(key, tuple) or len(key) not in (2, 3):
+            raise ArgumentError(f"{usage}, got {key!r}")
+        tensor, most, name = (*key, "_")[:3]
+        if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.many or not tensor.dims:
+            raise ArgumentError(f"{usage}, got {tensor!r}")
+        if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MOST:
+            raise ArgumentError(f"{usage}, got {most!r}, which is not from 1 to {MOST}")
+        (dim,) = _parse_dims(name) if _is_name(name) else (None,)
+        if dim is None or any(name == other.name for other in tensor.dims):
+            raise ArgumentError(f"{usage}, and a name that none of its dims has, got {name!r}")
+        return dataclasses.replace(tensor, dims=(dim, *tensor.dims), most=most)
+
+
 # The name of the dim that counts the tensors of a Peers argument.
 RANKS = "ranks"
+# The tensors of a list, and the ranks of a group, at most (MLAFIX_MAX_RANKS).
+MOST = 72
 
 Peers = _Peers()
+List = _List()
 
 
 def is_scalar_argument(annotation: object) -> bool:

@@ -124,7 +124,7 @@ class Generator(Statements):
         for node in kernel.nodes():
             if node.op == "shape" and "dim" in node.attrs:
                 dims.add(node.attrs["dim"])
-            if node.op in ("identity", "splat", "iota", "make_state"):
+            if node.op in ("identity", "sink", "splat", "iota", "make_state"):
                 dims.add(parse_dim(node.type.dim)[0])
             # How long a row of zeros is must be known even where its tensor is omitted.
             if node.op == "load" and node.type.kind == "row":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -68,7 +69,7 @@ class Expressions(Loads):
             tensors = [t for t in self.tensors if not t.optional and t.dims]
             if tensors and self.chance(0.5):
                 tensor = self.pick(tensors)
-                return Node("shape", INDEX, [], {"tensor": tensor.name, "position": self.rng.randrange(len(tensor.dims))})
+                return Node("shape", INDEX, [], {"tensor": tensor.name, "position": 0 if tensor.listed else self.rng.randrange(len(tensor.dims))})
             dims = [dim for dim in (*(d for _, d in self.own), *self.other_dims, *self.row_dims) if dim and "=" not in dim]
             if dims:
                 return Node("shape", INDEX, [], {"dim": self.pick(dims)})
@@ -285,10 +286,15 @@ class Expressions(Loads):
 
     # -- States ------------------------------------------------------------------------------------------------------
 
+    def state_type(self, dim: str) -> Type:
+        return Type("state", "", dim, self.pick(["B", "B", "e", "2"]), self.chance(0.15))
+
     def state(self, type: Type, depth: int) -> Node:
         known = self.leaf_name(type)
         if known is not None and self.chance(0.35):
             return known
+        if type.sink:
+            return self.state_with_sink(type, depth)
         options = {"load": 4, "make": 1.5, "identity": 0.5}
         if depth > 0:
             options |= {"merge": 4, "mask": 1.2, "rebase": 0.8, "choice": 0.8}
@@ -304,10 +310,37 @@ class Expressions(Loads):
         }  # fmt: skip
         return makers[how]()
 
+    def state_with_sink(self, type: Type, depth: int) -> Node:
+        """Of what is merged, one has the sink; of what is chosen from, one may be without."""
+        plain = dataclasses.replace(type, sink=False)
+        options = {"sink": 1.0}
+        if depth > 0:
+            options |= {"merge": 5, "mask": 0.8, "rebase": 0.8, "choice": 0.8}
+        how = self.weighted(options)
+        if how == "sink":
+            return Node("sink", type, [self.lse(depth - 1)])
+        if how == "merge":
+            sink = self.state(type, depth - 1) if self.chance(0.3) else self.bare_sink(type, depth - 1)
+            nodes = [sink, *(self.state(plain, depth - 1) for _ in range(self.weighted({1: 6, 2: 2})))]
+            self.rng.shuffle(nodes)
+            return Node("merge", type, nodes)
+        if how == "mask":
+            return Node("mask", type, [self.state(type, depth - 1), self.expression(BOOL, depth)])
+        if how == "rebase":
+            return self.rebase(type, depth)
+        states = [self.state(type, depth - 1), self.state(self.pick([type, plain]), depth - 1)]
+        self.rng.shuffle(states)
+        return Node(self.pick(["ifexp", "where"]), type, [self.full(BOOL, depth - 1), *states])
+
+    def bare_sink(self, type: Type, depth: int) -> Node:
+        """A sink without a dim, among the operands of a merge. It may say its base."""
+        base = self.pick(["", "", "e", "2"])
+        return Node("sink", Type("sink", "", type.dim, base or type.base), [self.lse(depth)], {"says": base})
+
     def lse(self, depth: int) -> Node:
         """An lse as a kernel may compute it."""
         return self.full(F32, min(depth, 1)) if self.chance(0.7) else self.literal(F32)
 
     def rebase(self, type: Type, depth: int) -> Node:
         other = self.pick([base for base in ("e", "2", "B") if base != type.base] + [type.base])
-        return Node("rebase", type, [self.state(Type("state", "", type.dim, other), depth - 1)])
+        return Node("rebase", type, [self.state(dataclasses.replace(type, base=other), depth - 1)])

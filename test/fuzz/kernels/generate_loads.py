@@ -112,6 +112,12 @@ class Loads:
         dims = [*leading, row_dim] if row_dim else leading or [self.pick([*self.other_dims, "one=1"])]
         if not row_dim and self.row_dims and self.chance(0.2):
             dims = [*leading, self.pick(self.row_dims)]
+        if element == "f32" and self.chance(0.1) and not self.in_where and "k" not in dims and sum(t.listed for t in self.tensors) < 3:
+            if "k" not in self.other_dims:
+                self.other_dims.append("k")
+            made = self.add_tensor(dtype, ["k", *dims], "In", prefix="parts")
+            made.listed = True
+            return made
         return self.add_tensor(dtype, dims, "In", optional)
 
     def input(self, element: str, row_dim: str) -> Tensor:

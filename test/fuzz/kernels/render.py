@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from syntax import Assign, Each, For, If, Inline, Kernel, Node, Statement, Store, StoreState, Tensor, Type
+from syntax import MOST_LISTED, Assign, Each, For, If, Inline, Kernel, Node, Statement, Store, StoreState, Tensor, Type
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
           "or": "|", "xor": "^"}  # fmt: skip
@@ -69,6 +69,8 @@ def _operands(nodes: list[Node]) -> list[str]:
 
 def place(tensor: str, nodes: list[Node], colon: bool = False) -> str:
     parts = [_literal(node) if node.op == "lit" and node.attrs["value"] >= 0 else expression(node) for node in nodes]
+    if tensor.startswith("parts"):  # a list: the first index names one of its tensors
+        tensor, parts = f"{tensor}[{parts[0]}]", parts[1:]
     return f"{tensor}[{', '.join([*parts, ':'] if colon or not parts else parts)}]"
 
 
@@ -89,6 +91,8 @@ def _tensor(node: Node) -> str:
 
 
 def _shape(node: Node) -> str:
+    if node.attrs.get("tensor", "").startswith("parts"):
+        return f"len({node.attrs['tensor']})"
     if "tensor" in node.attrs:
         return f"{node.attrs['tensor']}.shape[{node.attrs['position']}]"
     return f'shape("{node.attrs["dim"]}")'
@@ -129,6 +133,14 @@ def _base(node: Node) -> str:
 def _make_state(node: Node) -> str:
     payload, lse = node.args
     return f"make_state({_typed(payload)}, {_alone(lse)}{_base(node)})"
+
+
+def _sink(node: Node) -> str:
+    logit = _alone(node.args[0])
+    if "says" not in node.attrs:
+        return f'sink({logit}, "{node.type.dim}"{_base(node)})'
+    base = node.attrs["says"]
+    return f"sink({logit}, base={base if base == '2' else repr(base)})" if base else f"sink({logit})"
 
 
 def _identity(node: Node) -> str:
@@ -299,6 +311,8 @@ def _indented(body: list[Statement]) -> list[str]:
 
 def _annotation(kernel: Kernel, tensor: Tensor) -> str:
     dtype = tensor.dtype if tensor.dtype in kernel.variables else _conversion(tensor.dtype)
+    if tensor.listed:
+        return f'List[In[{dtype}, "{" ".join(tensor.dims[1:])}"], {MOST_LISTED}, "{tensor.dims[0]}"]'
     return f'{tensor.access}[{dtype}, "{" ".join(tensor.dims)}"]' + (" | None" if tensor.optional else "")
 
 

@@ -15,6 +15,7 @@ FP8 = ("f8e4m3fn", "f8e5m2")
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
+MOST_LISTED = 5  # tensors of a list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,16 +23,18 @@ class Type:
     """What an expression gives.
 
     Args:
-        kind: "scalar", "row" or "state".
+        kind: "scalar", "row", "state", or "sink", of one that takes its dim from the states it is merged with.
         dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "M", an element that is only moved; "" for a state.
         dim: the dim along which a row or a state's payload lies.
         base: "e", "2", or the name of a Base, of a state.
+        sink: whether a sink may be in a state.
     """
 
     kind: str
     dtype: str = ""
     dim: str = ""
     base: str = ""
+    sink: bool = False
 
     def scalar(self) -> Type:
         return Type("scalar", self.dtype)
@@ -187,13 +190,14 @@ def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statem
 @dataclasses.dataclass
 class Tensor:
     """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2" or
-    "_"."""
+    "_". A list of tensors is one whose first dim counts them."""
 
     name: str
     dtype: str
     dims: list[str]
     access: str  # "In", "Out" or "InOut"
     optional: bool = False
+    listed: bool = False
 
 
 @dataclasses.dataclass

@@ -33,8 +33,12 @@ int main() {
              MLAFIX_LAUNCH_DEEP_CHECKS);
   call("cuStreamSynchronize", 2000, stream);
   int right = 0;
-  for (int i = 0; i < 12; ++i)
-    right += y[i] == 2.0f * static_cast<float>(i);
+  for (int i = 0; i < 12; ++i) {
+    float expected = 2.0f * static_cast<float>(i);
+    right += y[i] == expected;
+    if (y[i] != expected)
+      std::printf("y[%d]: expected %g, got %g\n", i, expected, y[i]);
+  }
   std::printf("%d of 12 elements are right\n", right);
   return right == 12 ? 0 : 1;
 }

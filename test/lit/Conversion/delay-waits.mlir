@@ -1,10 +1,14 @@
-// The address of a load is computed before the wait for the preceding grid, and the row that it loads is prefetched there by the first threads.
+// The address of a load is computed before the wait for the preceding grid, and the row that it loads is prefetched there by the first threads,
+// where the launch says that all it reads is local.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-delay-waits))" | FileCheck %s --check-prefixes=CHECK,MANY
 // Two rows of 16 bytes a thread: the first 1 MB of them is that of 32768 threads.
 // RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["earlyBytes=1048576", "earlyThreads=1"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(llvm.func(mlafix-delay-waits))" | FileCheck %s --check-prefixes=CHECK,FEW
 
 module attributes {mlafix.target = "sm_90"} {
-  // CHECK-LABEL: llvm.func @copy
+  // CHECK-LABEL: llvm.func @copy(
+  // CHECK-SAME: %{{.*}}: i1, %[[PARAM:.*]]: i32)
+  // CHECK-DAG: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32) : i32
+  // CHECK-DAG: %[[LOCAL:.*]] = llvm.icmp "ne" %[[PARAM]], %[[ZERO]]
   llvm.func @copy(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %p: i1) {
     // CHECK: %[[A:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}]
     // CHECK: %[[AT:.*]] = llvm.ptrtoint %[[A]]
@@ -12,7 +16,9 @@ module attributes {mlafix.target = "sm_90"} {
     // CHECK: llvm.or
     // MANY: llvm.mlir.constant(98304 : i32) : i32
     // FEW: llvm.mlir.constant(32768 : i32) : i32
-    // CHECK: scf.if
+    // CHECK: %[[FIRST:.*]] = llvm.icmp "ult"
+    // CHECK: %[[EARLY:.*]] = llvm.and %[[LOCAL]], %[[FIRST]] : i1
+    // CHECK: scf.if %[[EARLY]]
     // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[A]]
     // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[B]]
     // CHECK: llvm.inline_asm has_side_effects "{{.*}}@ready griddepcontrol.wait;{{.*}}@!ready griddepcontrol.wait;
@@ -46,10 +52,35 @@ module attributes {mlafix.target = "sm_90"} {
   }
 
   // Without a load there is nothing to wait for in another place.
-  // CHECK-LABEL: llvm.func @nothing
+  // CHECK-LABEL: llvm.func @nothing()
   // CHECK-NEXT: nvvm.griddepcontrol wait
   llvm.func @nothing() {
     nvvm.griddepcontrol wait
+    llvm.return
+  }
+
+  // A code version says that it has the parameter; one that prefetches nothing is as it was.
+  // CHECK-LABEL: llvm.func @version(
+  // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: i32)
+  // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>, <local>]
+  llvm.func @version(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.variant = #mlafix.variant<"version", guards = [],
+      params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 128>,
+      layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %x : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
+  // CHECK-LABEL: llvm.func @store(
+  // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: vector<8xbf16>)
+  // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>],
+  llvm.func @store(%x: !llvm.ptr<1>, %v: vector<8xbf16>) attributes {mlafix.variant = #mlafix.variant<"store", guards = [],
+      params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 128>,
+      layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
+    nvvm.griddepcontrol wait
+    llvm.store %v, %x : vector<8xbf16>, !llvm.ptr<1>
     llvm.return
   }
 }

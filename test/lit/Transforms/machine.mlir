@@ -10,6 +10,8 @@
 // The passes after mlafix-plan-layout read both from the module.
 // RUN: %mlafix-opt %s --mlafix-pipeline="target=sm_90" | FileCheck %s --check-prefix=WAIT
 // RUN: %mlafix-opt %s --mlafix-pipeline="target=sm_90 machine=dependentLaunch=0,blockBytes=4096" | FileCheck %s --check-prefix=NOWAIT
+// RUN: not %mlafix-opt %kernels/combine_split_kv.mlir --mlafix-pipeline="bindings=H=16,D=512,O=bf16,T=f32,B=e target=sm_90 machine=collectedChunks=4" 2>&1 | FileCheck %s --check-prefix=COLLECTED
+// COLLECTED: error: expected collectedChunks to be 1 or 2, got 4
 
 // H200-NOT: mlafix.machine
 // H200: layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 16>

@@ -53,9 +53,10 @@ std::string buildMerge() {
       b.beginForall({b.dim(out, 0, at(3)), b.dim(out, 1, at(3))}, at(3));
   Value t = grid.at(0), h = grid.at(1);
   Value inContext = b.compare("lt", t, limit, at(4));
-  Value p =
-      b.loadState(prefix, {t, h}, prefixLse, {h, t}, inContext, "e", at(4));
-  Value s = b.loadState(suffix, {t, h}, suffixLse, {h, t}, {}, "e", at(5));
+  Value p = b.loadState(prefix, {t, h}, prefixLse, {h, t}, inContext, "e",
+                        false, at(4));
+  Value s =
+      b.loadState(suffix, {t, h}, suffixLse, {h, t}, {}, "e", false, at(5));
   EXPECT_TRUE(b.storeState(b.merge({p, s}, at(6)), out, {t, h}, outLse, {h, t},
                            {}, {}, at(6)));
   EXPECT_TRUE(b.endGrid(at(3)));
@@ -271,7 +272,8 @@ TEST(KernelBuilder, sizes_defaults_and_bases) {
   Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
   Value first = b.constant(std::int64_t(0), "index", at(3));
   Value row = b.load(x, {t}, {}, {}, "", at(3));
-  Value state = b.makeState(row, b.reduce("max", row, "", at(3)), "B", at(3));
+  Value state =
+      b.makeState(row, b.reduce("max", row, "", at(3)), "B", false, at(3));
   EXPECT_TRUE(b.storeState(state, out, {t}, lse, {t, first}, {},
                            b.load(scale, {first}, {}, {}, "", at(4)), at(4)));
   EXPECT_TRUE(b.endGrid(at(2)));

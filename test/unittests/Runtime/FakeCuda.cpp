@@ -8,6 +8,7 @@
 #include "FakeCuda.h"
 
 #include "CudaCode.h"
+#include "LocalMemory.h"
 
 #include <algorithm>
 #include <chrono>
@@ -228,6 +229,10 @@ CUresult fakeLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
 
 CUresult fakePointerGetAttributes(unsigned count, int *attributes,
                                   void **values, CUdeviceptr address) {
+  ++fake().pointerQuestions;
+  fake().askedInRelaxedMode &= fake().captureMode == cuda::captureModeRelaxed;
+  if (fake().pointerResult != cuda::success)
+    return fake().pointerResult;
   FakeCuda::Allocation none{0, -2, 0, 0};
   const FakeCuda::Allocation *found = &none;
   uint64_t start = 0;
@@ -355,10 +360,12 @@ FakeCuda::FakeCuda() {
   rebuildTable();
   setCudaDriverForTesting(&driver);
   forgetContextsForTesting();
+  forgetOwnersForTesting();
 }
 
 FakeCuda::~FakeCuda() {
   setCudaDriverForTesting(nullptr);
   forgetContextsForTesting();
+  forgetOwnersForTesting();
   instance = nullptr;
 }

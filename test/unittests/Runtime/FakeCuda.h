@@ -58,6 +58,7 @@ public:
   std::map<std::string, runtime::CUresult> refused, refusedLazily;
   std::set<std::string> missingEntries;
   runtime::CUresult launchResult = runtime::cuda::success;
+  runtime::CUresult pointerResult = runtime::cuda::success;
 
   int loadMilliseconds = 0; ///< how long loading an image takes
   /// False: only count launches, and so allocate nothing for them.
@@ -70,7 +71,8 @@ public:
   int unloads = 0, retains = 0, pushes = 0, pops = 0;
   int deviceQuestions = 0; ///< calls of cuCtxGetDevice
   int captureMode = 0;     ///< the thread's
-  bool loadedInRelaxedMode = true;
+  bool loadedInRelaxedMode = true, askedInRelaxedMode = true;
+  int pointerQuestions = 0; ///< calls of cuPointerGetAttributes
   std::map<uint64_t, Allocation> allocations; ///< known to the "driver"
 
   /// The calling thread's context, null at first. Device 0's and 1's primary

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Call.h"
 #include "FakeCuda.h"
 #include "TestUnit.h"
 
@@ -77,19 +78,19 @@ INSTANTIATE_TEST_SUITE_P(
                  k["args"][1]["shape"] = {-1};
                  k["args"][1]["strides"] = {-1};
                },
-               {"args[1].dims", "the dims of a rank's tensor"}},
+               {"args[1].dims", "the dims of each"}},
         Spoilt{"table_of_a_tensor",
                [](json &k) { gpuParams(k)[1]["arg"] = 0; },
-               {"params[1].arg", "a tensor of each rank"}},
+               {"params[1].arg", "an argument of several tensors"}},
         Spoilt{"table_for_fewer_ranks",
                [](json &k) { gpuParams(k)[1]["ranks"] = 2; },
-               {"params[1].ranks", "as many ranks as \"in\""}},
+               {"params[1].ranks", "as many as \"in\" may have"}},
         Spoilt{"table_for_too_many",
                [](json &k) { gpuParams(k)[6]["ranks"] = 73; },
                {"params[6].ranks", "73"}},
         Spoilt{"any_ranks_but_tables_for_three",
                [](json &k) { k["args"][1]["shape"][0] = -1; },
-               {"ranks", "as many ranks as \"in\""}},
+               {"ranks", "as many as \"in\" may have"}},
         Spoilt{"group_of_a_kernel_that_is_not_collective",
                [](json &k) {
                  k["args"][1] = k["args"][0];
@@ -99,7 +100,22 @@ INSTANTIATE_TEST_SUITE_P(
                    for (json &variant : code["variants"])
                      variant["params"][1] = {{"kind", "pointer"}, {"arg", 1}};
                },
-               {"kind", "not collective"}}),
+               {"kind", "not collective"}},
+        Spoilt{"group_of_a_list",
+               [](json &k) {
+                 k["args"][1]["kind"] = "list";
+                 k["args"][1]["most"] = 3;
+               },
+               {"kind", "not collective"}},
+        Spoilt{"list_without_a_bound",
+               [](json &k) { k["args"][1]["kind"] = "list"; },
+               {"args[1]", "most"}},
+        Spoilt{"list_beyond_the_bound",
+               [](json &k) {
+                 k["args"][1]["kind"] = "list";
+                 k["args"][1]["most"] = 2;
+               },
+               {"args[1].dims", "at most 2"}}),
     [](const auto &info) { return info.param.name; });
 
 /// A call of three ranks; this is rank 2.
@@ -163,6 +179,47 @@ TEST_F(Peers, tables_take_a_slot_for_each_rank) {
   EXPECT_EQ(info.kernel_params[6], info.slots + 8);
 }
 
+/// The same kernel of a list of one to three tensors: no launch has a group.
+UnitWriter listUnit() {
+  return collectiveUnit([](json &k) {
+    k["args"][1]["kind"] = "list";
+    k["args"][1]["most"] = 3;
+    k["args"][1]["shape"][0] = -1;
+    for (json &code : k["code"])
+      for (json &variant : code["variants"])
+        if (variant["params"].size() > 6)
+          variant["params"].erase(6);
+  });
+}
+
+TEST_F(Peers, a_list_needs_no_group) {
+  Unit lists = load(listUnit());
+  Kernel takesList = lists.kernel("add_bias");
+  fake.paramSizes = {8, 24, 8, 8, 8, 4};
+  peers.group = nullptr;
+  refused({"\"in\"", "expected a mlafix_group"});
+  expectError(MLAFIX_INVALID_ARGUMENT,
+              {"\"in\"", "expected a list of tensors, got a tensor of each"},
+              [&] { call.launch(takesList); });
+  call.args[1] = Arg::list(peers);
+  // Launches of other addresses, and of fewer, after one that is known.
+  for (uint32_t count : {3u, 3u, 2u}) {
+    std::swap(addresses[0], addresses[1]);
+    peers.ranks = count;
+    Bound bound = takesList.bind(call.args, cuda(0));
+    mlafix_launch_info info = bound.info();
+    ASSERT_EQ(info.num_params, 6u);
+    auto *table = static_cast<const uint64_t *>(info.kernel_params[1]);
+    for (uint32_t i = 0; i < 3; ++i)
+      EXPECT_EQ(table[i], i < count ? bits(addresses[i]) : 0) << i;
+    call.launch(takesList);
+  }
+  EXPECT_EQ(fake.launches.size(), 3u);
+  peers.ranks = 4;
+  expectError(MLAFIX_INVALID_ARGUMENT, {"\"in\"", "1 to 3 tensors, got 4"},
+              [&] { call.launch(takesList); });
+}
+
 TEST_F(Peers, a_rank_without_rows_launches_one_block) {
   sizes[0] = 0;
   call.args[0] =
@@ -183,6 +240,76 @@ TEST_F(Peers, a_failure_is_an_error_of_the_next_launch) {
   EXPECT_EQ(mlafix_group_check(&group), MLAFIX_RANK_ERROR);
   EXPECT_EQ(mlafix_group_check(nullptr), MLAFIX_INVALID_ARGUMENT);
   EXPECT_EQ(fake.launches.size(), 1u);
+}
+
+/// Whether the runtime knows the call from one that it checked.
+class KnownPeers : public Peers {
+protected:
+  bool isKnown() {
+    const runtime::PreparedKernel *prepared =
+        runtime::preparedKernel(*kernel.get(), cuda(0));
+    detail::PackedArgs packed(kernel.get(), call.args.data(), call.args.size());
+    runtime::Plan plan;
+    return prepared && prepared->memo.recall(packed.data(), packed.size(),
+                                             cuda(0), 0, plan);
+  }
+  /// Likewise, of a call that differs; what `change` does is undone.
+  template <typename T> bool isKnownWith(T &what, const T &value) {
+    EXPECT_TRUE(isKnown()); // or the next one would not be looked at
+    T was = what;
+    what = value;
+    bool known = isKnown();
+    what = was;
+    return known;
+  }
+};
+
+TEST_F(KnownPeers, calls_on_other_memory_of_this_rank) {
+  EXPECT_FALSE(isKnown());
+  call.launch(kernel);
+  EXPECT_TRUE(isKnown());
+  std::vector<float> other(36);
+  call.args[0] = call.tensor(other.data());
+  EXPECT_TRUE(isKnown());
+  // As what the checks would have passed: parameters and all.
+  Unit fresh = load(collectiveUnit());
+  call.launch(fresh.kernel("add_bias"));
+  call.launch(kernel);
+  ASSERT_EQ(fake.launches.size(), 3u);
+  EXPECT_EQ(fake.launches[2].params, fake.launches[1].params);
+  EXPECT_EQ(fake.launches[2].params[0], bits(other.data()));
+  EXPECT_EQ(fake.launches[2].params[1], bits(data[0].data()));
+  EXPECT_EQ(fake.launches[2].params[6], 2 | uint64_t(3) << 32);
+}
+
+TEST_F(KnownPeers, no_calls_that_a_check_or_the_plan_would_tell_apart) {
+  call.launch(kernel);
+  std::vector<float> other(36);
+  int64_t shorter[2] = {7, 4}, strides[2] = {4, 1}, apart[2] = {5, 1};
+  mlafix_group another = group;
+  void *others[3] = {workspaces[0], workspaces[1], workspaces[0]};
+  EXPECT_TRUE(isKnownWith(addresses[1], addresses[1]));
+  EXPECT_TRUE(isKnownWith<const int64_t *>(each.strides, strides));
+  EXPECT_TRUE(isKnownWith<const mlafix_group *>(peers.group, &another));
+  EXPECT_FALSE(isKnownWith<void *>(addresses[2], other.data()));
+  EXPECT_FALSE(
+      isKnownWith<void *>(workspaces[0], reinterpret_cast<void *>(0x4000)));
+  EXPECT_FALSE(isKnownWith<const int64_t *>(each.sizes, shorter));
+  EXPECT_FALSE(isKnownWith<const int64_t *>(each.strides, apart));
+  EXPECT_FALSE(isKnownWith(each.dtype, int32_t(MLAFIX_I32)));
+  EXPECT_FALSE(isKnownWith(each.device, cuda(1)));
+  EXPECT_FALSE(isKnownWith(each.ndim, uint32_t(1)));
+  EXPECT_FALSE(isKnownWith(peers.ranks, uint32_t(2)));
+  EXPECT_FALSE(isKnownWith(peers.struct_size, uint32_t(8)));
+  EXPECT_FALSE(isKnownWith<const mlafix_group *>(peers.group, nullptr));
+  EXPECT_FALSE(isKnownWith(group.rank, uint32_t(1)));
+  EXPECT_FALSE(isKnownWith(group.ranks, uint32_t(2)));
+  EXPECT_FALSE(isKnownWith(group.timeout_ns, uint64_t(8)));
+  EXPECT_FALSE(isKnownWith<uint64_t *>(group.failure, nullptr));
+  EXPECT_FALSE(isKnownWith<void *const *>(group.workspaces, others));
+  EXPECT_FALSE(isKnownWith(failure, uint64_t(1)));
+  EXPECT_FALSE(isKnownWith(call.args[0], Arg(call.tensor(data[1].data()))))
+      << "overlaps what another rank reads";
 }
 
 TEST_F(Peers, what_is_no_tensor_of_each_rank_is_refused) {
