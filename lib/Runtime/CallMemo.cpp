@@ -46,10 +46,6 @@ private:
   bool owns;
 };
 
-static bool isMany(int32_t kind) {
-  return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
-}
-
 /// Whether all but the data pointer of a tensor is as it was; its sizes and
 /// strides are those at `number`.
 bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
@@ -68,8 +64,13 @@ bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
   return true;
 }
 
-/// Whether the tensors of the ranks or of a list are those of the last call,
-/// and so is the group.
+/// Whether a kind of argument is several tensors.
+static bool isMany(int32_t kind) {
+  return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
+}
+
+/// Whether several tensors are those of the last call, and so is the group of
+/// ranks.
 bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
                             mlafix_device device, const int64_t *number) const {
   return peers && peers->struct_size >= sizeof(mlafix_peers) &&
@@ -77,7 +78,7 @@ bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
          std::memcmp(peers->data, slots + was.table,
                      was.ranks * sizeof(uint64_t)) == 0 &&
          matchesTensor(was, peers->each, device, number) &&
-         (was.kind != MLAFIX_ARG_PEERS || group < 0 ||
+         (group < 0 || was.kind == MLAFIX_ARG_LIST ||
           matchesGroup(peers->group));
 }
 
@@ -135,7 +136,7 @@ bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
   return true;
 }
 
-bool KnownCall::isApartFromMany(const ByteSpan &span) const {
+bool KnownCall::isApartFromTables(const ByteSpan &span) const {
   for (uint32_t i = 0; i < numArgs; ++i)
     for (uint32_t r = 0; isMany(args[i].kind) && r < args[i].ranks; ++r)
       if (!span.isApartFrom({slots[args[i].table + r], args[i].extent}))
@@ -160,7 +161,7 @@ bool KnownCall::areApart(const uint64_t *pointers) const {
   for (uint32_t a = 0; a < numArgs; ++a) {
     if (!pointers[a] || !args[a].written)
       continue;
-    if (numTables > 0 && !isApartFromMany(spans[a]))
+    if (numTables > 0 && !isApartFromTables(spans[a]))
       return false;
     for (uint32_t b = 0; b < numArgs; ++b)
       if (pointers[b] && a != b && !spans[a].isApartFrom(spans[b]) &&
@@ -188,7 +189,7 @@ bool KnownCall::recall(const mlafix_arg *given, uint32_t count,
   return true;
 }
 
-/// Adds a tensor; of one of each rank, that of rank 0 without its first dim.
+/// Adds a tensor; of several, the first one, without the dim that counts them.
 bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
@@ -227,8 +228,8 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   return true;
 }
 
-/// Finds the addresses of ranks' and lists' tensors among the slots. False if
-/// some are not there, or lead out of the address space.
+/// Finds the addresses of several tensors among the slots. False if some are
+/// not there, or lead out of the address space.
 bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   uint32_t slot = 0;
   numTables = 0;
@@ -247,8 +248,7 @@ bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
     }
     slot += param.slots;
   }
-  bool needsGroup = call.desc().collective && call.device.type == MLAFIX_CUDA;
-  return numTables == call.numTables && (group >= 0 || !needsGroup);
+  return numTables == call.numTables && (group >= 0 || !call.hasGroup);
 }
 
 /// What guards require of pointers. Those of all code versions, since the ones

@@ -9,8 +9,8 @@
 // with the same sizes, strides and scalars. What the checks and the plan
 // derived from those holds for the next call too; only the pointers are left to
 // check: their alignment, which of them are equal, and whether the memory of a
-// tensor that is written is apart from the others'. The tensors of ranks and of
-// lists stay where they are: the tables of addresses are equal too.
+// tensor that is written is apart from the others'. What ranks share stays
+// where it is, and so may a list: tables of addresses are equal, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,9 @@ private:
   struct Argument {
     int32_t kind;
     int32_t dtype;
-    uint32_t ndim;  ///< tensors: so many sizes and strides of `numbers`
-    uint32_t ranks; ///< several tensors: addresses from `slots[table]` on
+    uint32_t ndim; ///< tensors: so many sizes and strides of `numbers`
+    uint32_t
+        ranks; ///< several tensors: so many addresses from `slots[table]` on
     uint32_t table;
     bool given;      ///< tensors: not omitted
     bool optional;   ///< tensors: may be omitted by a null pointer
@@ -75,7 +76,7 @@ private:
                    mlafix_device device, const int64_t *number) const;
   bool matchesGroup(const mlafix_group *given) const;
   bool areApart(const uint64_t *pointers) const;
-  bool isApartFromMany(const ByteSpan &span) const;
+  bool isApartFromTables(const ByteSpan &span) const;
   bool remember(const Call &call, const TargetCode &code, const Plan &plan);
   bool addTensor(const Call &call, uint32_t index, uint32_t firstDim);
   bool addTables(const Call &call, const CodeVersion &version);

@@ -238,9 +238,12 @@ CodeVersion mlafix::runtime::parseCodeVersion(const Value &value,
     const Param &added = variant.params.back();
     if (added.kind == ParamKind::Local)
       variant.local = static_cast<int32_t>(variant.params.size() - 1);
-    if (added.kind == ParamKind::Pointer &&
-        kernel.args[added.arg].access != MLAFIX_WRITE)
-      variant.readSlots.push_back(slots);
+    bool isRead = added.kind == ParamKind::Pointer
+                      ? kernel.args[added.arg].access != MLAFIX_WRITE
+                      : added.kind == ParamKind::Peers &&
+                            !kernel.args[added.arg].isPeers();
+    for (uint32_t i = 0; isRead && i < added.slots; ++i)
+      variant.readSlots.push_back(slots + i);
     slots += added.slots;
     if (slots > limits::slots)
       param.error("parameters of at most " + std::to_string(limits::slots) +

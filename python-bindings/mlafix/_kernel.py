@@ -11,7 +11,8 @@ from typing import Any
 
 from . import _debug, _diagnostics, _env, _runtime, _toolchain, cache
 from ._debug import DebugReport
-from ._launcher import Launcher, text_of, without_frames
+from ._frames import without_frames
+from ._launcher import Launcher, text_of
 from .errors import ArgumentError, CompileError, DebugWarning
 
 # Stages of a kernel's way to code, in order, and what the compiler calls them. "nvvm" and "cpu" are the last one in

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy
 
 from . import _runtime
+from ._frames import forget_frames, without_frames
 from .errors import ArgumentError, Error
 
 # torch.Tensor, and two questions of _torch.py, set when the first tensor is met: nothing here imports torch.
@@ -17,22 +18,6 @@ _tensor: type | None = None
 _dynamo_traces: Callable[[], bool] = bool
 _must_see: Callable[[tuple[object, ...]], bool] | None = None
 _NO_TENSORS = frozenset({numpy.ndarray, int, float, bool, type(None)})
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def without_frames(function: Function) -> Function:
-    """The same function, whose errors show the caller's line and not the lines of this package that found them."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except Error as error:
-            raise error.with_traceback(None) from None
-
-    return call  # type: ignore[return-value]
 
 
 def _for_torch(values: tuple[object, ...]) -> bool:
@@ -124,8 +109,9 @@ class Launcher:
             if self._is_watched:
                 self._warn_of_faults(args, stream)
             self._dispatch(args, stream)
-        except Error as error:
-            raise error.with_traceback(None) from None  # as without_frames does, which costs a call
+        except Error as error:  # as without_frames does, which costs a call
+            forget_frames(error)
+            raise
 
     def _launch(self, args: tuple[object, ...]) -> None:
         """A call with all arguments in order, which torch does not see. Raises as a call does."""

@@ -6,7 +6,7 @@ import functools
 import json
 from typing import Any
 
-from . import _manifest, _runtime
+from . import _manifest, _runtime, cache
 from ._launcher import Launcher, text_of
 from .errors import UnitError
 
@@ -61,10 +61,6 @@ class UnitKernel(Launcher):
         names = self.signature["names"]
         fitting = [entry for entry in self._entries if _manifest.fits(entry.bindings, bound, names)]
         if not fitting:
-            have = " and ".join(_listed(entry.bindings) for entry in self._entries)
-            raise UnitError(f'kernel "{self.name}": expected a unit for {_listed(bound)}, got one for {have}')
+            have = " and ".join(cache.listed(entry.bindings) for entry in self._entries)
+            raise UnitError(f'kernel "{self.name}": expected a unit for {cache.listed(bound)}, got one for {have}')
         return self.unit.kernel(self.name, max(fitting, key=lambda entry: len(entry.bindings)).bindings)
-
-
-def _listed(bindings: dict[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items())) or "any call"

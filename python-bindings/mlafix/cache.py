@@ -184,7 +184,7 @@ class Variants:
         else:
             if any(self._is_variant(kernel, bindings, target) for kernel in unit.kernels):
                 return unit
-            wrong = f'expected kernel "{self.kernel}" for {_listed(bindings)} on {target}, got {unit.kernels}'
+            wrong = f'expected kernel "{self.kernel}" for {listed(bindings)} on {target}, got {unit.kernels}'
         _log.warning("%s: not used, and made anew where that is possible: %s", path, wrong)
         return None
 
@@ -235,11 +235,19 @@ class Variants:
                 return unit
         reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else "this installation has no compiler"
         cached = compiler_cache()
-        places = [str(folder) for folder in (*prebuilt_folders(), cached and cached.path) if folder]
+        places = [*self._places(), *([f"one in {cached.path}"] if cached else [])]
         raise UnitError(
-            f'kernel "{self.kernel}": expected a compiled specialisation for {_listed(bindings)} on {target} in '
-            f"{' or '.join(places) or 'some folder'}, got none, and {reason}"
+            f'kernel "{self.kernel}": expected a compiled specialisation for {listed(bindings)} on {target}, '
+            f"{' or '.join(places)}, got {self._ahead(target)}, and {reason}"
         )
+
+    def _places(self) -> list[str]:
+        """Where units that were compiled ahead are looked for: "one in a folder"."""
+        return [f"one in {folder}" for folder in prebuilt_folders()]
+
+    def _ahead(self, target: str) -> str:
+        """The units that were compiled ahead of this kernel, and what for."""
+        return "none"
 
 
 def compiler_cache() -> _disk.Folder | None:
@@ -264,5 +272,6 @@ def _older_targets(target: str) -> list[str]:
     return [name for name in reversed(gpus) if int(name[3:]) < int(target[3:])]
 
 
-def _listed(bindings: Mapping[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items()))
+def listed(bindings: Mapping[str, str]) -> str:
+    """Bindings in a message: "D=64, T=f16"."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(bindings.items())) or "any call"

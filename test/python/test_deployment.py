@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -172,15 +173,46 @@ def test_a_unit_compiled_ahead_needs_no_compiler_and_no_cache(folder: Path) -> N
 
 def test_the_same_without_a_unit_says_where_one_was_expected(folder: Path) -> None:
     done = run(folder, NO_COMPILER + CALL.format(value=2), MLAFIX_PREBUILT=str(folder))
-    assert f'UnitError: kernel "double": expected a unit compiled ahead in {folder}' in done.stderr and "got none" in done.stderr
+    message = f'UnitError: kernel "double": expected a unit compiled ahead, double.mlafix or kernels.mlafix in {folder} or any in {folder}, got none;'
+    assert message in done.stderr
 
 
-@pytest.mark.parametrize("before, after", [("SCALE = 2.0", "SCALE = 3.0"), ("row * SCALE", "row * SCALE * 1.5")], ids=["constant", "inline"])
-def test_a_unit_of_another_text_is_not_used(folder: Path, before: str, after: str) -> None:
+def test_a_unit_of_another_name_beside_the_python_file_is_named(folder: Path) -> None:
+    save(folder, folder / "rows.mlafix")
+    done = run(folder, NO_COMPILER + CALL.format(value=2))
+    assert 'any in a folder of MLAFIX_PREBUILT, got rows.mlafix, which holds "double" but has another name;' in done.stderr
+    (folder / "others.py").write_text(KERNEL.replace("def double", "def half"))
+    (folder / "rows.mlafix").rename(folder / "others.mlafix")
+    done = run(folder, NO_COMPILER + CALL.format(value=2).replace("kernels import double", "others import half as double"))
+    assert "half.mlafix or others.mlafix in" in done.stderr and "got others.mlafix, which holds double;" in done.stderr
+
+
+def test_what_the_unit_beside_the_python_file_was_compiled_for_is_said(folder: Path) -> None:
+    path = folder / "kernels.mlafix"
+    done = run(folder, f'from kernels import double; double.save({str(path)!r}, "sm_90", dict(D=64), dict(D=128), T="f16")')
+    assert done.returncode == 0, done.stderr
+    done = run(folder, NO_COMPILER + CALL.format(value=2))
+    assert "expected a compiled specialisation for D=4, T=f32 on x86-64" in done.stderr
+    assert f"double.mlafix or kernels.mlafix in {folder}" in done.stderr
+    assert f"got {path} for D=64, T=f16 (on sm_90) and D=128, T=f16 (on sm_90), and this installation has no compiler" in done.stderr
+    save(folder, path)
+    done = run(folder, NO_COMPILER + CALL.format(value=2).replace("(2, 4)", "(2, 8)"))
+    assert f"got {path} for D=4, T=f32, and this" in done.stderr
+
+
+OTHERS = {
+    "constant": ("SCALE = 2.0", "SCALE = 3.0", "the same text of the function, with another value of one of scaled, T, SCALE"),
+    "inline": ("row * SCALE", "row * SCALE * 1.5", "the same text of the function, with another value of one of scaled, T, SCALE"),
+    "text": ("y[t] = scaled(x[t])", "y[t] = 1.5 * scaled(x[t])", "another text of the function"),
+}
+
+
+@pytest.mark.parametrize("before, after, other", OTHERS.values(), ids=OTHERS)
+def test_a_unit_of_another_text_is_not_used(folder: Path, before: str, after: str, other: str) -> None:
     save(folder, folder / "kernels.mlafix")
     (folder / "kernels.py").write_text(KERNEL.replace(before, after))
     done = run(folder, NO_COMPILER + CALL.format(value=3))
-    assert f"another text of the function ({folder / 'kernels.mlafix'})" in done.stderr
+    assert f"got one that was compiled of {other} ({folder / 'kernels.mlafix'}): compile it again" in done.stderr
     done = run(folder, CALL.format(value=3).replace("assert sys", "# "))
     assert done.returncode == 0, done.stderr
 
@@ -198,6 +230,57 @@ def test_what_another_process_compiled_is_called_without_the_compiler(folder: Pa
     again = run(folder, CALL.format(value=2))
     assert again.returncode == 0, again.stderr
     assert not list((folder / "cache").rglob("*.lock"))
+
+
+SCRIPT = """
+if __name__ == "__main__":
+    import numpy as np
+    t, x, y, s, row = 3, np.ones((2, 4), np.float32), np.empty((2, 4), np.float32), "text", 5.0
+    double(y, x)
+    assert (y == 2).all()
+"""
+
+
+def test_globals_with_the_names_of_arguments_and_locals_do_not_count(folder: Path) -> None:
+    """A script whose arguments are called as the kernel's runs with the unit that was compiled of it."""
+    path = folder / "kernels.py"
+    path.write_text(KERNEL + SCRIPT)
+    save(folder, folder / "kernels.mlafix")
+    done = run(folder, NO_COMPILER + f"import runpy; runpy.run_path({str(path)!r}, run_name='__main__')")
+    assert done.returncode == 0, done.stderr
+
+
+DIGESTS = """
+import types, numpy
+from mlafix.dsl import *
+N, W, DIMS, TABLE, FACTORS = 2, 3.0, "n D", {"dims": "n D"}, (1.0, 2.0)
+
+@inline
+def power(v, w=W):
+    return v * w
+POWERS = (power, 1)
+
+@kernel
+def k(y: Out[f32, DIMS], x: In[f32, TABLE["dims"]], lens: In[i32, "b"]):
+    for s, t in segments(lens, "n", where=lambda b: lens[b] > N):
+        v = x[t] * FACTORS[0]
+        for i in range(N):
+            v = POWERS[0](v)
+        y[t] = v
+"""
+
+
+def test_what_counts_of_the_names_of_outside(tmp_path: Path) -> None:
+    """All that the front end reads there, and nothing else."""
+    def digest(text: str = DIGESTS) -> str:
+        path = tmp_path / f"k{len(list(tmp_path.iterdir()))}.py"
+        path.write_text(text)
+        return str(runpy.run_path(str(path))["k"].digest)
+
+    assert digest() == digest(DIGESTS + "y = x = lens = s = t = b = v = i = w = 7\n") == digest(DIGESTS + "v = numpy.ones(3)\n")
+    for before, after in (("2, 3.0", "4, 3.0"), ("2, 3.0", "2, 3.5"), ("(1.0, 2.0)", "(1.5, 2.0)"), ('3.0, "n D"', '3.0, "m D"'),
+                          ('{"dims": "n D"}', '{"dims": "m D"}'), ("v * w", "v + w"), ("2.0)\n", "2.0)\ndef range(n): pass\n")):  # fmt: skip
+        assert before in DIGESTS and digest(DIGESTS.replace(before, after, 1)) != digest(), after
 
 
 def test_in_and_out_are_told_apart(folder: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from sources import HEADER, load, underlined
 
 import mlafix
+import mlafix.dsl
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
@@ -25,7 +26,10 @@ BODIES = [
     ("y[t] = [1.0]", "[1.0]", "got a list"),
     ("y[t] = f'{t}'", "f'{t}'", "got an f-string"),
     ("y[t] = (lambda: 1.0)()", "lambda: 1.0", "got a lambda"),
-    ("y[t] = [v for v in x]", "[v for v in x]", "got a comprehension"),
+    ("y[t] = [v for v in x]", "x", "expected range(…) or a tuple in a comprehension, got the tensor 'x'"),
+    ("y[t] = [v for v in range(4) if v]", "[v for v in range(4) if v]", "got another comprehension"),
+    ("s = [f for i in range(k)]", "range(k)", "expected a range of constants, 1 to 64 of them, in a comprehension, got range(k)"),
+    ("s = [f for i in range(65)]", "range(65)", "expected a range of constants"),
     ("y[t] = (z := x[t])", "z := x[t]", "got an assignment inside an expression"),
     ("y[t] = 'text'", "'text'", "expected a scalar, a row or a state, got 'text'"),
     ("y[t] = numpy.exp(x[t])", "numpy.exp", "got the function 'exp'; mlafix.dsl has exp"),
@@ -36,6 +40,11 @@ BODIES = [
     ("y[t] = x[t].sum()", "x[t].sum", "got .sum of a row of f32 along D; write sum(…)"),
     ("y[t] = x[t].astype(f32)", "x[t].astype", "; f32(…), i32(…), i64(…) and index(…) convert"),
     ("y[t] = helper(x[t])", "helper", "expected a function marked @mlafix.inline, got 'helper'"),
+    ("y[t] = x[t] + f32(D)", "D", """here are b, c, f, k, lse, o, r, t, u, x, y; "D" is a dim: write shape("D")"""),
+    ("for i in range(E):\n    pass", "E", """; "E" is a dim: write shape("E")"""),
+    ("y[t] = maximum(x[t], 0.0)", "maximum", "; write max(a, b)"),
+    ("math = math.pi", "math", "expected a name that has a value here, got 'math', which is assigned elsewhere in 'k'"),
+    ("y[t] = halved(x[t])", "numpy", "expected a name that has a value here, got 'numpy', which is assigned elsewhere in 'halved'"),
     # types
     ("y[t] = x[t] + r[t]", "x[t] + r[t]", "got a row of f32 along D and a row of f32 along E"),
     ("y[t] = x[t] + k", "x[t] + k", "expected scalars or rows of one type for 'add', got a row of f32 along D and i32; f32(…) converts"),
@@ -110,7 +119,9 @@ BODIES = [
     ("y[t] = twice(x[t], 1)", "twice(x[t], 1)", "expected the arguments of 'twice', got a call with others"),
     # statements
     ("while b:\n    pass", "while", "got 'while'"),
-    ("return", "return", "got 'return'"),
+    ("return", "return", "got 'return'; put what it would skip under an 'if'"),
+    ("if b:\n    continue", "continue", "got 'continue'; put what it would skip under an 'if'"),
+    ("for i in range(4):\n    break", "break", "got 'break'; put what it would skip under an 'if'"),
     ("import math", "import math", "got 'import'"),
     ("assert b", "assert b", "got 'assert'"),
     ("x[t]", "x[t]", "got a value that nothing uses"),
@@ -129,6 +140,15 @@ BODIES = [
     ("s = identity('D')\nfor i in range(k):\n    s = merge(s, sink(f))", "for", "expected a sink to be merged once, outside of the loop, got 's' without"),
     ("s = sink(f, 'D')\nfor i in range(k):\n    s = merge(s, sink(f))", "merge(s, sink(f))", "expected at most one state with a sink"),
     ("s = identity('D')\nfor i in range(2):\n    if b:\n        s = merge(s, sink(f))", "for", "expected a sink to be merged once"),
+    ("s = [f, f]\ns[2] = f", "2", "expected a constant index below 2, got 2"),
+    ("s = [f, f]\ns[k] = f", "k", "expected a constant index below 2, got i32"),
+    ("s = [f, f]\ny[t] = s", "s", "expected a scalar, a row or a state, got a tuple of 2"),
+    ("s = [f, f]\nfor i in range(k):\n    s[i] = f", "range(k)", "since the body names elements of a list by 'i', got range(k)"),
+    ("s = [f, f]\nif b:\n    s = [f]", "if", "expected 's' to stay a list of 2 here, got a list of 1"),
+    ("s = [f, f]\nfor i in range(k):\n    s = f", "for", "expected 's' to stay a list of 2 here, got f32"),
+    ("s = [f, f]\nfor i in range(k):\n    s[1] = t", "for", "expected 's[1]' to keep its type in the loop, got f32 before it and index"),
+    ("if b:\n    s = [f]\nelse:\n    s = [f]", "if", "for 's', which changes here, got a list of 1"),
+    ("if b:\n    s = [f]\nlse[t] = s[0]", "s", "got 's', which only some branches of an 'if' assign"),
     ("for i in range(4):\n    a = f\ny[t] = a", "a", "got 'a', which only the body of a loop assigns"),
     ("for i in range(4):\n    pass\ny[t] = i", "i", "got 'i', which only the body of a loop assigns"),
     ("if f:\n    pass", "f", "expected a bool for the condition, got f32"),
@@ -157,6 +177,12 @@ def helper(x):
 @inline
 def twice(x):
     return x + x
+
+@inline
+def halved(x):
+    y = x * numpy.pi
+    numpy = 0.5
+    return y * numpy
 
 @inline
 def endless(x):
@@ -194,6 +220,11 @@ KERNELS = [
     ("def k(x: In[f32, 'n']):\n    for t in x: pass", "x", "expected grid(extent, …) or segments("),
     ("def k(x: In[f32, 'n']):\n    for t in grid(): pass", "grid()", "expected grid(extent, …), got no extent"),
     ("def k(x: In[f32, 'n']):\n    for t in grid('m'): pass", "'m'", "expected the name of a dim"),
+    ("def k(x: In[f32, 'n']):\n    for t in grid(n): pass", "n", """; "n" is a dim: write "n", as in grid("n")"""),
+    ("def k(c: In[i32, 'b']):\n    for s, t in segments(c, b): pass", "b", """; "b" is a dim: write "b", as in grid("b")"""),
+    ("def k(x: In[f32, 'n', 'D']):\n    pass", "In[f32, 'n', 'D']", """got (f32, 'n', 'D'); write In[f32, "n D"]"""),
+    ("def k(x: InOut[T, 'n', 'D']):\n    pass", "InOut[T, 'n', 'D']", """got (T, 'n', 'D'); write InOut[T, "n D"]"""),
+    ("def k(x: In[f32, n]):\n    pass", "In[f32, n]", "got 'n'; names of dims are text"),
     ("def k(x: In[f32, 'n']):\n    for t in grid(0.5): pass", "0.5", "expected an integer"),
     ("def k(x: In[f32, 'n']):\n    for t in grid(-1): pass", "grid(-1)", "not negative"),
     ("def k(x: In[f32, 'n']):\n    for t, h in grid('n'): pass", "t, h", "expected 1 names for the indices"),
@@ -216,6 +247,24 @@ def test_kernel(tmp_path: Path, text: str, place: str, message: str) -> None:
     error = error_of(tmp_path, f"\n@kernel\n{text}\n", "from __future__ import annotations\n")
     assert message in error.message
     assert underlined(error.message) == place
+
+
+@pytest.mark.parametrize("name", sorted(set(mlafix.dsl.__all__) - {"kernel", "inline"}))
+def test_words_that_are_not_imported(tmp_path: Path, name: str) -> None:
+    header = "from __future__ import annotations\nfrom mlafix.dsl import kernel, inline, In as Reads, f32 as real, grid as rows\n"
+    module = load(tmp_path, f"@kernel\ndef body(x: Reads[real, 'n']):\n    for t in rows('n'): {name}(x[t])\n", header)
+    declared = load(tmp_path, f"@kernel\ndef body(x: {name}[real, 'n']):\n    for t in rows('n'): pass\n", header)
+    for made in (module, declared):
+        with pytest.raises(mlafix.CompileError, match=f"defined, got '{name}'.*; mlafix.dsl has it: from mlafix.dsl import {name}\n"):
+            _ = made.body.source
+
+
+def test_declarations_are_shown_as_they_are_written() -> None:
+    from mlafix.dsl import Base, DType, In, InOut, Out, Peers, f32, i32
+
+    I = DType("I", default=i32)
+    assert repr([Base("B"), I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0)]) == (
+        """[B, I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0.0)]""")
 
 
 def test_columns_count_characters_and_tabs(tmp_path: Path) -> None:
@@ -294,10 +343,12 @@ def k(y: Out[f32, "n D"]):
     for t in grid("n"):
         y[t] = missing
 """)
-    for call in (lambda: module.k(numpy.empty((2, 8), numpy.float32)), lambda: module.k.ptx("sm_90", D=8)):
-        with pytest.raises(mlafix.CompileError) as caught:
+    wrong = numpy.empty(3, numpy.float32)
+    calls = [lambda: module.k(wrong[:2, None]), lambda: module.k(y=wrong), lambda: module.k.ptx("sm_90", D=8), lambda: module.k.bind(3), lambda: module.k.save("x", "sm_1", D=4)]
+    for call in calls:
+        with pytest.raises(mlafix.Error) as caught:
             call()
-        assert [frame.name for frame in caught.traceback[1:]] in (["<lambda>", "__call__"], ["<lambda>", "call"])
+        assert [frame.name for frame in caught.traceback[1:]] == ["<lambda>"]
         assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 

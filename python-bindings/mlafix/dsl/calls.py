@@ -81,7 +81,7 @@ class Calls:
     def _len(self, node: ast.expr) -> Any:
         """How many tensors a list has, or values a tuple."""
         value = self.expressions.eval(node)
-        if isinstance(value, tuple):
+        if isinstance(value, (tuple, list)):
             return len(value)
         if not isinstance(value, Tensor) or not value.annotation.most:
             self.ctx.fail(node, f"expected a list of tensors, declared with List, or a tuple, got {describe(value)}")

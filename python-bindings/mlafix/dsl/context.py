@@ -60,6 +60,11 @@ class Context:
     def note_base(self, base: Base) -> str:
         return self.note_default(base.name, base.default)
 
+    @property
+    def dims(self) -> list[str]:
+        """The names of the tensors' dims."""
+        return list(dict.fromkeys(dim.name for tensor in self.tensors for dim in tensor.annotation.dims if dim.name))
+
     # -- From constants to values ------------------------------------------------------------------------------------
 
     def lift(self, value: object, node: ast.AST, dtype: str = "") -> Dyn:

@@ -1,42 +1,65 @@
-"""A digest of what a Python kernel says: its syntax tree, and the values that its names stand for.
+"""A digest of what a Python kernel says: its text, and what the names stand for that it takes from outside.
 
 Two functions with the same digest make the same kernel. Comments, formatting, the file and the line do not count, nor does
-the version of Python that reads the text.
+the version of Python that reads the text. The names that count are those that the front end looks up outside: arguments
+and whatever the body assigns are not among them. Of a value counts what a kernel can use of it: numbers, text, tuples of
+them, dtypes and functions; of anything else, which no body may use, only the type.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import dataclasses
 import hashlib
 import types
+from collections.abc import Iterator
 from typing import Any
 
+from ..errors import CompileError
+from . import annotations, scope
+from .built_ins import BuiltIn
 from .source import Source
 from .types import Base, DType, ScalarType, TensorType
 from .values import as_number
 
+_HALF = 16
+
 
 def digest(function: types.FunctionType, bounds: str = "guard") -> str:
-    """32 hexadecimal digits. Raises CompileError where the function's text cannot be read."""
-    text = _text_of(Source(function), frozenset())
-    if bounds != "guard":
-        text += f"\nbounds = {bounds}"
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    """32 hexadecimal digits: 16 for the function's text, 16 for the values of its names. Raises CompileError where its text
+    cannot be read."""
+    source = Source(function)
+    text = _text(source.node) + ("" if bounds == "guard" else f"\nbounds = {bounds}")
+    return _half(text) + _half("\n".join([_listed(source, False, frozenset({id(function)})), *_declared(source)]))
 
 
-def _text_of(source: Source, open_functions: frozenset[int]) -> str:
-    """The function as text, and the values of the names that it takes from outside."""
-    node = source.node
-    parts = [_tree(node.args), *(_tree(statement) for statement in node.body)]
-    roots = [node.args, *node.body, *(_annotations(node.args))]
-    within = open_functions | {id(source.function)}
-    for root in roots:
-        for expression in ast.walk(root):
-            if isinstance(expression, (ast.Name, ast.Attribute)):
-                described = _value_text(source, expression, within)
-                if described:
-                    parts.append(f"{ast.unparse(expression)}={described}")
-    return "\n".join(dict.fromkeys(parts))
+def is_same_text(one: str, other: str) -> bool:
+    """Whether two digests are of functions with one text; if they differ, then in what a name of theirs stands for."""
+    return one[:_HALF] == other[:_HALF]
+
+
+def chosen_names(function: types.FunctionType) -> list[str]:
+    """The names that a function takes from outside, those of inline functions included, less Python's and mlafix.dsl's."""
+    found: dict[str, None] = {}
+    open_ = [(Source(function), False)]
+    for source, is_inline in open_:
+        for name, value in _names(source, is_inline).items():
+            if name not in found and not _describe(value).startswith(_WORD):
+                found[name] = None
+                open_ += [(value.source(), True)] if _is_inline(value) else []
+    return list(found)
+
+
+def _half(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_HALF]
+
+
+# -- The text ------------------------------------------------------------------------------------------------------------
+
+
+def _text(node: ast.FunctionDef) -> str:
+    return "\n".join([_tree(node.args), *(_tree(statement) for statement in node.body)])
 
 
 def _tree(node: Any) -> str:
@@ -49,30 +72,39 @@ def _tree(node: Any) -> str:
     return f"{type(node).__name__}(" + ",".join(f"{name}={_tree(value)}" for name, value in fields) + ")"
 
 
-def _annotations(arguments: ast.arguments) -> list[ast.AST]:
-    """Types of arguments that are written as text, as trees."""
-    found: list[ast.AST] = []
-    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        text = argument.annotation
-        if isinstance(text, ast.Constant) and isinstance(text.value, str):
-            try:
-                found.append(ast.parse(text.value.strip(), mode="eval"))
-            except (SyntaxError, ValueError):  # said when the kernel is compiled
-                pass
+# -- The names -----------------------------------------------------------------------------------------------------------
+
+# How the descriptions of Python's and of mlafix.dsl's words begin.
+_WORD = "word "
+
+
+def _declared(source: Source) -> Iterator[str]:
+    """What the arguments of a kernel are declared with."""
+    for annotation in _annotations(source):
+        with contextlib.suppress(CompileError):  # said when the kernel is compiled
+            yield _describe(annotations.value_of(source, annotation))
+
+
+def _annotations(source: Source) -> list[ast.expr]:
+    return [argument.annotation for argument in scope.arguments(source.node.args) if argument.annotation is not None]
+
+
+def _names(source: Source, is_inline: bool) -> dict[str, Any]:
+    """The names of outside in a function's body and, but for an inline function, in the types of its arguments; and what
+    each stands for."""
+    used = [name for statement in source.node.body for name in scope.outside(statement, source.own)]
+    for annotation in () if is_inline else _annotations(source):
+        with contextlib.suppress(CompileError):  # said when the kernel is compiled
+            used += scope.outside(annotations.expression(source, annotation), frozenset())
+    found = {}
+    for name in used:
+        with contextlib.suppress(KeyError, AttributeError):  # likewise
+            found[ast.unparse(name)] = _value(source, name)
     return found
 
 
-def _value_text(source: Source, node: ast.expr, within: frozenset[int]) -> str:
-    """What a name, or a name in a module, stands for outside the function; "" where it stands for nothing there."""
-    try:
-        value = _value(source, node)
-    except (KeyError, AttributeError):
-        return ""
-    return "" if isinstance(value, types.ModuleType) else _describe(value, within)
-
-
 def _value(source: Source, node: ast.expr) -> Any:
-    """Raises KeyError or AttributeError for what is no name of outside."""
+    """What a name, or a name in a module, stands for. Raises KeyError or AttributeError where it stands for nothing."""
     if isinstance(node, ast.Name):
         return source.lookup(node.id)
     if not isinstance(node, ast.Attribute):
@@ -83,16 +115,36 @@ def _value(source: Source, node: ast.expr) -> Any:
     return getattr(module, node.attr)
 
 
-def _describe(value: Any, within: frozenset[int]) -> str:
+def _is_inline(value: Any) -> bool:
+    return hasattr(value, "__mlafix_inline__")
+
+
+def _listed(source: Source, is_inline: bool, within: frozenset[int]) -> str:
+    return "\n".join(f"{name}={_describe(value, within)}" for name, value in _names(source, is_inline).items())
+
+
+def _describe(value: Any, within: frozenset[int] = frozenset()) -> str:
     number = as_number(value)
     if number is not None:
         return f"{type(number).__name__}:{number!r}"
-    if isinstance(value, (str, type(None), ScalarType, DType, Base, TensorType)):
+    if isinstance(value, (str, type(None))):
         return repr(value)
     if isinstance(value, (list, tuple)):
         return "(" + ",".join(_describe(element, within) for element in value) + ")"
-    if hasattr(value, "__mlafix_inline__"):
-        # One that calls itself is an error when the kernel is compiled.
-        return "inline" if id(value.function) in within else f"inline {{{_text_of(value.source(), within)}}}"
-    name = getattr(value, "__qualname__", None) or getattr(value, "name", None) or getattr(value, "access", "")
-    return f"{type(value).__module__}.{type(value).__qualname__} {name}"
+    if _is_inline(value):
+        return _describe_inline(value, within)
+    if isinstance(value, (DType, Base, TensorType)) or (isinstance(value, ScalarType) and value.bound):
+        return f"{type(value).__name__}{dataclasses.astuple(value)}"
+    if isinstance(value, (BuiltIn, ScalarType, types.BuiltinFunctionType, type)):
+        return f"{_WORD}{getattr(value, '__qualname__', '') or value.name}"
+    is_ours = type(value).__module__ == Base.__module__  # In, Out, InOut, Peers
+    return f"{_WORD if is_ours else ''}{type(value).__qualname__} {getattr(value, 'access', '') if is_ours else ''}"
+
+
+def _describe_inline(value: Any, within: frozenset[int]) -> str:
+    function = value.function
+    if id(function) in within:  # one that calls itself is an error when the kernel is compiled
+        return "inline"
+    within |= {id(function)}
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
+    return f"inline {{{_text(value.source().node)}\n{_describe(defaults, within)}\n{_listed(value.source(), True, within)}}}"

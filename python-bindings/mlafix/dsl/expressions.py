@@ -6,7 +6,7 @@ import ast
 import contextlib
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from . import hints
 from .built_ins import BuiltIn
@@ -14,7 +14,7 @@ from .context import Context
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
 from .types import Base, Dim, DType, ScalarType, TensorType
-from .values import Dyn, Element, Gone, Peer, Tensor, as_number, describe
+from .values import Dyn, Element, Gone, Listed, Peer, Tensor, as_number, describe
 
 _ALLOWED = (
     "a number, a name, an element of a tensor, arithmetic, a comparison, and/or/not, 'a if c else b' or a call of the "
@@ -22,10 +22,8 @@ _ALLOWED = (
 )
 _KINDS = {
     ast.JoinedStr: "an f-string",
-    ast.List: "a list",
     ast.Dict: "a dict",
     ast.Set: "a set",
-    ast.ListComp: "a comprehension",
     ast.GeneratorExp: "a comprehension",
     ast.DictComp: "a comprehension",
     ast.SetComp: "a comprehension",
@@ -37,6 +35,10 @@ _KINDS = {
     ast.Starred: "a starred expression",
     ast.Slice: "a slice",
 }
+
+
+# Iterations of what is written out, at most.
+MOST_UNROLLED = 64
 
 
 class Expressions:
@@ -88,13 +90,39 @@ class Expressions:
             value = self.ctx.env[node.id]
             if isinstance(value, Gone):
                 self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', {value.reason}")
-            return value
+            return self.listed(node, value) if isinstance(value, Listed) else value
+        if node.id in self.ctx.source.own:
+            self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', which is assigned elsewhere in '{self.ctx.source.name}'")
         try:
             value = self.ctx.source.lookup(node.id)
         except KeyError:
-            known = ", ".join(sorted(name for name, value in self.ctx.env.items() if not isinstance(value, Gone)))
-            self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}")
+            self.undefined(node, hints.of_undefined(node.id, self.ctx.dims))
         return self.outside(value, node)
+
+    def size(self, node: ast.expr) -> Any:
+        """An extent of a grid, where a dim may be named by a text: what it stands for."""
+        if isinstance(node, ast.Name) and node.id in self.ctx.dims and not self.is_defined(node.id):
+            self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, '"{0}", as in grid("{0}")'))
+        return self.eval(node)
+
+    def is_defined(self, name: str) -> bool:
+        try:
+            self.ctx.source.lookup(name)
+        except KeyError:
+            return name in self.ctx.env or name in self.ctx.source.own
+        return True
+
+    def undefined(self, node: ast.Name, hint: str) -> NoReturn:
+        known = ", ".join(sorted(name for name, value in self.ctx.env.items() if not isinstance(value, Gone)))
+        self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}{hint}")
+
+    def listed(self, node: ast.Name, value: Listed) -> tuple[Any, ...]:
+        """The elements of a list, as they are now."""
+        parts = [self.ctx.env[part] for part in value.parts(node.id)]
+        gone = next((part for part in parts if isinstance(part, Gone)), None)
+        if gone is not None:
+            self.ctx.fail(node, f"expected a list whose elements have values here, got '{node.id}', {gone.reason}")
+        return tuple(parts)
 
     def outside(self, value: Any, node: ast.AST) -> Any:
         """What a name outside the kernel stands for inside."""
@@ -133,6 +161,41 @@ class Expressions:
 
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.eval(element) for element in node.elts)
+
+    def eval_List(self, node: ast.List) -> Any:
+        return [self.eval(element) for element in node.elts]
+
+    def eval_ListComp(self, node: ast.ListComp) -> Any:
+        """``[identity("D") for h in range(4)]``, over constants or a tuple: the expression once for each."""
+        (comprehension, *more) = node.generators
+        if more or comprehension.ifs or not isinstance(comprehension.target, ast.Name):
+            self.ctx.fail(node, "expected [… for name in range(…)] with constants, or over a tuple, got another comprehension")
+        values = self.items(comprehension.iter)
+        outer = self.ctx.env
+        made = []
+        for value in values:
+            self.ctx.env = {**outer, comprehension.target.id: value}
+            made.append(self.eval(node.elt))
+        self.ctx.env = outer
+        return made
+
+    def items(self, node: ast.expr) -> tuple[Any, ...]:
+        """What a comprehension runs over."""
+        if isinstance(node, ast.Call) and self.eval(node.func) is range:
+            bounds = self.constant_bounds(node)
+            if bounds is not None and 0 < len(bounds) <= MOST_UNROLLED:
+                return tuple(bounds)
+            self.ctx.fail(node, f"expected a range of constants, 1 to {MOST_UNROLLED} of them, in a comprehension, got {ast.unparse(node)}")
+        values = self.eval(node)
+        if not isinstance(values, (tuple, list)):
+            self.ctx.fail(node, f"expected range(…) or a tuple in a comprehension, got {describe(values)}")
+        return tuple(values)
+
+    def constant_bounds(self, call: ast.Call) -> range | None:
+        """A call of range whose arguments are constants."""
+        bounds = [self.eval(argument) for argument in call.args]
+        is_constant = 1 <= len(bounds) <= 3 and all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
+        return range(*bounds) if is_constant and not call.keywords and (len(bounds) < 3 or bounds[2]) else None
 
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":

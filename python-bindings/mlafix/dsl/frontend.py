@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 import types
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from .. import _diagnostics
 from .._toolchain import compiler
-from ..errors import ArgumentError, CompileError
-from . import built_ins
+from ..errors import CompileError
+from . import annotations, built_ins
 from .context import Context
 from .source import Source
 from .statements import Statements
@@ -70,7 +69,7 @@ class Frontend:
         usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], List[In[…], 8], or index, i64, i32, f32 or bool_'
         if node.annotation is None:
             self.source.fail(node, f"expected a type for '{node.arg}' ({usage}), got none")
-        annotation = self.annotation(node.annotation)
+        annotation = annotations.value_of(self.source, node.annotation)
         location = self.source.location(node)
         if isinstance(annotation, TensorType):
             dtype = annotation.dtype
@@ -98,29 +97,6 @@ class Frontend:
             self.context.env[node.arg] = Dyn(value, self.builder.type(value))
         else:
             self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}")
-
-    def annotation(self, node: ast.expr) -> Any:
-        """An annotation's value, whether or not Python kept it as text."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            try:
-                node = ast.copy_location(ast.parse(node.value.strip(), mode="eval").body, node)
-            except SyntaxError as error:
-                self.source.fail(node, f"expected a type, got text that is none: {error.msg}")
-        names = {}
-        for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
-            try:
-                names[name] = self.source.lookup(name)
-            except KeyError:
-                self.source.fail(node, f"expected names that are defined, got '{name}'; names of dims are text, as In[f32, \"n D\"]")
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Python's own about the text; what is wrong with it is said below
-                code = compile(ast.fix_missing_locations(ast.Expression(node)), self.source.file, "eval")
-            return eval(code, {"__builtins__": {}}, names)  # noqa: S307 (the function's own annotation)
-        except ArgumentError as error:
-            self.source.fail(node, str(error))
-        except Exception as error:  # whatever a user's own expression raises
-            self.source.fail(node, f"expected a type, got {type(error).__name__}: {error}")
 
     # -- The grid ----------------------------------------------------------------------------------------------------
 
@@ -160,7 +136,7 @@ class Frontend:
         self.builder.end_grid(self.source.location(node))
 
     def extent(self, node: ast.expr) -> Any:
-        value = self.body.expressions.eval(node)
+        value = self.body.expressions.size(node)
         if isinstance(value, str):
             return self.body.memory.named_dim(value, node).value
         return self.context.index(value, node)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import builtins
+from collections.abc import Iterable
 from typing import Any
 
-from . import built_ins
+from . import built_ins, types
 from .values import Dyn, Tensor
 
 # Names in numpy, torch and math that are spelled otherwise in a kernel.
@@ -41,6 +41,20 @@ def of_function(name: str, function: Any) -> str:
     if short in _ROW_FUNCTIONS:
         return f"; write {short}(…)"
     return f"; write {_OTHER_NAMES[short]}" if short in _OTHER_NAMES else ""
+
+
+def of_undefined(name: str, dims: Iterable[str] = (), usage: str = 'shape("{}")') -> str:
+    """For a name that is not defined: a word of mlafix.dsl that is not imported, or a dim without its quotes."""
+    if name in dims:
+        return f'; "{name}" is a dim: write {usage.format(name)}'
+    if is_word(name):
+        return f"; mlafix.dsl has it: from mlafix.dsl import {name}"
+    return of_function(name, None)
+
+
+def is_word(name: str) -> bool:
+    """Whether mlafix.dsl has a word for kernels that is called so."""
+    return isinstance(getattr(built_ins, name, None), built_ins.BuiltIn) or name in types.WORDS
 
 
 def of_attribute(value: Any, name: str) -> str:

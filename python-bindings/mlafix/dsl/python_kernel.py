@@ -17,7 +17,7 @@ from typing import Any
 from .. import _env, _keys, _manifest, _runtime, _toolchain, cache
 from .._kernel import Kernel, TextlessVariants
 from ..errors import UnitError
-from .digest import digest
+from .digest import chosen_names, digest, is_same_text
 
 
 class PythonKernel(Kernel):
@@ -104,16 +104,50 @@ class PythonVariants(TextlessVariants):
     def _files_ahead(self) -> list[Path]:
         """Unit files in the folders of units compiled ahead; beside the Python file those called as it or as the kernel."""
         files = [path for folder in _env.prebuilt_dirs() for path in sorted(folder.glob("*.mlafix"))]
-        python_file = Path(self._python.function.__code__.co_filename)
-        beside = {python_file.with_suffix(".mlafix"), python_file.with_name(f"{self.kernel}.mlafix")}
-        return [*files, *sorted(path for path in beside if path.is_file())]
+        return [*files, *(path for path in self._files_beside() if path.is_file())]
+
+    def _files_beside(self) -> list[Path]:
+        """The names of unit files that are looked for beside the Python file."""
+        return sorted({self._python_file.with_suffix(".mlafix"), self._python_file.with_name(f"{self.kernel}.mlafix")})
+
+    @property
+    def _python_file(self) -> Path:
+        return Path(self._python.function.__code__.co_filename)
+
+    def _places(self) -> list[str]:
+        beside = " or ".join(path.name for path in self._files_beside())
+        folders = " or ".join(str(folder) for folder in _env.prebuilt_dirs())
+        return [f"{beside} in {self._python_file.parent}", f"any in {folders or 'a folder of MLAFIX_PREBUILT'}"]
 
     def nothing_ahead(self) -> str:
         """What is wrong where a kernel was not compiled ahead, and nothing compiles here."""
-        places = ", ".join(str(folder) for folder in (*_env.prebuilt_dirs(), Path(self._python.function.__code__.co_filename).parent))
-        others = ", ".join(dict.fromkeys(str(path) for path, _ in self._namesakes()))
-        got = f"one that was compiled of another text of the function ({others}): compile it again" if others else "none"
-        return f"expected a unit compiled ahead in {places}, got {got}; this installation has no compiler (pip install mlafix[compiler])"
+        places = " or ".join(self._places())
+        reason = "this installation has no compiler (pip install mlafix[compiler])"
+        return f"expected a unit compiled ahead, {places}, got {self._others_ahead()}; {reason}"
+
+    def _others_ahead(self) -> str:
+        """What there is in place of a unit of this function."""
+        namesakes = self._namesakes()
+        if namesakes:
+            files = ", ".join(dict.fromkeys(str(path) for path, _ in namesakes))
+            names = chosen_names(self._python.function)
+            if names and any(is_same_text(entry.digest, self._python.digest) for _, entry in namesakes):
+                other = f"compiled of the same text of the function, with another value of one of {', '.join(names)}"
+            else:
+                other = "compiled of another text of the function"
+            return f"one that was {other} ({files}): compile it again"
+        held = [text for path in self._files_beside() if (text := _held(path))]
+        misnamed = [path for path in sorted(self._python_file.parent.glob("*.mlafix")) if self.kernel in _names_in(path)]
+        if misnamed:
+            held.append(f'{" and ".join(path.name for path in misnamed)}, which holds "{self.kernel}" but has another name')
+        return " and ".join(held) or "none"
+
+    def _ahead(self, target: str) -> str:
+        texts: dict[Path, list[str]] = {}
+        for path, entry in self.entries():
+            targets = "" if target in entry.targets else f" (on {', '.join(entry.targets)})"
+            texts.setdefault(path, []).append(cache.listed(entry.bindings) + targets)
+        return " and ".join(f"{path} for {_some(held)}" for path, held in texts.items()) or "none"
 
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
         if _env.line_info():  # then the lines count, too
@@ -131,3 +165,18 @@ class PythonVariants(TextlessVariants):
                 if unit is not None:
                     return unit
         return None
+
+
+def _names_in(path: Path) -> list[str]:
+    """The kernels of a unit file, each once."""
+    return list(dict.fromkeys(entry.name for entry in _manifest.entries_of(path)))
+
+
+def _held(path: Path) -> str:
+    return f"{path.name}, which holds {', '.join(_names_in(path))}" if _names_in(path) else ""
+
+
+def _some(texts: list[str], most: int = 8) -> str:
+    """Texts in a sentence, not too many of them."""
+    rest = [f"{len(texts) - most} more"] if len(texts) > most else []
+    return " and ".join([*texts[:most], *rest])

@@ -1,9 +1,9 @@
-"""Which names statements assign: what loops carry and branches yield."""
+"""Which names statements assign: what loops carry and branches yield; and which are of outside."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 
 def targets(node: ast.expr) -> list[str]:
@@ -29,6 +29,15 @@ def assigned(statements: Iterable[ast.stmt]) -> list[str]:
     return list(names)
 
 
+def stored(statements: Iterable[ast.stmt]) -> list[str]:
+    """Names of the tensors and lists of which elements may be assigned."""
+    names: dict[str, None] = {}
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            names[node.value.id] = None
+    return list(names)
+
+
 def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
     """Names that are assigned whichever way the branches go, loops not being entered."""
     names: set[str] = set()
@@ -40,3 +49,31 @@ def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
         elif isinstance(statement, ast.If):
             names |= surely_assigned(statement.body) & surely_assigned(statement.orelse)
     return names
+
+
+def own(function: ast.FunctionDef) -> frozenset[str]:
+    """Names that are a function's own, as Python has it: its arguments, and whatever its body assigns anywhere."""
+    used = (node for statement in function.body for node in ast.walk(statement) if isinstance(node, ast.Name))
+    stored = [name.id for name in used if not isinstance(name.ctx, ast.Load)]
+    return frozenset([*(argument.arg for argument in arguments(function.args)), *stored])
+
+
+def arguments(declared: ast.arguments) -> list[ast.arg]:
+    """A function's arguments, in order."""
+    several = [extra for extra in (declared.vararg, declared.kwarg) if extra is not None]
+    return [*declared.posonlyargs, *declared.args, *declared.kwonlyargs, *several]
+
+
+def outside(node: ast.AST, inside: frozenset[str]) -> Iterator[ast.expr]:
+    """Names that a tree reads and that are not among those of `inside`, and attributes of them (``math.pi``, not ``math``)."""
+    if isinstance(node, ast.Lambda):
+        inside = inside.union(argument.arg for argument in arguments(node.args))
+    root = node
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if isinstance(root, ast.Name) and isinstance(node, (ast.Name, ast.Attribute)):
+        if root.id not in inside:
+            yield node
+        return
+    for child in ast.iter_child_nodes(node):
+        yield from outside(child, inside)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import linecache
 import textwrap
@@ -12,6 +13,7 @@ from typing import Any, NoReturn
 from .. import _diagnostics
 from .._toolchain import compiler
 from ..errors import CompileError
+from . import scope
 
 
 def _block(function: types.FunctionType) -> tuple[list[str], int] | None:
@@ -86,6 +88,11 @@ class Source:
         self.node = found[0]
         if isinstance(self.node, ast.AsyncFunctionDef):
             self.fail(self.node, f"expected a plain function, got async def {self.name}")
+
+    @functools.cached_property
+    def own(self) -> frozenset[str]:
+        """The function's own names: Python looks up none of them outside."""
+        return scope.own(self.node)
 
     def location(self, node: ast.AST) -> Any:
         """The location of a node, as the builder takes it."""

@@ -7,6 +7,7 @@ import numbers
 import re
 from typing import Any
 
+from .._frames import without_frames
 from ..errors import ArgumentError
 
 # The integers that an element in memory can be, with their bits; all dtypes that it can have (include/mlafix/DTypes.def);
@@ -33,6 +34,7 @@ class ScalarType:
     name: str
     bound: str = ""
 
+    @without_frames
     def at_most(self, dim: str) -> ScalarType:
         """This type for an argument that lies between 0 and the size of a dim: ``rows: index.at_most("n")``. A launch
         with another value raises ArgumentError."""
@@ -82,6 +84,9 @@ class DType:
         if self.default is not None and self.default not in DTYPES:
             raise ArgumentError(f"DType {self.name}: expected a default of {', '.join(DTYPES)}, got {self.default!r}")
 
+    def __repr__(self) -> str:
+        return self.name
+
     @property
     def example(self) -> str:
         """A dtype it may stand for."""
@@ -110,6 +115,9 @@ class Base:
         if self.default not in ("e", 2, "2", None):
             raise ArgumentError(f'Base {self.name}: expected a default of "e" or 2, got {self.default!r}')
 
+    def __repr__(self) -> str:
+        return self.name
+
 
 @dataclasses.dataclass(frozen=True)
 class Dim:
@@ -127,6 +135,9 @@ class Dim:
     def spelled(self) -> str:
         """As rows along it are known: by the product, or the size where that is fixed."""
         return self.name if self.factors else str(self.size or self.name)
+
+    def __str__(self) -> str:
+        return (self.name or "_") + (f"={self.size}" if self.size else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +157,13 @@ class TensorType:
         """Whether it is several tensors, of ranks or of a list, which the first dim counts."""
         return self.peers or self.most > 0
 
+    def __repr__(self) -> str:
+        dims = self.dims[1:] if self.many else self.dims
+        text = f'{_WORDS[self.access]}[{self.dtype}, "{" ".join(map(str, dims))}"]'
+        text = f"Peers[{text}]" if self.peers else f"List[{text}, {self.most}]" if self.most else text
+        return text + (f".fill({self.fill_value})" if self.fill_value else "") + (" | None" if self.optional else "")
+
+    @without_frames
     def fill(self, value: Any) -> TensorType:
         """``Out[f32, "n"].fill(0.0)``: what elements get that no store writes, a number, or ``identity``: -inf for the lse of
         a state, 0 for all else. A store of the fill costs as much as the rest that it writes."""
@@ -212,15 +230,26 @@ class _Access:
         self.access = access
         self.__doc__ = f"{meaning}\n\n{type(self).__doc__}"
 
+    @without_frames
     def __getitem__(self, key: tuple[Any, Any]) -> TensorType:
         if not isinstance(key, tuple) or len(key) != 2:
-            raise ArgumentError(f'expected a dtype and the dims, as In[f32, "n H D"], got {key!r}')
+            raise ArgumentError(f'expected a dtype and the dims, as In[f32, "n H D"], got {key!r}{self._hint(key)}')
         dtype, dims = key
         if not isinstance(dtype, DType) and not (isinstance(dtype, ScalarType) and dtype.name in DTYPES):
             hint = f"; {dtype} of mlafix.dsl, without quotes" if dtype in DTYPES else ""
             raise ArgumentError(f"expected one of {', '.join(DTYPES)} or a DType for the dtype, got {dtype!r}{hint}")
         return TensorType(self.access, dtype, _parse_dims(dims))
 
+    def _hint(self, key: Any) -> str:
+        """For names of dims that are quoted one by one."""
+        words = key[1:] if isinstance(key, tuple) else ()
+        if not words or not all(isinstance(word, str) for word in words):
+            return ""
+        return f'; write {_WORDS[self.access]}[{key[0]!r}, "{" ".join(words)}"]'
+
+
+# How an access is spelled in Python.
+_WORDS = {"read": "In", "write": "Out", "update": "InOut"}
 
 In = _Access("read", "A tensor that a kernel reads.")
 Out = _Access("write", "A tensor of which a kernel writes every element.")
@@ -234,6 +263,7 @@ class _Peers:
     A kernel with such an argument is collective: all ranks launch it, and wait for each other on the device.
     """
 
+    @without_frames
     def __getitem__(self, tensor: TensorType) -> TensorType:
         if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.many:
             raise ArgumentError(f'Peers: expected tensors that are only read, as Peers[In[f32, "n D"]], got {tensor!r}')
@@ -275,3 +305,9 @@ List = _List()
 
 def is_scalar_argument(annotation: object) -> bool:
     return isinstance(annotation, ScalarType) and annotation.name in _SCALARS
+
+
+# What this module adds to the words of the language.
+WORDS = frozenset(
+    name for name, value in globals().items() if isinstance(value, (ScalarType, _Access, _Peers)) or value in (DType, Base)
+)

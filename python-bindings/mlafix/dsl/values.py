@@ -97,6 +97,20 @@ class Element:
 
 
 @dataclasses.dataclass(frozen=True)
+class Listed:
+    """A name that stands for a list of so many values. Each has a name of its own, which no Python name is: `part`."""
+
+    count: int
+
+    @staticmethod
+    def part(name: str, position: int) -> str:
+        return f"{name}[{position}]"
+
+    def parts(self, name: str) -> list[str]:
+        return [self.part(name, position) for position in range(self.count)]
+
+
+@dataclasses.dataclass(frozen=True)
 class Gone:
     """A name that has no value any more at this point of the kernel, and why."""
 
@@ -128,8 +142,10 @@ def describe(value: object) -> str:
         return str(value)
     if isinstance(value, (str, type(None))) or as_number(value) is not None:
         return repr(value)
-    if isinstance(value, tuple):
-        return f"a tuple of {len(value)}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, Listed):
+        return f"a list of {value.count}"
     if callable(value) and hasattr(value, "__name__"):
         return f"the function '{value.__name__}'"
     return f"{value!r} ({type(value).__name__})"

@@ -70,6 +70,8 @@ class Statements(Expressions):
 
     def state_new(self, nesting: int) -> list[Statement]:
         type = self.value_type()
+        if self.chance(0.08):
+            return [self.new_list(type)]
         value = self.expression(type, self.weighted({1: 3, 2: 3, 3: 1}))
         variable = self.fresh("v")
         statement = Assign([variable], [value])
@@ -79,6 +81,14 @@ class Statements(Expressions):
             self.variables[second] = type
         self.variables[variable] = type
         return [statement]
+
+    def new_list(self, type: Type) -> Statement:
+        """A list of values, whose elements are variables from then on."""
+        variable, count = self.fresh("v"), self.rng.randint(2, 3)
+        over = {"over": count} if self.chance(0.4) else {}
+        values = [self.expression(type, 1) for _ in range(1 if over else count)]
+        self.variables.update({f"{variable}[{i}]": type for i in range(count)})
+        return Assign([variable], [Node("list", Type("list"), values, over)])
 
     def state_change(self, nesting: int, known: dict[str, Type] | None = None) -> list[Statement]:
         """A new value of a variable that there is."""
@@ -94,7 +104,7 @@ class Statements(Expressions):
         if type.kind == "state" and self.chance(0.7):
             other = dataclasses.replace(type, sink=False)
             return [Assign([variable], [Node("merge", type, [name(variable, type), self.state(other, 1)])])]
-        if type.dtype in ("f32", "i32", "i64", "index") and self.chance(0.35):
+        if type.dtype in ("f32", "i32", "i64", "index") and "[" not in variable and self.chance(0.35):
             op = self.pick(["add", "sub", "mul"])
             value = self.operand(type, 1)
             return [Assign([variable], [value], op)]

@@ -9,7 +9,6 @@ import floats
 import functions
 import integers
 import numpy as np
-import shapes
 import states
 from floats import Floats
 from formats import WIDTHS
@@ -17,8 +16,7 @@ from integers import Bools, Ints
 from memory import Cells
 from states import States
 from syntax import Call, Kernel, Node, Type, factors, parse_dim
-
-Value = Any
+from values import Value, anything_where, map_parts, shape_of, spread_to, take, widest_of, zero_like
 
 
 class Invalid(Exception):
@@ -101,12 +99,12 @@ class Expressions:
             return zero
         # A tensor that is one row has it for all rows of the grid.
         shape = self.size_of(node)
-        value = shapes.apply(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
+        value = map_parts(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
         inside = self.inside(tensor, index)
         if not inside.all():
             value = self.choose(Bools(inside), value, zero)
         unknown = integers.either(*(part.unknown for part in index))
-        return value if unknown is None else shapes.anything_where(unknown, value)
+        return value if unknown is None else anything_where(unknown, value)
 
     def write(self, tensor: str, index: tuple[Ints, ...], is_row: bool, value: Value) -> None:
         if tensor not in self.tensors:
@@ -120,9 +118,9 @@ class Expressions:
         if not len(rows) or 0 in cells.shape:
             return
         if is_row:
-            value = shapes.spread(value, (self.rows, cells.shape[-1]))
+            value = spread_to(value, (self.rows, cells.shape[-1]))
         chosen = tuple(part[rows] for part in parts)
-        cells.write(chosen, shapes.take(value, rows), self.must[rows])
+        cells.write(chosen, take(value, rows), self.must[rows])
 
     # -- Expressions -------------------------------------------------------------------------------------------------
 
@@ -142,22 +140,25 @@ class Expressions:
 
     def operands(self, *values: Value) -> list[Value]:
         """Numbers beside rows become rows, and rows of one element a group beside rows of groups."""
-        widest = shapes.widest(*values)
-        return [shapes.spread(value, widest) for value in values]
+        widest = widest_of(*values)
+        return [spread_to(value, widest) for value in values]
 
     def choose(self, condition: Bools, a: Value, b: Value) -> Value:
         if isinstance(a, States):
             return states.select(condition, a, b)
         if isinstance(a, str):
             return a
-        shape = shapes.widest(a, b, condition)
-        condition, a, b = shapes.spread(condition, shape), shapes.spread(a, shape), shapes.spread(b, shape)
+        shape = widest_of(a, b, condition)
+        condition, a, b = spread_to(condition, shape), spread_to(a, shape), spread_to(b, shape)
         if isinstance(a, Floats):
             return floats.select(condition, a, b)
         return integers.select_bools(condition, a, b) if isinstance(a, Bools) else integers.select(condition, a, b)
 
     def eval_lit(self, node: Node) -> Value:
         return self.constant(node.attrs["value"], node)
+
+    def eval_list(self, node: Node) -> list[Value]:
+        return [self.eval(argument) for argument in node.args] * node.attrs.get("over", 1)
 
     def eval_name(self, node: Node) -> Value:
         name = node.attrs["name"]
@@ -231,7 +232,7 @@ class Expressions:
         return states.stored(self.eval(node.args[0]), None)[1]
 
     def eval_splat(self, node: Node) -> Value:
-        return shapes.spread(self.eval(node.args[0]), self.size_of(node))
+        return spread_to(self.eval(node.args[0]), self.size_of(node))
 
     def eval_call(self, node: Node) -> Value:
         inline = self.inlines[node.attrs["function"]]
@@ -319,12 +320,12 @@ class Expressions:
     def eval_reduce(self, node: Node) -> Value:
         value, dim = self.eval(node.args[0]), node.args[0].type.dim
         if "along" in node.attrs:
-            rows, groups = shapes.shape_of(value)[0], self.size(node.type.dim)
-            each = self.reduce(node, shapes.apply(value, lambda part: part.reshape(rows * groups, -1)))
-            return shapes.apply(each, lambda part: part.reshape(rows, groups))
+            rows, groups = shape_of(value)[0], self.size(node.type.dim)
+            each = self.reduce(node, map_parts(value, lambda part: part.reshape(rows * groups, -1)))
+            return map_parts(each, lambda part: part.reshape(rows, groups))
         if factors(dim) and not node.attrs["kind"].startswith("arg"):
             groups = self.size(factors(dim)[0])
-            value = self.reduce(node, shapes.apply(value, lambda part: part.reshape(len(part), groups, -1)))
+            value = self.reduce(node, map_parts(value, lambda part: part.reshape(len(part), groups, -1)))
         return self.reduce(node, value)
 
     def reduce(self, node: Node, value: Value) -> Value:
@@ -341,7 +342,7 @@ class Expressions:
         if to == "f32":
             return value if isinstance(value, Floats) else floats.from_bool(value) if isinstance(value, Bools) else floats.from_int(value)
         if to == "bool":
-            return value if isinstance(value, Bools) else self.compare("ne", value, shapes.zero_like(value))
+            return value if isinstance(value, Bools) else self.compare("ne", value, zero_like(value))
         if isinstance(value, Floats):
             return floats.to_int(value, WIDTHS[to])
         v = value.v.astype(np.int64)

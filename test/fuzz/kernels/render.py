@@ -82,6 +82,11 @@ def _lit(node: Node) -> str:
     return _typed(node)
 
 
+def _list(node: Node) -> str:
+    texts = [_typed(argument) for argument in node.args]
+    return f"[{texts[0]} for _ in range({node.attrs['over']})]" if "over" in node.attrs else f"[{', '.join(texts)}]"
+
+
 def _name(node: Node) -> str:
     return node.attrs["name"]
 

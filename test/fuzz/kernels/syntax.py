@@ -23,7 +23,7 @@ class Type:
     """What an expression gives.
 
     Args:
-        kind: "scalar", "row", "state", or "sink", of one that takes its dim from the states it is merged with.
+        kind: "scalar", "row", "state", "list", or "sink", of one that takes its dim from the states it is merged with.
         dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "M", an element that is only moved; "" for a state.
         dim: the dim along which a row or a state's payload lies.
         base: "e", "2", or the name of a Base, of a state.

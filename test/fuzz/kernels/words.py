@@ -7,12 +7,11 @@ from syntax import STORED, Assign, Case, Each, For, If, Store, StoreState, all_s
 # All that there is to meet: a report shows what was not met.
 WORDS = (
     "grid segments segments-where segments-inline extent-scalar extent-number at_most if else elif constant-if for for-step for-i32 for-i64 "
-    "for-index for-nested each-tensors each-values aug tuple-assign inline inline-default load load-where load-otherwise load-row load-colon "
+    "for-index for-nested each-tensors each-values aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc compare "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along payload lse_of "
-    "broadcast product iota convert shape tensor.shape len present is-None splat "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List "
     + " ".join(f"dtype-{d}" for d in STORED)
 ).split()
@@ -55,6 +54,7 @@ def _statements(kernel, found: set[str]) -> None:
             found.add("each-tensors" if s.items and s.items[0][0].op == "tensor" else "each-values")
         elif isinstance(s, Assign):
             found |= {"aug"} if s.aug else {"tuple-assign"} if len(s.names) > 1 else set()
+            found |= {"list-element"} if any("[" in name for name in s.names) else set()
         elif isinstance(s, Store):
             is_row = len(s.indices) < len(kernel.tensor(s.tensor).dims)
             found |= {"store", *(["store-where"] if s.where else []), *(["store-row"] if is_row else [])}
@@ -101,6 +101,8 @@ def _node(node, kernel, found: set[str]) -> None:
         found |= {"load-own"} if known and known[0].access != "In" else set()
     elif node.op == "merge":
         found |= {"merge", *(["merge-many"] if len(node.args) > 2 else [])}
+    elif node.op == "list":
+        found.add("list-comprehension" if "over" in attrs else "list")
     elif node.op == "sink":
         found.add("sink-bare" if "says" in attrs else "sink")
     elif node.op == "where":

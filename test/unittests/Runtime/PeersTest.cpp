@@ -213,6 +213,7 @@ TEST_F(Peers, a_list_needs_no_group) {
     for (uint32_t i = 0; i < 3; ++i)
       EXPECT_EQ(table[i], i < count ? bits(addresses[i]) : 0) << i;
     call.launch(takesList);
+    EXPECT_EQ(fake.launches.back().params[1], bits(addresses[0]));
   }
   EXPECT_EQ(fake.launches.size(), 3u);
   peers.ranks = 4;
@@ -280,6 +281,22 @@ TEST_F(KnownPeers, calls_on_other_memory_of_this_rank) {
   EXPECT_EQ(fake.launches[2].params[0], bits(other.data()));
   EXPECT_EQ(fake.launches[2].params[1], bits(data[0].data()));
   EXPECT_EQ(fake.launches[2].params[6], 2 | uint64_t(3) << 32);
+}
+
+TEST_F(KnownPeers, lists_at_the_same_addresses) {
+  Unit lists = load(listUnit());
+  kernel = lists.kernel("add_bias");
+  fake.paramSizes = {8, 24, 8, 8, 8, 4};
+  peers.group = nullptr;
+  call.args[1] = Arg::list(peers);
+  std::vector<float> other(36);
+  call.launch(kernel);
+  EXPECT_TRUE(isKnownWith<const mlafix_group *>(peers.group, &group));
+  EXPECT_FALSE(isKnownWith<void *>(addresses[2], other.data()));
+  EXPECT_FALSE(isKnownWith(peers.ranks, uint32_t(2)));
+  EXPECT_TRUE(isKnown());
+  call.args[0] = call.tensor(data[1].data());
+  EXPECT_FALSE(isKnown());
 }
 
 TEST_F(KnownPeers, no_calls_that_a_check_or_the_plan_would_tell_apart) {

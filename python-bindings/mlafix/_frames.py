@@ -1,0 +1,33 @@
+"""Errors that show the caller's line, and not the lines of this package that found them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .errors import Error
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def without_frames(function: Function) -> Function:
+    """The same function, whose errors show the caller's line and not the lines of this package that found them."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Error as error:
+            forget_frames(error)
+            raise
+
+    return call  # type: ignore[return-value]
+
+
+def forget_frames(error: Error) -> None:
+    """What a handler does before a plain ``raise``, so that not even its own frame is shown: Python 3.11 and later raise an
+    error again with the traceback that it has by then. Python 3.10 keeps the handler's frame, the first, and no more."""
+    if error.__traceback__ is not None:
+        error.__traceback__.tb_next = None
+    error.__traceback__ = error.__cause__ = None  # a cause that is set hides the context, too

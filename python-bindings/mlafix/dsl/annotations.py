@@ -1,0 +1,42 @@
+"""What the arguments of a kernel are declared with, by the expressions beside their names."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import Any
+
+from ..errors import ArgumentError
+from . import hints
+from .source import Source
+
+
+def value_of(source: Source, node: ast.expr) -> Any:
+    """An annotation's value, whether or not Python kept it as text. Raises CompileError, which underlines what is wrong."""
+    tree = expression(source, node)
+    names = {}
+    for name in (part.id for part in ast.walk(tree) if isinstance(part, ast.Name)):
+        try:
+            names[name] = source.lookup(name)
+        except KeyError:
+            hint = hints.of_undefined(name) or '; names of dims are text, as In[f32, "n D"]'
+            source.fail(tree, f"expected names that are defined, got '{name}'{hint}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's own about the text; what is wrong with it is said below
+            code = compile(ast.fix_missing_locations(ast.Expression(tree)), source.file, "eval")
+        return eval(code, {"__builtins__": {}}, names)  # noqa: S307 (the function's own annotation)
+    except ArgumentError as error:
+        source.fail(tree, str(error))
+    except Exception as error:  # whatever a user's own expression raises
+        source.fail(tree, f"expected a type, got {type(error).__name__}: {error}")
+
+
+def expression(source: Source, node: ast.expr) -> ast.expr:
+    """An annotation's expression, whether or not Python kept it as text. Raises CompileError."""
+    if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        return node
+    try:
+        return ast.copy_location(ast.parse(node.value.strip(), mode="eval").body, node)
+    except (SyntaxError, ValueError) as error:
+        source.fail(node, f"expected a type, got text that is none: {getattr(error, 'msg', error)}")
