@@ -46,6 +46,8 @@ BODIES = [
     ("y[t] = x[t] + r[t]", "x[t] + r[t]", "got a row of f32 along D and a row of f32 along E"),
     ("y[t] = x[t] + k", "x[t] + k", "expected scalars or rows of one type for 'add', got a row of f32 along D and i32; f32(…) converts"),
     ("y[t] = x[t] * t", "x[t] * t", "got a row of f32 along D and index"),
+    ("y[t] = x[t] * (k > 0)", "x[t] * (k > 0)", "got a row of f32 along D and bool; f32(…) makes 1 of true and 0 of false"),
+    ("lse[t] = f32((t < 3) + t)", "(t < 3) + t", "got bool and index; index(…) makes 1 of true and 0 of false"),
     ("y[t] = r[t]", "r[t]", "expected a row along D to store to 'y', got a row of f32 along E"),
     ("y[t, 0] = x[t]", "x[t]", "expected f32, an element, to store to 'y', got a row of f32 along D"),
     ("y[t] = k", "k", "expected f32 to store to 'y' (f32), got i32; f32(…) converts"),
@@ -350,7 +352,9 @@ def test_words_outside_a_kernel_are_argument_errors() -> None:
 
 # The body of a grid over t in n; what is underlined; a part of the message. Each has a launch for which it goes wrong.
 REFUTED = [
-    ("if c[t] > 0:\n            y[t] = 1.0", "y[t]", "expected every element of 'y' to be written, got none that writes y[0]"),
+    ("if c[t] > 0:\n            y[t] = 1.0", "y[t]",
+     "written, got no store to y[0]: for example n = 1, what is read from c is -2147483648; store there, too, or say what 'y' holds elsewhere: "
+     ".fill(0) gives it a value, InOut[…] keeps what it held\n"),
     ("y[t // 2] = f32(c[t])\n        y[t] = 0.0", "y[t // 2]", "expected one row to write each element of 'y'"),
 ]
 
