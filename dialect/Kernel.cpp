@@ -112,6 +112,18 @@ bool KernelOp::isArgPeers(unsigned index) {
   return static_cast<bool>(getArgAttr(index, kPeersAttr));
 }
 
+bool KernelOp::isArgMany(unsigned index) {
+  return isArgPeers(index) || getArgAttr(index, kListAttr);
+}
+
+int64_t KernelOp::getArgMost(unsigned index) {
+  int64_t count = cast<MemRefType>(getArgumentTypes()[index]).getDimSize(0);
+  if (!ShapedType::isDynamic(count))
+    return count;
+  auto most = getArgAttrOfType<IntegerAttr>(index, kListAttr);
+  return most ? most.getInt() : int64_t(MLAFIX_MAX_RANKS);
+}
+
 bool KernelOp::isCollective() {
   return llvm::any_of(llvm::seq(getNumArguments()),
                       [&](unsigned index) { return isArgPeers(index); });

@@ -38,16 +38,19 @@ public:
                    failed(verifyDims(index, type)) ||
                    failed(verifyDType(index, type.getElementType())) ||
                    failed(verifyFill(index, type.getElementType())) ||
-                   failed(verifyPeers(index, type)));
+                   failed(verifyMany(index, type)));
   }
 
 private:
   LogicalResult verifyType(unsigned index, MemRefType type);
   LogicalResult verifyAccess(unsigned index);
   LogicalResult verifyDims(unsigned index, MemRefType type);
+  LogicalResult verifyProduct(unsigned index, StringRef dim, int64_t size);
   LogicalResult verifyDType(unsigned index, Type element);
   LogicalResult verifyFill(unsigned index, Type element);
-  LogicalResult verifyPeers(unsigned index, MemRefType type);
+  LogicalResult verifyMany(unsigned index, MemRefType type);
+  LogicalResult verifyRanks(unsigned index, MemRefType type);
+  LogicalResult verifyList(unsigned index, MemRefType type);
 
   InFlightDiagnostic fail(unsigned index) {
     return kernel.emitOpError()
@@ -58,7 +61,7 @@ private:
   llvm::StringMap<int64_t> sizes; ///< of the dims' names
   llvm::StringMap<Type> dtypes;   ///< of the dtype variables
   StringAttr ranks;               ///< the dim that counts the ranks, or null
-  size_t peers = 0;               ///< arguments that have it
+  size_t many = 0;                ///< arguments of several tensors
 };
 } // namespace
 
@@ -120,8 +123,42 @@ LogicalResult TensorVerifier::verifyDims(unsigned index, MemRefType type) {
       return fail(index) << "expected dim " << name
                          << " to be the same in all arguments, got "
                          << spellSize(size) << " and " << spellSize(it->second);
+    if (name.getValue().starts_with("(") &&
+        failed(verifyProduct(index, name.getValue(), size)))
+      return failure();
   }
   return success();
+}
+
+/// A name in a product is bound, if at all, by `mlafix-specialize`, which gives
+/// the product its size.
+LogicalResult TensorVerifier::verifyProduct(unsigned index, StringRef dim,
+                                            int64_t size) {
+  std::optional<Factors> factors = Factors::of(dim);
+  if (!factors || !factors->isValid())
+    return fail(index) << "expected a product of two dims, upper-case names or "
+                          "numbers, as \"(G 128)\", got \""
+                       << dim << "\"";
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  DimAttr product =
+      factors->getDim(kernel.getContext())
+          .bind([&](StringRef name) -> std::optional<int64_t> {
+            auto known = bound ? bound.getAs<IntegerAttr>(name) : IntegerAttr();
+            return known ? std::optional(known.getInt()) : std::nullopt;
+          });
+  for (StringRef name : product.getNames())
+    if (auto it = sizes.find(name);
+        it != sizes.end() && !ShapedType::isDynamic(it->second))
+      return fail(index) << "expected dim \"" << name << "\", a factor of \""
+                         << dim << "\", to be dynamic until it is bound, got "
+                         << it->second;
+  if (product.getSize() == size)
+    return success();
+  return fail(index) << "expected the size of dim \"" << dim << "\" to be "
+                     << (product.isBound()
+                             ? std::to_string(product.getSize())
+                             : "dynamic until its names are bound")
+                     << ", got " << spellSize(size);
 }
 
 LogicalResult TensorVerifier::verifyDType(unsigned index, Type element) {
@@ -174,18 +211,7 @@ LogicalResult TensorVerifier::verifyFill(unsigned index, Type element) {
                      << " as '" << kFillAttr << "', got " << fill;
 }
 
-LogicalResult TensorVerifier::verifyPeers(unsigned index, MemRefType type) {
-  if (!kernel.isArgPeers(index))
-    return success();
-  if (kernel.getArgAccess(index) != "read" || kernel.isArgOptional(index))
-    return fail(index) << "expected '" << kPeersAttr
-                       << "' of a tensor that is only read and not optional, "
-                          "got access \""
-                       << kernel.getArgAccess(index) << "\""
-                       << (kernel.isArgOptional(index) ? ", optional" : "");
-  if (type.getRank() < 2)
-    return fail(index) << "expected the ranks and one dim or more of '"
-                       << kPeersAttr << "', got " << type.getRank() << " dims";
+LogicalResult TensorVerifier::verifyRanks(unsigned index, MemRefType type) {
   auto dim = cast<StringAttr>(kernel.getArgDims(index)[0]);
   if (dim.getValue().empty() || (ranks && ranks != dim))
     return fail(index) << "expected a name of the dim of ranks, the same in "
@@ -196,23 +222,59 @@ LogicalResult TensorVerifier::verifyPeers(unsigned index, MemRefType type) {
   if (int64_t size = type.getDimSize(0); size > MLAFIX_MAX_RANKS)
     return fail(index) << "expected at most " << int(MLAFIX_MAX_RANKS)
                        << " ranks, got " << size;
+  return success();
+}
+
+LogicalResult TensorVerifier::verifyList(unsigned index, MemRefType type) {
+  Attribute given = kernel.getArgAttr(index, kListAttr);
+  auto most = dyn_cast<IntegerAttr>(given);
+  if (kernel.isArgPeers(index) || !most || most.getInt() < 1 ||
+      most.getInt() > MLAFIX_MAX_RANKS)
+    return fail(index) << "expected 1 to " << int(MLAFIX_MAX_RANKS)
+                       << " tensors at most as '" << kListAttr << "', got "
+                       << given
+                       << (kernel.isArgPeers(index) ? " of each rank" : "");
+  if (int64_t size = type.getDimSize(0); size > most.getInt())
+    return fail(index) << "expected a list of at most " << most.getInt()
+                       << " tensors, got " << size;
+  return success();
+}
+
+LogicalResult TensorVerifier::verifyMany(unsigned index, MemRefType type) {
+  if (!kernel.isArgMany(index))
+    return success();
+  bool isList = static_cast<bool>(kernel.getArgAttr(index, kListAttr));
+  StringRef name = isList ? kListAttr : kPeersAttr;
+  if (kernel.getArgAccess(index) != "read" || kernel.isArgOptional(index))
+    return fail(index) << "expected '" << name
+                       << "' of a tensor that is only read and not optional, "
+                          "got access \""
+                       << kernel.getArgAccess(index) << "\""
+                       << (kernel.isArgOptional(index) ? ", optional" : "");
+  if (type.getRank() < 2)
+    return fail(index) << "expected the " << (isList ? "tensors" : "ranks")
+                       << " and one dim or more of '" << name << "', got "
+                       << type.getRank() << " dims";
+  if (failed(isList ? verifyList(index, type) : verifyRanks(index, type)))
+    return failure();
   int64_t offset;
   SmallVector<int64_t> strides;
   (void)type.getStridesAndOffset(strides, offset);
   if (!ShapedType::isDynamic(strides[0]))
     return fail(index) << "expected a dynamic stride between the tensors of "
-                          "ranks, got "
+                       << (isList ? "a list" : "ranks") << ", got "
                        << strides[0];
-  if (++peers > limits::peers)
+  if (++many > limits::peers)
     return fail(index) << "expected at most " << limits::peers
-                       << " arguments with '" << kPeersAttr << "', got more";
+                       << " arguments with '" << kPeersAttr << "' or '"
+                       << kListAttr << "', got more";
   return success();
 }
 
 /// A misspelt attribute would otherwise be ignored.
 static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
   StringRef known[] = {kDimsAttr,   kDTypeAttr, kAccessAttr, kOptionalAttr,
-                       kAtMostAttr, kFillAttr,  kPeersAttr};
+                       kAtMostAttr, kFillAttr,  kPeersAttr,  kListAttr};
   for (NamedAttribute attr :
        function_interface_impl::getArgAttrs(kernel, index)) {
     StringRef name = attr.getName();
@@ -244,9 +306,10 @@ static LogicalResult verifyScalar(KernelOp kernel, unsigned index, Type type,
     return fail() << "expected a memref or one of index, i64, i32, f32, i1, "
                      "got "
                   << type;
-  if (kernel.isArgPeers(index))
-    return fail() << "expected '" << kPeersAttr << "' of a tensor, got "
-                  << type;
+  if (kernel.isArgMany(index))
+    return fail() << "expected '"
+                  << (kernel.isArgPeers(index) ? kPeersAttr : kListAttr)
+                  << "' of a tensor, got " << type;
   Attribute bound = kernel.getArgAttr(index, kAtMostAttr);
   if (!bound)
     return success();

@@ -22,7 +22,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     Every memref argument carries
     - `mlafix.dims`: a name per dim. Equal names must agree at launch. An upper-case name is a compile-time constant that
       `mlafix-specialize` binds; a lower-case one is dynamic unless its type says a size or it is bound to one, as an
-      optimisation; dims with an empty name are independent;
+      optimisation; dims with an empty name are independent. `"(G K)"` is a product, one dim of G * K elements in groups of K: each factor is an upper-case name or a number. Such
+      a dim is dynamic until its names are bound;
     - `mlafix.access`: `"read"`, `"write"` (every element is written) or `"update"` (some elements are);
     - optionally, of one that is written, `mlafix.fill`: what elements get that no store writes, a number (`0xFF800000 : f32`), or `"identity"`, which is -inf for the lse of a
       `mlafix.store_state` and 0 for all else. The grid must have one row for each of those that are stored (`mlafix-fill-outputs`);
@@ -32,7 +33,9 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
       in the body uses the argument, and a launch must omit it) or to `present` (it is not optional any more);
     - optionally, of one that is only read, `mlafix.peers`: each rank of a group has a tensor of its own, all of the same sizes, strides and dtype. The first dim counts
       the ranks, at most 72, and each has an address of its own, so that the first stride is dynamic and means nothing. A kernel with such an argument is *collective*: all ranks launch it, and
-      `mlafix-place-collectives` has them wait for each other. It has a dense grid, and all its peers' tensors have the same first dim.
+      `mlafix-place-collectives` has them wait for each other. It has a dense grid, and all its peers' tensors have the same first dim;
+    - optionally, of one that is only read, `mlafix.list`, a number from 1 to 72: a call passes a list of 1 to so many tensors, all of the same sizes, strides and dtype. The first dim counts
+      them, and each has an address of its own, as with `mlafix.peers`.
 
     A scalar argument (`index`, `i64`, `i32`, `f32`, `i1`) may carry `mlafix.at_most`, the name of a dim that bounds it: the launch
     refuses a value outside `[0, dim]`. The arguments' SSA names are part of the kernel: hosts bind arguments by them.
@@ -82,6 +85,10 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     bool isArgOptional(unsigned index);
     /// Whether each rank has a tensor of its own.
     bool isArgPeers(unsigned index);
+    /// Whether it is several tensors, of the ranks or of a list, which its first dim counts.
+    bool isArgMany(unsigned index);
+    /// How many tensors an argument that is several may be at most.
+    int64_t getArgMost(unsigned index);
     /// Whether some argument is so.
     bool isCollective();
     /// Whether an optional argument was bound as absent: nothing uses it.

@@ -16,6 +16,23 @@ BlockArgument MemoryAccess::getArgument() const {
   return getKernelArgument(memref);
 }
 
+DimAttr MemoryAccess::getRowDim() const {
+  if (!isTile)
+    return {};
+  for (Type type :
+       llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes())) {
+    if (isRowTile(type))
+      return getTileDim(type);
+    if (auto state = dyn_cast<StateType>(type))
+      return state.getDim();
+  }
+  return {};
+}
+
+bool MemoryAccess::isPerGroup() const {
+  return isTile && getRowDim().isPerGroup();
+}
+
 //===----------------------------------------------------------------------===//
 // The ops' accesses
 //===----------------------------------------------------------------------===//

@@ -17,6 +17,8 @@
 
 namespace mlafix {
 
+class DimAttr;
+
 /// One access of an op to one tensor. Valid as long as the op is.
 struct MemoryAccess {
   mlir::Operation *op;
@@ -34,6 +36,11 @@ struct MemoryAccess {
   /// The tensor as an argument of the kernel; null if it is none.
   mlir::BlockArgument getArgument() const;
   unsigned getArgNumber() const { return getArgument().getArgNumber(); }
+  /// Whether it is of a row of one element for each group of a product: lanes
+  /// that share a group share its element.
+  bool isPerGroup() const;
+  /// The dim of the row; null for an element.
+  DimAttr getRowDim() const;
   /// The element type in memory.
   mlir::Type getElementType() const {
     return mlir::cast<mlir::MemRefType>(memref.getType()).getElementType();

@@ -74,6 +74,10 @@ LogicalResult MergeLoopOp::verify() {
     return emitOpError() << "expected one state, or its maximum, sum and "
                             "accumulator, got "
                          << getInit().size() << " values";
+  if (isState && cast<StateType>(getInit()[0].getType()).getSink())
+    return emitOpError() << "expected a state without a sink in its type, "
+                            "which mlafix-specialize takes out, got "
+                         << getInit()[0].getType();
   if (isLowered != getBase().has_value())
     return emitOpError() << "expected a base "
                          << (isLowered ? "beside the three values of a state"

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Dim.h"
 #include "dialect/RowProgram.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -48,92 +49,17 @@ void MlafixDialect::initialize() {
 }
 
 //===----------------------------------------------------------------------===//
-// #mlafix.dim
+// #mlafix.layout
 //===----------------------------------------------------------------------===//
 
-DimAttr DimAttr::get(MLIRContext *context, StringRef name) {
-  return Base::get(context, StringAttr::get(context, name));
+int64_t LayoutAttr::packsFor(DimAttr dim) const {
+  if (sharesGroups(dim))
+    return dim.getSize();
+  return llvm::divideCeil(dim.getPacks(getPack()), getLanes());
 }
 
-DimAttr DimAttr::get(MLIRContext *context, int64_t size) {
-  return Base::get(context,
-                   IntegerAttr::get(IntegerType::get(context, 64), size));
-}
-
-bool DimAttr::isBound() const { return isa<IntegerAttr>(getValue()); }
-
-int64_t DimAttr::getSize() const {
-  auto size = dyn_cast<IntegerAttr>(getValue());
-  return size ? size.getInt() : ShapedType::kDynamic;
-}
-
-StringRef DimAttr::getName() const {
-  auto name = dyn_cast<StringAttr>(getValue());
-  return name ? name.getValue() : StringRef();
-}
-
-std::string DimAttr::str() const {
-  return isBound() ? std::to_string(getSize()) : "\"" + getName().str() + "\"";
-}
-
-LogicalResult DimAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                              Attribute value) {
-  if (auto size = dyn_cast_if_present<IntegerAttr>(value)) {
-    if (size.getInt() >= 1)
-      return success();
-    return emitError() << "expected a dim of at least 1, got " << size.getInt();
-  }
-  auto name = dyn_cast_if_present<StringAttr>(value);
-  if (!name || name.getValue().empty())
-    return emitError() << "expected a dim's name or size, got "
-                       << (name ? "an empty name" : "another attribute");
-  return success();
-}
-
-/// dim ::= string | integer
-static FailureOr<DimAttr> parseDim(AsmParser &parser) {
-  llvm::SMLoc loc = parser.getCurrentLocation();
-  auto emitError = [&] { return parser.emitError(loc); };
-  int64_t size;
-  OptionalParseResult number = parser.parseOptionalInteger(size);
-  Attribute value;
-  if (number.has_value()) {
-    if (failed(*number))
-      return failure();
-    value = IntegerAttr::get(parser.getBuilder().getI64Type(), size);
-  } else {
-    std::string name;
-    if (failed(parser.parseOptionalString(&name)))
-      return emitError() << "expected a dim: a name in quotes or a size";
-    value = parser.getBuilder().getStringAttr(name);
-  }
-  if (failed(DimAttr::verify(emitError, value)))
-    return failure();
-  if (auto text = dyn_cast<StringAttr>(value))
-    return DimAttr::get(parser.getContext(), text.getValue());
-  return DimAttr::get(parser.getContext(), cast<IntegerAttr>(value).getInt());
-}
-
-Attribute DimAttr::parse(AsmParser &parser, Type) {
-  if (parser.parseLess())
-    return {};
-  FailureOr<DimAttr> dim = parseDim(parser);
-  if (failed(dim) || parser.parseGreater())
-    return {};
-  return *dim;
-}
-
-static void printDim(AsmPrinter &printer, DimAttr dim) {
-  if (dim.isBound())
-    printer << dim.getSize();
-  else
-    printer.printString(dim.getName());
-}
-
-void DimAttr::print(AsmPrinter &printer) const {
-  printer << '<';
-  printDim(printer, *this);
-  printer << '>';
+bool LayoutAttr::sharesGroups(DimAttr dim) const {
+  return dim.isPerGroup() && dim.getGroupPacks(getPack()) % getLanes() == 0;
 }
 
 LogicalResult LayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -264,9 +190,12 @@ Type StateType::parse(AsmParser &parser) {
   if (failed(dim) || parser.parseComma())
     return {};
   FailureOr<BaseAttr> base = parseBase(parser);
-  if (failed(base) || parser.parseGreater())
+  if (failed(base))
     return {};
-  return StateType::get(parser.getContext(), *dim, *base);
+  bool sink = succeeded(parser.parseOptionalComma());
+  if ((sink && parser.parseKeyword("sink")) || parser.parseGreater())
+    return {};
+  return StateType::get(parser.getContext(), *dim, *base, sink);
 }
 
 void StateType::print(AsmPrinter &printer) const {
@@ -274,7 +203,7 @@ void StateType::print(AsmPrinter &printer) const {
   printDim(printer, getDim());
   printer << ", ";
   printBase(printer, getBase());
-  printer << '>';
+  printer << (getSink() ? ", sink>" : ">");
 }
 
 RankedTensorType StateType::getTileType() const {
@@ -321,14 +250,23 @@ DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
   auto type = dyn_cast<MemRefType>(memref.getType());
   if (!argument || !type || position >= type.getRank())
     return {};
-  if (!type.isDynamicDim(position))
-    return DimAttr::get(memref.getContext(), type.getDimSize(position));
   auto kernel = cast<KernelOp>(argument.getOwner()->getParentOp());
   ArrayAttr dims = kernel.getArgDims(argument.getArgNumber());
-  if (!dims || position >= dims.size())
-    return {};
-  StringRef name = cast<StringAttr>(dims[position]).getValue();
-  return name.empty() ? DimAttr() : DimAttr::get(memref.getContext(), name);
+  StringRef name;
+  if (dims && position < dims.size())
+    name = cast<StringAttr>(dims[position]).getValue();
+  MLIRContext *context = memref.getContext();
+  if (std::optional<Factors> factors = Factors::of(name)) {
+    DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+    return factors->getDim(context).bind(
+        [&](StringRef factor) -> std::optional<int64_t> {
+          auto size = bound ? bound.getAs<IntegerAttr>(factor) : IntegerAttr();
+          return size ? std::optional(size.getInt()) : std::nullopt;
+        });
+  }
+  if (!type.isDynamicDim(position))
+    return DimAttr::get(context, type.getDimSize(position));
+  return name.empty() ? DimAttr() : DimAttr::get(context, name);
 }
 
 namespace {

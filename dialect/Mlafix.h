@@ -56,6 +56,7 @@ inline constexpr llvm::StringLiteral kOptionalAttr = "mlafix.optional";
 inline constexpr llvm::StringLiteral kAtMostAttr = "mlafix.at_most";
 inline constexpr llvm::StringLiteral kFillAttr = "mlafix.fill";
 inline constexpr llvm::StringLiteral kPeersAttr = "mlafix.peers";
+inline constexpr llvm::StringLiteral kListAttr = "mlafix.list";
 
 /// The fill that depends on what a tensor holds.
 inline constexpr llvm::StringLiteral kIdentity = "identity";
@@ -64,6 +65,21 @@ inline constexpr llvm::StringLiteral kIdentity = "identity";
 /// argument so bound.
 inline constexpr llvm::StringLiteral kAbsent = "absent";
 inline constexpr llvm::StringLiteral kPresent = "present";
+
+/// A product in an argument's dims, "(G K)": its factors, which are names or
+/// numbers.
+struct Factors {
+  llvm::StringRef groups, group;
+
+  /// Of a dim's text; none of one that is no product.
+  static std::optional<Factors> of(llvm::StringRef dim);
+  /// Whether `dim` is `name`, or a product that has it as a factor.
+  static bool has(llvm::StringRef dim, llvm::StringRef name);
+  /// Whether each is an upper-case name or a number of at least 1.
+  bool isValid() const;
+  /// The dim, if they are.
+  DimAttr getDim(mlir::MLIRContext *context) const;
+};
 
 /// The row tile of a dim: tensor<size x element, #mlafix.dim<…>>.
 mlir::RankedTensorType getRowTileType(DimAttr dim, mlir::Type elementType);

@@ -17,32 +17,64 @@ class Mlafix_Attr<string name, string attrMnemonic> : AttrDef<Mlafix_Dialect, na
 }
 
 def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
-  let summary = "a named dim, or the size it was bound to";
+  let summary = "a named dim, or the size it was bound to; or a product of two";
   let description = [{
     Marks a rank-1 tensor as a row tile, and says which dim runs along it: a name in a generic source, a number once
     `mlafix-specialize` has bound the name.
 
+    A product `G x K` is one dim of G * K elements, in G groups of K. A row along it has as many elements; `G per K` is a row of one element for each of these
+    groups, G elements: what `mlafix-group-rows` makes of rows along G that meet rows along the product, so that each lane has the elements
+    of the groups that it has.
+
     ```mlir
     tensor<?xf32, #mlafix.dim<"D">>
     tensor<128xf32, #mlafix.dim<128>>
+    tensor<?xf32, #mlafix.dim<"G" x 128>>
+    tensor<512xf32, #mlafix.dim<4 x 128>>
+    tensor<4xf32, #mlafix.dim<4 per 128>>
     ```
   }];
-  let parameters = (ins "::mlir::Attribute":$value);
+  let parameters = (ins "::mlir::Attribute":$value, "::mlir::Attribute":$inner, "bool":$perGroup);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     static DimAttr get(::mlir::MLIRContext *context, ::llvm::StringRef name);
     static DimAttr get(::mlir::MLIRContext *context, int64_t size);
+    /// The product of two dims that are none.
+    static DimAttr getProduct(DimAttr groups, DimAttr group);
+    /// Whether it is a product: rows of groups of elements.
+    bool isProduct() const { return getInner() && !getPerGroup(); }
+    /// Whether rows have one element for each group of a product.
+    bool isPerGroup() const { return getPerGroup(); }
+    /// Of a product, or of rows that have one element a group: the first
+    /// factor, which counts the groups.
+    DimAttr getGroups() const;
+    /// The second factor, the dim of one group.
+    DimAttr getGroup() const;
+    /// Of a product: rows of one element a group.
+    DimAttr getEachGroup() const;
     /// Whether the dim has been bound to a number.
     bool isBound() const;
-    /// The number, or ShapedType::kDynamic while unbound.
+    /// The number of a row's elements, or ShapedType::kDynamic while unbound.
     int64_t getSize() const;
-    /// The name; empty once bound.
+    /// The name; empty once bound, and of a product.
     ::llvm::StringRef getName() const;
-    /// `"D"` or `128`, as diagnostics spell it.
+    /// The names in it that are not bound.
+    ::llvm::SmallVector<::llvm::StringRef, 2> getNames() const;
+    /// This dim with a size for each name that `sizeOf` knows.
+    DimAttr bind(::llvm::function_ref<::std::optional<int64_t>(::llvm::StringRef)> sizeOf) const;
+    /// Elements of a pack of at most `most`, a power of two: one that ends where
+    /// a row, or a group, does. Of rows of one element a group: 1.
+    int64_t getPack(int64_t most) const;
+    /// Packs of a group of such rows; packs that a group lacks to a power of two
+    /// have a place, so that groups are aligned.
+    int64_t getGroupPacks(int64_t most) const;
+    /// Packs of a row, with these. Rows of one element a group have as many as
+    /// those of the product.
+    int64_t getPacks(int64_t most) const;
+    /// `"D"`, `128` or `"(G 128)"`, as diagnostics spell it.
     std::string str() const;
   }];
-  let skipDefaultBuilders = 1;
 }
 
 def Mlafix_BaseAttr : Mlafix_Attr<"Base", "base"> {
@@ -77,6 +109,9 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     that no pack straddles a row's end. Lanes that synchronise (wait for each other or exchange values) are a power of
     two.
 
+    Along a product no pack straddles a group's end either, and where a group is not a power of two of packs, the packs up to the next power of two do not exist.
+    Of a row of one element a group, a lane holds the element of each of its packs' groups; once each, where all lanes share a group.
+
     With `groups` above 1 the launch chooses how many groups of lanes, at most so many, share the chunks of a row's
     merge loops; lanes of a row then do not synchronise, and may be in several blocks.
 
@@ -95,13 +130,13 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     bool isGrouped() const { return getGroups() > 1; }
     /// Threads of a group within a block, at least: a warp.
     static constexpr int64_t kLeastGrouped = 32;
-    /// Elements of a pack of a row of `size` elements.
-    int64_t packFor(int64_t size) const { return ::std::min(getPack(), size & -size); }
+    /// Elements of a pack of a row along `dim`.
+    int64_t packFor(DimAttr dim) const { return dim.getPack(getPack()); }
     /// Packs a lane holds of it.
-    int64_t packsFor(int64_t size) const {
-      int64_t step = getLanes() * packFor(size);
-      return (size + step - 1) / step;
-    }
+    int64_t packsFor(DimAttr dim) const;
+    /// Whether all lanes share each group of such rows, so that what a lane
+    /// holds of a row of one element a group is all of it.
+    bool sharesGroups(DimAttr dim) const;
   }];
 }
 

@@ -18,18 +18,25 @@ def Mlafix_StateType : TypeDef<Mlafix_Dialect, "State"> {
     base 2, or in a base with a name, which `mlafix-specialize` binds to one of them (N8). While being merged it is a triple (running maximum, sum, unnormalised accumulator), all f32 (N7), so a chain of merges
     normalises once, at the store.
 
+    `sink` says that an attention sink may be among the states that were merged: a logit beside the scores, mostly
+    without a value (a payload of zeros). Without it, none is. A merge takes at most one operand with a sink, so that a
+    sink counts once. The verifiers alone read it: `mlafix-specialize` takes it out of the types.
+
     ```mlir
     !mlafix.state<"D", e>
     !mlafix.state<128, 2>
     !mlafix.state<"D", "B">
+    !mlafix.state<"D", e, sink>
     ```
   }];
-  let parameters = (ins "DimAttr":$dim, "BaseAttr":$base);
+  let parameters = (ins "DimAttr":$dim, "BaseAttr":$base, "bool":$sink);
   let hasCustomAssemblyFormat = 1;
   let extraClassDeclaration = [{
-    static StateType get(::mlir::MLIRContext *context, DimAttr dim, LogBase base) {
-      return get(context, dim, BaseAttr::get(context, base));
+    static StateType get(::mlir::MLIRContext *context, DimAttr dim, BaseAttr base) {
+      return get(context, dim, base, /*sink=*/false);
     }
+    /// The type of states of this dim and base that may hold a sink, or that do not.
+    StateType withSink(bool sink) const { return get(getContext(), getDim(), getBase(), sink); }
     /// The row tile that the payload is.
     ::mlir::RankedTensorType getTileType() const;
   }];

@@ -21,10 +21,11 @@ static StringRef getBaseName(Type type) {
 }
 
 /// Likewise of the dim of a state or a row tile.
-static StringRef getDimName(Type type) {
+static SmallVector<StringRef, 2> getDimNames(Type type) {
   if (auto state = dyn_cast<StateType>(type))
-    return state.getDim().getName();
-  return isRowTile(type) ? getTileDim(type).getName() : StringRef();
+    return state.getDim().getNames();
+  return isRowTile(type) ? getTileDim(type).getNames()
+                         : SmallVector<StringRef, 2>();
 }
 
 static std::string spellDefault(KernelOp kernel, StringRef name) {
@@ -51,7 +52,11 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
       StringRef name = cast<StringAttr>(attr).getValue();
       if (name.empty() || !memref.isDynamicDim(position))
         continue;
-      if (llvm::isUpper(name.front()))
+      if (std::optional<Factors> factors = Factors::of(name)) {
+        for (StringRef factor : {factors->groups, factors->group})
+          if (llvm::isUpper(factor.front()))
+            dims.insert({factor, BindableName::Dim});
+      } else if (llvm::isUpper(name.front()))
         dims.insert({name, BindableName::Dim});
       else
         dynamic.insert({name, BindableName::DynamicDim});
@@ -66,9 +71,9 @@ SmallVector<BindableName> mlafix::getBindableNames(KernelOp kernel) {
       if (StringRef name = getBaseName(type); !name.empty())
         bases.insert({name, BindableName::Base});
       // An argument names it, too, unless that is absent.
-      if (StringRef name = getDimName(type);
-          !name.empty() && llvm::isUpper(name.front()))
-        dims.insert({name, BindableName::Dim});
+      for (StringRef name : getDimNames(type))
+        if (llvm::isUpper(name.front()))
+          dims.insert({name, BindableName::Dim});
     }
   });
 

@@ -44,6 +44,70 @@ static void printStoreTypes(OpAsmPrinter &printer, Operation *, Type state,
     printer << ", " << lseType;
 }
 
+/// The types of a row and of what a reduction makes of it, which may be left
+/// out where it is `scalar` (null: the row's element).
+static ParseResult parseRowAndResult(OpAsmParser &parser, Type &source,
+                                     Type &result, Type scalar) {
+  if (parser.parseType(source))
+    return failure();
+  if (succeeded(parser.parseOptionalArrow()))
+    return parser.parseType(result);
+  result = scalar ? scalar : getElementTypeOrSelf(source);
+  return success();
+}
+
+static void printRowAndResult(OpAsmPrinter &printer, Type source, Type result) {
+  printer << source;
+  if (isRowTile(result))
+    printer << " -> " << result;
+}
+
+static ParseResult parseReduceTypes(OpAsmParser &parser, Type &source,
+                                    Type &result) {
+  return parseRowAndResult(parser, source, result, Type());
+}
+
+static void printReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
+                             Type result) {
+  printRowAndResult(printer, source, result);
+}
+
+static ParseResult parseArgReduceTypes(OpAsmParser &parser, Type &source,
+                                       Type &result) {
+  return parseRowAndResult(parser, source, result,
+                           parser.getBuilder().getI32Type());
+}
+
+static void printArgReduceTypes(OpAsmPrinter &printer, Operation *, Type source,
+                                Type result) {
+  printRowAndResult(printer, source, result);
+}
+
+/// One type where the operands and the result have the same one, else a type
+/// for each.
+static ParseResult
+parseMergeTypes(OpAsmParser &parser, SmallVectorImpl<Type> &states,
+                Type &result,
+                ArrayRef<OpAsmParser::UnresolvedOperand> operands) {
+  if (succeeded(parser.parseOptionalLParen()))
+    return failure(parser.parseTypeList(states) || parser.parseRParen() ||
+                   parser.parseArrow() || parser.parseType(result));
+  StateType type;
+  if (parser.parseCustomTypeWithFallback(type))
+    return failure();
+  result = type;
+  states.assign(operands.size(), result);
+  return success();
+}
+
+static void printMergeTypes(OpAsmPrinter &printer, Operation *,
+                            TypeRange states, Type result, ValueRange) {
+  if (llvm::any_of(states, [&](Type type) { return type != result; }))
+    printer << '(' << states << ") -> " << result;
+  else
+    printer.printStrippedAttrOrType(cast<StateType>(result));
+}
+
 #define GET_OP_CLASSES
 #include "dialect/MlafixOps.cpp.inc"
 
@@ -88,7 +152,7 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
   if (!dim)
     return success();
   DimAttr last = getArgumentDim(memref, type.getRank() - 1);
-  if (last != dim)
+  if (last != (dim.isPerGroup() ? dim.getGroups() : dim))
     return op->emitOpError()
            << "expected a row of '" << name << "' along dim "
            << (last ? last.str() : "without a name") << ", got " << dim.str();
@@ -325,22 +389,4 @@ LogicalResult IotaOp::verify() {
   if (!element.isInteger(32))
     return emitOpError() << "expected a row of i32, got " << element;
   return success();
-}
-
-/// Checks that the rows of `op` are of f32 or i32.
-static LogicalResult verifyReduced(Operation *op, Type row) {
-  Type element = getElementTypeOrSelf(row);
-  if (!element.isF32() && !element.isInteger(32))
-    return op->emitOpError() << "expected a row of f32 or i32, got " << element;
-  return success();
-}
-
-LogicalResult ReduceOp::verify() {
-  return verifyReduced(*this, getSource().getType());
-}
-
-LogicalResult ArgReduceOp::verify() {
-  if (getKind() == ReduceKind::add)
-    return emitOpError() << "expected max or min, got add";
-  return verifyReduced(*this, getSource().getType());
 }

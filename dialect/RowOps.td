@@ -118,36 +118,54 @@ def Mlafix_IotaOp : Mlafix_Op<"iota", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Mlafix_ReduceOp : Mlafix_Op<"reduce", [
-    Pure, TypesMatchWith<"result is the element type of the row tile", "source", "result", "::mlir::getElementTypeOrSelf($_self)">]> {
-  let summary = "reduces a row tile to a scalar";
+def Mlafix_BroadcastOp : Mlafix_Op<"broadcast", [Pure]> {
+  let summary = "a row of groups that has, in each element, that of its group in a row of one element a group";
+  let description = [{
+    ```mlir
+    %s = mlafix.broadcast %scales : tensor<?xf32, #mlafix.dim<"G">> -> tensor<?xf32, #mlafix.dim<"G" x "K">>
+    ```
+  }];
+  let arguments = (ins Mlafix_RowTile:$source);
+  let results = (outs Mlafix_RowTile:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let hasVerifier = 1;
+  let hasCanonicalizeMethod = 1;
+}
+
+def Mlafix_ReduceOp : Mlafix_Op<"reduce", [Pure]> {
+  let summary = "reduces a row tile to a scalar, or each of its groups to an element";
   let description = [{
     The order is one fixed binary tree over the element's index, whatever the layout: element 2i meets 2i + 1, then pairs meet pairs,
     missing elements being neutral (N9). `max` and `min` keep NaN.
 
+    With a row along the first factor of a product as the result, each group is reduced to an element of it, by a tree over the index in the group. A row along a product
+    is reduced to a scalar group by group, and then the groups' results by a tree of their own.
+
     ```mlir
     %sum = mlafix.reduce add %row : tensor<?xf32, #mlafix.dim<"D">>
+    %largest = mlafix.reduce max %groups : tensor<?xf32, #mlafix.dim<"G" x "K">> -> tensor<?xf32, #mlafix.dim<"G">>
     ```
   }];
   let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source);
-  let results = (outs Mlafix_Scalar:$result);
-  let assemblyFormat = "$kind $source attr-dict `:` type($source)";
+  let results = (outs Mlafix_Value:$result);
+  let assemblyFormat = "$kind $source attr-dict `:` custom<ReduceTypes>(type($source), type($result))";
   let hasVerifier = 1;
 }
 
 def Mlafix_ArgReduceOp : Mlafix_Op<"arg_reduce", [Pure]> {
-  let summary = "the index of a row tile's greatest or least element";
+  let summary = "the index of the greatest or least element of a row tile, or of each of its groups";
   let description = [{
     The lowest index of those that have it: equal elements, zeros of either sign among them, are one value. NaN is beyond all numbers, for `max` and for `min`: the index
-    is that of the first NaN, where there is one.
+    is that of the first NaN, where there is one. With a row along the first factor of a product as the result, it has an index in each group.
 
     ```mlir
     %best = mlafix.arg_reduce max %row : tensor<?xf32, #mlafix.dim<"D">>
+    %each = mlafix.arg_reduce max %groups : tensor<?xf32, #mlafix.dim<"G" x "K">> -> tensor<?xi32, #mlafix.dim<"G">>
     ```
   }];
   let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source);
-  let results = (outs I32:$result);
-  let assemblyFormat = "$kind $source attr-dict `:` type($source)";
+  let results = (outs Mlafix_Value:$result);
+  let assemblyFormat = "$kind $source attr-dict `:` custom<ArgReduceTypes>(type($source), type($result))";
   let hasVerifier = 1;
 }
 

@@ -67,14 +67,16 @@ def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
   let summary = "tells the other ranks that this one has read their memory, and waits until they have read its own";
   let description = [{
     To be executed by every thread after the last access of a peer's memory. The last block to get here tells all ranks, and waits for all, so that the grid is complete once nobody reads what
-    the next one may overwrite.
+    the next one may overwrite. False, alike in all threads of a block, if a rank has failed to come until the block had read all: who knows of that does not wait for the other ranks, so the block
+    may have read what was written since.
 
     ```mlir
-    mlafix.release_peers %p
+    %valid = mlafix.release_peers %p : i1
     ```
   }];
   let arguments = (ins I1:$arrived);
-  let assemblyFormat = "$arrived attr-dict";
+  let results = (outs I1:$valid);
+  let assemblyFormat = "$arrived attr-dict `:` type($valid)";
 }
 
 #endif // MLAFIX_ROW_PROGRAM_OPS

@@ -25,19 +25,46 @@ static bool isIdentity(Value state) {
   return state.getDefiningOp<IdentityOp>() != nullptr;
 }
 
-OpFoldResult MergeOp::fold(FoldAdaptor) {
-  return getStates().size() == 1 ? getStates().front() : OpFoldResult();
+LogicalResult MergeOp::verify() {
+  if (getStates().empty())
+    return emitOpError() << "expected at least one state to merge, got none";
+  StateType result = getType();
+  unsigned sinks = 0;
+  for (Value state : getStates()) {
+    auto type = cast<StateType>(state.getType());
+    if (type.withSink(result.getSink()) != result)
+      return emitOpError() << "expected states of the dim and base of "
+                           << result << " (N8), got " << type;
+    sinks += type.getSink();
+  }
+  if (sinks > 1)
+    return emitOpError() << "expected at most one state with a sink, which "
+                            "counts once, got "
+                         << sinks;
+  if (sinks && !result.getSink())
+    return emitOpError() << "expected a result with a sink, as an operand has "
+                            "one, got "
+                         << result;
+  return success();
 }
 
-/// merge(a, identity) = merge(a).
+OpFoldResult MergeOp::fold(FoldAdaptor) {
+  bool isCopy =
+      getStates().size() == 1 && getStates().front().getType() == getType();
+  return isCopy ? getStates().front() : OpFoldResult();
+}
+
+/// merge(a, identity) = merge(a); of identities alone, the identity.
 static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
   SmallVector<Value> live;
   llvm::copy_if(op.getStates(), std::back_inserter(live),
                 [](Value state) { return !isIdentity(state); });
   if (live.size() == op.getStates().size())
     return rewriter.notifyMatchFailure(op, "no operand is the identity");
-  if (live.empty())
-    live.push_back(op.getStates().front());
+  if (live.empty()) {
+    rewriter.replaceOpWithNewOp<IdentityOp>(op, op.getType());
+    return success();
+  }
   rewriter.modifyOpInPlace(op, [&] { op.getStatesMutable().assign(live); });
   return success();
 }
@@ -121,6 +148,9 @@ LogicalResult RebaseOp::verify() {
     return emitOpError() << "expected the same dim on both sides, got "
                          << getState().getType().getDim().str() << " and "
                          << getType().getDim().str();
+  if (getState().getType().getSink() != getType().getSink())
+    return emitOpError() << "expected a sink on both sides or on none, got "
+                         << getState().getType() << " and " << getType();
   return success();
 }
 

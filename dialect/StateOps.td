@@ -16,7 +16,7 @@ def Mlafix_LoadStateOp : Mlafix_Op<"load_state", [
   let description = [{
     Both infinities mean empty (N2). Where the predicate is false nothing is read and the state is the identity (N5),
     and so it is for an omitted optional argument. Floats widen to f32 (N7). The base of the lse is the result type's
-    (N8).
+    (N8), which also says whether the state was stored with a sink in it.
 
     ```mlir
     %s = mlafix.load_state %out[%t, %h] lse %lse[%h, %t] if %live
@@ -39,10 +39,12 @@ def Mlafix_MakeStateOp : Mlafix_Op<"make_state", [Pure]> {
   let summary = "a state of a payload row and its lse";
   let description = [{
     For states that are stored in another form than payload and lse. Both infinities mean empty (N2), and then the row
-    may hold anything (N5). The base of the lse is the result type's (N8).
+    may hold anything (N5). The base of the lse is the result type's (N8). A sink is a state of zeros whose lse is the
+    sink's logit, and whose type says so; infinite, it is no sink.
 
     ```mlir
     %s = mlafix.make_state %row lse %one : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e>
+    %sink = mlafix.make_state %zeros lse %logit : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e, sink>
     ```
   }];
   let arguments = (ins Mlafix_RowTile:$row, F32:$lse);
@@ -62,7 +64,7 @@ def Mlafix_IdentityOp : Mlafix_Op<"identity", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
-def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative, SameOperandsAndResultType]> {
+def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative]> {
   let summary = "the monoid's operation on one or more states";
   let description = [{
     With m the largest lse, w_i = base^(lse_i - m) and s = sum w_i, the result has lse m + log(s) and out sum (w_i / s) * out_i.
@@ -70,15 +72,20 @@ def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative, SameOperandsAndResul
     lse stays (N6). All operands have the result's dim and base (N8). The sum of w_i * out_i is divided by s when it is stored: of k states that are merged into
     one row, payloads must be smaller than 2^128 / k for it not to overflow (N7).
 
+    At most one operand has a sink in its type, and the result has one then. The result may have one where no operand
+    does, for a branch that merges no sink beside one that does.
+
     Folds: identities drop out, a single operand is itself, nested merges flatten.
 
     ```mlir
     %m = mlafix.merge %a, %b, %c : !mlafix.state<"D", e>
+    %all = mlafix.merge %m, %sink : (!mlafix.state<"D", e>, !mlafix.state<"D", e, sink>) -> !mlafix.state<"D", e, sink>
     ```
   }];
   let arguments = (ins Variadic<Mlafix_StateType>:$states);
   let results = (outs Mlafix_StateType:$result);
-  let assemblyFormat = "$states attr-dict `:` type($result)";
+  let assemblyFormat = "$states attr-dict `:` custom<MergeTypes>(type($states), type($result), ref($states))";
+  let hasVerifier = 1;
   let hasFolder = 1;
   let hasCanonicalizer = 1;
 }
@@ -137,7 +144,7 @@ def Mlafix_MaskOp : Mlafix_Op<"mask", [Pure, AllTypesMatch<["state", "result"]>]
 def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
   let summary = "converts the lse between base e and base 2 (N8)";
   let description = [{
-    lse_2 = lse_e * log2(e). The payload does not change; empty stays empty.
+    lse_2 = lse_e * log2(e). The payload does not change; empty stays empty, and a sink stays in it.
 
     ```mlir
     %r = mlafix.rebase %s : !mlafix.state<"D", e> -> !mlafix.state<"D", 2>
@@ -148,6 +155,35 @@ def Mlafix_RebaseOp : Mlafix_Op<"rebase", [Pure]> {
   let assemblyFormat = "$state attr-dict `:` type($state) `->` type($result)";
   let hasFolder = 1;
   let hasVerifier = 1;
+}
+
+def Mlafix_PayloadOp : Mlafix_Op<"payload", [
+    Pure, TypesMatchWith<"result is the row of the state", "state", "result", "::llvm::cast<::mlafix::StateType>($_self).getTileType()">]> {
+  let summary = "the normalised payload row of a state";
+  let description = [{
+    What `mlafix.store_state` would write, in f32: +0.0 where the state is empty (N1, N3), NaN where its lse is NaN (N6).
+
+    ```mlir
+    %row = mlafix.payload %s : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state);
+  let results = (outs Mlafix_RowTile:$result);
+  let assemblyFormat = "$state attr-dict `:` type($state)";
+}
+
+def Mlafix_LseOfOp : Mlafix_Op<"lse_of", [Pure]> {
+  let summary = "the log-sum-exp of a state";
+  let description = [{
+    What `mlafix.store_state` would write: -inf where the state is empty (N1, N3). In the base of the state's type.
+
+    ```mlir
+    %l = mlafix.lse_of %s : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$state attr-dict `:` type($state)";
 }
 
 def Mlafix_StoreStateOp : Mlafix_Op<"store_state", [

@@ -37,15 +37,18 @@ struct ValueType {
   /// Of a scalar, or of the elements of a row: "f32", "i32", "i64", "i8", "u8",
   /// "bool" or "index". Of a tensor: its dtype in memory.
   std::string dtype;
-  /// The dim of a row or state.
+  /// The dim of a row or state: its name, "(G 128)", or its size where that is
+  /// fixed. Either stands for it in a call of the builder.
   std::string dim;
   /// The base of a state's lse: "e", "2", or a name to be bound.
   std::string base;
+  /// Whether a sink may be in a state.
+  bool sink = false;
   /// The names of a tensor's dims.
   std::vector<std::string> dims;
 
-  /// "f32", "row of f32 along D", "state along D in base e", as diagnostics
-  /// spell it.
+  /// "f32", "row of f32 along D", "state along D in base e with a sink", as
+  /// diagnostics spell it.
   std::string str() const;
 };
 
@@ -55,7 +58,8 @@ struct ValueType {
 struct TensorArgument {
   std::string name;
   /// Equal names must agree at launch. Upper case: a compile-time constant.
-  /// Empty: ties nothing.
+  /// "(G K)": a product of two, each an upper-case name or a number. Empty:
+  /// ties nothing.
   std::vector<std::string> dims;
   std::string dtype;
   /// A variable that stands for the dtype; empty: the dtype is fixed.
@@ -71,6 +75,9 @@ struct TensorArgument {
   /// Whether each rank has such a tensor, of access "read"; the first of `dims`
   /// counts the ranks.
   bool peers = false;
+  /// How many tensors a call passes at most, as a list, of access "read"; the
+  /// first of `dims` counts them. 0: one tensor, and no list.
+  std::int64_t most = 0;
 };
 
 struct ScalarArgument {
@@ -191,8 +198,11 @@ public:
   /// A row of i32 along a dim: each element's index.
   Value iota(std::string_view dim, const SourceLocation &location);
   /// A row of f32 or i32 to a scalar: add, max or min; argmax or argmin to i32,
-  /// the index of the first NaN, else the lowest of those that have it.
-  Value reduce(std::string_view op, Value row, const SourceLocation &location);
+  /// the index of the first NaN, else the lowest of those that have it. With
+  /// `along`, the second factor of the row's dim: each group to an element of a
+  /// row along the first one; empty: the whole row.
+  Value reduce(std::string_view op, Value row, std::string_view along,
+               const SourceLocation &location);
   /// @}
 
   /// \name Memory
@@ -209,24 +219,33 @@ public:
   /// @}
 
   /// \name States
-  /// A base is "e", "2", or an upper-case name to be bound.
+  /// A base is "e", "2", or an upper-case name to be bound. `sink` says that a
+  /// state holds a sink. Of two values for one result, as those of the two
+  /// halves of a branch, one may be a state with a sink and the other one
+  /// without: the result has one.
   /// @{
   Value identity(std::string_view dim, std::string_view base,
                  const SourceLocation &location);
   Value loadState(Value out, const Values &outIndices, Value lse,
                   const Values &lseIndices, Value predicate,
-                  std::string_view base, const SourceLocation &location);
+                  std::string_view base, bool sink,
+                  const SourceLocation &location);
   /// A state of a row and a scalar, both f32.
-  Value makeState(Value row, Value lse, std::string_view base,
+  Value makeState(Value row, Value lse, std::string_view base, bool sink,
                   const SourceLocation &location);
   /// `out`, `lse` and `scale` may be no value.
   bool storeState(Value state, Value out, const Values &outIndices, Value lse,
                   const Values &lseIndices, Value predicate, Value scale,
                   const SourceLocation &location);
+  /// At most one of `states` holds a sink.
   Value merge(const Values &states, const SourceLocation &location);
   Value mask(Value state, Value predicate, const SourceLocation &location);
   Value rebase(Value state, std::string_view base,
                const SourceLocation &location);
+  /// The normalised row of a state, f32.
+  Value payload(Value state, const SourceLocation &location);
+  /// Its log-sum-exp, f32.
+  Value lseOf(Value state, const SourceLocation &location);
   /// @}
 
   /// Verifies the kernel. Returns its text in MLIR's syntax, with locations;

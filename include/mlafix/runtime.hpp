@@ -133,6 +133,12 @@ public:
   Arg(const Tensor &tensor) : kind(MLAFIX_ARG_TENSOR), tensor(tensor) {}
   /// A tensor of each rank. `peers` is not copied.
   Arg(const mlafix_peers &peers) : kind(MLAFIX_ARG_PEERS), peers(&peers) {}
+  /// A list of tensors. `tensors` is not copied; its group is not looked at.
+  static Arg list(const mlafix_peers &tensors) {
+    Arg made(tensors);
+    made.kind = MLAFIX_ARG_LIST;
+    return made;
+  }
   Arg(bool value) : kind(MLAFIX_ARG_BOOL) { integer = value; }
   Arg(float value) : kind(MLAFIX_ARG_F32) { real = value; }
   Arg(double value) : kind(MLAFIX_ARG_F32) { real = static_cast<float>(value); }
@@ -154,6 +160,7 @@ public:
       out.value.tensor = tensor.isPresent() ? &storage : nullptr;
       break;
     case MLAFIX_ARG_PEERS:
+    case MLAFIX_ARG_LIST:
       out.value.peers = peers;
       break;
     case MLAFIX_ARG_F32:

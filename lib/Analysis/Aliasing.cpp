@@ -92,7 +92,7 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
 bool mlafix::mayBeOneTensor(KernelOp kernel, unsigned written, unsigned read) {
   auto a = dyn_cast<MemRefType>(kernel.getArgumentTypes()[written]);
   auto b = dyn_cast<MemRefType>(kernel.getArgumentTypes()[read]);
-  return a && b && !kernel.isArgAbsent(written) && !kernel.isArgPeers(read) &&
+  return a && b && !kernel.isArgAbsent(written) && !kernel.isArgMany(read) &&
          kernel.getArgAccess(written) != "read" &&
          kernel.getArgAccess(read) == "read" &&
          a.getElementType() == b.getElementType() &&

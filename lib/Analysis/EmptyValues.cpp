@@ -114,6 +114,12 @@ EmptyCases::Number EmptyCases::computeOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, Number>(op)
       .Case<LoadOp>([&](LoadOp load) { return computeLoad(load); })
       .Case<SplatOp>([&](SplatOp splat) { return eval(splat.getScalar()); })
+      .Case<BroadcastOp>([&](BroadcastOp op) { return eval(op.getSource()); })
+      .Case<PayloadOp>([&](PayloadOp op) {
+        Number state = eval(op.getState());
+        return symbol(state).cls.isNaN() ? state : make(F::Finite, state.lses);
+      })
+      .Case<LseOfOp>([&](LseOfOp op) { return eval(op.getState()); })
       .Case<ReduceOp>([&](ReduceOp reduce) { return computeReduce(reduce); })
       .Case<arith::SelectOp>(
           [&](arith::SelectOp select) { return computeSelect(select); })

@@ -27,6 +27,13 @@ struct Choice {
   StringRef name;
 };
 
+/// A dim that is a product, and the choices of its factors, or their numbers.
+struct Product {
+  unsigned argument, dim;
+  SmallVector<size_t, 2> choices;
+  int64_t number = 1;
+};
+
 class SmallLaunches {
 public:
   SmallLaunches(KernelOp kernel, int64_t most) : kernel(kernel), most(most) {
@@ -36,6 +43,8 @@ public:
 
 private:
   void collect();
+  void addSize(StringRef name, unsigned argument, unsigned dim);
+  size_t addNamed(StringRef name);
   SmallLaunch makeLaunch(ArrayRef<int64_t> chosen);
   bool isLegal(ArrayRef<int64_t> chosen) const;
   void runLaunch(const SmallLaunch &launch);
@@ -44,6 +53,8 @@ private:
   KernelOp kernel;
   int64_t most;
   std::vector<Choice> choices;
+  llvm::MapVector<StringRef, size_t> named; // the choices of sizes with names
+  std::vector<Product> products;
   std::vector<Violation> found;
   std::mt19937 random{1};
 
@@ -51,8 +62,37 @@ private:
 };
 } // namespace
 
+size_t SmallLaunches::addNamed(StringRef name) {
+  auto [it, isNew] = named.insert({name, choices.size()});
+  // Names in upper case are bound, to 1 at least.
+  if (isNew)
+    choices.push_back(
+        {Choice::Size, llvm::isUpper(name[0]) ? 1 : 0, most, {}, "", name});
+  return it->second;
+}
+
+void SmallLaunches::addSize(StringRef name, unsigned argument, unsigned dim) {
+  if (name.empty()) {
+    choices.push_back({Choice::Size, 0, most, {{argument, dim}}, "", name});
+    return;
+  }
+  std::optional<Factors> factors = Factors::of(name);
+  if (!factors) {
+    choices[addNamed(name)].places.push_back({argument, dim});
+    return;
+  }
+  Product product = {argument, dim, {}};
+  for (StringRef factor : {factors->groups, factors->group}) {
+    int64_t number;
+    if (factor.getAsInteger(10, number))
+      product.choices.push_back(addNamed(factor));
+    else
+      product.number *= number;
+  }
+  products.push_back(product);
+}
+
 void SmallLaunches::collect() {
-  llvm::MapVector<StringRef, size_t> named;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i) {
     Type type = kernel.getArgumentTypes()[i];
     auto memref = dyn_cast<MemRefType>(type);
@@ -70,18 +110,7 @@ void SmallLaunches::collect() {
     for (int64_t dim = 0; dim < memref.getRank(); ++dim) {
       if (!memref.isDynamicDim(dim))
         continue;
-      StringRef name = cast<StringAttr>(kernel.getArgDims(i)[dim]).getValue();
-      auto it = name.empty() ? named.end() : named.find(name);
-      if (it != named.end()) {
-        choices[it->second].places.push_back({i, unsigned(dim)});
-        continue;
-      }
-      // Names in upper case are bound, to 1 at least.
-      int64_t low = !name.empty() && llvm::isUpper(name[0]) ? 1 : 0;
-      if (!name.empty())
-        named[name] = choices.size();
-      choices.push_back(
-          {Choice::Size, low, most, {{i, unsigned(dim)}}, "", name});
+      addSize(cast<StringAttr>(kernel.getArgDims(i)[dim]).getValue(), i, dim);
     }
     if (kernel.isArgOptional(i) && !kernel.isArgAbsent(i)) {
       // Many of them come and go together.
@@ -123,6 +152,12 @@ SmallLaunch SmallLaunches::makeLaunch(ArrayRef<int64_t> chosen) {
       if (choice.kind == Choice::Presence && value == 0)
         launch.absent.push_back(argument);
     }
+  for (const Product &product : products) {
+    int64_t &size = launch.sizes[product.argument][product.dim];
+    size = product.number;
+    for (size_t choice : product.choices)
+      size *= chosen[choice];
+  }
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]))
       for (int64_t &size : launch.sizes[i])

@@ -54,6 +54,10 @@ void RowInterpreter::compute(Operation &op) {
       values[result] = computeLse(&op, [&](Value value) { return get(value); });
     if (!isNumber(result.getType()))
       continue;
+    if (auto lse = dyn_cast<LseOfOp>(op); lse && isReplay) {
+      values[result] = get(lse.getState());
+      continue;
+    }
     std::optional<int64_t> number;
     if (isFolded) {
       auto known = dyn_cast<Value>(results[index]);

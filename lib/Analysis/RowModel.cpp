@@ -96,8 +96,8 @@ Var RowModel::getNamedSize(StringRef name) {
   auto it = namedSizes.find(name);
   if (it != namedSizes.end())
     return it->second;
-  // mlafix-specialize binds such a name, to 1 at least.
-  bool isBound = llvm::isUpper(name.front());
+  // mlafix-specialize binds such a name, and those of a product, to 1 at least.
+  bool isBound = llvm::isUpper(name.front()) || name.front() == '(';
   return namedSizes[name] = addSize(name, isBound);
 }
 

@@ -132,6 +132,8 @@ private:
 
   Var addVariable(Variable variable);
   Var addSize(const llvm::Twine &name, bool isBound);
+  /// Of a name, or of a product as arguments have it, "(G K)", of whose factors
+  /// nothing is known.
   Var getNamedSize(llvm::StringRef name);
   Var addUnknown(mlir::Value value, Interval range);
   Linear addOpaque(mlir::Value value);

@@ -167,8 +167,9 @@ Linear RowModel::buildLoad(LoadOp load) {
 /// Below the length of the row.
 Linear RowModel::buildElementIndex(ArgReduceOp op) {
   DimAttr dim = getTileDim(op.getSource().getType());
-  Linear size = dim.isBound() ? Linear::of(dim.getSize())
-                              : Linear::of(getNamedSize(dim.getName()));
+  Linear size = dim.isBound()
+                    ? Linear::of(dim.getSize())
+                    : Linear::of(getNamedSize(StringRef(dim.str()).trim('"')));
   Var var = addDerived(
       op, {0, kMaxSize - 1}, [&](Var var) -> std::optional<Condition> {
         std::optional<Linear> after = add(size, Linear::of(var), -1);

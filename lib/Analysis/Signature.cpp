@@ -27,11 +27,12 @@ static DictionaryAttr describeTensor(KernelOp kernel, unsigned index,
           return b.getI64IntegerAttr(ShapedType::isDynamic(value) ? -1 : value);
         }));
   };
-  return b.getDictionaryAttr({
+  StringRef kind = kernel.isArgPeers(index)  ? "peers"
+                   : kernel.isArgMany(index) ? "list"
+                                             : "tensor";
+  SmallVector<NamedAttribute> fields = {
       b.getNamedAttr("name", b.getStringAttr(kernel.getArgName(index))),
-      b.getNamedAttr(
-          "kind",
-          b.getStringAttr(kernel.isArgPeers(index) ? "peers" : "tensor")),
+      b.getNamedAttr("kind", b.getStringAttr(kind)),
       b.getNamedAttr("dtype",
                      b.getStringAttr(getDTypeName(type.getElementType()))),
       b.getNamedAttr("dims", kernel.getArgDims(index)),
@@ -39,7 +40,10 @@ static DictionaryAttr describeTensor(KernelOp kernel, unsigned index,
       b.getNamedAttr("strides", numbers(strides)),
       b.getNamedAttr("access", b.getStringAttr(kernel.getArgAccess(index))),
       b.getNamedAttr("optional", b.getBoolAttr(kernel.isArgOptional(index))),
-  });
+  };
+  if (Attribute most = kernel.getArgAttr(index, kListAttr))
+    fields.push_back(b.getNamedAttr("most", most));
+  return b.getDictionaryAttr(fields);
 }
 
 static DictionaryAttr describeScalar(KernelOp kernel, unsigned index,

@@ -66,6 +66,7 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<KernelOp>(createLowerStatesPass());
   pm.addPass(createCanonicalizer());
   pm.addPass(createCSEPass());
+  pm.addNestedPass<KernelOp>(createGroupRowsPass());
 }
 
 /// One row's program becomes a thread's program. Each pass knows the kernels

@@ -35,7 +35,7 @@ private:
   LogicalResult lower(Operation *op);
   void lowerAccess(Operation *op, const LoweredAccess &access);
   Value buildAddress(Location loc, const LoweredAccess &access);
-  Value buildPeerBase(Location loc, BlockArgument argument, Value rank);
+  Value buildTableBase(Location loc, BlockArgument argument, Value which);
   Value buildLoad(Operation *op, const LoweredAccess &access, Value pointer);
   void buildStore(Location loc, const LoweredAccess &access, Value pointer);
   void lowerAlloca(memref::AllocaOp op);
@@ -76,13 +76,14 @@ static Type getMemoryType(Type type) {
   return element;
 }
 
-/// Where the tensor of a rank begins. The table is the launch's own: what is
-/// loaded from it never changes.
-Value BodyLowering::buildPeerBase(Location loc, BlockArgument argument,
-                                  Value rank) {
+/// Where one of the tensors of an argument that is several begins: a rank's, or
+/// one of a list. The table is the launch's own: what is loaded from it never
+/// changes.
+Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
+                                   Value which) {
   Value table = find(ParamKind::Peers, argument.getArgNumber());
   auto pointer = LLVM::LLVMPointerType::get(b.getContext(), addressSpace);
-  Value index = arith::IndexCastOp::create(b, loc, b.getI64Type(), rank);
+  Value index = arith::IndexCastOp::create(b, loc, b.getI64Type(), which);
   Value entry =
       LLVM::GEPOp::create(b, loc, table.getType(), pointer, table, index);
   return LLVM::LoadOp::create(b, loc, pointer, entry, /*alignment=*/8,
@@ -95,8 +96,8 @@ Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   BlockArgument argument = getKernelArgument(access.memref);
   unsigned first = 0; // of the dims that have strides
   Value base;
-  if (argument && kernel.isArgPeers(argument.getArgNumber()))
-    base = buildPeerBase(loc, argument, access.indices[first++]);
+  if (argument && kernel.isArgMany(argument.getArgNumber()))
+    base = buildTableBase(loc, argument, access.indices[first++]);
   else
     base = argument ? find(ParamKind::Pointer, argument.getArgNumber())
                     : localPointers.lookup(access.memref);

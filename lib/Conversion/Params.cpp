@@ -51,11 +51,11 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
     uses[argument.getArgNumber()].pointer = true;
     int64_t owner =
         getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
-    // The tensors of ranks have addresses, and no stride between them.
-    bool isPeers = kernel.isArgPeers(argument.getArgNumber());
+    // Several tensors have addresses, and no stride between them.
+    bool isMany = kernel.isArgMany(argument.getArgNumber());
     for (auto [dim, stride] :
          llvm::enumerate(getStrides(access->getMemRefType())))
-      if (ShapedType::isDynamic(stride) && !(isPeers && dim == 0))
+      if (ShapedType::isDynamic(stride) && !(isMany && dim == 0))
         uses[owner].stride[dim] = true;
   });
   return uses;
@@ -68,13 +68,6 @@ static bool isGroupThreads(KernelOp kernel, unsigned arg) {
          arg + 1 == kernel.getNumArguments();
 }
 
-/// The addresses that a kernel has for the tensors of ranks: as many as there
-/// are ranks, if it is known.
-static int64_t countRanks(KernelOp kernel, unsigned arg) {
-  int64_t size = cast<MemRefType>(kernel.getArgumentTypes()[arg]).getDimSize(0);
-  return ShapedType::isDynamic(size) ? MLAFIX_MAX_RANKS : size;
-}
-
 /// Appends what the ranks of a collective kernel need to wait for each other.
 static void addGroup(KernelOp kernel, SmallVectorImpl<ParamAttr> &params) {
   if (kernel.getBody().getOps<WaitPeersOp>().empty())
@@ -83,7 +76,7 @@ static void addGroup(KernelOp kernel, SmallVectorImpl<ParamAttr> &params) {
     if (kernel.isArgPeers(i)) {
       params.push_back(ParamAttr::get(kernel.getContext(), ParamKind::Group,
                                       /*arg=*/0, /*dim=*/0,
-                                      countRanks(kernel, i)));
+                                      kernel.getArgMost(i)));
       return;
     }
 }
@@ -102,9 +95,9 @@ SmallVector<ParamAttr> mlafix::collectParams(KernelOp kernel, unsigned last) {
       continue;
     }
     if (uses[i].pointer)
-      params.push_back(kernel.isArgPeers(i)
+      params.push_back(kernel.isArgMany(i)
                            ? ParamAttr::get(context, ParamKind::Peers, i,
-                                            /*dim=*/0, countRanks(kernel, i))
+                                            /*dim=*/0, kernel.getArgMost(i))
                            : ParamAttr::get(context, ParamKind::Pointer, i));
     for (auto [dim, used] : llvm::enumerate(uses[i].size))
       if (used)

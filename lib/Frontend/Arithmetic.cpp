@@ -69,8 +69,35 @@ static std::string hintOfConversion(const ValueType &left,
   return "; " + to + "(…) converts";
 }
 
+/// Whether rows along `groups` have one element for each group of rows along
+/// `dim`.
+static bool isOfGroups(DimAttr groups, DimAttr dim) {
+  return dim.isProduct() && dim.getGroups() == groups;
+}
+
+/// Whether rows along two dims can stand beside each other.
+static bool canMeet(mlir::Value a, mlir::Value b) {
+  DimAttr left = getTileDim(a.getType()), right = getTileDim(b.getType());
+  return left == right || isOfGroups(left, right) || isOfGroups(right, left);
+}
+
+/// `value` along the dim of `other`: broadcast if it is a scalar, or a row of
+/// the groups of that dim.
+static mlir::Value broadcastTo(Impl &impl, mlir::Value value, mlir::Value other,
+                               const SourceLocation &location) {
+  if (!isRowTile(other.getType()))
+    return value;
+  DimAttr dim = getTileDim(other.getType());
+  Type row = getRowTileType(dim, getElementTypeOrSelf(value.getType()));
+  if (!isRowTile(value.getType()))
+    return impl.make<SplatOp>(location, row, value);
+  if (isOfGroups(getTileDim(value.getType()), dim))
+    return impl.make<BroadcastOp>(location, row, value);
+  return value;
+}
+
 /// Brings two operands to one type: a scalar beside a row stands for a row of
-/// it.
+/// it, and a row of groups' elements beside a row of the groups likewise.
 static bool matchOperands(Impl &impl, std::string_view op,
                           KernelBuilder::Value lhs, KernelBuilder::Value rhs,
                           mlir::Value &a, mlir::Value &b,
@@ -82,7 +109,7 @@ static bool matchOperands(Impl &impl, std::string_view op,
   bool fits = Impl::isArithmetic(left) && Impl::isArithmetic(right) &&
               left.dtype == right.dtype &&
               (left.kind != Kind::Row || right.kind != Kind::Row ||
-               left.dim == right.dim);
+               canMeet(impl.get(lhs), impl.get(rhs)));
   if (!fits) {
     impl.fail(location) << "expected scalars or rows of one type for '"
                         << llvm::StringRef(op) << "', got " << left.str()
@@ -90,14 +117,9 @@ static bool matchOperands(Impl &impl, std::string_view op,
                         << hintOfConversion(left, right);
     return false;
   }
-  a = impl.get(lhs), b = impl.get(rhs);
-  auto splat = [&](mlir::Value value, Type type) -> mlir::Value {
-    return impl.make<SplatOp>(location, type, value);
-  };
-  if (left.kind == Kind::Row && right.kind == Kind::Scalar)
-    b = splat(b, a.getType());
-  if (left.kind == Kind::Scalar && right.kind == Kind::Row)
-    a = splat(a, b.getType());
+  mlir::Value x = impl.get(lhs), y = impl.get(rhs);
+  b = broadcastTo(impl, y, x, location);
+  a = broadcastTo(impl, x, y, location);
   return a && b;
 }
 
@@ -318,17 +340,21 @@ KernelBuilder::Value KernelBuilder::select(Value condition, Value ifTrue,
   }
   mlir::Value which = impl->get(condition), a = impl->get(ifTrue),
               b = impl->get(ifFalse);
-  if (yes.kind == Kind::State && a.getType() == b.getType() &&
-      on.kind == Kind::Scalar)
-    return impl->wrap(impl->make<arith::SelectOp>(location, which, a, b));
+  Type joined = Impl::joinTypes(a.getType(), b.getType());
+  if (yes.kind == Kind::State && joined && on.kind == Kind::Scalar) {
+    Location loc = impl->at(location);
+    return impl->wrap(impl->make<arith::SelectOp>(location, which,
+                                                  impl->widen(a, joined, loc),
+                                                  impl->widen(b, joined, loc)));
+  }
   if (!matchOperands(*impl, "select", ifTrue, ifFalse, a, b, location))
     return {};
-  if (on.kind == Kind::Row && !isRowTile(a.getType())) {
-    DimAttr dim = getTileDim(which.getType());
-    Type row = getRowTileType(dim, a.getType());
-    a = impl->make<SplatOp>(location, row, a);
-    b = impl->make<SplatOp>(location, row, b);
-    if (!a || !b)
+  if (on.kind == Kind::Row) {
+    mlir::Value rows = a;
+    a = broadcastTo(*impl, a, which, location);
+    b = broadcastTo(*impl, b, which, location);
+    which = broadcastTo(*impl, which, rows, location);
+    if (!a || !b || !which)
       return {};
   }
   if (on.kind == Kind::Row &&

@@ -101,13 +101,20 @@ struct KernelBuilder::Impl {
   bool closing(llvm::ArrayRef<Frame::Kind> kinds, const char *what,
                const SourceLocation &location);
 
+  /// The type of a result that is one of two values: their own, or of states of
+  /// which one may hold a sink, that one's; null for others.
+  static mlir::Type joinTypes(mlir::Type a, mlir::Type b);
+  /// `value` as one of `type`, which is its own or joined from it.
+  mlir::Value widen(mlir::Value value, mlir::Type type, mlir::Location loc);
+
   //===-- Memory --------------------------------------------------------===//
 
   unsigned rank(Value tensor) const;
   /// The dim that rows of `tensor` lie along; null, and an error, if it is none
   /// that has a name.
   DimAttr rowDim(Value tensor, const SourceLocation &location);
-  /// The dim that arguments call so: its size, where that is fixed.
+  /// The dim that arguments call so: its size, where that is fixed. A type may
+  /// spell the size, too.
   DimAttr dimOf(std::string_view name);
   /// Notes that rows of `tensor` are moved: its last dim must have stride 1.
   void useRows(Value tensor);

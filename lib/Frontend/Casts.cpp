@@ -147,7 +147,30 @@ KernelBuilder::Value KernelBuilder::iota(std::string_view dim,
   return impl->wrap(impl->make<IotaOp>(location, row));
 }
 
+/// The groups' dim of a row that is reduced along `name`, its second factor;
+/// null, and an error, if it is not that.
+static DimAttr getReducedGroups(Impl &impl, mlir::Value row,
+                                std::string_view name,
+                                const SourceLocation &location) {
+  DimAttr dim = getTileDim(row.getType());
+  std::string group;
+  if (dim.isProduct())
+    group = dim.getGroup().str();
+  if (llvm::StringRef(group).trim('"') == llvm::StringRef(name))
+    return dim.getGroups();
+  impl.fail(location) << "expected "
+                      << (dim.isProduct()
+                              ? group + ", the second factor of " + dim.str()
+                              : "a row along a product, as \"(G K)\", or none")
+                      << ", to reduce along, got \"" << llvm::StringRef(name)
+                      << "\""
+                      << (dim.isProduct() ? ""
+                                          : " of a row along " + dim.str());
+  return {};
+}
+
 KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
+                                           std::string_view along,
                                            const SourceLocation &location) {
   if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
     return {};
@@ -163,9 +186,15 @@ KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
   mlir::Value value = impl->get(row);
   if (!isRowTile(value.getType()))
     return impl->failType(op, row, location);
+  Type type = isIndex ? impl->builder.getI32Type()
+                      : getElementTypeOrSelf(value.getType());
+  if (!along.empty()) {
+    DimAttr groups = getReducedGroups(*impl, value, along, location);
+    if (!groups)
+      return {};
+    type = getRowTileType(groups, type);
+  }
   if (isIndex)
-    return impl->wrap(impl->make<ArgReduceOp>(
-        location, impl->builder.getI32Type(), *kind, value));
-  return impl->wrap(impl->make<ReduceOp>(
-      location, getElementTypeOrSelf(value.getType()), *kind, value));
+    return impl->wrap(impl->make<ArgReduceOp>(location, type, *kind, value));
+  return impl->wrap(impl->make<ReduceOp>(location, type, *kind, value));
 }

@@ -39,7 +39,22 @@ static bool checkCarried(Impl &impl, const KernelBuilder::Values &values,
   return true;
 }
 
-/// Whether `values` have the types of `expected`; an error if not.
+Type Impl::joinTypes(Type a, Type b) {
+  auto state = dyn_cast<StateType>(a), other = dyn_cast<StateType>(b);
+  if (a == b || !state || !other)
+    return a == b ? a : Type();
+  StateType joined = state.withSink(true);
+  return other.withSink(true) == joined ? joined : Type();
+}
+
+mlir::Value Impl::widen(mlir::Value value, Type type, Location loc) {
+  return value.getType() == type
+             ? value
+             : MergeOp::create(builder, loc, type, value).getResult();
+}
+
+/// Whether `values` have the types of `expected`, or ones that can be made into
+/// them; an error if not.
 static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
                        TypeRange expected, const char *what,
                        const SourceLocation &location) {
@@ -49,12 +64,21 @@ static bool checkTypes(Impl &impl, const KernelBuilder::Values &values,
     return false;
   }
   for (auto [value, type] : llvm::zip(values, expected))
-    if (impl.get(value).getType() != type) {
+    if (Impl::joinTypes(impl.get(value).getType(), type) != type) {
       impl.fail(location) << "expected the same type for the " << what
                           << " as before, got " << impl.spell(value);
       return false;
     }
   return true;
+}
+
+/// Yields `values` as ones of `types`.
+static void buildYield(Impl &impl, const KernelBuilder::Values &values,
+                       TypeRange types, Location loc) {
+  SmallVector<mlir::Value> yielded;
+  for (auto [value, type] : llvm::zip(values, types))
+    yielded.push_back(impl.widen(impl.get(value), type, loc));
+  scf::YieldOp::create(impl.builder, loc, yielded);
 }
 
 //===----------------------------------------------------------------------===//
@@ -222,7 +246,7 @@ bool KernelBuilder::endFor(const Values &next, Values &results,
   if (!checkTypes(*impl, next, loop.getResultTypes(), "values of a loop",
                   location))
     return false;
-  scf::YieldOp::create(impl->builder, impl->at(location), impl->getAll(next));
+  buildYield(*impl, next, loop.getResultTypes(), impl->at(location));
   impl->frames.pop_back();
   impl->builder.setInsertionPointAfter(loop);
   results = impl->wrapAll(loop.getResults());
@@ -258,19 +282,32 @@ bool KernelBuilder::beginElse(const Values &values,
   return true;
 }
 
+/// The types of a branch's results: those of the first half's values, which
+/// become states with a sink where `values`, those of the second half, are.
+static SmallVector<Type> joinBranches(Impl &impl, scf::IfOp branch,
+                                      const KernelBuilder::Values &values) {
+  Operation *yield = branch.thenBlock()->getTerminator();
+  OpBuilder::InsertionGuard guard(impl.builder);
+  impl.builder.setInsertionPoint(yield);
+  for (auto [operand, value] : llvm::zip(yield->getOpOperands(), values))
+    if (Type joined =
+            Impl::joinTypes(operand.get().getType(), impl.get(value).getType()))
+      operand.set(impl.widen(operand.get(), joined, yield->getLoc()));
+  return llvm::to_vector(yield->getOperandTypes());
+}
+
 bool KernelBuilder::endIf(const Values &values, Values &results,
                           const SourceLocation &location) {
   if (!impl->closing({Frame::Then, Frame::Else}, "a branch", location) ||
       !checkCarried(*impl, values, "values of a branch", location))
     return false;
   auto branch = cast<scf::IfOp>(impl->frames.back().op);
-  bool hasElse = impl->frames.back().kind == Frame::Else;
-  TypeRange expected;
-  if (hasElse)
-    expected = branch.thenBlock()->getTerminator()->getOperandTypes();
+  SmallVector<Type> expected;
+  if (impl->frames.back().kind == Frame::Else)
+    expected = joinBranches(*impl, branch, values);
   if (!checkTypes(*impl, values, expected, "values of a branch", location))
     return false;
-  scf::YieldOp::create(impl->builder, impl->at(location), impl->getAll(values));
+  buildYield(*impl, values, expected, impl->at(location));
   impl->frames.pop_back();
   impl->builder.setInsertionPointAfter(branch);
   results.clear();

@@ -30,7 +30,8 @@ std::string ValueType::str() const {
   case Kind::Row:
     return "a row of " + dtype + " along " + dim;
   case Kind::State:
-    return "a state along " + dim + " in base " + base;
+    return "a state along " + dim + " in base " + base +
+           (sink ? " with a sink" : "");
   case Kind::Tensor:
     return "a tensor of " + dtype + " (" + llvm::join(dims, ", ") + ")";
   }
@@ -79,7 +80,8 @@ SmallVector<mlir::Value> Impl::getAll(const Values &list) const {
 static std::string spellScalar(Type type) { return getDTypeName(type).str(); }
 
 static std::string spellDim(DimAttr dim) {
-  return dim.isBound() ? std::to_string(dim.getSize()) : dim.getName().str();
+  std::string text = dim.str();
+  return llvm::StringRef(text).trim('"').str();
 }
 
 ValueType Impl::type(Value handle) const {
@@ -92,6 +94,7 @@ ValueType Impl::type(Value handle) const {
     result.kind = ValueType::Kind::State;
     result.dim = spellDim(state.getDim());
     result.base = state.getBase().getValue().str();
+    result.sink = state.getSink();
   } else if (auto memref = dyn_cast<MemRefType>(type)) {
     result.kind = ValueType::Kind::Tensor;
     result.dtype = getDTypeName(memref.getElementType()).str();
@@ -215,6 +218,16 @@ static Attribute parseFill(Builder &b, Type element, llvm::StringRef text) {
   return b.getFloatAttr(b.getF32Type(), number);
 }
 
+/// The product of two numbers, "(4 128)", is a size.
+static void bindNumbers(MLIRContext *context,
+                        const std::vector<std::string> &dims,
+                        SmallVector<int64_t> &shape) {
+  for (auto [dim, size] : llvm::zip(dims, shape))
+    if (std::optional<Factors> factors = Factors::of(dim);
+        factors && factors->isValid())
+      size = factors->getDim(context).getSize();
+}
+
 KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
                                               const SourceLocation &location) {
   if (!impl->checkOpen(location, /*inGrid=*/false))
@@ -238,6 +251,7 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
   for (size_t i = 0; i < std::min(rank, argument.sizes.size()); ++i)
     if (argument.sizes[i] > 0)
       shape[i] = argument.sizes[i];
+  bindNumbers(b.getContext(), argument.dims, shape);
   // The stride of one element does not matter.
   if (rank && shape.back() == 1)
     strides.back() = 1;
@@ -255,6 +269,8 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
     attributes.set(kOptionalAttr, b.getUnitAttr());
   if (argument.peers)
     attributes.set(kPeersAttr, b.getUnitAttr());
+  if (argument.most)
+    attributes.set(kListAttr, b.getI64IntegerAttr(argument.most));
   if (!argument.fill.empty()) {
     Attribute fill = parseFill(b, element, argument.fill);
     if (!fill) {
@@ -316,10 +332,10 @@ bool KernelBuilder::setDefault(std::string_view name, std::string_view value,
   Builder b(impl->context.get());
   NamedAttrList defaults(
       impl->kernel.getDefaults().value_or(b.getDictionaryAttr({})));
+  auto isHere = [&](llvm::StringRef dim) { return Factors::has(dim, name); };
   auto isDim = [&](unsigned index) {
     ArrayAttr dims = impl->kernel.getArgDims(index);
-    return dims && llvm::is_contained(dims.getAsValueRange<StringAttr>(),
-                                      llvm::StringRef(name));
+    return dims && llvm::any_of(dims.getAsValueRange<StringAttr>(), isHere);
   };
   Attribute attribute = b.getStringAttr(llvm::StringRef(value));
   int64_t size;

@@ -32,6 +32,12 @@ DimAttr Impl::rowDim(Value tensor, const SourceLocation &location) {
 }
 
 DimAttr Impl::dimOf(std::string_view name) {
+  if (std::optional<Factors> factors = Factors::of(name);
+      factors && factors->isValid())
+    return factors->getDim(context.get());
+  int64_t size;
+  if (!llvm::StringRef(name).getAsInteger(10, size) && size > 0)
+    return DimAttr::get(context.get(), size);
   Block &entry = KernelOp(kernel).getBody().front();
   for (BlockArgument argument : entry.getArguments()) {
     ArrayAttr dims = KernelOp(kernel).getArgDims(argument.getArgNumber());
@@ -143,9 +149,15 @@ bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
   DimAttr dim = isRow ? impl->rowDim(tensor, location) : DimAttr();
   if (isRow && !dim)
     return false;
-  if (isRow && type.kind == Kind::Scalar)
-    stored = impl->make<SplatOp>(location,
-                                 getRowTileType(dim, stored.getType()), stored);
+  if (isRow) {
+    Type row = getRowTileType(dim, getElementTypeOrSelf(stored.getType()));
+    bool isOfGroups = type.kind == Kind::Row && dim.isProduct() &&
+                      getTileDim(stored.getType()) == dim.getGroups();
+    if (type.kind == Kind::Scalar)
+      stored = impl->make<SplatOp>(location, row, stored);
+    else if (isOfGroups)
+      stored = impl->make<BroadcastOp>(location, row, stored);
+  }
   if (!stored)
     return false;
   if (isRow)
@@ -220,9 +232,11 @@ KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
   return impl->wrap(impl->make<IdentityOp>(location, type));
 }
 
-KernelBuilder::Value KernelBuilder::loadState(
-    Value out, const Values &outIndices, Value lse, const Values &lseIndices,
-    Value predicate, std::string_view base, const SourceLocation &location) {
+KernelBuilder::Value
+KernelBuilder::loadState(Value out, const Values &outIndices, Value lse,
+                         const Values &lseIndices, Value predicate,
+                         std::string_view base, bool sink,
+                         const SourceLocation &location) {
   if (!checkAccess(*impl, out, outIndices, predicate, "payload", location) ||
       !checkAccess(*impl, lse, lseIndices, {}, "lse", location))
     return {};
@@ -231,14 +245,14 @@ KernelBuilder::Value KernelBuilder::loadState(
   if (!dim)
     return {};
   impl->useRows(out);
-  auto type = StateType::get(impl->context.get(), dim, parsed);
+  auto type = StateType::get(impl->context.get(), dim, parsed, sink);
   return impl->wrap(impl->make<LoadStateOp>(
       location, type, impl->get(out), impl->getAll(outIndices), impl->get(lse),
       impl->getAll(lseIndices), impl->get(predicate)));
 }
 
 KernelBuilder::Value KernelBuilder::makeState(Value row, Value lse,
-                                              std::string_view base,
+                                              std::string_view base, bool sink,
                                               const SourceLocation &location) {
   if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location) ||
       !checkScalar(*impl, lse, "lse", location))
@@ -254,7 +268,7 @@ KernelBuilder::Value KernelBuilder::makeState(Value row, Value lse,
   if (!parsed)
     return {};
   auto type = StateType::get(impl->context.get(), getTileDim(payload.getType()),
-                             parsed);
+                             parsed, sink);
   return impl->wrap(
       impl->make<MakeStateOp>(location, type, payload, impl->get(lse)));
 }
@@ -286,15 +300,26 @@ KernelBuilder::Value KernelBuilder::merge(const Values &states,
     impl->fail(location) << "expected at least one state to merge, got none";
     return {};
   }
-  for (Value state : states)
-    if (impl->get(state).getType() != impl->get(states.front()).getType()) {
+  auto type = cast<StateType>(impl->get(states.front()).getType());
+  unsigned sinks = 0;
+  for (Value state : states) {
+    auto other = cast<StateType>(impl->get(state).getType());
+    if (other.withSink(false) != type.withSink(false)) {
       impl->fail(location) << "expected states of one dim and base (N8), got "
                            << impl->spell(states.front()) << " and "
                            << impl->spell(state);
       return {};
     }
-  return impl->wrap(impl->make<MergeOp>(
-      location, impl->get(states.front()).getType(), impl->getAll(states)));
+    sinks += other.getSink();
+  }
+  if (sinks > 1) {
+    impl->fail(location) << "expected at most one state with a sink, which "
+                            "counts once, got "
+                         << sinks;
+    return {};
+  }
+  return impl->wrap(impl->make<MergeOp>(location, type.withSink(sinks),
+                                        impl->getAll(states)));
 }
 
 KernelBuilder::Value KernelBuilder::mask(Value state, Value predicate,
@@ -314,6 +339,24 @@ KernelBuilder::Value KernelBuilder::rebase(Value state, std::string_view base,
   if (!parsed)
     return {};
   auto from = cast<StateType>(impl->get(state).getType());
-  auto to = StateType::get(impl->context.get(), from.getDim(), parsed);
+  auto to = StateType::get(impl->context.get(), from.getDim(), parsed,
+                           from.getSink());
   return impl->wrap(impl->make<RebaseOp>(location, to, impl->get(state)));
+}
+
+KernelBuilder::Value KernelBuilder::payload(Value state,
+                                            const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location))
+    return {};
+  auto type = cast<StateType>(impl->get(state).getType());
+  return impl->wrap(
+      impl->make<PayloadOp>(location, type.getTileType(), impl->get(state)));
+}
+
+KernelBuilder::Value KernelBuilder::lseOf(Value state,
+                                          const SourceLocation &location) {
+  if (!checkStates(*impl, {state}, location))
+    return {};
+  return impl->wrap(impl->make<LseOfOp>(location, impl->builder.getF32Type(),
+                                        impl->get(state)));
 }

@@ -30,7 +30,7 @@ struct CallArg {
   /// Tensors: false if omitted; then sizes and strides have no meaning.
   bool hasShape;
   bool empty;    ///< tensors: some size is 0
-  uint8_t table; ///< of Call::peers, the addresses of the ranks' tensors
+  uint8_t table; ///< of Call::tables, the addresses of several tensors
   void *data;
   uint64_t scalar; ///< scalars: as a parameter slot
   int64_t sizes[MLAFIX_MAX_DIMS];
@@ -52,8 +52,9 @@ struct Call {
   mlafix_device device;
   uint32_t flags;
   CallArg args[MLAFIX_MAX_ARGS];
-  uint32_t numPeers; ///< arguments with a tensor of each rank
-  void *peers[limits::peers][MLAFIX_MAX_RANKS];
+  uint32_t numTables; ///< arguments of several tensors
+  bool hasGroup;      ///< whether `group` is filled in
+  void *tables[limits::peers][MLAFIX_MAX_RANKS];
   /// Collective kernels on a GPU: as the compiled code takes it.
   GroupSlots group;
 
@@ -92,12 +93,12 @@ bool mayCoincide(const Call &call, uint32_t a, uint32_t b);
 mlafix_status readScalar(const ArgDesc &desc, const mlafix_arg &arg,
                          CallArg &out);
 
-/// Reads an argument with a tensor of each rank.
-mlafix_status readPeers(const ArgDesc &desc, const mlafix_peers *peers,
-                        mlafix_device device, Call &call, CallArg &out);
+/// Reads an argument of several tensors, of the ranks or of a list.
+mlafix_status readMany(const ArgDesc &desc, const mlafix_peers *peers,
+                       mlafix_device device, Call &call, CallArg &out);
 
-/// What checkPointers() does, for the tensors of ranks.
-mlafix_status checkPeerPointers(const Call &call);
+/// What checkPointers() does, for them.
+mlafix_status checkManyPointers(const Call &call);
 
 /// Whether a rank has not come to an earlier launch of the call's group.
 mlafix_status checkGroup(const Call &call);

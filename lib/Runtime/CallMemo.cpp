@@ -64,16 +64,22 @@ bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
   return true;
 }
 
-/// Whether the ranks' tensors are those of the last call, and so is the group.
-bool KnownCall::matchesPeers(const Argument &was, const mlafix_peers *peers,
-                             mlafix_device device,
-                             const int64_t *number) const {
+/// Whether a kind of argument is several tensors.
+static bool isMany(int32_t kind) {
+  return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
+}
+
+/// Whether several tensors are those of the last call, and so is the group of
+/// ranks.
+bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
+                            mlafix_device device, const int64_t *number) const {
   return peers && peers->struct_size >= sizeof(mlafix_peers) &&
          peers->ranks == was.ranks && peers->data &&
          std::memcmp(peers->data, slots + was.table,
                      was.ranks * sizeof(uint64_t)) == 0 &&
          matchesTensor(was, peers->each, device, number) &&
-         (group < 0 || matchesGroup(peers->group));
+         (group < 0 || was.kind == MLAFIX_ARG_LIST ||
+          matchesGroup(peers->group));
 }
 
 /// Whether it is the group of the last call, in which no rank has failed to
@@ -102,8 +108,8 @@ bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
     pointers[i] = 0;
     if (given[i].struct_size != sizeof(mlafix_arg) || given[i].kind != was.kind)
       return false;
-    if (was.kind == MLAFIX_ARG_PEERS) {
-      if (!matchesPeers(was, given[i].value.peers, device, number))
+    if (isMany(was.kind)) {
+      if (!matchesMany(was, given[i].value.peers, device, number))
         return false;
       number += 2 * was.ndim;
       continue;
@@ -130,10 +136,9 @@ bool KnownCall::matches(const mlafix_arg *given, mlafix_device device,
   return true;
 }
 
-bool KnownCall::isApartFromPeers(const ByteSpan &span) const {
+bool KnownCall::isApartFromTables(const ByteSpan &span) const {
   for (uint32_t i = 0; i < numArgs; ++i)
-    for (uint32_t r = 0; args[i].kind == MLAFIX_ARG_PEERS && r < args[i].ranks;
-         ++r)
+    for (uint32_t r = 0; isMany(args[i].kind) && r < args[i].ranks; ++r)
       if (!span.isApartFrom({slots[args[i].table + r], args[i].extent}))
         return false;
   return true;
@@ -156,7 +161,7 @@ bool KnownCall::areApart(const uint64_t *pointers) const {
   for (uint32_t a = 0; a < numArgs; ++a) {
     if (!pointers[a] || !args[a].written)
       continue;
-    if (numPeers > 0 && !isApartFromPeers(spans[a]))
+    if (numTables > 0 && !isApartFromTables(spans[a]))
       return false;
     for (uint32_t b = 0; b < numArgs; ++b)
       if (pointers[b] && a != b && !spans[a].isApartFrom(spans[b]) &&
@@ -184,7 +189,7 @@ bool KnownCall::recall(const mlafix_arg *given, uint32_t count,
   return true;
 }
 
-/// Adds a tensor; of one of each rank, that of rank 0 without its first dim.
+/// Adds a tensor; of several, the first one, without the dim that counts them.
 bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &arg = call.args[index];
@@ -223,11 +228,11 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   return true;
 }
 
-/// Finds the ranks' addresses among the slots. False if some are not there, or
-/// lead out of the address space.
+/// Finds the addresses of several tensors among the slots. False if some are
+/// not there, or lead out of the address space.
 bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   uint32_t slot = 0;
-  numPeers = 0;
+  numTables = 0;
   group = -1;
   for (const Param &param : version.params) {
     if (param.kind == ParamKind::Group)
@@ -239,12 +244,11 @@ bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
       for (uint32_t r = 0; r < kept.ranks; ++r)
         if (slots[slot + r] > UINT64_MAX - kept.extent)
           return false;
-      ++numPeers;
+      ++numTables;
     }
     slot += param.slots;
   }
-  bool hasGroup = group >= 0 || call.device.type != MLAFIX_CUDA;
-  return numPeers == call.numPeers && (numPeers == 0 || hasGroup);
+  return numTables == call.numTables && (group >= 0 || !call.hasGroup);
 }
 
 /// What guards require of pointers. Those of all code versions, since the ones
@@ -269,8 +273,8 @@ bool KnownCall::addPairs(const Call &call, const Guard &guard) {
     if (i == guard.first || !(guard.args >> i & 1) || !first.present ||
         !call.args[i].present)
       continue;
-    if (numPairs == maxPairs || call.desc().args[guard.first].isPeers() ||
-        call.desc().args[i].isPeers())
+    if (numPairs == maxPairs || call.desc().args[guard.first].isMany() ||
+        call.desc().args[i].isMany())
       return false;
     pairs[numPairs++] = {static_cast<uint8_t>(guard.first),
                          static_cast<uint8_t>(i),
@@ -296,7 +300,7 @@ bool KnownCall::remember(const Call &call, const TargetCode &code,
     args[i].kind = desc.args[i].kind;
     if (!desc.args[i].isTensor())
       args[i].bits = call.args[i].scalar;
-    else if (!addTensor(call, i, desc.args[i].isPeers() ? 1 : 0))
+    else if (!addTensor(call, i, desc.args[i].isMany() ? 1 : 0))
       return false;
   }
   for (auto [a, b] : desc.aliases)

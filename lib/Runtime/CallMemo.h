@@ -10,7 +10,7 @@
 // derived from those holds for the next call too; only the pointers are left to
 // check: their alignment, which of them are equal, and whether the memory of a
 // tensor that is written is apart from the others'. What ranks share stays
-// where it is: of a collective kernel, the tables of addresses are equal too.
+// where it is, and so may a list: tables of addresses are equal, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +49,9 @@ private:
   struct Argument {
     int32_t kind;
     int32_t dtype;
-    uint32_t ndim;  ///< tensors: so many sizes and strides of `numbers`
-    uint32_t ranks; ///< peers: so many addresses from `slots[table]` on
+    uint32_t ndim; ///< tensors: so many sizes and strides of `numbers`
+    uint32_t
+        ranks; ///< several tensors: so many addresses from `slots[table]` on
     uint32_t table;
     bool given;      ///< tensors: not omitted
     bool optional;   ///< tensors: may be omitted by a null pointer
@@ -71,11 +72,11 @@ private:
                uint64_t *pointers) const;
   bool matchesTensor(const Argument &was, const mlafix_tensor *tensor,
                      mlafix_device device, const int64_t *number) const;
-  bool matchesPeers(const Argument &was, const mlafix_peers *peers,
-                    mlafix_device device, const int64_t *number) const;
+  bool matchesMany(const Argument &was, const mlafix_peers *peers,
+                   mlafix_device device, const int64_t *number) const;
   bool matchesGroup(const mlafix_group *given) const;
   bool areApart(const uint64_t *pointers) const;
-  bool isApartFromPeers(const ByteSpan &span) const;
+  bool isApartFromTables(const ByteSpan &span) const;
   bool remember(const Call &call, const TargetCode &code, const Plan &plan);
   bool addTensor(const Call &call, uint32_t index, uint32_t firstDim);
   bool addTables(const Call &call, const CodeVersion &version);
@@ -83,7 +84,7 @@ private:
   bool addPairs(const Call &call, const Guard &guard);
 
   bool valid = false;
-  uint32_t numArgs, numNumbers, numPairs, numPeers;
+  uint32_t numArgs, numNumbers, numPairs, numTables;
   uint64_t lowBits; ///< of a pointer: those that a check looks at
   Argument args[maxArgs];
   int64_t numbers[maxNumbers]; ///< size, stride, size, stride, …

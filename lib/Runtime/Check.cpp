@@ -41,6 +41,8 @@ const char *kindName(int32_t kind) {
     return "a bool";
   case MLAFIX_ARG_PEERS:
     return "a tensor of each rank";
+  case MLAFIX_ARG_LIST:
+    return "a list of tensors";
   default:
     return "an argument of unknown kind";
   }
@@ -229,7 +231,7 @@ mlafix_status mlafix::runtime::checkPointers(const Call &call) {
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    if (!arg.isTensor() || arg.isPeers() || !given.hasShape)
+    if (!arg.isTensor() || arg.isMany() || !given.hasShape)
       continue;
     if (!given.present && !given.empty)
       return WRONG(arg, "expected a data pointer, got %s",
@@ -241,7 +243,7 @@ mlafix_status mlafix::runtime::checkPointers(const Call &call) {
                    arg.elementBytes, arg.dtypeName.c_str(), given.data);
   }
   MLAFIX_TRY(checkOverlaps(call));
-  return checkPeerPointers(call);
+  return checkManyPointers(call);
 }
 
 mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
@@ -264,7 +266,8 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
   call.kernel = &kernel;
   call.device = device;
   call.flags = flags;
-  call.numPeers = 0;
+  call.numTables = 0;
+  call.hasGroup = false;
   const char *next = reinterpret_cast<const char *>(args);
   uint32_t step = numArgs > 0 ? args->struct_size : 0;
   // Otherwise the second argument would be read from an arbitrary address.
@@ -285,8 +288,8 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
     if (given.kind != arg.kind)
       return WRONG(arg, "expected %s, got %s", kindName(arg.kind),
                    kindName(given.kind));
-    if (arg.isPeers())
-      MLAFIX_TRY(readPeers(arg, given.value.peers, device, call, call.args[i]));
+    if (arg.isMany())
+      MLAFIX_TRY(readMany(arg, given.value.peers, device, call, call.args[i]));
     else if (arg.isTensor())
       MLAFIX_TRY(readTensor(arg, given.value.tensor, device, call.args[i]));
     else

@@ -111,8 +111,8 @@ mlafix_status mlafix::runtime::checkOverlaps(const Call &call) {
   for (uint32_t i = 0; i < desc.args.size(); ++i) {
     const ArgDesc &arg = desc.args[i];
     const CallArg &given = call.args[i];
-    // The tensors of ranks: checkPeerPointers().
-    if (!arg.isTensor() || arg.isPeers() || !given.present)
+    // Several tensors: checkManyPointers().
+    if (!arg.isTensor() || arg.isMany() || !given.present)
       continue;
     ByteSpan &span = spans[count];
     if (!makeByteSpan(given.data, arg.ndim(), given.sizes, given.strides,

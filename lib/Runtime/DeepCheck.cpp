@@ -105,8 +105,15 @@ mlafix_status mlafix::runtime::checkMemory(const Call &call) {
     // The driver knows a peer's memory as that of the peer's device.
     if (!arg.isTensor() || arg.isPeers() || !given.present || given.empty)
       continue;
-    MLAFIX_TRY(onCuda ? checkOnCuda(*driver, call, arg, given)
-                      : checkOnCpu(*driver, arg, given));
+    CallArg one = given;
+    // The tensors of a list differ in their addresses alone.
+    for (int64_t k = 0, count = arg.isMany() ? given.sizes[0] : 1; k < count;
+         ++k) {
+      if (arg.isMany())
+        one.data = call.tables[given.table][k];
+      MLAFIX_TRY(onCuda ? checkOnCuda(*driver, call, arg, one)
+                        : checkOnCpu(*driver, arg, one));
+    }
   }
   return MLAFIX_OK;
 }

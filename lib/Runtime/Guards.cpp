@@ -29,9 +29,9 @@ bool isAligned(const Call &call, uint32_t index, uint64_t bytes) {
   uint64_t bits = reinterpret_cast<uintptr_t>(arg.data);
   if (!arg.hasShape)
     return true; // omitted: never accessed
-  if (desc.isPeers())
+  if (desc.isMany())
     for (int64_t r = 0; r < arg.sizes[0]; ++r)
-      bits |= reinterpret_cast<uintptr_t>(call.peers[arg.table][r]);
+      bits |= reinterpret_cast<uintptr_t>(call.tables[arg.table][r]);
   for (uint32_t i = 0; i + 1 < desc.ndim(); ++i)
     if (arg.sizes[i] > 1)
       bits |= static_cast<uint64_t>(arg.strides[i]) * desc.elementBytes;

@@ -243,7 +243,7 @@ extern "C" mlafix_status mlafix_bound_set_pointers(mlafix_bound *bound,
                   pointers ? "" : " (null)");
     Call call = bound->call;
     for (uint32_t i = 0; i < num_args; ++i) {
-      if (!desc.args[i].isTensor() || desc.args[i].isPeers())
+      if (!desc.args[i].isTensor() || desc.args[i].isMany())
         continue;
       CallArg &arg = call.args[i];
       // An omitted argument has no shape that a pointer could go with.

@@ -71,20 +71,24 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
       binding != kernel.bindings.end() && binding->second == "present";
 }
 
-void parsePeers(const Value &value, KernelDesc &kernel, ArgDesc &arg) {
-  parseTensor(value, kernel, arg, MLAFIX_ARG_PEERS);
+void parseMany(const Value &value, KernelDesc &kernel, ArgDesc &arg,
+               mlafix_arg_kind kind) {
+  parseTensor(value, kernel, arg, kind);
+  int64_t most = MLAFIX_MAX_RANKS;
+  if (!arg.isPeers())
+    most = value.at("most").integer(1, most);
   if (arg.access != MLAFIX_READ || arg.optional)
     value.at("access").error("\"read\" of tensors that are not optional");
-  if (arg.numDims < 2 || arg.shape[0] > MLAFIX_MAX_RANKS)
-    value.at("dims").error("the ranks, at most " +
-                           std::to_string(MLAFIX_MAX_RANKS) +
-                           ", and the dims of a rank's tensor");
+  if (arg.numDims < 2 || arg.shape[0] > most)
+    value.at("dims").error("the number of tensors, at most " +
+                           std::to_string(most) + ", and the dims of each");
+  arg.most = static_cast<uint32_t>(arg.shape[0] < 0 ? most : arg.shape[0]);
   auto others = std::count_if(kernel.args.begin(), kernel.args.end(),
-                              [](const ArgDesc &a) { return a.isPeers(); });
+                              [](const ArgDesc &a) { return a.isMany(); });
   if (static_cast<size_t>(others) >= limits::peers)
     value.at("kind").error("at most " + std::to_string(limits::peers) +
-                           " arguments with a tensor of each rank");
-  kernel.collective = true;
+                           " arguments of several tensors");
+  kernel.collective |= arg.isPeers();
 }
 
 void parseScalar(const Value &value, ArgDesc &arg) {
@@ -118,12 +122,14 @@ ArgDesc mlafix::runtime::parseArg(const Value &value, KernelDesc &kernel) {
   if (kind == "tensor")
     parseTensor(value, kernel, arg, MLAFIX_ARG_TENSOR);
   else if (kind == "peers")
-    parsePeers(value, kernel, arg);
+    parseMany(value, kernel, arg, MLAFIX_ARG_PEERS);
+  else if (kind == "list")
+    parseMany(value, kernel, arg, MLAFIX_ARG_LIST);
   else if (kind == "scalar")
     parseScalar(value, arg);
   else
-    value.at("kind").error("\"tensor\", \"peers\" or \"scalar\" (the unit may "
-                           "come from a newer mlafix)");
+    value.at("kind").error("\"tensor\", \"peers\", \"list\" or \"scalar\" (the "
+                           "unit may come from a newer mlafix)");
   return arg;
 }
 

@@ -74,13 +74,15 @@ uint32_t scalarBytes(int32_t kind) {
   return kind == MLAFIX_ARG_I32 || kind == MLAFIX_ARG_F32 ? 4 : 8;
 }
 
-/// Of a parameter with a value of each rank: as many as any launch has.
+/// Of a parameter with a value of each rank or of each tensor of a list: as
+/// many as any launch has.
 void parseRanks(const Value &value, const KernelDesc &kernel, Param &param) {
   int64_t ranks = value.at("ranks").integer(1, MLAFIX_MAX_RANKS);
+  bool isGroup = specOf(param.kind).of == ParamOf::Group;
   for (const ArgDesc &arg : kernel.args)
-    if (arg.isPeers() &&
-        ranks < (arg.shape[0] < 0 ? int64_t(MLAFIX_MAX_RANKS) : arg.shape[0]))
-      value.at("ranks").error("at least as many ranks as \"" + arg.name +
+    if ((isGroup ? arg.isPeers() : &arg == &kernel.args[param.arg]) &&
+        ranks < arg.most)
+      value.at("ranks").error("at least as many as \"" + arg.name +
                               "\" may have");
   param.slots = static_cast<uint32_t>(
       specOf(param.kind).slots(static_cast<size_t>(ranks)));
@@ -112,8 +114,8 @@ Param parseParam(const Value &value, const KernelDesc &kernel) {
     break;
   case ParamOf::Peers:
     param.arg = tensorIndex(value.at("arg"), kernel);
-    if (!kernel.args[param.arg].isPeers())
-      value.at("arg").error("an argument with a tensor of each rank");
+    if (!kernel.args[param.arg].isMany())
+      value.at("arg").error("an argument of several tensors");
     break;
   case ParamOf::Group:
     if (!kernel.collective)
@@ -236,9 +238,12 @@ CodeVersion mlafix::runtime::parseCodeVersion(const Value &value,
     const Param &added = variant.params.back();
     if (added.kind == ParamKind::Local)
       variant.local = static_cast<int32_t>(variant.params.size() - 1);
-    if (added.kind == ParamKind::Pointer &&
-        kernel.args[added.arg].access != MLAFIX_WRITE)
-      variant.readSlots.push_back(slots);
+    bool isRead = added.kind == ParamKind::Pointer
+                      ? kernel.args[added.arg].access != MLAFIX_WRITE
+                      : added.kind == ParamKind::Peers &&
+                            !kernel.args[added.arg].isPeers();
+    for (uint32_t i = 0; isRead && i < added.slots; ++i)
+      variant.readSlots.push_back(slots + i);
     slots += added.slots;
     if (slots > limits::slots)
       param.error("parameters of at most " + std::to_string(limits::slots) +

@@ -1,4 +1,4 @@
-//===- Peers.cpp - arguments with a tensor of each rank -------------------===//
+//===- Peers.cpp - arguments of several tensors ---------------------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -13,6 +13,11 @@
 using namespace mlafix::runtime;
 
 namespace {
+
+/// What the tensors of an argument are one of.
+const char *ofWhat(const ArgDesc &desc) {
+  return desc.isPeers() ? "rank" : "tensor";
+}
 
 /// Of a workspace: flags of different ranks are in lines of their own.
 constexpr uintptr_t workspaceAlignment = 128;
@@ -47,7 +52,7 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
                    r, size_t(workspaceAlignment), group->workspaces[r]);
   }
   GroupSlots &slots = call.group;
-  if (call.numPeers > 0) {
+  if (call.hasGroup) {
     bool isSame =
         slots.rank == group->rank && slots.ranks == group->ranks &&
         std::equal(group->workspaces, group->workspaces + group->ranks,
@@ -59,13 +64,14 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   }
   slots = {group->rank, group->ranks, group->timeout_ns, group->failure, {}};
   std::copy_n(group->workspaces, group->ranks, slots.workspaces);
+  call.hasGroup = true;
   return MLAFIX_OK;
 }
 
-/// What the tensor of rank 0 is in bytes; the others' differ in the base alone.
-mlafix_status layoutOf(const Call &call, uint32_t peers, ByteLayout &layout) {
-  const ArgDesc &desc = call.desc().args[peers];
-  const CallArg &given = call.args[peers];
+/// What the first tensor is in bytes; the others' differ in the base alone.
+mlafix_status layoutOf(const Call &call, uint32_t index, ByteLayout &layout) {
+  const ArgDesc &desc = call.desc().args[index];
+  const CallArg &given = call.args[index];
   if (makeByteLayout(given.data, desc.ndim() - 1, given.sizes + 1,
                      given.strides + 1, desc.elementBytes, layout))
     return MLAFIX_OK;
@@ -73,32 +79,33 @@ mlafix_status layoutOf(const Call &call, uint32_t peers, ByteLayout &layout) {
                "sizes and strides that lead out of it");
 }
 
-mlafix_status checkPeerPointer(const Call &call, uint32_t index,
-                               uint32_t rank) {
+mlafix_status checkOnePointer(const Call &call, uint32_t index,
+                              uint32_t which) {
   const ArgDesc &arg = call.desc().args[index];
-  void *data = call.peers[call.args[index].table][rank];
+  void *data = call.tables[call.args[index].table][which];
   if (!data && !call.args[index].empty)
-    return WRONG(arg, "expected a data pointer of rank %u, got null", rank);
+    return WRONG(arg, "expected a data pointer of %s %u, got null", ofWhat(arg),
+                 which);
   if (reinterpret_cast<uintptr_t>(data) & (arg.elementBytes - 1))
     return WRONG(arg,
-                 "expected a data pointer of rank %u that is a multiple of %u, "
+                 "expected a data pointer of %s %u that is a multiple of %u, "
                  "the size of a %s, got %p",
-                 rank, arg.elementBytes, arg.dtypeName.c_str(), data);
+                 ofWhat(arg), which, arg.elementBytes, arg.dtypeName.c_str(),
+                 data);
   return MLAFIX_OK;
 }
 
-/// Whether no rank's tensor lies on a tensor that is written.
-mlafix_status checkApart(const Call &call, uint32_t written, uint32_t peers) {
-  const ArgDesc &to = call.desc().args[written],
-                &from = call.desc().args[peers];
-  const CallArg &target = call.args[written], &source = call.args[peers];
+/// Whether none of several tensors lies on a tensor that is written.
+mlafix_status checkApart(const Call &call, uint32_t written, uint32_t many) {
+  const ArgDesc &to = call.desc().args[written], &from = call.desc().args[many];
+  const CallArg &target = call.args[written], &source = call.args[many];
   ByteLayout a, alike;
-  MLAFIX_TRY(layoutOf(call, peers, alike));
+  MLAFIX_TRY(layoutOf(call, many, alike));
   makeByteLayout(target.data, to.ndim(), target.sizes, target.strides,
                  to.elementBytes, a);
   for (uint32_t r = 0; r < source.sizes[0] && !a.empty && !alike.empty; ++r) {
     ByteLayout b = alike;
-    b.base += reinterpret_cast<uintptr_t>(call.peers[source.table][r]) -
+    b.base += reinterpret_cast<uintptr_t>(call.tables[source.table][r]) -
               reinterpret_cast<uintptr_t>(source.data);
     if (ByteSpan{a.base, a.extent}.isApartFrom({b.base, b.extent}))
       continue;
@@ -107,30 +114,32 @@ mlafix_status checkApart(const Call &call, uint32_t written, uint32_t peers) {
         (relation == Relation::Unknown &&
          !(call.flags & MLAFIX_LAUNCH_ASSUME_DISJOINT)))
       return WRONG(to,
-                   "expected memory apart from that of argument \"%s\" of rank "
+                   "expected memory apart from that of argument \"%s\" of %s "
                    "%u, got an overlap",
-                   from.name.c_str(), r);
+                   from.name.c_str(), ofWhat(from), r);
   }
   return MLAFIX_OK;
 }
 
 } // namespace
 
-mlafix_status mlafix::runtime::readPeers(const ArgDesc &desc,
-                                         const mlafix_peers *peers,
-                                         mlafix_device device, Call &call,
-                                         CallArg &out) {
+mlafix_status mlafix::runtime::readMany(const ArgDesc &desc,
+                                        const mlafix_peers *peers,
+                                        mlafix_device device, Call &call,
+                                        CallArg &out) {
   if (!peers || peers->struct_size < sizeof(mlafix_peers) || !peers->data ||
       !peers->each || peers->each->struct_size < sizeof(mlafix_tensor))
-    return WRONG(desc, "expected a tensor of each rank, got %s",
+    return WRONG(desc, "expected a tensor of each %s, got %s",
+                 desc.isPeers() ? "rank" : "place of a list",
                  peers ? "none" : "null");
-  if (peers->ranks < 1 || peers->ranks > MLAFIX_MAX_RANKS)
-    return WRONG(desc, "expected 1 to %d ranks, got %u", int(MLAFIX_MAX_RANKS),
+  uint32_t most = desc.isPeers() ? uint32_t(MLAFIX_MAX_RANKS) : desc.most;
+  if (peers->ranks < 1 || peers->ranks > most)
+    return WRONG(desc, "expected 1 to %u %ss, got %u", most, ofWhat(desc),
                  peers->ranks);
   mlafix_tensor all = *peers->each;
   if (all.ndim + 1 != desc.ndim() || !all.sizes)
-    return WRONG(desc, "expected %u dims of each rank's tensor, got %u",
-                 desc.ndim() - 1, all.ndim);
+    return WRONG(desc, "expected %u dims of each %s, got %u", desc.ndim() - 1,
+                 desc.isPeers() ? "rank's tensor" : "tensor", all.ndim);
   int64_t sizes[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS];
   sizes[0] = peers->ranks;
   strides[0] = 0;
@@ -144,21 +153,21 @@ mlafix_status mlafix::runtime::readPeers(const ArgDesc &desc,
   all.data = peers->data[0];
   MLAFIX_TRY(readTensor(desc, &all, device, out));
   out.strides[0] = 0;
-  if (device.type == MLAFIX_CUDA)
+  if (desc.isPeers() && device.type == MLAFIX_CUDA)
     MLAFIX_TRY(readGroup(desc, *peers, call));
   // A unit has no more of them: parseKernel().
-  out.table = static_cast<uint8_t>(call.numPeers++);
-  std::copy_n(peers->data, peers->ranks, call.peers[out.table]);
+  out.table = static_cast<uint8_t>(call.numTables++);
+  std::copy_n(peers->data, peers->ranks, call.tables[out.table]);
   return MLAFIX_OK;
 }
 
-mlafix_status mlafix::runtime::checkPeerPointers(const Call &call) {
+mlafix_status mlafix::runtime::checkManyPointers(const Call &call) {
   const std::vector<ArgDesc> &args = call.desc().args;
-  for (uint32_t i = 0; i < args.size() && call.numPeers > 0; ++i) {
-    if (!args[i].isPeers())
+  for (uint32_t i = 0; i < args.size() && call.numTables > 0; ++i) {
+    if (!args[i].isMany())
       continue;
     for (uint32_t r = 0; r < call.args[i].sizes[0]; ++r)
-      MLAFIX_TRY(checkPeerPointer(call, i, r));
+      MLAFIX_TRY(checkOnePointer(call, i, r));
     for (uint32_t other = 0; other < args.size(); ++other)
       if (args[other].isWritten() && call.args[other].present)
         MLAFIX_TRY(checkApart(call, other, i));
@@ -167,9 +176,8 @@ mlafix_status mlafix::runtime::checkPeerPointers(const Call &call) {
 }
 
 mlafix_status mlafix::runtime::checkGroup(const Call &call) {
-  bool hasGroup = call.numPeers > 0 && call.device.type == MLAFIX_CUDA;
-  return hasGroup ? checkFailure(call.group.failure, call.group.ranks)
-                  : MLAFIX_OK;
+  return call.hasGroup ? checkFailure(call.group.failure, call.group.ranks)
+                       : MLAFIX_OK;
 }
 
 extern "C" mlafix_status

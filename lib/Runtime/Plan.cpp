@@ -71,14 +71,14 @@ mlafix_status countRows(const Call &call, const Geometry &geometry,
   return MLAFIX_OK;
 }
 
-/// The slots of what has a value of each rank. Those that a table has more of
-/// than there are ranks are null.
+/// The slots of what has a value of each rank or of each tensor of a list.
+/// Those that a table has more of are null.
 void writeTable(const Call &call, const Param &param, uint64_t *slots) {
   const CallArg &arg = call.args[param.arg];
   bool isGroup = param.kind == ParamKind::Group;
   auto ranks = isGroup ? call.group.ranks : static_cast<size_t>(arg.sizes[0]);
   const void *values =
-      isGroup ? static_cast<const void *>(&call.group) : call.peers[arg.table];
+      isGroup ? static_cast<const void *>(&call.group) : call.tables[arg.table];
   size_t used = specOf(param.kind).slots(ranks);
   std::memcpy(slots, values, used * sizeof(uint64_t));
   std::fill(slots + used, slots + param.slots, 0);

@@ -36,6 +36,7 @@ struct ArgDesc {
   bool optional = false;
   bool boundPresent = false; ///< tensors: optional in the source, not here
   uint32_t numDims = 0;
+  uint32_t most = 0; ///< of several tensors: how many there may be
   int32_t atMostId = -1;
   int32_t dimIds[MLAFIX_MAX_DIMS]; ///< into KernelDesc::dimNames; -1: ties
                                    ///< nothing
@@ -48,9 +49,11 @@ struct ArgDesc {
   std::vector<const char *> dimPointers; ///< of `dims`, for the C interface
 
   /// Whether it has sizes and strides.
-  bool isTensor() const { return kind == MLAFIX_ARG_TENSOR || isPeers(); }
-  /// Whether each rank has one; the first dim counts them.
+  bool isTensor() const { return kind == MLAFIX_ARG_TENSOR || isMany(); }
+  /// Whether each rank has one.
   bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
+  /// Whether it is several, of ranks or of a list; the first dim counts them.
+  bool isMany() const { return isPeers() || kind == MLAFIX_ARG_LIST; }
   bool isAbsent() const { return access == MLAFIX_ABSENT; }
   bool isWritten() const {
     return access == MLAFIX_WRITE || access == MLAFIX_UPDATE;

@@ -96,10 +96,11 @@ static HostArg describeArgument(const json::Object &arg) {
   StringRef dtype = *arg.getString("dtype");
   made.cType = cTypeOf(dtype);
   StringRef kind = *arg.getString("kind");
-  if (kind == "peers") {
+  if (kind == "peers" || kind == "list") {
     made.cType = "const mlafix_peers *";
-    made.maker = "mlafix_peers_arg";
-    made.description = "of each rank, " + describeTensor(arg);
+    made.maker = "mlafix_" + kind.str() + "_arg";
+    made.description = (kind == "peers" ? "of each rank, " : "a list, each ") +
+                       describeTensor(arg);
     return made;
   }
   made.isTensor = kind == "tensor";

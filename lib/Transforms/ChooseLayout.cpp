@@ -37,14 +37,14 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
                         : "");
         return WalkResult::interrupt();
       }
-      shape.sizes.insert(getTileDim(type).getSize());
+      if (!getTileDim(type).isPerGroup())
+        shape.dims.insert(getTileDim(type));
     }
     if (std::optional<MemoryAccess> access = getSingleAccess(op);
-        access && access->isTile) {
+        access && access->isTile && !access->isPerGroup()) {
       unsigned argument = access->getArgNumber();
       shape.elementBytes[argument] = getDTypeBytes(access->getElementType());
-      shape.lengths[argument] =
-          cast<MemRefType>(access->memref.getType()).getShape().back();
+      shape.argDims[argument] = access->getRowDim();
       (access->isWrite ? shape.stored : shape.loaded).insert(argument);
     }
     return WalkResult::advance();
@@ -54,28 +54,24 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   kernel.getBody().walk([&](Block *block) {
     int64_t moves = llvm::count_if(*block, [](Operation &op) {
       std::optional<MemoryAccess> access = getSingleAccess(&op);
-      return access && access->isTile;
+      return access && access->isTile && !access->isPerGroup();
     });
     shape.moves = std::max(shape.moves, moves);
   });
   return shape;
 }
 
-int64_t mlafix::packFor(int64_t size, int64_t pack) {
-  return std::min(pack, size & -size);
-}
-
 int64_t mlafix::choosePack(const RowShape &shape, int64_t limit) {
   int64_t pack = 1;
-  for (int64_t size : shape.sizes)
-    pack = std::max(pack, packFor(size, limit));
+  for (DimAttr dim : shape.dims)
+    pack = std::max(pack, dim.getPack(limit));
   return pack;
 }
 
 int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
   int64_t most = 1;
-  for (int64_t size : shape.sizes)
-    most = std::max(most, size / packFor(size, pack));
+  for (DimAttr dim : shape.dims)
+    most = std::max(most, dim.getPacks(pack));
   return most;
 }
 
@@ -92,7 +88,7 @@ BlockRule mlafix::getBlockRule(const MachineModel &machine,
                                AliasMode aliasMode) {
   if (shape.isRagged)
     return BlockRule::Ragged;
-  if (shape.sizes.empty())
+  if (shape.dims.empty())
     return BlockRule::NoRows;
   return holdsMore(machine, shape, pack, aliasMode) ? BlockRule::InPlace
                                                     : BlockRule::Bytes;

@@ -26,10 +26,12 @@ struct RowShape {
   /// operation.
   static llvm::FailureOr<RowShape> of(KernelOp kernel);
 
-  llvm::SmallSetVector<int64_t, 4> sizes; // of the row tiles
+  // Of the row tiles, but for those of one element a group, which follow the
+  // rows of groups, and are moved as scalars are.
+  llvm::SmallSetVector<DimAttr, 4> dims;
   std::map<int64_t, int64_t>
       elementBytes; // of the arguments moved as rows, by index
-  std::map<int64_t, int64_t> lengths;              // of their rows, in elements
+  std::map<int64_t, DimAttr> argDims;              // of their rows
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
   int64_t moves = 0; // of rows, at once
@@ -53,10 +55,6 @@ struct RowShape {
     return bytes;
   }
 };
-
-/// Elements of a row of `size` that one access may move, of `pack` at most:
-/// LayoutAttr::packFor before there is a layout.
-int64_t packFor(int64_t size, int64_t pack);
 
 /// The widest pack of any row, a power of two of `limit` elements at most.
 int64_t choosePack(const RowShape &shape, int64_t limit);

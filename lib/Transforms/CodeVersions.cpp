@@ -132,7 +132,7 @@ SmallVector<Attribute> mlafix::getGuards(MLIRContext *context,
   SmallVector<Attribute> guards;
   std::map<int64_t, SmallVector<int64_t>> byAlignment;
   for (auto [index, bytes] : shape.elementBytes)
-    if (int64_t pack = layout.packFor(shape.lengths.at(index)); pack > 1)
+    if (int64_t pack = layout.packFor(shape.argDims.at(index)); pack > 1)
       byAlignment[pack * bytes].push_back(index);
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));

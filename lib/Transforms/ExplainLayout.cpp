@@ -36,7 +36,7 @@ private:
   void remarkBlock();
   void remarkNarrowRegisters();
   void remarkNarrowAccesses();
-  std::string explainNarrow(int64_t length, int64_t bytes);
+  std::string explainNarrow(DimAttr dim, int64_t bytes);
 
   remark::detail::InFlightRemark analysis(StringRef name) {
     return remark::analysis(version.getLoc(), nameRemark(name, kPass, version));
@@ -52,6 +52,15 @@ private:
   LayoutAttr layout;
 };
 } // namespace
+
+/// Elements of what packs must not straddle the end of.
+static int64_t getPieceSize(DimAttr dim) {
+  return dim.isProduct() ? dim.getGroup().getSize() : dim.getSize();
+}
+
+static StringRef ofGroup(DimAttr dim) {
+  return dim.isProduct() ? " of a group" : "";
+}
 
 /// The text of Guards.def.
 std::string Explanation::describe(GuardAttr guard) {
@@ -79,12 +88,12 @@ void Explanation::remarkGuards() {
 }
 
 void Explanation::remarkLanes() {
-  int64_t size = 1;
-  for (int64_t other : shape.sizes)
-    if (other / layout.packFor(other) > size / layout.packFor(size))
-      size = other;
-  int64_t pack = layout.packFor(size), needed = size / pack,
-          lanes = layout.getLanes(), packs = layout.packsFor(size);
+  DimAttr dim = shape.dims[0];
+  for (DimAttr other : shape.dims)
+    if (other.getPacks(layout.getPack()) > dim.getPacks(layout.getPack()))
+      dim = other;
+  int64_t pack = layout.packFor(dim), needed = dim.getSize() / pack,
+          lanes = layout.getLanes(), packs = layout.packsFor(dim);
   StringRef why = "a row stays within one warp";
   if (layout.isGrouped())
     why = "the launch chooses how many groups of lanes share the merge loops";
@@ -93,8 +102,9 @@ void Explanation::remarkLanes() {
   else if (packs == 1 && lanes == needed)
     why = "a lane holds one pack, and none is idle";
   analysis("layout") << remark::add(
-      "a row of {0} is {1} of {2}; {3} {4} {5}: {6}", count(size, "element"),
-      count(needed, "pack"), count(pack, "element"), count(lanes, "lane"),
+      "a row of {0} is {1} of {2}; {3} {4} {5}: {6}",
+      count(dim.getSize(), "element"), count(needed, "pack"),
+      count(pack, "element"), count(lanes, "lane"),
       lanes == 1 ? "holds" : "hold up to", count(packs, "pack") + " each", why);
 }
 
@@ -132,17 +142,18 @@ void Explanation::remarkBlock() {
                                    threads, count(rows, "row"), why);
 }
 
-/// Why a row of `length` elements of `bytes` each is not moved in the widest
-/// accesses.
-std::string Explanation::explainNarrow(int64_t length, int64_t bytes) {
+/// Why a row along `dim` with elements of `bytes` each is not moved in the
+/// widest accesses.
+std::string Explanation::explainNarrow(DimAttr dim, int64_t bytes) {
   int64_t wanted = machine.accessBytes / bytes;
   bool isUnguarded =
       layout.getPack() == 1 &&
       choosePack(shape, machine.accessBytes / shape.widest()) > 1;
   if (isUnguarded)
     return "this code version is for rows at any address";
-  if (packFor(length, wanted) < wanted)
-    return llvm::formatv("{0} elements are no multiple of {1}", length, wanted);
+  if (dim.getPack(wanted) < wanted)
+    return llvm::formatv("{0} elements{1} are no multiple of {2}",
+                         getPieceSize(dim), ofGroup(dim), wanted);
   if (layout.getPack() * shape.widest() >= machine.accessBytes)
     return llvm::formatv("a pack has {0} elements in all rows, since the widest"
                          " are of {1} bytes",
@@ -156,10 +167,10 @@ std::string Explanation::explainNarrow(int64_t length, int64_t bytes) {
 void Explanation::remarkNarrowAccesses() {
   std::map<std::pair<int64_t, std::string>, SmallVector<StringRef>> narrow;
   for (auto [argument, bytes] : shape.elementBytes) {
-    int64_t length = shape.lengths.at(argument);
-    int64_t moved = layout.packFor(length) * bytes;
+    DimAttr dim = shape.argDims.at(argument);
+    int64_t moved = layout.packFor(dim) * bytes;
     if (moved < machine.accessBytes)
-      narrow[{moved, explainNarrow(length, bytes)}].push_back(
+      narrow[{moved, explainNarrow(dim, bytes)}].push_back(
           version.getArgName(argument));
   }
   for (const auto &[how, names] : narrow)
@@ -173,19 +184,20 @@ void Explanation::remarkNarrowAccesses() {
 /// On a CPU, of the elements that are computed at a time.
 void Explanation::remarkNarrowRegisters() {
   int64_t wanted = machine.registerBytes / int64_t(sizeof(float));
-  for (int64_t size : shape.sizes)
-    if (int64_t pack = layout.packFor(size); pack < wanted)
+  for (DimAttr dim : shape.dims)
+    if (int64_t pack = layout.packFor(dim); pack < wanted)
       missed("narrow-access") << remark::add(
           "rows of {0} are computed {1} at a time, where a register holds {2} "
-          "floats: {3} elements are no multiple of {2}",
-          count(size, "element"), count(pack, "element"), wanted, size);
+          "floats: {3} elements{4} are no multiple of {2}",
+          count(dim.getSize(), "element"), count(pack, "element"), wanted,
+          getPieceSize(dim), ofGroup(dim));
 }
 
 void Explanation::run() {
   remarkGuards();
   if (!isGPU(getTarget(version)))
     return remarkNarrowRegisters();
-  if (!shape.sizes.empty())
+  if (!shape.dims.empty())
     remarkLanes();
   remarkBlock();
   remarkNarrowAccesses();

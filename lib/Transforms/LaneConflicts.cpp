@@ -13,9 +13,20 @@
 using namespace mlir;
 using namespace mlafix;
 
+/// Whether two accesses of one row are made by the same lane, element by
+/// element. An element for a group is stored by the first lane of that, and
+/// loaded by all.
+static bool areSharedAlike(const MemoryAccess &a, const MemoryAccess &b) {
+  if (!a.isTile || !b.isTile)
+    return false;
+  if (!a.isPerGroup() && !b.isPerGroup())
+    return true;
+  return a.getRowDim() == b.getRowDim() && a.isWrite == b.isWrite;
+}
+
 bool mlafix::mayConflict(KernelOp kernel, const MemoryAccess &a,
                          const MemoryAccess &b) {
-  bool isOneLane = (a.isTile && b.isTile) ||
+  bool isOneLane = areSharedAlike(a, b) ||
                    (a.isWrite && !a.isTile && b.isWrite && !b.isTile);
   if ((!a.isWrite && !b.isWrite) || isOneLane ||
       a.getElementType() != b.getElementType())
@@ -26,7 +37,10 @@ bool mlafix::mayConflict(KernelOp kernel, const MemoryAccess &a,
 }
 
 bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
-  return a.memref == b.memref && a.isTile == b.isTile && a.isWrite == b.isWrite;
+  return a.memref == b.memref && a.isTile == b.isTile &&
+         a.isWrite == b.isWrite &&
+         (a.isPerGroup() || b.isPerGroup() ? a.getRowDim() == b.getRowDim()
+                                           : true);
 }
 
 /// Whether the row is reduced, or two of its accesses conflict.

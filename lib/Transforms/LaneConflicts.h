@@ -14,8 +14,9 @@ namespace mlafix {
 
 /// Whether two accesses may be of the same memory, by different lanes, one of
 /// them a write. Lanes move their own elements of a row, and one lane
-/// stores all scalars, in program order; anything else may meet another lane's
-/// access, of the same argument or of one that may be the same tensor (N11).
+/// stores all scalars, or the element of a group, in program order; anything
+/// else may meet another lane's access, of the same argument or of one that may
+/// be the same tensor (N11).
 bool mayConflict(KernelOp kernel, const MemoryAccess &a, const MemoryAccess &b);
 
 /// Whether two accesses conflict with the same accesses of other lanes.

@@ -21,6 +21,8 @@ bool mlafix::isTileOp(Operation *op) {
 }
 
 Type mlafix::getTile(Operation *op) {
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return broadcast.getType();
   for (Type type :
        llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
     if (isRowTile(type))
@@ -36,12 +38,12 @@ bool mlafix::isUniform(Operation *op) {
 /// its packs: an element each, and what a reduction takes across lanes and
 /// warps (RowReduce.cpp).
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
-  int64_t size = getTileDim(getTile(op)).getSize();
-  int64_t perPack = layout.packFor(size);
+  DimAttr dim = getTileDim(getTile(op));
+  int64_t perPack = layout.packFor(dim);
   if (isa<ReduceOp>(op))
     perPack += llvm::Log2_64(std::min(layout.getLanes(), kWarpThreads)) +
                layout.getLanes() / kWarpThreads;
-  return layout.packsFor(size) * perPack;
+  return layout.packsFor(dim) * perPack;
 }
 
 bool mlafix::walksRows(KernelOp kernel) {
@@ -53,7 +55,7 @@ bool mlafix::walksRows(KernelOp kernel) {
     if (!isTileOp(op))
       return;
     isStructured &= !isa<scf::WhileOp, scf::ConditionOp>(op);
-    packs = std::max(packs, layout.packsFor(getTileDim(getTile(op)).getSize()));
+    packs = std::max(packs, layout.packsFor(getTileDim(getTile(op))));
     instructions += countInstructions(op, layout);
   });
   if (!isGPU(getTarget(kernel)))

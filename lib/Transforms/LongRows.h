@@ -15,8 +15,9 @@ namespace mlafix {
 /// Whether `op` takes or gives a row.
 bool isTileOp(mlir::Operation *op);
 
-/// A row tile that `op` takes or gives, all of which are of one length; null
-/// where there is none.
+/// A row tile that `op` takes or gives, all of which are along one dim; of a
+/// broadcast and of a reduction of groups the row of groups. Null where there
+/// is none.
 mlir::Type getTile(mlir::Operation *op);
 
 /// Whether `op` costs nothing to do again wherever its row is needed.

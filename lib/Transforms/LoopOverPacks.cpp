@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
@@ -43,10 +44,9 @@ namespace {
 
 /// The pack of one iteration of the loop being built.
 struct PackPosition {
-  Value base;   // where the pack of the first lane begins in the row
-  Value start;  // where this lane's does
-  Value local;  // where it is in this lane's buffers
-  Value exists; // null if it does in every lane
+  Value base;      // of the walk over the packs of all lanes
+  PackPlace place; // of this lane's pack
+  Value local;     // where it is in this lane's buffers
 };
 
 class LoopDistribution {
@@ -63,11 +63,9 @@ private:
   Value getPack(OpBuilder &b, Value tile, const PackPosition &place);
   void buildPartial(OpBuilder &b, ReduceOp reduce, const PackPosition &place);
   Value buildOp(OpBuilder &b, Operation *op, const PackPosition &place);
-  Value finishReduction(OpBuilder &b, ReduceOp op);
-  /// Elements of a row that one iteration does, in all lanes.
-  int64_t stepOf(Type tile) const {
-    return layout.layout.getLanes() * layout.packOf(tile);
-  }
+  Value buildBroadcast(OpBuilder &b, BroadcastOp op, const PackPosition &place);
+  void finishReduction(OpBuilder &b, ReduceOp op);
+  bool mustPrecede(Operation *earlier, Operation *later);
 
   KernelOp kernel;
   RowLayout layout;
@@ -91,10 +89,22 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
   return producers;
 }
 
+/// Whether `later`, an access that must follow `earlier`, would come before it
+/// in one stage: scalars run before rows, and rows of one element a group
+/// before all others.
+bool LoopDistribution::mustPrecede(Operation *earlier, Operation *later) {
+  if (!isTileOp(earlier) || !isTileOp(later))
+    return isTileOp(earlier);
+  std::optional<MemoryAccess> a = getSingleAccess(earlier),
+                              b = getSingleAccess(later);
+  if (!a || !b || !a->getArgument() || !b->getArgument())
+    return false; // a buffer has rows along one dim
+  return a->getRowDim() != b->getRowDim() &&
+         (a->isPerGroup() || b->isPerGroup()) && mayConflict(kernel, *a, *b);
+}
+
 /// An op's stage is the first in which all it uses is there: a reduction's
-/// result is from the next stage on. Scalars run before the rows of their
-/// stage, so a scalar access that must follow a row's waits for the next stage
-/// too.
+/// result is from the next stage on.
 void LoopDistribution::assignStages() {
   SmallVector<Operation *> accesses;
   for (Operation &op : block.without_terminator()) {
@@ -105,9 +115,8 @@ void LoopDistribution::assignStages() {
     if (!isMemoryEffectFree(&op)) {
       for (Operation *earlier : accesses)
         if (areOrdered(earlier, &op))
-          stage = std::max(stage,
-                           stages[earlier] +
-                               (isTileOp(earlier) && !isTileOp(&op) ? 1 : 0));
+          stage = std::max(stage, stages[earlier] +
+                                      (mustPrecede(earlier, &op) ? 1 : 0));
       accesses.push_back(&op);
     }
     stages[&op] = stage;
@@ -116,18 +125,14 @@ void LoopDistribution::assignStages() {
 
 PackPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
                                              Type tile, Value base) {
-  if (!layout.lane)
-    return {base, base, base, Value()};
+  PackPosition position;
+  position.base = base;
+  position.place = layout.placeAt(b, loc, tile, base);
+  position.local = base;
   IndexBuilder x(b, loc);
-  PackPosition place;
-  place.base = base;
-  place.start =
-      x.add(base, x.mul(layout.lane, x.constant(layout.packOf(tile))));
-  place.local = x.div(base, x.constant(layout.layout.getLanes()));
-  int64_t size = RowLayout::sizeOf(tile);
-  if (size % stepOf(tile) != 0)
-    place.exists = x.ult(place.start, x.constant(size));
-  return place;
+  if (layout.lane && !getTileDim(tile).isPerGroup())
+    position.local = x.div(base, x.constant(layout.layout.getLanes()));
+  return position;
 }
 
 /// The pack of a row at position `place`: of this loop, or of an earlier
@@ -149,15 +154,34 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile,
 void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
                                     const PackPosition &place) {
   Location loc = reduce.getLoc();
-  SmallVector<Value> partial = {reducePack(
-      b, layout, reduce, getPack(b, reduce.getSource(), place), place.exists)};
+  SmallVector<Value> partial = {
+      reducePack(b, layout, reduce, getPack(b, reduce.getSource(), place),
+                 place.place.exists)};
   reduceAcrossLanes(b, layout, reduce, partial);
-  Value position =
-      arith::DivUIOp::create(b, loc, place.base,
-                             arith::ConstantIndexOp::create(
-                                 b, loc, stepOf(reduce.getSource().getType())));
+  Value position = arith::DivUIOp::create(
+      b, loc, place.base,
+      arith::ConstantIndexOp::create(
+          b, loc, layout.walkStep(reduce.getSource().getType())));
   memref::StoreOp::create(b, loc, partial.front(), partials[reduce],
                           ValueRange{position});
+}
+
+/// A row of one element a group is in a buffer: its loop is another one.
+Value LoopDistribution::buildBroadcast(OpBuilder &b, BroadcastOp op,
+                                       const PackPosition &place) {
+  Location loc = op.getLoc();
+  Operation *def = op.getSource().getDefiningOp();
+  if (def && isUniform(def))
+    return broadcastElement(b, layout, op, getPack(b, op.getSource(), place));
+  Type tile = op.getType();
+  IndexBuilder x(b, loc);
+  int64_t perElement =
+      layout.walkStep(tile) * layout.packsOfGroup(getTileDim(tile));
+  Value element = vector::LoadOp::create(
+      b, loc, layout.packType(op.getSource().getType()),
+      buffers.lookup(op.getSource()),
+      ValueRange{x.div(place.base, x.constant(perElement))});
+  return broadcastElement(b, layout, op, element);
 }
 
 /// Does one op to the pack at `place`; null where that has no result.
@@ -167,35 +191,42 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
     buildPartial(b, reduce, place);
     return {};
   }
+  if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    return buildBroadcast(b, broadcast, place);
   SmallVector<Value> operands;
   for (Value operand : op->getOperands())
     operands.push_back(isRowTile(operand.getType()) ? getPack(b, operand, place)
                                                     : operand);
   // A buffer has room for the packs that a lane does not have.
-  auto positionIn = [&](Value memref) -> std::pair<Value, Value> {
-    return !memref || getKernelArgument(memref)
-               ? std::make_pair(place.start, place.exists)
-               : std::make_pair(place.local, Value());
+  auto placeIn = [&](Value memref) -> PackPlace {
+    if (!memref || getKernelArgument(memref))
+      return place.place;
+    return {place.local, Value(), Value()};
   };
-  return doToPack(b, layout, op, operands, positionIn);
+  return doToPack(b, layout, op, operands, placeIn);
 }
 
-/// Neighbours are reduced until one value is left; one without a neighbour is
-/// kept (the tree of reduceTree, in place).
-Value LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
+/// Neighbours are reduced until one value is left, or one for each group; one
+/// without a neighbour is kept (the tree of reduceTree, in place).
+void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
   Location loc = op.getLoc();
   IndexBuilder x(b, loc);
   Value buffer = partials[op];
   Value zero = x.constant(0), one = x.constant(1), two = x.constant(2);
-  for (int64_t count = layout.packsOf(op.getSource().getType()); count > 1;
+  bool isRow = isRowTile(op.getType());
+  int64_t left =
+      isRow ? layout.packsOf(op.getSource().getType()) /
+                  layout.packsOfGroup(getTileDim(op.getSource().getType()))
+            : 1;
+  for (int64_t count = layout.packsOf(op.getSource().getType()); count > left;
        count = llvm::divideCeil(count, 2)) {
     auto loop = scf::ForOp::create(b, loc, zero, x.constant(count / 2), one);
     OpBuilder body(loop.getBody()->getTerminator());
     IndexBuilder y(body, loc);
-    Value left = y.mul(loop.getInductionVar(), two);
-    Value first = memref::LoadOp::create(body, loc, buffer, ValueRange{left});
+    Value even = y.mul(loop.getInductionVar(), two);
+    Value first = memref::LoadOp::create(body, loc, buffer, ValueRange{even});
     Value second =
-        memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(left, one)});
+        memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(even, one)});
     Value met = combine(body, loc, op.getKind(), first, second);
     memref::StoreOp::create(body, loc, met, buffer,
                             ValueRange{loop.getInductionVar()});
@@ -206,7 +237,11 @@ Value LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
                               ValueRange{x.constant(count / 2)});
     }
   }
-  return memref::LoadOp::create(b, loc, buffer, ValueRange{zero});
+  if (isRow)
+    buffers[op] = buffer;
+  else
+    op.getResult().replaceAllUsesWith(
+        memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
 }
 
 /// The loop over the packs of rows of the length of `tile`.
@@ -217,13 +252,13 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   IndexBuilder x(b, loc);
   for (Operation *op : ops)
     if (auto reduce = dyn_cast<ReduceOp>(op))
-      partials[reduce] =
-          allocBuffer(kernel, reduce.getType(), layout.packsOf(tile));
+      partials[reduce] = allocBuffer(
+          kernel, getElementTypeOrSelf(reduce.getType()), layout.packsOf(tile));
   LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
-         << " ops on rows of " << RowLayout::sizeOf(tile);
+         << " ops on rows of " << getTileDim(tile).str();
   auto loop = scf::ForOp::create(b, loc, x.constant(0),
-                                 x.constant(RowLayout::sizeOf(tile)),
-                                 x.constant(stepOf(tile)));
+                                 x.constant(layout.walkEnd(tile)),
+                                 x.constant(layout.walkStep(tile)));
   OpBuilder body(loop.getBody()->getTerminator());
   PackPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
@@ -234,7 +269,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
     Value row = op->getResult(0);
     packs[row] = pack;
     bool outlives = llvm::any_of(row.getUsers(), [&](Operation *user) {
-      return stages.lookup(user) > stage;
+      return stages.lookup(user) > stage || isa<BroadcastOp>(user);
     });
     if (outlives) {
       buffers[row] = allocRow(kernel, row.getType());
@@ -244,7 +279,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   }
   for (Operation *op : ops)
     if (auto reduce = dyn_cast<ReduceOp>(op))
-      reduce.getResult().replaceAllUsesWith(finishReduction(b, reduce));
+      finishReduction(b, reduce);
 }
 
 void LoopDistribution::run() {
@@ -256,18 +291,21 @@ void LoopDistribution::run() {
     last = std::max(last, stages[&op]);
   }
   for (int64_t stage = 0; stage <= last; ++stage) {
-    // By length: rows of different ones have nothing in common but scalars.
-    llvm::MapVector<int64_t, SmallVector<Operation *>> rows;
+    // By dim: rows along different ones have nothing in common but scalars, and
+    // rows of one element a group, which others are broadcast from.
+    llvm::MapVector<DimAttr, SmallVector<Operation *>> rows;
     for (Operation *op : ops) {
       if (stages[op] != stage)
         continue;
       if (!isTileOp(op))
         op->moveBefore(block.getTerminator());
       else if (!isUniform(op))
-        rows[RowLayout::sizeOf(getTile(op))].push_back(op);
+        rows[getTileDim(getTile(op))].push_back(op);
     }
-    for (auto &[size, list] : rows)
-      buildLoop(stage, getTile(list.front()), list);
+    for (bool isPerGroup : {true, false})
+      for (auto &[dim, list] : rows)
+        if (dim.isPerGroup() == isPerGroup)
+          buildLoop(stage, getTile(list.front()), list);
   }
   for (Operation *op : llvm::reverse(ops))
     if (isTileOp(op))

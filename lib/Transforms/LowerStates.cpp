@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/F32Builder.h"
+#include "lib/Transforms/LowerArgReduce.h"
 #include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
@@ -181,45 +182,82 @@ struct LowerRebase : OpConversionPattern<RebaseOp> {
   }
 };
 
+/// A state as it is stored: N1, N3.
+struct Normalized {
+  Normalized(F32Builder f, const Parts &state, StateType type)
+      : f(f), state(state), type(type), isEmpty(f.equal(state.max, f.negInf())),
+        // max - max is 0, or NaN if max is: a NaN lse reaches the payload even
+        // where nothing was merged (N6).
+        sum(f.add(state.sum, f.sub(state.max, state.max))) {}
+
+  /// `scale` may be null.
+  Value buildPayload(OpBuilder &b, Location loc, Value scale) {
+    Type tile = type.getTileType();
+    Value inverse = arith::DivFOp::create(b, loc, f.constant(1.0f), sum,
+                                          arith::FastMathFlags::arcp);
+    // Exact: a copied row (sum 1) is value * (1 / scale) to the bit.
+    if (scale)
+      inverse = f.mul(inverse, f.div(f.constant(1.0f), scale));
+    Value row = f.mul(state.acc, f.splat(inverse, tile));
+    return f.select(isEmpty, f.splat(f.constant(0.0f), tile), row);
+  }
+
+  Value buildLse(OpBuilder &b, Location loc) {
+    // No subnormal: the sum is 0, NaN, or at least the largest weight, 1.
+    Value log = math::Log2Op::create(b, loc, sum, arith::FastMathFlags::afn);
+    Value scale = f.constant(isBaseE(type) ? llvm::numbers::ln2f : 1.0f);
+    // A sum of one is a copy: an lse of -0.0 stays one (N4).
+    Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max,
+                         f.fma(log, scale, state.max));
+    return f.select(isEmpty, f.negInf(), lse);
+  }
+
+  F32Builder f;
+  Parts state;
+  StateType type;
+  Value isEmpty, sum;
+};
+
 struct LowerStoreState : OpConversionPattern<StoreStateOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
   matchAndRewrite(StoreStateOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    F32Builder f(rewriter, loc);
-    Parts state(adaptor.getState());
-    Value isEmpty = f.equal(state.max, f.negInf());
-    // max - max is 0, or NaN if max is: a NaN lse reaches the payload even
-    // where nothing was merged (N6).
-    Value sum = f.add(state.sum, f.sub(state.max, state.max));
-    if (op.getOut()) {
-      Type tile = op.getState().getType().getTileType();
-      Value inverse = arith::DivFOp::create(rewriter, loc, f.constant(1.0f),
-                                            sum, arith::FastMathFlags::arcp);
-      // Exact: a copied row (sum 1) is value * (1 / scale) to the bit.
-      if (Value scale = op.getScale())
-        inverse = f.mul(inverse, f.div(f.constant(1.0f), scale));
-      Value row = f.mul(state.acc, f.splat(inverse, tile));
-      Value result =
-          f.select(isEmpty, f.splat(f.constant(0.0f), tile), row); // N1, N3
-      StoreOp::create(rewriter, loc, result, op.getOut(), op.getOutIndices(),
-                      op.getPredicate());
-    }
-    if (op.getLse()) {
-      // No subnormal: the sum is 0, NaN, or at least the largest weight, 1.
-      Value log =
-          math::Log2Op::create(rewriter, loc, sum, arith::FastMathFlags::afn);
-      Value scale = f.constant(
-          isBaseE(op.getState().getType()) ? llvm::numbers::ln2f : 1.0f);
-      // A sum of one is a copy: an lse of -0.0 stays one (N4).
-      Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max,
-                           f.fma(log, scale, state.max));
-      lse = f.select(isEmpty, f.negInf(), lse);
-      StoreOp::create(rewriter, loc, lse, op.getLse(), op.getLseIndices(),
-                      op.getPredicate());
-    }
+    Normalized state({rewriter, loc}, Parts(adaptor.getState()),
+                     op.getState().getType());
+    if (op.getOut())
+      StoreOp::create(rewriter, loc,
+                      state.buildPayload(rewriter, loc, op.getScale()),
+                      op.getOut(), op.getOutIndices(), op.getPredicate());
+    if (op.getLse())
+      StoreOp::create(rewriter, loc, state.buildLse(rewriter, loc), op.getLse(),
+                      op.getLseIndices(), op.getPredicate());
     rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct LowerPayload : OpConversionPattern<PayloadOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(PayloadOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Normalized state({rewriter, op.getLoc()}, Parts(adaptor.getState()),
+                     op.getState().getType());
+    rewriter.replaceOp(op, state.buildPayload(rewriter, op.getLoc(), Value()));
+    return success();
+  }
+};
+
+struct LowerLseOf : OpConversionPattern<LseOfOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(LseOfOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Normalized state({rewriter, op.getLoc()}, Parts(adaptor.getState()),
+                     op.getState().getType());
+    rewriter.replaceOp(op, state.buildLse(rewriter, op.getLoc()));
     return success();
   }
 };
@@ -238,40 +276,6 @@ struct LowerSelect : OpConversionPattern<arith::SelectOp> {
          llvm::zip(adaptor.getTrueValue(), adaptor.getFalseValue()))
       results.push_back(f.select(adaptor.getCondition().front(), x, y));
     rewriter.replaceOpWithMultiple(op, {results});
-    return success();
-  }
-};
-
-/// The least of the indices at which the extreme is, or a NaN: the reduction
-/// gives NaN if there is one, which no element equals.
-struct LowerArgReduce : OpConversionPattern<ArgReduceOp> {
-  using OpConversionPattern::OpConversionPattern;
-  LogicalResult
-  matchAndRewrite(ArgReduceOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Location loc = op.getLoc();
-    Value row = op.getSource();
-    Type element = getElementTypeOrSelf(row.getType()), i32 = op.getType();
-    Type indices = getRowTileType(getTileDim(row.getType()), i32);
-    Value extreme = ReduceOp::create(rewriter, loc, element, op.getKind(), row);
-    extreme = SplatOp::create(rewriter, loc, row.getType(), extreme);
-    Value isHere;
-    if (element.isF32()) {
-      isHere = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OEQ,
-                                     row, extreme);
-      Value isNaN = arith::CmpFOp::create(rewriter, loc,
-                                          arith::CmpFPredicate::UNO, row, row);
-      isHere = arith::OrIOp::create(rewriter, loc, isHere, isNaN);
-    } else {
-      isHere = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
-                                     row, extreme);
-    }
-    Value none = SplatOp::create(
-        rewriter, loc, indices,
-        arith::ConstantIntOp::create(rewriter, loc, INT32_MAX, 32));
-    Value index = arith::SelectOp::create(
-        rewriter, loc, isHere, IotaOp::create(rewriter, loc, indices), none);
-    rewriter.replaceOpWithNewOp<ReduceOp>(op, i32, ReduceKind::min, index);
     return success();
   }
 };
@@ -326,15 +330,17 @@ public:
     RewritePatternSet patterns(context);
     patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMerge,
                  LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
-                 LowerStoreState, LowerSelect, LowerArgReduce>(converter,
-                                                               context);
+                 LowerStoreState, LowerPayload, LowerLseOf, LowerSelect>(
+        converter, context);
+    populateLowerArgReducePatterns(patterns, converter);
     ConversionTarget target(*context);
     target.markUnknownOpDynamicallyLegal(
         [&](Operation *op) { return converter.isLegal(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
-                        MergeOp, MaskOp, RebaseOp, ArgReduceOp>();
+                        MergeOp, MaskOp, RebaseOp, PayloadOp, LseOfOp,
+                        ArgReduceOp>();
     // The regions of the grid have no states as arguments: only ops need a
     // look.
     target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();

@@ -61,6 +61,10 @@ bool MovedElements::followDefinition(Value value) {
     values.insert(splat.getScalar());
     return true;
   }
+  if (auto broadcast = dyn_cast_if_present<BroadcastOp>(op)) {
+    values.insert(broadcast.getSource());
+    return true;
+  }
   if (auto select = dyn_cast_if_present<arith::SelectOp>(op)) {
     follow({select.getTrueValue(), select.getFalseValue()});
     return true;
@@ -81,7 +85,7 @@ bool MovedElements::followUse(OpOperand &use) {
     return isHere(store.getTarget());
   if (auto load = dyn_cast<LoadOp>(op))
     return isHere(load.getSource());
-  if (isa<SplatOp>(op)) {
+  if (isa<SplatOp, BroadcastOp>(op)) {
     follow(op->getResults());
     return true;
   }

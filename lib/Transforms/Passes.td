@@ -20,7 +20,7 @@ def SpecializePass : Pass<"mlafix-specialize", "::mlir::ModuleOp"> {
     Replaces every upper-case dim by its size and every dtype variable by its type, in the arguments, the row tiles and the states of each
     kernel. A name that no kernel has, a name without a value and a value of the wrong kind are errors. A variable of integers may be bound to a float or to
     `bool` if the body only moves its elements: they are loaded (as i64), chosen from, and stored to elements of the same variable, and 0 is the one number
-    stored beside them. Then their bits are moved.
+    stored beside them. Then their bits are moved. Sinks leave the types of states: that each counts once is verified.
 
     The name of an optional argument may be bound to `absent` or `present`. An absent one is omitted at every launch:
     states loaded from it become identities, its other loads zeros where their predicate holds and `else` values
@@ -99,6 +99,23 @@ def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
     `mlafix.arg_reduce` becomes two reductions: of the row, and of the indices at which the extreme or a NaN is, to the least of them.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def GroupRowsPass : Pass<"mlafix-group-rows", "::mlafix::KernelOp"> {
+  let summary = "rows of one element a group follow the layout of the groups";
+  let description = [{
+    A row along G that is broadcast over groups of K elements, or comes of their reduction, gets the type that says so, `G per K`, and so does each row that it meets in an elementwise op, a loop or
+    a branch. From then on its layout is that of the row of groups: each lane has the elements of those groups that it has packs of. A row that meets groups of two sizes is an error.
+
+    ```mlir
+    // Before
+    %s = mlafix.load %scales[%t] : … -> tensor<4xf32, #mlafix.dim<4>>
+    %b = mlafix.broadcast %s : tensor<4xf32, #mlafix.dim<4>> -> tensor<512xf32, #mlafix.dim<4 x 128>>
+    // After
+    %s = mlafix.load %scales[%t] : … -> tensor<4xf32, #mlafix.dim<4 per 128>>
+    %b = mlafix.broadcast %s : tensor<4xf32, #mlafix.dim<4 per 128>> -> tensor<512xf32, #mlafix.dim<4 x 128>>
+    ```
+  }];
 }
 
 def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {

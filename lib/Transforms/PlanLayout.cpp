@@ -146,7 +146,7 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
     if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
       moved.push_back(arg);
   bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
-    return packFor(shape.lengths.at(arg), pack) * shape.elementBytes.at(arg) %
+    return shape.argDims.at(arg).getPack(pack) * shape.elementBytes.at(arg) %
                machine.streamedBytes ==
            0;
   });

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/RowAccess.h"
-#include "dialect/RowProgram.h"
 #include "lib/Transforms/Presence.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -15,15 +14,6 @@
 
 using namespace mlir;
 using namespace mlafix;
-
-RowLayout::RowLayout(KernelOp kernel)
-    : layout(kernel.getLayoutAttr()), guards(kernel.getGuardsAttr()),
-      isGPU(mlafix::isGPU(getTarget(kernel))) {
-  kernel.walk([&](RowOp row) {
-    lane = row.getLane();
-    members = row.getMembers();
-  });
-}
 
 static bool isElementwise(Operation *op) {
   return OpTrait::hasElementwiseMappableTraits(op) && op->getNumResults() == 1;
@@ -40,8 +30,8 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
         llvm::none_of(op->getResultTypes(), isTile))
       return WalkResult::advance();
     if (isPackwise(op) ||
-        isa<ReduceOp, MergeLoopOp, YieldOp, scf::ForOp, scf::IfOp, scf::YieldOp,
-            scf::WhileOp, scf::ConditionOp>(op))
+        isa<ReduceOp, BroadcastOp, MergeLoopOp, YieldOp, scf::ForOp, scf::IfOp,
+            scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
       return WalkResult::advance();
     if (isa<arith::ConstantOp>(op)) {
       op->emitError() << "expected a constant row whose elements are all one "
@@ -55,7 +45,8 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     }
     op->emitError()
         << "expected an elementwise op with one result, a load, a store, a "
-           "reduction, a splat, an iota or control flow on a row, got '"
+           "reduction, a broadcast, a splat, an iota or control flow on a row, "
+           "got '"
         << op->getName() << "'";
     return WalkResult::interrupt();
   });
@@ -232,6 +223,13 @@ static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
   return castSign(b, loc, zero, type);
 }
 
+/// A guard is about packs of the argument's own size, or larger ones.
+static int64_t alignmentOf(const RowLayout &layout, Value memref,
+                           VectorType pack) {
+  return std::min(layout.alignmentOf(memref),
+                  pack.getNumElements() * getDTypeBytes(pack.getElementType()));
+}
+
 // On a GPU a predicated load is a masked load with a uniform mask: it becomes a
 // branch around the load only after all optimisation, whereas the arithmetic on
 // its result would be pulled into a branch made here, and wait there for the
@@ -240,7 +238,7 @@ Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
                          Value predicate, Type type, Value source,
                          ValueRange indices) {
   auto vector = dyn_cast<VectorType>(type);
-  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source)
+  llvm::MaybeAlign alignment(vector ? alignmentOf(layout, source, vector)
                                     : getDTypeBytes(type));
   auto read = [&](OpBuilder &b) -> Value {
     if (!vector)
@@ -321,16 +319,17 @@ static SmallVector<Value> withStart(ValueRange indices, Value start) {
 // An omitted tensor reads as zero; `else` is for a false predicate of the
 // kernel's own.
 static Value loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
-                      PackPositionFn positionIn) {
+                      PackPlaceFn placeIn) {
   Location loc = load.getLoc();
   Value source = load.getSource();
   Value predicate = accessPredicate(b, loc, load.getPredicate(), source);
-  auto [start, exists] = positionIn(source);
+  PackPlace place = placeIn(source);
   Type element = cast<MemRefType>(source.getType()).getElementType();
-  Value pack = widen(b, load,
-                     readMemory(b, loc, layout, both(b, loc, predicate, exists),
-                                layout.packType(load.getType(), element),
-                                source, withStart(load.getIndices(), start)));
+  Value pack =
+      widen(b, load,
+            readMemory(b, loc, layout, both(b, loc, predicate, place.exists),
+                       layout.packType(load.getType(), element), source,
+                       withStart(load.getIndices(), place.start)));
   if (!load.getOther())
     return pack;
   Value other =
@@ -339,17 +338,19 @@ static Value loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
 }
 
 static void storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
-                      Value pack, PackPositionFn positionIn) {
+                      Value pack, PackPlaceFn placeIn) {
   Location loc = store.getLoc();
   Value target = store.getTarget();
   Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
-  auto [start, exists] = positionIn(target);
+  PackPlace place = placeIn(target);
   Value value = narrow(b, store, pack);
-  SmallVector<Value> indices = withStart(store.getIndices(), start);
-  writeIf(b, loc, both(b, loc, predicate, exists), [&](OpBuilder &then) {
-    vector::StoreOp::create(then, loc, value, target, indices,
-                            layout.isStreamed(target),
-                            llvm::MaybeAlign(layout.alignmentOf(target)));
+  SmallVector<Value> indices = withStart(store.getIndices(), place.start);
+  predicate = both(b, loc, both(b, loc, predicate, place.exists), place.stores);
+  auto type = cast<VectorType>(value.getType());
+  writeIf(b, loc, predicate, [&](OpBuilder &then) {
+    vector::StoreOp::create(
+        then, loc, value, target, indices, layout.isStreamed(target),
+        llvm::MaybeAlign(alignmentOf(layout, target, type)));
   });
 }
 
@@ -375,18 +376,18 @@ bool mlafix::isPackwise(Operation *op) {
 }
 
 Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
-                       ValueRange operands, PackPositionFn positionIn) {
+                       ValueRange operands, PackPlaceFn placeIn) {
   Location loc = op->getLoc();
   if (auto load = dyn_cast<LoadOp>(op))
-    return loadPack(b, layout, load, positionIn);
+    return loadPack(b, layout, load, placeIn);
   if (auto store = dyn_cast<StoreOp>(op)) {
     unsigned row = store.getValueMutable().getOperandNumber();
-    storePack(b, layout, store, operands[row], positionIn);
+    storePack(b, layout, store, operands[row], placeIn);
     return {};
   }
   VectorType type = layout.packType(op->getResult(0).getType());
   if (auto iota = dyn_cast<IotaOp>(op))
-    return iotaPack(b, type, iota, positionIn(Value()).first);
+    return iotaPack(b, type, iota, placeIn({}).start);
   if (isa<SplatOp>(op))
     return vector::BroadcastOp::create(b, loc, type, operands.front());
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {

@@ -21,7 +21,7 @@ Value mlafix::allocBuffer(KernelOp kernel, Type element, int64_t count) {
 
 Value mlafix::allocRow(KernelOp kernel, Type tile) {
   LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t size = getTileDim(tile).getSize();
+  DimAttr dim = getTileDim(tile);
   return allocBuffer(kernel, getElementTypeOrSelf(tile),
-                     layout.packsFor(size) * layout.packFor(size));
+                     layout.packsFor(dim) * layout.packFor(dim));
 }

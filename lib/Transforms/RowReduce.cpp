@@ -30,11 +30,33 @@ static TypedAttr neutralOf(ReduceKind kind, Type type) {
   return b.getIntegerAttr(type, value);
 }
 
-/// Every warp leaves its partials in shared memory, and every thread reads them
-/// all.
+namespace {
+/// The lanes whose partials meet, as bits of the difference of their numbers:
+/// those from `first` up to `end`, powers of two. All bits are those of a row;
+/// the lanes of a group have the low ones, and the rows of one element a group
+/// are alike in these.
+struct LaneBits {
+  int64_t first = 1, end;
+};
+} // namespace
+
+static LaneBits bitsOf(const RowLayout &layout, ReduceOp op) {
+  int64_t lanes = layout.layout.getLanes();
+  LaneBits bits;
+  bits.end = lanes;
+  DimAttr dim = getTileDim(op.getSource().getType());
+  if (isRowTile(op.getType()))
+    bits.end = std::min(lanes, dim.getGroupPacks(layout.layout.getPack()));
+  else if (dim.isPerGroup())
+    bits.first = std::min(lanes, dim.getGroupPacks(layout.layout.getPack()));
+  return bits;
+}
+
+/// Every warp leaves its partials in shared memory, and every thread reads
+/// those of the warps that its own meets.
 static void reduceAcrossWarps(OpBuilder &b, Location loc,
                               const RowLayout &layout, ReduceKind kind,
-                              SmallVector<Value> &partials) {
+                              LaneBits bits, SmallVector<Value> &partials) {
   IndexBuilder x(b, loc);
   int64_t warps = layout.layout.getLanes() / kWarpThreads,
           packs = partials.size();
@@ -55,11 +77,18 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
           ValueRange{y.add(y.mul(warp, y.constant(packs)), y.constant(p))});
   });
   buildBarrier(b, loc);
+  int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads),
+          met = bits.end / kWarpThreads;
+  Value base; // of this group's warps
+  if (met < warps)
+    base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));
   for (auto [p, partial] : llvm::enumerate(partials)) {
     SmallVector<Value> values;
-    for (int64_t w = 0; w < warps; ++w)
+    for (int64_t w = 0; w < met; w += step) {
+      Value index = x.constant(w * packs + p);
       values.push_back(memref::LoadOp::create(
-          b, loc, shared, ValueRange{x.constant(w * packs + p)}));
+          b, loc, shared, ValueRange{base ? x.add(base, index) : index}));
+    }
     partial = reduceTree(b, loc, kind, values);
   }
   buildBarrier(b, loc); // a loop may come back to this memory
@@ -82,13 +111,36 @@ Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
 void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
                                ReduceOp op, SmallVector<Value> &partials) {
   Location loc = op.getLoc();
-  int64_t lanes = layout.layout.getLanes();
+  LaneBits bits = bitsOf(layout, op);
   for (Value &partial : partials)
-    for (int64_t distance = 1; distance < std::min(lanes, kWarpThreads);
-         distance *= 2)
+    for (int64_t distance = bits.first;
+         distance < std::min(bits.end, kWarpThreads); distance *= 2)
       partial =
           combine(b, loc, op.getKind(), partial,
                   buildShuffleXor(b, loc, layout.members, partial, distance));
-  if (lanes > kWarpThreads)
-    reduceAcrossWarps(b, loc, layout, op.getKind(), partials);
+  if (bits.end > kWarpThreads && bits.first < bits.end)
+    reduceAcrossWarps(b, loc, layout, op.getKind(), bits, partials);
+}
+
+SmallVector<Value> mlafix::reduceAcrossPacks(OpBuilder &b,
+                                             const RowLayout &layout,
+                                             ReduceOp op,
+                                             ArrayRef<Value> partials) {
+  Location loc = op.getLoc();
+  size_t met = partials.size();
+  if (isRowTile(op.getType()))
+    met = layout.packsOfGroup(getTileDim(op.getSource().getType()));
+  SmallVector<Value> results;
+  for (size_t p = 0; p < partials.size(); p += met)
+    results.push_back(reduceTree(b, loc, op.getKind(),
+                                 SmallVector<Value>(partials.slice(p, met))));
+  return results;
+}
+
+Value mlafix::broadcastElement(OpBuilder &b, const RowLayout &layout,
+                               BroadcastOp op, Value element) {
+  Location loc = op.getLoc();
+  Value scalar = vector::ExtractOp::create(b, loc, element, 0);
+  return vector::BroadcastOp::create(b, loc, layout.packType(op.getType()),
+                                     scalar);
 }

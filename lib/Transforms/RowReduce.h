@@ -14,7 +14,8 @@ namespace mlafix {
 
 // A row is reduced along the bits of the element's index, lowest first: within
 // a pack, across lanes, across warps, across packs. The tree is the same for
-// every layout (N9).
+// every layout (N9). A group has the low bits: what lies beyond them is left
+// alone where each group is reduced to an element.
 
 /// What `op` makes of one pack of this lane, a scalar: neutral where the pack
 /// does not exist (null: it always does).
@@ -22,9 +23,20 @@ mlir::Value reducePack(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        mlir::Value pack, mlir::Value exists);
 
 /// Replaces this lane's `partials`, one for each pack, by those of all lanes of
-/// the row together.
+/// the row, or of the pack's group, together.
 void reduceAcrossLanes(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
                        llvm::SmallVector<mlir::Value> &partials);
+
+/// Of these: one value, or one for each pack that this lane has of a row of one
+/// element a group.
+llvm::SmallVector<mlir::Value>
+reduceAcrossPacks(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,
+                  llvm::ArrayRef<mlir::Value> partials);
+
+/// A pack of the row that `op` makes, of `element`, the pack of the row of one
+/// element a group that it is made of.
+mlir::Value broadcastElement(mlir::OpBuilder &b, const RowLayout &layout,
+                             BroadcastOp op, mlir::Value element);
 
 } // namespace mlafix
 

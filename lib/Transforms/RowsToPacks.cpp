@@ -110,15 +110,14 @@ struct DistributePackwise : ConversionPattern {
       SmallVector<Value> mine;
       for (ValueRange values : operands)
         mine.push_back(values.size() == 1 ? values.front() : values[p]);
-      auto positionIn = [&](Value memref) -> std::pair<Value, Value> {
+      auto placeIn = [&](Value memref) -> PackPlace {
         Location loc = op->getLoc();
         if (memref && !getKernelArgument(memref))
           return {IndexBuilder(rewriter, loc).constant(p * layout.packOf(tile)),
-                  Value()};
-        Value start = layout.packStart(rewriter, loc, tile, p);
-        return {start, layout.packExists(rewriter, loc, tile, p)};
+                  Value(), Value()};
+        return layout.placeOf(rewriter, loc, tile, p);
       };
-      Value pack = doToPack(rewriter, layout, op, mine, positionIn);
+      Value pack = doToPack(rewriter, layout, op, mine, placeIn);
       packs.append(isUniform(op) ? n : 1, pack);
       if (isUniform(op))
         break;
@@ -143,9 +142,29 @@ struct DistributeReduce : RowPattern<ReduceOp> {
     for (auto [p, pack] : llvm::enumerate(adaptor.getSource()))
       partials.push_back(reducePack(
           rewriter, layout, op, pack,
-          layout.packExists(rewriter, loc, op.getSource().getType(), p)));
+          layout.placeOf(rewriter, loc, op.getSource().getType(), p).exists));
     reduceAcrossLanes(rewriter, layout, op, partials);
-    rewriter.replaceOp(op, reduceTree(rewriter, loc, op.getKind(), partials));
+    partials = reduceAcrossPacks(rewriter, layout, op, partials);
+    if (isRowTile(op.getType()))
+      for (Value &element : partials)
+        element = vector::BroadcastOp::create(
+            rewriter, loc, layout.packType(op.getType()), element);
+    rewriter.replaceOpWithMultiple(op, {partials});
+    return success();
+  }
+};
+
+struct DistributeBroadcast : RowPattern<BroadcastOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(BroadcastOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Value> packs;
+    int64_t met = layout.packsOfGroup(getTileDim(op.getType()));
+    for (int64_t p = 0, n = layout.packsOf(op.getType()); p < n; ++p)
+      packs.push_back(
+          broadcastElement(rewriter, layout, op, adaptor.getSource()[p / met]));
+    rewriter.replaceOpWithMultiple(op, {packs});
     return success();
   }
 };
@@ -228,14 +247,15 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
 
   RewritePatternSet patterns(ctx);
   patterns.add<DistributeScalarLoad, DistributeScalarStore, DistributePackwise,
-               DistributeReduce>(converter, ctx, layout);
+               DistributeReduce, DistributeBroadcast>(converter, ctx, layout);
   patterns.add<DistributeMergeLoop, DistributeYield>(converter, ctx);
   ConversionTarget target(*ctx);
   target.markUnknownOpDynamicallyLegal(
       [&](Operation *op) { return converter.isLegal(op); });
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  target.addIllegalOp<LoadOp, StoreOp, SplatOp, IotaOp, ReduceOp>();
+  target
+      .addIllegalOp<LoadOp, StoreOp, SplatOp, IotaOp, ReduceOp, BroadcastOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }

@@ -142,10 +142,11 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
 /// length of rows that no tensor holds, as those of a state of which only the
 /// lse is stored.
 static bool isLengthRead(KernelOp kernel, StringRef dim) {
+  auto isHere = [&](StringRef text) { return Factors::has(text, dim); };
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
     if (ArrayAttr dims = kernel.getArgDims(index))
       if (!kernel.isArgAbsent(index) &&
-          llvm::is_contained(dims.getAsValueRange<StringAttr>(), dim))
+          llvm::any_of(dims.getAsValueRange<StringAttr>(), isHere))
         return true;
   return kernel
       .walk([&](Operation *op) {
@@ -154,7 +155,8 @@ static bool isLengthRead(KernelOp kernel, StringRef dim) {
                    : reduce && reduce.getKind() == ReduceKind::add
                        ? reduce.getSource().getType()
                        : Type();
-        bool counts = row && getTileDim(row).getName() == dim;
+        bool counts =
+            row && llvm::is_contained(getTileDim(row).getNames(), dim);
         return counts ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -241,10 +243,24 @@ static LogicalResult verifyDType(KernelOp kernel, StringAttr variable,
 static FailureOr<MemRefType> bindMemRef(KernelOp kernel, unsigned index,
                                         MemRefType memref, const Names &names) {
   SmallVector<int64_t> shape(memref.getShape());
-  for (auto [position, attr] : llvm::enumerate(kernel.getArgDims(index)))
-    if (auto it = names.dims.find(cast<StringAttr>(attr).getValue());
-        it != names.dims.end() && !names.lengthless.contains(it->first))
-      shape[position] = it->second;
+  auto sizeOf = [&](StringRef name) -> std::optional<int64_t> {
+    auto it = names.dims.find(name);
+    return it != names.dims.end() && !names.lengthless.contains(name)
+               ? std::optional(it->second)
+               : std::nullopt;
+  };
+  for (auto [position, attr] :
+       llvm::enumerate(kernel.getArgDims(index).getAsRange<StringAttr>())) {
+    std::optional<Factors> factors = Factors::of(attr.getValue());
+    std::optional<int64_t> size = sizeOf(attr.getValue());
+    if (factors) {
+      DimAttr product = factors->getDim(kernel.getContext()).bind(sizeOf);
+      if (product.isBound())
+        size = product.getSize();
+    }
+    if (size)
+      shape[position] = *size;
+  }
   Type element = memref.getElementType();
   if (auto name = kernel.getArgAttrOfType<StringAttr>(index, kDTypeAttr))
     if (auto it = names.dtypes.find(name.getValue());
@@ -273,9 +289,10 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
   kernel.setFunctionType(b.getFunctionType(types, {}));
 
   auto bindDim = [&](DimAttr dim) {
-    auto it = names.dims.find(dim.getName());
-    return it == names.dims.end() ? dim
-                                  : DimAttr::get(dim.getContext(), it->second);
+    return dim.bind([&](StringRef name) -> std::optional<int64_t> {
+      auto it = names.dims.find(name);
+      return it == names.dims.end() ? std::nullopt : std::optional(it->second);
+    });
   };
   AttrTypeReplacer replacer;
   replacer.addReplacement(
@@ -283,6 +300,9 @@ static LogicalResult replaceNames(KernelOp kernel, const Names &names) {
   replacer.addReplacement([&](BaseAttr base) -> std::optional<Attribute> {
     auto it = names.bases.find(base.getName());
     return it == names.bases.end() ? base : it->second;
+  });
+  replacer.addReplacement([](StateType type) -> std::optional<Type> {
+    return type.withSink(false); // verified by now
   });
   replacer.addReplacement([&](RankedTensorType type) -> std::optional<Type> {
     if (!isRowTile(type))

@@ -138,8 +138,9 @@ void readArgument(const mlafix_kernel *kernel, uint32_t index, Call &call) {
   mlafix_arg_info info = MLAFIX_ARG_INFO_INIT;
   check(mlafix_kernel_arg_info(kernel, index, &info));
   const Any &given = call.given[index];
-  if (info.kind == MLAFIX_ARG_PEERS)
-    failType(kernel, info, "a kernel that is not collective", "one that is");
+  if (info.kind == MLAFIX_ARG_PEERS || info.kind == MLAFIX_ARG_LIST)
+    failType(kernel, info, "a kernel of scalars and single tensors",
+             "one with an argument of several");
   if (info.kind != MLAFIX_ARG_TENSOR) {
     call.args[index] = readScalar(kernel, info, given);
     return;

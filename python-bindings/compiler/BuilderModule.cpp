@@ -70,16 +70,16 @@ void bindArguments(nb::class_<Builder> &builder) {
           [](Builder &b, std::string name, std::vector<std::string> dims,
              std::string dtype, std::string dtypeName, std::string access,
              bool optional, std::vector<std::int64_t> sizes, std::string fill,
-             bool peers, const Loc &loc) {
+             bool peers, std::int64_t most, const Loc &loc) {
             return checked(
                 b,
                 b.addTensor({std::move(name), std::move(dims), std::move(dtype),
                              std::move(dtypeName), std::move(access), optional,
-                             std::move(sizes), std::move(fill), peers},
+                             std::move(sizes), std::move(fill), peers, most},
                             loc));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
-          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "location"_a)
+          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "location"_a)
       .def(
           "set_default",
           [](Builder &b, Text name, Text value, const Loc &loc) {
@@ -255,7 +255,8 @@ void bindRows(nb::class_<Builder> &builder) {
            "location"_a)
       .def("splat", valueOf(&Builder::splat), "scalar"_a, "dim"_a, "location"_a)
       .def("iota", valueOf(&Builder::iota), "dim"_a, "location"_a)
-      .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "location"_a);
+      .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "along"_a,
+           "location"_a);
 }
 
 void bindMemory(nb::class_<Builder> &builder) {
@@ -298,12 +299,12 @@ void bindStates(nb::class_<Builder> &builder) {
           "load_state",
           [](Builder &b, Value out, const Values &outIndices, Value lse,
              const Values &lseIndices, const Value *predicate, Text base,
-             const Loc &loc) {
+             bool sink, const Loc &loc) {
             return checked(b, b.loadState(out, outIndices, lse, lseIndices,
-                                          orNone(predicate), base, loc));
+                                          orNone(predicate), base, sink, loc));
           },
           "out"_a, "out_indices"_a, "lse"_a, "lse_indices"_a,
-          "predicate"_a.none(), "base"_a, "location"_a)
+          "predicate"_a.none(), "base"_a, "sink"_a, "location"_a)
       .def(
           "store_state",
           [](Builder &b, Value state, const Value *out,
@@ -318,10 +319,11 @@ void bindStates(nb::class_<Builder> &builder) {
           "lse_indices"_a, "predicate"_a.none(), "scale"_a.none(), "location"_a)
       .def(
           "make_state",
-          [](Builder &b, Value row, Value lse, Text base, const Loc &loc) {
-            return checked(b, b.makeState(row, lse, base, loc));
+          [](Builder &b, Value row, Value lse, Text base, bool sink,
+             const Loc &loc) {
+            return checked(b, b.makeState(row, lse, base, sink, loc));
           },
-          "row"_a, "lse"_a, "base"_a, "location"_a)
+          "row"_a, "lse"_a, "base"_a, "sink"_a, "location"_a)
       .def(
           "merge",
           [](Builder &b, const Values &states, const Loc &loc) {
@@ -339,7 +341,9 @@ void bindStates(nb::class_<Builder> &builder) {
           [](Builder &b, Value state, Text base, const Loc &loc) {
             return checked(b, b.rebase(state, base, loc));
           },
-          "state"_a, "base"_a, "location"_a);
+          "state"_a, "base"_a, "location"_a)
+      .def("payload", valueOf(&Builder::payload), "state"_a, "location"_a)
+      .def("lse_of", valueOf(&Builder::lseOf), "state"_a, "location"_a);
 }
 
 } // namespace
@@ -365,6 +369,7 @@ void mlafix::python::bindBuilder(nb::module_ &module) {
       .def_ro("dtype", &ValueType::dtype)
       .def_ro("dim", &ValueType::dim)
       .def_ro("base", &ValueType::base)
+      .def_ro("sink", &ValueType::sink)
       .def_ro("dims", &ValueType::dims)
       .def("__str__", &ValueType::str);
 

@@ -9,7 +9,7 @@ from ._kernel import Kernel
 from ._runtime import PeerGroup, PeerTensors, Unit, __version__
 from ._unit import UnitKernel
 from ._warmup import warmup
-from .dsl import Base, DType, In, InOut, Out, Peers, inline, kernel
+from .dsl import Base, DType, In, InOut, List, Out, Peers, inline, kernel
 from .errors import (
     ArgumentError,
     CompileError,
@@ -35,6 +35,7 @@ __all__ = [
     "In",
     "InOut",
     "Kernel",
+    "List",
     "Out",
     "PeerGroup",
     "PeerTensors",

@@ -95,16 +95,18 @@ class DebugReport:
     printed_more: int = 0
 
 
-def is_collective(described: Sequence[dict[str, Any]]) -> bool:
-    """Whether a kernel with these arguments reads the tensors of all ranks: its rows cannot be followed on the host."""
-    return any(arg["kind"] == "peers" for arg in described)
+def has_several(described: Sequence[dict[str, Any]]) -> bool:
+    """Whether an argument is several tensors, of all ranks or of a list: rows of such a kernel cannot be followed on the host."""
+    return any(arg["kind"] in ("peers", "list") for arg in described)
 
 
 def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> DebugReport:
     """See :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
     described = kernel.signature["args"]
-    if is_collective(described):
-        raise ArgumentError(f'kernel "{kernel.name}": expected a kernel that reads no tensors of other ranks to follow its rows, got one that does')
+    if has_several(described):
+        raise ArgumentError(
+            f'kernel "{kernel.name}": expected a kernel that reads no tensors of other ranks or of lists to follow its rows, got one that does'
+        )
     arrays = {
         arg["name"]: _Array(arg, value) for arg, value in zip(described, args) if arg["kind"] == "tensor" and value is not None
     }

@@ -260,7 +260,7 @@ class Kernel(Launcher):
 
     @functools.cached_property
     def _is_watched(self) -> bool:
-        return _env.debug() and not _debug.is_collective(self.signature["args"])
+        return _env.debug() and not _debug.has_several(self.signature["args"])
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
         for fault in _debug.debug(self, args, stream).faults:

@@ -74,7 +74,8 @@ class Launcher:
     @functools.cached_property
     def _dispatch(self) -> _runtime.Dispatcher:
         resolve, fixed = self._resolve, self._fixed
-        return _runtime.Dispatcher(self.name, self._signature_text, lambda bound, *device: resolve({**bound, **fixed}, *device))
+        text = _with_factors(self._signature_text, fixed)
+        return _runtime.Dispatcher(self.name, text, lambda bound, *device: resolve({**bound, **fixed}, *device))
 
     @property
     def _identity(self) -> str:
@@ -168,6 +169,19 @@ class Launcher:
                     raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none')
                 given[name] = None
         return tuple(given[name] for name in names)
+
+
+def _with_factors(signature: str, fixed: dict[str, str]) -> str:
+    """A signature with the factors of products, "(G K)", that are bound already: a call then finds the others."""
+    if not fixed or '"(' not in signature:
+        return signature
+    found: dict[str, Any] = json.loads(signature)
+    for arg in found["args"]:
+        arg["dims"] = [
+            f"({' '.join(fixed.get(factor, factor) for factor in dim[1:-1].split())})" if dim.startswith("(") else dim
+            for dim in arg.get("dims", ())
+        ]
+    return json.dumps(found)
 
 
 def text_of(value: object) -> str:

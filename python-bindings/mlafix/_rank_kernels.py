@@ -29,8 +29,8 @@ from .dsl import (
     make_state,
     merge,
     ranks,
-    rebase,
     shape,
+    sink,
     splat,
     store_state,
     u8,
@@ -154,10 +154,10 @@ def state_of_fp8(row, scale, lse):
 
 
 @inline
-def store_merged(merged, t, h, out, out_lse, sink, out_scale):
-    """Stores a row's state with its sink: a state of zeros whose lse is a logit in base e."""
-    if sink is not None:
-        merged = merge(merged, rebase(make_state(splat(0.0, "D"), sink[h], base="e"), B))
+def store_merged(merged, t, h, out, out_lse, logits, out_scale):
+    """Stores a row's state with its sink, of a logit in base e."""
+    if logits is not None:
+        merged = merge(merged, sink(logits[h], base="e"))
     if out_scale is not None:
         store_state(merged, out[t, h], out_lse[t, h], scale=out_scale[0])
     else:

@@ -59,8 +59,9 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     declared = []
     for argument in arguments:
-        if argument["kind"] == "peers":
-            raise ArgumentError(f"kernel \"{name}\": expected no tensors of several ranks for torch to trace, got \"{argument['name']}\"")
+        if argument["kind"] in ("peers", "list"):
+            what = "tensors of several ranks" if argument["kind"] == "peers" else "list of tensors"
+            raise ArgumentError(f"kernel \"{name}\": expected no {what} for torch to trace, got \"{argument['name']}\"")
         if argument["kind"] == "scalar":
             kind = _SCALARS.get(argument["dtype"], "SymInt")
         else:

@@ -8,15 +8,12 @@
 #include "Args.h"
 #include "Errors.h"
 
-#include <climits>
 #include <cstdio>
 
 namespace nb = nanobind;
 using namespace mlafix::python;
 
 namespace {
-
-constexpr int64_t unbound = INT64_MIN;
 
 /// "cpu", "cuda:1".
 struct DeviceText {
@@ -169,8 +166,8 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
                         const ArgContext &place, Conversion &conversion,
                         TensorView &view) {
   readTensor(object, place, conversion, view);
-  // The ranks are not a dim of the tensor that each has.
-  size_t ndim = spec.dims.size() - (spec.isPeers() ? 1 : 0);
+  // What counts several tensors is not a dim of each.
+  size_t ndim = spec.dims.size() - (spec.isMany() ? 1 : 0);
   if (view.ndim == 0 && ndim == 1) {
     // A tensor without dims is one element.
     view.ndim = 1;
@@ -258,8 +255,8 @@ void CallArgs::bindKeys(const Signature &signature, const ArgSpec &spec,
   }
 }
 
-void CallArgs::readPeers(const ArgSpec &spec, uint32_t index, PyObject *object,
-                         const ArgContext &place) {
+void CallArgs::readMany(const ArgSpec &spec, uint32_t index, PyObject *object,
+                        const ArgContext &place) {
   struct Context {
     CallArgs &call;
     const ArgSpec &spec;
@@ -269,9 +266,9 @@ void CallArgs::readPeers(const ArgSpec &spec, uint32_t index, PyObject *object,
     auto &in = *static_cast<Context *>(opaque);
     readView(in.spec, tensor, in.place, in.call.conversion, view);
   };
-  args[index].kind = MLAFIX_ARG_PEERS;
-  args[index].value.peers =
-      peers.add(object, place, read, &context, views[index]);
+  args[index].kind = spec.kind;
+  args[index].value.peers = peers.add(object, spec.kind == MLAFIX_ARG_LIST,
+                                      place, read, &context, views[index]);
 }
 
 void CallArgs::begin(const Signature &signature, PyObject *given,
@@ -310,12 +307,12 @@ void CallArgs::readArg(const Signature &signature, uint32_t index,
   const ArgSpec &spec = signature.args[index];
   ArgContext place{signature.name.c_str(), spec.name.c_str(),
                    spec.expected.c_str(), spec.dtypes.c_str()};
-  if (!spec.isTensor() && !spec.isPeers())
+  if (!spec.isTensor() && !spec.isMany())
     return readScalar(object, spec, place, args[index]);
   args[index].struct_size = sizeof(mlafix_arg);
-  if (spec.isPeers()) {
+  if (spec.isMany()) {
     present |= uint64_t(1) << index;
-    readPeers(spec, index, object, place);
+    readMany(spec, index, object, place);
     return bindKeys(signature, spec, index, place);
   }
   args[index].kind = MLAFIX_ARG_TENSOR;
@@ -345,6 +342,7 @@ bool CallArgs::readSize(const Signature &signature, uint32_t index, int32_t arg,
 }
 
 void CallArgs::finish(const Signature &signature) {
+  bindProducts(signature);
   size_t numKeys = signature.keys.size();
   key.values[numKeys] = (static_cast<int64_t>(device.type) << 32) |
                         static_cast<uint32_t>(device.ordinal);

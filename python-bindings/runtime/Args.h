@@ -60,10 +60,15 @@ struct CallArgs {
 
 private:
   void addTensor(uint32_t index);
-  void readPeers(const ArgSpec &spec, uint32_t index, PyObject *object,
-                 const ArgContext &place);
+  void readMany(const ArgSpec &spec, uint32_t index, PyObject *object,
+                const ArgContext &place);
   void bindKeys(const Signature &signature, const ArgSpec &spec, uint32_t index,
                 const ArgContext &place);
+
+  // Products.cpp
+  void bindProducts(const Signature &signature);
+  bool bindProduct(const Signature &signature, uint32_t index,
+                   const Product &product);
 
   uint64_t present; ///< a bit for each tensor that was given
   bool haveDevice;

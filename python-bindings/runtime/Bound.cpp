@@ -123,7 +123,7 @@ void Bound::setPointers(nb::handle args) {
                      specs[i].expected.c_str(), specs[i].dtypes.c_str()};
     nb::object object = i < given.size() ? nb::object(given[i]) : nb::none();
     pointers[i] = nullptr;
-    if (specs[i].isPeers())
+    if (specs[i].isMany())
       continue; // they keep theirs
     if (specs[i].isTensor())
       pointers[i] = reinterpret_cast<void *>(
@@ -136,12 +136,12 @@ void Bound::setPointers(nb::handle args) {
   check(mlafix_bound_set_pointers(handle.get(), pointers,
                                   static_cast<uint32_t>(specs.size())));
   for (uint32_t i = 0; i < specs.size(); ++i)
-    if (!specs[i].isTensor() && !specs[i].isPeers())
+    if (!specs[i].isTensor() && !specs[i].isMany())
       check(mlafix_bound_set_scalar(handle.get(), i, &scalars[i]));
   // What stays as it was has its memory kept, too.
   nb::list kept;
   for (size_t i = 0; i < specs.size(); ++i)
-    kept.append(specs[i].isPeers() ? nb::object(tensors[i])
+    kept.append(specs[i].isMany()  ? nb::object(tensors[i])
                 : i < given.size() ? nb::object(given[i])
                                    : nb::none());
   tensors = nb::tuple(kept);

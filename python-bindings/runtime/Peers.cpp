@@ -41,12 +41,13 @@ void PeerGroup::check() const {
   mlafix::python::check(mlafix_group_check(&group));
 }
 
-const mlafix_peers *PeerArgs::add(PyObject *object, const ArgContext &place,
-                                  void (*read)(void *context, PyObject *object,
-                                               TensorView &view),
-                                  void *context, TensorView &view) {
+const mlafix_peers *
+PeerArgs::add(PyObject *object, bool isList, const ArgContext &place,
+              void (*read)(void *context, PyObject *object, TensorView &view),
+              void *context, TensorView &view) {
   PeerTensors *made = nullptr;
-  bool isMade = nb::try_cast<PeerTensors *>(nb::handle(object), made) && made;
+  bool isMade =
+      !isList && nb::try_cast<PeerTensors *>(nb::handle(object), made) && made;
   if (!isMade && !PyList_Check(object) && !PyTuple_Check(object))
     place.fail("expected %s, got %s", place.expected, typeName(object).c_str());
   nb::object list =
@@ -55,8 +56,9 @@ const mlafix_peers *PeerArgs::add(PyObject *object, const ArgContext &place,
     nb::raise_python_error();
   auto ranks = static_cast<size_t>(NB_TUPLE_GET_SIZE(list.ptr()));
   if (ranks < 1 || ranks > MLAFIX_MAX_RANKS)
-    place.fail("expected a tensor of each of 1 to %d ranks, got %zu",
-               int(MLAFIX_MAX_RANKS), ranks);
+    place.fail("expected %s1 to %d %s, got %zu",
+               isList ? "a list of " : "a tensor of each of ",
+               int(MLAFIX_MAX_RANKS), isList ? "tensors" : "ranks", ranks);
   One &one = args[count++];
   TensorView each;
   for (size_t rank = 0; rank < ranks; ++rank) {
@@ -69,9 +71,10 @@ const mlafix_peers *PeerArgs::add(PyObject *object, const ArgContext &place,
          std::equal(each.sizes, each.sizes + each.ndim, view.sizes + 1) &&
          std::equal(each.strides, each.strides + each.ndim, view.strides + 1));
     if (!isAlike)
-      place.fail("expected the dtype, sizes, strides and device of rank 0's "
-                 "tensor, got others of rank %zu",
-                 rank);
+      place.fail("expected the dtype, sizes, strides and device of %s, got "
+                 "others of %s %zu",
+                 isList ? "tensor 0" : "rank 0's tensor",
+                 isList ? "tensor" : "rank", rank);
     if (rank > 0)
       continue;
     view = each;
@@ -84,7 +87,7 @@ const mlafix_peers *PeerArgs::add(PyObject *object, const ArgContext &place,
   PeerGroup *group = nullptr;
   if (isMade && !made->group.is_none())
     group = nb::cast<PeerGroup *>(made->group);
-  if (view.device.type == MLAFIX_CUDA && !group)
+  if (!isList && view.device.type == MLAFIX_CUDA && !group)
     place.fail("expected PeerTensors with a group for tensors on a GPU, got "
                "none");
   one.each = {sizeof(mlafix_tensor), view.dtype, view.ndim - 1,

@@ -37,8 +37,8 @@ struct PeerTensors {
   nanobind::object group; ///< a PeerGroup, or None
 };
 
-/// What the arguments of one call that have a tensor of each rank point to. On
-/// the stack; nothing that is not used is initialised.
+/// What the arguments of one call that are several tensors point to. On the
+/// stack; nothing that is not used is initialised.
 struct PeerArgs {
   struct One {
     mlafix_peers peers;
@@ -48,12 +48,13 @@ struct PeerArgs {
   One args[mlafix::limits::peers];
   uint32_t count;
 
-  /// The tensors of `object`, a PeerTensors, a list or a tuple, the first dim
-  /// of `view` being the ranks. Each is read by `read`. Throws ArgumentError.
-  const mlafix_peers *add(PyObject *object, const ArgContext &place,
-                          void (*read)(void *context, PyObject *object,
-                                       TensorView &view),
-                          void *context, TensorView &view);
+  /// The tensors of `object`, a list, a tuple or, of ranks, a PeerTensors, the
+  /// first dim of `view` counting them. Each is read by `read`. Throws
+  /// ArgumentError.
+  const mlafix_peers *
+  add(PyObject *object, bool isList, const ArgContext &place,
+      void (*read)(void *context, PyObject *object, TensorView &view),
+      void *context, TensorView &view);
 };
 
 void bindPeers(nanobind::module_ &module);

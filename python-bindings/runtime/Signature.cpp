@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <cstring>
 #include <nanobind/stl/string.h>
 
@@ -88,8 +89,10 @@ public:
 
 private:
   void addTensor(nb::handle json, const std::string &dtype, ArgSpec &arg) {
-    bool isPeers = text(json, "kind") == "peers";
-    arg.kind = isPeers ? MLAFIX_ARG_PEERS : MLAFIX_ARG_TENSOR;
+    std::string kind = text(json, "kind");
+    arg.kind = kind == "peers"  ? MLAFIX_ARG_PEERS
+               : kind == "list" ? MLAFIX_ARG_LIST
+                                : MLAFIX_ARG_TENSOR;
     std::string variable = text(json, "dtype_name");
     if (!variable.empty())
       arg.dtypeKey = key(variable, true);
@@ -97,8 +100,9 @@ private:
       throwArgumentError("argument \"signature\": expected a dtype of "
                          "docs/UnitFormat.md for \"%s\", got \"%s\"",
                          arg.name.c_str(), dtype.c_str());
-    arg.expected = (isPeers ? "a list of each rank's tensor of dtype "
-                            : "a tensor of dtype ") +
+    arg.expected = (kind == "peers"  ? "a list of each rank's tensor of dtype "
+                    : kind == "list" ? "a list of tensors of dtype "
+                                     : "a tensor of dtype ") +
                    (variable.empty() ? dtype : variable);
     if (!variable.empty())
       arg.dtypes = dtypesLike(dtype);
@@ -109,6 +113,8 @@ private:
       bool bound = !name.empty() &&
                    (std::isupper(static_cast<unsigned char>(name.front())) ||
                     isListed(dim));
+      if (!name.empty() && name.front() == '(')
+        addProduct(name, arg);
       arg.dimKeys.push_back(bound ? key(name, false) : -1);
       arg.dims.push_back(std::move(name));
     }
@@ -116,6 +122,29 @@ private:
       throwArgumentError("argument \"signature\": expected at most %d dims for "
                          "\"%s\", got %zu",
                          MLAFIX_MAX_DIMS, arg.name.c_str(), arg.dims.size());
+  }
+
+  /// `name`: "(G 128)".
+  void addProduct(const std::string &name, ArgSpec &arg) {
+    size_t space = name.find(' ');
+    if (space == std::string::npos || name.back() != ')')
+      throwArgumentError("argument \"signature\": expected a product of two "
+                         "dims for \"%s\", got \"%s\"",
+                         arg.name.c_str(), name.c_str());
+    const std::string factors[2] = {
+        name.substr(1, space - 1),
+        name.substr(space + 1, name.size() - space - 2)};
+    Product product;
+    product.dim = static_cast<uint32_t>(arg.dims.size());
+    for (size_t i = 0; i < 2; ++i) {
+      bool isName =
+          std::isupper(static_cast<unsigned char>(factors[i].front()));
+      if (isName)
+        product.keys[i] = key(factors[i], false);
+      else
+        product.numbers[i] = std::strtoll(factors[i].c_str(), nullptr, 10);
+    }
+    arg.products.push_back(product);
   }
 
   bool isListed(nb::handle dim) {
@@ -179,7 +208,7 @@ void findSources(Signature &signature) {
     ++signature.numOutputs;
   auto isInput = [&](size_t index) {
     return index >= signature.numOutputs &&
-           (args[index].isTensor() || args[index].isPeers()) &&
+           (args[index].isTensor() || args[index].isMany()) &&
            !args[index].optional;
   };
   for (size_t output = 0; output < signature.numOutputs; ++output) {

@@ -10,6 +10,7 @@
 
 #include "mlafix/runtime.h"
 #include <array>
+#include <climits>
 #include <nanobind/nanobind.h>
 #include <string>
 #include <vector>
@@ -19,6 +20,13 @@ namespace mlafix::python {
 /// A dim of a tensor argument, in the kernel's order.
 struct DimPlace {
   int32_t arg = -1, dim = -1;
+};
+
+/// A dim that is a product of two, of which a call may know one alone.
+struct Product {
+  uint32_t dim = 0;                     ///< its number
+  std::array<int32_t, 2> keys{-1, -1};  ///< of the factors that are names
+  std::array<int64_t, 2> numbers{0, 0}; ///< the others
 };
 
 /// One argument.
@@ -31,6 +39,7 @@ struct ArgSpec {
   int32_t dtypeKey = -1; ///< tensors: the key that the dtype binds, or -1
   std::vector<std::string> dims;
   std::vector<int32_t> dimKeys; ///< a dim's key, or -1
+  std::vector<Product> products;
   /// Tensors: which dim of what is passed becomes dim i; empty: as passed.
   std::vector<uint8_t> view;
   std::string expected; ///< "a tensor of dtype T", "an integer", ...
@@ -43,8 +52,11 @@ struct ArgSpec {
   int32_t twin = -1;
 
   bool isTensor() const { return kind == MLAFIX_ARG_TENSOR; }
-  /// Whether a call passes a tensor of each rank; `dims` begins with the ranks.
-  bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
+  /// Whether a call passes several tensors, of the ranks or a list; `dims`
+  /// begins with the one that counts them.
+  bool isMany() const {
+    return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
+  }
 };
 
 /// A name that is bound by the arguments: an upper-case dim, or a dtype.
@@ -68,6 +80,9 @@ struct Signature {
   static Signature parse(const std::string &name, nanobind::str json,
                          nanobind::object views, nanobind::object specialize);
 };
+
+/// The value of a key that no argument has bound.
+constexpr int64_t unbound = INT64_MIN;
 
 /// The values of a signature's keys in one call, the device, and a bit for each
 /// argument that was given.

@@ -80,10 +80,14 @@ nb::dict describeArg(const mlafix_arg_info &info) {
   nb::dict out;
   out["name"] = info.name;
   bool isPeers = info.kind == MLAFIX_ARG_PEERS;
+  bool isList = info.kind == MLAFIX_ARG_LIST;
   bool isTensor = info.kind == MLAFIX_ARG_TENSOR;
-  out["kind"] = isPeers ? "peers" : isTensor ? "tensor" : "scalar";
+  out["kind"] = isPeers    ? "peers"
+                : isList   ? "list"
+                : isTensor ? "tensor"
+                           : "scalar";
   out["dtype"] = info.dtype_name;
-  if (!isTensor && !isPeers) {
+  if (!isTensor && !isPeers && !isList) {
     if (info.at_most)
       out["at_most"] = info.at_most;
     return out;

@@ -324,3 +324,18 @@ def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dic
             errors.append(f"{type(error).__name__}: {error}")
     again, _ = Reducer(group, device=HOME.where, **options).reduce(partial, lse)
     return {"marked": bool(out.isnan().all()), "took": took, "errors": errors, "again": HOME.get(again)}
+
+
+def local_memory(group: Any, options: dict[str, Any]) -> list[int]:
+    """What launches of a kernel that prefetches say of each rank's memory: 1 if it is their own device's."""
+    from mlafix._rank_kernels import merge_blocks
+
+    reducer = Reducer(group, device=HOME.where, **options)
+    answers = []
+    for state in reducer._backend._states:  # type: ignore[attr-defined]
+        out = torch.empty(state.rows.shape, dtype=state.rows.dtype, device=HOME.where)
+        bound = merge_blocks.specialize(B="e", r=1).bind(out, None, state.rows[None], state.lses[None], None, None)
+        answers.append(bound.launch_info["slots"][-1])
+        bound()
+    torch.cuda.synchronize()
+    return answers

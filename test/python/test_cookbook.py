@@ -47,18 +47,48 @@ def test_rows_of_int8(cookbook: dict[str, ModuleType], device: Device, rng: np.r
 @pytest.mark.parametrize("dtype", [BF16, F16], ids=str)
 @pytest.mark.parametrize("groups, size", [(4, 128), (3, 64), (2, 10)])
 def test_groups_of_fp8(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, groups: int, size: int) -> None:
-    x = inputs(rng, (19, groups, size), dtype)
-    q, scale, y = device.poisoned(x.shape, E4M3), device.poisoned(x.shape[:2], F32), device.poisoned(x.shape, dtype)
+    each = inputs(rng, (19, groups, size), dtype)
+    x = each.reshape(19, -1)
+    q, scale, y = device.poisoned(x.shape, E4M3), device.poisoned((19, groups), F32), device.poisoned(x.shape, dtype)
     cookbook["quantize"].quantize_groups(q, scale, device.put(x))
     cookbook["quantize"].dequantize_groups(y, q, scale)
     device.synchronize()
-    wide = x.astype(np.float32)
+    wide = each.astype(np.float32)
     want = np.maximum(np.abs(wide).max(axis=2), np.float32(1e-10)) / np.float32(448)
     np.testing.assert_array_equal(device.get(scale), want)
     stored = round_to(E4M3, (wide / want[..., None]).astype(np.float64)).astype(np.float32)
-    np.testing.assert_array_equal(device.get(q).astype(np.float32), stored)
+    np.testing.assert_array_equal(device.get(q).astype(np.float32), stored.reshape(x.shape))
     back = round_to(dtype, (stored * want[..., None]).astype(np.float64))
-    np.testing.assert_array_equal(device.get(y).astype(np.float64), back)
+    np.testing.assert_array_equal(device.get(y).astype(np.float64), back.reshape(x.shape))
+
+
+@pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
+@pytest.mark.parametrize("groups, size", [(1, 128), (4, 128), (3, 64), (5, 20)])
+def test_a_merge_with_scaled_groups(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, groups: int, size: int) -> None:
+    shape = (7, 3, groups * size)
+    a, b = (rng.standard_normal(shape).astype(dtype) for _ in range(2))
+    a_lse, b_lse = (rng.standard_normal(shape[:2]).astype(F32) for _ in range(2))
+    a_lse[1], b_lse[2], a_lse[3], b_lse[3] = -np.inf, np.inf, -np.inf, -np.inf
+    a[1], b[2], b[3] = np.nan, np.nan, np.nan
+    q, scales, lse = device.poisoned(shape, E4M3), device.poisoned((7, 3, groups), F32), device.poisoned(shape[:2], F32)
+    cookbook["merge_scaled"].merge_groups(q, scales, lse, *(device.put(array) for array in (a, a_lse, b, b_lse)))
+    out, out_lse = device.poisoned(shape, dtype), device.poisoned(shape[:2], F32)
+    none = np.full(shape[:2], -np.inf, F32)
+    cookbook["merge_scaled"].merge_scaled(out, out_lse, q, scales, lse, device.put(b), device.put(none))
+    device.synchronize()
+    weight_a, weight_b = (np.where(np.isinf(at), 0, np.exp(at.astype(np.float64))) for at in (a_lse, b_lse))
+    total = np.where(weight_a + weight_b > 0, weight_a + weight_b, 1)
+    row = sum(np.where(w[..., None] > 0, x.astype(np.float64) * (w / total)[..., None], 0) for x, w in ((a, weight_a), (b, weight_b)))
+    got = device.get(scales)
+    np.testing.assert_allclose(got, np.maximum(np.abs(row.reshape(7, 3, groups, size)).max(3), 1e-10) / 448, rtol=4e-6)
+    back = device.get(q).astype(np.float64) * np.repeat(got, size, 2)
+    assert (np.abs(back - row) <= 2.0**-4 * np.abs(row) + np.repeat(got, size, 2) * 2.0**-9).all()  # half a unit of fp8, and of the least
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(device.get(lse), np.log(weight_a + weight_b), rtol=2e-6, atol=2e-6)
+    # The state as it was stored, and nothing merged with it.
+    copied = round_to(dtype, (device.get(q).astype(np.float32) * np.repeat(got, size, 2)).astype(np.float64))
+    np.testing.assert_array_equal(device.get(out).astype(np.float64), np.where(np.isinf(device.get(lse))[..., None], 0, copied))
+    np.testing.assert_array_equal(device.get(out_lse), device.get(lse))
 
 
 @pytest.mark.parametrize("dtype", [BF16, E5M2, np.dtype(np.uint8), np.dtype(np.bool_), np.dtype(np.int64)], ids=str)

@@ -254,6 +254,7 @@ DIGESTS = """
 import types, numpy
 from mlafix.dsl import *
 N, W, DIMS, TABLE, FACTORS = 2, 3.0, "n D", {"dims": "n D"}, (1.0, 2.0)
+C, c = 2, 0.25
 
 @inline
 def power(v, w=W):
@@ -266,7 +267,8 @@ def k(y: Out[f32, DIMS], x: In[f32, TABLE["dims"]], lens: In[i32, "b"]):
         v = x[t] * FACTORS[0]
         for i in range(N):
             v = POWERS[0](v)
-        y[t] = v
+        parts = [v * c for c in range(C)]
+        y[t] = parts[1] * c
 """
 
 
@@ -278,9 +280,16 @@ def test_what_counts_of_the_names_of_outside(tmp_path: Path) -> None:
         return str(runpy.run_path(str(path))["k"].digest)
 
     assert digest() == digest(DIGESTS + "y = x = lens = s = t = b = v = i = w = 7\n") == digest(DIGESTS + "v = numpy.ones(3)\n")
-    for before, after in (("2, 3.0", "4, 3.0"), ("2, 3.0", "2, 3.5"), ("(1.0, 2.0)", "(1.5, 2.0)"), ('3.0, "n D"', '3.0, "m D"'),
+    for before, after in (("C, c = 2", "C, c = 3"), ("0.25", "0.5"), ("2, 3.0", "4, 3.0"), ("2, 3.0", "2, 3.5"), ("(1.0, 2.0)", "(1.5, 2.0)"), ('3.0, "n D"', '3.0, "m D"'),
                           ('{"dims": "n D"}', '{"dims": "m D"}'), ("v * w", "v + w"), ("2.0)\n", "2.0)\ndef range(n): pass\n")):  # fmt: skip
         assert before in DIGESTS and digest(DIGESTS.replace(before, after, 1)) != digest(), after
+
+
+def test_a_name_of_a_comprehension_is_another_one_outside_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "k.py"
+    path.write_text(DIGESTS)
+    kernel = runpy.run_path(str(path))["k"]
+    assert "2.500000e-01" in kernel.source
 
 
 def test_in_and_out_are_told_apart(folder: Path) -> None:

@@ -84,6 +84,12 @@ def test_two_reducers_in_two_streams(pool: RankPool, rng: np.random.Generator) -
     check_two_streams(pool, RANKS, rng, SYMMETRIC)
 
 
+@pytest.mark.skipif(torch.cuda.get_device_capability() < (9, 0), reason="kernels prefetch from sm_90 on")
+def test_launches_know_whose_memory_they_read(pool: RankPool) -> None:
+    options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC
+    assert pool.same("local_memory", RANKS, options) == [[int(at == rank) for at in range(RANKS)] for rank in range(RANKS)]
+
+
 @pytest.mark.parametrize("who", [0, RANKS - 1])
 def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int) -> None:
     """The others end after the time-out with NaN, the late one at once; a new reducer of the same group works."""

@@ -26,7 +26,10 @@ BODIES = [
     ("y[t] = [1.0]", "[1.0]", "got a list"),
     ("y[t] = f'{t}'", "f'{t}'", "got an f-string"),
     ("y[t] = (lambda: 1.0)()", "lambda: 1.0", "got a lambda"),
-    ("y[t] = [v for v in x]", "[v for v in x]", "got a comprehension"),
+    ("y[t] = [v for v in x]", "x", "expected range(…) or a tuple in a comprehension, got the tensor 'x'"),
+    ("y[t] = [v for v in range(4) if v]", "[v for v in range(4) if v]", "got another comprehension"),
+    ("s = [f for i in range(k)]", "range(k)", "expected a range of constants, 1 to 64 of them, in a comprehension, got range(k)"),
+    ("s = [f for i in range(65)]", "range(65)", "expected a range of constants"),
     ("y[t] = (z := x[t])", "z := x[t]", "got an assignment inside an expression"),
     ("y[t] = 'text'", "'text'", "expected a scalar, a row or a state, got 'text'"),
     ("y[t] = numpy.exp(x[t])", "numpy.exp", "got the function 'exp'; mlafix.dsl has exp"),
@@ -99,8 +102,15 @@ BODIES = [
     ("s = make_state(f, f)", "f", "expected a row of f32 for the payload, got f32"),
     ("s = load_state(x[t], c[t])", "load_state(x[t], c[t])", "expected an lse of f32, got 'i32'"),
     ("store_state(identity('D'))", "store_state(identity('D'))", "expected a payload, an lse or both"),
+    ("s = sink(x[t])", "x[t]", "expected f32 for the logit, got a row of f32 along D"),
+    ("s = sink(f, 'Q')", "'Q'", "expected the name of a dim that rows lie along"),
+    ("store_state(sink(f), y[t])", "sink(f)", "expected a state, got a sink without a dim, which merge(state, sink(logit)) takes"),
+    ("s = merge(sink(f), sink(f))", "sink(f)", "expected a state, got a sink without a dim"),
+    ("s = merge(sink(f, 'D'), sink(f))", "merge(sink(f, 'D'), sink(f))", "expected at most one state with a sink, which counts once, got 2"),
+    ("s = merge(sink(f, 'D', base=2), identity('D'))", "merge(sink(f, 'D', base=2), identity('D'))", "(N8)"),
+    ("s = load_state(x[t], lse[t], sink=k)", "k", "expected True or False for sink, got i32"),
     ("y[t] = sum(f)", "f", "expected a row to reduce, got f32"),
-    ("y[t] = max()", "max()", "expected max(row) or max(a, b, …), got no argument"),
+    ("y[t] = max()", "max()", 'expected max(row), max(row, along="K") or max(a, b, …), got no argument'),
     ("y[t] = float(f)", "float", "expected f32(…) to convert a value, got float(…)"),
     ("y[t] = bf16(f)", "bf16(f)", "expected a conversion to f32, i32, i64, index or bool_, got bf16"),
     ("y[t] = math.exp(f)", "math.exp", "got 'math.exp'; mlafix.dsl has exp"),
@@ -129,6 +139,18 @@ BODIES = [
     ("for i in range(4):\n    pass\nelse:\n    pass", "pass", "expected a loop without else, got one"),
     ("for i, j in range(4):\n    pass", "i, j", "expected one name for the loop's index"),
     ("a = x[t]\nfor i in range(4):\n    a = f", "for", "expected 'a' to keep its type in the loop, got a row of f32 along D"),
+    ("s = identity('D')\nfor i in range(k):\n    s = merge(s, sink(f))", "for", "expected a sink to be merged once, outside of the loop, got 's' without"),
+    ("s = sink(f, 'D')\nfor i in range(k):\n    s = merge(s, sink(f))", "merge(s, sink(f))", "expected at most one state with a sink"),
+    ("s = identity('D')\nfor i in range(2):\n    if b:\n        s = merge(s, sink(f))", "for", "expected a sink to be merged once"),
+    ("s = [f, f]\ns[2] = f", "2", "expected a constant index below 2, got 2"),
+    ("s = [f, f]\ns[k] = f", "k", "expected a constant index below 2, got i32"),
+    ("s = [f, f]\ny[t] = s", "s", "expected a scalar, a row or a state, got a tuple of 2"),
+    ("s = [f, f]\nfor i in range(k):\n    s[i] = f", "range(k)", "since the body names elements of a list by 'i', got range(k)"),
+    ("s = [f, f]\nif b:\n    s = [f]", "if", "expected 's' to stay a list of 2 here, got a list of 1"),
+    ("s = [f, f]\nfor i in range(k):\n    s = f", "for", "expected 's' to stay a list of 2 here, got f32"),
+    ("s = [f, f]\nfor i in range(k):\n    s[1] = t", "for", "expected 's[1]' to keep its type in the loop, got f32 before it and index"),
+    ("if b:\n    s = [f]\nelse:\n    s = [f]", "if", "for 's', which changes here, got a list of 1"),
+    ("if b:\n    s = [f]\nlse[t] = s[0]", "s", "got 's', which only some branches of an 'if' assign"),
     ("for i in range(4):\n    a = f\ny[t] = a", "a", "got 'a', which only the body of a loop assigns"),
     ("for i in range(4):\n    pass\ny[t] = i", "i", "got 'i', which only the body of a loop assigns"),
     ("if f:\n    pass", "f", "expected a bool for the condition, got f32"),
@@ -240,11 +262,13 @@ def test_words_that_are_not_imported(tmp_path: Path, name: str) -> None:
 
 
 def test_declarations_are_shown_as_they_are_written() -> None:
-    from mlafix.dsl import Base, DType, In, InOut, Out, Peers, f32, i32
+    from mlafix.dsl import Base, DType, In, InOut, List, Out, Peers, f32, i32
 
     I = DType("I", default=i32)
-    assert repr([Base("B"), I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0)]) == (
-        """[B, I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0.0)]""")
+    assert repr([Base("B"), I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0),
+                 List[In[f32, "n (G 8)"], 4], List[In[f32, "n"], 4, "k"]]) == (
+        """[B, I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0.0), """
+        """List[In[f32, "n (G 8)"], 4], List[In[f32, "n"], 4, "k"]]""")
 
 
 def test_columns_count_characters_and_tabs(tmp_path: Path) -> None:

@@ -39,12 +39,15 @@ std::string describeArg(const mlafix_arg_info &arg) {
   static const char *const access[] = {"", "read", "write", "update", "absent"};
   std::string text = std::string(arg.name) + ": ";
   bool isPeers = arg.kind == MLAFIX_ARG_PEERS;
-  if (arg.kind != MLAFIX_ARG_TENSOR && !isPeers) {
+  bool isList = arg.kind == MLAFIX_ARG_LIST;
+  if (arg.kind != MLAFIX_ARG_TENSOR && !isPeers && !isList) {
     text += arg.dtype_name;
     return arg.at_most ? text + ", from 0 to " + arg.at_most : text;
   }
-  text += std::string(isPeers ? "of each rank, " : "") + access[arg.access] +
-          " " + arg.dtype_name + describeShape(arg);
+  text += std::string(isPeers  ? "of each rank, "
+                      : isList ? "a list, each "
+                               : "") +
+          access[arg.access] + " " + arg.dtype_name + describeShape(arg);
   if (arg.ndim > 0)
     text += ", strides " + describeStrides(arg);
   return arg.optional && arg.access != MLAFIX_ABSENT ? text + ", optional"

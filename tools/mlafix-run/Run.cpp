@@ -285,9 +285,10 @@ private:
 
   Arg makeArg(uint32_t index, std::unique_ptr<DeviceMemory> &memory) {
     mlafix_arg_info info = kernel.arg(index);
-    if (info.kind == MLAFIX_ARG_PEERS)
-      wrong(info.name, "expected a kernel that is not collective, got an "
-                       "argument with a tensor of each rank");
+    if (info.kind == MLAFIX_ARG_PEERS || info.kind == MLAFIX_ARG_LIST)
+      wrong(info.name,
+            "expected a kernel of scalars and single tensors, got an "
+            "argument of several tensors");
     if (info.kind != MLAFIX_ARG_TENSOR) {
       auto given = options.args.find(info.name);
       if (given == options.args.end())

@@ -1,7 +1,7 @@
 """Rows to bytes and back, with one scale for each row or for each group of a row.
 
-A group is a row of its own: `[n, G, K]` views `[n, G * K]`, so that nothing is copied, and a grid over n and G has one
-program for each scale. What it costs is the bytes: of bf16, 3 for each element, and 4 for each scale.
+A row of G groups of K elements is one row, along `(G K)`: nothing is copied, and a call knows G by the scales, and K by
+the rest. What it costs is the bytes: of bf16, 3 for each element, and 4 for each scale.
 """
 
 from mlafix.dsl import DType, In, Out, f8e4m3fn, f32, grid, i8, kernel
@@ -20,16 +20,16 @@ def quantize_int8(q: Out[i8, "n D"], scale: Out[f32, "n"], x: In[T, "n D"]):
 
 
 @kernel
-def quantize_groups(q: Out[f8e4m3fn, "n G K"], scale: Out[f32, "n G"], x: In[T, "n G K"]):
+def quantize_groups(q: Out[f8e4m3fn, "n (G K)"], scale: Out[f32, "n G"], x: In[T, "n (G K)"]):
     """fp8 with a scale for each group of K elements, as engines quantise activations for a block-scaled product."""
-    for t, g in grid("n", "G"):
-        v = x[t, g]
-        s = max(max(abs(v)), 1e-10) / 448.0
-        scale[t, g] = s
-        q[t, g] = v / s
+    for t in grid("n"):
+        v = x[t]
+        s = max(max(abs(v), along="K"), 1e-10) / 448.0
+        scale[t] = s
+        q[t] = v / s
 
 
 @kernel
-def dequantize_groups(y: Out[T, "n G K"], q: In[f8e4m3fn, "n G K"], scale: In[f32, "n G"]):
-    for t, g in grid("n", "G"):
-        y[t, g] = q[t, g] * scale[t, g]
+def dequantize_groups(y: Out[T, "n (G K)"], q: In[f8e4m3fn, "n (G K)"], scale: In[f32, "n G"]):
+    for t in grid("n"):
+        y[t] = q[t] * scale[t]

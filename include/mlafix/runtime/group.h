@@ -64,6 +64,14 @@ static inline mlafix_arg mlafix_peers_arg(const mlafix_peers *peers) {
   return arg;
 }
 
+/** A list of `ranks` tensors, of one dtype, the same sizes and strides; its
+ * `group` is not looked at. `list` is not copied. */
+static inline mlafix_arg mlafix_list_arg(const mlafix_peers *list) {
+  mlafix_arg arg = {sizeof(mlafix_arg), MLAFIX_ARG_LIST, {NULL}};
+  arg.value.peers = list;
+  return arg;
+}
+
 /** Whether all ranks have come to the launches that are complete: RANK_ERROR,
  * which names one that has not, or OK. Reads `failure` and waits for nothing;
  * every launch and bound launch begins with it. After a RANK_ERROR the

@@ -76,7 +76,8 @@ typedef enum mlafix_arg_kind {
   MLAFIX_ARG_I32 = 3,
   MLAFIX_ARG_F32 = 4,
   MLAFIX_ARG_BOOL = 5,
-  MLAFIX_ARG_PEERS = 6 /**< a tensor of each rank: group.h */
+  MLAFIX_ARG_PEERS = 6, /**< a tensor of each rank: group.h */
+  MLAFIX_ARG_LIST = 7   /**< a list of tensors: group.h */
 } mlafix_arg_kind;
 
 struct mlafix_peers;
@@ -92,8 +93,8 @@ typedef struct mlafix_arg {
     int64_t i64;
     int32_t i32;
     float f32;
-    uint8_t boolean; /**< 0 or 1 */
-    const struct mlafix_peers *peers;
+    uint8_t boolean;                  /**< 0 or 1 */
+    const struct mlafix_peers *peers; /**< of a list, too */
   } value;
 } mlafix_arg;
 

@@ -36,7 +36,7 @@ public:
   }
 
   Value wait();
-  void release(Value arrived);
+  Value release(Value arrived);
 
 private:
   /// The fields of what a launch says of the group.
@@ -64,11 +64,14 @@ private:
   void store(Value value, Value address, AtomicOrdering ordering,
              StringRef scope = {});
   Value hasNotFailed();
-  void tell(int64_t flags, Value epoch, Value first, Value step);
+  void tell(int64_t flags, Value epoch, Value first, Value step,
+            AtomicOrdering ordering);
   Value waitForAll(int64_t flags, Value epoch, Value first, Value step);
+  Value poll(Value flag, Value epoch);
   Value waitFor(Value flag, Value epoch);
-  void recordFailure(Value ofRank);
   void reportFailure();
+  Value countBlock();
+  void finish(Value epoch, Value arrived);
   void forEachRank(Value first, Value step, function_ref<void(Value)> build);
   void branch(Value condition, function_ref<void()> build);
 
@@ -161,51 +164,65 @@ void PeerFlags::forEachRank(Value first, Value step,
 
 /// Has each rank know that this one is at `epoch`; the threads from `first` on
 /// share out the ranks. What this rank's memory held before is visible to who
-/// sees the flag.
-void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step) {
+/// sees the flag, if `ordering` is release or a fence comes before.
+void PeerFlags::tell(int64_t flags, Value epoch, Value first, Value step,
+                     AtomicOrdering ordering) {
   forEachRank(first, step, [&](Value other) {
-    store(epoch, at(workspace(other), flags, rank), AtomicOrdering::release);
+    store(epoch, at(workspace(other), flags, rank), ordering);
   });
 }
 
-/// Tells all ranks that one did not come: who still waits need not wait on.
-void PeerFlags::recordFailure(Value ofRank) {
-  Value code = arith::AddIOp::create(
-      b, loc, arith::ExtUIOp::create(b, loc, b.getI64Type(), ofRank), i64(1));
-  forEachRank(i32(0), i32(1), [&](Value other) {
-    store(code, at(workspace(other), group::failed), AtomicOrdering::release);
-  });
-}
-
-/// Tells the host which rank did not come, whoever found that.
+/// Tells all ranks and the host which rank did not come, whoever found that. A
+/// rank that knows does not wait for the others any more: those that may still
+/// read its memory have to know, too, before it overwrites that.
 void PeerFlags::reportFailure() {
   Value code = load(at(own, group::failed), AtomicOrdering::monotonic);
+  forEachRank(i32(0), i32(1), [&](Value other) {
+    store(code, at(workspace(other), group::failed), AtomicOrdering::monotonic);
+  });
   Value address = field(kFailure, pointer);
   Value isGiven = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, address,
                                        LLVM::ZeroOp::create(b, loc, pointer));
   branch(isGiven, [&] { store(code, address, AtomicOrdering::release); });
 }
 
+/// Looks at `flag` until it is at `epoch`, but only so many times; answers
+/// whether it is.
+Value PeerFlags::poll(Value flag, Value epoch) {
+  // Some tens of microseconds, which a time-out may be late.
+  constexpr int64_t kTimes = 64;
+  Type i1 = b.getI1Type(), i32Type = b.getI32Type();
+  auto loop =
+      scf::WhileOp::create(b, loc, TypeRange{i1, i32Type}, ValueRange{i32(0)});
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&loop.getBefore(), {}, {i32Type}, {loc});
+  Value came = compare(arith::CmpIPredicate::uge,
+                       load(flag, AtomicOrdering::acquire), epoch);
+  Value times = arith::AddIOp::create(b, loc, before->getArgument(0), i32(1));
+  Value isMore = compare(arith::CmpIPredicate::ult, times, i32(kTimes));
+  scf::ConditionOp::create(b, loc, both(negate(came), isMore),
+                           ValueRange{came, times});
+  Block *after = b.createBlock(&loop.getAfter(), {}, {i1, i32Type}, {loc, loc});
+  scf::YieldOp::create(b, loc, after->getArgument(1));
+  return loop.getResult(0);
+}
+
 /// Waits until `flag` is at `epoch`, for no longer than the time-out or until
-/// some rank has failed; answers whether it is. The clock is not read for a
-/// flag that is there.
+/// some rank has failed; answers whether it is. The clock, which takes longer
+/// to read than a flag, is not read for one that is there soon.
 Value PeerFlags::waitFor(Value flag, Value epoch) {
   Type i1 = b.getI1Type(), i64Type = b.getI64Type();
-  auto isThere = [&] {
-    return compare(arith::CmpIPredicate::uge,
-                   load(flag, AtomicOrdering::acquire), epoch);
-  };
-  Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
-  auto op = scf::IfOp::create(b, loc, i1, isThere(), /*withElseRegion=*/true);
+  Value isSoon = poll(flag, epoch);
+  auto op = scf::IfOp::create(b, loc, i1, isSoon, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(op.thenBlock());
-  scf::YieldOp::create(b, loc, yes);
+  scf::YieldOp::create(b, loc, isSoon);
   b.setInsertionPointToStart(op.elseBlock());
   Value begin = buildGlobalTimer(b, loc);
   Value timeout = field(kTimeout, i64Type);
   auto loop = scf::WhileOp::create(b, loc, i1, ValueRange());
   b.createBlock(&loop.getBefore());
-  Value came = isThere();
+  Value came = poll(flag, epoch);
   Value now = buildGlobalTimer(b, loc);
   Value isEarly = compare(arith::CmpIPredicate::ult,
                           arith::SubIOp::create(b, loc, now, begin), timeout);
@@ -228,8 +245,14 @@ Value PeerFlags::waitForAll(int64_t flags, Value epoch, Value first,
   b.setInsertionPointToStart(loop.getBody());
   Value other = loop.getInductionVar();
   Value came = waitFor(at(own, flags, other), epoch);
-  branch(negate(came),
-         [&] { branch(hasNotFailed(), [&] { recordFailure(other); }); });
+  branch(negate(came), [&] {
+    branch(hasNotFailed(), [&] {
+      Value code = arith::AddIOp::create(
+          b, loc, arith::ExtUIOp::create(b, loc, b.getI64Type(), other),
+          i64(1));
+      store(code, at(own, group::failed), AtomicOrdering::monotonic);
+    });
+  });
   scf::YieldOp::create(b, loc, both(loop.getRegionIterArg(0), came));
   b.setInsertionPointAfter(loop);
   Value all = loop.getResult(0);
@@ -244,58 +267,86 @@ Value PeerFlags::wait() {
   Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
   Value step = buildBlockSize(b, loc);
   Value block = buildBlockId(b, loc);
-  branch(compare(arith::CmpIPredicate::eq, block, i32(0)),
-         [&] { tell(group::arrived, epoch, thread, step); });
+  branch(compare(arith::CmpIPredicate::eq, block, i32(0)), [&] {
+    tell(group::arrived, epoch, thread, step, AtomicOrdering::release);
+  });
   Value came = waitForAll(group::arrived, epoch, thread, step);
   Value all =
       buildBarrierAnd(b, loc, arith::ExtUIOp::create(b, loc, i32Type, came));
   return compare(arith::CmpIPredicate::ne, all, i32(0));
 }
 
-/// A block's first warp does it once all warps have read what they need: the
-/// others may end.
-void PeerFlags::release(Value arrived) {
-  Type i32Type = b.getI32Type(), i64Type = b.getI64Type();
+/// A block's first warp does it once all warps have read what they need.
+/// Answers whether no rank has failed until then.
+Value PeerFlags::release(Value arrived) {
+  Type i1 = b.getI1Type(), i32Type = b.getI32Type();
   buildBarrier(b, loc);
-  branch(compare(arith::CmpIPredicate::ult, thread, i32(kWarpThreads)), [&] {
-    Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
-    auto count =
-        scf::IfOp::create(b, loc, i64Type, isFirst, /*withElseRegion=*/true);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(count.thenBlock());
-      // NVPTX drops the ordering of the addition itself.
-      LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
-      Value before = LLVM::AtomicRMWOp::create(
-          b, loc, LLVM::AtomicBinOp::add, at(own, group::blocks), i64(1),
-          AtomicOrdering::monotonic, kDevice);
-      LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
-      scf::YieldOp::create(b, loc, before);
-      b.setInsertionPointToStart(count.elseBlock());
-      scf::YieldOp::create(b, loc, i64(0));
-    }
-    Value blocks = buildGridSize(b, loc);
-    Value mine = arith::TruncIOp::create(b, loc, i32Type, count.getResult(0));
-    Value before = buildShuffleFirst(b, loc, mine);
-    Value isLast =
-        compare(arith::CmpIPredicate::eq,
-                arith::AddIOp::create(b, loc, before, i32(1)), blocks);
-    branch(isLast, [&] {
-      Value epoch = arith::AddIOp::create(
-          b, loc,
-          load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice),
-          i64(1));
-      branch(arrived, [&] {
-        tell(group::done, epoch, thread, i32(kWarpThreads));
-        waitForAll(group::done, epoch, thread, i32(kWarpThreads));
-      });
-      buildWarpBarrier(b, loc, i32(-1));
-      branch(isFirst, [&] {
-        store(i64(0), at(own, group::blocks), AtomicOrdering::monotonic,
-              kDevice);
-        store(epoch, at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
-      });
+  auto first = scf::IfOp::create(
+      b, loc, i1, compare(arith::CmpIPredicate::ult, thread, i32(kWarpThreads)),
+      /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(first.elseBlock());
+    scf::YieldOp::create(b, loc,
+                         Value(arith::ConstantIntOp::create(b, loc, true, 1)));
+    b.setInsertionPointToStart(first.thenBlock());
+    // Both loads are in flight while the fence waits for the block's stores.
+    Value last =
+        load(at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
+    Value isValid = both(arrived, hasNotFailed());
+    Value epoch = arith::AddIOp::create(b, loc, last, i64(1));
+    branch(countBlock(), [&] { finish(epoch, arrived); });
+    scf::YieldOp::create(b, loc, isValid);
+  }
+  Value all = buildBarrierAnd(
+      b, loc, arith::ExtUIOp::create(b, loc, i32Type, first.getResult(0)));
+  return compare(arith::CmpIPredicate::ne, all, i32(0));
+}
+
+/// Counts the block among those that are done, i1 in all threads of a warp:
+/// whether it is the last one.
+Value PeerFlags::countBlock() {
+  Type i32Type = b.getI32Type(), i64Type = b.getI64Type();
+  Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
+  auto count =
+      scf::IfOp::create(b, loc, i64Type, isFirst, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(count.thenBlock());
+    // NVPTX drops the ordering of the addition itself.
+    LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, kDevice);
+    Value before = LLVM::AtomicRMWOp::create(
+        b, loc, LLVM::AtomicBinOp::add, at(own, group::blocks), i64(1),
+        AtomicOrdering::monotonic, kDevice);
+    scf::YieldOp::create(b, loc, before);
+    b.setInsertionPointToStart(count.elseBlock());
+    scf::YieldOp::create(b, loc, i64(0));
+  }
+  Value mine = arith::TruncIOp::create(b, loc, i32Type, count.getResult(0));
+  Value before = buildShuffleFirst(b, loc, mine);
+  return compare(arith::CmpIPredicate::eq,
+                 arith::AddIOp::create(b, loc, before, i32(1)),
+                 buildGridSize(b, loc));
+}
+
+/// The last block: tells all ranks that this one has read, waits for them, and
+/// makes the workspace ready for the next collective.
+void PeerFlags::finish(Value epoch, Value arrived) {
+  Value isFirst = compare(arith::CmpIPredicate::eq, thread, i32(0));
+  branch(arrived, [&] {
+    branch(isFirst, [&] {
+      // The thread that counted: what other blocks read comes before its count,
+      // and before these stores. One fence does for both.
+      LLVM::FenceOp::create(b, loc, AtomicOrdering::acq_rel, StringRef());
+      tell(group::done, epoch, i32(0), i32(1), AtomicOrdering::monotonic);
     });
+    buildWarpBarrier(b, loc, i32(-1));
+    waitForAll(group::done, epoch, thread, i32(kWarpThreads));
+  });
+  buildWarpBarrier(b, loc, i32(-1));
+  branch(isFirst, [&] {
+    store(i64(0), at(own, group::blocks), AtomicOrdering::monotonic, kDevice);
+    store(epoch, at(own, group::epoch), AtomicOrdering::monotonic, kDevice);
   });
 }
 
@@ -314,7 +365,9 @@ void mlafix::lowerPeerFlags(LLVM::LLVMFuncOp function,
       wait.getArrived().replaceAllUsesWith(all);
       op->erase();
     } else if (auto release = dyn_cast<ReleasePeersOp>(op)) {
-      PeerFlags(op, group, layout, addressSpace).release(release.getArrived());
+      Value valid = PeerFlags(op, group, layout, addressSpace)
+                        .release(release.getArrived());
+      release.getValid().replaceAllUsesWith(valid);
       op->erase();
     }
   });

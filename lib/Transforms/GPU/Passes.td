@@ -122,8 +122,8 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
   let summary = "the ranks of a collective kernel wait for each other";
   let description = [{
     A kernel that reads other ranks' tensors (`mlafix.peers`) may do so once the ranks' preceding grids have completed, and must not end before all ranks have read what it, or the next grid, may
-    overwrite. So each block waits for the ranks before the row's program, and the last block to end releases their memory. Where a rank did not come, a copy of the program stores what
-    results if every element of a peer's tensor is NaN (an integer: all bits set), and reads no peer's memory. For GPUs; on a CPU all tensors are one process's own.
+    overwrite. So each block waits for the ranks before the row's program, and the last block to end releases their memory. Where a rank did not come until the block had read all it needs, a copy of the
+    program stores what results if every element of a peer's tensor is NaN (an integer: all bits set), and reads no peer's memory. For GPUs; on a CPU all tensors are one process's own.
 
     ```mlir
     // Before
@@ -138,12 +138,14 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
         %v = mlafix.load %parts[%r, %t] : …
         mlafix.store %v, %out[%t] : …
       }
-    } else {
+    }
+    %valid = mlafix.release_peers %arrived : i1
+    %isMarked = arith.xori %valid, %true : i1
+    scf.if %isMarked {
       mlafix.row lane %lane {
         mlafix.store %nan, %out[%t] : …
       }
     }
-    mlafix.release_peers %arrived
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

@@ -90,9 +90,13 @@ void PlaceCollectivesPass::runOnOperation() {
   OpBuilder b(program);
   Location loc = program->getLoc();
   Value arrived = WaitPeersOp::create(b, loc, b.getI1Type());
-  auto branch = scf::IfOp::create(b, loc, arrived, /*withElseRegion=*/true);
-  ReleasePeersOp::create(b, loc, arrived);
-  OpBuilder marked(branch.elseBlock()->getTerminator());
+  auto branch = scf::IfOp::create(b, loc, arrived, /*withElseRegion=*/false);
+  Value valid = ReleasePeersOp::create(b, loc, b.getI1Type(), arrived);
+  // Behind the release: what was read is known to be the peers' only then.
+  Value isMarked = arith::XOrIOp::create(
+      b, loc, valid, arith::ConstantIntOp::create(b, loc, true, 1));
+  auto marks = scf::IfOp::create(b, loc, isMarked, /*withElseRegion=*/false);
+  OpBuilder marked(marks.thenBlock()->getTerminator());
   markPeers(kernel, marked.clone(*program));
   program->moveBefore(branch.thenBlock()->getTerminator());
 }

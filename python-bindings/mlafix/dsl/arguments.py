@@ -57,7 +57,9 @@ class Arguments:
         return self.expressions.memory.row_dim(self.expressions.eval(node), node)
 
     def state(self, node: ast.expr) -> Dyn:
-        value = self.expressions.eval(node)
+        return self.as_state(self.expressions.eval(node), node)
+
+    def as_state(self, value: object, node: ast.expr) -> Dyn:
         if not isinstance(value, Dyn) or value.type.kind != "state":
             self.ctx.fail(node, f"expected a state, got {describe(value)}")
         return value

@@ -85,11 +85,11 @@ class ArithmeticBuiltIns:
 
     def extreme(self, node: ast.Call, function: Any) -> Any:
         name = function.__name__
-        usage = f"{name}(row) or {name}(a, b, …)"
-        if node.keywords or not node.args:
-            self.ctx.fail(node, f"expected {usage}, got {'keywords' if node.keywords else 'no argument'}")
+        usage = f'{name}(row), {name}(row, along="K") or {name}(a, b, …)'
         if len(node.args) == 1:
             return self.reduce(node, name, usage)
+        if node.keywords or not node.args:
+            self.ctx.fail(node, f"expected {usage}, got {'keywords' if node.keywords else 'no argument'}")
         result, result_node = self.expressions.eval(node.args[0]), node.args[0]
         for argument in node.args[1:]:
             other = self.expressions.eval(argument)
@@ -101,12 +101,23 @@ class ArithmeticBuiltIns:
         return result
 
     def reduce(self, node: ast.Call, op: str, usage: str) -> Dyn:
-        if len(node.args) != 1 or node.keywords:
-            self.ctx.fail(node, f"expected {usage}, got {len(node.args) + len(node.keywords)} arguments")
+        other = [keyword for keyword in node.keywords if keyword.arg != "along"]
+        if len(node.args) != 1 or other:
+            got = f"an argument '{other[0].arg}'" if other else f"{len(node.args)} arguments"
+            self.ctx.fail(node, f"expected {usage}, got {got}")
         row = self.expressions.eval(node.args[0])
         if not isinstance(row, Dyn) or row.type.kind != "row":
             self.ctx.fail(node.args[0], f"expected a row to reduce, got {describe(row)}")
-        return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, self.ctx.at(node)))
+        along = self.along(node.keywords[0].value) if node.keywords else ""
+        return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, along, self.ctx.at(node)))
+
+    def along(self, node: ast.expr) -> str:
+        """The factor that groups are reduced along."""
+        value = self.expressions.eval(node)
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if not is_number and not (isinstance(value, str) and value):
+            self.ctx.fail(node, f'expected the second factor of a product to reduce along, a name ("K") or a number, got {describe(value)}')
+        return str(value)
 
     def rounded(self, node: ast.Call) -> Any:
         if len(node.args) != 1 or node.keywords:

@@ -48,8 +48,9 @@ load = BuiltIn(
 store = BuiltIn("store", "store(tensor[…], value, where=…)", "writes a row or an element where the predicate holds.")
 load_state = BuiltIn(
     "load_state",
-    "load_state(out[…], lse[…], where=…, base=…)",
-    "the partial attention state of a payload row and its lse; the identity where the predicate is false (N5).",
+    "load_state(out[…], lse[…], where=…, base=…, sink=…)",
+    "the partial attention state of a payload row and its lse; the identity where the predicate is false (N5). With"
+    " sink=True it was stored with a sink in it.",
 )
 store_state = BuiltIn(
     "store_state",
@@ -58,8 +59,14 @@ store_state = BuiltIn(
     " multiplied by 1 / scale.",
 )
 make_state = BuiltIn("make_state", "make_state(row, lse, base=…)", "a state of a row and a scalar lse.")
+sink = BuiltIn(
+    "sink",
+    'sink(logit, "D", base=…)',
+    "an attention sink: the state of a row of zeros whose lse is a logit; none where the logit is infinite. Without a dim,"
+    " merge(state, sink(logit)) gives it the dim and the base of the state; with a base, the logit is in that one.",
+)
 identity = BuiltIn("identity", 'identity("D", base=…)', "the empty state: out = 0, lse = -inf (N1).")
-merge = BuiltIn("merge", "merge(state, …)", "the monoid's operation.")
+merge = BuiltIn("merge", "merge(state, …)", "the monoid's operation; at most one state has a sink in it.")
 assume = BuiltIn(
     "assume",
     "assume(condition)",
@@ -71,11 +78,18 @@ distinct = BuiltIn(
     "a promise, before the grid: no two entries of a tensor of integers that are at least 0 are equal. The proofs believe it.",
 )
 mask = BuiltIn("mask", "mask(state, predicate)", "the state where the predicate holds, else the identity.")
+payload = BuiltIn("payload", "payload(state)", "the normalised payload of a state as a row: what store_state would write, in f32.")
+lse_of = BuiltIn("lse_of", "lse_of(state)", "the log-sum-exp of a state: what store_state would write.")
 rebase = BuiltIn("rebase", "rebase(state, base)", "the same state with its lse in another base (N8).")
 splat = BuiltIn("splat", 'splat(scalar, "D")', "a row whose elements are all one scalar.")
 iota = BuiltIn("iota", 'iota("D")', "a row of i32 whose elements are their own indices: 0, 1, 2 and so on.")
-argmax = BuiltIn("argmax", "argmax(row)", "the index of the greatest element, i32: the lowest of equals, or the first NaN.")
-argmin = BuiltIn("argmin", "argmin(row)", "the index of the least element, i32: the lowest of equals, or the first NaN.")
+argmax = BuiltIn(
+    "argmax",
+    "argmax(row, along=…)",
+    "the index of the greatest element, i32: the lowest of equals, or the first NaN. With along, a row of such indices in"
+    " each group.",
+)
+argmin = BuiltIn("argmin", "argmin(row, along=…)", "the same of the least element.")
 where = BuiltIn("where", "where(condition, a, b)", "a where the condition holds, else b; element by element for rows.")
 fma = BuiltIn("fma", "fma(a, b, c)", "a * b + c with one rounding.")
 copysign = BuiltIn("copysign", "copysign(x, sign)", "x with the sign of another value.")

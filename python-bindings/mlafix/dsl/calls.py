@@ -16,6 +16,7 @@ from .memory_built_ins import MemoryBuiltIns
 from .promise_built_ins import PromiseBuiltIns
 from .state_built_ins import StateBuiltIns
 from .types import ScalarType
+from .values import Tensor, describe
 
 _MAX_INLINE = 32
 
@@ -64,16 +65,27 @@ class Calls:
         if function in (builtins.min, builtins.max):
             return self.arithmetic.extreme(node, function)
         if function is builtins.sum:
-            return self.arithmetic.reduce(node, "add", "sum(row)")
+            return self.arithmetic.reduce(node, "add", 'sum(row) or sum(row, along="K")')
         if function is builtins.abs:
             return self.arithmetic.absolute(node)
         if function is builtins.print:
             return self.promises.print(node)
         if function is builtins.round:
             return self.arithmetic.rounded(node)
+        if function is builtins.len and len(node.args) == 1 and not node.keywords:
+            return self._len(node.args[0])
         if function is builtins.float and len(node.args) == 1 and as_number_text(node.args[0]):
             return float(node.args[0].value)  # type: ignore[attr-defined]
         self.ctx.fail(node.func, self._what_to_call(node, function))
+
+    def _len(self, node: ast.expr) -> Any:
+        """How many tensors a list has, or values a tuple."""
+        value = self.expressions.eval(node)
+        if isinstance(value, (tuple, list)):
+            return len(value)
+        if not isinstance(value, Tensor) or not value.annotation.most:
+            self.ctx.fail(node, f"expected a list of tensors, declared with List, or a tuple, got {describe(value)}")
+        return self.expressions.memory.dim(value, 0, node)
 
     def _what_to_call(self, node: ast.Call, function: Any) -> str:
         name = ast.unparse(node.func)
@@ -87,7 +99,7 @@ class Calls:
         if isinstance(getattr(built_ins, short, None), BuiltIn):
             return f"expected a built-in, got '{name}'{hints.of_function(name, function)}"
         return (
-            f"expected a built-in, abs, min, max, sum, round, a conversion (f32, i32, i64, index, bool_) or an inline "
+            f"expected a built-in, abs, len, min, max, sum, round, a conversion (f32, i32, i64, index, bool_) or an inline "
             f"function to call, got '{name}'{hints.of_function(name, function)}"
         )
 

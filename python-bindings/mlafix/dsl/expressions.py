@@ -14,7 +14,7 @@ from .context import Context
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
 from .types import Base, Dim, DType, ScalarType, TensorType
-from .values import Dyn, Element, Gone, Peer, Tensor, as_number, describe
+from .values import Dyn, Element, Gone, Listed, Peer, Tensor, as_number, describe
 
 _ALLOWED = (
     "a number, a name, an element of a tensor, arithmetic, a comparison, and/or/not, 'a if c else b' or a call of the "
@@ -22,10 +22,8 @@ _ALLOWED = (
 )
 _KINDS = {
     ast.JoinedStr: "an f-string",
-    ast.List: "a list",
     ast.Dict: "a dict",
     ast.Set: "a set",
-    ast.ListComp: "a comprehension",
     ast.GeneratorExp: "a comprehension",
     ast.DictComp: "a comprehension",
     ast.SetComp: "a comprehension",
@@ -37,6 +35,10 @@ _KINDS = {
     ast.Starred: "a starred expression",
     ast.Slice: "a slice",
 }
+
+
+# Iterations of what is written out, at most.
+MOST_UNROLLED = 64
 
 
 class Expressions:
@@ -88,7 +90,7 @@ class Expressions:
             value = self.ctx.env[node.id]
             if isinstance(value, Gone):
                 self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', {value.reason}")
-            return value
+            return self.listed(node, value) if isinstance(value, Listed) else value
         if node.id in self.ctx.source.own:
             self.ctx.fail(node, f"expected a name that has a value here, got '{node.id}', which is assigned elsewhere in '{self.ctx.source.name}'")
         try:
@@ -111,8 +113,16 @@ class Expressions:
         return True
 
     def undefined(self, node: ast.Name, hint: str) -> NoReturn:
-        known = ", ".join(sorted(name for name, value in self.ctx.env.items() if not isinstance(value, Gone)))
+        known = ", ".join(sorted(name for name, value in self.ctx.env.items() if name.isidentifier() and not isinstance(value, Gone)))
         self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}{hint}")
+
+    def listed(self, node: ast.Name, value: Listed) -> tuple[Any, ...]:
+        """The elements of a list, as they are now."""
+        parts = [self.ctx.env[part] for part in value.parts(node.id)]
+        gone = next((part for part in parts if isinstance(part, Gone)), None)
+        if gone is not None:
+            self.ctx.fail(node, f"expected a list whose elements have values here, got '{node.id}', {gone.reason}")
+        return tuple(parts)
 
     def outside(self, value: Any, node: ast.AST) -> Any:
         """What a name outside the kernel stands for inside."""
@@ -137,8 +147,9 @@ class Expressions:
         if isinstance(value, Tensor):
             if node.attr != "shape":
                 self.ctx.fail(node, f"expected .shape of a tensor, got .{node.attr}")
-            if value.annotation.peers:
-                self.ctx.fail(node, f'expected shape("name") or ranks({value.name}), got .shape of {describe(value)}')
+            if value.annotation.many:
+                count = "ranks" if value.annotation.peers else "len"
+                self.ctx.fail(node, f'expected shape("name") or {count}({value.name}), got .shape of {describe(value)}')
             return tuple(self.memory.dim(value, i, node) for i in range(value.rank))
         if isinstance(value, types.ModuleType):
             try:
@@ -151,25 +162,60 @@ class Expressions:
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.eval(element) for element in node.elts)
 
+    def eval_List(self, node: ast.List) -> Any:
+        return [self.eval(element) for element in node.elts]
+
+    def eval_ListComp(self, node: ast.ListComp) -> Any:
+        """``[identity("D") for h in range(4)]``, over constants or a tuple: the expression once for each."""
+        (comprehension, *more) = node.generators
+        if more or comprehension.ifs or not isinstance(comprehension.target, ast.Name):
+            self.ctx.fail(node, "expected [… for name in range(…)] with constants, or over a tuple, got another comprehension")
+        values = self.items(comprehension.iter)
+        outer = self.ctx.env
+        made = []
+        for value in values:
+            self.ctx.env = {**outer, comprehension.target.id: value}
+            made.append(self.eval(node.elt))
+        self.ctx.env = outer
+        return made
+
+    def items(self, node: ast.expr) -> tuple[Any, ...]:
+        """What a comprehension runs over."""
+        if isinstance(node, ast.Call) and self.eval(node.func) is range:
+            bounds = self.constant_bounds(node)
+            if bounds is not None and 0 < len(bounds) <= MOST_UNROLLED:
+                return tuple(bounds)
+            self.ctx.fail(node, f"expected a range of constants, 1 to {MOST_UNROLLED} of them, in a comprehension, got {ast.unparse(node)}")
+        values = self.eval(node)
+        if not isinstance(values, (tuple, list)):
+            self.ctx.fail(node, f"expected range(…) or a tuple in a comprehension, got {describe(values)}")
+        return tuple(values)
+
+    def constant_bounds(self, call: ast.Call) -> range | None:
+        """A call of range whose arguments are constants."""
+        bounds = [self.eval(argument) for argument in call.args]
+        is_constant = 1 <= len(bounds) <= 3 and all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
+        return range(*bounds) if is_constant and not call.keywords and (len(bounds) < 3 or bounds[2]) else None
+
     def eval_Subscript(self, node: ast.Subscript) -> Any:
         if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
             tensor = self.eval(node.value.value)
-            if isinstance(tensor, Tensor) and not tensor.annotation.peers:
+            if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank), node)
         value = self.eval(node.value)
         if isinstance(value, tuple):
             return value[self.constant_index(node.slice, len(value))]
-        if isinstance(value, Tensor) and value.annotation.peers:
+        if isinstance(value, Tensor) and value.annotation.many:
             return self.peer(value, node)
         if not isinstance(value, (Tensor, Peer)):
             self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}")
         return self.memory.read(self.element_of(value, node), node)
 
     def peer(self, tensor: Tensor, node: ast.Subscript) -> Peer:
-        """``parts[r]``, the tensor of rank r."""
+        """``parts[r]``, the tensor of rank r, or number r of a list."""
         if isinstance(node.slice, (ast.Tuple, ast.Slice)):
-            usage = f"{tensor.name}[r][…]"
-            self.ctx.fail(node, f"expected one index, a rank, as in {usage}, got {ast.unparse(node)}")
+            usage = f"a rank, as in {tensor.name}[r][…]" if tensor.annotation.peers else f"as in {tensor.name}[i][…]"
+            self.ctx.fail(node, f"expected one index, {usage}, got {ast.unparse(node)}")
         return Peer(tensor, self.index(tensor.annotation.dims[0], node.slice))
 
     def constant_index(self, node: ast.expr, size: int) -> int:
@@ -181,9 +227,9 @@ class Expressions:
     def element(self, node: ast.expr) -> Element:
         """The element or row that ``tensor[i, j]`` names; it is not read. ``x[:]`` and ``x[t, :]`` name rows, too."""
         of = self.eval(node.value) if isinstance(node, ast.Subscript) else self.eval(node)
-        is_tensor = isinstance(of, Peer) or (isinstance(of, Tensor) and not of.annotation.peers)
+        is_tensor = isinstance(of, Peer) or (isinstance(of, Tensor) and not of.annotation.many)
         if not isinstance(node, ast.Subscript) or not is_tensor:
-            example = "parts[r][t, h]" if isinstance(of, Tensor) and of.annotation.peers else "x[t, h]"
+            example = "parts[r][t, h]" if isinstance(of, Tensor) and of.annotation.many else "x[t, h]"
             self.ctx.fail(node, f"expected an element or a row of a tensor, as {example}, got {describe(of)}")
         return self.element_of(of, node)
 
@@ -286,7 +332,7 @@ class Expressions:
         if isinstance(node.body, ast.Subscript) and isinstance(node.orelse, ast.Constant) and not self.ctx.guards:
             # A load with a value instead is one operation.
             tensor = self.eval(node.body.value) if isinstance(node.body.value, ast.Name) else None
-            if isinstance(tensor, Tensor) and not tensor.annotation.peers:
+            if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 with self.ctx.guarded(condition, negated=False):
                     element = self.element(node.body)
                 otherwise = self.value(node.orelse, tensor.element)

@@ -66,7 +66,7 @@ class Frontend:
             self.argument(argument)
 
     def argument(self, node: ast.arg) -> None:
-        usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], or index, i64, i32, f32 or bool_'
+        usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], List[In[…], 8], or index, i64, i32, f32 or bool_'
         if node.annotation is None:
             self.source.fail(node, f"expected a type for '{node.arg}' ({usage}), got none")
         annotation = annotations.value_of(self.source, node.annotation)
@@ -86,6 +86,7 @@ class Frontend:
                 [dim.size or 0 for dim in annotation.dims],
                 annotation.fill_value,
                 annotation.peers,
+                annotation.most,
                 location,
             )
             tensor = Tensor(node.arg, value, annotation)

@@ -35,7 +35,8 @@ class Memory:
 
     def row_dim(self, name: Any, node: ast.AST) -> str:
         """A name, if it is one of a dim that rows lie along."""
-        last = {tensor.annotation.dims[-1].name for tensor in self.ctx.tensors if tensor.annotation.dims} - {""}
+        dims = [tensor.annotation.dims[-1] for tensor in self.ctx.tensors if tensor.annotation.dims]
+        last = {dim.name for dim in dims} | {factor for dim in dims for factor in dim.factors[:1]} - {""}
         if not isinstance(name, str) or name not in last:
             options = ", ".join(f'"{option}"' for option in sorted(last))
             self.ctx.fail(node, f"expected the name of a dim that rows lie along ({options}), got {describe(name)}")
@@ -67,8 +68,9 @@ class Memory:
             ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}{converts}")
         is_row = len(element.indices) < tensor.rank
         last = tensor.annotation.dims[-1] if tensor.rank else None
-        dim = "" if last is None else str(last.size or last.name)  # a row along a dim of a fixed size is known by that
-        if value.type.kind == "row" and (not is_row or value.type.dim != dim):
+        dim = "" if last is None else last.spelled
+        fits = (dim, *(last.factors[:1] if last else ()))  # a row of one element a group is broadcast
+        if value.type.kind == "row" and (not is_row or value.type.dim not in fits):
             expected = f"a row along {dim}" if is_row else f"{tensor.element}, an element,"
             ctx.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}")
         predicate = ctx.predicate(where, node)

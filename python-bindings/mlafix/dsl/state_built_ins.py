@@ -7,11 +7,11 @@ import ast
 from .arguments import Arguments, literal
 from .built_ins import BuiltIn
 from .expressions import Expressions
-from .values import Dyn
+from .values import Dyn, Sink, describe
 
 
 class StateBuiltIns:
-    """Calls of load_state, store_state, make_state, identity, merge, mask and rebase."""
+    """Calls of load_state, store_state, make_state, sink, identity, merge, mask, rebase, payload and lse_of."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx
@@ -19,13 +19,13 @@ class StateBuiltIns:
         self.arguments = arguments
 
     def call_load_state(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "out lse", "where base")
+        found = self.arguments.by_name(node, built_in, "out lse", "where base sink")
         out, lse = self.expressions.element(found["out"]), self.expressions.element(found["lse"])
         base, where = self.arguments.base(found), self.arguments.where(found)
         return self.ctx.wrap(
             self.ctx.builder.load_state(
                 out.tensor.value, out.indices, lse.tensor.value, lse.indices, self.ctx.predicate(where, node), base,
-                self.ctx.at(node),
+                self.has_sink(found), self.ctx.at(node),
             )
         )  # fmt: skip
 
@@ -51,10 +51,30 @@ class StateBuiltIns:
         )
 
     def call_make_state(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
-        found = self.arguments.by_name(node, built_in, "row lse", "base")
+        found = self.arguments.by_name(node, built_in, "row lse", "base sink")
         row = self.arguments.float_value(found["row"], "the payload", ("row",))
         lse = self.arguments.float_value(found["lse"], "the lse", ("scalar",))
-        return self.ctx.wrap(self.ctx.builder.make_state(row.value, lse.value, self.arguments.base(found), self.ctx.at(node)))
+        base, has_sink = self.arguments.base(found), self.has_sink(found)
+        return self.ctx.wrap(self.ctx.builder.make_state(row.value, lse.value, base, has_sink, self.ctx.at(node)))
+
+    def has_sink(self, found: dict[str, ast.expr]) -> bool:
+        """The argument that says whether a state that is loaded or made has a sink in it."""
+        value = self.expressions.eval(found["sink"]) if "sink" in found else False
+        if not isinstance(value, bool):
+            self.ctx.fail(found["sink"], f"expected True or False for sink, got {describe(value)}")
+        return value
+
+    def call_sink(self, node: ast.Call, built_in: BuiltIn) -> Dyn | Sink:
+        found = self.arguments.by_name(node, built_in, "logit", "/dim base")
+        logit = self.arguments.float_value(found["logit"], "the logit", ("scalar",))
+        if "dim" in found:
+            return self.sink(logit, self.arguments.dim_name(found["dim"]), self.arguments.base(found), node)
+        return Sink(logit, self.arguments.base(found) if "base" in found else "")
+
+    def sink(self, logit: Dyn, dim: str, base: str, node: ast.AST) -> Dyn:
+        at = self.ctx.at(node)
+        zeros = self.ctx.builder.splat(self.ctx.lift(0.0, node).value, dim, at)
+        return self.ctx.wrap(self.ctx.builder.make_state(zeros, logit.value, base, True, at))
 
     def call_identity(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "dim", "base")
@@ -63,8 +83,20 @@ class StateBuiltIns:
     def call_merge(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         if not node.args or node.keywords:
             self.ctx.fail(node, f"expected {built_in.usage}, got {'keywords' if node.keywords else 'no state'}")
-        states = [self.arguments.state(argument).value for argument in node.args]
-        return self.ctx.wrap(self.ctx.builder.merge(states, self.ctx.at(node)))
+        values = [self.expressions.eval(argument) for argument in node.args]
+        typed = next((value for value in values if isinstance(value, Dyn) and value.type.kind == "state"), None)
+        states = [
+            self.beside(value, typed, argument) if isinstance(value, Sink) and typed is not None else self.arguments.as_state(value, argument)
+            for value, argument in zip(values, node.args)
+        ]
+        return self.ctx.wrap(self.ctx.builder.merge([state.value for state in states], self.ctx.at(node)))
+
+    def beside(self, sink: Sink, state: Dyn, node: ast.AST) -> Dyn:
+        """A sink as one of the dim and base of a state."""
+        made = self.sink(sink.logit, state.type.dim, sink.base or state.type.base, node)
+        if made.type.base == state.type.base:
+            return made
+        return self.ctx.wrap(self.ctx.builder.rebase(made.value, state.type.base, self.ctx.at(node)))
 
     def call_mask(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "state predicate")
@@ -76,3 +108,11 @@ class StateBuiltIns:
         found = self.arguments.by_name(node, built_in, "state base")
         state = self.arguments.state(found["state"])
         return self.ctx.wrap(self.ctx.builder.rebase(state.value, self.arguments.base(found), self.ctx.at(node)))
+
+    def call_payload(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        state = self.arguments.state(self.arguments.by_name(node, built_in, "state")["state"])
+        return self.ctx.wrap(self.ctx.builder.payload(state.value, self.ctx.at(node)))
+
+    def call_lse_of(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        state = self.arguments.state(self.arguments.by_name(node, built_in, "state")["state"])
+        return self.ctx.wrap(self.ctx.builder.lse_of(state.value, self.ctx.at(node)))

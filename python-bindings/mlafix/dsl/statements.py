@@ -12,10 +12,10 @@ from ..errors import CompileError
 from . import built_ins, scope
 from .calls import Calls
 from .context import Context
-from .expressions import Expressions
+from .expressions import MOST_UNROLLED, Expressions
 from .memory import Memory
 from .operators import BINARY, Operators
-from .values import Dyn, Gone, Tensor, as_number, describe
+from .values import Dyn, Gone, Listed, Tensor, alike, as_number, describe
 
 _ALLOWED = "an assignment, a store, 'for … in range(…)', 'if' or a call of store or store_state"
 # Calls of inline functions that an error inside them shows.
@@ -101,16 +101,52 @@ class Statements:
             old = self.ctx.env.get(target.id)
             if isinstance(old, Tensor) and old.name == target.id and self.ctx.depth == 0:
                 self.ctx.fail(target, f"expected a name of its own, got '{target.id}', which is an argument")
-            self.ctx.env[target.id] = value
+            self.bind(target.id, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
-            if not isinstance(value, tuple) or len(value) != len(target.elts):
+            if not isinstance(value, (tuple, list)) or len(value) != len(target.elts):
                 self.ctx.fail(target, f"expected {len(target.elts)} values, got {describe(value)}")
             for element, part in zip(target.elts, value):
                 self.assign(element, part, value_node)
+        elif isinstance(target, ast.Subscript) and self.list_of(target) is not None:
+            name, listed = self.list_of(target)
+            self.ctx.env[listed.part(name, self.expressions.constant_index(target.slice, listed.count))] = value
         elif isinstance(target, ast.Subscript):
             self.memory.write(self.expressions.element(target), value, value_node, target)
         else:
             self.ctx.fail(target, f"expected a name or an element of a tensor before =, got '{ast.unparse(target)}'")
+
+    def bind(self, name: str, value: Any) -> None:
+        if isinstance(value, list):
+            listed = Listed(len(value))
+            self.ctx.env.update(zip(listed.parts(name), value))
+            value = listed
+        self.ctx.env[name] = value
+
+    def list_of(self, node: ast.expr) -> tuple[str, Listed] | None:
+        """The list that a subscript is of, with its name."""
+        if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+            return None
+        value = self.ctx.env.get(node.value.id)
+        return (node.value.id, value) if isinstance(value, Listed) else None
+
+    def assigned(self, statements: Sequence[ast.stmt]) -> list[str]:
+        """Names that may be assigned: of a list, those of its elements."""
+        plain = scope.assigned(statements)
+        names: dict[str, None] = {}
+        for name in [*plain, *scope.stored(statements)]:
+            value = self.ctx.env.get(name)
+            if isinstance(value, Listed):
+                names.update(dict.fromkeys(value.parts(name)))
+            elif name in plain:
+                names[name] = None
+        return list(names)
+
+    def keep_lists(self, before: dict[str, Any], node: ast.stmt) -> None:
+        """Fails if a list of `before` has become something else."""
+        for name, value in before.items():
+            now = self.ctx.env.get(name)
+            if isinstance(value, Listed) and now != value:
+                self.ctx.fail(node, f"expected '{name}' to stay {describe(value)} here, got {describe(now)}")
 
     # -- Branches ----------------------------------------------------------------------------------------------------
 
@@ -120,23 +156,25 @@ class Statements:
             self.run(node.body if condition else node.orelse)
             return
         before = dict(self.ctx.env)
-        either = dict.fromkeys([*scope.assigned(node.body), *scope.assigned(node.orelse)])
+        either = dict.fromkeys([*self.assigned(node.body), *self.assigned(node.orelse)])
         surely = scope.surely_assigned(node.body) & scope.surely_assigned(node.orelse)
         merged = [name for name in either if name in surely or self.has_value(before, name)]
         # Whichever branch ran, a name must have one type: constants become values of the other branch's type.
         at = self.ctx.at(node)
         self.ctx.builder.begin_if(condition.value, at)
         self.run(node.body)
+        self.keep_lists(before, node)
         then = {name: self.branch_value(name, node) for name in merged}
         if merged or node.orelse:
             self.ctx.builder.begin_else([value.value for value in then.values()], at)
         self.ctx.env = dict(before)
         if node.orelse:
             self.run(node.orelse)
+        self.keep_lists(before, node)
         other = {}
         for name in merged:
             other[name] = self.branch_value(name, node, then[name].type.dtype)
-            if str(other[name].type) != str(then[name].type):
+            if not alike(other[name].type, then[name].type):
                 self.ctx.fail(
                     node,
                     f"expected one type for '{name}' after the branch, got {describe(then[name])} if the condition holds "
@@ -175,7 +213,7 @@ class Statements:
             if function in (built_ins.grid, built_ins.segments):
                 self.ctx.fail(node.iter, "expected one grid, around everything else, got one inside another statement")
         values = self.expressions.eval(node.iter)
-        if not isinstance(values, tuple):
+        if not isinstance(values, (tuple, list)):
             self.ctx.fail(node.iter, f"expected range(…) or a tuple to loop over, got {describe(values)}")
         for value in values:  # a tuple is known here: the body appears once for each of its elements
             self.assign(node.target, value, node.iter)
@@ -205,8 +243,12 @@ class Statements:
     def loop(self, node: ast.For, call: ast.Call) -> None:
         if not isinstance(node.target, ast.Name):
             self.ctx.fail(node.target, f"expected one name for the loop's index, got '{ast.unparse(node.target)}'")
+        if self.indexes_list(node):
+            self.unroll(node, node.target.id, call)
+            return
         lower, upper, step = self.bounds(call)
-        names = [name for name in scope.assigned(node.body) if self.has_value(self.ctx.env, name)]
+        body = self.assigned(node.body)
+        names = [name for name in body if self.has_value(self.ctx.env, name)]
         names = [name for name in names if name != node.target.id]
         initial = {name: self.carried(self.ctx.env[name], name, node) for name in names}
         at = self.ctx.at(node)
@@ -218,22 +260,49 @@ class Statements:
         for name, value in zip(names, inside[1:]):
             self.ctx.env[name] = self.ctx.wrap(value)
         self.run(node.body)
+        self.keep_lists(before, node)
         following = []
         for name in names:
             value = self.carried(self.ctx.env[name], name, node, initial[name].type.dtype)
-            if str(value.type) != str(initial[name].type):
+            if not alike(value.type, initial[name].type):
                 self.ctx.fail(
                     node,
                     f"expected '{name}' to keep its type in the loop, got {describe(initial[name])} before it and "
                     f"{describe(value)} after an iteration",
                 )
+            if value.type.sink > initial[name].type.sink:
+                self.ctx.fail(
+                    node,
+                    f"expected a sink to be merged once, outside of the loop, got '{name}' without a sink before it and with "
+                    "one after an iteration",
+                )
             following.append(value.value)
         results = self.ctx.builder.end_for(following, at)
         self.ctx.env = before
-        for name in [node.target.id, *scope.assigned(node.body)]:
+        for name in [node.target.id, *body]:
             self.ctx.env[name] = Gone("which only the body of a loop assigns")
         for name, result in zip(names, results):
             self.ctx.env[name] = self.ctx.wrap(result)
+
+    def indexes_list(self, node: ast.For) -> bool:
+        """Whether the body names elements of a list by the loop's index."""
+        index = node.target.id  # type: ignore[attr-defined]
+        subscripts = [part for statement in node.body for part in ast.walk(statement) if self.list_of(part) is not None]
+        return any(isinstance(name, ast.Name) and name.id == index for part in subscripts for name in ast.walk(part.slice))
+
+    def unroll(self, node: ast.For, index: str, call: ast.Call) -> None:
+        """Runs the body once for each number of a range of constants."""
+        bounds = self.expressions.constant_bounds(call)
+        if bounds is None or len(bounds) > MOST_UNROLLED:
+            self.ctx.fail(
+                call,
+                f"expected a range of constants, at most {MOST_UNROLLED} of them, since the body names elements of a list by "
+                f"'{index}', got {ast.unparse(call)}",
+            )
+        for number in bounds:
+            self.ctx.env[index] = number
+            self.run(node.body)
+        self.ctx.env[index] = Gone("which only the body of a loop assigns")
 
     # -- Inline functions --------------------------------------------------------------------------------------------
 

@@ -17,6 +17,9 @@ FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
 DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# The dims of a tensor in one text: products in parentheses, and words.
+_DIM = re.compile(r"\([^()]*\)|[^\s()]+|[()]")
+_FACTOR = re.compile(r"[A-Z][A-Za-z0-9_]*|[1-9][0-9]*")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,10 +121,20 @@ class Base:
 
 @dataclasses.dataclass(frozen=True)
 class Dim:
-    """One dim of a tensor: its name ("" ties nothing) and, where it is fixed, its size."""
+    """One dim of a tensor: its name ("" ties nothing; "(G 128)" is a product) and, where it is fixed, its size."""
 
     name: str
     size: int | None = None
+
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """The two factors of a product; none of another dim."""
+        return tuple(self.name[1:-1].split()) if self.name.startswith("(") else ()
+
+    @property
+    def spelled(self) -> str:
+        """As rows along it are known: by the product, or the size where that is fixed."""
+        return self.name if self.factors else str(self.size or self.name)
 
     def __str__(self) -> str:
         return (self.name or "_") + (f"={self.size}" if self.size else "")
@@ -137,10 +150,18 @@ class TensorType:
     optional: bool = False
     fill_value: str = ""
     peers: bool = False
+    most: int = 0
+
+    @property
+    def many(self) -> bool:
+        """Whether it is several tensors, of ranks or of a list, which the first dim counts."""
+        return self.peers or self.most > 0
 
     def __repr__(self) -> str:
-        text = f'{_WORDS[self.access]}[{self.dtype}, "{" ".join(map(str, self.dims))}"]'
-        text = f'Peers[{text.replace(f"{RANKS} ", "", 1)}]' if self.peers else text
+        dims = self.dims[1:] if self.many else self.dims
+        text = f'{_WORDS[self.access]}[{self.dtype}, "{" ".join(map(str, dims))}"]'
+        name = f', "{self.dims[0].name}"' if self.most and self.dims[0].name else ""
+        text = f"Peers[{text}]" if self.peers else f"List[{text}, {self.most}{name}]" if self.most else text
         return text + (f".fill({self.fill_value})" if self.fill_value else "") + (" | None" if self.optional else "")
 
     @without_frames
@@ -162,8 +183,9 @@ class TensorType:
         nothing."""
         if other is not None:
             raise ArgumentError(f"expected None beside |, which makes a tensor optional, got {other!r}")
-        if self.peers:
-            raise ArgumentError("expected tensors of all ranks (Peers), which cannot be omitted, got | None")
+        if self.many:
+            what = "tensors of all ranks (Peers)" if self.peers else "a list of tensors (List)"
+            raise ArgumentError(f"expected {what}, which cannot be omitted, got | None")
         return dataclasses.replace(self, optional=True)
 
 
@@ -175,7 +197,10 @@ def _parse_dims(text: object) -> tuple[Dim, ...]:
     if not isinstance(text, str):
         raise ArgumentError(f'expected the names of the dims in one string, as "n H D", got {text!r}')
     dims = []
-    for word in text.split():
+    for word in _DIM.findall(text):
+        if word[0] in "()":
+            dims.append(_parse_product(word))
+            continue
         name, equals, size = word.partition("=")
         if name != "_" and not _is_name(name):
             raise ArgumentError(f'expected dims as "n H D", with sizes where they are fixed ("two=2"), got "{word}"')
@@ -185,11 +210,21 @@ def _parse_dims(text: object) -> tuple[Dim, ...]:
     return tuple(dims)
 
 
+def _parse_product(text: str) -> Dim:
+    factors = text[1:-1].split()
+    if len(factors) != 2 or not all(_FACTOR.fullmatch(factor) for factor in factors):
+        raise ArgumentError(f'expected two factors in parentheses, upper-case names or numbers, as "n (G 128)", got "{text}"')
+    if all(factor.isdigit() for factor in factors):
+        return Dim(f"({' '.join(factors)})", int(factors[0]) * int(factors[1]))
+    return Dim(f"({' '.join(factors)})")
+
+
 class _Access:
     """In, Out and InOut: a tensor argument by its dtype and the names of its dims.
 
     ``In[T, "n H D"]``: T is a dtype or a DType; equal names of dims must agree at a call. A name that begins with an
     upper-case letter is a compile-time constant, other names are dynamic; ``two=2`` fixes a size, and ``_`` ties nothing.
+    ``(G K)`` is a product, one dim of G groups of K elements: each factor is an upper-case name or a number.
     """
 
     def __init__(self, access: str, meaning: str) -> None:
@@ -231,17 +266,43 @@ class _Peers:
 
     @without_frames
     def __getitem__(self, tensor: TensorType) -> TensorType:
-        if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.peers:
+        if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.many:
             raise ArgumentError(f'Peers: expected tensors that are only read, as Peers[In[f32, "n D"]], got {tensor!r}')
         if not tensor.dims or any(dim.name == RANKS for dim in tensor.dims):
             raise ArgumentError(f'Peers: expected dims of each rank\'s tensor, none of them called "{RANKS}", got {tensor!r}')
         return dataclasses.replace(tensor, dims=(Dim(RANKS), *tensor.dims), peers=True)
 
 
+class _List:
+    """A list of tensors: ``List[In[T, "n H D"], 8]``, of one dtype, the same sizes and strides, from 1 to 8 at a call.
+
+    ``parts[i][t, h]`` is a row of one of them, and ``len(parts)`` their number, an index. Lists that have a name there,
+    ``List[In[f32, "n H"], 8, "k"]``, have one number of tensors: the size of the dim "k".
+    """
+
+    @without_frames
+    def __getitem__(self, key: Any) -> TensorType:
+        usage = 'List: expected tensors that are only read, and how many there are at most, as List[In[f32, "n D"], 8]'
+        if not isinstance(key, tuple) or len(key) not in (2, 3):
+            raise ArgumentError(f"{usage}, got {key!r}")
+        tensor, most, name = (*key, "_")[:3]
+        if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.many or not tensor.dims:
+            raise ArgumentError(f"{usage}, got {tensor!r}")
+        if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MOST:
+            raise ArgumentError(f"{usage}, got {most!r}, which is not from 1 to {MOST}")
+        (dim,) = _parse_dims(name) if _is_name(name) else (None,)
+        if dim is None or any(name == other.name for other in tensor.dims):
+            raise ArgumentError(f"{usage}, and a name that none of its dims has, got {name!r}")
+        return dataclasses.replace(tensor, dims=(dim, *tensor.dims), most=most)
+
+
 # The name of the dim that counts the tensors of a Peers argument.
 RANKS = "ranks"
+# The tensors of a list, and the ranks of a group, at most (MLAFIX_MAX_RANKS).
+MOST = 72
 
 Peers = _Peers()
+List = _List()
 
 
 def is_scalar_argument(annotation: object) -> bool:
@@ -250,5 +311,5 @@ def is_scalar_argument(annotation: object) -> bool:
 
 # What this module adds to the words of the language.
 WORDS = frozenset(
-    name for name, value in globals().items() if isinstance(value, (ScalarType, _Access, _Peers)) or value in (DType, Base)
+    name for name, value in globals().items() if isinstance(value, (ScalarType, _Access, _Peers, _List)) or value in (DType, Base)
 )

@@ -63,13 +63,29 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Peer:
-    """The tensor of one rank of an argument declared with Peers."""
+    """One of the tensors of an argument declared with Peers or List: of a rank, or at a place of the list."""
 
     tensor: Tensor
     rank: Any
 
     def __str__(self) -> str:
-        return f"the tensor '{self.tensor.name}' of one rank"
+        return f"the tensor '{self.tensor.name}' of one rank" if self.tensor.annotation.peers else f"a tensor of the list '{self.tensor.name}'"
+
+
+@dataclasses.dataclass(frozen=True)
+class Sink:
+    """A sink whose dim, and base where it says none, are those of the states that it is merged with.
+
+    Args:
+        logit: its lse.
+        base: that of the logit, or "".
+    """
+
+    logit: Dyn
+    base: str
+
+    def __str__(self) -> str:
+        return 'a sink without a dim, which merge(state, sink(logit)) takes; sink(logit, "D") is a state'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +94,20 @@ class Element:
 
     tensor: Tensor
     indices: list[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Listed:
+    """A name that stands for a list of so many values. Each has a name of its own, which no Python name is: `part`."""
+
+    count: int
+
+    @staticmethod
+    def part(name: str, position: int) -> str:
+        return f"{name}[{position}]"
+
+    def parts(self, name: str) -> list[str]:
+        return [self.part(name, position) for position in range(self.count)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,16 +129,23 @@ def as_number(value: object) -> bool | int | float | None:
     return None
 
 
+def alike(a: Any, b: Any) -> bool:
+    """Whether values of two types may be one after a branch: of one type, but that one state may hold a sink."""
+    return (a.kind, a.dtype, a.dim, a.base) == (b.kind, b.dtype, b.dim, b.base)
+
+
 def describe(value: object) -> str:
     """A value in a message."""
     if isinstance(value, Dyn):
         return str(value.type)
-    if isinstance(value, (Tensor, Peer)):
+    if isinstance(value, (Tensor, Peer, Sink)):
         return str(value)
     if isinstance(value, (str, type(None))) or as_number(value) is not None:
         return repr(value)
-    if isinstance(value, tuple):
-        return f"a tuple of {len(value)}"
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, Listed):
+        return f"a list of {value.count}"
     if callable(value) and hasattr(value, "__name__"):
         return f"the function '{value.__name__}'"
     return f"{value!r} ({type(value).__name__})"

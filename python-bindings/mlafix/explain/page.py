@@ -286,6 +286,10 @@ def _proofs(facts: Facts) -> str:
     return f"<h2>Proofs</h2><p>{text}</p><ul>{legend}</ul>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
 
 
+# What else is said of an argument that is several tensors.
+_MANY = {"peers": ["of each rank"], "list": ["each of a list"]}
+
+
 def _arguments(facts: Facts) -> str:
     rows = []
     for index, arg in enumerate(facts.args):
@@ -295,7 +299,7 @@ def _arguments(facts: Facts) -> str:
             continue
         dims = [name if size < 0 else f"{name} = {size}" if name else str(size) for name, size in zip(arg["dims"], arg["shape"])]
         same = [facts.args[b if a == index else a]["name"] for a, b in facts.aliases if index in (a, b)]
-        facts_of = [arg["access"], *(["optional"] if arg["optional"] else []), *(["of each rank"] if arg["kind"] == "peers" else [])]
+        facts_of = [arg["access"], *(["optional"] if arg["optional"] else []), *_MANY.get(arg["kind"], [])]
         facts_of += [f"may be the same tensor as {' or '.join(same)}"] if same else []
         rows.append([f"<code>{escape(arg['name'])}</code>", arg["dtype"], escape(f"[{', '.join(dims)}]"), escape(", ".join(facts_of))])
     return f"<h2>Arguments</h2>{_table(['argument', 'dtype', 'shape', ''], rows)}"

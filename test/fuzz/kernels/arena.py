@@ -95,4 +95,5 @@ class Arena:
 def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any) -> list[Any]:
     """A call's arguments; `view` makes an array of a View."""
     tensors = [view(arena.views[t.name]) if t.name in arena.views else None for t in kernel.tensors]
+    tensors = [[array[i] for i in range(array.shape[0])] if t.listed else array for t, array in zip(kernel.tensors, tensors)]
     return [*tensors, *(call.scalars[s.name] for s in kernel.scalars)]

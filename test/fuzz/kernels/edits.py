@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from syntax import Assign, Call, Case, Each, For, If, Kernel, Layout, Node, Store, StoreState, Type, blocks, lit, parse_dim
+from syntax import Assign, Call, Case, Each, For, If, Kernel, Layout, Node, Store, StoreState, Type, blocks, factors, lit, names_of, parse_dim
 
 Edit = Callable[[Case], bool]
 
@@ -259,8 +259,10 @@ def tidy(case: Case) -> None:
     kernel.scalars = [s for s in kernel.scalars if s.name in names or s.name in extents]
     dims = {extent for extent in kernel.grid.extents if isinstance(extent, str)} | {s.at_most for s in kernel.scalars}
     dims |= {n.attrs["dim"] for n in nodes if n.op == "shape" and "dim" in n.attrs}
-    dims |= {n.type.dim for n in nodes if n.op in ("identity", "splat", "make_state")}
+    dims |= {n.type.dim for n in nodes if n.op in ("identity", "sink", "splat", "make_state")}
     kept = [t for t in kernel.tensors if t.name in names or t.name in kernel.grid.extents]
+    products = {d for d in (*dims, *(d for t in kept for d in t.dims)) if factors(d)}
+    dims |= products | {factors(product)[0] for product in products}  # a call finds the other factor
     for dim in dims - {""}:
         if not any(parse_dim(d)[0] == dim for t in kept if not t.optional for d in t.dims):
             kept += [t for t in kernel.tensors if t not in kept and any(parse_dim(d)[0] == dim for d in t.dims)][:1]
@@ -275,7 +277,7 @@ def tidy(case: Case) -> None:
 def _tidy_calls(case: Case) -> None:
     kernel = case.kernel
     tensors = {t.name for t in kernel.tensors}
-    known = {parse_dim(d)[0] for t in kernel.tensors for d in t.dims}
+    known = {name for t in kernel.tensors for d in t.dims for name in names_of(d)}
     for call in case.calls:
         call.sizes = {d: size for d, size in call.sizes.items() if d in known or d == "_"}
         call.absent = [t for t in call.absent if t in tensors and kernel.tensor(t).optional]

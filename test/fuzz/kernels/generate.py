@@ -54,9 +54,19 @@ class Generator(Statements):
             self.fixed_sizes["E"] = self.weighted(_SIZES)
         if self.chance(0.04):
             self.row_dims.append(f"e={self.pick([1, 3, 8, 20])}")
+        if self.chance(0.3):
+            self.choose_product()
         self.other_dims = [dim for dim, rate in (("m", 0.6), ("K", 0.35), ("s", 0.3)) if self.chance(rate)]
         self.fixed_sizes["K"] = self.rng.randint(1, 9)
         self.fixed_sizes["H"] = self.rng.randint(1, 6)
+
+    def choose_product(self) -> None:
+        """A dim of groups, (G 12) or (G J), and rows of one element a group."""
+        size = self.pick([1, 2, 3, 4, 5, 7, 8, 12, 16, 20, 32, 33, 64, 96, 128])
+        self.fixed_sizes["G"] = self.rng.randint(1, max(1, min(12, 300 // size)))
+        self.fixed_sizes["J"] = size
+        self.product = f"(G {size})" if self.chance(0.5) else "(G J)"
+        self.row_dims += [self.product, "G"]
 
     # -- The grid ----------------------------------------------------------------------------------------------------
 
@@ -114,7 +124,7 @@ class Generator(Statements):
         for node in kernel.nodes():
             if node.op == "shape" and "dim" in node.attrs:
                 dims.add(node.attrs["dim"])
-            if node.op in ("identity", "splat", "iota", "make_state"):
+            if node.op in ("identity", "sink", "splat", "iota", "make_state"):
                 dims.add(parse_dim(node.type.dim)[0])
             # How long a row of zeros is must be known even where its tensor is omitted.
             if node.op == "load" and node.type.kind == "row":
@@ -122,6 +132,8 @@ class Generator(Statements):
             if node.op == "shape" and "tensor" in node.attrs:
                 kernel.tensor(node.attrs["tensor"]).optional = False
         dims |= {scalar.at_most for scalar in kernel.scalars if scalar.at_most}
+        if self.product and any(self.product in tensor.dims for tensor in kernel.tensors) | bool(dims & {self.product, "G"}):
+            dims |= {self.product, "G"}  # a call finds the other factor
         for dim in sorted(dims):  # a set has another order in every process
             self.give(kernel, dim)
         for node in kernel.nodes():  # rows and states along a dim by its name alone

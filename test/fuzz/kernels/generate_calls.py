@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from syntax import FLOATS, FP8, STORED, Call, Each, Kernel, Layout, Node, Store, StoreState, Tensor, all_statements, parse_dim
+from syntax import FLOATS, FP8, MOST_LISTED, STORED, Call, Each, Kernel, Layout, Node, Store, StoreState, Tensor, all_statements, names_of
 
 FLOAT_CHOICES = [*FLOATS, *FLOATS, *FP8]
 _CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}
@@ -46,8 +46,8 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[st
     sizes["m"], sizes["s"] = rng.randint(1, 6), rng.randint(1, 9)
     sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.3, 1, 2, 2, 1])[0]
     sizes["b1"] = sizes["b"] + 1
-    sizes["_"] = rng.randint(1, 4)
-    known = {parse_dim(dim)[0] for tensor in kernel.tensors for dim in tensor.dims}
+    sizes["_"], sizes["k"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED)
+    known = {name for tensor in kernel.tensors for dim in tensor.dims for name in names_of(dim)}
     return {dim: size for dim, size in sizes.items() if dim in known or dim == "_"}
 
 
@@ -138,7 +138,7 @@ def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
     found: dict[str, str] = {}
     for w in kernel.tensors:
         for r in kernel.tensors:
-            if (w.name in written and r.access == "In" and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
+            if (w.name in written and r.access == "In" and not r.listed and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
                     and w.dims == r.dims and r.name in accesses and set(accesses[w.name]) == set(accesses[r.name])
                     and len(set(accesses[w.name])) == 1 and "?" not in accesses[w.name][0]
                     and not {w.name, r.name} & set(call.absent) and rng.random() < 0.7):  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -68,7 +69,7 @@ class Expressions(Loads):
             tensors = [t for t in self.tensors if not t.optional and t.dims]
             if tensors and self.chance(0.5):
                 tensor = self.pick(tensors)
-                return Node("shape", INDEX, [], {"tensor": tensor.name, "position": self.rng.randrange(len(tensor.dims))})
+                return Node("shape", INDEX, [], {"tensor": tensor.name, "position": 0 if tensor.listed else self.rng.randrange(len(tensor.dims))})
             dims = [dim for dim in (*(d for _, d in self.own), *self.other_dims, *self.row_dims) if dim and "=" not in dim]
             if dims:
                 return Node("shape", INDEX, [], {"dim": self.pick(dims)})
@@ -109,7 +110,9 @@ class Expressions(Loads):
         return Node("call", type, args, {"function": function.name})
 
     def operand(self, type: Type, depth: int) -> Node:
-        """Of a row type: a number may stand for a row of it."""
+        """Of a row type: a number may stand for a row of it, and a row of one element a group for one of groups."""
+        if type.kind == "row" and type.dim == self.product and type.dtype != "M" and self.chance(0.25):
+            return self.full(row("G", type.dtype), depth)
         if type.kind == "row" and self.chance(0.25):
             return self.expression(type.scalar(), depth) if self.chance(0.6) else self.literal(type.scalar())
         return self.expression(type, depth) if not self.chance(0.15) else self.literal(type.scalar())
@@ -133,8 +136,8 @@ class Expressions(Loads):
     def choice(self, type: Type, depth: int) -> Node:
         """where(c, a, b) or a if c else b."""
         if type.kind == "row" and self.chance(0.5):
-            condition = self.full(row(type.dim, "bool"), depth)
-            return Node("where", type, [condition, *self.pair(type, depth)])
+            of = "G" if type.dim == self.product and type.dtype != "M" and self.chance(0.3) else type.dim
+            return Node("where", type, [self.full(row(of, "bool"), depth), *self.pair(type, depth)])
         condition = self.full(BOOL, depth)
         # A condition that is known at once gives one of the two as it is: both have the type then.
         other = self.full(type, depth) if may_be_constant(condition) else self.operand(type, depth)
@@ -149,7 +152,10 @@ class Expressions(Loads):
         if type.kind == "row":
             options["splat"] = 0.5
         elif self.row_dims and not self.pure and not self.in_where:
-            options["reduce"] = 2.0
+            options |= {"reduce": 2.0, "lse_of": 0.2}
+        if type.kind == "row" and not self.pure and not self.in_where:
+            options["payload"] = 0.3
+        options |= self.of_groups(type, 2.5)
         how = self.weighted(options)
         if how in ("add", "sub", "mul", "div", "min", "max"):
             nodes = self.pair(type, depth)
@@ -171,9 +177,23 @@ class Expressions(Loads):
             return Node("convert", type, [self.full(Type(type.kind, source, type.dim), depth)])
         if how == "reduce":
             return Node("reduce", type, [self.full(row(self.pick(self.row_dims)), depth)], {"kind": self.pick(["add", "max", "min"])})
+        if how == "along":
+            return self.reduce_groups(type, "f32", ["add", "max", "min"], depth)
+        if how in ("payload", "lse_of"):
+            of = Type("state", "", type.dim or self.pick(self.row_dims), self.pick(["B", "e", "2"]))
+            return Node(how, type, [self.state(of, min(depth, 1))])
         if how == "splat":
             return self.splat(type)
         return self.leaf(type) if self.pure else self.load(type, depth)
+
+    def of_groups(self, type: Type, rate: float) -> dict[str, float]:
+        """The option to reduce groups to a row along "G"."""
+        is_row = self.product and type.kind == "row" and type.dim == "G"
+        return {"along": rate} if is_row and not self.pure and not self.in_where else {}
+
+    def reduce_groups(self, type: Type, dtype: str, kinds: list[str], depth: int) -> Node:
+        along = self.product[1:-1].split()[1]
+        return Node("reduce", type, [self.full(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
 
     def make_int(self, type: Type, depth: int) -> Node:
         options = {"add": 2, "sub": 2, "mul": 1.5, "floordiv": 1, "mod": 1, "shl": 0.6, "shr": 0.6, "and": 0.8, "or": 0.6, "xor": 0.6,
@@ -183,6 +203,7 @@ class Expressions(Loads):
             options["index"] = 0.6
         if type.kind == "row" and type.dtype == "i32" and not self.pure:
             options["iota"] = 0.8
+            options |= self.of_groups(type, 1.5)
         how = self.weighted(options)
         if how in ("neg", "abs"):
             return Node("unary", type, [self.full(type, depth)], {"name": how})
@@ -193,6 +214,10 @@ class Expressions(Loads):
         if how == "index":
             of = row(self.pick(self.row_dims), self.pick(["f32", "f32", "i32"]))
             return Node("reduce", type, [self.full(of, depth)], {"kind": self.pick(["argmax", "argmin"])})
+        if how == "along":
+            if self.chance(0.5):
+                return self.reduce_groups(type, self.pick(["f32", "i32"]), ["argmax", "argmin"], depth)
+            return self.reduce_groups(type, "i32", ["add", "max", "min"], depth)
         if how == "iota":
             return Node("iota", type)
         if how == "convert":
@@ -261,10 +286,15 @@ class Expressions(Loads):
 
     # -- States ------------------------------------------------------------------------------------------------------
 
+    def state_type(self, dim: str) -> Type:
+        return Type("state", "", dim, self.pick(["B", "B", "e", "2"]), self.chance(0.15))
+
     def state(self, type: Type, depth: int) -> Node:
         known = self.leaf_name(type)
         if known is not None and self.chance(0.35):
             return known
+        if type.sink:
+            return self.state_with_sink(type, depth)
         options = {"load": 4, "make": 1.5, "identity": 0.5}
         if depth > 0:
             options |= {"merge": 4, "mask": 1.2, "rebase": 0.8, "choice": 0.8}
@@ -280,10 +310,37 @@ class Expressions(Loads):
         }  # fmt: skip
         return makers[how]()
 
+    def state_with_sink(self, type: Type, depth: int) -> Node:
+        """Of what is merged, one has the sink; of what is chosen from, one may be without."""
+        plain = dataclasses.replace(type, sink=False)
+        options = {"sink": 1.0}
+        if depth > 0:
+            options |= {"merge": 5, "mask": 0.8, "rebase": 0.8, "choice": 0.8}
+        how = self.weighted(options)
+        if how == "sink":
+            return Node("sink", type, [self.lse(depth - 1)])
+        if how == "merge":
+            sink = self.state(type, depth - 1) if self.chance(0.3) else self.bare_sink(type, depth - 1)
+            nodes = [sink, *(self.state(plain, depth - 1) for _ in range(self.weighted({1: 6, 2: 2})))]
+            self.rng.shuffle(nodes)
+            return Node("merge", type, nodes)
+        if how == "mask":
+            return Node("mask", type, [self.state(type, depth - 1), self.expression(BOOL, depth)])
+        if how == "rebase":
+            return self.rebase(type, depth)
+        states = [self.state(type, depth - 1), self.state(self.pick([type, plain]), depth - 1)]
+        self.rng.shuffle(states)
+        return Node(self.pick(["ifexp", "where"]), type, [self.full(BOOL, depth - 1), *states])
+
+    def bare_sink(self, type: Type, depth: int) -> Node:
+        """A sink without a dim, among the operands of a merge. It may say its base."""
+        base = self.pick(["", "", "e", "2"])
+        return Node("sink", Type("sink", "", type.dim, base or type.base), [self.lse(depth)], {"says": base})
+
     def lse(self, depth: int) -> Node:
         """An lse as a kernel may compute it."""
         return self.full(F32, min(depth, 1)) if self.chance(0.7) else self.literal(F32)
 
     def rebase(self, type: Type, depth: int) -> Node:
         other = self.pick([base for base in ("e", "2", "B") if base != type.base] + [type.base])
-        return Node("rebase", type, [self.state(Type("state", "", type.dim, other), depth - 1)])
+        return Node("rebase", type, [self.state(dataclasses.replace(type, base=other), depth - 1)])

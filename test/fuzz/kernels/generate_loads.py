@@ -38,6 +38,7 @@ class Loads:
         self.variables: dict[str, Type] = {}  # names in scope
         self.within: dict[str, set[str]] = {}  # index names: dims below whose size they are
         self.row_dims: list[str] = []
+        self.product = ""  # the one of them that is a product, whose groups are along "G"
         self.own: list[tuple[str, str]] = []  # the grid's indices and the dims they run along
         self.other_dims: list[str] = []  # dims that tensors may have besides
         self.writes: dict[str, list[Node]] = {}  # written tensors: the indices of their elements that this row owns
@@ -111,6 +112,12 @@ class Loads:
         dims = [*leading, row_dim] if row_dim else leading or [self.pick([*self.other_dims, "one=1"])]
         if not row_dim and self.row_dims and self.chance(0.2):
             dims = [*leading, self.pick(self.row_dims)]
+        if element == "f32" and self.chance(0.1) and not self.in_where and "k" not in dims and sum(t.listed for t in self.tensors) < 3:
+            if "k" not in self.other_dims:
+                self.other_dims.append("k")
+            made = self.add_tensor(dtype, ["k", *dims], "In", prefix="parts")
+            made.listed = True
+            return made
         return self.add_tensor(dtype, dims, "In", optional)
 
     def input(self, element: str, row_dim: str) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from generate_expressions import Expressions
@@ -43,7 +44,7 @@ class Statements(Expressions):
             options[row(dim)] = 4 / len(self.row_dims)
             options[row(dim, "i32")] = 0.6
             options[row(dim, "bool")] = 0.3
-            options[Type("state", "", dim, self.pick(["B", "B", "e", "2"]))] = 3 / len(self.row_dims)
+            options[self.state_type(dim)] = 3 / len(self.row_dims)
         return self.weighted(options)
 
     def statements(self, count: int, nesting: int) -> list[Statement]:
@@ -69,6 +70,8 @@ class Statements(Expressions):
 
     def state_new(self, nesting: int) -> list[Statement]:
         type = self.value_type()
+        if self.chance(0.08):
+            return [self.new_list(type)]
         value = self.expression(type, self.weighted({1: 3, 2: 3, 3: 1}))
         variable = self.fresh("v")
         statement = Assign([variable], [value])
@@ -78,6 +81,14 @@ class Statements(Expressions):
             self.variables[second] = type
         self.variables[variable] = type
         return [statement]
+
+    def new_list(self, type: Type) -> Statement:
+        """A list of values, whose elements are variables from then on."""
+        variable, count = self.fresh("v"), self.rng.randint(2, 3)
+        over = {"over": count} if self.chance(0.4) else {}
+        values = [self.expression(type, 1) for _ in range(1 if over else count)]
+        self.variables.update({f"{variable}[{i}]": type for i in range(count)})
+        return Assign([variable], [Node("list", Type("list"), values, over)])
 
     def state_change(self, nesting: int, known: dict[str, Type] | None = None) -> list[Statement]:
         """A new value of a variable that there is."""
@@ -91,8 +102,9 @@ class Statements(Expressions):
             other = self.pick(twins)
             return [Assign([variable, other], [name(other, type), name(variable, type)])]
         if type.kind == "state" and self.chance(0.7):
-            return [Assign([variable], [Node("merge", type, [name(variable, type), self.state(type, 1)])])]
-        if type.dtype in ("f32", "i32", "i64", "index") and self.chance(0.35):
+            other = dataclasses.replace(type, sink=False)
+            return [Assign([variable], [Node("merge", type, [name(variable, type), self.state(other, 1)])])]
+        if type.dtype in ("f32", "i32", "i64", "index") and "[" not in variable and self.chance(0.35):
             op = self.pick(["add", "sub", "mul"])
             value = self.operand(type, 1)
             return [Assign([variable], [value], op)]
@@ -176,7 +188,7 @@ class Statements(Expressions):
     def write_state(self, access: str, where: Node | None, optional: bool) -> Statement:
         dim = self.pick(self.row_dims)
         dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2, "f8e5m2": 0.6})
-        state = self.state(Type("state", "", dim, self.pick(["B", "B", "e", "2"])), self.weighted({1: 1, 2: 3, 3: 1}))
+        state = self.state(self.state_type(dim), self.weighted({1: 1, 2: 3, 3: 1}))
         parts = self.weighted({"both": 6, "out": 2, "lse": 1})
         out, out_nodes, lse, lse_nodes = "", [], "", []
         if parts != "lse":

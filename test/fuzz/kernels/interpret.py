@@ -107,7 +107,11 @@ class Interpreter(Expressions):
             node = statement.values[0]
             values = [self.binary(statement.aug, node, self.env[statement.names[0]], values[0])]
         for name, value in zip(statement.names, values):
-            self.assign(name, value)
+            if isinstance(value, list):
+                for position, element in enumerate(value):
+                    self.assign(f"{name}[{position}]", element)
+            else:
+                self.assign(name, value)
 
     def do_Store(self, statement: Store) -> None:
         tensor = self.tensor_name(statement.tensor)

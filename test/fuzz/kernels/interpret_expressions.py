@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import floats
@@ -14,7 +15,7 @@ from formats import WIDTHS
 from integers import Bools, Ints
 from memory import Cells
 from states import States
-from syntax import Call, Kernel, Node, Type, parse_dim
+from syntax import Call, Kernel, Node, Type, factors, parse_dim
 
 Value = Any
 
@@ -53,6 +54,8 @@ class Expressions:
     def size(self, name: str) -> int:
         """The size of a dim, of the first tensor that is always given and has it; one that is fixed may be an optional
         tensor's."""
+        if factors(name):
+            return math.prod(int(factor) if factor.isdigit() else self.size(factor) for factor in factors(name))
         for tensor in self.kernel.tensors:
             for position, dim in enumerate(tensor.dims):
                 text, fixed = parse_dim(dim)
@@ -137,9 +140,8 @@ class Expressions:
         return Ints(np.full(shape, value, np.int64))
 
     def operands(self, *values: Value) -> list[Value]:
-        """Numbers beside rows become rows."""
-        shapes = [_shape(value) for value in values]
-        widest = max(shapes, key=len)
+        """Numbers beside rows become rows, and rows of one element a group beside rows of groups."""
+        widest = _widest(*values)
         return [_spread(value, widest) for value in values]
 
     def choose(self, condition: Bools, a: Value, b: Value) -> Value:
@@ -147,7 +149,7 @@ class Expressions:
             return states.select(condition, a, b)
         if isinstance(a, str):
             return a
-        shape = max(_shape(a), _shape(b), _shape(condition), key=len)
+        shape = _widest(a, b, condition)
         condition, a, b = _spread(condition, shape), _spread(a, shape), _spread(b, shape)
         if isinstance(a, Floats):
             return floats.select(condition, a, b)
@@ -155,6 +157,9 @@ class Expressions:
 
     def eval_lit(self, node: Node) -> Value:
         return self.constant(node.attrs["value"], node)
+
+    def eval_list(self, node: Node) -> list[Value]:
+        return [self.eval(argument) for argument in node.args] * node.attrs.get("over", 1)
 
     def eval_name(self, node: Node) -> Value:
         name = node.attrs["name"]
@@ -203,17 +208,29 @@ class Expressions:
         payload, lse = (self.eval(argument) for argument in node.args)
         return states.make(payload, lse, self.base(node.type.base))
 
+    def eval_sink(self, node: Node) -> States:
+        (logit,) = (self.eval(argument) for argument in node.args)
+        zeros = Floats(np.zeros((self.rows, self.size(node.type.dim))))
+        return states.make(zeros, logit, self.base(node.type.base))
+
     def eval_identity(self, node: Node) -> States:
         return states.identity(self.rows, self.size(node.type.dim), self.base(node.type.base))
 
     def eval_merge(self, node: Node) -> States:
-        return states.merge(*(self.eval(argument) for argument in node.args))
+        base = self.base(node.type.base)
+        return states.merge(*(states.rebase(self.eval(argument), base) for argument in node.args))
 
     def eval_mask(self, node: Node) -> States:
         return states.mask(self.eval(node.args[0]), self.eval(node.args[1]))
 
     def eval_rebase(self, node: Node) -> States:
         return states.rebase(self.eval(node.args[0]), self.base(node.type.base))
+
+    def eval_payload(self, node: Node) -> Value:
+        return states.stored(self.eval(node.args[0]), None)[0]
+
+    def eval_lse_of(self, node: Node) -> Value:
+        return states.stored(self.eval(node.args[0]), None)[1]
 
     def eval_splat(self, node: Node) -> Value:
         return _spread(self.eval(node.args[0]), self.size_of(node))
@@ -302,7 +319,19 @@ class Expressions:
         return Ints(np.broadcast_to(np.arange(shape[1]), shape))
 
     def eval_reduce(self, node: Node) -> Value:
-        value, kind = self.eval(node.args[0]), node.attrs["kind"]
+        value, dim = self.eval(node.args[0]), node.args[0].type.dim
+        if "along" in node.attrs:
+            rows, groups = _shape(value)[0], self.size(node.type.dim)
+            each = self.reduce(node, _map(value, lambda part: part.reshape(rows * groups, -1)))
+            return _map(each, lambda part: part.reshape(rows, groups))
+        if factors(dim) and not node.attrs["kind"].startswith("arg"):
+            groups = self.size(factors(dim)[0])
+            value = self.reduce(node, _map(value, lambda part: part.reshape(len(part), groups, -1)))
+        return self.reduce(node, value)
+
+    def reduce(self, node: Node, value: Value) -> Value:
+        """Along the last axis."""
+        kind = node.attrs["kind"]
         if kind in ("argmax", "argmin"):
             return floats.index_of_extreme(value, kind == "argmax") if isinstance(value, Floats) else integers.index_of_extreme(value, kind == "argmax")
         if isinstance(value, Floats):
@@ -348,11 +377,23 @@ def _map(value: Value, f: Any) -> Value:
     return type(value)(f(value.v), None if value.unknown is None else f(value.unknown))
 
 
+def _widest(*values: Value) -> tuple[int, ...]:
+    return max((_shape(value) for value in values), key=lambda shape: (len(shape), shape[-1]))
+
+
 def _spread(value: Value, shape: tuple[int, ...]) -> Value:
-    """A number of each row as a row of it."""
+    """A number of each row as a row of it; a row of one element a group as a row of groups."""
     if _shape(value) == shape:
         return value
-    return _map(value, lambda part: np.broadcast_to(part[:, None] if part.ndim < len(shape) else part, shape))
+
+    def spread(part: np.ndarray) -> np.ndarray:
+        if part.ndim < len(shape):
+            part = part[:, None]
+        elif part.shape[-1] not in (1, shape[-1]):
+            part = np.repeat(part, shape[-1] // part.shape[-1], axis=-1)
+        return np.broadcast_to(part, shape)
+
+    return _map(value, spread)
 
 
 def _take(value: Value, rows: np.ndarray) -> Value:

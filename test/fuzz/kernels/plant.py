@@ -92,6 +92,7 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     "merge": (lambda node: node.op == "merge" and len(node.args) > 1, _without_last),
     "mask": (lambda node: node.op == "mask", lambda node: node.args[0]),
     "make_state": (lambda node: node.op == "make_state" and node.args[1].op != "lit", _lighter),
+    "sink": (lambda node: node.op == "sink" and node.args[0].op != "lit", lambda node: Node("sink", node.type, [_more(node.args[0])], node.attrs)),
     "load_state": (lambda node: node.op == "load_state", _never),
 }
 

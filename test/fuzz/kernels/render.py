@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from syntax import Assign, Each, For, If, Inline, Kernel, Node, Statement, Store, StoreState, Tensor, Type
+from syntax import MOST_LISTED, Assign, Each, For, If, Inline, Kernel, Node, Statement, Store, StoreState, Tensor, Type
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
           "or": "|", "xor": "^"}  # fmt: skip
@@ -69,6 +69,8 @@ def _operands(nodes: list[Node]) -> list[str]:
 
 def place(tensor: str, nodes: list[Node], colon: bool = False) -> str:
     parts = [_literal(node) if node.op == "lit" and node.attrs["value"] >= 0 else expression(node) for node in nodes]
+    if tensor.startswith("parts"):  # a list: the first index names one of its tensors
+        tensor, parts = f"{tensor}[{parts[0]}]", parts[1:]
     return f"{tensor}[{', '.join([*parts, ':'] if colon or not parts else parts)}]"
 
 
@@ -80,6 +82,11 @@ def _lit(node: Node) -> str:
     return _typed(node)
 
 
+def _list(node: Node) -> str:
+    texts = [_typed(argument) for argument in node.args]
+    return f"[{texts[0]} for _ in range({node.attrs['over']})]" if "over" in node.attrs else f"[{', '.join(texts)}]"
+
+
 def _name(node: Node) -> str:
     return node.attrs["name"]
 
@@ -89,6 +96,8 @@ def _tensor(node: Node) -> str:
 
 
 def _shape(node: Node) -> str:
+    if node.attrs.get("tensor", "").startswith("parts"):
+        return f"len({node.attrs['tensor']})"
     if "tensor" in node.attrs:
         return f"{node.attrs['tensor']}.shape[{node.attrs['position']}]"
     return f'shape("{node.attrs["dim"]}")'
@@ -129,6 +138,14 @@ def _base(node: Node) -> str:
 def _make_state(node: Node) -> str:
     payload, lse = node.args
     return f"make_state({_typed(payload)}, {_alone(lse)}{_base(node)})"
+
+
+def _sink(node: Node) -> str:
+    logit = _alone(node.args[0])
+    if "says" not in node.attrs:
+        return f'sink({logit}, "{node.type.dim}"{_base(node)})'
+    base = node.attrs["says"]
+    return f"sink({logit}, base={base if base == '2' else repr(base)})" if base else f"sink({logit})"
 
 
 def _identity(node: Node) -> str:
@@ -210,7 +227,17 @@ def _choices(yes: Node, no: Node) -> tuple[str, str]:
 
 def _reduce(node: Node) -> str:
     kind = node.attrs["kind"]
-    return f"{'sum' if kind == 'add' else kind}({expression(node.args[0])})"
+    along = node.attrs.get("along", "")
+    rest = f", along={along}" if along.isdigit() else f', along="{along}"' if along else ""
+    return f"{'sum' if kind == 'add' else kind}({expression(node.args[0])}{rest})"
+
+
+def _payload(node: Node) -> str:
+    return f"payload({expression(node.args[0])})"
+
+
+def _lse_of(node: Node) -> str:
+    return f"lse_of({expression(node.args[0])})"
 
 
 def _convert(node: Node) -> str:
@@ -289,6 +316,8 @@ def _indented(body: list[Statement]) -> list[str]:
 
 def _annotation(kernel: Kernel, tensor: Tensor) -> str:
     dtype = tensor.dtype if tensor.dtype in kernel.variables else _conversion(tensor.dtype)
+    if tensor.listed:
+        return f'List[In[{dtype}, "{" ".join(tensor.dims[1:])}"], {MOST_LISTED}, "{tensor.dims[0]}"]'
     return f'{tensor.access}[{dtype}, "{" ".join(tensor.dims)}"]' + (" | None" if tensor.optional else "")
 
 

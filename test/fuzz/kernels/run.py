@@ -16,7 +16,7 @@ from contents import contents
 from interpret import Interpreter, Invalid
 from memory import Cells
 from render import source
-from syntax import Call, Case, Kernel, parse_dim
+from syntax import Call, Case, Kernel, names_of
 
 _MOST_SHOWN = 4
 
@@ -137,7 +137,7 @@ def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np
 def bindings(kernel: Kernel, call: Call) -> dict[str, object]:
     """What a call's arguments bind, for a compilation ahead of it."""
     given = [tensor for tensor in kernel.tensors if tensor.name not in call.absent]
-    dims = {parse_dim(dim)[0] for tensor in given for dim in tensor.dims}
+    dims = {name for tensor in given for dim in tensor.dims for name in names_of(dim)}
     found: dict[str, object] = {dim: size for dim, size in call.sizes.items() if dim in dims and dim[0].isupper()}
     used = {tensor.dtype for tensor in given}
     found |= {variable: dtype for variable, dtype in call.dtypes.items() if variable in used}

@@ -6,6 +6,7 @@ Everything is a plain dataclass whose `repr` is Python that makes it again: a sa
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ FP8 = ("f8e4m3fn", "f8e5m2")
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
+MOST_LISTED = 5  # tensors of a list
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,16 +23,18 @@ class Type:
     """What an expression gives.
 
     Args:
-        kind: "scalar", "row" or "state".
+        kind: "scalar", "row", "state", "list", or "sink", of one that takes its dim from the states it is merged with.
         dtype: "f32", "i32", "i64", "index", "bool", "i8" or "u8"; "M", an element that is only moved; "" for a state.
         dim: the dim along which a row or a state's payload lies.
         base: "e", "2", or the name of a Base, of a state.
+        sink: whether a sink may be in a state.
     """
 
     kind: str
     dtype: str = ""
     dim: str = ""
     base: str = ""
+    sink: bool = False
 
     def scalar(self) -> Type:
         return Type("scalar", self.dtype)
@@ -186,13 +190,14 @@ def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statem
 @dataclasses.dataclass
 class Tensor:
     """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2" or
-    "_"."""
+    "_". A list of tensors is one whose first dim counts them."""
 
     name: str
     dtype: str
     dims: list[str]
     access: str  # "In", "Out" or "InOut"
     optional: bool = False
+    listed: bool = False
 
 
 @dataclasses.dataclass
@@ -306,7 +311,19 @@ def parse_dim(text: str) -> tuple[str, int | None]:
     return ("" if text == "_" else text), int(size) if size else None
 
 
+def factors(dim: str) -> list[str]:
+    """The factors of a product, "(G 12)" or "(G J)": names and numbers; none of another dim."""
+    return dim[1:-1].split() if dim.startswith("(") else []
+
+
+def names_of(dim: str) -> list[str]:
+    """The names that a call has sizes for."""
+    return [factor for factor in factors(dim) if not factor.isdigit()] or [parse_dim(dim)[0]]
+
+
 def size_of(dim: str, sizes: dict[str, int]) -> int:
     """A dim's size at a call; "_" has a size of its own, kept as "_"."""
+    if factors(dim):
+        return math.prod(int(factor) if factor.isdigit() else sizes[factor] for factor in factors(dim))
     text, fixed = parse_dim(dim)
     return fixed if fixed is not None else sizes[text or "_"]

@@ -383,7 +383,7 @@ def test_a_planted_fault_is_seen(worker: workers.Worker, kind: str) -> None:
     """Some of the kernels that have such an operation give other results once it is spoiled."""
     tried = 0
     for seed in range(100000, 104000):
-        if tried == 60:
+        if tried == 120:
             break
         if plant.plant(generate(seed), kind, seed) is None:
             continue

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from syntax import STORED, Assign, Case, Each, For, If, Store, StoreState, all_statements
+from syntax import STORED, Assign, Case, Each, For, If, Store, StoreState, all_statements, factors
 
 # All that there is to meet: a report shows what was not met.
 WORDS = (
     "grid segments segments-where segments-inline extent-scalar extent-number at_most if else elif constant-if for for-step for-i32 for-i64 "
-    "for-index for-nested each-tensors each-values aug tuple-assign inline inline-default load load-where load-otherwise load-row load-colon "
+    "for-index for-nested each-tensors each-values aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
-    "store-state-scale load_state load_state-where make_state identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
+    "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc compare "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin iota convert shape tensor.shape present is-None splat "
-    "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
+    "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List "
     + " ".join(f"dtype-{d}" for d in STORED)
 ).split()
 
@@ -27,9 +27,10 @@ def words(case: Case) -> set[str]:
         found.add("extent-number" if isinstance(extent, int) else "extent-scalar" if isinstance(extent, tuple) else "grid")
     found |= {"at_most" for scalar in kernel.scalars if scalar.at_most}
     for tensor in kernel.tensors:
-        found |= {tensor.access, "optional" if tensor.optional else tensor.access}
+        found |= {"List" if tensor.listed else tensor.access, "optional" if tensor.optional else tensor.access}
         found |= {"dtype-variable" if tensor.dtype in kernel.variables else f"dtype-{tensor.dtype}"}
         found |= {"fixed-dim" for dim in tensor.dims if "=" in dim}
+        found |= {"product" for dim in tensor.dims if factors(dim)}
     _statements(kernel, found)
     for node in kernel.nodes():
         _node(node, kernel, found)
@@ -53,6 +54,7 @@ def _statements(kernel, found: set[str]) -> None:
             found.add("each-tensors" if s.items and s.items[0][0].op == "tensor" else "each-values")
         elif isinstance(s, Assign):
             found |= {"aug"} if s.aug else {"tuple-assign"} if len(s.names) > 1 else set()
+            found |= {"list-element"} if any("[" in name for name in s.names) else set()
         elif isinstance(s, Store):
             is_row = len(s.indices) < len(kernel.tensor(s.tensor).dims)
             found |= {"store", *(["store-where"] if s.where else []), *(["store-row"] if is_row else [])}
@@ -67,21 +69,25 @@ def _statements(kernel, found: set[str]) -> None:
 
 def _node(node, kernel, found: set[str]) -> None:
     attrs = node.attrs
+    if factors(node.type.dim) and node.op != "load" and any(n.type.dim == factors(node.type.dim)[0] for n in node.args):
+        found.add("broadcast")
     if node.type.kind == "state":
         found.add(f"base-{node.type.base}")
         found |= {"state-choice"} if node.op in ("where", "ifexp") else set()
+        found |= {"state-with-sink"} if node.type.sink and node.op != "sink" else set()
     if node.op in ("binary", "unary"):
         found.add(attrs["name"])
     elif node.op == "logic":
         found.add(f"logic-{attrs['name']}")
     elif node.op == "reduce":
         found.add(f"reduce-{attrs['kind']}")
+        found |= {"reduce-along"} if "along" in attrs else set()
     elif node.op == "compare":
         found |= {"compare", *(["compare-chain"] if len(attrs["ops"]) > 1 else [])}
     elif node.op == "present":
         found.add("present" if attrs["style"] == "present" else "is-None")
     elif node.op == "shape":
-        found.add("tensor.shape" if "tensor" in attrs else "shape")
+        found.add("shape" if "tensor" not in attrs else "len" if attrs["tensor"].startswith("parts") else "tensor.shape")
     elif node.op == "call":
         found.add("inline")
     elif node.op in ("load", "load_state"):
@@ -95,6 +101,10 @@ def _node(node, kernel, found: set[str]) -> None:
         found |= {"load-own"} if known and known[0].access != "In" else set()
     elif node.op == "merge":
         found |= {"merge", *(["merge-many"] if len(node.args) > 2 else [])}
+    elif node.op == "list":
+        found.add("list-comprehension" if "over" in attrs else "list")
+    elif node.op == "sink":
+        found.add("sink-bare" if "says" in attrs else "sink")
     elif node.op == "where":
         found.add("where-row" if node.args[0].type.kind == "row" else "where")
     elif node.op not in ("lit", "name", "tensor"):

@@ -224,3 +224,30 @@ mlafix.kernel @a_tensor_is_the_same_as_itself(
     mlafix.store %f, %y[%t] if %perhaps : f32, !rows
   }
 }
+
+// -----
+
+!rows = memref<?x?xbf16, strided<[?, 1], offset: ?>>
+!state = !mlafix.state<"D", e>
+!sink = !mlafix.state<"D", e, sink>
+
+// A merge of one state whose type says that a sink may be in it stays.
+// CHECK-LABEL: @states_that_may_have_a_sink
+mlafix.kernel @states_that_may_have_a_sink(%out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %logit: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    // CHECK: %[[E:.*]] = mlafix.identity : <"D", e, sink>
+    // CHECK: mlafix.store_state %[[E]]
+    %e = mlafix.identity : !state
+    %none = mlafix.merge %e, %e : (!state, !state) -> !sink
+    mlafix.store_state %none to %out[%t] : !sink, !rows
+    // CHECK: %[[S:.*]] = mlafix.make_state
+    // CHECK: %[[M:.*]] = mlafix.merge %[[S]] : (!mlafix.state<"D", e>) -> !mlafix.state<"D", e, sink>
+    // CHECK: mlafix.store_state %[[M]]
+    %zeros = mlafix.splat %logit : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+    %s = mlafix.make_state %zeros lse %logit : tensor<?xf32, #mlafix.dim<"D">> -> !state
+    %m = mlafix.merge %s, %e : (!state, !state) -> !sink
+    mlafix.store_state %m to %out[%t] : !sink, !rows
+  }
+}

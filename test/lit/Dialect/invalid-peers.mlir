@@ -82,7 +82,7 @@ mlafix.kernel @k(%x: memref<?x64xf32, strided<[64, 1], offset: ?>> {mlafix.dims 
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// expected-error @below {{argument 'v': expected at most 4 arguments with 'mlafix.peers', got more}}
+// expected-error @below {{argument 'v': expected at most 4 arguments with 'mlafix.peers' or 'mlafix.list', got more}}
 mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.peers},
                  %y: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.peers},
                  %z: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.peers},

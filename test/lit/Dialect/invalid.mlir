@@ -467,7 +467,7 @@ mlafix.kernel @k(  %out: memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> {mlaf
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
   mlafix.forall (%t, %h) in (%n, %n) {
-    // expected-error @below {{expected 1 or more operands, but found 0}}
+    // expected-error @below {{expected at least one state to merge, got none}}
     %m = "mlafix.merge"() : () -> !mlafix.state<"D", e>
   }
 }
@@ -742,7 +742,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["T"]
 
 // -----
 
-// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, mlafix.fill, mlafix.peers, got mlafix.at_mots}}
+// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, mlafix.fill, mlafix.peers, mlafix.list, got mlafix.at_mots}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %m: index {mlafix.at_mots = "n"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1042,6 +1042,100 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"]
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
     %given = mlafix.present %x : memref<?xf32, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
+!sink = !mlafix.state<64, e, sink>
+mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %s = mlafix.identity : !sink
+    // expected-error @below {{expected at most one state with a sink, which counts once, got 2}}
+    %m = mlafix.merge %s, %s : !sink
+    mlafix.store_state %m to %v[%t] : !sink, memref<?x64xf32, strided<[?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+!sink = !mlafix.state<64, e, sink>
+!state = !mlafix.state<64, e>
+mlafix.kernel @k() {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %s = mlafix.identity : !sink
+    // expected-error @below {{expected a result with a sink, as an operand has one, got '!mlafix.state<64, e>'}}
+    %m = mlafix.merge %s : (!sink) -> !state
+  }
+}
+
+// -----
+
+!sink = !mlafix.state<64, e, sink>
+!state = !mlafix.state<64, 2>
+mlafix.kernel @k() {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %s = mlafix.identity : !sink
+    %a = mlafix.identity : !state
+    // expected-error @below {{expected states of the dim and base of '!mlafix.state<64, e, sink>' (N8), got '!mlafix.state<64, 2>'}}
+    %m = mlafix.merge %s, %a : (!sink, !state) -> !sink
+  }
+}
+
+// -----
+
+mlafix.kernel @k() {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %s = mlafix.identity : !mlafix.state<64, e, sink>
+    // expected-error @below {{expected a sink on both sides or on none, got '!mlafix.state<64, e, sink>' and '!mlafix.state<64, 2>'}}
+    %m = mlafix.rebase %s : !mlafix.state<64, e, sink> -> !mlafix.state<64, 2>
+  }
+}
+
+// -----
+
+mlafix.kernel @k() {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    // expected-error @below {{expected 'sink'}}
+    %s = mlafix.identity : !mlafix.state<64, e, sunk>
+  }
+}
+
+// -----
+
+// A sink that each iteration would merge again: the state that a loop carries keeps its type.
+!sink = !mlafix.state<64, e, sink>
+mlafix.kernel @k(%v: memref<?x64xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %s = mlafix.identity : !sink
+    %all = scf.for %k = %c0 to %c1 step %c1 iter_args(%m = %s) -> (!sink) {
+      // expected-error @below {{expected at most one state with a sink, which counts once, got 2}}
+      %next = mlafix.merge %m, %s : !sink
+      scf.yield %next : !sink
+    }
+    mlafix.store_state %all to %v[%t] : !sink, memref<?x64xf32, strided<[?, 1], offset: ?>>
+  }
+}
+
+// -----
+
+!sink = !mlafix.state<64, e, sink>
+mlafix.kernel @k() {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+    %s = mlafix.identity : !sink
+    // expected-error @below {{expected a state without a sink in its type, which mlafix-specialize takes out, got '!mlafix.state<64, e, sink>'}}
+    %r = mlafix.merge_loop %k = %c0 to %c1 step 4 init(%s) : !sink {
+      mlafix.yield %s : !sink
+    }
   }
 }
 

@@ -37,6 +37,16 @@ mlafix.kernel @dense(
     %d = mlafix.mask %b, %p : !state
     // CHECK: %[[M:.*]] = mlafix.merge %[[A]], %[[C]], %[[D]] : <"D", e>
     %m = mlafix.merge %a, %c, %d : !state
+    // CHECK: %[[S:.*]] = mlafix.make_state %{{.*}} lse %{{.*}} : tensor<?xf32, #mlafix.dim<"D">> -> <"D", e, sink>
+    %logit = arith.constant 1.0 : f32
+    %zeros = mlafix.splat %logit : f32 -> !tile
+    %sink = mlafix.make_state %zeros lse %logit : !tile -> !mlafix.state<"D", e, sink>
+    // CHECK: %[[SM:.*]] = mlafix.merge %[[M]], %[[S]] : (!mlafix.state<"D", e>, !mlafix.state<"D", e, sink>) -> !mlafix.state<"D", e, sink>
+    %sm = mlafix.merge %m, %sink : (!state, !mlafix.state<"D", e, sink>) -> !mlafix.state<"D", e, sink>
+    // CHECK: mlafix.rebase %[[SM]] : <"D", e, sink> -> <"D", 2, sink>
+    %sr = mlafix.rebase %sm : !mlafix.state<"D", e, sink> -> !mlafix.state<"D", 2, sink>
+    // CHECK: mlafix.merge %[[M]] : (!mlafix.state<"D", e>) -> !mlafix.state<"D", e, sink>
+    %wide = mlafix.merge %m : (!state) -> !mlafix.state<"D", e, sink>
     // CHECK: %[[R:.*]] = mlafix.rebase %[[M]] : <"D", e> -> <"D", 2>
     %r = mlafix.rebase %m : !state -> !mlafix.state<"D", 2>
     // CHECK: %[[HAS:.*]] = mlafix.present %out_lse : memref

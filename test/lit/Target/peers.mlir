@@ -31,36 +31,47 @@
 // CHECK: griddepcontrol.wait;
 // CHECK: ld.relaxed.gpu.global.b64
 // CHECK: st.release.sys.global.b64 [%{{.*}}+256]
-// Each rank, until it has come, for as long as the time-out says; one that has not is told to all ranks and the host.
+// Each rank, until it has come: a look at its flag alone, some times, then with one at the clock and at failures, for as long as the time-out says.
 // CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
 // CHECK: ld.acquire.sys.global.b64 %[[FLAG:.*]], [{{.*}}+256]
-// A flag that is there costs no other load.
-// CHECK-NEXT: setp.ge.u64 %[[THERE:p[0-9]+]], %[[FLAG]]
-// CHECK-NOT: ld.
-// CHECK: @%[[THERE]] bra
+// CHECK-NEXT: setp.lt.u64 %{{.*}}, %[[FLAG]]
+// CHECK-NOT: {{ld\.|globaltimer}}
+// CHECK: @%{{.*}} bra
 // CHECK: globaltimer
 // CHECK: ld.acquire.sys.global.b64 {{.*}}+256]
+// CHECK: @%{{.*}} bra
 // CHECK: globaltimer
-// CHECK: st.release.sys.global.b64 {{.*}}+128]
+// CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
+// One that has not is noted, and told to all ranks and the host by whoever knows.
+// CHECK: st.relaxed.sys.global.b64 {{.*}}+128]
+// CHECK: ld.relaxed.sys.global.b64 %[[CODE:.*]], [{{.*}}+128]
+// CHECK: st.relaxed.sys.global.b64 {{.*}}+128], %[[CODE]]
+// CHECK: st.release.sys.global.b64 [%{{[a-z0-9]*}}], %[[CODE]]
 // CHECK-NOT: ld.global
 // CHECK: bar.red.and.pred
 // The rows of all ranks, in flight together.
 // CHECK: ld.global.v4.b32
 // CHECK: ld.global.v4.b32
 // CHECK: st.global.v4.b32
-// Where one has not come: NaN, and no loads.
-// CHECK-NOT: ld.global
-// CHECK: st.global.v4.b32 {{.*}}, {2143322048, 2143322048, 2143322048, 2143322048}
-// CHECK-NOT: ld.global
-// The last block of the grid tells all ranks that their memory was read, and waits until this rank's has been.
+// Once the block has read all: whether a rank has failed. The last block of the grid tells all ranks that their memory was read, and waits
+// until this rank's has been.
 // CHECK: bar.sync
+// CHECK: ld.relaxed.gpu.global.b64
+// CHECK: ld.relaxed.sys.global.b64 {{.*}}+128]
 // CHECK: fence.acq_rel.gpu
 // CHECK: atom{{.*}}.add.u64
-// CHECK: fence.acq_rel.gpu
-// CHECK: st.release.sys.global.b64 [%{{.*}}+896]
+// CHECK-NOT: {{fence.acq_rel.gpu|ld.relaxed.gpu}}
+// CHECK: fence.acq_rel.sys
+// CHECK-NOT: fence
+// CHECK: st.relaxed.sys.global.b64 [%{{.*}}+896]
 // CHECK: ld.acquire.sys.global.b64 {{.*}}+896]
 // CHECK: st.relaxed.gpu.global.b64
 // CHECK: st.relaxed.gpu.global.b64
+// Where a rank failed: NaN, and no loads.
+// CHECK: bar.red.and.pred
+// CHECK-NOT: ld.global
+// CHECK: st.global.v4.b32 {{.*}}, {2143322048, 2143322048, 2143322048, 2143322048}
+// CHECK-NOT: ld.global
 // CHECK: ret
 
 // One process has all tensors: there is nothing to wait for.

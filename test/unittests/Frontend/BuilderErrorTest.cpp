@@ -97,7 +97,7 @@ TEST_F(BuilderErrors, states_of_two_bases) {
 }
 
 TEST_F(BuilderErrors, an_lse_that_is_no_float) {
-  EXPECT_FALSE(b.loadState(x, {t}, c, {t}, {}, "e", at(4)));
+  EXPECT_FALSE(b.loadState(x, {t}, c, {t}, {}, "e", false, at(4)));
   expectError("'mlafix.load_state' op expected an lse of f32, got 'i32'");
 }
 

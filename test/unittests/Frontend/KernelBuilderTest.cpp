@@ -53,9 +53,10 @@ std::string buildMerge() {
       b.beginForall({b.dim(out, 0, at(3)), b.dim(out, 1, at(3))}, at(3));
   Value t = grid.at(0), h = grid.at(1);
   Value inContext = b.compare("lt", t, limit, at(4));
-  Value p =
-      b.loadState(prefix, {t, h}, prefixLse, {h, t}, inContext, "e", at(4));
-  Value s = b.loadState(suffix, {t, h}, suffixLse, {h, t}, {}, "e", at(5));
+  Value p = b.loadState(prefix, {t, h}, prefixLse, {h, t}, inContext, "e",
+                        false, at(4));
+  Value s =
+      b.loadState(suffix, {t, h}, suffixLse, {h, t}, {}, "e", false, at(5));
   EXPECT_TRUE(b.storeState(b.merge({p, s}, at(6)), out, {t, h}, outLse, {h, t},
                            {}, {}, at(6)));
   EXPECT_TRUE(b.endGrid(at(3)));
@@ -165,7 +166,7 @@ TEST(KernelBuilder, a_later_pass_points_at_the_front_ends_source) {
 TEST(KernelBuilder, a_scalar_beside_a_row_is_a_row) {
   std::string text = buildRows([](auto &b, Value y, Value x, Value, Value t) {
     Value row = b.load(x, {t}, {}, {}, "", at(3));
-    Value most = b.reduce("max", row, at(4));
+    Value most = b.reduce("max", row, "", at(4));
     EXPECT_TRUE(b.store(b.binary("sub", row, most, at(4)), y, {t}, {}, at(5)));
   });
   EXPECT_NE(text.find("mlafix.splat"), std::string::npos) << text;
@@ -271,7 +272,8 @@ TEST(KernelBuilder, sizes_defaults_and_bases) {
   Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
   Value first = b.constant(std::int64_t(0), "index", at(3));
   Value row = b.load(x, {t}, {}, {}, "", at(3));
-  Value state = b.makeState(row, b.reduce("max", row, at(3)), "B", at(3));
+  Value state =
+      b.makeState(row, b.reduce("max", row, "", at(3)), "B", false, at(3));
   EXPECT_TRUE(b.storeState(state, out, {t}, lse, {t, first}, {},
                            b.load(scale, {first}, {}, {}, "", at(4)), at(4)));
   EXPECT_TRUE(b.endGrid(at(2)));
@@ -316,7 +318,7 @@ TEST(KernelBuilder, indices_of_elements) {
   Value indices = b.iota("D", at(3));
   EXPECT_EQ(b.type(indices).str(), "a row of i32 along D");
   EXPECT_TRUE(b.store(indices, y, {t}, {}, at(4)));
-  Value index = b.reduce("argmax", b.unary("round", row, at(5)), at(5));
+  Value index = b.reduce("argmax", b.unary("round", row, at(5)), "", at(5));
   EXPECT_EQ(b.type(index).str(), "i32");
   EXPECT_TRUE(b.store(index, best, {t}, {}, at(5)));
   EXPECT_TRUE(b.endGrid(at(2)));
@@ -326,6 +328,45 @@ TEST(KernelBuilder, indices_of_elements) {
        {"mlafix.iota", "mlafix.arg_reduce", "math.roundeven", "memref<?xui8"})
     EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n"
                                                       << text;
-  EXPECT_FALSE(b.reduce("argadd", row, at(6)));
+  EXPECT_FALSE(b.reduce("argadd", row, "", at(6)));
   EXPECT_FALSE(b.iota("", at(6)));
+}
+
+TEST(KernelBuilder, rows_of_groups) {
+  KernelBuilder b("groups", at(1));
+  Value x =
+      b.addTensor({"x", {"n", "(G K)"}, "f32", "", "update", false, {}}, at(1));
+  Value s =
+      b.addTensor({"s", {"n", "G"}, "f32", "", "update", false, {}}, at(1));
+  Value fixed =
+      b.addTensor({"fixed", {"(4 128)"}, "f32", "", "read", false, {}}, at(1));
+  Value lse = b.addTensor({"lse", {"n"}, "f32", "", "read", false, {}}, at(1));
+  EXPECT_EQ(b.type(fixed).str(), "a tensor of f32 ((4 128))");
+  Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
+  Value state = b.loadState(x, {t}, lse, {t}, {}, "e", at(3));
+  Value row = b.payload(state, at(3));
+  EXPECT_EQ(b.type(row).str(), "a row of f32 along (G K)");
+  EXPECT_EQ(b.type(b.lseOf(state, at(3))).str(), "f32");
+  EXPECT_EQ(b.type(b.load(fixed, {}, {}, {}, "", at(3))).str(),
+            "a row of f32 along (4 128)");
+  Value most = b.reduce("max", row, "K", at(4));
+  EXPECT_EQ(b.type(most).str(), "a row of f32 along G");
+  EXPECT_EQ(b.type(b.reduce("argmin", row, "K", at(4))).str(),
+            "a row of i32 along G");
+  EXPECT_EQ(b.type(b.reduce("add", row, "", at(4))).str(), "f32");
+  Value below = b.compare("lt", row, most, at(5));
+  EXPECT_EQ(b.type(below).str(), "a row of bool along (G K)");
+  Value chosen = b.select(b.compare("lt", most, b.constant(1.0, at(5)), at(5)),
+                          most, row, at(5));
+  EXPECT_EQ(b.type(chosen).str(), "a row of f32 along (G K)");
+  EXPECT_TRUE(b.store(chosen, x, {t}, {}, at(6)));
+  EXPECT_TRUE(b.store(most, s, {t}, {}, at(6)));
+  EXPECT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  ASSERT_NE(text, "") << messages(b);
+  EXPECT_NE(text.find("mlafix.broadcast"), std::string::npos) << text;
+  EXPECT_NE(text.find("memref<512xf32"), std::string::npos) << text;
+  EXPECT_FALSE(b.reduce("max", row, "G", at(7)));
+  EXPECT_FALSE(b.payload(row, at(7)));
+  EXPECT_FALSE(b.lseOf(row, at(7)));
 }

@@ -78,19 +78,19 @@ INSTANTIATE_TEST_SUITE_P(
                  k["args"][1]["shape"] = {-1};
                  k["args"][1]["strides"] = {-1};
                },
-               {"args[1].dims", "the dims of a rank's tensor"}},
+               {"args[1].dims", "the dims of each"}},
         Spoilt{"table_of_a_tensor",
                [](json &k) { gpuParams(k)[1]["arg"] = 0; },
-               {"params[1].arg", "a tensor of each rank"}},
+               {"params[1].arg", "an argument of several tensors"}},
         Spoilt{"table_for_fewer_ranks",
                [](json &k) { gpuParams(k)[1]["ranks"] = 2; },
-               {"params[1].ranks", "as many ranks as \"in\""}},
+               {"params[1].ranks", "as many as \"in\" may have"}},
         Spoilt{"table_for_too_many",
                [](json &k) { gpuParams(k)[6]["ranks"] = 73; },
                {"params[6].ranks", "73"}},
         Spoilt{"any_ranks_but_tables_for_three",
                [](json &k) { k["args"][1]["shape"][0] = -1; },
-               {"ranks", "as many ranks as \"in\""}},
+               {"ranks", "as many as \"in\" may have"}},
         Spoilt{"group_of_a_kernel_that_is_not_collective",
                [](json &k) {
                  k["args"][1] = k["args"][0];
@@ -100,7 +100,22 @@ INSTANTIATE_TEST_SUITE_P(
                    for (json &variant : code["variants"])
                      variant["params"][1] = {{"kind", "pointer"}, {"arg", 1}};
                },
-               {"kind", "not collective"}}),
+               {"kind", "not collective"}},
+        Spoilt{"group_of_a_list",
+               [](json &k) {
+                 k["args"][1]["kind"] = "list";
+                 k["args"][1]["most"] = 3;
+               },
+               {"kind", "not collective"}},
+        Spoilt{"list_without_a_bound",
+               [](json &k) { k["args"][1]["kind"] = "list"; },
+               {"args[1]", "most"}},
+        Spoilt{"list_beyond_the_bound",
+               [](json &k) {
+                 k["args"][1]["kind"] = "list";
+                 k["args"][1]["most"] = 2;
+               },
+               {"args[1].dims", "at most 2"}}),
     [](const auto &info) { return info.param.name; });
 
 /// A call of three ranks; this is rank 2.
@@ -164,6 +179,48 @@ TEST_F(Peers, tables_take_a_slot_for_each_rank) {
   EXPECT_EQ(info.kernel_params[6], info.slots + 8);
 }
 
+/// The same kernel of a list of one to three tensors: no launch has a group.
+UnitWriter listUnit() {
+  return collectiveUnit([](json &k) {
+    k["args"][1]["kind"] = "list";
+    k["args"][1]["most"] = 3;
+    k["args"][1]["shape"][0] = -1;
+    for (json &code : k["code"])
+      for (json &variant : code["variants"])
+        if (variant["params"].size() > 6)
+          variant["params"].erase(6);
+  });
+}
+
+TEST_F(Peers, a_list_needs_no_group) {
+  Unit lists = load(listUnit());
+  Kernel takesList = lists.kernel("add_bias");
+  fake.paramSizes = {8, 24, 8, 8, 8, 4};
+  peers.group = nullptr;
+  refused({"\"in\"", "expected a mlafix_group"});
+  expectError(MLAFIX_INVALID_ARGUMENT,
+              {"\"in\"", "expected a list of tensors, got a tensor of each"},
+              [&] { call.launch(takesList); });
+  call.args[1] = Arg::list(peers);
+  // Launches of other addresses, and of fewer, after one that is known.
+  for (uint32_t count : {3u, 3u, 2u}) {
+    std::swap(addresses[0], addresses[1]);
+    peers.ranks = count;
+    Bound bound = takesList.bind(call.args, cuda(0));
+    mlafix_launch_info info = bound.info();
+    ASSERT_EQ(info.num_params, 6u);
+    auto *table = static_cast<const uint64_t *>(info.kernel_params[1]);
+    for (uint32_t i = 0; i < 3; ++i)
+      EXPECT_EQ(table[i], i < count ? bits(addresses[i]) : 0) << i;
+    call.launch(takesList);
+    EXPECT_EQ(fake.launches.back().params[1], bits(addresses[0]));
+  }
+  EXPECT_EQ(fake.launches.size(), 3u);
+  peers.ranks = 4;
+  expectError(MLAFIX_INVALID_ARGUMENT, {"\"in\"", "1 to 3 tensors, got 4"},
+              [&] { call.launch(takesList); });
+}
+
 TEST_F(Peers, a_rank_without_rows_launches_one_block) {
   sizes[0] = 0;
   call.args[0] =
@@ -224,6 +281,22 @@ TEST_F(KnownPeers, calls_on_other_memory_of_this_rank) {
   EXPECT_EQ(fake.launches[2].params[0], bits(other.data()));
   EXPECT_EQ(fake.launches[2].params[1], bits(data[0].data()));
   EXPECT_EQ(fake.launches[2].params[6], 2 | uint64_t(3) << 32);
+}
+
+TEST_F(KnownPeers, lists_at_the_same_addresses) {
+  Unit lists = load(listUnit());
+  kernel = lists.kernel("add_bias");
+  fake.paramSizes = {8, 24, 8, 8, 8, 4};
+  peers.group = nullptr;
+  call.args[1] = Arg::list(peers);
+  std::vector<float> other(36);
+  call.launch(kernel);
+  EXPECT_TRUE(isKnownWith<const mlafix_group *>(peers.group, &group));
+  EXPECT_FALSE(isKnownWith<void *>(addresses[2], other.data()));
+  EXPECT_FALSE(isKnownWith(peers.ranks, uint32_t(2)));
+  EXPECT_TRUE(isKnown());
+  call.args[0] = call.tensor(data[1].data());
+  EXPECT_FALSE(isKnown());
 }
 
 TEST_F(KnownPeers, no_calls_that_a_check_or_the_plan_would_tell_apart) {

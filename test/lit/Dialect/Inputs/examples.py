@@ -17,7 +17,7 @@ mlafix.kernel @example(
     %lse: !lses {{mlafix.dims = ["H", "n"], mlafix.access = "update"}},
     %quantized: memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>> {{mlafix.dims = ["n", "H", "D"], mlafix.access = "write"}},
     %lens: memref<?xi32, strided<[1], offset: ?>> {{mlafix.dims = ["b"], mlafix.access = "read"}},
-    %p: i1, %live: i1, %one: f32, %scale: f32, %zero: i32, %i: index) {{
+    %p: i1, %live: i1, %one: f32, %scale: f32, %logit: f32, %zero: i32, %i: index) {{
   %c0 = arith.constant 0 : index
   %n = memref.dim %out, %c0 : !rows
   mlafix.forall (%t, %h) in (%n, %n) {{
@@ -26,7 +26,12 @@ mlafix.kernel @example(
 }}
 """
 STATES = "".join(f'    %{name} = mlafix.identity : !mlafix.state<"D", e>\n' for name in "abcs")
-ROW = '    %row = mlafix.load %x[%t, %h] : !rows -> tensor<?xf32, #mlafix.dim<"D">>\n'
+STATES += '    %sink = mlafix.identity : !mlafix.state<"D", e, sink>\n'
+ROWS = """    %row = mlafix.load %x[%t, %h] : !rows -> tensor<?xf32, #mlafix.dim<"D">>
+    %zeros = mlafix.splat %logit : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+    %groups = mlafix.splat %one : f32 -> tensor<?xf32, #mlafix.dim<"G" x "K">>
+    %scales = mlafix.splat %one : f32 -> tensor<?xf32, #mlafix.dim<"G">>
+"""
 
 
 def wrap(example):
@@ -39,8 +44,8 @@ def wrap(example):
         return AROUND.format(before=before, example=example)
     # What an example defines, its surroundings do not.
     defined = re.findall(r"^\s*%(\w+) =", example, re.M)
-    before = "\n".join(line for line in before.splitlines() if line.split()[0][1:] not in defined) + "\n"
-    return AROUND.format(before=before + ROW, example=example)
+    before = "\n".join(line for line in (before + ROWS).splitlines() if line.split()[0][1:] not in defined) + "\n"
+    return AROUND.format(before=before, example=example)
 
 
 text = open(sys.argv[1], encoding="utf-8").read()

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""What a merge takes whose result is fp8 with a scale for each group, beside the merge and the quantisation by themselves.
+
+    python benchmarks/block_scales.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
+
+fused is merge_groups of the cookbook; pair is a merge into bf16 and then quantize_groups, two launches; merge is the first
+of these alone. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache
+holds. Times are microseconds, medians of rounds. The rate of bytes of the merge alone is what the machine gives such a
+kernel; that of the fused one is held against it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mlafix import ops
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
+from measure import Call, Settings, measure  # noqa: E402
+from merge_scaled import merge_groups  # noqa: E402
+from quantize import quantize_groups  # noqa: E402
+
+HEADS, GROUP = 128, 128
+CACHES = 200 << 20
+"""Bytes that the inputs of all sets take at least."""
+
+
+def make_calls(device: torch.device, tokens: int, dim: int) -> tuple[dict[str, list[Call]], dict[str, int]]:
+    """The launches of each implementation, one for each set of buffers, and the bytes that each must move."""
+    random = torch.Generator(device).manual_seed(tokens)
+    rows, groups = tokens * HEADS, dim // GROUP
+    inputs, lses = 2 * rows * dim * 2, rows * 3 * 4
+    calls: dict[str, list[Call]] = {"fused": [], "pair": [], "merge": []}
+    for _ in range(max(2, min(64, -(-CACHES // inputs))) if device.type == "cuda" else 2):
+        a, b = (torch.randn(tokens, HEADS, dim, generator=random, device=device).bfloat16() for _ in range(2))
+        a_lse, b_lse = (torch.randn(tokens, HEADS, generator=random, device=device) for _ in range(2))
+        out, lse, q = torch.empty_like(a), torch.empty_like(a_lse), torch.empty_like(a, dtype=torch.float8_e4m3fn)
+        scales = torch.empty(tokens, HEADS, groups, device=device)
+        fused = merge_groups.bind(q, scales, lse, a, a_lse, b, b_lse)
+        quantize = quantize_groups.bind(q.view(rows, dim), scales.view(rows, groups), out.view(rows, dim))
+        merge = functools.partial(ops.merge_attn_states, a, a_lse, b, b_lse, out=out, out_lse=lse, lse_layout="nh")
+        calls["fused"].append(fused)
+        calls["merge"].append(merge)
+        calls["pair"].append(lambda merge=merge, quantize=quantize: (merge(), quantize()))
+    small = rows * (dim + 4 * groups)
+    return calls, {"fused": inputs + lses + small, "pair": inputs + lses + 2 * rows * dim * 2 + small, "merge": inputs + lses + rows * dim * 2}
+
+
+def check(device: torch.device, dim: int) -> None:
+    """Both give the same scales, but for the rounding of the pair's rows, and bytes that stand for the same numbers."""
+    a, b = (torch.randn(8, HEADS, dim, device=device).bfloat16() for _ in range(2))
+    a_lse, b_lse = (torch.randn(8, HEADS, device=device) for _ in range(2))
+    q = torch.empty_like(a, dtype=torch.float8_e4m3fn)
+    scales, lse = torch.empty(8, HEADS, dim // GROUP, device=device), torch.empty_like(a_lse)
+    merge_groups(q, scales, lse, a, a_lse, b, b_lse)
+    want, want_lse = ops.merge_attn_states(a, a_lse, b, b_lse, lse_layout="nh")
+    got = (q.float().view(8, HEADS, -1, GROUP) * scales[..., None]).view(8, HEADS, dim)
+    if not torch.allclose(got, want.float(), rtol=0.07, atol=0.02) or not torch.allclose(lse, want_lse):
+        raise SystemExit("expected the fused launch to give what the merge gives, got something else")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--quick", action="store_true", help="one round of few tokens, to see that it works")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    settings = Settings(device, 1 if options.quick else options.rounds, 1.0 if options.quick else 2000.0, 0)
+    cases: list[dict[str, Any]] = []
+    for dim in (128, 512):
+        check(device, dim)
+        for tokens in (4,) if options.quick else (16, 64, 256, 1024, 4096):
+            calls, moved = make_calls(device, tokens, dim)
+            times = measure(settings, calls, "fused")
+            us = {name: times[name]["median"] for name in calls}
+            rates = {name: moved[name] / us[name] / 1e3 for name in calls}
+            cases.append({"tokens": tokens, "dim": dim, "us": us, "gbps": rates})
+            print(f"{tokens:>5} tokens of {HEADS} x {dim}: " + "  ".join(f"{name} {us[name]:8.2f} us" for name in calls)
+                  + f"  pair/fused {us['pair'] / us['fused']:.2f}  rate of the merge's {rates['fused'] / rates['merge']:.3f}", flush=True)
+    if options.json:
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+        options.json.write_text(json.dumps({"device": name, "rounds": settings.rounds, "cases": cases}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

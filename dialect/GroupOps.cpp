@@ -1,0 +1,71 @@
+//===- GroupOps.cpp - reductions and rows of groups -----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/Mlafix.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Checks that `row` has one element for each group of `groups`.
+static LogicalResult verifyEachGroup(Operation *op, Type groups, Type row) {
+  DimAttr product = getTileDim(groups), each = getTileDim(row);
+  if (!product.isProduct())
+    return op->emitOpError() << "expected a row along a product of dims beside "
+                                "a row of its groups, got one along "
+                             << product.str();
+  if (each != product.getGroups() && each != product.getEachGroup())
+    return op->emitOpError()
+           << "expected a row along " << product.getGroups().str()
+           << ", one element for each group of " << product.str()
+           << ", got one along " << each.str();
+  return success();
+}
+
+LogicalResult BroadcastOp::verify() {
+  Type source = getElementTypeOrSelf(getSource().getType()),
+       result = getElementTypeOrSelf(getType());
+  if (source != result)
+    return emitOpError() << "expected rows of one type, got " << source
+                         << " and " << result;
+  return verifyEachGroup(*this, getType(), getSource().getType());
+}
+
+/// A splat is one for each dim.
+LogicalResult BroadcastOp::canonicalize(BroadcastOp op,
+                                        PatternRewriter &rewriter) {
+  auto splat = op.getSource().getDefiningOp<SplatOp>();
+  if (!splat)
+    return rewriter.notifyMatchFailure(op, "the elements may be different");
+  rewriter.replaceOpWithNewOp<SplatOp>(op, op.getType(), splat.getScalar());
+  return success();
+}
+
+/// Checks that `op` reduces rows of f32 or i32 to elements of type `to`.
+static LogicalResult verifyReduced(Operation *op, Type row, Type result,
+                                   Type to) {
+  Type element = getElementTypeOrSelf(row);
+  if (!element.isF32() && !element.isInteger(32))
+    return op->emitOpError() << "expected a row of f32 or i32, got " << element;
+  if (getElementTypeOrSelf(result) != to)
+    return op->emitOpError() << "expected a result of " << to << ", got "
+                             << getElementTypeOrSelf(result);
+  return isRowTile(result) ? verifyEachGroup(op, row, result) : success();
+}
+
+LogicalResult ReduceOp::verify() {
+  Type row = getSource().getType();
+  return verifyReduced(*this, row, getType(), getElementTypeOrSelf(row));
+}
+
+LogicalResult ArgReduceOp::verify() {
+  if (getKind() == ReduceKind::add)
+    return emitOpError() << "expected max or min, got add";
+  return verifyReduced(*this, getSource().getType(), getType(),
+                       IntegerType::get(getContext(), 32));
+}

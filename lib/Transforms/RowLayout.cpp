@@ -1,0 +1,120 @@
+//===- RowLayout.cpp - which packs of a row a lane has --------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/RowLayout.h"
+#include "dialect/RowProgram.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+RowLayout::RowLayout(KernelOp kernel)
+    : layout(kernel.getLayoutAttr()), guards(kernel.getGuardsAttr()),
+      isGPU(mlafix::isGPU(getTarget(kernel))) {
+  kernel.walk([&](RowOp row) {
+    lane = row.getLane();
+    members = row.getMembers();
+  });
+}
+
+/// Elements from one group to the next where a group that is no power of two of
+/// packs is followed by packs that do not exist; 0 of a row without them.
+static int64_t paddedGroup(DimAttr dim, int64_t pack) {
+  if (!dim.isProduct())
+    return 0;
+  int64_t padded = dim.getGroupPacks(pack) * dim.getPack(pack);
+  return padded == dim.getGroup().getSize() ? 0 : padded;
+}
+
+/// `place` counts the elements before this lane's pack, those of packs that do
+/// not exist among them.
+PackPlace RowLayout::placeInGroups(OpBuilder &b, Location loc, DimAttr dim,
+                                   Value place) const {
+  IndexBuilder x(b, loc);
+  int64_t group = dim.getGroup().getSize();
+  Value padded = x.constant(paddedGroup(dim, layout.getPack()));
+  Value before = x.div(place, padded), within = x.rem(place, padded);
+  PackPlace result;
+  result.start = x.add(x.mul(before, x.constant(group)), within);
+  result.exists = x.ult(within, x.constant(group));
+  if (dim.getPacks(layout.getPack()) % layout.getLanes() == 0)
+    return result;
+  Value isGroup = x.ult(before, x.constant(dim.getGroups().getSize()));
+  result.exists = x.band(isGroup, result.exists);
+  return result;
+}
+
+/// Of a row of one element a group; `pack` is the number of this lane's, index.
+PackPlace RowLayout::placeOfElement(OpBuilder &b, Location loc, DimAttr dim,
+                                    Value pack) const {
+  IndexBuilder x(b, loc);
+  int64_t lanes = layout.getLanes();
+  PackPlace result;
+  auto isZero = [&](Value value) {
+    return x.compare(arith::CmpIPredicate::eq, value, x.constant(0));
+  };
+  if (layout.sharesGroups(dim)) {
+    result.start = pack;
+    if (lane)
+      result.stores = isZero(lane);
+    return result;
+  }
+  int64_t group = dim.getGroupPacks(layout.getPack());
+  Value slot = x.add(x.mul(pack, x.constant(lanes)), lane);
+  result.start = x.div(slot, x.constant(group));
+  if (dim.getPacks(layout.getPack()) % lanes != 0)
+    result.exists = x.ult(slot, x.constant(dim.getPacks(layout.getPack())));
+  if (group > 1)
+    result.stores = isZero(x.rem(slot, x.constant(group)));
+  return result;
+}
+
+PackPlace RowLayout::placeOf(OpBuilder &b, Location loc, Type tile,
+                             int64_t p) const {
+  IndexBuilder x(b, loc);
+  DimAttr dim = getTileDim(tile);
+  if (dim.isPerGroup())
+    return placeOfElement(b, loc, dim, x.constant(p));
+  int64_t pack = packOf(tile), base = p * walkStep(tile);
+  PackPlace place;
+  place.start = lane ? x.add(x.mul(lane, x.constant(pack)), x.constant(base))
+                     : x.constant(base);
+  if (paddedGroup(dim, layout.getPack()))
+    return placeInGroups(b, loc, dim, place.start);
+  if (base + walkStep(tile) > dim.getSize())
+    place.exists = x.ult(place.start, x.constant(dim.getSize()));
+  return place;
+}
+
+int64_t RowLayout::walkEnd(Type tile) const {
+  DimAttr dim = getTileDim(tile);
+  if (dim.isPerGroup())
+    return packsOf(tile);
+  int64_t padded = paddedGroup(dim, layout.getPack());
+  return padded ? padded * dim.getGroups().getSize() : dim.getSize();
+}
+
+int64_t RowLayout::walkStep(Type tile) const {
+  return getTileDim(tile).isPerGroup() ? 1 : layout.getLanes() * packOf(tile);
+}
+
+PackPlace RowLayout::placeAt(OpBuilder &b, Location loc, Type tile,
+                             Value base) const {
+  IndexBuilder x(b, loc);
+  DimAttr dim = getTileDim(tile);
+  if (dim.isPerGroup())
+    return placeOfElement(b, loc, dim, base);
+  PackPlace place;
+  place.start =
+      lane ? x.add(base, x.mul(lane, x.constant(packOf(tile)))) : base;
+  if (paddedGroup(dim, layout.getPack()))
+    return placeInGroups(b, loc, dim, place.start);
+  if (dim.getSize() % walkStep(tile) != 0)
+    place.exists = x.ult(place.start, x.constant(dim.getSize()));
+  return place;
+}

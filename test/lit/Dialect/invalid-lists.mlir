@@ -1,0 +1,80 @@
+// Arguments that are a list of tensors: what they may be.
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
+
+!parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+// expected-error @below {{argument 'x': expected 'mlafix.list' of a tensor that is only read and not optional, got access "update"}}
+mlafix.kernel @k(%x: !parts {mlafix.dims = ["", "n"], mlafix.access = "update", mlafix.list = 8}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+!parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+// expected-error @below {{argument 'x': expected 1 to 72 tensors at most as 'mlafix.list', got 73 : i64}}
+mlafix.kernel @k(%x: !parts {mlafix.dims = ["", "n"], mlafix.access = "read", mlafix.list = 73}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+!parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+// expected-error @below {{argument 'x': expected 1 to 72 tensors at most as 'mlafix.list', got unit}}
+mlafix.kernel @k(%x: !parts {mlafix.dims = ["", "n"], mlafix.access = "read", mlafix.list}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+!parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
+
+// expected-error @below {{argument 'x': expected 1 to 72 tensors at most as 'mlafix.list', got 8 : i64 of each rank}}
+mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.list = 8, mlafix.peers}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected the tensors and one dim or more of 'mlafix.list', got 1 dims}}
+mlafix.kernel @k(%x: memref<?xf32, strided<[?], offset: ?>> {mlafix.dims = [""], mlafix.access = "read", mlafix.list = 8}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a list of at most 8 tensors, got 9}}
+mlafix.kernel @k(%x: memref<9x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["", "n"], mlafix.access = "read", mlafix.list = 8}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a dynamic stride between the tensors of a list, got 64}}
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[64, 1], offset: ?>> {mlafix.dims = ["", "n"], mlafix.access = "read", mlafix.list = 8}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.list' of a tensor, got 'index'}}
+mlafix.kernel @k(%x: index {mlafix.list = 8}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}

@@ -1,0 +1,128 @@
+"""Sinks: a logit that takes weight and adds no value, merged once, its lse stored with it or without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16
+from sources import load
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+@mlafix.kernel
+def before(out: Out[T, "n H D"], lse: Out[f32, "n H"], x: In[T, "k n H D"], x_lse: In[f32, "k n H"], logits: In[f32, "H"] | None):
+    for t, h in grid("n", "H"):
+        m = identity("D")
+        for i in range(shape("k")):
+            m = merge(m, load_state(x[i, t, h], x_lse[i, t, h]))
+        store_state(m, None, lse[t, h])
+        if logits is not None:
+            m = merge(m, sink(logits[h], base="e"))
+        store_state(m, out[t, h])
+
+
+@mlafix.kernel
+def after(out: Out[T, "n H D"], lse: Out[f32, "n H"], x: In[T, "k n H D"], x_lse: In[f32, "k n H"], logits: In[f32, "H"]):
+    for t, h in grid("n", "H"):
+        m = rebase(sink(logits[h], "D", base="e"), B)
+        for i in range(shape("k")):
+            m = merge(load_state(x[i, t, h], x_lse[i, t, h]), m)
+        store_state(m, out[t, h], lse[t, h])
+
+
+@mlafix.kernel
+def stored(out: Out[f32, "n d=20"], lse: Out[f32, "n"], x: In[f32, "n d=20"], x_lse: In[f32, "n"], logit: f32, value: In[f32, "d=20"]):
+    for t in grid("n"):
+        m = merge(load_state(x[t], x_lse[t], sink=True), make_state(value[:], 0.5))
+        n = merge(load_state(x[t], x_lse[t]), make_state(value[:], 0.5), sink(logit))
+        s = m if t % 2 == 0 else n
+        store_state(s if t != 2 else identity("d"), out[t], lse[t])
+"""
+HEADER = """import mlafix
+from mlafix.dsl import *
+
+T, B = DType("T"), Base("B")
+"""
+
+N, H, K = 7, 4, 5
+LOGITS = np.array([0.5, -3.0, 30.0, -np.inf], np.float32)
+
+
+def pieces(dtype: np.dtype, size: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(size)
+    x = rng.normal(size=(K, N, H, size)).astype(dtype)
+    lse = rng.normal(0, 2, (K, N, H)).astype(np.float32)
+    lse[rng.random(lse.shape) < 0.2] = -np.inf
+    lse[:, 1] = -np.inf  # rows of no piece
+    return x, lse
+
+
+def reference(x: np.ndarray, lse: np.ndarray, logits: np.ndarray, base: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The payload with the sink, the lse without it and with it, in f64. Every logit is in base e."""
+    weights = np.float64(base) ** lse.astype(np.float64)
+    own = np.exp(logits.astype(np.float64))
+    without, total = weights.sum(0), weights.sum(0) + own
+    payload = (x.astype(np.float64) * weights[..., None]).sum(0) / np.where(total > 0, total, 1)[..., None]
+    with np.errstate(divide="ignore"):
+        return payload, np.log(without) / np.log(base), np.log(total) / np.log(base)
+
+
+@pytest.mark.parametrize("base", ["e", "2"])
+@pytest.mark.parametrize(("dtype", "size", "relative"), [(np.dtype(np.float32), 128, 4e-6), (np.dtype(np.float32), 20, 4e-6), (BF16, 64, 2.0**-8)])
+@pytest.mark.parametrize("name", ["before", "after"])
+def test_the_sink_takes_weight_once(tmp_path: Path, device: Device, name: str, dtype: np.dtype, size: int, relative: float, base: str) -> None:
+    x, x_lse = pieces(dtype, size)
+    out, lse = device.poisoned((N, H, size), dtype), device.poisoned((N, H), np.float32)
+    kernel = getattr(load(tmp_path, TEXT, HEADER), name).specialize(B=base)
+    kernel(out, lse, device.put(x), device.put(x_lse), device.put(LOGITS))
+    device.synchronize()
+    payload, without, with_sink = reference(x, x_lse, LOGITS, np.e if base == "e" else 2.0)
+    scale = np.abs(x.astype(np.float64)).max()
+    np.testing.assert_allclose(device.get(out).astype(np.float64), payload, rtol=relative, atol=4e-6 * scale)
+    np.testing.assert_allclose(device.get(lse), without if name == "before" else with_sink, rtol=4e-6, atol=4e-6)
+
+
+@pytest.mark.parametrize("logit", [None, -np.inf, np.inf], ids=str)
+def test_none_and_infinite_logits_are_no_sinks(tmp_path: Path, device: Device, logit: float | None) -> None:
+    x, x_lse = pieces(np.dtype(np.float32), 64)
+    module = load(tmp_path, TEXT, HEADER)
+    results = []
+    for logits in (None, None if logit is None else device.put(np.full(H, logit, np.float32))):
+        out, lse = device.poisoned(x.shape[1:], np.float32), device.poisoned((N, H), np.float32)
+        module.before(out, lse, device.put(x), device.put(x_lse), logits)
+        device.synchronize()
+        results.append((np.array(device.get(out)), np.array(device.get(lse))))
+    for a, b in zip(*results):
+        np.testing.assert_array_equal(a.view(np.uint32), b.view(np.uint32))
+
+
+def test_a_nan_logit_makes_the_row_nan(tmp_path: Path, device: Device) -> None:
+    x, x_lse = pieces(np.dtype(np.float32), 64)
+    out, lse = device.poisoned(x.shape[1:], np.float32), device.poisoned((N, H), np.float32)
+    logits = np.array([np.nan, 0, 0, 0], np.float32)
+    load(tmp_path, TEXT, HEADER).before(out, lse, device.put(x), device.put(x_lse), device.put(logits))
+    device.synchronize()
+    assert np.isnan(device.get(out)[:, 0]).all()
+    assert not np.isnan(device.get(out)[:, 1:]).any() and not np.isnan(device.get(lse)).any()
+
+
+def test_states_with_a_sink_and_without_one_are_one_after_a_choice(tmp_path: Path, device: Device) -> None:
+    """Of a dim with a fixed size; a sink that the state in memory has already, and one with no dim of its own."""
+    rng = np.random.default_rng(1)
+    x, x_lse, value = (rng.normal(size=shape).astype(np.float32) for shape in ((N, 20), (N,), (20,)))
+    out, lse = device.poisoned((N, 20), np.float32), device.poisoned((N,), np.float32)
+    load(tmp_path, TEXT, HEADER).stored(out, lse, device.put(x), device.put(x_lse), 1.5, device.put(value))
+    device.synchronize()
+    own = np.where(np.arange(N) % 2 == 0, 0.0, np.exp(1.5))
+    weight, other = np.exp(x_lse.astype(np.float64)), np.exp(0.5)
+    payload = (weight[:, None] * x + other * value) / (weight + other + own)[:, None]
+    total = np.log(weight + other + own)
+    payload[2], total[2] = 0, -np.inf
+    np.testing.assert_allclose(device.get(out), payload, rtol=4e-6, atol=4e-6 * 4)
+    np.testing.assert_allclose(device.get(lse), total, rtol=4e-6, atol=4e-6)

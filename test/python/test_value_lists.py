@@ -1,0 +1,94 @@
+"""Lists of values in a body: states of several heads that share what they load, elements that branches and loops change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import Device
+from sources import load
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+G = 4
+
+
+@inline
+def both(a, b):
+    return [a, b]
+
+
+@inline
+def total(values):
+    result = 0.0
+    for value in values:
+        result = result + value
+    return result
+
+
+@kernel
+def shared(out: Out[f32, "n H D"], x: In[f32, "k n D"], lse: In[f32, "k n H"]):
+    for t in grid("n"):
+        states = [identity("D") for h in range(G)]
+        for i in range(shape("k")):
+            row = x[i, t]
+            for h in range(G):
+                states[h] = merge(states[h], make_state(row, lse[i, t, h]))
+        for h in range(len(states)):
+            store_state(states[h], out[t, h])
+
+
+@kernel
+def changed(out: Out[f32, "n five=5"], x: In[f32, "n two=2"], k: In[i32, "n"]):
+    for t in grid("n"):
+        v = [x[t, 0], x[t, 1], 10.0]
+        w = [2.0 * a for a in v]
+        if k[t] > 1:
+            v[0] = v[1] + 1.0
+        else:
+            v[-1] = 5.0
+        for i in range(k[t]):
+            v[1] = v[1] + v[2]
+            for j in range(0, 2):
+                v[j] = v[j] + 1.0
+        a, b = both(v[0], w[1])
+        out[t, 0] = v[0]
+        out[t, 1] = v[1]
+        out[t, 2] = total(v)
+        out[t, 3] = total(w)
+        out[t, 4] = a - b
+"""
+
+
+def test_heads_share_what_they_load(tmp_path: Path, device: Device) -> None:
+    rng = np.random.default_rng(0)
+    x, lse = rng.normal(size=(5, 7, 64)).astype(np.float32), rng.normal(0, 2, (5, 7, 4)).astype(np.float32)
+    out = device.poisoned((7, 4, 64), np.float32)
+    load(tmp_path, TEXT).shared(out, device.put(x), device.put(lse))
+    device.synchronize()
+    weights = np.exp(lse.astype(np.float64))
+    want = np.einsum("ktd,kth->thd", x.astype(np.float64), weights) / weights.sum(0)[..., None]
+    np.testing.assert_allclose(device.get(out), want, rtol=4e-6, atol=4e-6 * 4)
+
+
+def test_branches_and_loops_change_elements(tmp_path: Path, device: Device) -> None:
+    n = 6
+    x, k = np.arange(2 * n, dtype=np.float32).reshape(n, 2), np.arange(n, dtype=np.int32)
+    out = device.poisoned((n, 5), np.float32)
+    load(tmp_path, TEXT).changed(out, device.put(x), device.put(k))
+    device.synchronize()
+    for t in range(n):
+        v = [float(x[t, 0]), float(x[t, 1]), 10.0]
+        w = [2.0 * a for a in v]
+        if k[t] > 1:
+            v[0] = v[1] + 1.0
+        else:
+            v[-1] = 5.0
+        for _ in range(k[t]):
+            v[1] = v[1] + v[2]
+            for j in range(0, 2):
+                v[j] = v[j] + 1.0
+        want = [v[0], v[1], sum(v), sum(w), v[0] - w[1]]
+        np.testing.assert_array_equal(device.get(out)[t], np.array(want, np.float32))
