@@ -217,6 +217,15 @@ def test_a_unit_of_another_text_is_not_used(folder: Path, before: str, after: st
     assert done.returncode == 0, done.stderr
 
 
+def test_one_name_with_another_value_is_named(folder: Path) -> None:
+    text = KERNEL.replace("scaled(x[t])", "x[t] * 2.0")
+    (folder / "kernels.py").write_text(text)
+    save(folder, folder / "kernels.mlafix")
+    (folder / "kernels.py").write_text(text.replace('DType("T")', 'DType("T", default=f32)'))
+    done = run(folder, NO_COMPILER + CALL.format(value=2))
+    assert "compiled of the same text of the function, with another value of T (" in done.stderr
+
+
 def test_comments_and_lines_do_not_count(folder: Path) -> None:
     save(folder, folder / "kernels.mlafix")
     (folder / "kernels.py").write_text("# A comment.\n\n" + KERNEL.replace("    for t", "    # Each row.\n    for  t"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from pathlib import Path
 
@@ -352,7 +353,8 @@ def k(y: Out[f32, "n D"]):
     for call in calls:
         with pytest.raises(mlafix.Error) as caught:
             call()
-        assert [frame.name for frame in caught.traceback[1:]] == ["<lambda>"]
+        names = [frame.name for frame in caught.traceback[1:]]
+        assert names == ["<lambda>"] or (sys.version_info < (3, 11) and len(names) == 2)
         assert caught.value.__cause__ is None and caught.value.__suppress_context__
 
 
