@@ -38,6 +38,14 @@ void mlafix::emitAnswer(KernelOp kernel, const Answer &answer,
   kernel.getContext()->getDiagEngine().emit(std::move(diag));
 }
 
+/// Whether a location is in a file of MLIR's syntax: what to write instead is
+/// said in its words, and else in those of kernels in Python.
+static bool isInMlir(Location loc) {
+  auto range = loc->findInstanceOf<FileLineColRange>();
+  StringRef file = range ? range.getFilename().getValue() : "<stdin>";
+  return file == "<stdin>" || file.ends_with(".mlir");
+}
+
 static void refuseCoverage(KernelOp kernel, const Answer &answer,
                            Location loc) {
   StringRef name = kernel.getArgName(answer.argument);
@@ -45,13 +53,17 @@ static void refuseCoverage(KernelOp kernel, const Answer &answer,
                             << "expected every element of '" << name
                             << "' to be written, got ";
   if (answer.verdict == Verdict::Refuted)
-    diag << "none that writes " << answer.element << ": for example "
-         << answer.reason << "; write there, too, ";
+    diag << "no store to " << answer.element << ": for example "
+         << answer.reason << "; store there, too, ";
   else
     diag << "stores that may leave one out: " << answer.reason
          << "; store in every case, ";
-  diag << "give '" << name << "' a fill, or declare it as updated (access "
-       << "\"update\", InOut)";
+  diag << "or say what '" << name << "' holds elsewhere: ";
+  if (isInMlir(loc))
+    diag << "mlafix.fill gives it a value, mlafix.access = \"update\" keeps "
+            "what it held";
+  else
+    diag << ".fill(0) gives it a value, InOut[…] keeps what it held";
 }
 
 static void refuseBounds(KernelOp kernel, const Answer &answer, Location loc) {

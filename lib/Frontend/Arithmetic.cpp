@@ -54,7 +54,12 @@ static std::string hintOfConversion(const ValueType &left,
     return Impl::isArithmetic(type) &&
            llvm::is_contained({"f32", "i32", "i64", "index"}, type.dtype);
   };
-  if (!isNumber(left) || !isNumber(right) || left.dtype == right.dtype)
+  if (left.dtype == right.dtype)
+    return "";
+  for (auto [one, other] : {std::pair(&left, &right), std::pair(&right, &left)})
+    if (one->dtype == "bool" && isNumber(*other))
+      return "; " + other->dtype + "(…) makes 1 of true and 0 of false";
+  if (!isNumber(left) || !isNumber(right))
     return "";
   bool hasFloat = left.dtype == "f32" || right.dtype == "f32";
   const ValueType &kept = left.kind == Kind::Row ? left : right;

@@ -58,14 +58,14 @@ mlafix::target::writeTvmFfi(StringRef unit, ArrayRef<json::Object> signatures) {
   std::string text;
   raw_string_ostream stream(text);
   stream << formatv(
-      R"(/* The kernels of the unit "{0}" as functions of TVM-FFI. Written by mlafix-opt: do not edit.
+      R"(/* The kernels of the unit "{0}" as functions of TVM-FFI. Written by mlafix's compiler: do not edit.
  *
  * Compile with {1}_UNIT defined as the path of the unit's file in quotes, and link with libmlafix_tvm_ffi.a.
  */
 #include "mlafix/runtime/tvm_ffi.h"
 
 #if MLAFIX_ABI_VERSION != {2}
-#error "this source is for mlafix's ABI version {2}: write it again with the installed mlafix-opt"
+#error "this source is for mlafix's ABI version {2}: write it again with the installed compiler of mlafix"
 #endif
 #ifndef {1}_UNIT
 #error "expected {1}_UNIT to be the path of the unit's file in quotes"

@@ -70,7 +70,7 @@ private:
 
 void HeaderWriter::writeBegin() {
   stream << formatv(
-      R"(/* The kernels of the unit "{0}" as functions of C and C++. Written by mlafix-opt: do not edit.
+      R"(/* The kernels of the unit "{0}" as functions of C and C++. Written by mlafix's compiler: do not edit.
  *
  * A call is checked and launched as mlafix_launch does it; the first one loads the unit. One source file of the program
  * holds the unit:
@@ -88,7 +88,7 @@ void HeaderWriter::writeBegin() {
 #endif
 
 #if MLAFIX_ABI_VERSION != {2}
-#error "this header is for mlafix's ABI version {2}: write it again with the installed mlafix-opt"
+#error "this header is for mlafix's ABI version {2}: write it again with the installed compiler of mlafix"
 #endif
 
 #ifdef __cplusplus

@@ -72,7 +72,8 @@ def _compile(options: argparse.Namespace) -> int:
     to_stdout = options.output == "-"
     if options.emit == "unit" and not options.output:
         raise ArgumentError("expected a file for the unit (-o FILE), got none")
-    print(f"compiling {kernel.name}: {max(len(choices), 1)} x {', '.join(targets) or 'no target'}", file=sys.stderr)
+    number = f"{len(choices)} specialisations" if len(choices) > 1 else options.emit
+    print(f"compiling {kernel.name}: {number}{' for ' if targets else ''}{', '.join(targets)}", file=sys.stderr)
     output = _toolchain.compiler().compile(
         kernel.source,
         kernel.file,
@@ -103,11 +104,12 @@ def _compile(options: argparse.Namespace) -> int:
 def _explain(options: argparse.Namespace) -> int:
     sizes = [{name: _number(value) for name, value in parse_bindings(text, "--sizes").items()} for text in options.sizes]
     bound = parse_bindings(options.bind) if options.bind else {}
+    target = _runtime.device_target("cpu") if options.target == "cpu" else options.target
     file, _, name = options.kernel.partition(".mlafix")
     if options.kernel.endswith(".mlafix") or name.startswith(":"):
-        facts = explain.facts_of_unit(Path(file + ".mlafix"), name[1:], bound, options.target)
+        facts = explain.facts_of_unit(Path(file + ".mlafix"), name[1:], bound, target)
     else:
-        facts = explain.facts_of_kernel(find_kernel(options.kernel), bound, options.target)
+        facts = explain.facts_of_kernel(find_kernel(options.kernel), bound, target)
     page = explain.write_page(facts, sizes or [{}], options.bandwidth)
     Path(options.output).write_text(page, encoding="utf-8")
     print(f"wrote {options.output}, {len(page.encode())} bytes", file=sys.stderr)
@@ -194,9 +196,11 @@ def _parser() -> argparse.ArgumentParser:
     compile_.set_defaults(run=_compile)
     explain_ = commands.add_parser("explain", help="write a page of HTML that explains a kernel")
     explain_.add_argument("kernel", metavar="KERNEL",
-                          help="as compile takes it, or UNIT.mlafix, UNIT.mlafix:KERNEL: a page with what the unit holds")  # fmt: skip
-    explain_.add_argument("--bind", default="", metavar="NAME=VALUE,…", help="values of the kernel's names")
-    explain_.add_argument("--target", required=True, metavar="NAME", help="one of " + ", ".join(_runtime.TARGETS))
+                          help="as compile takes it, or UNIT.mlafix, UNIT.mlafix:KERNEL: a page with what the unit holds of one specialisation")  # fmt: skip
+    explain_.add_argument("--bind", default="", metavar="NAME=VALUE,…",
+                          help="values of the kernel's names; of a unit's specialisations, if there are several, those that choose one")  # fmt: skip
+    explain_.add_argument("--target", required=True, metavar="NAME",
+                          help="one of " + ", ".join(_runtime.TARGETS) + ", or cpu for this machine's level")  # fmt: skip
     explain_.add_argument("--sizes", action="append", default=[], metavar="NAME=NUMBER,…",
                           help="sizes of dynamic dims and values of scalars; once for each launch to be shown (default: 1024)")  # fmt: skip
     explain_.add_argument("--bandwidth", type=float, default=0.0, metavar="GB/S",
@@ -208,7 +212,7 @@ def _parser() -> argparse.ArgumentParser:
     warm = commands.add_parser("warmup", help="compile specialisations into the cache before they are called")
     warm.add_argument("kernel", nargs="?", default="", metavar="KERNEL", help="as for compile")
     warm.add_argument("--bind", action="append", default=[], metavar="NAME=VALUE,…", help="once for each specialisation")
-    warm.add_argument("--file", default="", metavar="FILE", help="lines KERNEL NAME=VALUE,…; # begins a comment")
+    warm.add_argument("--file", default="", metavar="FILE", help="a text file of lines \"KERNEL NAME=VALUE,…\"; # begins a comment")
     warm.add_argument("--device", default=None, metavar="DEVICE", help="cpu or cuda:N (default: the first GPU, else the CPU)")
     warm.add_argument("--jobs", type=int, default=None, metavar="N", help="how many at a time (default: as many as cores)")
     warm.set_defaults(run=_warmup)

@@ -306,7 +306,7 @@ void CallArgs::readArg(const Signature &signature, uint32_t index,
   static_assert(MLAFIX_MAX_ARGS <= 64, "a bit for each argument");
   const ArgSpec &spec = signature.args[index];
   ArgContext place{signature.name.c_str(), spec.name.c_str(),
-                   spec.expected.c_str()};
+                   spec.expected.c_str(), spec.dtypes.c_str()};
   if (!spec.isTensor() && !spec.isMany())
     return readScalar(object, spec, place, args[index]);
   args[index].struct_size = sizeof(mlafix_arg);

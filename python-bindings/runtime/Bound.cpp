@@ -120,7 +120,7 @@ void Bound::setPointers(nb::handle args) {
   mlafix_arg scalars[MLAFIX_MAX_ARGS];
   for (uint32_t i = 0; i < specs.size(); ++i) {
     ArgContext place{signature->name.c_str(), specs[i].name.c_str(),
-                     specs[i].expected.c_str()};
+                     specs[i].expected.c_str(), specs[i].dtypes.c_str()};
     nb::object object = i < given.size() ? nb::object(given[i]) : nb::none();
     pointers[i] = nullptr;
     if (specs[i].isMany())

@@ -83,8 +83,7 @@ void mlafix::python::readNumpy(PyObject *object, const ArgContext &place,
     nb::raise_python_error();
   view.dtype = dtypeOf(object, *info);
   if (view.dtype == 0 || !(info->flags & flagNotSwapped))
-    place.fail("expected %s, got dtype %s", place.expected,
-               dtypeText(object).c_str());
+    place.failOfDType(dtypeText(object).c_str());
   if (info->nd > MLAFIX_MAX_DIMS)
     place.fail("expected at most %d dims, got %d", MLAFIX_MAX_DIMS, info->nd);
   view.ndim = static_cast<uint32_t>(info->nd);

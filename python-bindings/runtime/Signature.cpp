@@ -46,6 +46,26 @@ int32_t scalarKind(const std::string &dtype) {
                      dtype.c_str());
 }
 
+/// What a dtype variable may be whose example is `example`: " (bf16, f16, …)".
+/// Empty for one of bools.
+std::string dtypesLike(const std::string &example) {
+  if (example == "bool")
+    return "";
+  auto isInteger = [](std::string_view name) {
+    return name.front() == 'i' || name.front() == 'u';
+  };
+  std::string names;
+  for (const char *name : {
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR) NAME,
+#include "mlafix/DTypes.def"
+       })
+    if (name != std::string_view("bool") &&
+        isInteger(name) == isInteger(example))
+      names += (names.empty() ? "" : ", ") + std::string(name);
+  return " (" + names + "; there are no other " +
+         (isInteger(example) ? "integers)" : "floats)");
+}
+
 /// Reads one signature.
 class Parser {
 public:
@@ -84,6 +104,8 @@ private:
                     : kind == "list" ? "a list of tensors of dtype "
                                      : "a tensor of dtype ") +
                    (variable.empty() ? dtype : variable);
+    if (!variable.empty())
+      arg.dtypes = dtypesLike(dtype);
     arg.written = text(json, "access") != "read";
     arg.optional = text(json, "optional") == "True";
     for (nb::handle dim : nb::borrow<nb::dict>(json)["dims"]) {

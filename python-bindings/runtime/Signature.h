@@ -43,6 +43,7 @@ struct ArgSpec {
   /// Tensors: which dim of what is passed becomes dim i; empty: as passed.
   std::vector<uint8_t> view;
   std::string expected; ///< "a tensor of dtype T", "an integer", ...
+  std::string dtypes;   ///< what T may be, in parentheses; or ""
   /// Outputs: for each dim an input that has it, so that the output can be made
   /// for a call. Empty where there is none for some dim.
   std::vector<DimPlace> sources;

@@ -117,6 +117,10 @@ void ArgContext::fail(const char *format, ...) const {
                      text.c_str());
 }
 
+void ArgContext::failOfDType(const char *dtype) const {
+  fail("expected %s%s, got dtype %s", expected, dtypes, dtype);
+}
+
 void ArgContext::failBecause(PyObject *object, const char *where) const {
   if (!PyErr_Occurred())
     fail("expected %s, got %s, %s nothing", expected, typeName(object).c_str(),
@@ -152,8 +156,8 @@ void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
     if (tensor.dtype.code > dlpack::codeBool)
       place.fail("expected %s, got a dtype of DLPack code %d, %d bits",
                  place.expected, tensor.dtype.code, tensor.dtype.bits);
-    place.fail("expected %s, got dtype %s%d", place.expected,
-               codeName(tensor.dtype.code), tensor.dtype.bits);
+    std::string name = codeName(tensor.dtype.code);
+    place.failOfDType((name + std::to_string(tensor.dtype.bits)).c_str());
   }
   switch (tensor.device.type) {
   case dlpack::deviceCpu:

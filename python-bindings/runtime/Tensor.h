@@ -39,10 +39,14 @@ struct ArgContext {
   const char *kernel;
   const char *name;
   const char *expected; ///< "a tensor of dtype T", ...
+  const char *dtypes;   ///< what T may be, in parentheses; or ""
 
   /// ArgumentError: kernel "k": argument "a": …
   [[noreturn]] void fail(const char *format, ...) const
       __attribute__((format(printf, 2, 3)));
+
+  /// The same for a tensor of a dtype that mlafix does not have.
+  [[noreturn]] void failOfDType(const char *dtype) const;
 
   /// The same where Python code, of `object` or for it, raised an exception:
   /// "got TYPE, WHERE: TEXT". What is no Exception (SystemExit) is thrown on.

@@ -150,7 +150,7 @@ void readByAttributes(PyObject *object, const ArgContext &place,
   std::string dtype = attributeText(tensor, "dtype");
   view.dtype = dtypeOf(dtype);
   if (view.dtype == 0)
-    place.fail("expected %s, got dtype %s", place.expected, dtype.c_str());
+    place.failOfDType(dtype.c_str());
   nb::object device = tensor.attr("device");
   bool onCpu = nb::cast<std::string>(device.attr("type")) == "cpu";
   view.device = onCpu ? mlafix_device{MLAFIX_CPU, 0}

@@ -61,6 +61,29 @@ def test_unit_of_a_python_kernel_runs_from_cpp(file: Path, tmp_path: Path) -> No
     np.testing.assert_array_equal(np.load(y), 2 * values)
 
 
+@pytest.mark.parametrize(("emit", "said"), [("header", "compiling twice: header\n"), ("ptx", "compiling twice: ptx for sm_90\n"), ("unit", "compiling twice: 2 specialisations for sm_90, cpu\n")])
+def test_what_is_compiled_is_said(emit: str, said: str, file: Path, tmp_path: Path, capsys: CaptureFixture[str]) -> None:
+    targets = {"header": "", "ptx": "sm_90", "unit": "sm_90,cpu"}[emit]
+    bound = ["--bind", "D=8", "--bind", "D=16"][: 4 if emit == "unit" else 2]
+    output = tmp_path / f"twice.{emit}"
+    assert main(["compile", f"{file}:twice", *bound, "--target", targets, "--emit", emit, "-o", str(output)]) == 0
+    assert capsys.readouterr().err.startswith(said)
+    if emit == "header":  # whichever tool wrote it
+        assert "Written by mlafix's compiler" in output.read_text() and "mlafix-opt" not in output.read_text()
+
+
+def test_list_of_the_reference_is_warmed_up(capsys: CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    root = KERNELS.parent
+    text = (root / "docs" / "Python.md").read_text(encoding="utf-8")
+    shapes = tmp_path / "shapes.txt"
+    shapes.write_text(next(block for block in text.split("```") if block.startswith("\n# KERNEL")))
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    assert main(["warmup", "--file", str(shapes), "--device", "cpu"]) == 0
+    assert capsys.readouterr().err.startswith("4 ready after ")
+    assert len(list((tmp_path / "cache").rglob("*.mlafix"))) == 3  # the one without names is prebuilt
+
+
 @pytest.mark.parametrize("kernel", ["merge_attn_states", str(KERNELS / "merge_attn_states.mlir"), f"{LIBRARY}:merge_attn_states"])
 def test_ptx_of_every_kind_of_kernel(kernel: str, capsysbinary: CaptureFixture[bytes]) -> None:
     assert main(["compile", kernel, "--bind", "H=8,D=64,T=bf16", "--target", "sm_90", "--emit", "ptx"]) == 0

@@ -217,6 +217,15 @@ def test_a_unit_of_another_text_is_not_used(folder: Path, before: str, after: st
     assert done.returncode == 0, done.stderr
 
 
+def test_one_name_with_another_value_is_named(folder: Path) -> None:
+    text = KERNEL.replace("scaled(x[t])", "x[t] * 2.0")
+    (folder / "kernels.py").write_text(text)
+    save(folder, folder / "kernels.mlafix")
+    (folder / "kernels.py").write_text(text.replace('DType("T")', 'DType("T", default=f32)'))
+    done = run(folder, NO_COMPILER + CALL.format(value=2))
+    assert "compiled of the same text of the function, with another value of T (" in done.stderr
+
+
 def test_comments_and_lines_do_not_count(folder: Path) -> None:
     save(folder, folder / "kernels.mlafix")
     (folder / "kernels.py").write_text("# A comment.\n\n" + KERNEL.replace("    for t", "    # Each row.\n    for  t"))
@@ -254,6 +263,7 @@ DIGESTS = """
 import types, numpy
 from mlafix.dsl import *
 N, W, DIMS, TABLE, FACTORS = 2, 3.0, "n D", {"dims": "n D"}, (1.0, 2.0)
+C, c = 2, 0.25
 
 @inline
 def power(v, w=W):
@@ -266,7 +276,8 @@ def k(y: Out[f32, DIMS], x: In[f32, TABLE["dims"]], lens: In[i32, "b"]):
         v = x[t] * FACTORS[0]
         for i in range(N):
             v = POWERS[0](v)
-        y[t] = v
+        parts = [v * c for c in range(C)]
+        y[t] = parts[1] * c
 """
 
 
@@ -278,9 +289,16 @@ def test_what_counts_of_the_names_of_outside(tmp_path: Path) -> None:
         return str(runpy.run_path(str(path))["k"].digest)
 
     assert digest() == digest(DIGESTS + "y = x = lens = s = t = b = v = i = w = 7\n") == digest(DIGESTS + "v = numpy.ones(3)\n")
-    for before, after in (("2, 3.0", "4, 3.0"), ("2, 3.0", "2, 3.5"), ("(1.0, 2.0)", "(1.5, 2.0)"), ('3.0, "n D"', '3.0, "m D"'),
+    for before, after in (("C, c = 2", "C, c = 3"), ("0.25", "0.5"), ("2, 3.0", "4, 3.0"), ("2, 3.0", "2, 3.5"), ("(1.0, 2.0)", "(1.5, 2.0)"), ('3.0, "n D"', '3.0, "m D"'),
                           ('{"dims": "n D"}', '{"dims": "m D"}'), ("v * w", "v + w"), ("2.0)\n", "2.0)\ndef range(n): pass\n")):  # fmt: skip
         assert before in DIGESTS and digest(DIGESTS.replace(before, after, 1)) != digest(), after
+
+
+def test_a_name_of_a_comprehension_is_another_one_outside_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "k.py"
+    path.write_text(DIGESTS)
+    kernel = runpy.run_path(str(path))["k"]
+    assert "2.500000e-01" in kernel.source
 
 
 def test_in_and_out_are_told_apart(folder: Path) -> None:

@@ -39,12 +39,12 @@ def facts() -> explain.Facts:
 
 def test_lines_of_every_stage_name_the_line_they_come_from(facts: explain.Facts) -> None:
     load = line_of("load_state(prefix")
-    assert list(facts.stages) == ["language, folded", "rows and scalars", "one thread's program", "PTX"]
+    assert list(facts.stages) == ["mlafix dialect", "rows and scalars", "one thread's program", "PTX"]
     for name, lines in facts.stages.items():
         texts = [line.text for line in lines if line.source == load]
         assert texts, name
         assert "loc(" not in "".join(line.text for line in lines), name
-    assert any("mlafix.load_state %prefix" in line.text for line in facts.stages["language, folded"] if line.source == load)
+    assert any("mlafix.load_state %prefix" in line.text for line in facts.stages["mlafix dialect"] if line.source == load)
     assert any("ld.global" in line.text for line in facts.stages["PTX"] if line.source == load)
     assert not any("st.global" in line.text for line in facts.stages["PTX"] if line.source == load)
 
@@ -107,6 +107,55 @@ def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     assert (read, written) == (2 * (65536 * 256 + 65536 * 4), 65536 * 256 + 65536 * 4)
 
 
+PROGRAM = """import mlafix
+from mlafix.dsl import In, Out, f32, grid, inline
+
+
+@inline
+def half(v):
+    return v * 0.5
+
+
+@mlafix.kernel
+def halve(y: Out[f32, "n D"],
+          x: In[f32, "n D"]):
+    for t in grid("n"):
+        if x.shape[0] < 0:
+            y[t] = x[t]
+        y[t] = half(x[t])
+        z = 0.0
+
+if __name__ == "__main__":
+    print("not a kernel")
+"""
+
+
+def test_source_is_that_of_the_kernel_alone(tmp_path: Path) -> None:
+    (tmp_path / "halves.py").write_text(PROGRAM)
+    (tmp_path / "gather.mlir").write_text(GUARDED)
+
+    def shown(kernel: str, bindings: dict[str, str]) -> list[str]:
+        from mlafix.__main__ import find_kernel
+
+        page = explain.write_page(explain.facts_of_kernel(find_kernel(str(tmp_path / kernel)), bindings, "x86-64"))
+        pane = re.search(r'<div class="code" data-stage="source">(.*?)</div></div>', page)
+        assert pane
+        return [re.sub("<[^>]*>", "", line)[5:] for line in pane[1].split("</div>")]
+
+    lines = shown("halves.py:halve", {"D": "8"})
+    assert lines[0] == "@inline" and lines[-1] == "        z = 0.0"
+    lines = shown("gather.mlir", {})
+    assert lines[0].startswith("!vec") and lines[-1] == "}"
+
+
+def test_stages_and_questions_are_explained(facts: explain.Facts) -> None:
+    page = explain.write_page(facts)
+    assert all(re.search(f'<button data-stage="{re.escape(explain.page.escape(name))}" title="[^"]+"', page) for name in facts.stages)
+    questions = {answer["question"] for arg in facts.proofs["args"] for answer in arg["answers"]}
+    assert {"coverage", "one writer", "independence"} <= questions
+    assert all(page.count(f"<li><b>{question}</b>: ") == 1 for question in questions)
+
+
 def test_page_says_what_is_known(facts: explain.Facts) -> None:
     page = explain.write_page(facts, [{"n": 4096}, {"n": 16}])
     for text in ("merge_attn_states_dense", "rows of out, prefix, suffix at multiples of 16 bytes", "different addresses for out, prefix",
@@ -157,7 +206,7 @@ def test_source_that_is_gone(tmp_path: Path) -> None:
     assert "one row's program" in facts.stages and "Code versions" in explain.write_page(facts)
 
 
-@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4", "cpu"])
 def test_cpu_targets(target: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert main(["explain", f"{LIBRARY}:merge_attn_states", "--bind", "H=2,D=64,T=f32", "--target", target, "-o", str(page)]) == 0
@@ -185,6 +234,22 @@ def test_unit_file_as_far_as_it_holds_the_facts(tmp_path: Path) -> None:
     assert "merge_attn_states_dense" in text and ".visible .entry" in text and "does not hold the kernel" in text
     assert "one writer" in text and '>line ' not in text
     assert main(["explain", f"{unit}:merge_attn_states", "--target", "x86-64", "-o", str(page)]) == 0
+
+
+def test_unit_file_of_several_specialisations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unit, page = tmp_path / "merge.mlafix", tmp_path / "page.html"
+    compiled = ["compile", f"{LIBRARY}:merge_attn_states", "--bind", "H=1,D=64,T=f32", "--bind", "H=2,D=64,T=f32", "--target", "cpu", "-o", str(unit)]
+    assert main(compiled) == 0
+    explained = ["explain", str(unit), "--target", "cpu", "-o", str(page)]
+    held = "merge_attn_states for B=e, D=64, H=1, T=f32 and merge_attn_states for B=e, D=64, H=2, T=f32"
+    for more, got in [([], "2 that fit"), (["--bind", "H=3"], "none that fits")]:
+        assert main([*explained, *more]) == 1
+        assert f"expected UNIT.mlafix:KERNEL and --bind to choose one of what the unit holds, {held}; got {got}" in capsys.readouterr().err
+    assert main([*explained, "--bind", "H=2"]) == 0 and "H = 2" in page.read_text()
+    with pytest.raises(SystemExit):
+        main(["explain", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "what the unit holds of one specialisation" in said and "or cpu for this machine's level" in said and "those that choose one" in said
 
 
 def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

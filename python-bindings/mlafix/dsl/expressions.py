@@ -113,7 +113,7 @@ class Expressions:
         return True
 
     def undefined(self, node: ast.Name, hint: str) -> NoReturn:
-        known = ", ".join(sorted(name for name, value in self.ctx.env.items() if not isinstance(value, Gone)))
+        known = ", ".join(sorted(name for name, value in self.ctx.env.items() if name.isidentifier() and not isinstance(value, Gone)))
         self.ctx.fail(node, f"expected a name that is defined, got '{node.id}'; here are {known or 'none'}{hint}")
 
     def listed(self, node: ast.Name, value: Listed) -> tuple[Any, ...]:

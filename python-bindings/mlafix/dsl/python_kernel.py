@@ -112,7 +112,7 @@ class PythonVariants(TextlessVariants):
 
     @property
     def _python_file(self) -> Path:
-        return Path(self._python.function.__code__.co_filename)
+        return Path(self._python.function.__code__.co_filename).absolute()
 
     def _places(self) -> list[str]:
         beside = " or ".join(path.name for path in self._files_beside())
@@ -132,7 +132,8 @@ class PythonVariants(TextlessVariants):
             files = ", ".join(dict.fromkeys(str(path) for path, _ in namesakes))
             names = chosen_names(self._python.function)
             if names and any(is_same_text(entry.digest, self._python.digest) for _, entry in namesakes):
-                other = f"compiled of the same text of the function, with another value of one of {', '.join(names)}"
+                one_of = "one of " if len(names) > 1 else ""
+                other = f"compiled of the same text of the function, with another value of {one_of}{', '.join(names)}"
             else:
                 other = "compiled of another text of the function"
             return f"one that was {other} ({files}): compile it again"

@@ -52,10 +52,12 @@ def surely_assigned(statements: Sequence[ast.stmt]) -> set[str]:
 
 
 def own(function: ast.FunctionDef) -> frozenset[str]:
-    """Names that are a function's own, as Python has it: its arguments, and whatever its body assigns anywhere."""
-    used = (node for statement in function.body for node in ast.walk(statement) if isinstance(node, ast.Name))
-    stored = [name.id for name in used if not isinstance(name.ctx, ast.Load)]
-    return frozenset([*(argument.arg for argument in arguments(function.args)), *stored])
+    """Names that are a function's own, as Python has it: its arguments, and whatever its body assigns anywhere. The names of
+    comprehensions are those of no function."""
+    nodes = [node for statement in function.body for node in ast.walk(statement)]
+    inner = {name for node in nodes if isinstance(node, ast.comprehension) for name in ast.walk(node.target)}
+    names = [node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node not in inner]
+    return frozenset([*(argument.arg for argument in arguments(function.args)), *names])
 
 
 def arguments(declared: ast.arguments) -> list[ast.arg]:
@@ -68,6 +70,9 @@ def outside(node: ast.AST, inside: frozenset[str]) -> Iterator[ast.expr]:
     """Names that a tree reads and that are not among those of `inside`, and attributes of them (``math.pi``, not ``math``)."""
     if isinstance(node, ast.Lambda):
         inside = inside.union(argument.arg for argument in arguments(node.args))
+    elif isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
+        yield from outside(node.generators[0].iter, inside)  # the one part that does not see the comprehension's names
+        inside = inside.union(name for part in node.generators for name in targets(part.target))
     root = node
     while isinstance(root, ast.Attribute):
         root = root.value

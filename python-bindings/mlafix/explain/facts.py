@@ -70,7 +70,7 @@ def facts_of_kernel(kernel: Kernel, bindings: Mapping[str, str], target: str) ->
         facts.notes.append(f"The source, {facts.file or kernel.name}, is not at hand.")
     facts.canonical = mlir_lines(canonical, facts.file)
     facts.stages = {
-        "language, folded": facts.canonical,
+        "mlafix dialect": facts.canonical,
         "rows and scalars": mlir_lines(emit("lowered", line_info=True), facts.file),
         "one thread's program": mlir_lines(emit("distributed", [target], line_info=True), facts.file),
     }
@@ -110,17 +110,25 @@ def read_manifest(data: bytes) -> dict[str, Any]:
     return manifest
 
 
-def _of_manifest(data: bytes, name: str, bindings: Mapping[str, str], target: str) -> Facts:
-    kernels = [
+def _chosen(data: bytes, name: str, bindings: Mapping[str, str]) -> dict[str, Any]:
+    """The kernel of a unit that has this name, or any name, and these bindings. Raises ArgumentError unless it is one."""
+    kernels = read_manifest(data)["kernels"]
+    fitting = [
         kernel
-        for kernel in read_manifest(data)["kernels"]
+        for kernel in kernels
         if (not name or kernel["name"] == name)
         and all(str(kernel["bindings"].get(key)) == value for key, value in bindings.items())
     ]
-    if len(kernels) != 1:
-        held = "; ".join(f"{kernel['name']} for {_spell(kernel['bindings'])}" for kernel in read_manifest(data)["kernels"])
-        raise ArgumentError(f"expected a kernel and bindings that name one of {held}, got {len(kernels)} that they fit")
-    kernel = kernels[0]
+    if len(fitting) != 1:
+        held = " and ".join(f"{kernel['name']} for {_spell(kernel['bindings'])}" for kernel in kernels)
+        got = f"{len(fitting)} that fit" if fitting else "none that fits"
+        raise ArgumentError(f"expected UNIT.mlafix:KERNEL and --bind to choose one of what the unit holds, {held}; got {got}")
+    chosen: dict[str, Any] = fitting[0]
+    return chosen
+
+
+def _of_manifest(data: bytes, name: str, bindings: Mapping[str, str], target: str) -> Facts:
+    kernel = _chosen(data, name, bindings)
     codes = {code["target"]: code for code in kernel["code"]}
     if target not in codes:
         raise ArgumentError(f'--target: expected one of {", ".join(codes)}, got "{target}"')

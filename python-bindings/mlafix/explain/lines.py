@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,24 @@ class Line:
 def source_lines(text: str) -> list[Line]:
     """The source itself: each line comes from itself."""
     return [Line(line, number) for number, line in enumerate(text.splitlines(), 1)]
+
+
+def around(source: Sequence[Line], used: Collection[int]) -> list[Line]:
+    """The lines of a source from the first that is used to the last, with what belongs to them: decorators and the head of a
+    function above, what is indented and closing brackets below. All lines if none is used."""
+    if not used:
+        return list(source)
+    first, last = min(used), min(max(used), len(source))
+    while first > 1 and source[first - 2].text.strip():
+        first -= 1
+    indent = _indent(source[first - 1].text)
+    while last < len(source) and (text := source[last].text).strip() and (_indent(text) > indent or text.strip()[0] in ")]}"):
+        last += 1
+    return list(source[first - 1 : last])
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def located_file(text: str) -> str:

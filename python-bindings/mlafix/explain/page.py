@@ -8,7 +8,7 @@ from typing import Any
 
 from .facts import Facts
 from .launches import ELEMENT_BYTES, Access, Sizes, bytes_moved, coalescing, find_accesses, pack_of, plan_grid
-from .lines import Line
+from .lines import Line, around
 from .picture import draw_row
 from .style import SCRIPT, STYLE
 
@@ -68,9 +68,21 @@ def _code(lines: Sequence[Line], stage: str, hidden: bool, numbered: bool = Fals
     return f'<div class="code" data-stage="{escape(stage)}"{" hidden" if hidden else ""}>{"".join(map(one, lines))}</div>'
 
 
+# What the stages are, shown where the pointer rests on their names.
+_STAGES = {
+    "mlafix dialect": "the kernel in the mlafix dialect, with its names bound and its constants computed",
+    "rows and scalars": "the same without states: operations on rows, numbers and memory",
+    "one thread's program": "what one thread of the GPU does: its packs of the rows",
+    "one row's program": "what the CPU does for one row: pack by pack",
+    "LLVM dialect": "what LLVM makes machine code of",
+    "PTX": "the code that an assembler makes machine code of",
+}
+
+
 def _pane(stages: Mapping[str, Sequence[Line]], shown: str) -> str:
     buttons = "".join(
-        f'<button data-stage="{escape(name)}"{" class=on" if name == shown else ""}>{escape(name)}</button>' for name in stages
+        f'<button data-stage="{escape(name)}" title="{escape(_STAGES[name])}"{" class=on" if name == shown else ""}>{escape(name)}</button>'
+        for name in stages
     )
     return f'<div class="pane"><header>{buttons}</header>{"".join(_code(v, k, k != shown) for k, v in stages.items())}</div>'
 
@@ -82,9 +94,7 @@ def _panes(facts: Facts) -> str:
     *between, last = facts.stages
     parts = []
     if facts.source:
-        used = [line.source for stage in facts.stages.values() for line in stage if line.source]
-        first, final = (max(1, min(used) - 2), max(used) + 2) if used else (1, len(facts.source))
-        lines = [line for line in facts.source if first <= line.source <= final]
+        lines = around(facts.source, {line.source for stage in facts.stages.values() for line in stage if line.source})
         name = escape(facts.file.rsplit("/", 1)[-1])
         parts.append(f'<div class="pane"><header>{name}</header>{_code(lines, "source", False, numbered=True)}</div>')
     if between:
@@ -240,6 +250,16 @@ def _launches(facts: Facts, launches: Sequence[Sizes], accesses: Sequence[Access
 # -- Proofs and arguments --------------------------------------------------------------------------------------------
 
 
+# The questions that are asked of each argument, and what is so where the answer is "proved" (docs/Proofs.md).
+_QUESTIONS = {
+    "coverage": "every element is written, by some row",
+    "one writer": "no two rows write one element, unless all of them write the same value",
+    "independence": "no row reads an element that another row writes",
+    "written before read": "a row reads only elements that it has written itself",
+    "bounds": "each access lies inside its tensor, so that the code checks no index",
+}
+
+
 def _proofs(facts: Facts) -> str:
     if not facts.proofs:
         return ""
@@ -259,9 +279,11 @@ def _proofs(facts: Facts) -> str:
             text = f"the code checks the index of dim {guard['dim']}"
             rows.append([f"<code>{escape(arg['name'])}</code>", "bounds", '<span class="part">guarded</span>', text + link(guard)])
     warnings = "".join(f"<li>{escape(warning['message'])}{link(warning)}</li>" for warning in facts.proofs.get("warnings", []))
+    asked = dict.fromkeys(row[1] for row in rows)
+    legend = "".join(f"<li><b>{question}</b>: {_QUESTIONS[question]}</li>" for question in _QUESTIONS if question in asked)
     text = "Proved for all sizes, all scalars and whatever memory holds."
     notes = f"<ul>{warnings}</ul>" if warnings else ""
-    return f"<h2>Proofs</h2><p>{text}</p>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
+    return f"<h2>Proofs</h2><p>{text}</p><ul>{legend}</ul>{_table(['argument', 'question', 'answer', ''], rows)}{notes}"
 
 
 # What else is said of an argument that is several tensors.
