@@ -260,11 +260,12 @@ def test_words_that_are_not_imported(tmp_path: Path, name: str) -> None:
 
 
 def test_declarations_are_shown_as_they_are_written() -> None:
-    from mlafix.dsl import Base, DType, In, InOut, Out, Peers, f32, i32
+    from mlafix.dsl import Base, DType, In, InOut, List, Out, Peers, f32, i32
 
     I = DType("I", default=i32)
     assert repr([Base("B"), I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0)]) == (
         """[B, I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0.0)]""")
+    assert repr([List[In[f32, "n D"], 8], List[In[I, "n"], 3, "k"]]) == """[List[In[f32, "n D"], 8], List[In[I, "n"], 3, "k"]]"""
 
 
 def test_columns_count_characters_and_tabs(tmp_path: Path) -> None:

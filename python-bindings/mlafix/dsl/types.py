@@ -160,7 +160,8 @@ class TensorType:
     def __repr__(self) -> str:
         dims = self.dims[1:] if self.many else self.dims
         text = f'{_WORDS[self.access]}[{self.dtype}, "{" ".join(map(str, dims))}"]'
-        text = f"Peers[{text}]" if self.peers else f"List[{text}, {self.most}]" if self.most else text
+        name = f', "{self.dims[0]}"' if self.most and self.dims[0].name else ""
+        text = f"Peers[{text}]" if self.peers else f"List[{text}, {self.most}{name}]" if self.most else text
         return text + (f".fill({self.fill_value})" if self.fill_value else "") + (" | None" if self.optional else "")
 
     @without_frames
@@ -279,6 +280,7 @@ class _List:
     ``List[In[f32, "n H"], 8, "k"]``, have one number of tensors: the size of the dim "k".
     """
 
+    @without_frames
     def __getitem__(self, key: Any) -> TensorType:
         usage = 'List: expected tensors that are only read, and how many there are at most, as List[In[f32, "n D"], 8]'
         if not isinstance(key, tuple) or len(key) not in (2, 3):
@@ -309,5 +311,5 @@ def is_scalar_argument(annotation: object) -> bool:
 
 # What this module adds to the words of the language.
 WORDS = frozenset(
-    name for name, value in globals().items() if isinstance(value, (ScalarType, _Access, _Peers)) or value in (DType, Base)
+    name for name, value in globals().items() if isinstance(value, (ScalarType, _Access, _Peers, _List)) or value in (DType, Base)
 )
