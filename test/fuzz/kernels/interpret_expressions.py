@@ -16,8 +16,7 @@ from integers import Bools, Ints
 from memory import Cells
 from states import States
 from syntax import Call, Kernel, Node, Type, factors, parse_dim
-
-Value = Any
+from values import Value, anything_where, map_parts, shape_of, spread_to, take, widest_of, zero_like
 
 
 class Invalid(Exception):
@@ -100,12 +99,12 @@ class Expressions:
             return zero
         # A tensor that is one row has it for all rows of the grid.
         shape = self.size_of(node)
-        value = _map(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
+        value = map_parts(self.tensors[tensor].read(parts), lambda part: np.broadcast_to(part, shape))
         inside = self.inside(tensor, index)
         if not inside.all():
             value = self.choose(Bools(inside), value, zero)
         unknown = integers.either(*(part.unknown for part in index))
-        return value if unknown is None else _anything_where(unknown, value)
+        return value if unknown is None else anything_where(unknown, value)
 
     def write(self, tensor: str, index: tuple[Ints, ...], is_row: bool, value: Value) -> None:
         if tensor not in self.tensors:
@@ -119,9 +118,9 @@ class Expressions:
         if not len(rows) or 0 in cells.shape:
             return
         if is_row:
-            value = _spread(value, (self.rows, cells.shape[-1]))
+            value = spread_to(value, (self.rows, cells.shape[-1]))
         chosen = tuple(part[rows] for part in parts)
-        cells.write(chosen, _take(value, rows), self.must[rows])
+        cells.write(chosen, take(value, rows), self.must[rows])
 
     # -- Expressions -------------------------------------------------------------------------------------------------
 
@@ -141,16 +140,16 @@ class Expressions:
 
     def operands(self, *values: Value) -> list[Value]:
         """Numbers beside rows become rows, and rows of one element a group beside rows of groups."""
-        widest = _widest(*values)
-        return [_spread(value, widest) for value in values]
+        widest = widest_of(*values)
+        return [spread_to(value, widest) for value in values]
 
     def choose(self, condition: Bools, a: Value, b: Value) -> Value:
         if isinstance(a, States):
             return states.select(condition, a, b)
         if isinstance(a, str):
             return a
-        shape = _widest(a, b, condition)
-        condition, a, b = _spread(condition, shape), _spread(a, shape), _spread(b, shape)
+        shape = widest_of(a, b, condition)
+        condition, a, b = spread_to(condition, shape), spread_to(a, shape), spread_to(b, shape)
         if isinstance(a, Floats):
             return floats.select(condition, a, b)
         return integers.select_bools(condition, a, b) if isinstance(a, Bools) else integers.select(condition, a, b)
@@ -233,7 +232,7 @@ class Expressions:
         return states.stored(self.eval(node.args[0]), None)[1]
 
     def eval_splat(self, node: Node) -> Value:
-        return _spread(self.eval(node.args[0]), self.size_of(node))
+        return spread_to(self.eval(node.args[0]), self.size_of(node))
 
     def eval_call(self, node: Node) -> Value:
         inline = self.inlines[node.attrs["function"]]
@@ -321,12 +320,12 @@ class Expressions:
     def eval_reduce(self, node: Node) -> Value:
         value, dim = self.eval(node.args[0]), node.args[0].type.dim
         if "along" in node.attrs:
-            rows, groups = _shape(value)[0], self.size(node.type.dim)
-            each = self.reduce(node, _map(value, lambda part: part.reshape(rows * groups, -1)))
-            return _map(each, lambda part: part.reshape(rows, groups))
+            rows, groups = shape_of(value)[0], self.size(node.type.dim)
+            each = self.reduce(node, map_parts(value, lambda part: part.reshape(rows * groups, -1)))
+            return map_parts(each, lambda part: part.reshape(rows, groups))
         if factors(dim) and not node.attrs["kind"].startswith("arg"):
             groups = self.size(factors(dim)[0])
-            value = self.reduce(node, _map(value, lambda part: part.reshape(len(part), groups, -1)))
+            value = self.reduce(node, map_parts(value, lambda part: part.reshape(len(part), groups, -1)))
         return self.reduce(node, value)
 
     def reduce(self, node: Node, value: Value) -> Value:
@@ -343,7 +342,7 @@ class Expressions:
         if to == "f32":
             return value if isinstance(value, Floats) else floats.from_bool(value) if isinstance(value, Bools) else floats.from_int(value)
         if to == "bool":
-            return value if isinstance(value, Bools) else self.compare("ne", value, _zero_like(value))
+            return value if isinstance(value, Bools) else self.compare("ne", value, zero_like(value))
         if isinstance(value, Floats):
             return floats.to_int(value, WIDTHS[to])
         v = value.v.astype(np.int64)
@@ -362,50 +361,3 @@ class Masks:
 
     def __exit__(self, *_: object) -> None:
         self.interpreter.must, self.interpreter.may = self.masks
-
-
-# -- Shapes ----------------------------------------------------------------------------------------------------------------
-
-
-def _shape(value: Value) -> tuple[int, ...]:
-    return value.shape if isinstance(value, Floats) else value.v.shape
-
-
-def _map(value: Value, f: Any) -> Value:
-    if isinstance(value, Floats):
-        return value.map(f)
-    return type(value)(f(value.v), None if value.unknown is None else f(value.unknown))
-
-
-def _widest(*values: Value) -> tuple[int, ...]:
-    return max((_shape(value) for value in values), key=lambda shape: (len(shape), shape[-1]))
-
-
-def _spread(value: Value, shape: tuple[int, ...]) -> Value:
-    """A number of each row as a row of it; a row of one element a group as a row of groups."""
-    if _shape(value) == shape:
-        return value
-
-    def spread(part: np.ndarray) -> np.ndarray:
-        if part.ndim < len(shape):
-            part = part[:, None]
-        elif part.shape[-1] not in (1, shape[-1]):
-            part = np.repeat(part, shape[-1] // part.shape[-1], axis=-1)
-        return np.broadcast_to(part, shape)
-
-    return _map(value, spread)
-
-
-def _take(value: Value, rows: np.ndarray) -> Value:
-    return _map(value, lambda part: part[rows])
-
-
-def _anything_where(rows: np.ndarray, value: Value) -> Value:
-    unknown = _spread(Bools(rows), _shape(value)).v
-    if isinstance(value, Floats):
-        return floats.select(Bools(unknown), Floats.anything(value.shape), value)
-    return type(value)(value.v, integers.either(value.unknown, unknown))
-
-
-def _zero_like(value: Value) -> Value:
-    return Floats(np.zeros(value.shape)) if isinstance(value, Floats) else Ints(np.zeros(value.v.shape, np.int64))

@@ -343,7 +343,7 @@ TEST(KernelBuilder, rows_of_groups) {
   Value lse = b.addTensor({"lse", {"n"}, "f32", "", "read", false, {}}, at(1));
   EXPECT_EQ(b.type(fixed).str(), "a tensor of f32 ((4 128))");
   Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  Value state = b.loadState(x, {t}, lse, {t}, {}, "e", at(3));
+  Value state = b.loadState(x, {t}, lse, {t}, {}, "e", false, at(3));
   Value row = b.payload(state, at(3));
   EXPECT_EQ(b.type(row).str(), "a row of f32 along (G K)");
   EXPECT_EQ(b.type(b.lseOf(state, at(3))).str(), "f32");

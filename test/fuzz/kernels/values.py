@@ -1,0 +1,57 @@
+"""Values of either kind, floats and integers, by their shapes: a number of each row, or a row of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import floats
+import integers
+import numpy as np
+from floats import Floats
+from integers import Bools, Ints
+
+Value = Any
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    return value.shape if isinstance(value, Floats) else value.v.shape
+
+
+def map_parts(value: Value, f: Any) -> Value:
+    if isinstance(value, Floats):
+        return value.map(f)
+    return type(value)(f(value.v), None if value.unknown is None else f(value.unknown))
+
+
+def widest_of(*values: Value) -> tuple[int, ...]:
+    return max((shape_of(value) for value in values), key=lambda shape: (len(shape), shape[-1]))
+
+
+def spread_to(value: Value, shape: tuple[int, ...]) -> Value:
+    """A number of each row as a row of it; a row of one element a group as a row of groups."""
+    if shape_of(value) == shape:
+        return value
+
+    def spread(part: np.ndarray) -> np.ndarray:
+        if part.ndim < len(shape):
+            part = part[:, None]
+        elif part.shape[-1] not in (1, shape[-1]):
+            part = np.repeat(part, shape[-1] // part.shape[-1], axis=-1)
+        return np.broadcast_to(part, shape)
+
+    return map_parts(value, spread)
+
+
+def take(value: Value, rows: np.ndarray) -> Value:
+    return map_parts(value, lambda part: part[rows])
+
+
+def anything_where(rows: np.ndarray, value: Value) -> Value:
+    unknown = spread_to(Bools(rows), shape_of(value)).v
+    if isinstance(value, Floats):
+        return floats.select(Bools(unknown), Floats.anything(value.shape), value)
+    return type(value)(value.v, integers.either(value.unknown, unknown))
+
+
+def zero_like(value: Value) -> Value:
+    return Floats(np.zeros(value.shape)) if isinstance(value, Floats) else Ints(np.zeros(value.v.shape, np.int64))
