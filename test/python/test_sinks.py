@@ -43,6 +43,15 @@ def stored(out: Out[f32, "n d=20"], lse: Out[f32, "n"], x: In[f32, "n d=20"], x_
         n = merge(load_state(x[t], x_lse[t]), make_state(value[:], 0.5), sink(logit))
         s = m if t % 2 == 0 else n
         store_state(s if t != 2 else identity("d"), out[t], lse[t])
+
+
+@mlafix.kernel
+def grouped(out: Out[f32, "n (G 16)"], parts: List[In[f32, "n (G 16)"], 4, "k"], lses: List[In[f32, "n"], 4, "k"], logits: In[f32, "n"]):
+    for t in grid("n"):
+        m = identity("(G 16)")
+        for i in range(len(parts)):
+            m = merge(m, load_state(parts[i][t], lses[i][t]))
+        store_state(merge(m, sink(logits[t])), out[t])
 """
 HEADER = """import mlafix
 from mlafix.dsl import *
@@ -126,3 +135,14 @@ def test_states_with_a_sink_and_without_one_are_one_after_a_choice(tmp_path: Pat
     payload[2], total[2] = 0, -np.inf
     np.testing.assert_allclose(device.get(out), payload, rtol=4e-6, atol=4e-6 * 4)
     np.testing.assert_allclose(device.get(lse), total, rtol=4e-6, atol=4e-6)
+
+
+def test_rows_along_a_product_from_a_list(tmp_path: Path, device: Device) -> None:
+    rng = np.random.default_rng(3)
+    parts, lses = rng.normal(size=(3, N, 64)).astype(np.float32), rng.normal(size=(3, N)).astype(np.float32)
+    logits, out = rng.normal(size=N).astype(np.float32), device.poisoned((N, 64), np.float32)
+    load(tmp_path, TEXT, HEADER).grouped(out, [device.put(part) for part in parts], [device.put(lse) for lse in lses], device.put(logits))
+    device.synchronize()
+    weights, own = np.exp(lses.astype(np.float64)), np.exp(logits.astype(np.float64))
+    want = (parts * weights[..., None]).sum(0) / (weights.sum(0) + own)[:, None]
+    np.testing.assert_allclose(device.get(out), want, rtol=4e-6, atol=4e-6 * 4)

@@ -160,7 +160,7 @@ class TensorType:
     def __repr__(self) -> str:
         dims = self.dims[1:] if self.many else self.dims
         text = f'{_WORDS[self.access]}[{self.dtype}, "{" ".join(map(str, dims))}"]'
-        name = f', "{self.dims[0].name}"' if self.most and self.dims[0].name else ""
+        name = f', "{self.dims[0]}"' if self.most and self.dims[0].name else ""
         text = f"Peers[{text}]" if self.peers else f"List[{text}, {self.most}{name}]" if self.most else text
         return text + (f".fill({self.fill_value})" if self.fill_value else "") + (" | None" if self.optional else "")
 

@@ -10,6 +10,7 @@ from syntax import BOOL, FLOATS, FP8, I32, I64, INDEX, Node, Scalar, Tensor, Typ
 
 # Nodes of an index. A condition repeats the index that it guards, and indices may be loaded, at indices of their own.
 _INDEX_SIZE = 40
+_MOST_INDEXING = 6  # tables that an index goes through
 
 
 def may_be_constant(node: Node) -> bool:
@@ -41,6 +42,7 @@ class Loads:
         self.product = ""  # the one of them that is a product, whose groups are along "G"
         self.own: list[tuple[str, str]] = []  # the grid's indices and the dims they run along
         self.other_dims: list[str] = []  # dims that tensors may have besides
+        self.indexing = 0  # indices that the one at hand is inside of
         self.writes: dict[str, list[Node]] = {}  # written tensors: the indices of their elements that this row owns
         self.pairs: list[tuple[str, str]] = []  # payloads and lses
         self.pure = False  # inside an inline function: no tensors, no grid
@@ -141,7 +143,12 @@ class Loads:
             return name(chosen, self.variables[chosen]), None
         if fixed is not None and self.chance(0.5):
             return lit(self.rng.randrange(fixed), INDEX), None
-        index = self.expression(self.pick([I32, INDEX, I64] if depth > 0 else [I32, INDEX]), 1 if depth > 1 and self.chance(0.4) else 0)
+        if self.indexing > _MOST_INDEXING:
+            index = self.leaf_name(INDEX) or lit(0, INDEX)
+        else:
+            self.indexing += 1
+            index = self.expression(self.pick([I32, INDEX, I64] if depth > 0 else [I32, INDEX]), 1 if depth > 1 and self.chance(0.4) else 0)
+            self.indexing -= 1
         if sum(1 for _ in index.walk()) > _INDEX_SIZE:
             index = self.leaf_name(INDEX) or lit(0, INDEX)
         size = lit(fixed, INDEX) if fixed is not None else Node("shape", INDEX, [], {"dim": text})
