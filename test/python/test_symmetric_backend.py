@@ -68,7 +68,7 @@ def test_merges_like_f64(ranks: int, form: Form, cut: str, masks: str, rng: np.r
         calls = calls_of(case, backends, form.base)
         # No rank waits for another here: all have their rows there before the first merge.
         for backend, (call, _) in zip(backends, calls):
-            backend.prepare(call)
+            backend._copy(call)
         for backend, (call, _) in zip(backends, calls):
             backend.reduce(call)
         check(case, results_of(calls))
