@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -93,6 +95,23 @@ def test_states_that_are_there_are_not_copied(cut: str, masks: str, rng: np.rand
     for backend, (call, _) in [*zip(backends, calls)] * 2:
         backend.reduce(call)
     check(case, results_of(calls))
+
+
+def test_memory_is_freed_with_the_backend(rng: np.random.Generator) -> None:
+    """Without a garbage collection, which frees it at any time: torch ends the process if a graph is being captured then."""
+    form = FORMS[0]
+    case = make_case(rng, form, 2, 7, "none")
+    backends = backends_of(form, "heads", 2, case.sink)
+    for backend, (call, _) in zip(backends, calls_of(case, backends, form.base)):
+        backend._copy(call)
+        backend.reduce(call)
+    gone = [weakref.ref(backend) for backend in backends]
+    gc.disable()
+    try:
+        del backends, backend, call, _
+        assert [backend() for backend in gone] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_fp8_rows_are_always_copied(rng: np.random.Generator) -> None:

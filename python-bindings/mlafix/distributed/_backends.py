@@ -73,13 +73,15 @@ class ExchangeBackend:
         self._sent = torch.empty(cut.blocks * size, dtype=torch.uint8, device=device)
         self._received = torch.empty(ranks.size * size, dtype=torch.uint8, device=device) if ranks.size > 1 else self._sent
         self.workspace_bytes = cut.blocks * size + (ranks.size * size if ranks.size > 1 else 0)
-        # Making the views of a number of tokens takes the host as long as launching both kernels.
-        self._blocks = functools.lru_cache(maxsize=64)(self._blocks_of)
+        sent, received = self._sent, self._received
 
-    def _blocks_of(self, tokens: int) -> tuple[Blocks, Blocks]:
-        cut, count = self.cut, self.cut.block_tokens(tokens)
-        sent = blocks_in(self._sent, cut.blocks, count, cut.block_heads, self.head_dim, self.wire_dtype)
-        return sent, blocks_in(self._received, self.ranks.size, count, cut.block_heads, self.head_dim, self.wire_dtype)
+        def blocks(tokens: int) -> tuple[Blocks, Blocks]:
+            rows = (cut.block_tokens(tokens), cut.block_heads, head_dim, wire_dtype)
+            return blocks_in(sent, cut.blocks, *rows), blocks_in(received, ranks.size, *rows)
+
+        # Making the views of a number of tokens takes the host as long as launching both kernels. Not a method: memory that
+        # refers to itself is freed when Python collects its garbage, and this may be while a graph is captured.
+        self._blocks = functools.lru_cache(maxsize=64)(blocks)
 
     def prepare(self, call: Call) -> None:
         self.reduce(call)

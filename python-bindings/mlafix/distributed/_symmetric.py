@@ -82,8 +82,9 @@ class SymmetricBackend:
         self.group = PeerGroup(ranks.rank, [buffer.data_ptr() for buffer in memory.buffers], timeout, memory.failure.data_ptr())
         form = (max_tokens, cut.heads, head_dim, wire_dtype)
         self._states = [_state_in(buffer, *form) for buffer in memory.buffers]
-        # Making the views of a number of tokens takes the host longer than the launch.
-        self._pulled = functools.lru_cache(maxsize=64)(self._pulled_of)
+        # Making the views of a number of tokens takes the host longer than the launch. Not a method: torch ends the process
+        # where symmetric memory that refers to itself is freed by Python's garbage collection while a graph is captured.
+        self._pulled = functools.lru_cache(maxsize=64)(functools.partial(_pull, self._states, self.group, cut, ranks.rank))
 
     @staticmethod
     def bytes_of(max_tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> int:
@@ -147,15 +148,16 @@ class SymmetricBackend:
         cut = self.cut if self.cut.name == "heads" else Cut("none", self.cut.ranks, self.cut.heads)
         pack(cut, Blocks(own.data, part(own.rows), part(own.lses), scales), call)
 
-    def _pulled_of(self, tokens: int) -> Pulled:
-        mine, heads = self.cut.owned(self.ranks.rank, tokens)
 
-        def of_all(parts: list[torch.Tensor]) -> PeerTensors:
-            return PeerTensors([part[mine, heads] for part in parts], self.group)
+def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: int) -> Pulled:
+    """What a rank reads of all ranks' states."""
+    mine, heads = cut.owned(rank, tokens)
 
-        scales = [state.scales for state in self._states if state.scales is not None]
-        return Pulled(of_all([state.rows for state in self._states]), of_all([state.lses for state in self._states]),
-                      of_all(scales) if scales else None)
+    def of_all(parts: list[torch.Tensor]) -> PeerTensors:
+        return PeerTensors([part[mine, heads] for part in parts], group)
+
+    scales = [state.scales for state in states if state.scales is not None]
+    return Pulled(of_all([state.rows for state in states]), of_all([state.lses for state in states]), of_all(scales) if scales else None)
 
 
 def _state_in(buffer: torch.Tensor, tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> Blocks:
