@@ -113,9 +113,9 @@ def _angle(function: Callable[[np.ndarray], np.ndarray], x: Floats) -> Floats:
     first, last = (np.clip(np.where(only_nan, 0, end), -_LARGEST_ANGLE, _LARGEST_ANGLE) for end in (lo, hi))
     inside = ~only_nan & (hi >= -_LARGEST_ANGLE) & (lo <= _LARGEST_ANGLE)
     nan = nan | ~only_nan & ((lo < -_LARGEST_ANGLE) | (hi > _LARGEST_ANGLE))
-    at_first = approximate(function(first), ANGLE)
-    (low, high, _), reach = at_first.bounds(), last - first
-    low, high = np.where(reach > 0, np.maximum(low - reach, -_MOST), low), np.where(reach > 0, np.minimum(high + reach, _MOST), high)
+    (low, most, _), (_, high, _) = (approximate(function(end), ANGLE).bounds() for end in (first, last))
+    reach = last - first  # 0 between zeros of both signs, too
+    low, high = np.where(reach > 0, np.maximum(low - reach, -_MOST), low), np.where(reach > 0, np.minimum(most + reach, _MOST), high)
     # Across 0, a zero of either sign may be.
     low = np.where((reach > 0) & (low == 0), -0.0, low)
     return Floats.between(np.where(inside, low, INF), np.where(inside, high, -INF), nan | only_nan)
