@@ -11,9 +11,7 @@ kernel; that of the fused one is held against it.
 
 from __future__ import annotations
 
-import argparse
 import functools
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from mlafix import ops
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
-from measure import Call, Settings, measure  # noqa: E402
+from measure import Call, measure, read_options, write_results  # noqa: E402
 from merge_scaled import merge_groups  # noqa: E402
 from quantize import quantize_groups  # noqa: E402
 
@@ -68,14 +66,8 @@ def check(device: torch.device, dim: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--quick", action="store_true", help="one round of few tokens, to see that it works")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    device = torch.device(options.device)
-    settings = Settings(device, 1 if options.quick else options.rounds, 1.0 if options.quick else 2000.0, 0)
+    options, settings = read_options(__doc__ or "")
+    device = settings.device
     cases: list[dict[str, Any]] = []
     for dim in (128, 512):
         check(device, dim)
@@ -87,9 +79,7 @@ def main() -> None:
             cases.append({"tokens": tokens, "dim": dim, "us": us, "gbps": rates})
             print(f"{tokens:>5} tokens of {HEADS} x {dim}: " + "  ".join(f"{name} {us[name]:8.2f} us" for name in calls)
                   + f"  pair/fused {us['pair'] / us['fused']:.2f}  rate of the merge's {rates['fused'] / rates['merge']:.3f}", flush=True)
-    if options.json:
-        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-        options.json.write_text(json.dumps({"device": name, "rounds": settings.rounds, "cases": cases}, indent=1) + "\n")
+    write_results(options, settings, cases=cases)
 
 
 if __name__ == "__main__":

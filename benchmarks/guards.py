@@ -10,8 +10,6 @@ launch, medians of rounds; the ratio is of medians.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +21,7 @@ import mlafix
 from mlafix.dsl import DType, In, InOut, Out, assume, distinct, f32, grid, i32, identity, index, load_state, merge, shape, store_state
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "python"))
-from measure import Settings, measure  # noqa: E402
+from measure import measure, read_options, write_results  # noqa: E402
 
 T = DType("T")
 ROWS = 1 << 20
@@ -115,14 +113,8 @@ def pairs(data: Buffers) -> dict[str, tuple[mlafix.Kernel, mlafix.Kernel, Callab
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--quick", action="store_true", help="one round of few rows, to see that it works")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    device = torch.device(options.device)
-    settings = Settings(device, 1 if options.quick else options.rounds, 1.0 if options.quick else 2000.0, 0)
+    options, settings = read_options(__doc__ or "")
+    device = settings.device
     rows: list[dict[str, Any]] = []
     for launched in (64,) if options.quick else (64, 1024, 16384):
         data = Buffers(device, launched, 4)
@@ -138,9 +130,7 @@ def main() -> None:
             rows.append({"case": name, "rows": launched, **medians, "ratio": medians["guarded"] / medians["trusting"]})
             print(f"{name:<20} {launched:>6} rows  guarded {medians['guarded']:8.2f} us  trusting {medians['trusting']:8.2f} us"
                   f"  ratio {rows[-1]['ratio']:.3f}", flush=True)
-    if options.json:
-        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-        options.json.write_text(json.dumps({"device": name, "rounds": settings.rounds, "rows": rows}, indent=1) + "\n")
+    write_results(options, settings, rows=rows)
 
 
 if __name__ == "__main__":

@@ -108,12 +108,16 @@ static std::string spellFactor(Attribute factor) {
   return cast<StringAttr>(factor).str();
 }
 
-std::string DimAttr::str() const {
+std::string DimAttr::getText() const {
   std::string text = spellFactor(getValue());
-  if (getInner())
-    text = isProduct() ? "(" + text + " " + spellFactor(getInner()) + ")"
-                       : text + " per " + spellFactor(getInner());
-  return isBound() ? text : "\"" + text + "\"";
+  if (!getInner())
+    return text;
+  return isProduct() ? "(" + text + " " + spellFactor(getInner()) + ")"
+                     : text + " per " + spellFactor(getInner());
+}
+
+std::string DimAttr::str() const {
+  return isBound() ? getText() : "\"" + getText() + "\"";
 }
 
 static LogicalResult verifyFactor(function_ref<InFlightDiagnostic()> emitError,
@@ -183,16 +187,7 @@ FailureOr<DimAttr> mlafix::parseDim(AsmParser &parser) {
   if (failed(inner) ||
       failed(DimAttr::verify(emitError, *value, *inner, perGroup)))
     return failure();
-  auto dimOf = [&](Attribute factor) {
-    if (auto name = dyn_cast<StringAttr>(factor))
-      return DimAttr::get(parser.getContext(), name.getValue());
-    return DimAttr::get(parser.getContext(),
-                        cast<IntegerAttr>(factor).getInt());
-  };
-  if (!*inner)
-    return dimOf(*value);
-  DimAttr product = DimAttr::getProduct(dimOf(*value), dimOf(*inner));
-  return perGroup ? product.getEachGroup() : product;
+  return DimAttr::get(parser.getContext(), *value, *inner, perGroup);
 }
 
 Attribute DimAttr::parse(AsmParser &parser, Type) {
@@ -251,6 +246,15 @@ static bool isFactor(StringRef text) {
 }
 
 bool Factors::isValid() const { return isFactor(groups) && isFactor(group); }
+
+DimAttr Factors::getDim(KernelOp kernel) const {
+  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
+  return getDim(kernel.getContext())
+      .bind([&](StringRef name) -> std::optional<int64_t> {
+        auto size = bound ? bound.getAs<IntegerAttr>(name) : IntegerAttr();
+        return size ? std::optional(size.getInt()) : std::nullopt;
+      });
+}
 
 DimAttr Factors::getDim(MLIRContext *context) const {
   auto dimOf = [&](StringRef factor) {

@@ -139,13 +139,7 @@ LogicalResult TensorVerifier::verifyProduct(unsigned index, StringRef dim,
     return fail(index) << "expected a product of two dims, upper-case names or "
                           "numbers, as \"(G 128)\", got \""
                        << dim << "\"";
-  DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
-  DimAttr product =
-      factors->getDim(kernel.getContext())
-          .bind([&](StringRef name) -> std::optional<int64_t> {
-            auto known = bound ? bound.getAs<IntegerAttr>(name) : IntegerAttr();
-            return known ? std::optional(known.getInt()) : std::nullopt;
-          });
+  DimAttr product = factors->getDim(kernel);
   for (StringRef name : product.getNames())
     if (auto it = sizes.find(name);
         it != sizes.end() && !ShapedType::isDynamic(it->second))

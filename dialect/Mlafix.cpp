@@ -256,14 +256,8 @@ DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
   if (dims && position < dims.size())
     name = cast<StringAttr>(dims[position]).getValue();
   MLIRContext *context = memref.getContext();
-  if (std::optional<Factors> factors = Factors::of(name)) {
-    DictionaryAttr bound = kernel.getBindings().value_or(DictionaryAttr());
-    return factors->getDim(context).bind(
-        [&](StringRef factor) -> std::optional<int64_t> {
-          auto size = bound ? bound.getAs<IntegerAttr>(factor) : IntegerAttr();
-          return size ? std::optional(size.getInt()) : std::nullopt;
-        });
-  }
+  if (std::optional<Factors> factors = Factors::of(name))
+    return factors->getDim(kernel);
   if (!type.isDynamicDim(position))
     return DimAttr::get(context, type.getDimSize(position));
   return name.empty() ? DimAttr() : DimAttr::get(context, name);

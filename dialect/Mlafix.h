@@ -79,6 +79,8 @@ struct Factors {
   bool isValid() const;
   /// The dim, if they are.
   DimAttr getDim(mlir::MLIRContext *context) const;
+  /// The same with the sizes that the kernel's names are bound to.
+  DimAttr getDim(KernelOp kernel) const;
 };
 
 /// The row tile of a dim: tensor<size x element, #mlafix.dim<…>>.

@@ -72,7 +72,9 @@ def Mlafix_DimAttr : Mlafix_Attr<"Dim", "dim"> {
     /// Packs of a row, with these. Rows of one element a group have as many as
     /// those of the product.
     int64_t getPacks(int64_t most) const;
-    /// `"D"`, `128` or `"(G 128)"`, as diagnostics spell it.
+    /// `D`, `128` or `(G 128)`, as arguments and Python spell it.
+    std::string getText() const;
+    /// The same as diagnostics spell it: `"D"`, `128` or `"(G 128)"`.
     std::string str() const;
   }];
 }

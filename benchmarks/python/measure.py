@@ -5,8 +5,11 @@ The policy is that of mlafix-bench (docs/Benchmark.md): buffers rotated past the
 
 from __future__ import annotations
 
+import argparse
+import json
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable, Protocol
 
 import torch
@@ -74,6 +77,25 @@ class Settings:
     def record(self, calls: list[Call]) -> Replay:
         """The calls as they are replayed on this device."""
         return GraphReplay(calls) if self.is_cuda else LoopReplay(calls)
+
+
+def read_options(description: str) -> tuple[argparse.Namespace, Settings]:
+    """The command line of a benchmark that makes its own buffers: where, how many rounds, and `json`, a file for the results or None."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--quick", action="store_true", help="one round of little data, to see that it works")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    rounds, micros = (1, 1.0) if options.quick else (options.rounds, 2000.0)
+    return options, Settings(torch.device(options.device), rounds, micros, 0)
+
+
+def write_results(options: argparse.Namespace, settings: Settings, **results: object) -> None:
+    """Into the file of `read_options`, if there is one, beside what they were measured on."""
+    if options.json:
+        name = torch.cuda.get_device_name(settings.device) if settings.is_cuda else "CPU"
+        options.json.write_text(json.dumps({"device": name, "rounds": settings.rounds, **results}, indent=1) + "\n")
 
 
 def first_line(error: Exception) -> str:

@@ -167,9 +167,8 @@ Linear RowModel::buildLoad(LoadOp load) {
 /// Below the length of the row.
 Linear RowModel::buildElementIndex(ArgReduceOp op) {
   DimAttr dim = getTileDim(op.getSource().getType());
-  Linear size = dim.isBound()
-                    ? Linear::of(dim.getSize())
-                    : Linear::of(getNamedSize(StringRef(dim.str()).trim('"')));
+  Linear size = dim.isBound() ? Linear::of(dim.getSize())
+                              : Linear::of(getNamedSize(dim.getText()));
   Var var = addDerived(
       op, {0, kMaxSize - 1}, [&](Var var) -> std::optional<Condition> {
         std::optional<Linear> after = add(size, Linear::of(var), -1);

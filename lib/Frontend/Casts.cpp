@@ -153,19 +153,15 @@ static DimAttr getReducedGroups(Impl &impl, mlir::Value row,
                                 std::string_view name,
                                 const SourceLocation &location) {
   DimAttr dim = getTileDim(row.getType());
-  std::string group;
-  if (dim.isProduct())
-    group = dim.getGroup().str();
-  if (llvm::StringRef(group).trim('"') == llvm::StringRef(name))
+  if (dim.isProduct() && dim.getGroup().getText() == name)
     return dim.getGroups();
-  impl.fail(location) << "expected "
-                      << (dim.isProduct()
-                              ? group + ", the second factor of " + dim.str()
-                              : "a row along a product, as \"(G K)\", or none")
-                      << ", to reduce along, got \"" << llvm::StringRef(name)
-                      << "\""
-                      << (dim.isProduct() ? ""
-                                          : " of a row along " + dim.str());
+  impl.fail(location)
+      << "expected "
+      << (dim.isProduct()
+              ? dim.getGroup().str() + ", the second factor of " + dim.str()
+              : "a row along a product, as \"(G K)\", or none")
+      << ", to reduce along, got \"" << llvm::StringRef(name) << "\""
+      << (dim.isProduct() ? "" : " of a row along " + dim.str());
   return {};
 }
 

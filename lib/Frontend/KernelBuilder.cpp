@@ -79,11 +79,6 @@ SmallVector<mlir::Value> Impl::getAll(const Values &list) const {
 
 static std::string spellScalar(Type type) { return getDTypeName(type).str(); }
 
-static std::string spellDim(DimAttr dim) {
-  std::string text = dim.str();
-  return llvm::StringRef(text).trim('"').str();
-}
-
 ValueType Impl::type(Value handle) const {
   ValueType result;
   mlir::Value value = get(handle);
@@ -92,7 +87,7 @@ ValueType Impl::type(Value handle) const {
   Type type = value.getType();
   if (auto state = dyn_cast<StateType>(type)) {
     result.kind = ValueType::Kind::State;
-    result.dim = spellDim(state.getDim());
+    result.dim = state.getDim().getText();
     result.base = state.getBase().getValue().str();
     result.sink = state.getSink();
   } else if (auto memref = dyn_cast<MemRefType>(type)) {
@@ -105,7 +100,7 @@ ValueType Impl::type(Value handle) const {
   } else if (isRowTile(type)) {
     result.kind = ValueType::Kind::Row;
     result.dtype = spellScalar(getElementTypeOrSelf(type));
-    result.dim = spellDim(getTileDim(type));
+    result.dim = getTileDim(type).getText();
   } else {
     result.kind = ValueType::Kind::Scalar;
     result.dtype = spellScalar(type);

@@ -64,11 +64,6 @@ bool KnownCall::matchesTensor(const Argument &was, const mlafix_tensor *tensor,
   return true;
 }
 
-/// Whether a kind of argument is several tensors.
-static bool isMany(int32_t kind) {
-  return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
-}
-
 /// Whether several tensors are those of the last call, and so is the group of
 /// ranks.
 bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,

@@ -26,6 +26,11 @@ namespace mlafix::runtime {
 
 namespace limits = mlafix::limits;
 
+/// Whether arguments of a mlafix_arg_kind are several tensors.
+inline bool isMany(int32_t kind) {
+  return kind == MLAFIX_ARG_PEERS || kind == MLAFIX_ARG_LIST;
+}
+
 /// What every launch reads comes first and is adjacent: since the last launch
 /// the driver has replaced the contents of the caches.
 struct ArgDesc {
@@ -53,7 +58,7 @@ struct ArgDesc {
   /// Whether each rank has one.
   bool isPeers() const { return kind == MLAFIX_ARG_PEERS; }
   /// Whether it is several, of ranks or of a list; the first dim counts them.
-  bool isMany() const { return isPeers() || kind == MLAFIX_ARG_LIST; }
+  bool isMany() const { return runtime::isMany(kind); }
   bool isAbsent() const { return access == MLAFIX_ABSENT; }
   bool isWritten() const {
     return access == MLAFIX_WRITE || access == MLAFIX_UPDATE;

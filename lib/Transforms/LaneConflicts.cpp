@@ -38,9 +38,7 @@ bool mlafix::mayConflict(KernelOp kernel, const MemoryAccess &a,
 
 bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
   return a.memref == b.memref && a.isTile == b.isTile &&
-         a.isWrite == b.isWrite &&
-         (a.isPerGroup() || b.isPerGroup() ? a.getRowDim() == b.getRowDim()
-                                           : true);
+         a.isWrite == b.isWrite && a.getRowDim() == b.getRowDim();
 }
 
 /// Whether the row is reduced, or two of its accesses conflict.

@@ -223,13 +223,6 @@ static Value zeroInMemory(OpBuilder &b, Location loc, Type type) {
   return castSign(b, loc, zero, type);
 }
 
-/// A guard is about packs of the argument's own size, or larger ones.
-static int64_t alignmentOf(const RowLayout &layout, Value memref,
-                           VectorType pack) {
-  return std::min(layout.alignmentOf(memref),
-                  pack.getNumElements() * getDTypeBytes(pack.getElementType()));
-}
-
 // On a GPU a predicated load is a masked load with a uniform mask: it becomes a
 // branch around the load only after all optimisation, whereas the arithmetic on
 // its result would be pulled into a branch made here, and wait there for the
@@ -238,7 +231,7 @@ Value mlafix::readMemory(OpBuilder &b, Location loc, const RowLayout &layout,
                          Value predicate, Type type, Value source,
                          ValueRange indices) {
   auto vector = dyn_cast<VectorType>(type);
-  llvm::MaybeAlign alignment(vector ? alignmentOf(layout, source, vector)
+  llvm::MaybeAlign alignment(vector ? layout.alignmentOf(source, vector)
                                     : getDTypeBytes(type));
   auto read = [&](OpBuilder &b) -> Value {
     if (!vector)
@@ -348,9 +341,9 @@ static void storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
   predicate = both(b, loc, both(b, loc, predicate, place.exists), place.stores);
   auto type = cast<VectorType>(value.getType());
   writeIf(b, loc, predicate, [&](OpBuilder &then) {
-    vector::StoreOp::create(
-        then, loc, value, target, indices, layout.isStreamed(target),
-        llvm::MaybeAlign(alignmentOf(layout, target, type)));
+    vector::StoreOp::create(then, loc, value, target, indices,
+                            layout.isStreamed(target),
+                            llvm::MaybeAlign(layout.alignmentOf(target, type)));
   });
 }
 

@@ -74,21 +74,29 @@ PackPlace RowLayout::placeOfElement(OpBuilder &b, Location loc, DimAttr dim,
   return result;
 }
 
-PackPlace RowLayout::placeOf(OpBuilder &b, Location loc, Type tile,
-                             int64_t p) const {
-  IndexBuilder x(b, loc);
-  DimAttr dim = getTileDim(tile);
+/// Of the pack at `base` of a walk; `isInside`: every lane has it, unless
+/// groups are padded.
+PackPlace RowLayout::placeFrom(OpBuilder &b, Location loc, DimAttr dim,
+                               Value base, bool isInside) const {
   if (dim.isPerGroup())
-    return placeOfElement(b, loc, dim, x.constant(p));
-  int64_t pack = packOf(tile), base = p * walkStep(tile);
+    return placeOfElement(b, loc, dim, base);
+  IndexBuilder x(b, loc);
   PackPlace place;
-  place.start = lane ? x.add(x.mul(lane, x.constant(pack)), x.constant(base))
-                     : x.constant(base);
+  place.start =
+      lane ? x.add(x.mul(lane, x.constant(layout.packFor(dim))), base) : base;
   if (paddedGroup(dim, layout.getPack()))
     return placeInGroups(b, loc, dim, place.start);
-  if (base + walkStep(tile) > dim.getSize())
+  if (!isInside)
     place.exists = x.ult(place.start, x.constant(dim.getSize()));
   return place;
+}
+
+PackPlace RowLayout::placeOf(OpBuilder &b, Location loc, Type tile,
+                             int64_t p) const {
+  DimAttr dim = getTileDim(tile);
+  int64_t base = p * walkStep(tile);
+  return placeFrom(b, loc, dim, IndexBuilder(b, loc).constant(base),
+                   base + walkStep(tile) <= dim.getSize());
 }
 
 int64_t RowLayout::walkEnd(Type tile) const {
@@ -105,16 +113,6 @@ int64_t RowLayout::walkStep(Type tile) const {
 
 PackPlace RowLayout::placeAt(OpBuilder &b, Location loc, Type tile,
                              Value base) const {
-  IndexBuilder x(b, loc);
   DimAttr dim = getTileDim(tile);
-  if (dim.isPerGroup())
-    return placeOfElement(b, loc, dim, base);
-  PackPlace place;
-  place.start =
-      lane ? x.add(base, x.mul(lane, x.constant(packOf(tile)))) : base;
-  if (paddedGroup(dim, layout.getPack()))
-    return placeInGroups(b, loc, dim, place.start);
-  if (dim.getSize() % walkStep(tile) != 0)
-    place.exists = x.ult(place.start, x.constant(dim.getSize()));
-  return place;
+  return placeFrom(b, loc, dim, base, dim.getSize() % walkStep(tile) == 0);
 }

@@ -70,15 +70,16 @@ struct RowLayout {
     return packs % layout.getLanes() == 0 ? packs / layout.getLanes() : 1;
   }
 
-  /// The alignment in bytes that an access to a pack of `memref` may assume.
-  int64_t alignmentOf(mlir::Value memref) const {
-    int64_t bytes = getDTypeBytes(
-        mlir::cast<mlir::MemRefType>(memref.getType()).getElementType());
+  /// The alignment in bytes that an access to a pack of `memref` may assume. A
+  /// guard is about packs of the argument's own size, or larger ones.
+  int64_t alignmentOf(mlir::Value memref, mlir::VectorType pack) const {
+    int64_t bytes = getDTypeBytes(pack.getElementType());
     mlir::BlockArgument argument = getKernelArgument(memref);
-    return argument
-               ? std::max(bytes,
-                          getGuardedAlignment(guards, argument.getArgNumber()))
-               : bytes;
+    if (!argument)
+      return bytes;
+    return std::min(
+        pack.getNumElements() * bytes,
+        std::max(bytes, getGuardedAlignment(guards, argument.getArgNumber())));
   }
 
   /// Whether stores to `memref` should bypass the caches, which cannot hold all
@@ -89,6 +90,8 @@ struct RowLayout {
   }
 
 private:
+  PackPlace placeFrom(mlir::OpBuilder &b, mlir::Location loc, DimAttr dim,
+                      mlir::Value base, bool isInside) const;
   PackPlace placeInGroups(mlir::OpBuilder &b, mlir::Location loc, DimAttr dim,
                           mlir::Value place) const;
   PackPlace placeOfElement(mlir::OpBuilder &b, mlir::Location loc, DimAttr dim,

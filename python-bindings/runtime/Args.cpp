@@ -305,8 +305,7 @@ void CallArgs::readArg(const Signature &signature, uint32_t index,
                        PyObject *object) {
   static_assert(MLAFIX_MAX_ARGS <= 64, "a bit for each argument");
   const ArgSpec &spec = signature.args[index];
-  ArgContext place{signature.name.c_str(), spec.name.c_str(),
-                   spec.expected.c_str(), spec.dtypes.c_str()};
+  ArgContext place = contextOf(signature, spec);
   if (!spec.isTensor() && !spec.isMany())
     return readScalar(object, spec, place, args[index]);
   args[index].struct_size = sizeof(mlafix_arg);

@@ -21,6 +21,12 @@ enum : uint32_t {
   runtimeFlags = 0xffff
 };
 
+/// What messages about an argument say of it.
+inline ArgContext contextOf(const Signature &signature, const ArgSpec &spec) {
+  return {signature.name.c_str(), spec.name.c_str(), spec.expected.c_str(),
+          spec.dtypes.c_str()};
+}
+
 /// The arguments of one call, read and checked as far as that goes without the
 /// specialised kernel. On the stack; nothing that is not used is initialised.
 struct CallArgs {

@@ -119,8 +119,7 @@ void Bound::setPointers(nb::handle args) {
   void *pointers[MLAFIX_MAX_ARGS];
   mlafix_arg scalars[MLAFIX_MAX_ARGS];
   for (uint32_t i = 0; i < specs.size(); ++i) {
-    ArgContext place{signature->name.c_str(), specs[i].name.c_str(),
-                     specs[i].expected.c_str(), specs[i].dtypes.c_str()};
+    ArgContext place = contextOf(*signature, specs[i]);
     nb::object object = i < given.size() ? nb::object(given[i]) : nb::none();
     pointers[i] = nullptr;
     if (specs[i].isMany())

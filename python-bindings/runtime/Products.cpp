@@ -14,8 +14,7 @@ using namespace mlafix::python;
 bool CallArgs::bindProduct(const Signature &signature, uint32_t index,
                            const Product &product) {
   const ArgSpec &spec = signature.args[index];
-  ArgContext place{signature.name.c_str(), spec.name.c_str(),
-                   spec.expected.c_str(), spec.dtypes.c_str()};
+  ArgContext place = contextOf(signature, spec);
   auto dim = product.dim;
   const char *name = spec.dims[dim].c_str();
   long long size = views[index].sizes[dim];

@@ -167,9 +167,19 @@ def test_writes_the_same_form_as_mlafix_bench(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "--case: expected to match a case, got 'no-such-case'" in wrong.stderr
 
 
+def results_of(script: str, folder: Path) -> Any:
+    """What a benchmark that makes its own buffers writes on a CPU. It fails where its kernels do not agree."""
+    file = folder / "results.json"
+    subprocess.run([sys.executable, FOLDER.parent / script, "--device", "cpu", "--quick", "--json", file], check=True, capture_output=True)
+    return json.loads(file.read_text())
+
+
 def test_guards_are_measured_on_a_cpu(tmp_path: Path) -> None:
-    """benchmarks/guards.py runs, and both kernels of each pair give the same rows; no time is looked at."""
-    file = tmp_path / "guards.json"
-    subprocess.run([sys.executable, FOLDER.parent / "guards.py", "--device", "cpu", "--quick", "--json", file], check=True, capture_output=True)
-    rows = json.loads(file.read_text())["rows"]
+    """Both kernels of each pair give the same rows; no time is looked at."""
+    rows = results_of("guards.py", tmp_path)["rows"]
     assert [row["case"] for row in rows] == ["merge of 4 states", "paged copy", "scatter"] and all(row["ratio"] > 0 for row in rows)
+
+
+def test_block_scales_are_measured_on_a_cpu(tmp_path: Path) -> None:
+    cases = results_of("block_scales.py", tmp_path)["cases"]
+    assert [case["dim"] for case in cases] == [128, 512] and all(set(case["us"]) == {"fused", "pair", "merge"} for case in cases)

@@ -45,11 +45,11 @@ namespace {
 /// group alone.
 class MergeLoopLowering {
 public:
-  MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, MergeLoopOp op)
+  MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, MergeLoopOp op,
+                    int64_t collected)
       : b(rewriter), op(op), loc(op.getLoc()),
         base(*op.getBaseAttr().getBase()),
-        threads(kernel.getLayoutAttr().getThreads()),
-        collected(getMachine(kernel).collectedChunks) {
+        threads(kernel.getLayoutAttr().getThreads()), collected(collected) {
     if (auto row = op->getParentOfType<RowOp>();
         row && !row.getGroups().empty()) {
       group = row.getGroups()[0];
@@ -244,7 +244,7 @@ public:
     IRRewriter rewriter(&getContext());
     for (MergeLoopOp loop : loops) {
       LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
-      MergeLoopLowering(rewriter, kernel, loop).run();
+      MergeLoopLowering(rewriter, kernel, loop, collected).run();
     }
   }
 };
