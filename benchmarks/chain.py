@@ -44,7 +44,7 @@ class Buffers:
         self.starts = torch.arange(tokens + 1, device=device).to(torch.int32)
 
     def make(self) -> dict[str, Call]:
-        rows, groups = self.out.shape[0] * HEADS, DIM // GROUP
+        rows, groups, halvings = self.out.shape[0] * HEADS, DIM // GROUP, self.out.shape[0].bit_length()
         inputs = (self.a, self.a_lse, self.b, self.b_lse)
         fixup = functools.partial(ops.fixup_zero_kv_rows, self.a, self.a_lse, self.kv_lens, self.starts, lse_layout="nh")
         merge = functools.partial(ops.merge_attn_states, *inputs, out=self.out, out_lse=self.lse, lse_layout="nh")
@@ -52,9 +52,9 @@ class Buffers:
         whole = self.out.view(rows, DIM), self.q.view(rows, DIM)
         static = functools.partial(ops.quantize_fp8_static, whole[0], self.scale, out=whole[1])
         by_group = quantize_groups.bind(whole[1], self.scales.view(rows, groups), whole[0])
-        return {"static": chain_static.bind(self.q, self.lse, self.scale, *inputs, self.kv_lens, self.starts),
+        return {"static": chain_static.bind(self.q, self.lse, self.scale, *inputs, self.kv_lens, self.starts, halvings),
                 "static, two": lambda: (fixup(), merge_fp8()), "static, three": lambda: (fixup(), merge(), static()),
-                "groups": chain_groups.bind(self.q, self.lse, self.scales, *inputs, self.kv_lens, self.starts),
+                "groups": chain_groups.bind(self.q, self.lse, self.scales, *inputs, self.kv_lens, self.starts, halvings),
                 "groups, three": lambda: (fixup(), merge(), by_group())}
 
 

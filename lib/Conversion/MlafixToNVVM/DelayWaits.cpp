@@ -78,11 +78,12 @@ private:
 
 /// How many of a grid's first threads prefetch their rows, of so many bytes
 /// each: more than memory has time for before the preceding grid ends would be
-/// loaded twice. But a grid of a few blocks a multiprocessor prefetches all of
-/// its rows, since it takes as long as those blocks that did not.
+/// loaded twice. But a grid of a few blocks a multiprocessor, of `earlyThreads`
+/// at most, prefetches all of its rows, since it takes as long as those blocks
+/// that did not.
 static int64_t countPrefetchingThreads(const MachineModel &machine,
                                        int64_t bytes) {
-  return std::max(machine.earlyBytes / bytes, machine.earlyThreads);
+  return machine.earlyBytes / bytes;
 }
 
 /// Leaves out of `loads` what is not worth a prefetch, and answers the bytes of
@@ -112,11 +113,17 @@ int64_t DelayWaitsPass::choosePrefetches(Operation *wait,
         "rows that have predicates are not prefetched while the preceding grid "
         "ends: each of {0} conditions would be a branch, and {1} are the limit",
         loads.size(), machine.earlyConditions);
-  if (packs)
+  if (packs) {
+    int64_t count = countPrefetchingThreads(machine, bytes);
+    std::string others;
+    if (count < machine.earlyThreads)
+      others = llvm::formatv(", as do all threads of a grid of at most {0}",
+                             machine.earlyThreads);
     remark::passed(wait->getLoc(), opts) << remark::add(
         "while the preceding grid ends, the first {0} threads prefetch {1} "
-        "bytes of rows each",
-        countPrefetchingThreads(machine, bytes), bytes);
+        "bytes of rows each{2}",
+        count, bytes, others);
+  }
   if (values)
     remark::passed(wait->getLoc(), opts) << remark::add(
         "while the preceding grid ends, the first block prefetches {0} of the "
@@ -126,19 +133,20 @@ int64_t DelayWaitsPass::choosePrefetches(Operation *wait,
 }
 
 /// Whether the launch reads only memory of its own device, i1: a parameter that
-/// a kernel has if it prefetches. Null where there is no room for another one.
+/// a kernel has if it prefetches. It is the first one, among those that are
+/// read first: the last one may be in a line of constants of its own. Null
+/// where there is no room for another one.
 Value DelayWaitsPass::getLocal() {
   if (local)
     return local;
   LLVM::LLVMFuncOp function = getOperation();
   MLIRContext *context = &getContext();
-  unsigned count = function.getNumArguments();
   // A test's function need not be a code version.
   if (auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr)) {
     SmallVector<ParamAttr> params(version.getParams());
     if (params.size() == MLAFIX_MAX_PARAMS)
       return {};
-    params.push_back(ParamAttr::get(context, ParamKind::Local));
+    params.insert(params.begin(), ParamAttr::get(context, ParamKind::Local));
     function->setAttr(
         kCodeVersionAttr,
         VariantAttr::get(context, version.getEntry(), version.getGuards(),
@@ -146,16 +154,15 @@ Value DelayWaitsPass::getLocal() {
                          version.getDependentLaunch()));
   }
   Type i32 = IntegerType::get(context, 32);
-  SmallVector<Type> types(function.getArgumentTypes());
-  types.push_back(i32);
+  SmallVector<Type> types{i32};
+  llvm::append_range(types, function.getArgumentTypes());
   // Not insertArgument(), which knows no function without results.
   function_interface_impl::insertFunctionArguments(
-      function, count, i32, {}, function.getLoc(), count,
+      function, 0, i32, {}, function.getLoc(), function.getNumArguments(),
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
   OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
   local = LLVM::ICmpOp::create(
-      b, function.getLoc(), LLVM::ICmpPredicate::ne,
-      function.getArgument(count),
+      b, function.getLoc(), LLVM::ICmpPredicate::ne, function.getArgument(0),
       LLVM::ConstantOp::create(b, function.getLoc(), i32, 0));
   return local;
 }
@@ -176,14 +183,24 @@ void DelayWaitsPass::prefetch(Operation *wait) {
   Location loc = wait->getLoc();
   Type i32 = b.getI32Type();
   auto isBelow = [&](Value number, int64_t bound) {
+    return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, number,
+                                LLVM::ConstantOp::create(b, loc, i32, bound));
+  };
+  auto isEarlyThread = [&]() -> Value {
+    Value size = buildBlockSize(b, loc);
+    int64_t count = countPrefetchingThreads(machine, bytes);
     Value isFirst =
-        LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ult, number,
-                             LLVM::ConstantOp::create(b, loc, i32, bound));
-    return LLVM::AndOp::create(b, loc, local, isFirst);
+        isBelow(LLVM::MulOp::create(b, loc, buildBlockId(b, loc), size), count);
+    if (count >= machine.earlyThreads)
+      return isFirst;
+    Value isSmall =
+        isBelow(LLVM::MulOp::create(b, loc, buildGridSize(b, loc), size),
+                machine.earlyThreads + 1);
+    return LLVM::OrOp::create(b, loc, isFirst, isSmall);
   };
   auto build = [&](ArrayRef<Value> pointers, Value isEarly,
                    const EarlyLoads &group) {
-    for (Value condition : {group.condition, group.mask})
+    for (Value condition : {local, group.condition, group.mask})
       if (condition)
         isEarly = bothHold(b, isEarly, condition);
     auto branch = scf::IfOp::create(b, loc, isEarly, /*withElseRegion=*/false);
@@ -194,15 +211,10 @@ void DelayWaitsPass::prefetch(Operation *wait) {
       buildAssembly(b, loc, "prefetch.global.L2 [$0];", pointer);
   };
   for (const EarlyLoads &group : loads) {
-    Value block = buildBlockId(b, loc);
-    Value size = buildBlockSize(b, loc);
     if (!group.rows.empty())
-      build(group.rows,
-            isBelow(LLVM::MulOp::create(b, loc, block, size),
-                    countPrefetchingThreads(machine, bytes)),
-            group);
+      build(group.rows, isEarlyThread(), group);
     if (!group.shared.empty())
-      build(group.shared, isBelow(block, 1), group);
+      build(group.shared, isBelow(buildBlockId(b, loc), 1), group);
   }
 }
 

@@ -6,7 +6,7 @@
 
 module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: llvm.func @copy(
-  // CHECK-SAME: %{{.*}}: i1, %[[PARAM:.*]]: i32)
+  // CHECK-SAME: %[[PARAM:[a-z0-9]*]]: i32, %{{.*}}: !llvm.ptr<1>
   // CHECK-DAG: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32) : i32
   // CHECK-DAG: %[[LOCAL:.*]] = llvm.icmp "ne" %[[PARAM]], %[[ZERO]]
   llvm.func @copy(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %p: i1) {
@@ -17,7 +17,7 @@ module attributes {mlafix.target = "sm_90"} {
     // MANY: llvm.mlir.constant(98304 : i32) : i32
     // FEW: llvm.mlir.constant(32768 : i32) : i32
     // CHECK: %[[FIRST:.*]] = llvm.icmp "ult"
-    // CHECK: %[[EARLY:.*]] = llvm.and %[[LOCAL]], %[[FIRST]] : i1
+    // CHECK: %[[EARLY:.*]] = arith.select %[[FIRST]], %[[LOCAL]], %{{.*}} : i1
     // CHECK: scf.if %[[EARLY]]
     // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[A]]
     // CHECK-NEXT: llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];"{{.*}} %[[B]]
@@ -61,8 +61,8 @@ module attributes {mlafix.target = "sm_90"} {
 
   // A code version says that it has the parameter; one that prefetches nothing is as it was.
   // CHECK-LABEL: llvm.func @version(
-  // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: i32)
-  // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>, <local>]
+  // CHECK-SAME: %{{.*}}: i32, %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64)
+  // CHECK-SAME: params = [<local>, <pointer, arg = 0>, <scalar, arg = 1>]
   llvm.func @version(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.variant = #mlafix.variant<"version", guards = [],
       params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 128>,
       layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
