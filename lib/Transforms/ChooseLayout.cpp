@@ -57,6 +57,8 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
       unsigned argument = access->getArgNumber();
       shape.addAccess(argument, access->getRowDim(), access->getMovedBytes());
       (access->isWrite ? shape.stored : shape.loaded).insert(argument);
+      if (kernel.isArgPeers(argument))
+        shape.peers.insert(argument);
     }
     return WalkResult::advance();
   });

@@ -1,5 +1,6 @@
 // Parts of a row along a product: each is apart from the others, and together they are the row.
 // RUN: %mlafix-opt %s --mlafix-prove --split-input-file --verify-diagnostics -o /dev/null
+// RUN: %mlafix-opt %s --split-input-file --pass-pipeline="builtin.module(mlafix.kernel(canonicalize,mlafix-prove{exhaustive=3}))" --verify-diagnostics=only-expected -o /dev/null
 
 // Both halves.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
