@@ -79,6 +79,17 @@ def mixed(x: InOut[f32, "n (G K)"], total: Out[f32, "n"], g: In[i32, "n"], k: In
 
 
 @mlafix.kernel
+def in_turn(x: InOut[f32, "n (2 K)"], y: InOut[f32, "n (K 2)"]):
+    for t in grid("n"):
+        x[t] = x[t] + 1.0
+        x[t, 0] = x[t, 1] * 2.0
+        x[t] = x[t] + 1.0
+        y[t] = y[t] + 1.0
+        y[t, :, 0] = y[t, :, 1] * 2.0
+        y[t] = y[t] + 1.0
+
+
+@mlafix.kernel
 def scaled(y: Out[f32, "n (G K)"], x: In[f32, "n (G K)"]):
     for t in grid("n"):
         first, most = x[t, :, 0], max(x[t], along="K")
@@ -207,6 +218,17 @@ def test_parts_wholes_and_elements_in_one_row(kernels: ModuleType, device: Devic
             want[t, g[t], k[t]] = want[t, 0, 0] * 10
     np.testing.assert_array_equal(device.get(got), want.reshape(5, -1))
     np.testing.assert_array_equal(device.get(total), want.sum((1, 2)))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_wholes_and_parts_take_turns(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int) -> None:
+    x = rng.integers(-8, 8, (3, 2, size)).astype(np.float32)
+    halves, pairs = device.put(x.reshape(3, -1).copy()), device.put(x.swapaxes(1, 2).reshape(3, -1).copy())
+    kernels.in_turn(halves, pairs)
+    device.synchronize()
+    want = np.stack((2 * (x[:, 1] + 1) + 1, x[:, 1] + 2), axis=1)
+    np.testing.assert_array_equal(device.get(halves).reshape(x.shape), want)
+    np.testing.assert_array_equal(device.get(pairs).reshape(3, size, 2).swapaxes(1, 2), want)
 
 
 @pytest.mark.parametrize("groups, size", [(2, 2), (1, 1), (4, 128), (64, 4), (3, 7), (5, 96), (2, 4096), (4096, 2), (100, 33)])
