@@ -1,8 +1,9 @@
 """Rotary position embedding in place, of halves and of interleaved pairs, and its table.
 
 What turns is a pair of elements: of halves, element i of the first half of a head and element i of the second one; of
-interleaved pairs, two neighbours. Either is a part of a row along a product, (2 K) or (K 2), and both move 16 bytes at a
-time. What it costs is the bytes of x, read and written once; a row of the table is read for every head, from the caches.
+interleaved pairs, two neighbours. Either is a part of a row along a product, (2 K) or (K 2). x is moved in accesses of 16
+bytes if the table has its dtype; with a table of f32, halves of a 16-bit x are moved in accesses of 8 bytes. What it costs
+is the bytes of x, read and written once; a row of the table is read for every head, from the caches.
 """
 
 from mlafix.dsl import DType, In, InOut, Out, cos, exp2, f32, grid, i64, iota, kernel, log2, shape, sin
