@@ -7,6 +7,9 @@
 
 #include "dialect/Mlafix.h"
 
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mlafix;
 
@@ -33,18 +36,46 @@ bool MemoryAccess::isPerGroup() const {
   return isTile && getRowDim().isPerGroup();
 }
 
+DimAttr MemoryAccess::getProduct() const {
+  int64_t rank = cast<MemRefType>(memref.getType()).getRank();
+  DimAttr dim = rank ? getArgumentDim(memref, rank - 1) : DimAttr();
+  return dim && dim.isProduct() ? dim : DimAttr();
+}
+
+bool MemoryAccess::movesGroups() const {
+  APInt number;
+  if (!isTile || !member || isPerGroup() ||
+      !matchPattern(member, m_ConstantInt(&number)))
+    return false;
+  int64_t size = getProduct().getGroup().getSize();
+  return llvm::isPowerOf2_64(size) && number.ult(size) &&
+         size * getDTypeBytes(getElementType()) <= kGroupBytes;
+}
+
+int64_t MemoryAccess::getMovedBytes() const {
+  int64_t elements = movesGroups() ? getProduct().getGroup().getSize() : 1;
+  return elements * getDTypeBytes(getElementType());
+}
+
 //===----------------------------------------------------------------------===//
 // The ops' accesses
 //===----------------------------------------------------------------------===//
 
 SmallVector<MemoryAccess, 2> LoadOp::getAccesses() {
   return {{*this, getSource(), getIndices(), getPredicate(), /*isWrite=*/false,
-           isRowTile(getType()), /*isState=*/false}};
+           isRowTile(getType()), /*isState=*/false, getGroup(), getMember()}};
 }
 
 SmallVector<MemoryAccess, 2> StoreOp::getAccesses() {
   return {{*this, getTarget(), getIndices(), getPredicate(), /*isWrite=*/true,
-           isRowTile(getValue().getType()), /*isState=*/false}};
+           isRowTile(getValue().getType()), /*isState=*/false, getGroup(),
+           getMember()}};
+}
+
+SmallVector<MemoryAccess, 2> StoreMembersOp::getAccesses() {
+  return {{*this, getTarget(), getIndices(), getPredicate(), /*isWrite=*/true,
+           /*isTile=*/true, /*isState=*/false, /*group=*/{}, /*member=*/{},
+           /*allMembers=*/true}};
 }
 
 SmallVector<MemoryAccess, 2> LoadStateOp::getAccesses() {

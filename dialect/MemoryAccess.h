@@ -32,10 +32,32 @@ struct MemoryAccess {
   bool isTile;
   /// Whether it is of a state's payload (a row) or lse (an element).
   bool isState;
+  /// Of a part of a row of groups: which group, and which element of each,
+  /// index; null: all of them. A row along the group or along the groups is a
+  /// tile, too, and has an index for each dim but the last.
+  mlir::Value group = {}, member = {};
+  /// Whether it is of all members of a row, each a row of its own.
+  bool allMembers = false;
 
   /// The tensor as an argument of the kernel; null if it is none.
   mlir::BlockArgument getArgument() const;
   unsigned getArgNumber() const { return getArgument().getArgNumber(); }
+  bool isPart() const { return group || member; }
+  /// Whether both are of groups, of members, or of no part: then the same
+  /// element of two rows is the same lane's in both.
+  bool isPartAs(const MemoryAccess &other) const {
+    return !group == !other.group &&
+           (member || allMembers) == (other.member || other.allMembers);
+  }
+  /// The dim of the tensor's rows, where it is a product; else null.
+  DimAttr getProduct() const;
+  /// Whether the rows of all members of a row are moved at once, in accesses
+  /// of whole groups: which member it is is known, and a group is a power of
+  /// two of bytes, at most `kGroupBytes`.
+  bool movesGroups() const;
+  static constexpr int64_t kGroupBytes = 16;
+  /// Bytes that are moved for an element of the row, or for the element.
+  int64_t getMovedBytes() const;
   /// Whether it is of a row of one element for each group of a product: lanes
   /// that share a group share its element.
   bool isPerGroup() const;

@@ -22,17 +22,27 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
     (`mlafix-guard-bounds`). An omitted optional argument reads as zeros where the predicate holds: `else` is
     about the predicate alone, and `if` with `mlafix.present` gives an omitted tensor another value.
 
+    Of a tensor whose last dim is a product, G groups of K elements, `group` names one group of the row, a row along K whose elements are next to each other, and `member` one element
+    of each group, a row along G whose elements are K apart; both name one element. They are indices below G and below K. A tensor of which there is such an access has no other accesses of elements.
+
     ```mlir
     %row = mlafix.load %x[%t, %h] : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
     %len = mlafix.load %lens[%i] if %p else %zero : memref<?xi32, strided<[1], offset: ?>> -> i32
     %wide = mlafix.load %lens[%i] : memref<?xi32, strided<[1], offset: ?>> -> i64
+    %half = mlafix.load %halves[%t, %h] group %i : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"K">>
+    %even = mlafix.load %pairs[%t, %h] member %i : memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"K">>
     ```
   }];
   let arguments = (ins
-    Arg<AnyMemRef, "source", [MemRead]>:$source, Variadic<Index>:$indices, Optional<I1>:$predicate, Optional<Mlafix_Scalar>:$other);
+    Arg<AnyMemRef, "source", [MemRead]>:$source, Variadic<Index>:$indices, Optional<I1>:$predicate, Optional<Mlafix_Scalar>:$other,
+    Optional<Index>:$group, Optional<Index>:$member);
   let results = (outs Mlafix_Value:$result);
+  // Of a row, or an element, that is no part of one.
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$source, "::mlir::ValueRange":$indices, "::mlir::Value":$predicate, "::mlir::Value":$other), [{
+    build($_builder, $_state, result, source, indices, predicate, other, /*group=*/{}, /*member=*/{});
+  }]>];
   let assemblyFormat = [{
-    $source `[` $indices `]` (`if` $predicate^)? (`else` $other^)? attr-dict `:` type($source) `->` type($result)
+    $source `[` $indices `]` (`group` $group^)? (`member` $member^)? (`if` $predicate^)? (`else` $other^)? attr-dict `:` type($source) `->` type($result)
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -42,7 +52,7 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
     AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
   let summary = "writes a row tile or a scalar";
   let description = [{
-    The reverse of `mlafix.load`: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448, f8E5M2 at +-57344,
+    The reverse of `mlafix.load`, of a group or a member too: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448, f8E5M2 at +-57344,
     infinities included, and NaN stays NaN (N7). Bytes, i8 and ui8, take f32 (round to nearest even), i32 and i64: beyond their range is the nearest end of it, and
     NaN is 0. Other integers are stored as they are; only where the memref's dtype is a variable, whose width the body does not know, an i32 or
     i64 is stored with the width that the variable is bound to: sign-extended, or its low bits. Where the predicate is false nothing is
@@ -53,12 +63,42 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
     ```
   }];
   let arguments = (ins
-    Mlafix_Value:$value, Arg<AnyMemRef, "target", [MemWrite]>:$target, Variadic<Index>:$indices, Optional<I1>:$predicate);
+    Mlafix_Value:$value, Arg<AnyMemRef, "target", [MemWrite]>:$target, Variadic<Index>:$indices, Optional<I1>:$predicate,
+    Optional<Index>:$group, Optional<Index>:$member);
+  let builders = [OpBuilder<(ins "::mlir::Value":$value, "::mlir::Value":$target, "::mlir::ValueRange":$indices, "::mlir::Value":$predicate), [{
+    build($_builder, $_state, value, target, indices, predicate, /*group=*/{}, /*member=*/{});
+  }]>];
   let assemblyFormat = [{
-    $value `,` $target `[` $indices `]` (`if` $predicate^)? attr-dict `:` type($value) `,` type($target)
+    $value `,` $target `[` $indices `]` (`group` $group^)? (`member` $member^)? (`if` $predicate^)? attr-dict `:` type($value) `,` type($target)
   }];
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
+}
+
+def Mlafix_StoreMembersOp : Mlafix_Op<"store_members", [
+    AttrSizedOperandSegments, DeclareOpInterfaceMethods<Mlafix_MemoryAccessOpInterface>]> {
+  let summary = "writes a whole row of groups, of one row tile for each member";
+  let description = [{
+    What stores of all members of a row become once lanes have their shares (`mlafix-join-members`): `values` are the rows of member 0, of member 1 and so on, all along G. A lane writes
+    the groups of its pack at once.
+
+    ```mlir
+    mlafix.kernel @clear(%x: memref<?x128xbf16, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(64 2)"], mlafix.access = "write"}) {
+      %c0 = arith.constant 0 : index
+      %zeros = arith.constant dense<0.0> : tensor<64xf32, #mlafix.dim<64>>
+      %n = memref.dim %x, %c0 : memref<?x128xbf16, strided<[?, 1], offset: ?>>
+      mlafix.forall (%t) in (%n) {
+        mlafix.store_members(%zeros, %zeros), %x[%t] : tensor<64xf32, #mlafix.dim<64>>, memref<?x128xbf16, strided<[?, 1], offset: ?>>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins
+    Variadic<Mlafix_RowTile>:$values, Arg<AnyMemRef, "target", [MemWrite]>:$target, Variadic<Index>:$indices, Optional<I1>:$predicate);
+  let assemblyFormat = [{
+    `(` $values `)` `,` $target `[` $indices `]` (`if` $predicate^)? attr-dict `:` custom<MemberTypes>(type($values), ref($values)) `,` type($target)
+  }];
+  let hasVerifier = 1;
 }
 
 def Mlafix_PresentOp : Mlafix_Op<"present", [Pure]> {

@@ -207,14 +207,28 @@ public:
 
   /// \name Memory
   /// One index less than the tensor has dims names a row, else an element. A
-  /// predicate that is no value is true.
+  /// predicate that is no value is true. Of a row along a product (G K), a
+  /// `Part` that is not empty is moved: group `group`, a row along K; element
+  /// `member` of each group, a row along G; both, one element.
   /// @{
+  struct Part {
+    Value group, member; ///< of type index, or no value
+  };
   /// Floats become f32; integers may become wider: `dtype` is "i32", "i64", or
   /// empty for what is in memory.
   Value load(Value tensor, const Values &indices, Value predicate, Value other,
-             std::string_view dtype, const SourceLocation &location);
+             std::string_view dtype, const SourceLocation &location,
+             const Part &part);
+  Value load(Value tensor, const Values &indices, Value predicate, Value other,
+             std::string_view dtype, const SourceLocation &location) {
+    return load(tensor, indices, predicate, other, dtype, location, Part());
+  }
   bool store(Value value, Value tensor, const Values &indices, Value predicate,
-             const SourceLocation &location);
+             const SourceLocation &location, const Part &part);
+  bool store(Value value, Value tensor, const Values &indices, Value predicate,
+             const SourceLocation &location) {
+    return store(value, tensor, indices, predicate, location, Part());
+  }
   Value present(Value tensor, const SourceLocation &location);
   /// @}
 

@@ -25,6 +25,18 @@ Value mlafix::getUniformValue(Operation *op) {
   return isUniform ? value : Value();
 }
 
+AccessLog::AccessLog(KernelOp kernel, const SmallLaunch &launch)
+    : kernel(kernel), launch(launch) {
+  for (const MemoryAccess &access : collectAccesses(kernel)) {
+    if (!access.isPart())
+      continue;
+    unsigned argument = access.getArgNumber();
+    DimAttr group = access.getProduct().getGroup();
+    groups[argument] =
+        group.isBound() ? group.getSize() : launch.groupSizes.lookup(argument);
+  }
+}
+
 void AccessLog::report(Question question, unsigned argument, Operation *op,
                        ArrayRef<int64_t> row, ArrayRef<int64_t> element) {
   for (const Violation &known : violations)
@@ -63,13 +75,14 @@ void AccessLog::checkCoverage() {
       continue;
     ArrayRef<int64_t> sizes = launch.sizes.find(i)->second;
     SmallVector<int64_t> limits(sizes);
-    if (tiled.contains(i))
+    if (tiled.contains(i) && !groups.lookup(i))
       limits.back() = std::min(limits.back(), kMaxTile);
     if (llvm::is_contained(limits, 0))
       continue;
     std::vector<int64_t> element(limits.size(), 0);
     for (int64_t dim = 1, count = 0; dim > 0 && ++count <= kMaxElements;) {
-      if (!writers.count({i, element})) {
+      bool isLookedAt = !tiled.contains(i) || looksAt(i, element.back());
+      if (isLookedAt && !writers.count({i, element})) {
         report(Question::Coverage, i, nullptr, {}, element);
         break;
       }

@@ -24,8 +24,16 @@ public:
   /// Of a row that is moved as one, so many elements are looked at.
   static constexpr int64_t kMaxTile = 4;
 
-  AccessLog(KernelOp kernel, const SmallLaunch &launch)
-      : kernel(kernel), launch(launch) {}
+  AccessLog(KernelOp kernel, const SmallLaunch &launch);
+
+  /// Whether an element at this place of a row is looked at: one of the first;
+  /// where parts of rows are accessed, one of the first of the first groups.
+  bool looksAt(unsigned argument, int64_t place) const {
+    int64_t group = groups.lookup(argument);
+    if (group == 0)
+      return place < kMaxTile;
+    return place / group < kMaxTile && place % group < kMaxTile;
+  }
 
   /// An access of `row` to an element that the tensor has.
   void add(const MemoryAccess &access, llvm::ArrayRef<int64_t> row,
@@ -53,6 +61,8 @@ private:
   std::map<Place, Writer> writers;
   std::map<Place, llvm::SmallVector<Reader, 2>> readers;
   std::vector<Violation> violations;
+  /// Elements of a group, of the arguments of whose rows parts are accessed.
+  llvm::DenseMap<unsigned, int64_t> groups;
   llvm::SmallDenseSet<unsigned> tiled; ///< arguments accessed by rows
 
   /// Elements of one tensor that are looked for at most.

@@ -77,6 +77,7 @@ bool mlafix::mayAlias(KernelOp kernel, unsigned written, unsigned read) {
   for (Value index : getRowIndices(kernel))
     if (!llvm::is_contained(first.indices, index))
       return false;
+  // Parts of a row are the row's alone, as the whole of it is.
   for (const MemoryAccess &access :
        llvm::concat<const MemoryAccess>(ofWritten, ofRead))
     if (!llvm::equal(access.indices, first.indices) || getLoop(access.op))

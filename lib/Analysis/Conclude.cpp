@@ -86,10 +86,15 @@ void Example::readLaunch() {
       continue;
     }
     auto &sizes = launch.sizes[i];
-    for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    for (unsigned dim = 0; dim < model.getRank(i); ++dim) {
       Linear size = model.getSize(i, dim);
       sizes.push_back(size.isConstant() ? size.constant
                                         : get(*size.getVar(), 0).value_or(1));
+    }
+    if (model.getRank(i) > type.getRank()) {
+      int64_t group = launch.groupSizes[i] = sizes.pop_back_val();
+      if (__builtin_mul_overflow(sizes.back(), group, &sizes.back()))
+        sizes.back() = std::numeric_limits<int64_t>::max();
     }
     bool isOmitted =
         kernel.isArgAbsent(i) || (kernel.isArgOptional(i) &&

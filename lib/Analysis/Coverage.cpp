@@ -79,9 +79,8 @@ findPlainPlace(RowModel &model, ForallOp grid, const RowAccess &store) {
       return std::nullopt;
     place.push_back(-1);
   }
-  auto type = cast<MemRefType>(store.access.memref.getType());
   bool isWhole =
-      store.access.isTile || store.indices.size() == size_t(type.getRank());
+      store.access.isTile || store.indices.size() == model.getRank(argument);
   if (!isWhole || used.size() != gridIndices.size())
     return std::nullopt;
   return place;
@@ -144,8 +143,7 @@ void Prover::placeElement(System &system, const RowAccess &store,
 System mlafix::makeElements(RowModel &model, KernelOp kernel, unsigned argument,
                             SmallVector<Form> &element) {
   System system(model);
-  auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+  for (unsigned dim = 0; dim < model.getRank(argument); ++dim)
     element.push_back(system.addColumn());
   for (auto [dim, column] : llvm::enumerate(element)) {
     system.restrict(column);

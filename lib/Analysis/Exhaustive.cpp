@@ -32,6 +32,7 @@ struct Product {
   unsigned argument, dim;
   SmallVector<size_t, 2> choices;
   int64_t number = 1;
+  int64_t group = 0; ///< elements of a group; 0: the last choice
 };
 
 class SmallLaunches {
@@ -84,10 +85,11 @@ void SmallLaunches::addSize(StringRef name, unsigned argument, unsigned dim) {
   Product product = {argument, dim, {}};
   for (StringRef factor : {factors->groups, factors->group}) {
     int64_t number;
+    product.group = 0;
     if (factor.getAsInteger(10, number))
       product.choices.push_back(addNamed(factor));
     else
-      product.number *= number;
+      product.number *= product.group = number;
   }
   products.push_back(product);
 }
@@ -157,6 +159,8 @@ SmallLaunch SmallLaunches::makeLaunch(ArrayRef<int64_t> chosen) {
     size = product.number;
     for (size_t choice : product.choices)
       size *= chosen[choice];
+    launch.groupSizes[product.argument] =
+        product.group ? product.group : chosen[product.choices.back()];
   }
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (auto type = dyn_cast<MemRefType>(kernel.getArgumentTypes()[i]))

@@ -48,6 +48,7 @@ public:
 
 private:
   Value getSize(Value memref, unsigned dim);
+  FailureOr<Check> getCheck(const OpenIndex &open);
 };
 } // namespace
 
@@ -81,6 +82,29 @@ Value GuardBoundsPass::getSize(Value memref, unsigned dim) {
   Location loc = kernel.getLoc();
   Value position = arith::ConstantIndexOp::create(b, loc, source.second);
   return b.createOrFold<memref::DimOp>(loc, source.first, position);
+}
+
+/// Of an index of a part of a row, with a factor for its size.
+static FailureOr<Check> getPartCheck(OpBuilder &b, const MemoryAccess &access,
+                                     bool isGroup) {
+  DimAttr product = access.getProduct(),
+          factor = isGroup ? product.getGroups() : product.getGroup();
+  if (!factor.isBound())
+    return access.op->emitError()
+           << "expected dim " << factor.str()
+           << " to be bound to a size to check an index below it, got a name";
+  Value size =
+      arith::ConstantIndexOp::create(b, access.op->getLoc(), factor.getSize());
+  return Check(isGroup ? access.group : access.member, size);
+}
+
+FailureOr<Check> GuardBoundsPass::getCheck(const OpenIndex &open) {
+  const MemoryAccess &access = open.access;
+  unsigned count = access.indices.size();
+  if (open.dim < count)
+    return Check(access.indices[open.dim], getSize(access.memref, open.dim));
+  OpBuilder b(access.op);
+  return getPartCheck(b, access, open.dim == count);
 }
 
 /// `predicate` (null: always), and all of `checks`.
@@ -154,9 +178,10 @@ void GuardBoundsPass::runOnOperation() {
   for (const OpenIndex &index : getAnalysis<KernelProofs>().getOpenIndices()) {
     const MemoryAccess &access = index.access;
     OpChecks &checks = open[access.op];
-    Check check = {access.indices[index.dim],
-                   getSize(access.memref, index.dim)};
-    (access.isTile ? checks.rows : checks.elements).insert(check);
+    FailureOr<Check> check = getCheck(index);
+    if (failed(check))
+      return signalPassFailure();
+    (access.isTile ? checks.rows : checks.elements).insert(*check);
   }
   if (!eraseNotes(getOperation()) && open.empty())
     return markAllAnalysesPreserved();

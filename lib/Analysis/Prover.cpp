@@ -99,7 +99,11 @@ Answer Prover::askIndex(const RowAccess &access, unsigned dim) {
 
 Answer Prover::askBounds(const RowAccess &access) {
   Answer answer = {Question::Bounds, access.access.getArgNumber()};
+  // A member is of all groups there are.
+  bool isMember = access.access.member && !access.access.group;
   for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
+    if (isMember && dim == access.access.indices.size())
+      continue;
     Answer one = askIndex(access, dim);
     bool isTrusted =
         one.verdict == Verdict::Proved ||

@@ -26,6 +26,8 @@ namespace mlafix {
 struct SmallLaunch {
   /// The sizes of each argument that is a tensor.
   llvm::DenseMap<unsigned, llvm::SmallVector<int64_t>> sizes;
+  /// The elements of a group, of those along a product that is not bound.
+  llvm::DenseMap<unsigned, int64_t> groupSizes;
   /// Integer and boolean arguments.
   llvm::DenseMap<unsigned, int64_t> scalars;
   /// Optional arguments that are omitted.

@@ -45,6 +45,13 @@ private:
   void compute(mlir::Operation &op);
   void load(LoadOp op);
   void loadState(LoadStateOp op);
+  /// The elements of a row that an access is of, by their index in the row:
+  /// `count` of them from `first` on, `step` apart.
+  struct RowElements {
+    int64_t first = 0, count = 0, step = 1;
+    bool isInside = true;
+  };
+  RowElements elementsOf(const MemoryAccess &access, int64_t size);
   /// Whether the access happens, and within bounds.
   bool access(const MemoryAccess &access);
 

@@ -10,6 +10,28 @@
 using namespace mlir;
 using namespace mlafix;
 
+RowInterpreter::RowElements
+RowInterpreter::elementsOf(const MemoryAccess &access, int64_t size) {
+  if (!access.isPart())
+    return {0, size, 1, true};
+  DimAttr dim = access.getProduct().getGroup();
+  int64_t group = dim.isBound()
+                      ? dim.getSize()
+                      : launch.groupSizes.lookup(access.getArgNumber());
+  isUnknown |= group == 0;
+  if (isUnknown)
+    return {};
+  int64_t groups = size / group;
+  int64_t g = access.group ? need(access.group) : 0,
+          m = access.member ? need(access.member) : 0;
+  RowElements elements;
+  elements.isInside = g >= 0 && g < groups && m >= 0 && m < group;
+  elements.first = elements.isInside ? g * group + m : access.group ? g : m;
+  elements.count = access.group ? (access.member ? 1 : group) : groups;
+  elements.step = access.group ? 1 : group;
+  return elements;
+}
+
 bool RowInterpreter::access(const MemoryAccess &access) {
   unsigned argument = access.getArgNumber();
   if (llvm::is_contained(launch.absent, argument) ||
@@ -22,20 +44,30 @@ bool RowInterpreter::access(const MemoryAccess &access) {
     element.push_back(need(index));
     isInside &= element.back() >= 0 && element.back() < size;
   }
+  RowElements part;
+  if (access.isTile || access.isPart())
+    part = elementsOf(access, sizes.back());
   if (isUnknown)
     return false;
-  if (!isInside) {
+  if (!isInside || !part.isInside) {
+    if (access.isPart())
+      element.push_back(part.first);
     log.report(Question::Bounds, argument, access.op, row, element);
     return false;
   }
   if (!access.isTile) {
+    if (access.isPart())
+      element.push_back(part.first);
     log.add(access, row, element);
     if (access.isWrite)
       noteStored(access, element);
     return true;
   }
-  for (int64_t i = 0; i < std::min(sizes.back(), AccessLog::kMaxTile); ++i) {
-    element.push_back(i);
+  for (int64_t i = 0; i < part.count; ++i) {
+    int64_t at = part.first + i * part.step;
+    if (!log.looksAt(argument, at))
+      continue;
+    element.push_back(at);
     log.add(access, row, element);
     element.pop_back();
   }
@@ -80,6 +112,10 @@ std::optional<int64_t> RowInterpreter::read(const MemoryAccess &access) {
   Place place = {access.getArgNumber(), {}};
   for (Value index : access.indices)
     place.second.push_back(get(index).value_or(0));
+  if (access.isPart())
+    place.second.push_back(
+        elementsOf(access, launch.sizes.find(place.first)->second.back())
+            .first);
   auto [it, isNew] = memory.try_emplace(place, 0);
   if (isNew)
     it->second = readInitial(access.op, place);

@@ -101,23 +101,6 @@ Var RowModel::getNamedSize(StringRef name) {
   return namedSizes[name] = addSize(name, isBound);
 }
 
-Linear RowModel::getSize(unsigned argument, unsigned dim) {
-  auto type = cast<MemRefType>(kernel.getArgumentTypes()[argument]);
-  if (!type.isDynamicDim(dim))
-    return Linear::of(type.getDimSize(dim));
-  StringRef name =
-      cast<StringAttr>(kernel.getArgDims(argument)[dim]).getValue();
-  if (!name.empty())
-    return Linear::of(getNamedSize(name));
-  auto it = otherSizes.find({argument, dim});
-  if (it != otherSizes.end())
-    return Linear::of(it->second);
-  Var var = addSize(kernel.getArgName(argument) + ".shape[" + Twine(dim) + "]",
-                    /*isBound=*/false);
-  otherSizes[{argument, dim}] = var;
-  return Linear::of(var);
-}
-
 Var RowModel::getPresent(unsigned argument) {
   auto it = presences.find(argument);
   if (it != presences.end())
@@ -273,6 +256,7 @@ void RowModel::addAccess(const MemoryAccess &access) {
                    {}};
   for (Value index : access.indices)
     row.indices.push_back(getValue(index));
+  addPart(row);
   auto restrict = [&](const Condition &condition) {
     if (std::optional<Condition> all = both(row.condition, condition)) {
       row.condition = std::move(*all);
@@ -353,12 +337,16 @@ StringRef RowModel::getSegmentsName() {
 }
 
 RowModel::RowModel(KernelOp kernel) : kernel(kernel) {
+  SmallVector<MemoryAccess> found = collectAccesses(kernel);
+  for (const MemoryAccess &access : found)
+    if (access.isPart())
+      parted.insert(access.getProduct());
   addGrid();
   addValues();
   addLaunchCheck();
   kernel.getGrid()->walk(
       [&](AssumeOp assumption) { assumptions.push_back(assumption); });
-  for (const MemoryAccess &access : collectAccesses(kernel)) {
+  for (const MemoryAccess &access : found) {
     addAccess(access);
     addAssumptions(accesses.back());
   }

@@ -23,6 +23,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 #include <limits>
 
@@ -77,7 +78,7 @@ struct Variable {
 /// One access of a row's program.
 struct RowAccess {
   MemoryAccess access;
-  /// As many as `access` has.
+  /// As many as `access` has, and those of a part (RowModel::getRank).
   llvm::SmallVector<Linear, 4> indices;
   /// When it happens, in an iteration of `loops`: predicate, branches, and that
   /// the argument is there.
@@ -110,7 +111,11 @@ public:
   /// The argument that holds these.
   llvm::StringRef getSegmentsName();
 
-  /// The size of a dim of a tensor that is there.
+  /// How many indices name an element: one for each dim, but two, the group and
+  /// the member, for a last dim of whose rows the kernel accesses parts.
+  unsigned getRank(unsigned argument);
+  /// The size of a dim of a tensor that is there; a dim may be one more than
+  /// the tensor has, as in `getRank`.
   Linear getSize(unsigned argument, unsigned dim);
   /// 1 where the optional argument is there.
   Var getPresent(unsigned argument);
@@ -159,6 +164,10 @@ private:
   void addGrid();
   void addSegments(RaggedForallOp grid);
   void addAccess(const MemoryAccess &access);
+  /// Adds the indices of a part of a row. A member is a loop over the groups:
+  /// one variable for all of a dim, since no condition depends on it.
+  Var getGroupIndex(DimAttr product, unsigned argument);
+  void addPart(RowAccess &row);
   /// Adds what is assumed before the access; sets the launch's check.
   void addAssumptions(RowAccess &access);
   void addLaunchCheck();
@@ -172,6 +181,8 @@ private:
   llvm::SmallVector<AssumeOp> assumptions; // of rows
   llvm::StringMap<Var> namedSizes;
   llvm::DenseMap<std::pair<unsigned, unsigned>, Var> otherSizes;
+  llvm::SmallPtrSet<mlir::Attribute, 2> parted; // dims whose rows have parts
+  llvm::DenseMap<mlir::Attribute, Var> groupIndices;
   llvm::DenseMap<unsigned, Var> presences;
   llvm::DenseMap<mlir::Value, Linear> values;
   /// floor(dividend / divisor): one variable for equal ones.

@@ -152,6 +152,8 @@ Linear RowModel::buildLoad(LoadOp load) {
           other.getPredicate() == load.getPredicate() &&
           other.getOther() == load.getOther() &&
           llvm::equal(other.getIndices(), load.getIndices()) &&
+          other.getGroup() == load.getGroup() &&
+          other.getMember() == load.getMember() &&
           load->getParentOp() == other->getParentOp())
         return known->second;
     }

@@ -101,6 +101,33 @@ static Expected<SmallLaunch> readLaunch(KernelOp kernel, StringRef text) {
   return launch;
 }
 
+/// The size of a factor of a dim: a number, or the size of a dim that is called
+/// so; 0 where nothing says it.
+static int64_t findFactor(KernelOp kernel, const SmallLaunch &launch,
+                          DimAttr factor) {
+  if (factor.isBound())
+    return factor.getSize();
+  for (auto &[index, sizes] : launch.sizes)
+    for (auto [dim, size] : enumerate(sizes))
+      if (getArgumentDim(kernel.getArgument(index), dim) == factor)
+        return size;
+  return 0;
+}
+
+/// Sets the sizes of groups that the launch says.
+static void findGroups(KernelOp kernel, SmallLaunch &launch) {
+  for (auto &[index, sizes] : launch.sizes) {
+    DimAttr dim = sizes.empty() ? DimAttr()
+                                : getArgumentDim(kernel.getArgument(index),
+                                                 sizes.size() - 1);
+    if (!dim || !dim.isProduct())
+      continue;
+    int64_t group = findFactor(kernel, launch, dim.getGroup()),
+            groups = findFactor(kernel, launch, dim.getGroups());
+    launch.groupSizes[index] = group || !groups ? group : sizes.back() / groups;
+  }
+}
+
 static std::string spell(StringRef before, ArrayRef<int64_t> indices) {
   std::string text;
   raw_string_ostream stream(text);
@@ -175,6 +202,7 @@ Expected<json::Value> mlafix::findLaunchFaults(KernelOp kernel,
   Expected<SmallLaunch> launch = readLaunch(kernel, text);
   if (!launch)
     return launch.takeError();
+  findGroups(kernel, *launch);
   Replay replay = replayRows(kernel, *launch);
   json::Array faults, printed;
   for (const Violation &violation : replay.violations)

@@ -82,6 +82,7 @@ static void addDistributionPasses(OpPassManager &pm) {
   pm.addPass(createGridToLoopsPass());
   pm.addPass(createPrefetchRowsPass());
   // Rows.
+  pm.addPass(createJoinMembersPass());
   pm.addPass(createBufferRowsPass());
   pm.addPass(createLoopOverPacksPass());
   pm.addPass(createRowsToPacksPass());

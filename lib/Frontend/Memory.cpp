@@ -87,6 +87,37 @@ static bool checkAccess(Impl &impl, KernelBuilder::Value tensor,
          (!predicate || impl.checkCondition(predicate, "predicate", location));
 }
 
+/// The same for a part of a row.
+static bool checkPart(Impl &impl, KernelBuilder::Value tensor,
+                      const KernelBuilder::Part &part,
+                      const SourceLocation &location) {
+  KernelBuilder::Values indices;
+  for (KernelBuilder::Value index : {part.group, part.member})
+    if (index)
+      indices.push_back(index);
+  if (indices.empty())
+    return true;
+  if (!checkIndices(impl, indices, location))
+    return false;
+  DimAttr dim = impl.rowDim(tensor, location);
+  if (dim && !dim.isProduct())
+    impl.fail(location)
+        << "expected a tensor whose last dim is a product to take parts of its "
+           "rows, got rows along "
+        << dim.getText();
+  return dim && dim.isProduct();
+}
+
+/// The dim of the row that is accessed; null, and an error, where it has none.
+static DimAttr getAccessDim(Impl &impl, KernelBuilder::Value tensor,
+                            const KernelBuilder::Part &part,
+                            const SourceLocation &location) {
+  DimAttr dim = impl.rowDim(tensor, location);
+  if (!dim)
+    return {};
+  return part.group ? dim.getGroup() : part.member ? dim.getGroups() : dim;
+}
+
 //===----------------------------------------------------------------------===//
 // Rows and scalars
 //===----------------------------------------------------------------------===//
@@ -94,8 +125,10 @@ static bool checkAccess(Impl &impl, KernelBuilder::Value tensor,
 KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
                                          Value predicate, Value other,
                                          std::string_view dtype,
-                                         const SourceLocation &location) {
+                                         const SourceLocation &location,
+                                         const Part &part) {
   if (!checkAccess(*impl, tensor, indices, predicate, "tensor", location) ||
+      !checkPart(*impl, tensor, part, location) ||
       (other && !impl->checkVisible(other, "value instead", location)))
     return {};
   auto memref = cast<MemRefType>(impl->get(tensor).getType());
@@ -110,9 +143,10 @@ KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
                          << llvm::StringRef(dtype);
     return {};
   }
-  bool isRow = indices.size() + 1 == impl->rank(tensor);
+  bool isRow =
+      indices.size() + 1 == impl->rank(tensor) && !(part.group && part.member);
   if (isRow) {
-    DimAttr dim = impl->rowDim(tensor, location);
+    DimAttr dim = getAccessDim(*impl, tensor, part, location);
     if (!dim)
       return {};
     type = getRowTileType(dim, type);
@@ -127,15 +161,18 @@ KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
   }
   auto load = impl->make<LoadOp>(location, type, impl->get(tensor),
                                  impl->getAll(indices), impl->get(predicate),
-                                 impl->get(other));
+                                 impl->get(other), impl->get(part.group),
+                                 impl->get(part.member));
   bool isUnsigned = memref.getElementType().isUnsignedInteger() &&
                     getElementTypeOrSelf(type).isInteger(8);
   return load ? impl->wrap(load, isUnsigned) : Value();
 }
 
 bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
-                          Value predicate, const SourceLocation &location) {
+                          Value predicate, const SourceLocation &location,
+                          const Part &part) {
   if (!checkAccess(*impl, tensor, indices, predicate, "tensor", location) ||
+      !checkPart(*impl, tensor, part, location) ||
       !impl->checkVisible(value, "value", location))
     return false;
   ValueType type = impl->type(value);
@@ -145,8 +182,9 @@ bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
     return false;
   }
   mlir::Value stored = impl->get(value);
-  bool isRow = indices.size() + 1 == impl->rank(tensor);
-  DimAttr dim = isRow ? impl->rowDim(tensor, location) : DimAttr();
+  bool isRow =
+      indices.size() + 1 == impl->rank(tensor) && !(part.group && part.member);
+  DimAttr dim = isRow ? getAccessDim(*impl, tensor, part, location) : DimAttr();
   if (isRow && !dim)
     return false;
   if (isRow) {
@@ -162,9 +200,9 @@ bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
     return false;
   if (isRow)
     impl->useRows(tensor);
-  return static_cast<bool>(
-      impl->make<StoreOp>(location, stored, impl->get(tensor),
-                          impl->getAll(indices), impl->get(predicate)));
+  return static_cast<bool>(impl->make<StoreOp>(
+      location, stored, impl->get(tensor), impl->getAll(indices),
+      impl->get(predicate), impl->get(part.group), impl->get(part.member)));
 }
 
 KernelBuilder::Value KernelBuilder::present(Value tensor,

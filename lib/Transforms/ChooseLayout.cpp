@@ -16,6 +16,18 @@
 using namespace mlir;
 using namespace mlafix;
 
+void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bytes) {
+  auto width = [](DimAttr dim, int64_t bytes) {
+    return dim.getPack(MemoryAccess::kGroupBytes) * bytes;
+  };
+  auto [known, isNew] = argDims.try_emplace(argument, dim);
+  int64_t &size = elementBytes[argument];
+  if (!isNew && width(dim, bytes) <= width(known->second, size))
+    return;
+  known->second = dim;
+  size = bytes;
+}
+
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
   WalkResult walk = kernel.walk([&](Operation *op) {
@@ -43,8 +55,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
     if (std::optional<MemoryAccess> access = getSingleAccess(op);
         access && access->isTile && !access->isPerGroup()) {
       unsigned argument = access->getArgNumber();
-      shape.elementBytes[argument] = getDTypeBytes(access->getElementType());
-      shape.argDims[argument] = access->getRowDim();
+      shape.addAccess(argument, access->getRowDim(), access->getMovedBytes());
       (access->isWrite ? shape.stored : shape.loaded).insert(argument);
       if (kernel.isArgPeers(argument))
         shape.peers.insert(argument);

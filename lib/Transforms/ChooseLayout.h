@@ -30,13 +30,16 @@ struct RowShape {
   // rows of groups, and are moved as scalars are.
   llvm::SmallSetVector<DimAttr, 4> dims;
   std::map<int64_t, int64_t>
-      elementBytes; // of the arguments moved as rows, by index
+      elementBytes; // moved for one of each argument moved as rows, by index
   std::map<int64_t, DimAttr> argDims;              // of their rows
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
   int64_t moves = 0;                      // of rows, at once
   llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
 
+  /// Of several accesses to an argument, the widest one counts. `bytes` are
+  /// moved for an element of the row.
+  void addAccess(int64_t argument, DimAttr dim, int64_t bytes);
   /// The alias mode of every code version.
   AliasMode aliasMode() const {
     bool isUpdate = llvm::any_of(

@@ -122,12 +122,15 @@ LogicalResult Output::verify() {
     return fail(kernel.getGrid()) << "a ragged grid";
   if (stores.empty())
     return fail(kernel) << "no store";
-  for (const MemoryAccess &store : stores)
+  for (const MemoryAccess &store : stores) {
+    if (store.isPart())
+      return fail(store.op) << "a store of a part of a row";
     if (!isRowOf(store, grid) || store.isTile != stores.front().isTile ||
         !llvm::equal(store.indices, stores.front().indices))
       return fail(store.op)
              << (store.op == stores.front().op ? "this store at other indices"
                                                : "stores at several indices");
+  }
   return success();
 }
 

@@ -17,7 +17,7 @@ using namespace mlafix;
 /// element. An element for a group is stored by the first lane of that, and
 /// loaded by all.
 static bool areSharedAlike(const MemoryAccess &a, const MemoryAccess &b) {
-  if (!a.isTile || !b.isTile)
+  if (!a.isTile || !b.isTile || !a.isPartAs(b))
     return false;
   if (!a.isPerGroup() && !b.isPerGroup())
     return true;
@@ -38,7 +38,8 @@ bool mlafix::mayConflict(KernelOp kernel, const MemoryAccess &a,
 
 bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
   return a.memref == b.memref && a.isTile == b.isTile &&
-         a.isWrite == b.isWrite && a.getRowDim() == b.getRowDim();
+         a.isWrite == b.isWrite && a.getRowDim() == b.getRowDim() &&
+         a.isPartAs(b);
 }
 
 /// Whether the row is reduced, or two of its accesses conflict.

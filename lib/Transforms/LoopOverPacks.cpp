@@ -90,8 +90,8 @@ static SmallVector<Operation *> getProducers(Operation *op, Block &block) {
 }
 
 /// Whether `later`, an access that must follow `earlier`, would come before it
-/// in one stage: scalars run before rows, and rows of one element a group
-/// before all others.
+/// in one stage: scalars run before rows, and rows along one dim before those
+/// along another.
 bool LoopDistribution::mustPrecede(Operation *earlier, Operation *later) {
   if (!isTileOp(earlier) || !isTileOp(later))
     return isTileOp(earlier);
@@ -99,8 +99,8 @@ bool LoopDistribution::mustPrecede(Operation *earlier, Operation *later) {
                               b = getSingleAccess(later);
   if (!a || !b || !a->getArgument() || !b->getArgument())
     return false; // a buffer has rows along one dim
-  return a->getRowDim() != b->getRowDim() &&
-         (a->isPerGroup() || b->isPerGroup()) && mayConflict(kernel, *a, *b);
+  return (a->getRowDim() != b->getRowDim() || !a->isPartAs(*b)) &&
+         mayConflict(kernel, *a, *b);
 }
 
 /// An op's stage is the first in which all it uses is there: a reduction's

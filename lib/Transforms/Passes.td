@@ -135,6 +135,23 @@ def PlanLayoutPass : Pass<"mlafix-plan-layout", "::mlir::ModuleOp"> {
     Option<"variant", "variant", "std::string", "\"\"", "keep this code version only (dense, place, fast, any; on a CPU streamed, apart, any), to inspect its code">];
 }
 
+def JoinMembersPass : Pass<"mlafix-join-members", "::mlafix::KernelOp"> {
+  let summary = "stores of all members of a row become one store";
+  let description = [{
+    A member of each group of a row is scattered: of pairs, every second element. Where one block stores all members of a row, under one predicate, and touches the tensor nowhere between the first
+    and the last of these stores, one store of whole groups takes their place, which a lane does in wide accesses. Loads need no such pass: the load of a member reads whole groups, and the loads of
+    other members read the same.
+
+    ```mlir
+    // Before
+    mlafix.store %even, %x[%t] member %c0 : tensor<64xf32, #mlafix.dim<64>>, memref<?x128xbf16, strided<[?, 1], offset: ?>>
+    mlafix.store %odd, %x[%t] member %c1 : tensor<64xf32, #mlafix.dim<64>>, memref<?x128xbf16, strided<[?, 1], offset: ?>>
+    // After
+    mlafix.store_members(%even, %odd), %x[%t] : tensor<64xf32, #mlafix.dim<64>>, memref<?x128xbf16, strided<[?, 1], offset: ?>>
+    ```
+  }];
+}
+
 def BufferRowsPass : Pass<"mlafix-buffer-rows", "::mlafix::KernelOp"> {
   let summary = "long rows that pass through control flow are kept in buffers";
   let description = [{

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/RowAccess.h"
+#include "lib/Transforms/PackAccess.h"
 #include "lib/Transforms/Presence.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -188,9 +189,8 @@ static Value clampToByte(OpBuilder &b, Location loc, Value value,
   return arith::MaxSIOp::create(b, loc, value, constant(isUnsigned ? 0 : -128));
 }
 
-Value mlafix::narrow(OpBuilder &b, StoreOp store, Value value) {
-  Location loc = store.getLoc();
-  Type element = cast<MemRefType>(store.getTarget().getType()).getElementType();
+Value mlafix::narrow(OpBuilder &b, Location loc, Value target, Value value) {
+  Type element = cast<MemRefType>(target.getType()).getElementType();
   Type type = withElement(value.getType(), element);
   Type from = getElementTypeOrSelf(value.getType());
   if (type == value.getType())
@@ -202,7 +202,7 @@ Value mlafix::narrow(OpBuilder &b, StoreOp store, Value value) {
   if (from.isF32())
     value = byteOfFloat(b, loc, value, isUnsigned);
   else if (element.isInteger(8) && !from.isInteger(8) &&
-           !getDTypeVariable(store.getTarget()))
+           !getDTypeVariable(target))
     value = clampToByte(b, loc, value, isUnsigned);
   unsigned to = element.getIntOrFloatBitWidth(),
            width =
@@ -303,50 +303,6 @@ Value mlafix::reduceTree(OpBuilder &b, Location loc, ReduceKind kind,
   return values.front();
 }
 
-static SmallVector<Value> withStart(ValueRange indices, Value start) {
-  SmallVector<Value> all(indices);
-  all.push_back(start);
-  return all;
-}
-
-// An omitted tensor reads as zero; `else` is for a false predicate of the
-// kernel's own.
-static Value loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
-                      PackPlaceFn placeIn) {
-  Location loc = load.getLoc();
-  Value source = load.getSource();
-  Value predicate = accessPredicate(b, loc, load.getPredicate(), source);
-  PackPlace place = placeIn(source);
-  Type element = cast<MemRefType>(source.getType()).getElementType();
-  Value pack =
-      widen(b, load,
-            readMemory(b, loc, layout, both(b, loc, predicate, place.exists),
-                       layout.packType(load.getType(), element), source,
-                       withStart(load.getIndices(), place.start)));
-  if (!load.getOther())
-    return pack;
-  Value other =
-      vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
-  return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
-}
-
-static void storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
-                      Value pack, PackPlaceFn placeIn) {
-  Location loc = store.getLoc();
-  Value target = store.getTarget();
-  Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
-  PackPlace place = placeIn(target);
-  Value value = narrow(b, store, pack);
-  SmallVector<Value> indices = withStart(store.getIndices(), place.start);
-  predicate = both(b, loc, both(b, loc, predicate, place.exists), place.stores);
-  auto type = cast<VectorType>(value.getType());
-  writeIf(b, loc, predicate, [&](OpBuilder &then) {
-    vector::StoreOp::create(then, loc, value, target, indices,
-                            layout.isStreamed(target),
-                            llvm::MaybeAlign(layout.alignmentOf(target, type)));
-  });
-}
-
 /// The indices of the elements from `start` on.
 static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
   Location loc = iota.getLoc();
@@ -363,7 +319,7 @@ bool mlafix::isPackwise(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue());
   // An index has no size in memory, so a pack cannot hold it.
-  return isa<LoadOp, StoreOp, SplatOp, IotaOp>(op) ||
+  return isa<LoadOp, StoreOp, StoreMembersOp, SplatOp, IotaOp>(op) ||
          (isElementwise(op) &&
           !getElementTypeOrSelf(op->getResult(0).getType()).isIndex());
 }
@@ -376,6 +332,11 @@ Value mlafix::doToPack(OpBuilder &b, const RowLayout &layout, Operation *op,
   if (auto store = dyn_cast<StoreOp>(op)) {
     unsigned row = store.getValueMutable().getOperandNumber();
     storePack(b, layout, store, operands[row], placeIn);
+    return {};
+  }
+  if (auto store = dyn_cast<StoreMembersOp>(op)) {
+    storeMembers(b, layout, store,
+                 operands.take_front(store.getValues().size()), placeIn);
     return {};
   }
   VectorType type = layout.packType(op->getResult(0).getType());

@@ -33,10 +33,18 @@ mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 /// integers to the result's width; the bits of a float or a boolean that is
 /// only moved, likewise.
 mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value);
-/// `value` as `store` writes it: f32 becomes a float in memory (N7), all but
-/// bytes a byte within its range, and an integer that of a dtype variable,
-/// sign-extended or its low bits.
-mlir::Value narrow(mlir::OpBuilder &b, StoreOp store, mlir::Value value);
+/// `value` as a store writes it to `target`: f32 becomes a float in memory
+/// (N7), all but bytes a byte within its range, and an integer that of a dtype
+/// variable, sign-extended or its low bits.
+mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value target,
+                   mlir::Value value);
+
+/// The indices of an element in memory: of an access of one (null `start`), or
+/// of the one at `start` in a row that is no member.
+llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b,
+                                            mlir::Location loc,
+                                            const MemoryAccess &access,
+                                            mlir::Value start);
 
 /// One element, or one pack, of `source`, as it is in memory (but for a sign,
 /// which bodies do not know); zero where the predicate, if there is one, is

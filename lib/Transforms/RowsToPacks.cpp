@@ -54,8 +54,9 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
     // An omitted tensor reads as zero; `else` is for a false predicate of the
     // kernel's own.
     Type element = cast<MemRefType>(source.getType()).getElementType();
-    Value value = readMemory(rewriter, loc, layout, predicate, element, source,
-                             op.getIndices());
+    Value value = readMemory(
+        rewriter, loc, layout, predicate, element, source,
+        buildIndices(rewriter, loc, op.getAccesses().front(), Value()));
     value = widen(rewriter, op, value);
     if (op.getOther())
       value = arith::SelectOp::create(rewriter, loc, op.getPredicate(), value,
@@ -76,7 +77,9 @@ struct DistributeScalarStore : RowPattern<StoreOp> {
     Location loc = op.getLoc();
     Value target = op.getTarget();
     Value predicate = accessPredicate(rewriter, loc, op.getPredicate(), target);
-    Value value = narrow(rewriter, op, adaptor.getValue().front());
+    Value value = narrow(rewriter, loc, target, adaptor.getValue().front());
+    SmallVector<Value> indices =
+        buildIndices(rewriter, loc, op.getAccesses().front(), Value());
     if (layout.lane) {
       IndexBuilder x(rewriter, loc);
       Value isFirst =
@@ -84,7 +87,7 @@ struct DistributeScalarStore : RowPattern<StoreOp> {
       predicate = both(rewriter, loc, predicate, isFirst);
     }
     writeIf(rewriter, loc, predicate, [&](OpBuilder &then) {
-      memref::StoreOp::create(then, loc, value, target, op.getIndices());
+      memref::StoreOp::create(then, loc, value, target, indices);
     });
     rewriter.eraseOp(op);
     return success();
@@ -254,8 +257,8 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
       [&](Operation *op) { return converter.isLegal(op); });
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
-  target
-      .addIllegalOp<LoadOp, StoreOp, SplatOp, IotaOp, ReduceOp, BroadcastOp>();
+  target.addIllegalOp<LoadOp, StoreOp, StoreMembersOp, SplatOp, IotaOp,
+                      ReduceOp, BroadcastOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }

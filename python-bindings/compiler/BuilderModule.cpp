@@ -265,26 +265,26 @@ void bindMemory(nb::class_<Builder> &builder) {
           "load",
           [](Builder &b, Value tensor, const Values &indices,
              const Value *predicate, const Value *other, Text dtype,
-             const Loc &loc) {
+             const Loc &loc, const Value *group, const Value *member) {
+            Builder::Part part = {orNone(group), orNone(member)};
             return checked(b, b.load(tensor, indices, orNone(predicate),
-                                     orNone(other), dtype, loc));
+                                     orNone(other), dtype, loc, part));
           },
           "tensor"_a, "indices"_a, "predicate"_a.none(), "other"_a.none(),
-          "dtype"_a, "location"_a)
+          "dtype"_a, "location"_a, "group"_a = nb::none(),
+          "member"_a = nb::none())
       .def(
           "store",
           [](Builder &b, Value value, Value tensor, const Values &indices,
-             const Value *predicate, const Loc &loc) {
-            checked(b, b.store(value, tensor, indices, orNone(predicate), loc));
+             const Value *predicate, const Loc &loc, const Value *group,
+             const Value *member) {
+            Builder::Part part = {orNone(group), orNone(member)};
+            checked(b, b.store(value, tensor, indices, orNone(predicate), loc,
+                               part));
           },
           "value"_a, "tensor"_a, "indices"_a, "predicate"_a.none(),
-          "location"_a)
-      .def(
-          "present",
-          [](Builder &b, Value tensor, const Loc &loc) {
-            return checked(b, b.present(tensor, loc));
-          },
-          "tensor"_a, "location"_a);
+          "location"_a, "group"_a = nb::none(), "member"_a = nb::none())
+      .def("present", valueOf(&Builder::present), "tensor"_a, "location"_a);
 }
 
 void bindStates(nb::class_<Builder> &builder) {

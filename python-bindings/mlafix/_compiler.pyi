@@ -144,9 +144,18 @@ class KernelBuilder:
         other: Value | None,
         dtype: str,
         location: Location,
+        group: Value | None = None,
+        member: Value | None = None,
     ) -> Value: ...
     def store(
-        self, value: Value, tensor: Value, indices: Sequence[Value], predicate: Value | None, location: Location
+        self,
+        value: Value,
+        tensor: Value,
+        indices: Sequence[Value],
+        predicate: Value | None,
+        location: Location,
+        group: Value | None = None,
+        member: Value | None = None,
     ) -> None: ...
     def present(self, tensor: Value, location: Location) -> Value: ...
     def identity(self, dim: str, base: str, location: Location) -> Value: ...

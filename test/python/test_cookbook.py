@@ -122,17 +122,42 @@ def test_the_table_of_rope(cookbook: dict[str, ModuleType], device: Device, size
     assert (error <= 2.1e-7 + 4e-6 * angle).all()  # that of the function, and of its argument (N10)
 
 
-@pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
-@pytest.mark.parametrize("size", [64, 5])
-def test_heads_are_turned_in_place(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, size: int) -> None:
+@pytest.mark.parametrize("spelled", ["halves", "pairs"])
+@pytest.mark.parametrize("dtype, of_table", [(BF16, F32), (BF16, BF16), (F16, F16), (F32, F32)], ids=str)
+@pytest.mark.parametrize("size", [64, 32, 5])
+def test_heads_are_turned_in_place(
+    cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, of_table: np.dtype, size: int, spelled: str
+) -> None:
     x = rng.standard_normal((7, 3, 2, size)).astype(dtype)
-    table = rng.standard_normal((20, 2, size)).astype(F32)
+    table = rng.standard_normal((20, 2, size)).astype(of_table)
     positions = rng.integers(0, 20, 7)
-    turned = device.put(x.copy())
-    cookbook["rope"].apply_rope(turned, device.put(positions), device.put(table))
+    positions[3] = 20  # beyond the table
+    laid_out = np.ascontiguousarray(x if spelled == "halves" else x.swapaxes(2, 3)).reshape(7, 3, -1)
+    turned = device.put(laid_out.copy())
+    kernel = cookbook["rope"].apply_rope if spelled == "halves" else cookbook["rope"].apply_rope_pairs
+    kernel(turned, device.put(positions), device.put(table))
     device.synchronize()
-    (a, b), (c, s) = (x.astype(np.float64)[:, :, half] for half in (0, 1)), (table[positions, None, half].astype(np.float64) for half in (0, 1))
+    got = np.asarray(device.get(turned)).reshape(7, 3, *((2, size) if spelled == "halves" else (size, 2)))
+    got = (got if spelled == "halves" else got.swapaxes(2, 3)).astype(np.float64)
+    angles = np.where(positions[:, None, None] < 20, table[positions % 20].astype(np.float64), 0)[:, None]
+    (a, b), (c, s) = (each.astype(np.float64).swapaxes(0, 2).swapaxes(1, 2) for each in (x, np.broadcast_to(angles, x.shape)))
+    unit = {BF16: 2.0**-8, F16: 2.0**-11}.get(dtype, 2.0**-24)
     for half, exact, size_of in ((0, a * c - b * s, np.abs(a * c) + np.abs(b * s)), (1, b * c + a * s, np.abs(b * c) + np.abs(a * s))):
-        got = np.asarray(device.get(turned))[:, :, half].astype(np.float64)
-        unit = 2.0**-8 if dtype == BF16 else 2.0**-24
-        assert (np.abs(got - exact) <= unit * np.abs(exact) + 2.0**-22 * size_of).all()
+        assert (np.abs(got[:, :, half] - exact) <= unit * np.abs(exact) + 2.0**-22 * size_of).all()
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+@pytest.mark.parametrize("size", [1, 96, 128, 2048, 14336])
+def test_swiglu_of_two_halves(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, size: int) -> None:
+    x = (8 * rng.standard_normal((6, 2 * size))).astype(dtype)
+    x[0, 0] = -np.inf
+    y = device.poisoned((6, size), dtype)
+    cookbook["swiglu"].swiglu(y, device.put(x))
+    device.synchronize()
+    a, b = np.split(x.astype(np.float64), 2, axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        want = a / (1 + np.exp(-a)) * b
+    got = device.get(y).astype(np.float64)
+    assert np.isnan(got[0, 0]) and np.isnan(want[0, 0])  # inf / inf
+    unit = {BF16: 2.0**-8, F16: 2.0**-11}.get(dtype, 2.0**-24)
+    np.testing.assert_allclose(got.ravel()[1:], want.ravel()[1:], rtol=unit + 2e-5, atol=6e-8 if dtype == F16 else 1e-30)

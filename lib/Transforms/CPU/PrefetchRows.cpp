@@ -116,6 +116,8 @@ PrefetchRowsPass::chooseRow(scf::ForOp loop, LoadOp load, Operation *first) {
                        kernel.getArgName(argument.getArgNumber()), why);
     return std::nullopt;
   };
+  if (load.getGroup() || load.getMember())
+    return refuse("they are read in parts");
   Value predicate = load.getPredicate();
   Operation *decides = predicate ? predicate.getDefiningOp() : nullptr;
   bool isKnown =

@@ -275,11 +275,12 @@ void RaggedScan::storeScalars(Value base) {
       if (!store)
         continue;
       Value target = store.getTarget();
-      Value value = narrow(b, store, store.getValue());
+      Value value = narrow(b, loc, target, store.getValue());
+      SmallVector<Value> indices =
+          buildIndices(b, loc, store.getAccesses().front(), Value());
       writeIf(b, loc, accessPredicate(b, loc, store.getPredicate(), target),
               [&](OpBuilder &then) {
-                memref::StoreOp::create(then, loc, value, target,
-                                        store.getIndices());
+                memref::StoreOp::create(then, loc, value, target, indices);
               });
       store.erase();
     }

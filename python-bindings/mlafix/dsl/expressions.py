@@ -238,19 +238,40 @@ class Expressions:
         dims = tensor.annotation.dims[len(first) :]
         rank = len(dims)
         nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if rank and dims[-1].factors and rank <= len(nodes) <= rank + 1:
+            group, member = self.part(tensor, dims[-1], nodes[rank - 1 :])
+            return Element(tensor, [*first, *self.indices(tensor, dims, nodes[: rank - 1])], group, member)
         if len(nodes) == rank and isinstance(nodes[-1], ast.Slice):
             row = nodes.pop()
             if ast.unparse(row) != ":":
                 self.ctx.fail(row, f"expected : for a whole row, got {ast.unparse(row)}{hints.of_slice(tensor)}")
+        indices = self.indices(tensor, dims, nodes)
+        if len(nodes) not in (rank, rank - 1):
+            of_part = f", {rank} for a group of it" if rank and dims[-1].factors else ""
+            count = rank + 1 if of_part else rank
+            self.ctx.fail(
+                node, f"expected {rank - 1} indices for a row of '{tensor.name}'{of_part} or {count} for an element, got {len(nodes)}"
+            )
+        return Element(tensor, [*first, *indices])
+
+    def indices(self, tensor: Tensor, dims: tuple[Dim, ...], nodes: list[ast.expr]) -> list[Any]:
         for part in nodes:
             if isinstance(part, ast.Slice):
                 self.ctx.fail(part, f"expected an index, got the slice {ast.unparse(part)}{hints.of_slice(tensor)}")
-        if len(nodes) not in (rank, rank - 1):
-            self.ctx.fail(
-                node,
-                f"expected {rank - 1} indices for a row of '{tensor.name}' or {rank} for an element, got {len(nodes)}",
-            )
-        return Element(tensor, [*first, *(self.index(dim, index) for dim, index in zip(dims, nodes))])
+        return [self.index(dim, index) for dim, index in zip(dims, nodes)]
+
+    def part(self, tensor: Tensor, dim: Dim, nodes: list[ast.expr]) -> tuple[Any, Any]:
+        """The indices into the two factors of a row's dim: a group, and a member of it; None for ``:``, or where there is none."""
+        indices = []
+        for factor, node in zip(dim.factors, nodes):
+            if isinstance(node, ast.Slice):
+                if ast.unparse(node) != ":":
+                    self.ctx.fail(node, f"expected : for all of {factor}, got {ast.unparse(node)}{hints.of_slice(tensor)}")
+                indices.append(None)
+            else:
+                indices.append(self.index(Dim(factor, int(factor) if factor.isdigit() else None), node))
+        group, member = (*indices, None)[:2]
+        return group, member
 
     def index(self, dim: Dim, node: ast.expr) -> Any:
         value = self.eval(node)

@@ -36,7 +36,7 @@ class Memory:
     def row_dim(self, name: Any, node: ast.AST) -> str:
         """A name, if it is one of a dim that rows lie along."""
         dims = [tensor.annotation.dims[-1] for tensor in self.ctx.tensors if tensor.annotation.dims]
-        last = {dim.name for dim in dims} | {factor for dim in dims for factor in dim.factors[:1]} - {""}
+        last = {dim.name for dim in dims} | {factor for dim in dims for factor in dim.factors} - {""}
         if not isinstance(name, str) or name not in last:
             options = ", ".join(f'"{option}"' for option in sorted(last))
             self.ctx.fail(node, f"expected the name of a dim that rows lie along ({options}), got {describe(name)}")
@@ -55,7 +55,7 @@ class Memory:
         predicate = ctx.predicate(where, node)
         other = otherwise.value if otherwise is not None and predicate is not None else None
         dtype = dtype or tensor.element
-        return ctx.wrap(ctx.builder.load(tensor.value, element.indices, predicate, other, dtype, ctx.at(node)))
+        return ctx.wrap(ctx.builder.load(tensor.value, element.indices, predicate, other, dtype, ctx.at(node), element.group, element.member))
 
     def write(self, element: Element, value: Any, value_node: ast.AST, node: ast.AST, where: Dyn | bool | None = None) -> None:
         tensor, ctx = element.tensor, self.ctx
@@ -66,12 +66,11 @@ class Memory:
             stored, allowed = tensor.annotation.dtype.name, " or ".join(tensor.stores)
             converts = f"; {tensor.element}(…) converts" if {tensor.element, value.type.dtype} <= _NUMBERS else ""
             ctx.fail(value_node, f"expected {allowed} to store to '{tensor.name}' ({stored}), got {describe(value)}{converts}")
-        is_row = len(element.indices) < tensor.rank
-        last = tensor.annotation.dims[-1] if tensor.rank else None
-        dim = "" if last is None else last.spelled
-        fits = (dim, *(last.factors[:1] if last else ()))  # a row of one element a group is broadcast
-        if value.type.kind == "row" and (not is_row or value.type.dim not in fits):
-            expected = f"a row along {dim}" if is_row else f"{tensor.element}, an element,"
+        dim = element.dim
+        is_whole = dim is not None and not element.is_part
+        fits = (dim, *(tensor.annotation.dims[-1].factors[:1] if is_whole else ()))  # a row of one element a group is broadcast
+        if value.type.kind == "row" and (dim is None or value.type.dim not in fits):
+            expected = f"{tensor.element}, an element," if dim is None else f"a row along {dim}"
             ctx.fail(value_node, f"expected {expected} to store to '{tensor.name}', got {describe(value)}")
         predicate = ctx.predicate(where, node)
-        ctx.builder.store(value.value, tensor.value, element.indices, predicate, ctx.at(node))
+        ctx.builder.store(value.value, tensor.value, element.indices, predicate, ctx.at(node), element.group, element.member)

@@ -7,7 +7,7 @@ import ast
 from .arguments import Arguments, literal
 from .built_ins import BuiltIn
 from .expressions import Expressions
-from .values import Dyn, Sink, describe
+from .values import Dyn, Element, Sink, describe
 
 
 class StateBuiltIns:
@@ -20,7 +20,7 @@ class StateBuiltIns:
 
     def call_load_state(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         found = self.arguments.by_name(node, built_in, "out lse", "where base sink")
-        out, lse = self.expressions.element(found["out"]), self.expressions.element(found["lse"])
+        out, lse = self.place(found["out"], "the payload"), self.place(found["lse"], "the lse")
         base, where = self.arguments.base(found), self.arguments.where(found)
         return self.ctx.wrap(
             self.ctx.builder.load_state(
@@ -29,13 +29,20 @@ class StateBuiltIns:
             )
         )  # fmt: skip
 
+    def place(self, node: ast.expr, what: str) -> Element:
+        """Where a state is in memory: its payload in a whole row, its lse in an element of a dim that is no product."""
+        element = self.expressions.element(node)
+        if element.is_part:
+            self.ctx.fail(node, f"expected {what} of a state, got a part of a row of '{element.tensor.name}'")
+        return element
+
     def call_store_state(self, node: ast.Call, built_in: BuiltIn) -> None:
         found = self.arguments.by_name(node, built_in, "state", "/out /lse where scale")
         state = self.arguments.state(found["state"])
         places = {}
         for name in ("out", "lse"):
             given = name in found and not (isinstance(found[name], ast.Constant) and literal(found[name]) is None)
-            places[name] = self.expressions.element(found[name]) if given else None
+            places[name] = self.place(found[name], f"the {'payload' if name == 'out' else name}") if given else None
         out, lse = places["out"], places["lse"]
         scale = self.arguments.float_value(found["scale"], "the scale", ("scalar",)) if "scale" in found else None
         where = self.arguments.where(found)

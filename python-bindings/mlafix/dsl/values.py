@@ -90,10 +90,30 @@ class Sink:
 
 @dataclasses.dataclass(frozen=True)
 class Element:
-    """A row or an element of a tensor."""
+    """A row or an element of a tensor, or a part of a row along a product.
+
+    Args:
+        indices: one for each dim but the last, or, of an element of a row that is no product, for each.
+        group: which group of the row, a row along the second factor; None: all of them.
+        member: which element of each group, a row along the first factor; None: all of them. Both name an element.
+    """
 
     tensor: Tensor
     indices: list[Any]
+    group: Any = None
+    member: Any = None
+
+    @property
+    def is_part(self) -> bool:
+        return self.group is not None or self.member is not None
+
+    @property
+    def dim(self) -> str | None:
+        """The dim of the row, as a message says it; None for an element."""
+        if len(self.indices) == self.tensor.rank or (self.group is not None and self.member is not None):
+            return None
+        last = self.tensor.annotation.dims[-1]
+        return last.factors[1] if self.group is not None else last.factors[0] if self.member is not None else last.spelled
 
 
 @dataclasses.dataclass(frozen=True)

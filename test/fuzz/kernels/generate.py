@@ -66,7 +66,8 @@ class Generator(Statements):
         self.fixed_sizes["G"] = self.rng.randint(1, max(1, min(12, 300 // size)))
         self.fixed_sizes["J"] = size
         self.product = f"(G {size})" if self.chance(0.5) else "(G J)"
-        self.row_dims += [self.product, "G"]
+        self.inner = f"w={size}" if self.product.endswith(f"{size})") else "J"
+        self.row_dims += [self.product, "G", *([self.inner] if self.chance(0.6) else [])]
 
     # -- The grid ----------------------------------------------------------------------------------------------------
 
@@ -155,7 +156,7 @@ class Generator(Statements):
         if having:
             having[0].optional = False
             return
-        full = next((d for d in (*self.row_dims, *(own for _, own in self.own), *self.other_dims) if parse_dim(d)[0] == dim), dim)
+        full = next((d for d in (*self.row_dims, self.inner, *(own for _, own in self.own), *self.other_dims) if parse_dim(d)[0] == dim), dim)
         kernel.tensors.append(Tensor(self.fresh("x"), "f32", [full], "In"))
 
     def order(self, kernel: Kernel) -> None:

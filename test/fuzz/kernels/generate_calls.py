@@ -5,7 +5,23 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from syntax import FLOATS, FP8, MOST_LISTED, STORED, Call, Each, Kernel, Layout, Node, Store, StoreState, Tensor, all_statements, names_of
+from syntax import (
+    FLOATS,
+    FP8,
+    MOST_LISTED,
+    PART_INDICES,
+    STORED,
+    Call,
+    Each,
+    Kernel,
+    Layout,
+    Node,
+    Store,
+    StoreState,
+    Tensor,
+    all_statements,
+    names_of,
+)
 
 FLOAT_CHOICES = [*FLOATS, *FLOATS, *FP8]
 _CHOICES = {"I": ["i32", "i64"], "M": list(STORED)}
@@ -71,12 +87,12 @@ def _moved_rows(kernel: Kernel) -> set[str]:
     ranks = {tensor.name: len(tensor.dims) for tensor in kernel.tensors}
     moved = set()
     for node in kernel.nodes():
-        if node.op == "load" and len(node.access()[0]) < ranks.get(node.attrs["tensor"], 0):
+        if node.op == "load" and node.type.kind == "row":
             moved.add(node.attrs["tensor"])
         elif node.op == "load_state":
             moved.add(node.attrs["tensor"])
     for s in all_statements(kernel.body):
-        if isinstance(s, Store) and len(s.indices) < ranks[s.tensor]:
+        if isinstance(s, Store) and len(s.indices) < ranks[s.tensor] + bool(s.part):
             moved.add(s.tensor)
         elif isinstance(s, StoreState):
             moved.add(s.out)
@@ -115,20 +131,21 @@ def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
     """Written tensors that may be a read one: alike, and every access of both by the row's own indices."""
     accesses: dict[str, list[str]] = {}
 
-    def note(tensor: str, nodes: list[Node]) -> None:
+    def note(tensor: str, nodes: list[Node], part: str = "") -> None:
+        nodes = nodes[: len(nodes) - PART_INDICES[part]]  # parts are of the row
         accesses.setdefault(tensor, []).append(",".join(n.attrs["name"] if n.op == "name" else "?" for n in nodes))
 
     written = set()
     for node in kernel.nodes():
         if node.op == "load":
-            note(node.attrs["tensor"], node.access()[0])
+            note(node.attrs["tensor"], node.access()[0], node.attrs.get("part", ""))
         elif node.op == "load_state":
             nodes = node.access()[0]
             note(node.attrs["tensor"], nodes[: node.attrs["split"]])
             note(node.attrs["lse"], nodes[node.attrs["split"] :])
     for s in all_statements(kernel.body):
         if isinstance(s, Store):
-            note(s.tensor, s.indices)
+            note(s.tensor, s.indices, s.part)
             written.add(s.tensor)
         elif isinstance(s, StoreState):
             for tensor, nodes in ((s.out, s.out_indices), (s.lse, s.lse_indices)):

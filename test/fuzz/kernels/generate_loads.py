@@ -40,6 +40,7 @@ class Loads:
         self.within: dict[str, set[str]] = {}  # index names: dims below whose size they are
         self.row_dims: list[str] = []
         self.product = ""  # the one of them that is a product, whose groups are along "G"
+        self.inner = ""  # the dim of one group: its second factor, by a name of its own where that is a number
         self.own: list[tuple[str, str]] = []  # the grid's indices and the dims they run along
         self.other_dims: list[str] = []  # dims that tensors may have besides
         self.indexing = 0  # indices that the one at hand is inside of
@@ -167,6 +168,15 @@ class Loads:
     def place(self, tensor: Tensor, is_row: bool, depth: int) -> tuple[list[Node], Node | None]:
         """Indices of a tensor, and the condition under which they are within bounds."""
         dims = tensor.dims[:-1] if is_row else tensor.dims
+        if not is_row and self.is_parted(tensor):
+            dims = [*dims[:-1], "G", self.inner]
+        return self.places(dims, depth)
+
+    def is_parted(self, tensor: Tensor) -> bool:
+        """Whether rows of a tensor are along the product: an element has an index for each factor."""
+        return bool(self.product) and bool(tensor.dims) and tensor.dims[-1] == self.product
+
+    def places(self, dims: list[str], depth: int) -> tuple[list[Node], Node | None]:
         nodes, guards = [], []
         for dim in dims:
             node, guard = self.index_for(dim, depth)
@@ -186,10 +196,17 @@ class Loads:
             found = self.own_load(type)
             if found is not None:
                 return found
-        tensor = self.input(type.dtype, row_dim)
-        nodes, guard = self.place(tensor, bool(row_dim), depth)
+        part = {self.inner: "group", "G": "member"}.get(row_dim, "") if self.product and self.chance(0.45) else ""
+        tensor = self.input(type.dtype, self.product if part else row_dim)
         attrs: dict[str, Any] = {"tensor": tensor.name}
-        if row_dim and self.chance(0.15):
+        if part:
+            nodes, guard = self.places([*tensor.dims[:-1], "G" if part == "group" else self.inner], depth)
+        else:
+            nodes, guard = self.place(tensor, bool(row_dim), depth)
+            part = "element" if not row_dim and self.is_parted(tensor) else ""
+        if part:
+            attrs["part"] = part
+        if row_dim and part != "member" and self.chance(0.15):
             attrs["colon"] = True
         if guard is None and self.chance(0.8 if depth else 0.95):
             return Node("load", type, nodes, attrs)
@@ -213,6 +230,8 @@ class Loads:
     def own_load(self, type: Type) -> Node | None:
         """What this row has, or may have, written itself."""
         row_dim = type.dim if type.kind == "row" else ""
+        if self.product and row_dim in (self.inner, "G") and self.chance(0.6):
+            return self.own_part(type, "group" if row_dim == self.inner else "member")
         found = [t for t in self.tensors if t.access == "InOut" and t.name in self.writes and self.element(t) == type.dtype
                  and (len(self.writes[t.name]) < len(t.dims)) == bool(row_dim)
                  and (not row_dim or t.dims[-1] == row_dim)]  # fmt: skip
@@ -221,11 +240,22 @@ class Loads:
         tensor = self.pick(found)
         return Node("load", type, list(self.writes[tensor.name]), {"tensor": tensor.name})
 
+    def own_part(self, type: Type, part: str) -> Node | None:
+        found = [t for t in self.tensors if t.access == "InOut" and t.name in self.writes and self.element(t) == type.dtype
+                 and self.is_parted(t) and len(self.writes[t.name]) < len(t.dims)]  # fmt: skip
+        if not found:
+            return None
+        tensor = self.pick(found)
+        index, guard = self.index_for("G" if part == "group" else self.inner, 0)
+        attrs: dict[str, Any] = {"tensor": tensor.name, "part": part, **({"where": True} if guard is not None else {})}
+        return Node("load", type, [*self.writes[tensor.name], index, *([guard] if guard is not None else [])], attrs)
+
     def widening_load(self, to: Type) -> Node:
         dtype = self.pick(["i8", "u8", "i32"] if to == I64 else ["i8", "u8"])
         tensor = self.input(dtype, "")
         nodes, guard = self.place(tensor, False, 0)
-        plain = Node("load", to, nodes, {"tensor": tensor.name, "widen": to.dtype})
+        part = {"part": "element"} if self.is_parted(tensor) else {}
+        plain = Node("load", to, nodes, {"tensor": tensor.name, "widen": to.dtype, **part})
         if guard is None:
             return plain
         return Node("ifexp", to, [guard, plain, lit(self.rng.randint(-3, 3), to)])

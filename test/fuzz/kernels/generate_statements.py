@@ -151,6 +151,8 @@ class Statements(Expressions):
         else:
             target, nodes = self.output(dtype, row_dim, access, optional)
         element = self.element(Tensor("", dtype, [], access))
+        if self.product and row_dim == self.product and dtype != "M" and self.chance(0.7):
+            return self.write_parts(target, list(nodes), element, access, where)
         if dtype in BYTES and self.chance(0.6):  # of another type, which is no constant
             of = Type("row" if row_dim else "scalar", self.pick(["f32", "f32", "i32", "i64"]), row_dim)
             return Store(target, list(nodes), self.full(of, 2), where)
@@ -159,9 +161,35 @@ class Statements(Expressions):
             return Store(target, list(nodes), self.moved(type), where)
         depth = self.weighted({1: 1, 2: 3, 3: 2})
         value = self.operand(type, depth) if row_dim else self.expression(type, depth)
-        if row_dim and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool"):
+        if row_dim and row_dim != self.product and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool"):
             return self.element_loop(target, nodes, row_dim, element)
         return Store(target, list(nodes), value, where)
+
+    def write_parts(self, target: str, nodes: list[Node], element: str, access: str, where: Node | None) -> Statement:
+        """Groups, members or elements of a row: all of them, in a loop or one by one, or of an updated tensor one."""
+        part = self.weighted({"group": 2, "member": 4, "element": 2 if access == "InOut" else 0})
+        own, other = ("G", self.inner) if part == "group" else (self.inner, "G")
+        text, fixed = parse_dim(own)
+        type = Type("scalar", element) if part == "element" else row(other, element)
+
+        def store(index: Node) -> Statement:
+            more = [self.index_for("G", 0)[0], index] if part == "element" else [index]
+            value = self.operand(type, 2) if part != "element" else self.expression(type, 2)
+            return Store(target, [*nodes, *more], value, where, part)
+
+        if access == "InOut" and self.chance(0.4):
+            index, guard = self.index_for(own, 1)
+            where = guard if where is None else where if guard is None else Node("binary", BOOL, [where, guard], {"name": "and"})
+            return store(index)
+        if fixed is not None and fixed <= 4 and self.chance(0.8):  # a constant condition: one statement of several
+            order = self.rng.sample(range(fixed), fixed)
+            return If(lit(True, BOOL), [store(lit(i, INDEX)) for i in order], [])
+        index = self.fresh("r")
+        outer, within = dict(self.variables), dict(self.within)
+        self.variables[index], self.within[index] = INDEX, {text}
+        body = [store(name(index, INDEX))]
+        self.variables, self.within = outer, within
+        return For(index, lit(0, INDEX), lit(fixed, INDEX) if fixed is not None else Node("shape", INDEX, [], {"dim": text}), 1, body, 1)
 
     def moved(self, type: Type) -> Node:
         """An element, or a row, of a dtype that no arithmetic knows; or 0."""
@@ -239,7 +267,7 @@ class Statements(Expressions):
         if how == "memory" and type == I32 and not self.pure:
             tensor = self.input("i32", "")
             nodes, guard = self.place(tensor, False, 0)
-            inner = Node("load", I32, nodes, {"tensor": tensor.name})
+            inner = Node("load", I32, nodes, {"tensor": tensor.name, **({"part": "element"} if self.is_parted(tensor) else {})})
             if guard is not None:
                 inner = Node("ifexp", I32, [guard, inner, lit(0, I32)])
             return self.limited(inner, I32)

@@ -14,7 +14,7 @@ import states
 from formats import WIDTHS
 from integers import Bools, Ints
 from interpret_expressions import Expressions, Invalid, Value
-from syntax import Assign, Each, For, If, Store, StoreState, all_statements
+from syntax import PART_INDICES, Assign, Each, For, If, Store, StoreState, all_statements
 
 MOST_ITERATIONS = 4096
 
@@ -79,7 +79,8 @@ class Interpreter(Expressions):
         for row in np.flatnonzero(self.dead):
             for statement in all_statements(self.kernel.body):
                 if isinstance(statement, Store):
-                    places = [(statement.tensor, statement.indices)]
+                    own = len(statement.indices) - PART_INDICES[statement.part]
+                    places = [(statement.tensor, statement.indices[:own])]
                 elif isinstance(statement, StoreState):
                     places = [(statement.out, statement.out_indices), (statement.lse, statement.lse_indices)]
                 else:
@@ -114,7 +115,7 @@ class Interpreter(Expressions):
                 self.assign(name, value)
 
     def do_Store(self, statement: Store) -> None:
-        tensor = self.tensor_name(statement.tensor)
+        tensor = self.parted(self.tensor_name(statement.tensor), statement.part)
         index, is_row = self.index(tensor, statement.indices)
         value, where = self.eval(statement.value), self.predicate(statement.where)
         with self.masked(where.surely, where.perhaps):

@@ -33,7 +33,7 @@ class Expressions:
     """
 
     def __init__(self, kernel: Kernel, call: Call, tensors: dict[str, Cells], bases: dict[str, str]) -> None:
-        self.kernel, self.call, self.tensors, self.bases = kernel, call, tensors, bases
+        self.kernel, self.call, self.tensors, self.bases = kernel, call, dict(tensors), bases
         self.env: dict[str, Value] = {}
         self.rows = 0
         self.must = self.may = np.zeros(0, bool)
@@ -53,6 +53,8 @@ class Expressions:
     def size(self, name: str) -> int:
         """The size of a dim, of the first tensor that is always given and has it; one that is fixed may be an optional
         tensor's."""
+        if name.isdigit():
+            return int(name)
         if factors(name):
             return math.prod(int(factor) if factor.isdigit() else self.size(factor) for factor in factors(name))
         for tensor in self.kernel.tensors:
@@ -72,8 +74,19 @@ class Expressions:
         """A tensor's name: that of the one which a loop over a tuple calls so."""
         return self.env[name] if isinstance(self.env.get(name), str) else name
 
+    def parted(self, tensor: str, part: str) -> str:
+        """The name of the tensor whose rows are groups or members of another one's."""
+        if not part:
+            return tensor
+        key = f"{tensor}.{part}"
+        if tensor in self.tensors and key not in self.tensors:
+            group = self.size(factors(self.kernel.tensor(tensor).dims[-1])[1])
+            self.tensors[key] = self.tensors[tensor].parted(group, part == "member")
+        return key
+
     def index(self, tensor: str, nodes: list[Node]) -> tuple[tuple[Ints, ...], bool]:
-        return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(tensor).dims)
+        name, _, part = tensor.partition(".")
+        return tuple(self.eval(node) for node in nodes), len(nodes) < len(self.kernel.tensor(name).dims) + bool(part)
 
     def inside(self, tensor: str, index: tuple[Ints, ...]) -> np.ndarray:
         """Which rows have indices in bounds; whether an unknown one is, does not matter. Out of bounds nothing is read or written."""
@@ -177,7 +190,7 @@ class Expressions:
 
     def eval_load(self, node: Node) -> Value:
         nodes, where_node, other_node = node.access()
-        tensor = self.tensor_name(node.attrs["tensor"])
+        tensor = self.parted(self.tensor_name(node.attrs["tensor"]), node.attrs.get("part", ""))
         where = self.predicate(where_node)
         value = self.read(node, tensor, nodes, where)
         if where_node is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import floats
 import formats
 import integers
@@ -37,6 +39,16 @@ class Cells:
 
     def _seen(self, array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(array).view(self.moved) if self.moved else array
+
+    def parted(self, group: int, by_member: bool) -> Cells:
+        """The same cells as groups of so many: [..., groups, members], or [..., members, groups]."""
+        made = copy.copy(self)
+        for name in ("lo", "hi", "nan", "v", "unknown", "written", "touched"):
+            if hasattr(self, name):
+                view = getattr(self, name).reshape((*self.shape[:-1], -1, group))  # contiguous: no copy
+                setattr(made, name, view.swapaxes(-1, -2) if by_member else view)
+        made.shape = made.written.shape
+        return made
 
     # -- Access ------------------------------------------------------------------------------------------------------
 

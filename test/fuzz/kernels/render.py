@@ -67,8 +67,10 @@ def _operands(nodes: list[Node]) -> list[str]:
     return texts
 
 
-def place(tensor: str, nodes: list[Node], colon: bool = False) -> str:
+def place(tensor: str, nodes: list[Node], colon: bool = False, part: str = "") -> str:
     parts = [_literal(node) if node.op == "lit" and node.attrs["value"] >= 0 else expression(node) for node in nodes]
+    if part == "member":
+        parts.insert(len(parts) - 1, ":")
     if tensor.startswith("parts"):  # a list: the first index names one of its tensors
         tensor, parts = f"{tensor}[{parts[0]}]", parts[1:]
     return f"{tensor}[{', '.join([*parts, ':'] if colon or not parts else parts)}]"
@@ -110,7 +112,7 @@ def _present(node: Node) -> str:
 
 def _load(node: Node) -> str:
     nodes, where, other = node.access()
-    text = place(node.attrs["tensor"], nodes, node.attrs.get("colon", False))
+    text = place(node.attrs["tensor"], nodes, node.attrs.get("colon", False), node.attrs.get("part", ""))
     if where is None:
         widened = node.attrs.get("widen")
         return f"{widened}({text})" if widened else text
@@ -259,7 +261,7 @@ def _do_Assign(s: Assign) -> list[str]:
 
 def _do_Store(s: Store) -> list[str]:
     value = _literal(s.value) if s.value.op == "lit" else expression(s.value)
-    target = place(s.tensor, s.indices)
+    target = place(s.tensor, s.indices, part=s.part)
     return [f"{target} = {value}" if s.where is None else f"store({target}, {value}, where={_alone(s.where)})"]
 
 

@@ -69,7 +69,7 @@ class Node:
             yield from argument.walk()
 
     def access(self) -> tuple[list[Node], Node | None, Node | None]:
-        """Indices, predicate and other value of a load."""
+        """Indices, predicate and other value of a load. The indices of a part of a row (the attribute "part") are the last ones."""
         rest = list(self.args)
         other = rest.pop() if self.attrs.get("other") else None
         where = rest.pop() if self.attrs.get("where") else None
@@ -104,6 +104,11 @@ class Store:
     indices: list[Node]
     value: Node
     where: Node | None = None
+    part: str = ""  # of a row along a product: "group", "member" or "element", by one or two indices more
+
+
+# How many indices name a part of a row, besides those of the row.
+PART_INDICES = {"": 0, "group": 1, "member": 1, "element": 2}
 
 
 @dataclasses.dataclass

@@ -11,7 +11,7 @@ WORDS = (
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc compare "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List "
     + " ".join(f"dtype-{d}" for d in STORED)
 ).split()
@@ -56,7 +56,8 @@ def _statements(kernel, found: set[str]) -> None:
             found |= {"aug"} if s.aug else {"tuple-assign"} if len(s.names) > 1 else set()
             found |= {"list-element"} if any("[" in name for name in s.names) else set()
         elif isinstance(s, Store):
-            is_row = len(s.indices) < len(kernel.tensor(s.tensor).dims)
+            is_row = len(s.indices) < len(kernel.tensor(s.tensor).dims) + bool(s.part)
+            found |= {"store-part" if s.part == "element" else f"store-{s.part}"} if s.part else set()
             found |= {"store", *(["store-where"] if s.where else []), *(["store-row"] if is_row else [])}
             found |= {"move"} if s.value.type.dtype == "M" else set()
             found |= {"store-byte"} if kernel.tensor(s.tensor).dtype in ("i8", "u8") and s.value.type.dtype not in ("i8", "u8") else set()
@@ -94,6 +95,7 @@ def _node(node, kernel, found: set[str]) -> None:
         indices = node.access()[0]
         found |= {node.op, *([f"{node.op}-where"] if attrs.get("where") else []), *(["load-otherwise"] if attrs.get("other") else [])}
         found |= {"load-colon"} if attrs.get("colon") else set()
+        found |= {"load-part" if attrs["part"] == "element" else f"load-{attrs['part']}"} if attrs.get("part") else set()
         found |= {"load-widen"} if attrs.get("widen") else set()
         found |= {"load-row"} if node.type.kind == "row" else set()
         found |= {"load-table"} if any(inner.op == "load" for index in indices for inner in index.walk()) else set()

@@ -66,3 +66,41 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!whole = tensor<128xf32, #mlafix.dim<2 x 64>>
+!group = tensor<64xf32, #mlafix.dim<64>>
+!member = tensor<2xf32, #mlafix.dim<2>>
+module attributes {mlafix.target = "sm_80"} {
+  // Groups are laid out alike; the whole row, members and elements are each shared out in another way.
+  // CHECK-LABEL: @parts
+  // CHECK: mlafix.store %{{.*}} group
+  // CHECK-NEXT: mlafix.load %{{.*}} group
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load %{{.*}} member
+  // CHECK-NEXT: mlafix.store %{{.*}} member
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load %x[%{{[a-z0-9]*}}] :
+  // CHECK-NEXT: mlafix.store %{{.*}}, %x[%{{[a-z0-9]*}}] :
+  // CHECK-NEXT: nvvm.bar.warp.sync
+  // CHECK-NEXT: mlafix.load %{{.*}} group %{{.*}} member
+  mlafix.kernel @parts(%x: !rows {mlafix.dims = ["n", "(2 64)"], mlafix.access = "update"}, %y: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      %a = mlafix.load %x[%t] group %c0 : !rows -> !group
+      mlafix.store %a, %x[%t] group %c1 : !group, !rows
+      %b = mlafix.load %x[%t] group %c1 : !rows -> !group
+      %m = mlafix.load %x[%t] member %c0 : !rows -> !member
+      mlafix.store %m, %x[%t] member %c1 : !member, !rows
+      %v = mlafix.load %x[%t] : !rows -> !whole
+      mlafix.store %v, %x[%t] : !whole, !rows
+      %e = mlafix.load %x[%t] group %c1 member %c1 : !rows -> f32
+      mlafix.store %e, %y[%t] : f32, memref<?xf32, strided<[1], offset: ?>>
+    }
+  }
+}

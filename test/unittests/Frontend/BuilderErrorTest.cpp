@@ -83,6 +83,12 @@ TEST_F(BuilderErrors, too_few_indices) {
       "'mlafix.load' op expected 2 indices for an element of 'x', got 0");
 }
 
+TEST_F(BuilderErrors, a_part_of_a_row_that_has_none) {
+  EXPECT_FALSE(b.load(x, {t}, {}, {}, "", at(4), {t, {}}));
+  expectError("expected a tensor whose last dim is a product to take parts of "
+              "its rows, got rows along D");
+}
+
 TEST_F(BuilderErrors, a_store_to_what_is_read) {
   EXPECT_FALSE(b.store(row(), r, {t}, {}, at(4)));
   expectError("'mlafix.store' op expected 'r' to be writable to store to it, "

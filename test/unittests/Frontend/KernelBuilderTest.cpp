@@ -126,6 +126,29 @@ TEST(KernelBuilder, promises_fills_and_bounds) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(KernelBuilder, moves_parts_of_rows) {
+  KernelBuilder b("turn", at(1));
+  Value x =
+      b.addTensor({"x", {"n", "(K 2)"}, "f32", "", "update", false, {}}, at(1));
+  Value n = b.dim(x, 0, at(2));
+  Value t = b.beginForall({n}, at(2)).at(0);
+  Value zero = b.constant(std::int64_t(0), "index", at(3)),
+        one = b.constant(std::int64_t(1), "index", at(3));
+  Value even = b.load(x, {t}, {}, {}, "", at(4), {{}, zero});
+  Value pair = b.load(x, {t}, {}, {}, "", at(5), {one, {}});
+  Value element = b.load(x, {t}, {}, {}, "", at(6), {one, one});
+  EXPECT_EQ(b.type(even).str(), "a row of f32 along K");
+  EXPECT_EQ(b.type(pair).str(), "a row of f32 along 2");
+  EXPECT_EQ(b.type(element).str(), "f32");
+  EXPECT_TRUE(b.store(even, x, {t}, {}, at(7), {{}, one}));
+  EXPECT_TRUE(b.store(element, x, {t}, {}, at(8), {zero, {}})); // broadcast
+  ASSERT_TRUE(b.endGrid(at(2)));
+  std::string text = b.finish();
+  ASSERT_NE(text, "") << messages(b);
+  for (const char *part : {"] member %", "] group %", "] group %"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
 TEST(KernelBuilder, gives_each_operation_its_place) {
   std::string text = buildMerge();
   EXPECT_NE(text.find("loc(\"kernel.py\":4:5 to :12)"), std::string::npos)

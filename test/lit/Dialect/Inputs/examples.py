@@ -16,6 +16,8 @@ mlafix.kernel @example(
     %x: !rows {{mlafix.dims = ["n", "H", "D"], mlafix.access = "update"}},
     %lse: !lses {{mlafix.dims = ["H", "n"], mlafix.access = "update"}},
     %quantized: memref<?x?x?xf8E4M3FN, strided<[?, ?, 1], offset: ?>> {{mlafix.dims = ["n", "H", "D"], mlafix.access = "write"}},
+    %halves: !rows {{mlafix.dims = ["n", "H", "(2 K)"], mlafix.access = "update"}},
+    %pairs: !rows {{mlafix.dims = ["n", "H", "(K 2)"], mlafix.access = "update"}},
     %lens: memref<?xi32, strided<[1], offset: ?>> {{mlafix.dims = ["b"], mlafix.access = "read"}},
     %p: i1, %live: i1, %one: f32, %scale: f32, %logit: f32, %zero: i32, %i: index) {{
   %c0 = arith.constant 0 : index

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""What rotary embedding in place takes, of halves and of interleaved pairs, beside a copy of as many bytes.
+
+    python benchmarks/rope.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
+
+halves and pairs are apply_rope and apply_rope_pairs of the cookbook, in bf16 with a table of bf16; copy is a copy of x to
+another tensor, by torch, and rows one by a kernel. All are timed in turn in every round, in CUDA graphs on a GPU, on sets
+of random buffers that no cache holds. Times are microseconds, medians of rounds; the faster copy is the roof, and the
+rates are of x read and written once.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import mlafix
+from mlafix.dsl import DType, In, Out, grid
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
+from measure import Call, measure, read_options, write_results  # noqa: E402
+from rope import apply_rope, apply_rope_pairs, rope_table  # noqa: E402
+
+T = DType("T")
+HEADS, POSITIONS = 128, 4096
+CACHES = 200 << 20
+"""Bytes that x of all sets takes at least."""
+
+
+@mlafix.kernel
+def copy_rows(y: Out[T, "n H D"], x: In[T, "n H D"]):
+    for t, h in grid("n", "H"):
+        y[t, h] = x[t, h]
+
+
+def make_table(device: torch.device, dim: int) -> torch.Tensor:
+    table = torch.empty(POSITIONS, 2, dim // 2, device=device)
+    rope_table(table, 10000.0)
+    return table.bfloat16()
+
+
+def make_calls(device: torch.device, tokens: int, dim: int) -> dict[str, list[Call]]:
+    """The launches of each implementation, one for each set of buffers."""
+    random = torch.Generator(device).manual_seed(tokens)
+    table = make_table(device, dim)
+    calls: dict[str, list[Call]] = {"halves": [], "pairs": [], "copy": [], "rows": []}
+    for _ in range(max(2, min(64, -(-CACHES // (tokens * HEADS * dim * 2)))) if device.type == "cuda" else 2):
+        x = torch.randn(tokens, HEADS, dim, generator=random, device=device).bfloat16()
+        positions = torch.randint(POSITIONS, (tokens,), generator=random, device=device)
+        y = torch.empty_like(x)
+        calls["halves"].append(apply_rope.bind(x, positions, table))
+        calls["pairs"].append(apply_rope_pairs.bind(x, positions, table))
+        calls["copy"].append(lambda y=y, x=x: y.copy_(x))
+        calls["rows"].append(copy_rows.bind(y, x))
+    return calls
+
+
+def check(device: torch.device, dim: int) -> None:
+    """Both turn what they are for, and the pairs are the halves with their elements in another order."""
+    table, positions = make_table(device, dim), torch.arange(8, device=device) * 7
+    halves = torch.randn(8, HEADS, dim, device=device).bfloat16()
+    pairs = halves.view(8, HEADS, 2, -1).transpose(2, 3).reshape(halves.shape).contiguous()
+    a, b = halves.double().chunk(2, dim=2)
+    c, s = table[positions].double().unsqueeze(2).unbind(1)
+    want = torch.cat((a * c - b * s, b * c + a * s), dim=2)
+    apply_rope(halves, positions, table)
+    apply_rope_pairs(pairs, positions, table)
+    same = torch.equal(halves, pairs.view(8, HEADS, -1, 2).transpose(2, 3).reshape(halves.shape))
+    if not same or not torch.allclose(halves.double(), want, rtol=2.0**-8, atol=1e-5):
+        raise SystemExit("expected each pair of elements to be turned by its angle, got something else")
+
+
+def main() -> None:
+    options, settings = read_options(__doc__ or "")
+    device = settings.device
+    cases: list[dict[str, Any]] = []
+    for dim in (64, 128):
+        check(device, dim)
+        for tokens in (4,) if options.quick else (16, 256, 1024, 4096):
+            calls = make_calls(device, tokens, dim)
+            times = measure(settings, calls, "halves")
+            us = {name: times[name]["median"] for name in calls}
+            roof = min(us["copy"], us["rows"])
+            moved = 2 * tokens * HEADS * dim * 2
+            cases.append({"tokens": tokens, "dim": dim, "us": us, "gbps": {name: moved / us[name] / 1e3 for name in us}})
+            print(f"{tokens:>5} tokens of {HEADS} x {dim}: " + "  ".join(f"{name} {us[name]:8.2f} us" for name in us)
+                  + f"  of the roof: halves {roof / us['halves']:.3f}  pairs {roof / us['pairs']:.3f}", flush=True)
+    write_results(options, settings, cases=cases)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+//===- PackAccess.cpp - loads and stores of one pack ----------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/PackAccess.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+SmallVector<Value> mlafix::buildIndices(OpBuilder &b, Location loc,
+                                        const MemoryAccess &access,
+                                        Value start) {
+  SmallVector<Value> indices(access.indices);
+  if (access.group) {
+    IndexBuilder x(b, loc);
+    int64_t size = access.getProduct().getGroup().getSize();
+    Value first = x.mul(access.group, x.constant(size));
+    start = x.add(first, access.isTile ? start : access.member);
+  }
+  if (start)
+    indices.push_back(start);
+  return indices;
+}
+
+//===----------------------------------------------------------------------===//
+// Members
+//===----------------------------------------------------------------------===//
+
+/// The indices of group `start + i`'s element `member` (null: the first).
+static SmallVector<Value> buildMemberIndices(OpBuilder &b, Location loc,
+                                             const MemoryAccess &access,
+                                             Value start, int64_t i,
+                                             Value member) {
+  IndexBuilder x(b, loc);
+  int64_t size = access.getProduct().getGroup().getSize();
+  Value place = x.mul(start, x.constant(size));
+  if (i)
+    place = x.add(place, x.constant(i * size));
+  if (member)
+    place = x.add(place, member);
+  SmallVector<Value> indices(access.indices);
+  indices.push_back(place);
+  return indices;
+}
+
+/// The member of the groups of a pack: out of what whole groups have, or
+/// element by element.
+static Value readMember(OpBuilder &b, Location loc, const RowLayout &layout,
+                        const MemoryAccess &access, Value predicate,
+                        VectorType pack, Value start) {
+  Type element = pack.getElementType();
+  int64_t count = pack.getNumElements();
+  if (!access.movesGroups()) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < count; ++i)
+      elements.push_back(readMemory(
+          b, loc, layout, predicate, element, access.memref,
+          buildMemberIndices(b, loc, access, start, i, access.member)));
+    auto type = VectorType::get({count}, elements.front().getType());
+    return vector::FromElementsOp::create(b, loc, type, elements);
+  }
+  int64_t size = access.getProduct().getGroup().getSize();
+  APInt member;
+  (void)matchPattern(access.member, m_ConstantInt(&member));
+  Value groups = readMemory(
+      b, loc, layout, predicate, VectorType::get({count * size}, element),
+      access.memref, buildMemberIndices(b, loc, access, start, 0, Value()));
+  SmallVector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i)
+    places.push_back(i * size + member.getSExtValue());
+  return vector::ShuffleOp::create(b, loc, groups, groups, places);
+}
+
+static void writeMember(OpBuilder &b, Location loc, const MemoryAccess &access,
+                        Value pack, Value start) {
+  int64_t count = cast<VectorType>(pack.getType()).getNumElements();
+  for (int64_t i = 0; i < count; ++i) {
+    Value element = vector::ExtractOp::create(b, loc, pack, i);
+    memref::StoreOp::create(
+        b, loc, narrow(b, loc, access.memref, element), access.memref,
+        buildMemberIndices(b, loc, access, start, i, access.member));
+  }
+}
+
+/// The first elements of all, the second ones, and so on; of a power of two of
+/// vectors.
+static Value interleaveAll(OpBuilder &b, Location loc,
+                           ArrayRef<Value> vectors) {
+  if (vectors.size() == 1)
+    return vectors.front();
+  SmallVector<Value> halves[2];
+  for (auto [i, vector] : llvm::enumerate(vectors))
+    halves[i % 2].push_back(vector);
+  Value even = interleaveAll(b, loc, halves[0]),
+        odd = interleaveAll(b, loc, halves[1]);
+  int64_t count = cast<VectorType>(even.getType()).getNumElements();
+  SmallVector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i)
+    places.append({i, count + i});
+  return vector::ShuffleOp::create(b, loc, even, odd, places);
+}
+
+//===----------------------------------------------------------------------===//
+// The ops
+//===----------------------------------------------------------------------===//
+
+// An omitted tensor reads as zero; `else` is for a false predicate of the
+// kernel's own.
+Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
+                       PackPlaceFn placeIn) {
+  Location loc = load.getLoc();
+  Value source = load.getSource();
+  MemoryAccess access = load.getAccesses().front();
+  Value predicate = accessPredicate(b, loc, load.getPredicate(), source);
+  PackPlace place = placeIn(source);
+  Type element = cast<MemRefType>(source.getType()).getElementType();
+  VectorType type = layout.packType(load.getType(), element);
+  predicate = both(b, loc, predicate, place.exists);
+  Value pack = widen(
+      b, load,
+      access.member
+          ? readMember(b, loc, layout, access, predicate, type, place.start)
+          : readMemory(b, loc, layout, predicate, type, source,
+                       buildIndices(b, loc, access, place.start)));
+  if (!load.getOther())
+    return pack;
+  Value other =
+      vector::BroadcastOp::create(b, loc, pack.getType(), load.getOther());
+  return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
+}
+
+/// A store of `value` to the element at `indices` and those behind it.
+static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
+                      Value predicate, Value value, Value target,
+                      ValueRange indices) {
+  auto type = cast<VectorType>(value.getType());
+  writeIf(b, loc, predicate, [&](OpBuilder &then) {
+    vector::StoreOp::create(then, loc, value, target, indices,
+                            layout.isStreamed(target),
+                            llvm::MaybeAlign(layout.alignmentOf(target, type)));
+  });
+}
+
+void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
+                       Value pack, PackPlaceFn placeIn) {
+  Location loc = store.getLoc();
+  Value target = store.getTarget();
+  MemoryAccess access = store.getAccesses().front();
+  Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
+  PackPlace place = placeIn(target);
+  if (access.member) {
+    predicate =
+        both(b, loc, both(b, loc, predicate, place.exists), place.stores);
+    return writeIf(b, loc, predicate, [&](OpBuilder &then) {
+      writeMember(then, loc, access, pack, place.start);
+    });
+  }
+  Value value = narrow(b, loc, target, pack);
+  SmallVector<Value> indices = buildIndices(b, loc, access, place.start);
+  predicate = both(b, loc, both(b, loc, predicate, place.exists), place.stores);
+  writePack(b, loc, layout, predicate, value, target, indices);
+}
+
+void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
+                          StoreMembersOp store, ValueRange packs,
+                          PackPlaceFn placeIn) {
+  Location loc = store.getLoc();
+  Value target = store.getTarget();
+  Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
+  PackPlace place = placeIn(target);
+  // Two neighbours are narrowed by one instruction.
+  Value value =
+      narrow(b, loc, target, interleaveAll(b, loc, llvm::to_vector(packs)));
+  SmallVector<Value> indices = buildMemberIndices(
+      b, loc, store.getAccesses().front(), place.start, 0, Value());
+  predicate = both(b, loc, both(b, loc, predicate, place.exists), place.stores);
+  writePack(b, loc, layout, predicate, value, target, indices);
+}

@@ -1,0 +1,27 @@
+//===- PackAccess.h - loads and stores of one pack --------------*- C++ -*-===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef MLAFIX_TRANSFORMS_PACKACCESS_H
+#define MLAFIX_TRANSFORMS_PACKACCESS_H
+
+#include "lib/Transforms/RowAccess.h"
+
+namespace mlafix {
+
+/// The pack at `placeIn`; what is not to be read is zero, or the `else` value.
+mlir::Value loadPack(mlir::OpBuilder &b, const RowLayout &layout, LoadOp load,
+                     PackPlaceFn placeIn);
+void storePack(mlir::OpBuilder &b, const RowLayout &layout, StoreOp store,
+               mlir::Value pack, PackPlaceFn placeIn);
+/// `packs`: one of each member.
+void storeMembers(mlir::OpBuilder &b, const RowLayout &layout,
+                  StoreMembersOp store, mlir::ValueRange packs,
+                  PackPlaceFn placeIn);
+
+} // namespace mlafix
+
+#endif // MLAFIX_TRANSFORMS_PACKACCESS_H
