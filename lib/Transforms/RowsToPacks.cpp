@@ -56,7 +56,7 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
     Type element = cast<MemRefType>(source.getType()).getElementType();
     Value value = readMemory(rewriter, loc, layout, predicate, element, source,
                              op.getIndices());
-    value = widen(rewriter, op, value);
+    value = widen(rewriter, op, value, predicate);
     if (op.getOther())
       value = arith::SelectOp::create(rewriter, loc, op.getPredicate(), value,
                                       op.getOther());
