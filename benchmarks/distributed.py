@@ -12,9 +12,10 @@ level of cache cannot hold. Payloads and lses are random. Times are medians of r
     exchange           the collective alone, on blocks that are packed already
     ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype, and no kernel: wrong results
     pack, merge        each kernel alone
-    symmetric          the reducer over symmetric memory, of states that are there already; --cut heads and bf16 alone
+    symmetric          the reducer over symmetric memory, of states that are there already; --cut heads and bf16 alone, as those below
     copy + symmetric   of states that lie elsewhere
     pull by hand       pull.cu on the same memory: one launch, flags at both ends
+    copy + fp8         the same with fp8 on the wire
     list               mlafix.ops.merge_states_list on the other ranks' memory as plain arguments, without flags; wrong where ranks run apart
     list of unit       that of --unit
 """
@@ -99,14 +100,14 @@ class Case:
         self.reducer.reduce(self.partial[i], self.lse[i], out=self.outs[i], out_lse=self.lses[i])
 
     def pack(self, i: int) -> None:
-        pack(self.reducer.cut, self.sent[i], self.call(i))
+        pack(self.ranks.rank, self.reducer.cut, self.sent[i], self.call(i))
 
     def exchange(self, i: int) -> None:
         move = self.ranks.all_gather if self.reducer.cut.name == "none" else self.ranks.all_to_all
         move(self.received[i].data, self.sent[i].data)
 
     def merge(self, i: int) -> None:
-        merge(self.received[i], self.call(i), None)
+        merge(self.ranks.rank, self.reducer.cut, self.received[i], self.call(i), None)
 
     def gather_and_scatter(self, i: int) -> None:
         dist.all_gather_into_tensor(self.gathered, self.lse[i])

@@ -36,6 +36,10 @@ class PeerMemory:
         self.reducers = [
             Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, device=device, backend="symmetric") for _ in range(self.sets)
         ]
+        self.fp8_reducers = [
+            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, wire_dtype="f8e4m3fn", device=device, backend="symmetric")
+            for _ in range(self.sets)
+        ]
         self.inputs = [reducer.inputs(tokens) for reducer in self.reducers]
         random = torch.Generator(device).manual_seed(dist.get_rank())
         for partial, lse in self.inputs:
@@ -44,6 +48,8 @@ class PeerMemory:
         # Elsewhere, as attention leaves them that knows of no symmetric memory.
         self.copies = [(partial.clone(), lse.clone()) for partial, lse in self.inputs]
         self.outs = [reducer.reduce(*one) for reducer, one in zip(self.reducers, self.inputs)]
+        for reducer, one in zip(self.fp8_reducers, self.copies):
+            reducer.reduce(*one)
         self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
         self._make_pull(device)
 
@@ -75,6 +81,11 @@ class PeerMemory:
         out, lse = self.outs[i]
         self.reducers[i].reduce(*self.copies[i], out=out, out_lse=lse)
 
+    def copy_and_reduce_fp8(self, i: int) -> None:
+        i %= self.sets
+        out, lse = self.outs[i]
+        self.fp8_reducers[i].reduce(*self.copies[i], out=out, out_lse=lse)
+
     def pull(self, i: int) -> None:
         i %= self.sets
         out, lse = self.pulled[i]
@@ -98,7 +109,8 @@ class PeerMemory:
         self.unit(*self.pulled[i], *pairs, *[None] * (16 - len(pairs)))
 
     def steps(self) -> dict[str, Step]:
-        steps: dict[str, Step] = {"symmetric": self.reduce, "copy + symmetric": self.copy_and_reduce, "pull by hand": self.pull}
+        steps: dict[str, Step] = {"symmetric": self.reduce, "copy + symmetric": self.copy_and_reduce,
+                                  "copy + fp8": self.copy_and_reduce_fp8, "pull by hand": self.pull}
         if self.ranks <= 8:
             steps["list"] = self.merge_list
         if self.unit is not None:

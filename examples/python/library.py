@@ -6,37 +6,15 @@ A test holds each against its text: both give the same IR. Run this file to see 
 import math
 
 from mlafix.dsl import (
-    DType,
-    In,
-    InOut,
-    Out,
-    bool_,
-    exp,
-    f8e4m3fn,
-    f32,
-    grid,
-    i32,
-    i64,
-    identity,
-    index,
-    inline,
-    kernel,
-    load,
-    load_state,
-    log,
-    make_state,
-    merge,
-    rsqrt,
-    segments,
-    shape,
-    store,
-    store_state,
+    Base, DType, In, InOut, Out, bool_, distinct, exp, f8e4m3fn, f32, grid, i32, i64, identity, index, inline, kernel,
+    load, load_state, log, lse_of, make_state, merge, present, rebase, rsqrt, segments, shape, sink, store, store_state,
     u8,
 )
 
 T = DType("T")
 O = DType("O")  # noqa: E741 (the library's name)
 P = DType("T", default=f32)
+C = Base("C", default="e")
 I = DType("I", default=i32)  # noqa: E741
 
 
@@ -166,6 +144,46 @@ def merge_states_ragged(
         for i in range(start, end if sound else start):
             merged = merge(merged, load_state(v[i, h], s[i, h]))
         store_state(merged, out[t, h], out_lse[t, h])
+
+
+@kernel
+def merge_states_mapped(
+    out: InOut[O, "n H D"],
+    out_lse: InOut[f32, "n H"] | None,
+    parts: In[P, "p H D"],
+    lses: In[f32, "p H"],
+    indptr: In[i32, "g1"],
+    part_map: In[i32, "k"] | None,
+    row_map: In[i32, "g"] | None,
+    sinks: In[f32, "H"] | None,
+    min_parts: i32,
+    empty_lse: f32,
+):
+    n, p, g1 = shape("n"), shape("p"), shape("g1")
+    distinct(row_map)
+    for g, h in grid("g1", "H"):
+        known = g + 1 < g1
+        first = load(indptr[g], where=known)
+        last = load(indptr[g + 1], where=known)
+        t = g
+        if present(row_map):
+            t = index(load(row_map[g], where=g < row_map.shape[0], otherwise=-1))
+        sound = 0 <= first <= last
+        count = last - first if sound else 0
+        if known and 0 <= t < n and count >= min_parts:
+            start, end = index(first), index(last)
+            merged = identity("D")
+            for j in range(start, end if sound else start):
+                i = j
+                if present(part_map):
+                    i = index(load(part_map[j], where=j < part_map.shape[0], otherwise=-1))
+                merged = merge(merged, load_state(parts[i, h], lses[i, h], where=0 <= i < p))
+            whole = merged
+            if present(sinks):
+                whole = merge(merged, sink(sinks[h], base="e"))
+            store_state(whole, out[t, h], None)
+            lse = lse_of(rebase(merged, C))
+            out_lse[t, h] = lse if lse != -math.inf else empty_lse
 
 
 @kernel

@@ -43,20 +43,48 @@ std::optional<std::string> Prover::keepByPromise(const System &wrong,
   return describePromises(access.promises);
 }
 
-/// Whether the value of `load` is an entry of its table wherever it is used.
-bool Prover::isEntry(LoadOp load) {
-  BlockArgument table = getKernelArgument(load.getSource());
-  if (load.getPredicate() || !table ||
-      kernel.isArgOptional(table.getArgNumber()))
+/// Whether the value of `load` is an entry of its table wherever it happens.
+bool Prover::isEntry(const RowAccess &load) {
+  for (unsigned dim = 0; dim < load.indices.size(); ++dim) {
+    Verdict verdict = askIndex(load, dim).verdict;
+    if (verdict != Verdict::Proved && verdict != Verdict::Promised)
+      return false;
+  }
+  return true;
+}
+
+/// Whether the load happens in row `instance` at every point of the pair: what
+/// decides that, each for itself, holds at all of them.
+bool Prover::isLoaded(const System &pair, LoadOp load, unsigned instance) {
+  auto isCertain = [&](const Condition &fails) {
+    System without = pair;
+    without.restrict(fails, instance);
+    return isEmpty(without) == true;
+  };
+  unsigned table = getKernelArgument(load.getSource()).getArgNumber();
+  if (kernel.isArgOptional(table) &&
+      !isCertain(Condition::of(Linear::of(model.getPresent(table)),
+                               /*isEquality=*/true)))
     return false;
+  if (load.getPredicate() &&
+      !isCertain(model.getCondition(load.getPredicate(), false)))
+    return false;
+  for (Operation *op = load, *parent = op->getParentOp();
+       !isa<ForallOp, RaggedForallOp, KernelOp>(parent);
+       op = parent, parent = op->getParentOp())
+    if (auto branch = dyn_cast<scf::IfOp>(parent)) {
+      bool isThen = op->getParentRegion() == &branch.getThenRegion();
+      if (!isCertain(model.getCondition(branch.getCondition(), !isThen)))
+        return false;
+    }
+  return true;
+}
+
+const RowAccess *Prover::findAccess(LoadOp load) const {
   for (const RowAccess &access : model.getAccesses())
     if (access.access.op == load.getOperation())
-      for (unsigned dim = 0; dim < access.indices.size(); ++dim) {
-        Verdict verdict = askIndex(access, dim).verdict;
-        if (verdict != Verdict::Proved && verdict != Verdict::Promised)
-          return false;
-      }
-  return true;
+      return &access;
+  return nullptr;
 }
 
 /// The entries of tables that are promised to be distinct which the access's
@@ -81,7 +109,8 @@ SmallVector<Var, 2> Prover::findEntries(const RowAccess &access) {
         load && variable.kind == Variable::Unknown &&
         llvm::any_of(load.getSource().getUsers(),
                      [](Operation *user) { return isa<DistinctOp>(user); });
-    if (isDistinct && isEntry(load))
+    const RowAccess *found = isDistinct ? findAccess(load) : nullptr;
+    if (found && isEntry(*found))
       entries.push_back(used[i]);
   }
   return entries;
@@ -93,7 +122,8 @@ SmallVector<Var, 2> Prover::findEntries(const RowAccess &access) {
 bool Prover::areApart(const System &pair, Var x, Var y) {
   auto a = model[x].value.getDefiningOp<LoadOp>(),
        b = model[y].value.getDefiningOp<LoadOp>();
-  if (a.getSource() != b.getSource())
+  if (a.getSource() != b.getSource() || !isLoaded(pair, a, 0) ||
+      !isLoaded(pair, b, 1))
     return false;
   auto isNone = [&](auto restrict) {
     System one = pair;

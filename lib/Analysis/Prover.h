@@ -75,7 +75,9 @@ private:
                                            const RowAccess &access);
   std::optional<std::string> keepByPromise(System pair, const RowAccess &a,
                                            const RowAccess &b);
-  bool isEntry(LoadOp load);
+  const RowAccess *findAccess(LoadOp load) const;
+  bool isEntry(const RowAccess &load);
+  bool isLoaded(const System &pair, LoadOp load, unsigned instance);
   llvm::SmallVector<Var, 2> findEntries(const RowAccess &access);
   bool areApart(const System &pair, Var x, Var y);
 

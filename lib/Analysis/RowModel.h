@@ -149,6 +149,9 @@ private:
   Linear buildElementIndex(ArgReduceOp op);
   Linear buildChoice(mlir::Value value, mlir::Value condition, mlir::Value x,
                      mlir::Value y);
+  /// `a` where the condition holds, else `b`.
+  Linear chooseLinear(mlir::Value value, mlir::Value condition, const Linear &a,
+                      const Linear &b);
   Condition buildCondition(mlir::Value value, bool holds);
   std::optional<Condition> buildComparison(mlir::arith::CmpIOp op, bool holds);
   std::optional<Condition> buildSignTest(mlir::arith::XOrIOp op, bool differ);

@@ -157,11 +157,20 @@ Linear RowModel::buildLoad(LoadOp load) {
     }
   Interval range =
       getIntegerRange(cast<MemRefType>(source.getType()).getElementType());
-  Interval none = {0, 0};
-  if (load.getOther())
-    none = getRange(getValue(load.getOther()));
-  range = {std::min(range.low, none.low), std::max(range.high, none.high)};
-  return Linear::of(addUnknown(load, range));
+  if (!load.getPredicate())
+    return Linear::of(addUnknown(load, range));
+  Linear other =
+      load.getOther() ? getValue(load.getOther()) : Linear::of(int64_t(0));
+  Interval none = getRange(other);
+  Interval all = {std::min(range.low, none.low),
+                  std::max(range.high, none.high)};
+  bool isDistinct = llvm::any_of(
+      source.getUsers(), [](Operation *user) { return isa<DistinctOp>(user); });
+  if (!isDistinct)
+    return Linear::of(addUnknown(load, all));
+  // Of such a table it matters which values are entries.
+  Linear entry = Linear::of(addUnknown(load, range));
+  return chooseLinear(load, load.getPredicate(), entry, other);
 }
 
 /// Below the length of the row.
@@ -181,9 +190,13 @@ Linear RowModel::buildElementIndex(ArgReduceOp op) {
 }
 
 Linear RowModel::buildChoice(Value value, Value condition, Value x, Value y) {
+  return chooseLinear(value, condition, getValue(x), getValue(y));
+}
+
+Linear RowModel::chooseLinear(Value value, Value condition, const Linear &a,
+                              const Linear &b) {
   Condition holds = getCondition(condition, true),
             fails = getCondition(condition, false);
-  Linear a = getValue(x), b = getValue(y);
   Interval p = getRange(a), q = getRange(b);
   Var var = addDerived(
       value, {std::min(p.low, q.low), std::max(p.high, q.high)},

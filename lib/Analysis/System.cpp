@@ -92,6 +92,28 @@ void System::restrict(const Form &form, bool isEquality) {
     disjunct.push_back({form, isEquality});
 }
 
+/// The column and the value, where a row is an equality that gives it one.
+std::optional<std::pair<unsigned, int64_t>> System::Row::getFixed() const {
+  if (!isEquality || form.terms.size() != 1)
+    return std::nullopt;
+  auto [column, coefficient] = form.terms.front();
+  if (coefficient != 1 && coefficient != -1)
+    return std::nullopt;
+  return std::pair(column, -form.constant * coefficient);
+}
+
+/// Whether the rows give one column two values: cases of an argument that is
+/// there and of one that is omitted, for example, do not meet.
+bool System::contradict(const Disjunct &a, const Disjunct &b) {
+  for (const Row &x : a)
+    if (auto fixed = x.getFixed())
+      for (const Row &y : b)
+        if (auto other = y.getFixed(); other && other->first == fixed->first &&
+                                       other->second != fixed->second)
+          return true;
+  return false;
+}
+
 void System::restrict(const Condition &condition, unsigned instance) {
   // New columns extend all disjuncts, so they come before these multiply.
   std::vector<Disjunct> added;
@@ -101,15 +123,25 @@ void System::restrict(const Condition &condition, unsigned instance) {
       rows.push_back(
           {getForm(constraint.linear, instance), constraint.isEquality});
   }
-  if (disjuncts.size() * added.size() > Budget::disjuncts) {
-    isTooLarge = true;
-    return;
-  }
   std::vector<Disjunct> product;
   for (const Disjunct &disjunct : disjuncts)
     for (const Disjunct &rows : added)
-      llvm::append_range(product.emplace_back(disjunct), rows);
-  disjuncts = std::move(product);
+      if (!contradict(disjunct, rows) && !contradict(rows, rows))
+        llvm::append_range(product.emplace_back(disjunct), rows);
+  if (product.size() > Budget::disjuncts)
+    dropEmpty(product);
+  isTooLarge |= product.size() > Budget::disjuncts;
+  if (!isTooLarge)
+    disjuncts = std::move(product);
+}
+
+/// Drops what has no rational point, unless that is too much to look at.
+void System::dropEmpty(std::vector<Disjunct> &cases) const {
+  if (cases.size() > Budget::candidates || isOverBudget())
+    return;
+  llvm::erase_if(cases, [&](const Disjunct &disjunct) {
+    return Simplex(getPolyhedron(disjunct, numColumns)).isEmpty();
+  });
 }
 
 bool System::isOverBudget() const {

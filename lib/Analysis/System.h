@@ -33,6 +33,8 @@ struct Form {
 struct Budget {
   static constexpr unsigned columns = 40;
   static constexpr unsigned disjuncts = 32;
+  // Before those without a point are dropped.
+  static constexpr unsigned candidates = 128;
   static constexpr unsigned rows = 96; // of one disjunct
   // Of one kernel: sets that are looked at, and examples that are run.
   static constexpr unsigned systems = 1024, examples = 32;
@@ -77,8 +79,11 @@ private:
   struct Row {
     Form form;
     bool isEquality;
+    std::optional<std::pair<unsigned, int64_t>> getFixed() const;
   };
   using Disjunct = std::vector<Row>;
+  static bool contradict(const Disjunct &a, const Disjunct &b);
+  void dropEmpty(std::vector<Disjunct> &cases) const;
 
   mlir::presburger::IntegerPolyhedron getPolyhedron(const Disjunct &disjunct,
                                                     unsigned numDims) const;

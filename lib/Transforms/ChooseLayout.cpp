@@ -46,6 +46,8 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
       shape.elementBytes[argument] = getDTypeBytes(access->getElementType());
       shape.argDims[argument] = access->getRowDim();
       (access->isWrite ? shape.stored : shape.loaded).insert(argument);
+      if (kernel.isArgPeers(argument))
+        shape.peers.insert(argument);
     }
     return WalkResult::advance();
   });

@@ -34,7 +34,8 @@ struct RowShape {
   std::map<int64_t, DimAttr> argDims;              // of their rows
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
-  int64_t moves = 0; // of rows, at once
+  int64_t moves = 0;                      // of rows, at once
+  llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
 
   /// The alias mode of every code version.
   AliasMode aliasMode() const {
@@ -53,6 +54,15 @@ struct RowShape {
     for (auto [index, size] : elementBytes)
       bytes = std::max(bytes, size);
     return bytes;
+  }
+  /// Of the elements that packs are chosen for: the widest ones of rows that
+  /// are read from other ranks, since those arrive over the slowest path, else
+  /// the widest ones of all.
+  int64_t packedBytes() const {
+    int64_t bytes = 1;
+    for (int64_t index : peers)
+      bytes = std::max(bytes, elementBytes.at(index));
+    return peers.empty() ? widest() : bytes;
   }
 };
 

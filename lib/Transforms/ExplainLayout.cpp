@@ -148,7 +148,7 @@ std::string Explanation::explainNarrow(DimAttr dim, int64_t bytes) {
   int64_t wanted = machine.accessBytes / bytes;
   bool isUnguarded =
       layout.getPack() == 1 &&
-      choosePack(shape, machine.accessBytes / shape.widest()) > 1;
+      choosePack(shape, machine.accessBytes / shape.packedBytes()) > 1;
   if (isUnguarded)
     return "this code version is for rows at any address";
   if (dim.getPack(wanted) < wanted)

@@ -76,7 +76,7 @@ static bool hasCallsInPlace(KernelOp kernel, ArrayAttr aliases) {
 static void planDense(KernelOp kernel, const MachineModel &machine,
                       const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, machine.accessBytes / shape.widest());
+  int64_t pack = choosePack(shape, machine.accessBytes / shape.packedBytes());
   auto add = [&](StringRef suffix, AliasMode aliasMode) {
     KernelOp dense = cloneCodeVersion(
         kernel, suffix, chooseLayout(context, machine, shape, pack, aliasMode),
@@ -104,7 +104,8 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
 static void planFast(KernelOp kernel, const MachineModel &machine,
                      const RowShape &shape, ArrayAttr aliases) {
   MLIRContext *context = kernel.getContext();
-  int64_t pack = choosePack(shape, machine.stridedAccessBytes / shape.widest());
+  int64_t pack =
+      choosePack(shape, machine.stridedAccessBytes / shape.packedBytes());
   LayoutAttr layout =
       canShareMerges(kernel, aliases)
           ? getGroupedLayout(context, machine, shape, pack)

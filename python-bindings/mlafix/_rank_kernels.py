@@ -33,7 +33,6 @@ from .dsl import (
     sink,
     splat,
     store_state,
-    u8,
     where,
 )
 
@@ -45,8 +44,6 @@ B = Base("B", default="e")
 
 # The least magnitude that a row of fp8 is scaled for.
 SMALLEST = 2.0**-100
-# 2^e for the exponent field e of a byte of fp8 stands for 2^e times this.
-FP8_UNIT = 2.0**-10
 
 
 @inline
@@ -113,21 +110,24 @@ def pack_blocks(
 
 @kernel
 def pack_blocks_fp8(
-    rows: Out[f8e4m3fn, "r n H D"],
-    lses: Out[f32, "r n H"],
-    scales: Out[f32, "r n H"],
+    rows: InOut[f8e4m3fn, "r n H D"],
+    lses: InOut[f32, "r n H"],
+    scales: InOut[f32, "r n H"],
     partial: In[T, "p m H D"],
     partial_lse: In[f32, "p m H"],
     seq_lens: In[S, "s"] | None,
     query_start_loc: In[Q, "q"] | None,
     token_step: index,
     halvings: index,
+    own: index,
+    travelling: index,
 ):
     """As `pack_blocks`, with payloads as fp8 times one scale for each row: its largest magnitude / 448.
 
-    A row with NaN or infinity is NaN.
+    A row with NaN or infinity is NaN. Of block `own`, -1 for none, only lses are written; `travelling` is the number of the others.
     """
-    for i, t, h in grid("r", "n", "H"):
+    for at, t, h in grid(travelling, "n", "H"):
+        i = at + 1 if own >= 0 and at >= own else at
         token = t + i * token_step
         part, live = source_of(i, token, shape("p"), shape("m"), seq_lens, query_start_loc, halvings)
         row = load(partial[part, token, h], where=live)
@@ -136,21 +136,10 @@ def pack_blocks_fp8(
         rows[i, t, h] = row * (1.0 / scale)
         scales[i, t, h] = scale
         lses[i, t, h] = load(partial_lse[part, token, h], where=live, otherwise=-math.inf)
-
-
-@inline
-def from_fp8(bits):
-    """The numbers of e4m3fn bytes: (8 + m) * 2^(e - 10), or m * 2^-9 where e is 0. The integers below are exact in f32."""
-    exponent, fraction = (bits >> 3) & 15, bits & 7
-    magnitude = f32(where(exponent == 0, fraction << 1, (fraction + 8) << exponent)) * FP8_UNIT
-    number = where((bits & 127) == 127, math.nan, magnitude)
-    return where(bits >= 128, -number, number)
-
-
-@inline
-def state_of_fp8(row, scale, lse):
-    """The state of a row of e4m3fn bytes, times its scale."""
-    return make_state(from_fp8(i32(row)) * scale, lse, base=B)
+        if own >= 0 and at == 0:
+            mine = t + own * token_step
+            place, exists = source_of(own, mine, shape("p"), shape("m"), seq_lens, query_start_loc, halvings)
+            lses[own, t, h] = load(partial_lse[place, mine, h], where=exists, otherwise=-math.inf)
 
 
 @inline
@@ -185,17 +174,23 @@ def merge_blocks(
 def merge_blocks_fp8(
     out: Out[O, "n H D"],
     out_lse: Out[f32, "n H"] | None,
-    rows: In[u8, "r n H D"],
+    rows: In[f8e4m3fn, "r n H D"],
     lses: In[f32, "r n H"],
     scales: In[f32, "r n H"],
+    own: In[T, "n H D"] | None,
+    rank: index,
     sink: In[f32, "H"] | None,
     out_scale: In[f32, "one=1"] | None,
 ):
-    """As `merge_blocks`, of payloads that `pack_blocks_fp8` made."""
+    """As `merge_blocks`, of payloads that `pack_blocks_fp8` made; those of `rank` are `own`, unless it is left out."""
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(shape("r")):
-            merged = merge(merged, state_of_fp8(rows[i, t, h], scales[i, t, h], lses[i, t, h]))
+            if own is not None:
+                row = where(i == rank, own[t, h], load(rows[i, t, h], where=i != rank) * scales[i, t, h])
+            else:
+                row = rows[i, t, h] * scales[i, t, h]
+            merged = merge(merged, make_state(row, lses[i, t, h], base=B))
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 
@@ -220,9 +215,11 @@ def merge_peers(
 def merge_peers_fp8(
     out: Out[O, "n H D"],
     out_lse: Out[f32, "n H"] | None,
-    rows: Peers[In[u8, "n H D"]],
+    rows: Peers[In[f8e4m3fn, "n H D"]],
     lses: Peers[In[f32, "n H"]],
     scales: Peers[In[f32, "n H"]],
+    own: In[T, "n H D"] | None,
+    rank: index,
     sink: In[f32, "H"] | None,
     out_scale: In[f32, "one=1"] | None,
 ):
@@ -230,7 +227,11 @@ def merge_peers_fp8(
     for t, h in grid("n", "H"):
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
-            merged = merge(merged, state_of_fp8(rows[i][t, h], scales[i][t, h], lses[i][t, h]))
+            if own is not None:
+                row = where(i == rank, own[t, h], load(rows[i][t, h], where=i != rank) * scales[i][t, h])
+            else:
+                row = rows[i][t, h] * scales[i][t, h]
+            merged = merge(merged, make_state(row, lses[i][t, h], base=B))
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 

@@ -59,6 +59,9 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
                                        suffix_stats=r.rows(N, H, 2), softmax_scale=0.1, out=r.out()),
     "merge_states": lambda r: dict(v=r.rows(N, 3, H, D), s=r.rows(N, 3, H), out=r.out()),
     "merge_states_ragged": lambda r: dict(v=r.rows(7, H, D), s=r.rows(7, H), indptr=r.ints(0, 1, 2, 3, 4, 7), out=r.out()),
+    "merge_states_mapped": lambda r: dict(
+        out=r.out(), parts=r.rows(7, H, D), lses=r.rows(7, H), indptr=r.ints(0, 2, 4, 7), part_map=r.ints(6, 5, 4, 3, 2, 1, 0),
+        row_map=r.ints(4, 0, 2), sinks=r.rows(H)),
     "merge_states_list": lambda r: dict(vs=[r.rows(), r.rows()], ss=[r.rows(N, H), r.rows(N, H)], out=r.out()),
     "combine_split_kv": lambda r: dict(partial=r.rows(2, 1, N, H, D), partial_lse=r.rows(2, 1, N, H), out=r.out(1, N, H, D)),
     "fixup_zero_kv_rows": lambda r: dict(out=r.out(), lse=r.out(H, N), kv_lens=r.ints(0, 1), cu_seqlens=r.ints(0, 2, N)),
@@ -114,6 +117,12 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("merge_states_ragged", lambda r: {"indptr": r.ints(0, 7)}, 'argument "indptr": expected 6 entries .*got 2'),
     ("merge_states_ragged", lambda r: {"indptr": r.ints(0, 1, 2, 3, 4, 7, dtype=np.int64)}, 'argument "indptr": expected dtype i32.*got i64'),
     ("merge_states_ragged", lambda r: {"indptr": r.ints()}, 'argument "indptr": expected at least 1 entry, got 0'),
+    ("merge_states_mapped", lambda r: {"out": None}, 'argument "out": expected .*got None'),
+    ("merge_states_mapped", lambda r: {"parts": r.rows(7, H, D + 1)}, 'argument "(out|parts)": expected size .*got'),
+    ("merge_states_mapped", lambda r: {"part_map": r.ints(0, dtype=np.int64)}, 'argument "part_map": expected dtype i32.*got i64'),
+    ("merge_states_mapped", lambda r: {"row_map": r.rows(3)}, 'argument "row_map": expected dtype i32.*got f32'),
+    ("merge_states_mapped", lambda r: {"min_parts": 1.5}, 'argument "min_parts": expected an integer.*got'),
+    ("merge_states_mapped", lambda r: {"out_base": 2}, "argument \"out_base\": expected 'e', '2' or None, got 2"),
     ("merge_states_list", lambda r: {"vs": []}, 'argument "vs": expected 1 to 8 arrays, got 0'),
     ("merge_states_list", lambda r: {"vs": [r.rows()] * 9, "ss": [r.rows(N, H)] * 9}, 'argument "vs": expected 1 to 8 arrays, got 9'),
     ("merge_states_list", lambda r: {"ss": [r.rows(N, H)]}, 'argument "ss": expected 2 arrays, as many as vs, got 1'),
@@ -224,6 +233,18 @@ def _ragged(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str
     return device.get(out), device.get(lse)
 
 
+def _mapped(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    """Rows and parts last to first, through both maps."""
+    k, n, heads, dim = v.shape
+    out, lse = _outputs(device, v, layout)
+    ints = [device.put(x.astype(np.int32)) for x in (np.arange(n + 1) * k, np.arange(n * k).reshape(n, k)[::-1].ravel(),
+                                                     np.arange(n)[::-1])]
+    parts = _put(device, v.transpose(1, 0, 2, 3).reshape(n * k, heads, dim), layout)
+    ops.merge_states_mapped(out, parts, _put(device, s.transpose(1, 0, 2).reshape(n * k, heads), layout), *ints, out_lse=lse,
+                            base=base)  # type: ignore[arg-type]
+    return device.get(out), device.get(lse)
+
+
 def _list(lse_layout: str) -> Run:
     def run(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
         turn = (lambda x: np.ascontiguousarray(x.T)) if lse_layout == "hn" else (lambda x: x)
@@ -275,6 +296,7 @@ VARIANTS = [
     Variant("merge_state_in_place", _in_place, PAIR),
     Variant("merge_states", _dense, (*MANY, 11)),
     Variant("merge_states_ragged", _ragged, (*MANY, 11)),
+    Variant("merge_states_mapped", _mapped, (*MANY, 11)),
     Variant("merge_states_list-nh", _list("nh"), (*MANY, 8)),
     Variant("merge_states_list-hn", _list("hn"), (3,)),
     Variant("combine_split_kv", _split, (*MANY, 11)),

@@ -12,6 +12,8 @@ from rank_work import Part
 from ranks import RankPool, raised
 from states import lay_out, make_states
 
+from mlafix.distributed._cut import Cut
+
 
 class Form(NamedTuple):
     """What code is compiled for: few of these, so that tests spend their time on calls."""
@@ -53,10 +55,17 @@ def through_fp8(v: np.ndarray) -> np.ndarray:
 
 
 def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: np.ndarray | None,
-             **how: Any) -> tuple[contract.Expected, contract.Expected]:
-    """The merge of v [ranks, T, H, D], s [ranks, T, H], of which keys [ranks, T] are there, and of the sink."""
+             cut: str = "none", **how: Any) -> tuple[contract.Expected, contract.Expected]:
+    """The merge of v [ranks, T, H, D], s [ranks, T, H], of which keys [ranks, T] are there, and of the sink.
+
+    Rows that the rank which merges them has itself do not travel.
+    """
     present = np.broadcast_to(keys[..., None], s.shape)
-    v = v if form.wire is None else through_fp8(v)
+    if form.wire is not None:
+        exact, v = v.astype(np.float32), through_fp8(v)
+        for rank in range(len(v) if cut != "none" else 0):
+            own = (rank, *Cut(cut, len(v), v.shape[2]).owned(rank, v.shape[1]))
+            v[own] = exact[own]
     if sink is not None:
         zeros = np.zeros((1, *v.shape[1:]), v.dtype)
         logits = np.broadcast_to(sink.astype(np.float64) / (np.log(2) if form.base == "2" else 1), (1, *s.shape[1:]))
@@ -69,11 +78,12 @@ def expected(form: Form, v: np.ndarray, s: np.ndarray, keys: np.ndarray, sink: n
     return out, (contract.Expected(lse.value, lse.magnitude, lse.exact & ~np.isfinite(lse.value)) if rounded else lse)
 
 
-def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, masks: str, layout: str = "contiguous") -> Case:
+def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, masks: str, layout: str = "contiguous",
+              cut: str = "none") -> Case:
     """A case with every kind of row; rows without keys hold NaN, in their lse too.
 
     `masks`: "none"; "tokens": seq_lens of one token each; "requests": seq_lens and query_start_loc, with requests of no token
-    and padding; "padding": query_start_loc alone.
+    and padding; "padding": query_start_loc alone. `cut`: which rows are rounded on a wire of fp8 depends on it.
     """
     heads = form.heads * ranks
     states = make_states(rng, ranks, tokens, heads, form.head_dim, form.dtype)
@@ -97,7 +107,7 @@ def make_case(rng: np.random.Generator, form: Form, ranks: int, tokens: int, mas
                 keys[rank] &= np.array([o < requests and one[o] > 0 for o in owner], bool)  # type: ignore[index]
     states.v[~keys], states.s[~keys] = garbage(rng, states.v[~keys].shape, form.dtype), np.nan
     sink = rng.normal(0, 2, heads).astype(np.float32) if form.sink else None
-    out, lse = expected(form, states.v, states.s, keys, sink)
+    out, lse = expected(form, states.v, states.s, keys, sink, cut)
     parts = [Part(lay_out(states.v[r], layout), lay_out(states.s[r], layout), lens[r], starts) for r in range(ranks)]
     return Case(parts, sink, out, lse)
 

@@ -183,3 +183,8 @@ def test_guards_are_measured_on_a_cpu(tmp_path: Path) -> None:
 def test_block_scales_are_measured_on_a_cpu(tmp_path: Path) -> None:
     cases = results_of("block_scales.py", tmp_path)["cases"]
     assert [case["dim"] for case in cases] == [128, 512] and all(set(case["us"]) == {"fused", "pair", "merge"} for case in cases)
+
+
+def test_a_chain_is_measured_on_a_cpu(tmp_path: Path) -> None:
+    [case] = results_of("chain.py", tmp_path)["cases"]
+    assert set(case["us"]) == {"static", "static, two", "static, three", "groups", "groups, three"}

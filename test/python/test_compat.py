@@ -12,7 +12,7 @@ import pytest
 import contract
 import mlafix
 from devices import Device
-from mlafix.compat import flash_attn, flashinfer, ring_attention, sglang, tensorrt_llm, vllm
+from mlafix.compat import aiter, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
 from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits
 from states import make_states
 
@@ -43,6 +43,12 @@ SIGNATURES = [
     (flashinfer, "variable_length_merge_states", "(v, s, indptr)"),
     (flash_attn, "flash_attn_combine", "(out_partial, lse_partial, out=None, out_dtype=None, cu_seqlens=None, seqused=None, "
                                        "virtual_batch_idx=None, return_lse=True)"),
+    (aiter, "mla_reduce_v1", "(partial_output, partial_lse, reduce_indptr, reduce_final_map, reduce_partial_map, max_seqlen_q, "
+                             "num_kv_splits, final_output, final_lse=None)"),
+    (flash_mla, "flash_mla_combine", "(o_accum, lse_accum, num_splits, out, lse, attn_sink=None)"),
+    (tokenspeed, "merge_state", f"(v_a, s_a, v_b, s_b, *, inplace=False, lse_scale_log2={tokenspeed.LSE_LN}, enable_pdl=False)"),
+    (tokenspeed, "attn_merge_state", f"(out_a, lse_a, out_b, lse_b, *, lse_scale_log2={tokenspeed.LSE_LN}, inplace=False, "
+                                     "enable_pdl=False, override=None, solution=None)"),
 ]
 
 

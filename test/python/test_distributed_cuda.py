@@ -37,7 +37,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_merges_like_f64(pool: RankPool, form: Form, cut: str, masks: str, rng: np.random.Generator) -> None:
     for tokens, layout in zip((0, 1, 7, 16), LAYOUTS):
-        case = make_case(rng, form, RANKS, tokens, masks, layout)
+        case = make_case(rng, form, RANKS, tokens, masks, layout, cut)
         each = [(part, nccl_options(form, cut, case.sink)) for part in case.parts]
         results = raised(pool.run("reduce", each))
         assert {result["backend"] for result in results} == {"nccl"}

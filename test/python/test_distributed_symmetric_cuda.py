@@ -34,7 +34,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_merges_like_f64_with_the_bits_of_nccl(pool: RankPool, form: Form, cut: str, masks: str, rng: np.random.Generator) -> None:
     for tokens, layout in zip((0, 1, 7, 16), LAYOUTS):
-        case = make_case(rng, form, RANKS, tokens, masks, layout)
+        case = make_case(rng, form, RANKS, tokens, masks, layout, cut)
         options = options_of(form, cut, RANKS, case.sink)
         results = raised(pool.run("reduce", [(part, options | SYMMETRIC) for part in case.parts]))
         assert {result["backend"] for result in results} == {"symmetric"}

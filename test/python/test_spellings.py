@@ -18,7 +18,7 @@ from mlafix import library
 _compiler = pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "python"
-VALUES = {"H": "4", "D": "64", "T": "bf16", "O": "f16", "B": "2", "I": "i64"}
+VALUES = {"H": "4", "D": "64", "T": "bf16", "O": "f16", "B": "2", "C": "e", "I": "i64"}
 
 
 def load_example(name: str) -> ModuleType:

@@ -65,7 +65,7 @@ def results_of(calls: list[tuple[Call, tuple[slice, slice]]]) -> list[dict[str, 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_merges_like_f64(ranks: int, form: Form, cut: str, masks: str, rng: np.random.Generator) -> None:
     for tokens, layout in zip((1, 7, 16), LAYOUTS):
-        case = make_case(rng, form, ranks, tokens, masks, layout)
+        case = make_case(rng, form, ranks, tokens, masks, layout, cut)
         backends = backends_of(form, cut, ranks, case.sink)
         calls = calls_of(case, backends, form.base)
         # No rank waits for another here: all have their rows there before the first merge.

@@ -8,6 +8,7 @@
 #include "Case.h"
 #include "Checks.h"
 
+#include <cmath>
 #include <string>
 
 using namespace mlafix::bench;
@@ -141,6 +142,67 @@ Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   return work;
 }
 
+/// What makes `count` numbers another permutation of themselves: every
+/// `kStride`-th, which no count here is a multiple of.
+constexpr int64_t kStride = 7919;
+
+std::vector<double> scattered(int64_t count) {
+  std::vector<double> order;
+  for (int64_t i = 0; i < count; ++i)
+    order.push_back(double(i * kStride % count));
+  return order;
+}
+
+/// f32 parts of segments of 1 to 8, in rows and from rows that maps name, as
+/// the schedulers of split-KV decodes leave them.
+Case makeMapped(int64_t n, int64_t heads, int64_t dim) {
+  constexpr int64_t most = 8;
+  Case work;
+  work.name =
+      "mapped/f32_1to8_" + shaped(heads, dim) + "/n" + std::to_string(n);
+  std::vector<double> starts = {0};
+  for (int64_t g = 0; g < n; ++g)
+    starts.push_back(starts.back() + double(lengthOf(g)));
+  auto total = int64_t(starts.back());
+  std::vector<double> partMap = scattered(total), rowMap = scattered(n),
+                      groupOf(size_t(n), 0);
+  for (int64_t g = 0; g < n; ++g)
+    groupOf[size_t(rowMap[g])] = double(g);
+  View out = work.add(MLAFIX_BF16, {n, heads, dim}, Content::Poison);
+  View outLse = work.add(MLAFIX_F32, {n, heads}, Content::Poison);
+  View rows = work.add(MLAFIX_F32, {total, heads, dim}, Content::Payload);
+  View lse = work.add(MLAFIX_F32, {total, heads}, Content::Lse);
+  View indptr = work.add(MLAFIX_I32, {n + 1}, Content::Values, starts);
+  View parts = work.add(MLAFIX_I32, {total}, Content::Values, partMap);
+  View places = work.add(MLAFIX_I32, {n}, Content::Values, rowMap);
+  work.implementations =
+      ours({"merge_states_mapped",
+            bindings(heads, dim,
+                     "T=f32,O=bf16,out_lse=present,part_map=present,"
+                     "row_map=present,sinks=absent"),
+            {out, outLse, rows, lse, indptr, parts, places, Argument(),
+             int64_t(0), -INFINITY}});
+  work.traffic = {total * (heads * (dim * 4 + 4) + 4) + (2 * n + 1) * 4,
+                  n * heads * (dim * 2 + 4)};
+  MergeCheck check;
+  check.type = MLAFIX_BF16;
+  check.rows = out;
+  check.lse = outLse;
+  for (int64_t i = 0; i < most; ++i)
+    check.inputs.push_back({rows, lse, [=](int64_t t) {
+                              auto j = int64_t(starts[groupOf[t]]) + i;
+                              return j < total ? int64_t(partMap[j]) : 0;
+                            }});
+  check.isLive = [starts, groupOf](size_t index, int64_t t) {
+    auto g = int64_t(groupOf[t]);
+    return double(index) < starts[g + 1] - starts[g];
+  };
+  work.check = [check](const Outcome &outcome) {
+    return checkMerge(outcome, check);
+  };
+  return work;
+}
+
 } // namespace
 
 void mlafix::bench::addCombineCases(std::vector<Case> &cases) {
@@ -155,4 +217,6 @@ void mlafix::bench::addCombineCases(std::vector<Case> &cases) {
   add(512, {8, 32}, {1, 8, 64, 256});
   add(512, {128}, {1, 8});
   cases.push_back(makeRagged(1000, 64, 128));
+  for (int64_t dim : {128, 512})
+    cases.push_back(makeMapped(1000, 16, dim));
 }

@@ -28,15 +28,18 @@ using namespace mlir;
 using namespace mlafix;
 
 /// 32-bit registers that the rows take which a thread has in flight at once:
-/// those that one block loads, and those that a loop carries.
+/// those that one block loads, and those that a loop carries. Assemblers
+/// convert fp8 to f16 as soon as it arrives.
 static int64_t countRowRegisters(KernelOp kernel) {
+  constexpr int64_t kNarrowestFloat = 16;
   auto registers = [](Type type) -> int64_t {
     auto vector = dyn_cast<VectorType>(type);
-    return vector && vector.getNumElements() > 1
-               ? llvm::divideCeil(vector.getNumElements() *
-                                      vector.getElementTypeBitWidth(),
-                                  32)
-               : 0;
+    if (!vector || vector.getNumElements() == 1)
+      return 0;
+    int64_t bits = vector.getElementTypeBitWidth();
+    if (isa<FloatType>(vector.getElementType()) && bits < kNarrowestFloat)
+      bits = kNarrowestFloat;
+    return llvm::divideCeil(vector.getNumElements() * bits, 32);
   };
   int64_t most = 0;
   kernel.getBody().walk([&](Block *block) {

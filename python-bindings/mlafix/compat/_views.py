@@ -63,5 +63,28 @@ def _flattened(payload: Any) -> Any:
     return flat if numpy.may_share_memory(flat, payload) else None
 
 
+def joined(array: Any, *, is_payload: bool = True) -> Any:
+    """`[A, B, C, D]`, or without a payload `[A, B, C]`, as `[A, B * C, D]` over the same memory; None where no view is that."""
+    if is_payload:
+        return _flattened(array)
+    flat = _flattened(array[..., None])
+    return None if flat is None else flat[..., 0]
+
+
+def repeated(row: Any, times: int) -> Any:
+    """A row several times over: itself, or a new array."""
+    if times == 1:
+        return row
+    return numpy.tile(row, times) if isinstance(row, numpy.ndarray) else row.repeat(times)
+
+
+def counted(count: int, like: Any) -> Any:
+    """0 to `count` less 1 as an array of i32 beside `like`."""
+    if isinstance(like, numpy.ndarray):
+        return numpy.arange(count, dtype=numpy.int32)
+    torch = sys.modules["torch"]
+    return torch.arange(count, dtype=torch.int32, device=like.device)
+
+
 def _is_torch(array: Any) -> bool:
     return hasattr(type(array), "__torch_function__")

@@ -99,14 +99,14 @@ class ExchangeBackend:
 
 def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
     """Packs, exchanges and merges. One rank merges what it packed: `received` is `sent` then."""
-    pack(cut, sent, call)
+    pack(ranks.rank, cut, sent, call)
     if ranks.size > 1:
         move = ranks.all_gather if cut.name == "none" else ranks.all_to_all
         move(received.data, sent.data)
-    merge(received, call, sink)
+    merge(ranks.rank, cut, received, call, sink)
 
 
-def merge(received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+def merge(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
     """Merges the blocks of all ranks, of which the last tokens may be padding, into a call's outputs."""
     owned, ranks = call.out.shape[0], received.rows.shape[0]
     rows, lses = received.rows[:, :owned], received.lses[:, :owned]
@@ -114,11 +114,25 @@ def merge(received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
         _merge_kernel(merge_blocks, call.base, ranks)(call.out, call.out_lse, rows, lses, sink, call.out_scale)
     else:
         scales = received.scales[:, :owned]
-        _merge_kernel(merge_blocks_fp8, call.base, ranks)(call.out, call.out_lse, rows, lses, scales, sink, call.out_scale)
+        own = own_rows(rank, cut, call)
+        _merge_kernel(merge_blocks_fp8, call.base, ranks)(call.out, call.out_lse, rows, lses, scales, own, rank, sink, call.out_scale)
 
 
-def pack(cut: Cut, blocks: Blocks, call: Call) -> None:
-    """Copies a call's partial state into blocks, rows without keys as the identity."""
+def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
+    """The payloads that this rank merges of its own, `[tokens, heads, D]`, which do not travel.
+
+    None where every rank merges all rows: they are then rounded as on the wire, so that all ranks have the same bits.
+    """
+    tokens, heads = cut.owned(rank, call.partial.shape[0])
+    if cut.name == "none":
+        return None
+    if call.partial.dim() == 4:
+        return call.partial[:, rank]
+    return call.partial[tokens, heads]
+
+
+def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
+    """Copies a call's partial state into blocks, rows without keys as the identity; of fp8, what does not travel is left out."""
     partial, lse = call.partial, call.lse
     if cut.name == "heads":
         tokens, head_dim = partial.shape[0], partial.shape[-1]
@@ -133,7 +147,8 @@ def pack(cut: Cut, blocks: Blocks, call: Call) -> None:
     if blocks.scales is None:
         pack_blocks(blocks.rows, blocks.lses, partial, lse, *masks)
     else:
-        pack_blocks_fp8(blocks.rows.view(FP8), blocks.lses, blocks.scales, partial, lse, *masks)
+        own = rank if cut.blocks > 1 else -1
+        pack_blocks_fp8(blocks.rows, blocks.lses, blocks.scales, partial, lse, *masks, own, cut.blocks - (own >= 0))
 
 
 def halvings(query_start_loc: Any) -> int:

@@ -43,7 +43,7 @@ class Blocks(NamedTuple):
     """`[blocks, bytes] u8`."""
 
     rows: torch.Tensor
-    """`[blocks, tokens, heads, D]`; of fp8 the bytes."""
+    """`[blocks, tokens, heads, D]`, of the dtype on the wire."""
 
     lses: torch.Tensor
     """`[blocks, tokens, heads] f32`."""
@@ -55,7 +55,7 @@ class Blocks(NamedTuple):
 def blocks_in(buffer: torch.Tensor, count: int, tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> Blocks:
     """`count` blocks of `tokens` x `heads` rows at the front of a buffer of bytes, 16-byte aligned and large enough."""
     size = block_size(tokens, heads, head_dim, wire_dtype)
-    typed = buffer if wire_dtype == FP8 else buffer.view(wire_dtype)
+    typed = buffer.view(wire_dtype)
     shape, pitch = (count, tokens, heads, head_dim), size.total // wire_dtype.itemsize
     # Offsets count from where the storage begins, which the buffer may be a part of.
     rows = typed.as_strided(shape, (pitch, heads * head_dim, head_dim, 1), typed.storage_offset())

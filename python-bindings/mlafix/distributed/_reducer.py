@@ -45,8 +45,8 @@ class Reducer:
         head_dim: D, the elements of a payload row.
         dtype: of the payloads: bf16, f16 or f32 (a torch dtype or a name).
         wire_dtype: of the payloads between ranks. None is `dtype`. "f8e4m3fn": each row is scaled by its largest magnitude and
-            rounded to fp8, its own rank's included: elements err by up to 2^-4 of themselves, or 2^-18 of the row's largest; a
-            row with NaN or infinity is NaN, and rows of one rank alone are no copies (unlike N4).
+            rounded to fp8: elements err by up to 2^-4 of themselves, or 2^-18 of the row's largest, and a row with NaN or
+            infinity is NaN. A rank's own rows do not travel and are not rounded, but for cut="none".
         cut: what a rank receives: "heads" is heads / ranks heads of all tokens, "tokens" all heads of ceil(tokens / ranks)
             tokens (fewer on the last ranks), "none" everything.
         base: of the lses, "e" or "2" (N8); a call may choose another.

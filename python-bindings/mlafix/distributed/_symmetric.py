@@ -14,7 +14,7 @@ from .._rank_kernels import mask_rows_without_keys, merge_peers, merge_peers_fp8
 from .._runtime import GROUP_BYTES, MAX_RANKS, PeerGroup, PeerTensors
 from ..errors import ArgumentError
 from ._agreement import agree, gather_facts
-from ._backends import MOST_BOUND_RANKS, Call, halvings, pack
+from ._backends import MOST_BOUND_RANKS, Call, halvings, own_rows, pack
 from ._blocks import FP8, Blocks, block_size, blocks_in
 from ._cut import Cut
 from ._ranks import CollectiveRanks, Ranks
@@ -120,10 +120,11 @@ class SymmetricBackend:
         """The collective kernel of a call, and its arguments."""
         pulled, size = self._pulled(call.partial.shape[0]), self.ranks.size
         if pulled.scales is None:
-            kernel, scales = _merge_kernel(merge_peers, call.base, size), cast(tuple[PeerTensors, ...], ())
+            kernel, more = _merge_kernel(merge_peers, call.base, size), cast(tuple[Any, ...], ())
         else:
-            kernel, scales = _merge_kernel(merge_peers_fp8, call.base, size), (pulled.scales,)
-        return kernel, (call.out, call.out_lse, pulled.rows, pulled.lses, *scales, self.sink, call.out_scale)
+            kernel = _merge_kernel(merge_peers_fp8, call.base, size)
+            more = (pulled.scales, own_rows(self.ranks.rank, self.cut, call), self.ranks.rank)
+        return kernel, (call.out, call.out_lse, pulled.rows, pulled.lses, *more, self.sink, call.out_scale)
 
     def _is_there(self, call: Call) -> bool:
         """Whether a call's partial state is what `inputs` gave, with lengths that can be masked there, or none."""
@@ -146,7 +147,7 @@ class SymmetricBackend:
 
         scales = None if own.scales is None else part(own.scales)
         cut = self.cut if self.cut.name == "heads" else Cut("none", self.cut.ranks, self.cut.heads)
-        pack(cut, Blocks(own.data, part(own.rows), part(own.lses), scales), call)
+        pack(self.ranks.rank, cut, Blocks(own.data, part(own.rows), part(own.lses), scales), call)
 
 
 def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: int) -> Pulled:
@@ -163,8 +164,7 @@ def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: i
 def _state_in(buffer: torch.Tensor, tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> Blocks:
     """The partial state of `[tokens, heads]` rows behind the flags of a rank's buffer."""
     block = blocks_in(buffer[GROUP_BYTES:], 1, tokens, heads, head_dim, wire_dtype)
-    rows = block.rows[0].view(torch.uint8) if wire_dtype == FP8 else block.rows[0]
-    return Blocks(block.data, rows, block.lses[0], None if block.scales is None else block.scales[0])
+    return Blocks(block.data, block.rows[0], block.lses[0], None if block.scales is None else block.scales[0])
 
 
 def connect(ranks: Ranks, size: int, device: torch.device, *, required: bool) -> SymmetricMemory | None:

@@ -4,17 +4,19 @@ Each function has a `bind`, which checks and packs a call once to launch it many
 functions; docs/ops has a page on each module, made of the docstrings.
 """
 
-from . import blank, merge, merge_many, metadata, rows
+from . import blank, merge, merge_many, merge_mapped, metadata, rows
 from ._types import Array, Base, Bound, LseLayout, Stream
 from .blank import *
 from .merge import *
 from .merge_many import *
+from .merge_mapped import *
 from .metadata import *
 from .rows import *
 
 __all__ = ["Array", "Base", "Bound", "LseLayout", "Stream"]
 __all__ += merge.__all__
 __all__ += merge_many.__all__
+__all__ += merge_mapped.__all__
 __all__ += blank.__all__
 __all__ += metadata.__all__
 __all__ += rows.__all__

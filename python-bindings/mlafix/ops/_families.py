@@ -12,7 +12,8 @@ from ._wrong import wrong
 TryLaunch = Callable[[Tuple[Any, ...], Any], Union[Tuple[Any, ...], None]]
 
 Key = Tuple[str, ...]
-"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound as well."""
+"""A launch key: the layout and the base of the lse, then the lower-case dims that are bound as well, and names with their values
+("C=2")."""
 
 PLAIN: Key = ("hn", "e")
 """The launch key of a kernel without an lse whose layout or base a caller chooses."""
@@ -61,10 +62,12 @@ class KernelDispatchers(Dict[Key, Dispatch]):
 
     def __missing__(self, key: Key) -> Dispatch:
         check_key(key)
-        layout, base, *specialize = key
+        layout, base, *more = key
         bindings = {"B": base} if base != "e" else {}
+        bindings.update(item.split("=") for item in more if "=" in item)
+        specialize = tuple(item for item in more if "=" not in item)
         made: Dispatch = library.dispatcher(
-            self.kernel, bindings=bindings, views=self.views(layout), specialize=tuple(specialize), stored=self.stored)
+            self.kernel, bindings=bindings, views=self.views(layout), specialize=specialize, stored=self.stored)
         return self.setdefault(key, made)
 
 

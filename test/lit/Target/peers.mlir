@@ -82,6 +82,11 @@
 // CPU: define {{.*}}void @merge_peers_any(ptr
 // CPU-NOT: atomic
 
+// Rows of fp8 are read 16 bytes at a time, though those of the output are wider.
+// RUN: sed '/%%out:/s/"T"/"O"/' %s | %mlafix-opt - --specialize=H=64,D=128,O=bf16,T=f8e4m3fn,ranks=2 --target=sm_90 --variant=dense --emit=ptx | FileCheck %s --check-prefix=BYTES
+// BYTES-NOT: ld.global.v4.b16
+// BYTES-COUNT-2: ld.global.v4.b32
+
 !outs = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
 !lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
 !rows = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1], offset: ?>>

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""A decode's mask, merge and quantisation in one launch, beside the launches that they are by themselves.
+
+    python benchmarks/chain.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
+
+static and groups are chain_static and chain_groups of the cookbook. Their three launches are fixup_zero_kv_rows, a merge
+into bf16, and quantize_fp8_static or quantize_groups; two are the fixup and the merge that stores fp8. Every sequence has
+one token, every fourth one no keys. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random
+buffers that no cache holds. Times are microseconds, medians of rounds.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mlafix import ops
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
+from chain import chain_groups, chain_static  # noqa: E402
+from measure import Call, measure, read_options, write_results  # noqa: E402
+from quantize import quantize_groups  # noqa: E402
+
+HEADS, DIM, GROUP = 128, 128, 128
+CACHES = 200 << 20
+"""Bytes that the inputs of all sets take at least."""
+
+
+class Buffers:
+    """What one set reads and writes."""
+
+    def __init__(self, device: torch.device, tokens: int, random: torch.Generator) -> None:
+        self.a, self.b = (torch.randn(tokens, HEADS, DIM, generator=random, device=device).bfloat16() for _ in range(2))
+        self.a_lse, self.b_lse = (torch.randn(tokens, HEADS, generator=random, device=device) for _ in range(2))
+        self.out, self.lse = torch.empty_like(self.a), torch.empty_like(self.a_lse)
+        self.q = torch.empty_like(self.a, dtype=torch.float8_e4m3fn)
+        self.scales, self.scale = torch.empty(tokens, HEADS, DIM // GROUP, device=device), torch.full((1,), 0.01, device=device)
+        self.kv_lens = (torch.arange(tokens, device=device) % 4).to(torch.int32)
+        self.starts = torch.arange(tokens + 1, device=device).to(torch.int32)
+
+    def make(self) -> dict[str, Call]:
+        rows, groups = self.out.shape[0] * HEADS, DIM // GROUP
+        inputs = (self.a, self.a_lse, self.b, self.b_lse)
+        fixup = functools.partial(ops.fixup_zero_kv_rows, self.a, self.a_lse, self.kv_lens, self.starts, lse_layout="nh")
+        merge = functools.partial(ops.merge_attn_states, *inputs, out=self.out, out_lse=self.lse, lse_layout="nh")
+        merge_fp8 = functools.partial(ops.merge_attn_states, *inputs, out=self.q, out_lse=self.lse, out_scale=self.scale, lse_layout="nh")
+        whole = self.out.view(rows, DIM), self.q.view(rows, DIM)
+        static = functools.partial(ops.quantize_fp8_static, whole[0], self.scale, out=whole[1])
+        by_group = quantize_groups.bind(whole[1], self.scales.view(rows, groups), whole[0])
+        return {"static": chain_static.bind(self.q, self.lse, self.scale, *inputs, self.kv_lens, self.starts),
+                "static, two": lambda: (fixup(), merge_fp8()), "static, three": lambda: (fixup(), merge(), static()),
+                "groups": chain_groups.bind(self.q, self.lse, self.scales, *inputs, self.kv_lens, self.starts),
+                "groups, three": lambda: (fixup(), merge(), by_group())}
+
+
+def check(device: torch.device) -> None:
+    """One launch gives what three give, but for the rounding to bf16 between them."""
+    buffers = Buffers(device, 8, torch.Generator(device).manual_seed(1))
+    for name in ("static", "groups"):
+        seen = []
+        for variant in (name, f"{name}, three"):
+            buffers.make()[variant]()
+            scale = buffers.scale if name == "static" else buffers.scales
+            seen.append((buffers.q.float() * scale, buffers.lse.clone()))
+        if not torch.allclose(seen[0][0], seen[1][0], rtol=0.13, atol=0.02) or not torch.equal(seen[0][1], seen[1][1]):
+            raise SystemExit(f"expected one launch of {name} to give what three give, got something else")
+
+
+def main() -> None:
+    options, settings = read_options(__doc__ or "")
+    device = settings.device
+    check(device)
+    cases: list[dict[str, Any]] = []
+    for tokens in (4,) if options.quick else (16, 64, 256, 1024):
+        random = torch.Generator(device).manual_seed(tokens)
+        sets = max(2, min(64, -(-CACHES // (4 * tokens * HEADS * DIM)))) if device.type == "cuda" else 2
+        made = [Buffers(device, tokens, random).make() for _ in range(sets)]
+        calls = {name: [one[name] for one in made] for name in made[0]}
+        times = measure(settings, calls, "static")
+        us = {name: times[name]["median"] for name in calls}
+        cases.append({"tokens": tokens, "us": us})
+        print(f"{tokens:>5} tokens of {HEADS} x {DIM}: " + "  ".join(f"{name} {us[name]:.2f} us" for name in calls)
+              + f"  three/one {us['static, three'] / us['static']:.2f}, {us['groups, three'] / us['groups']:.2f}", flush=True)
+    write_results(options, settings, cases=cases)
+
+
+if __name__ == "__main__":
+    main()

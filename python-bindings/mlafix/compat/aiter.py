@@ -1,0 +1,81 @@
+"""AITER's reduction of split-KV MLA partials. Base e."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import ops
+from ..ops import Array
+from ..ops._arrays import empty
+from ..ops._wrong import renames, wrong
+from ._views import counted
+
+
+@renames(out="final_output", out_lse="final_lse", parts="partial_output", lses="partial_lse", indptr="reduce_indptr",
+         part_map="reduce_partial_map", row_map="reduce_final_map")
+def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Array, reduce_final_map: Array | None,
+                  reduce_partial_map: Array, max_seqlen_q: int, num_kv_splits: int, final_output: Array,
+                  final_lse: Array | None = None) -> None:
+    """Merges the partials of each tile of queries into its rows (`aiter.mla_reduce_v1`; `mlafix.ops.merge_states_mapped`).
+
+    Tile i has the partials reduce_partial_map[reduce_indptr[i]] … reduce_partial_map[reduce_indptr[i + 1] - 1]; query q of the
+    tile is the row q behind each of these, and the final row q behind reduce_final_map[i, 0]. As there, a tile of fewer than
+    two partials is left alone: its writer has written the final rows. A row whose partials are all empty gets an lse of +inf,
+    and here a payload of 0. Differences from AITER: a partial of -inf or +inf is empty and is never multiplied (N1, N2,
+    N5), where it makes NaN there; any number of heads, splits and any head dim; no entry of a map leads out of bounds.
+
+    For `max_seqlen_q` of 1 this is one launch. For more the maps are written out query by query first, on the device.
+
+    Args:
+        partial_output: `[p, H, D] f32` (bf16 and f16, too).
+        partial_lse: `[p, H] f32`.
+        reduce_indptr: `[tiles + 1] i32`.
+        reduce_final_map: `[tiles, 2] i32`: the final rows of a tile, first and behind the last. None: tiles lie one behind
+            another, each of as many rows as lie between its first two partials.
+        reduce_partial_map: `[k] i32`: the first row of each partial.
+        max_seqlen_q: no tile has more queries.
+        num_kv_splits: sizes a buffer there; not needed.
+        final_output: `[n, H, D]` bf16, f16 or f32; rows of tiles of two and more partials are written.
+        final_lse: `[n, H] f32`; written likewise. None: no lse is computed.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    indptr: Any = reduce_indptr
+    parts: Any = reduce_partial_map
+    final: Any = reduce_final_map
+    if max_seqlen_q < 1:
+        raise wrong("max_seqlen_q", "at least 1", max_seqlen_q)
+    rows = None if final is None else final[:, 0]
+    if max_seqlen_q > 1:
+        if parts.shape[0] < 2:
+            return
+        if final is None:
+            rows, ends = _tiles_in_order(indptr, parts)
+        else:
+            ends = final[:, 1]
+        indptr, parts, rows = _by_query(indptr, parts, rows, ends, max_seqlen_q)
+    ops.merge_states_mapped(final_output, partial_output, partial_lse, indptr, parts, rows, out_lse=final_lse, min_parts=2,
+                            empty_lse=math.inf)
+
+
+def _tiles_in_order(indptr: Any, parts: Any) -> tuple[Any, Any]:
+    """The first final row of each tile and the one behind its last, where no map says so."""
+    first = indptr[:-1].clip(0, parts.shape[0] - 2)
+    length = parts[first + 1] - parts[first]
+    begins = counted(length.shape[0], indptr) * length
+    return begins, begins + length
+
+
+def _by_query(indptr: Any, parts: Any, begins: Any, ends: Any, queries: int) -> tuple[Any, Any, Any]:
+    """Bounds, parts and rows of groups of one query each: the first queries of all tiles, then the second ones, and so on.
+
+    Between these the bounds make one more group, whose row is none.
+    """
+    query = counted(queries, indptr)[:, None]
+    each = begins[None] + query
+    rows = empty(indptr, (queries, indptr.shape[0]))
+    rows[:, -1] = -1
+    rows[:, :-1] = (each + 1) * (each < ends[None]) - 1
+    return (indptr[None] + query * parts.shape[0]).reshape(-1), (parts[None] + query).reshape(-1), rows.reshape(-1)

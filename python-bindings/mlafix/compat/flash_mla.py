@@ -1,0 +1,53 @@
+"""FlashMLA's combine of split-KV decoding. The partial lse is in base 2, the result in base e."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import ops
+from ..ops import Array
+from ..ops._arrays import rows_of
+from ..ops._wrong import renames, wrong
+from ._views import joined, repeated
+
+
+@renames(parts="o_accum", lses="lse_accum", indptr="num_splits", out_lse="lse", sinks="attn_sink")
+def flash_mla_combine(o_accum: Array, lse_accum: Array, num_splits: Array, out: Array, lse: Array,
+                      attn_sink: Array | None = None) -> None:
+    """Merges the splits of each request (`run_flash_mla_combine_kernel` of FlashMLA; `mlafix.ops.merge_states_mapped`).
+
+    Request i has the splits num_splits[i] … num_splits[i + 1] - 1. As there, a request of one split is left alone: the
+    attention kernel has written its rows. A row that is empty in every split gets 0 and an lse of +inf. A sink takes part in
+    `out` alone; `lse` is without it. Differences from FlashMLA: a split of -inf or +inf is empty and never multiplied (N2,
+    N5); any number of splits and heads and any head dim (there 160 and 512); a sink of +inf is none (N2), where it makes the
+    row 0 there; a request without splits, which the scheduler makes none of, is left alone.
+
+    Args:
+        o_accum: `[splits, s_q, H, D] f32` (bf16 and f16, too).
+        lse_accum: `[splits, s_q, H] f32`, base 2.
+        num_splits: `[b + 1] i32`: how many splits the requests before have, as `get_mla_metadata` returns it.
+        out: `[b, s_q, H, D]` bf16, f16 or f32; rows of requests of two and more splits are written.
+        lse: `[b, s_q, H] f32`, base e; written likewise.
+        attn_sink: `[H] f32`, base e. None: there is none.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    batch, queries, _, _ = rows_of(out, "out", ("b", "s_q", "H", "D"))
+    for array, name, dims in ((o_accum, "o_accum", 4), (lse_accum, "lse_accum", 3), (lse, "lse", 3)):
+        if (got := rows_of(array, name, ("…",) * dims)[1]) != queries:
+            raise wrong(name, f"size {queries} in dim 1, as argument \"out\" has", got)
+    if (bounds := rows_of(num_splits, "num_splits", ("b + 1",))[0]) != batch + 1:
+        raise wrong("num_splits", f"{batch + 1} entries for {batch} requests", bounds)
+    arrays: list[Any] = [out, o_accum, lse_accum, lse]
+    flat = [joined(out), joined(o_accum), joined(lse_accum, is_payload=False), joined(lse, is_payload=False)]
+    sinks = attn_sink
+    if any(array is None for array in flat):
+        calls = [[array[:, q] for array in arrays] for q in range(queries)]
+    else:
+        calls = [flat]
+        sinks = attn_sink if attn_sink is None else repeated(attn_sink, queries)
+    for rows, parts, lses, out_lse in calls:
+        ops.merge_states_mapped(rows, parts, lses, num_splits, out_lse=out_lse, min_parts=2, sinks=sinks, empty_lse=math.inf,
+                                base="2", out_base="e")

@@ -1,0 +1,71 @@
+"""Groups of partial attention states into rows, found through maps: what a scheduler of split KV leaves behind.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+"""
+
+from __future__ import annotations
+
+import math
+
+from ._families import BASES, KernelDispatchers, Key
+from ._launch import launch, operation
+from ._types import Array, Base, Stream
+from ._wrong import wrong
+
+__all__ = ["merge_states_mapped"]
+
+_MAPPED = KernelDispatchers("merge_states_mapped")
+
+
+@operation()
+def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, part_map: Array | None = None,
+                        row_map: Array | None = None, *, out_lse: Array | None = None, min_parts: int = 0,
+                        sinks: Array | None = None, empty_lse: float = -math.inf, base: Base = "e",
+                        out_base: Base | None = None, stream: Stream = None) -> None:
+    """Merges the parts of each group g, indptr[g] … indptr[g + 1] - 1, into a row of `out`.
+
+        out[t], out_lse[t] = the merge of (parts[i], lses[i]) over j;  t = row_map[g] or g,  i = part_map[j] or j
+
+    One read of each part, f32 accumulation in the order of j (N9), one normalisation (N7). A part that is empty contributes
+    nothing whatever its payload (N1, N2, N5). Rows that no group names are left as they are. Nothing that the maps hold reads
+    or writes out of bounds: a group whose row is negative or past the end is left out, and so is one without an entry in
+    `row_map`; a part whose row is negative or past the end, or that has no entry in `part_map`, is empty; a group that is not
+    0 <= indptr[g] <= indptr[g + 1] has no parts. No two groups may name one row.
+
+    Args:
+        out: `[n, H, D]`, bf16, f16 or f32; the rows that groups name are written.
+        parts: `[p, H, D]`, f32, bf16 or f16.
+        lses: `[p, H] f32`, any strides.
+        indptr: `[g + 1] i32`, on the arrays' device, as the maps are; never read by the host.
+        part_map: `[k] i32`: the row of each part. None: part j is row j.
+        row_map: `[g] i32`: the row of each group. None: group g is row g.
+        out_lse: `[n, H] f32`, any strides; written as `out` is. None: no lse is computed.
+        min_parts: groups of fewer parts are left out. 0: a group without parts gives the identity, 0 and -inf (N1, N3). 2: the
+            writer of an only part has written the row itself.
+        sinks: `[H] f32`: logits in base e that take part in each row of `out` without a value; `out_lse` is without them.
+        empty_lse: stored in `out_lse` for -inf.
+        base: of `lses`: "e" or "2".
+        out_base: of `out_lse`. None: `base`.
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> parts = np.array([1, 3, 5], np.float32).reshape(3, 1, 1) * np.ones((3, 1, 8), np.float32)
+        >>> out, indptr = np.full((4, 1, 8), 7, np.float32), np.array([0, 2, 3, 3], np.int32)
+        >>> maps = np.array([2, 0, 1], np.int32), np.array([3, 0, -1], np.int32)
+        >>> ops.merge_states_mapped(out, parts, np.zeros((3, 1), np.float32), indptr, *maps)
+        >>> out[:, 0, 0].tolist()  # the middle of 5 and 1 in row 3, and 3 in row 0
+        [3.0, 7.0, 7.0, 3.0]
+    """
+    if out_base is None:
+        out_base = base
+    elif out_base not in BASES:
+        raise wrong("out_base", "'e', '2' or None", repr(out_base))
+    key: Key = ("nh", base) if out_base == "e" else ("nh", base, f"C={out_base}")
+    launch(_MAPPED, key, parts,
+           (out, out_lse, parts, lses, indptr, part_map, row_map, sinks, min_parts, empty_lse), stream)
