@@ -7,7 +7,6 @@ any strides; with Q * G = 4 bytes, words that hold the scales of four groups.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 from .dsl import (
@@ -83,7 +82,6 @@ def store_groups(row, t, h, out, out_scales, is_power, rounding, pads):
                 out_scales[t, h // shared, other] = 0.0
 
 
-@functools.lru_cache(maxsize=None)
 def two_states(scaling: Scaling, copies: bool) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
     is_power, rounding, pads = scaling.is_power, scaling.rounding, scaling.pads
@@ -114,7 +112,6 @@ def two_states(scaling: Scaling, copies: bool) -> Any:
     return merge_two_states
 
 
-@functools.lru_cache(maxsize=None)
 def dense_states(scaling: Scaling) -> Any:
     """k states of one array, in its order."""
     is_power, rounding, pads = scaling.is_power, scaling.rounding, scaling.pads
@@ -137,7 +134,6 @@ def dense_states(scaling: Scaling) -> Any:
     return merge_dense_states
 
 
-@functools.lru_cache(maxsize=None)
 def listed_states(scaling: Scaling) -> Any:
     """Up to eight states, of arrays with the same strides that are apart from the result."""
     is_power, rounding, pads = scaling.is_power, scaling.rounding, scaling.pads
@@ -160,7 +156,6 @@ def listed_states(scaling: Scaling) -> Any:
     return merge_listed_states
 
 
-@functools.lru_cache(maxsize=None)
 def ragged_states(scaling: Scaling) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
     is_power, rounding, pads = scaling.is_power, scaling.rounding, scaling.pads
@@ -187,7 +182,6 @@ def ragged_states(scaling: Scaling) -> Any:
     return merge_ragged_states
 
 
-@functools.lru_cache(maxsize=None)
 def split_states(scaling: Scaling) -> Any:
     """The splits of split-KV attention; scales have no words."""
     is_power, rounding = scaling.is_power, scaling.rounding

@@ -209,3 +209,18 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     bound(None)
     device.synchronize()
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
+
+
+def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
+    """Without a break, and kernels that nothing has launched before."""
+    torch = pytest.importorskip("torch")
+    a, b = (torch.from_numpy(rng.standard_normal((5, 3, 192)).astype(F32)) for _ in range(2))
+    lse = torch.zeros(3, 5)
+
+    def merged(a: Any, b: Any) -> Any:
+        scales = a.new_empty((5, 3, 3))
+        return ops.merge_attn_states(a, lse, b, lse, out_scales=scales, base="2", round_scales=True)[0].view(torch.uint8), scales
+
+    traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
+    for got, want in zip(traced, merged(a, b)):
+        assert torch.equal(got, want)

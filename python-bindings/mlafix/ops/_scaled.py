@@ -7,7 +7,6 @@ of which each word holds the powers of four groups in a row, the first in its lo
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any
 
@@ -32,41 +31,41 @@ Rows = tuple[Any, ...]
 
 def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, copies: bool, stream: Any) -> None:
     out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows = rows
-    view, scaling = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix.dtype)
+    view, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix.dtype)
     arguments = (out, view, _transposed(out_lse, layout), prefix, _transposed(prefix_lse, layout), suffix, _transposed(suffix_lse, layout), context_rows)
-    _launch(kernels.two_states(scaling, copies), base, arguments, stream)
+    _launch("two_states", how, base, arguments, stream, copies=copies)
 
 
 def dense_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int) -> None:
     out, out_lse, v, s = rows
     n, _, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
-    view, scaling = _scaling(scales, (n, heads, dim), rounds, source, v.dtype)
-    _launch(kernels.dense_states(scaling), base, (out, view, out_lse, v, s), stream, k=bound)
+    view, how = _scaling(scales, (n, heads, dim), rounds, source, v.dtype)
+    _launch("dense_states", how, base, (out, view, out_lse, v, s), stream, "k", bound)
 
 
 def ragged_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any) -> None:
     out, out_lse, v, s, indptr = rows
-    view, scaling = _scaling(scales, rows_of(out, "out", ("n", "H", "D")), rounds, source, v.dtype)
-    _launch(kernels.ragged_states(scaling), base, (out, view, out_lse, v, s, indptr), stream)
+    view, how = _scaling(scales, rows_of(out, "out", ("n", "H", "D")), rounds, source, v.dtype)
+    _launch("ragged_states", how, base, (out, view, out_lse, v, s, indptr), stream)
 
 
 def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
     out, out_lse, vs, ss = rows
-    view, scaling = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0].dtype)
+    view, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0].dtype)
     # The kernel's lses are [n, H].
     turned = [lse if layout == "nh" or lse is None else _turn(lse) for lse in (out_lse, *ss)]
-    _launch(kernels.listed_states(scaling), base, (out, view, turned[0], list(vs), turned[1:]), stream, k=len(vs))
+    _launch("listed_states", how, base, (out, view, turned[0], list(vs), turned[1:]), stream, "k", len(vs))
 
 
 def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int, dtype: Any) -> None:
     out, out_lse, partial, partial_lse = rows
     _, *lead, heads, dim = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    view, scaling = _scaling(scales, (*lead, heads, dim), rounds, source, dtype)
-    _launch(kernels.split_states(scaling), base, (out, view[..., 0, :], out_lse, partial, partial_lse), stream, s=bound)
+    view, how = _scaling(scales, (*lead, heads, dim), rounds, source, dtype)
+    _launch("split_states", how, base, (out, view[..., 0, :], out_lse, partial, partial_lse), stream, "s", bound)
 
 
-def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, dtype: Any) -> tuple[Any, kernels.Scaling]:
-    """`scales` for rows `[…, H, D]` as a kernel takes them; `dtype`: what the result would have without scales."""
+def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, dtype: Any) -> tuple[Any, tuple[bool, str, bool]]:
+    """`scales` for rows `[…, H, D]` as a kernel takes them, and what a `Scaling` says; `dtype`: of the result without scales."""
     *lead, heads, dim = rows
     view, is_power, pads = scales_of_groups(scales, tuple(lead), heads, dim)
     if source not in ("f32", "output"):
@@ -74,7 +73,7 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, dtyp
     name = "f32" if source == "f32" else dtype_name(dtype)
     if name not in _ROUNDINGS:
         raise wrong("quantize_from", "'f32' for a result that is no bf16, f16 or f32", repr(source))
-    return view, kernels.Scaling(is_power or rounds, _ROUNDINGS[name], pads)
+    return view, (is_power or rounds, name, pads)
 
 
 def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
@@ -110,9 +109,9 @@ def _groups(shape: tuple[int, ...], lead: tuple[int, ...], heads: int) -> int:
 
 def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
     # As many words hold the scales of several numbers of groups: engines have groups of 128 elements.
-    groups = max(dim // 128, 1)
+    groups, rest = divmod(dim, 128)
     words = -(-heads * groups // _BYTES_A_WORD)
-    if len(lead) != 1 or dim % groups or groups > _BYTES_A_WORD or _BYTES_A_WORD % groups:
+    if len(lead) != 1 or rest or groups not in (1, 2, _BYTES_A_WORD):
         raise wrong("out_scales", "dtype float32 or float8_e8m0fnu for these dims, since words hold 1, 2 or 4 groups of 128 of each head", "int32")
     if shape != (*lead, words):
         raise wrong("out_scales", f"shape [{lead[0]}, {words}], a word for each 4 groups of 128", shape)
@@ -136,18 +135,31 @@ def _turn(lse: Any) -> Any:
     return lse.T if len(lse.shape) == 2 else lse
 
 
-@functools.lru_cache(maxsize=None)
-def _specialised(kernel: Any, bindings: tuple[tuple[str, Any], ...]) -> Any:
-    return kernel.specialize(**dict(bindings)) if bindings else kernel
+def _constant(function: Any) -> Any:
+    """Has torch.compile call a function of constants while it traces, in place of tracing it."""
+    torch = sys.modules.get("torch")
+    return torch.compiler.assume_constant_result(function) if torch else function
 
 
-def _launch(kernel: Any, base: str, arguments: Rows, stream: Any, **counts: int) -> None:
-    """Launches a kernel, or binds the call where `stream` is a `Binding`. Counts above 0 are compiled into it."""
-    bindings: dict[str, Any] = {name: count for name, count in counts.items() if count}
-    if base != "e":
-        bindings["B"] = base
-    specialised = _specialised(kernel, tuple(bindings.items()))
+_kernels: dict[tuple[Any, ...], Any] = {}
+
+
+@_constant
+def _make(*key: Any) -> bool:
+    """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
+    if key not in _kernels:
+        name, is_power, rounding, pads, base, count, bound, copies = key
+        made = getattr(kernels, name)(kernels.Scaling(is_power, _ROUNDINGS[rounding], pads), *([copies] if name == "two_states" else []))
+        bindings = ({count: bound} if bound else {}) | ({"B": base} if base != "e" else {})
+        _kernels[key] = made.specialize(**bindings) if bindings else made
+    return True
+
+
+def _launch(name: str, how: tuple[bool, str, bool], base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False) -> None:
+    """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
+    key = (name, *how, base, count, bound, copies)
+    _make(*key)
     if type(stream) is Binding:
-        stream.bound = specialised.bind(*arguments)
+        stream.bound = _kernels[key].bind(*arguments)
     else:
-        specialised(*arguments, stream=stream)
+        _kernels[key](*arguments, stream=stream)
