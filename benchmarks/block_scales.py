@@ -3,8 +3,9 @@
 
     python benchmarks/block_scales.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-fused is merge_groups of the cookbook; pair is a merge into bf16 and then quantize_groups, two launches; merge is the first
-of these alone. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache
+fused is merge_groups of the cookbook, library the merge of mlafix.ops with out_scales, words the same with four scales
+that are powers of two in a word, column-major; pair is a merge into bf16 and then quantize_groups, two launches; merge
+is the first of these alone. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache
 holds. Times are microseconds, medians of rounds. The rate of bytes of the merge alone is what the machine gives such a
 kernel; that of the fused one is held against it.
 """
@@ -36,7 +37,7 @@ def make_calls(device: torch.device, tokens: int, dim: int) -> tuple[dict[str, l
     random = torch.Generator(device).manual_seed(tokens)
     rows, groups = tokens * HEADS, dim // GROUP
     inputs, lses = 2 * rows * dim * 2, rows * 3 * 4
-    calls: dict[str, list[Call]] = {"fused": [], "pair": [], "merge": []}
+    calls: dict[str, list[Call]] = {"fused": [], "library": [], "words": [], "pair": [], "merge": []}
     for _ in range(max(2, min(64, -(-CACHES // inputs))) if device.type == "cuda" else 2):
         a, b = (torch.randn(tokens, HEADS, dim, generator=random, device=device).bfloat16() for _ in range(2))
         a_lse, b_lse = (torch.randn(tokens, HEADS, generator=random, device=device) for _ in range(2))
@@ -44,12 +45,17 @@ def make_calls(device: torch.device, tokens: int, dim: int) -> tuple[dict[str, l
         scales = torch.empty(tokens, HEADS, groups, device=device)
         fused = merge_groups.bind(q, scales, lse, a, a_lse, b, b_lse)
         quantize = quantize_groups.bind(q.view(rows, dim), scales.view(rows, groups), out.view(rows, dim))
+        words = torch.empty(-(-HEADS * groups // 4), tokens, dtype=torch.int32, device=device).T
+        scaled = functools.partial(ops.merge_attn_states.bind, a, a_lse, b, b_lse, out=q, out_lse=lse, lse_layout="nh")
         merge = functools.partial(ops.merge_attn_states, a, a_lse, b, b_lse, out=out, out_lse=lse, lse_layout="nh")
         calls["fused"].append(fused)
+        calls["library"].append(scaled(out_scales=scales))
+        calls["words"].append(scaled(out_scales=words))
         calls["merge"].append(merge)
         calls["pair"].append(lambda merge=merge, quantize=quantize: (merge(), quantize()))
     small = rows * (dim + 4 * groups)
-    return calls, {"fused": inputs + lses + small, "pair": inputs + lses + 2 * rows * dim * 2 + small, "merge": inputs + lses + rows * dim * 2}
+    fused = inputs + lses + small
+    return calls, {"fused": fused, "library": fused, "words": fused - 3 * rows * groups, "pair": inputs + lses + 2 * rows * dim * 2 + small, "merge": inputs + lses + rows * dim * 2}
 
 
 def check(device: torch.device, dim: int) -> None:

@@ -111,7 +111,9 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
            << (last ? last.str() : "without a name") << ", got " << dim.str();
   SmallVector<int64_t> strides;
   int64_t offset;
-  if (failed(type.getStridesAndOffset(strides, offset)) || strides.back() != 1)
+  if (failed(type.getStridesAndOffset(strides, offset)) ||
+      (strides.back() != 1 &&
+       (part.isAny() || (!dim.isPerGroup() && !getProductOf(kernel, dim)))))
     return op->emitOpError() << "expected the last dim of '" << name
                              << "' to have stride 1 (N12), got " << type;
   return success();

@@ -263,6 +263,18 @@ DimAttr mlafix::getArgumentDim(Value memref, unsigned position) {
   return name.empty() ? DimAttr() : DimAttr::get(context, name);
 }
 
+DimAttr mlafix::getProductOf(KernelOp kernel, DimAttr groups) {
+  for (BlockArgument argument : kernel.getBody().front().getArguments()) {
+    auto type = dyn_cast<MemRefType>(argument.getType());
+    DimAttr dim = type && type.getRank() > 0
+                      ? getArgumentDim(argument, type.getRank() - 1)
+                      : DimAttr();
+    if (dim && dim.isProduct() && dim.getGroups() == groups)
+      return dim;
+  }
+  return DimAttr();
+}
+
 namespace {
 struct DTypeRow {
   StringRef name;

@@ -93,6 +93,9 @@ mlir::BlockArgument getKernelArgument(mlir::Value memref);
 /// The dim that `memref`, a kernel argument, has at `position`: its name, or
 /// its number when static. Null elsewhere.
 DimAttr getArgumentDim(mlir::Value memref, unsigned position);
+/// The last dim of an argument that is a product of `groups` and another dim;
+/// null if there is none.
+DimAttr getProductOf(KernelOp kernel, DimAttr groups);
 /// The name of the dtype variable that `memref`, a kernel argument, has
 /// elements of. Null elsewhere.
 mlir::StringAttr getDTypeVariable(mlir::Value memref);

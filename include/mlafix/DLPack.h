@@ -33,6 +33,7 @@ enum TypeCode : uint8_t {
   codeBool = 6,
   codeFloat8E4M3FN = 10,
   codeFloat8E5M2 = 12,
+  codeFloat8E8M0FNU = 14,
 };
 
 struct Device {
@@ -63,6 +64,7 @@ inline constexpr TypeCode F16 = codeFloat;
 inline constexpr TypeCode F32 = codeFloat;
 inline constexpr TypeCode F8E4M3FN = codeFloat8E4M3FN;
 inline constexpr TypeCode F8E5M2 = codeFloat8E5M2;
+inline constexpr TypeCode F8E8M0 = codeFloat8E8M0FNU;
 inline constexpr TypeCode I32 = codeInt;
 inline constexpr TypeCode I64 = codeInt;
 inline constexpr TypeCode I8 = codeInt;

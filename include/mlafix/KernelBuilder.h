@@ -190,7 +190,9 @@ public:
                 const SourceLocation &location);
   Value select(Value condition, Value ifTrue, Value ifFalse,
                const SourceLocation &location);
-  /// To "f32", "i32", "i64", "index" or "bool" (is it not zero?).
+  /// To "f32", "i32", "i64", "index" or "bool" (is it not zero?). f32 to a
+  /// narrower float of DTypes.def: the f32 that is read again of what a store
+  /// of that dtype writes.
   Value convert(Value operand, std::string_view dtype,
                 const SourceLocation &location);
   Value splat(Value scalar, std::string_view dim,

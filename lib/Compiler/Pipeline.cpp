@@ -96,6 +96,7 @@ static void addDistributionPasses(OpPassManager &pm) {
 static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createWidenBF16Pass());
+  pm.addNestedPass<KernelOp>(createShareReciprocalsPass());
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addPass(createKernelsToNVVMPass());
   pm.addNestedPass<LLVM::LLVMFuncOp>(createDelayWaitsPass());

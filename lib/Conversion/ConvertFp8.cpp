@@ -25,7 +25,13 @@ using namespace mlir;
 using namespace mlafix;
 
 static bool isFp8(Type type) {
-  return isa<Float8E4M3FNType, Float8E5M2Type>(getElementTypeOrSelf(type));
+  return isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType>(
+      getElementTypeOrSelf(type));
+}
+
+/// Whether it has powers of two alone.
+static bool isPower(Type type) {
+  return isa<Float8E8M0FNUType>(getElementTypeOrSelf(type));
 }
 
 namespace {
@@ -112,6 +118,39 @@ static Value widenByIntegers(ShapedBuilder s, Format format, Value byte) {
 }
 
 //===----------------------------------------------------------------------===//
+// Powers of two: f8E8M0FNU, the exponents of f32
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kLeastPower = 0x00400000; // 2^-127, as bits of f32
+static constexpr int64_t kLargestPowerCode = 0xfe; // 2^127
+static constexpr int64_t kPowerNaN = 0xff;
+
+/// The least power of two that is not below x, saturating: i8. What is negative
+/// or 0 becomes 2^-127.
+static Value narrowPower(ShapedBuilder s, Value x) {
+  using I = arith::CmpIPredicate;
+  Value bits = s.bits(x);
+  // A fraction carries into the exponent.
+  Value code =
+      s.op<arith::ShRUIOp>(s.op<arith::AddIOp>(bits, s.i(0x7fffff)), s.i(23));
+  code = s.op<arith::MinUIOp>(code, s.i(kLargestPowerCode));
+  code = s.select(s.cmp(I::sle, bits, s.i(kLeastPower)), s.i(0), code);
+  Value isNaN = s.cmp(arith::CmpFPredicate::UNO, x, x);
+  code = s.select(isNaN, s.i(kPowerNaN), code);
+  return arith::TruncIOp::create(s.b, s.loc, s.typeOf(s.b.getI8Type()), code);
+}
+
+/// The f32 of which `byte`, i8, is the exponent.
+static Value widenPower(ShapedBuilder s, Value byte) {
+  using I = arith::CmpIPredicate;
+  Value code = arith::ExtUIOp::create(s.b, s.loc, s.i32(), byte);
+  Value bits = s.op<arith::ShLIOp>(code, s.i(23));
+  bits = s.select(s.cmp(I::eq, code, s.i(0)), s.i(kLeastPower), bits);
+  Value isNaN = s.cmp(I::eq, code, s.i(kPowerNaN));
+  return s.floatOf(s.select(isNaN, s.i(0x7fc00000), bits));
+}
+
+//===----------------------------------------------------------------------===//
 // By an instruction, two elements at once
 //===----------------------------------------------------------------------===//
 
@@ -188,19 +227,21 @@ static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// `x` without the bounds that saturate it to the finite numbers of f8E5M2: the
+/// `x` without the bounds that saturate it to the finite numbers of `type`: the
 /// conversion does that by itself. They are there for what upstream folds.
-static Value dropBounds(Value x) {
+static Value dropBounds(Value x, Type type) {
+  float least = isPower(type) ? 0x1p-127f : -57344.0f;
+  float largest = isPower(type) ? 0x1p127f : 57344.0f;
   auto isBound = [](Value value, float bound) {
     APFloat number(0.0f);
     return matchPattern(value, m_ConstantFloat(&number)) &&
            number.compare(APFloat(bound)) == APFloat::cmpEqual;
   };
   auto upper = x.getDefiningOp<arith::MaximumFOp>();
-  if (!upper || !isBound(upper.getRhs(), -57344.0f))
+  if (!upper || !isBound(upper.getRhs(), least))
     return x;
   auto lower = upper.getLhs().getDefiningOp<arith::MinimumFOp>();
-  return lower && isBound(lower.getRhs(), 57344.0f) ? lower.getLhs() : x;
+  return lower && isBound(lower.getRhs(), largest) ? lower.getLhs() : x;
 }
 
 /// Erases the bounds that end in `x` if nothing uses them any more.
@@ -213,28 +254,37 @@ static void eraseDeadBounds(Value x) {
   }
 }
 
+/// The bits of fp8 `type` that are nearest to x, i8; a power of two may not be
+/// below it.
+static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
+                          bool hasInstruction) {
+  if (isa<Float8E5M2Type, Float8E8M0FNUType>(getElementTypeOrSelf(type)))
+    x = dropBounds(x, type);
+  ShapedBuilder s(b, loc, x.getType());
+  if (isPower(type))
+    return narrowPower(s, x);
+  return hasInstruction ? narrowByInstruction(b, loc, Format::of(type), x)
+                        : narrowByIntegers(s, Format::of(type), x);
+}
+
 static Value narrow(OpBuilder &b, arith::TruncFOp op, bool hasInstruction) {
-  Location loc = op.getLoc();
-  Format format = Format::of(op.getType());
-  Value x =
-      isa<Float8E5M2Type>(format.type) ? dropBounds(op.getIn()) : op.getIn();
   Value bits =
-      hasInstruction
-          ? narrowByInstruction(b, loc, format, x)
-          : narrowByIntegers(ShapedBuilder(b, loc, x.getType()), format, x);
-  return UnrealizedConversionCastOp::create(b, loc, op.getType(), bits)
+      narrowToBits(b, op.getLoc(), op.getType(), op.getIn(), hasInstruction);
+  return UnrealizedConversionCastOp::create(b, op.getLoc(), op.getType(), bits)
       .getResult(0);
 }
 
 static Value widen(OpBuilder &b, arith::ExtFOp op, bool hasInstruction) {
   Location loc = op.getLoc();
-  Format format = Format::of(op.getIn().getType());
+  Type type = op.getIn().getType();
   ShapedBuilder s(b, loc, op.getType());
   Value bytes = UnrealizedConversionCastOp::create(
                     b, loc, s.typeOf(b.getI8Type()), op.getIn())
                     .getResult(0);
-  return hasInstruction ? widenByInstruction(b, loc, format, bytes)
-                        : widenByIntegers(s, format, bytes);
+  if (isPower(type))
+    return widenPower(s, bytes);
+  return hasInstruction ? widenByInstruction(b, loc, Format::of(type), bytes)
+                        : widenByIntegers(s, Format::of(type), bytes);
 }
 
 namespace {

@@ -74,6 +74,35 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"];
 }
 
+def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"> {
+  let summary = "packs are divided by a number through its reciprocal, exactly";
+  let description = [{
+    A pack that is divided by one number, to be stored as fp8, is multiplied by the number's reciprocal, and each quotient corrected by what is left of its
+    dividend: three operations an element in place of a dozen, and the same bits. Where the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can
+    tell from 0 are correctly rounded (N10) before they are narrowed; elsewhere elements are divided one by one. For GPUs: a CPU divides a vector at once.
+
+    ```mlir
+    // Before
+    %d = vector.broadcast %s : f32 to vector<2xf32>
+    %q = arith.divf %x, %d : vector<2xf32>
+    // After
+    %q = scf.if %isInRange -> (vector<2xf32>) {
+      %r = arith.divf %one, %s : f32
+      …
+      %near = arith.mulf %x, %rs : vector<2xf32>
+      %rest = math.fma %near, %d, %minusX : vector<2xf32>
+      %exact = math.fma %rest, %minusRs, %near : vector<2xf32>
+      scf.yield %exact : vector<2xf32>
+    } else {
+      %slow = arith.divf %x, %d : vector<2xf32>
+      scf.yield %slow : vector<2xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
   let summary = "rows of bf16 come apart as words of two elements";
   let description = [{

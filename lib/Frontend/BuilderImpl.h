@@ -116,7 +116,8 @@ struct KernelBuilder::Impl {
   /// The dim that arguments call so: its size, where that is fixed. A type may
   /// spell the size, too.
   DimAttr dimOf(std::string_view name);
-  /// Notes that rows of `tensor` are moved: its last dim must have stride 1.
+  /// Notes that rows of `tensor` are moved: its last dim must have stride 1,
+  /// unless they have an element for each group of a product.
   void useRows(Value tensor);
   void refreshSignature();
 

@@ -28,8 +28,11 @@ public:
   KernelBuilder::Value toFloat(Type element);
   /// `element`: index, i32 or i64.
   KernelBuilder::Value toInteger(Type element);
+  /// f32 rounded to what `element`, a narrower float, holds.
+  KernelBuilder::Value round(Type element);
 
 private:
+  mlir::Value constant(float number);
   /// The operand's type with `element` in place of its own.
   Type typed(Type element) const {
     return isRowTile(x.getType())
@@ -88,6 +91,29 @@ KernelBuilder::Value Cast::toInteger(Type element) {
                         : cast<arith::ExtSIOp>(element);
 }
 
+mlir::Value Cast::constant(float number) {
+  mlir::Value scalar = impl.make<arith::ConstantOp>(
+      location, impl.builder.getF32FloatAttr(number));
+  return isRowTile(x.getType())
+             ? impl.make<SplatOp>(location, x.getType(), scalar).getResult()
+             : scalar;
+}
+
+KernelBuilder::Value Cast::round(Type element) {
+  // fp8 saturates, and upstream's folds would not.
+  if (element.getIntOrFloatBitWidth() == 8) {
+    const llvm::fltSemantics &fp8 =
+        mlir::cast<FloatType>(element).getFloatSemantics();
+    bool isPower = isa<Float8E8M0FNUType>(element);
+    float most = APFloat::getLargest(fp8).convertToFloat();
+    float least = isPower ? 0x1p-127f : -most;
+    x = impl.make<arith::MinimumFOp>(location, x, constant(most));
+    x = impl.make<arith::MaximumFOp>(location, x, constant(least));
+  }
+  x = impl.make<arith::TruncFOp>(location, typed(element), x);
+  return cast<arith::ExtFOp>(impl.builder.getF32Type());
+}
+
 KernelBuilder::Value KernelBuilder::convert(Value operand,
                                             std::string_view dtype,
                                             const SourceLocation &location) {
@@ -103,10 +129,14 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
                      .Case("index", builder.getIndexType())
                      .Case("bool", builder.getI1Type())
                      .Default({});
+  Type inMemory = getDTypeByName(impl->context.get(), llvm::StringRef(dtype));
+  if (inMemory && from.dtype == "f32" && Impl::isArithmetic(from) &&
+      isa<FloatType>(inMemory) && !inMemory.isF32())
+    return Cast(*impl, operand, location).round(inMemory);
   if (!element || !Impl::isArithmetic(from)) {
     impl->fail(location)
         << "expected a scalar or a row to convert to f32, i32, i64, index or "
-           "bool, got "
+           "bool, or one of f32 to round to another float, got "
         << from.str() << " to '" << llvm::StringRef(dtype) << "'";
     return {};
   }

@@ -55,7 +55,8 @@ void Impl::useRows(Value tensor) {
   auto type = cast<MemRefType>(value.getType());
   auto layout = cast<StridedLayoutAttr>(type.getLayout());
   SmallVector<int64_t> strides(layout.getStrides());
-  if (strides.back() == 1)
+  DimAttr dim = getArgumentDim(value, type.getRank() - 1);
+  if (strides.back() == 1 || getProductOf(KernelOp(kernel), dim))
     return;
   strides.back() = 1;
   value.setType(MemRefType::get(

@@ -50,6 +50,7 @@ static StringRef cTypeOf(StringRef dtype) {
       .Case("f16", "mlafix::f16")
       .Case("f8e4m3fn", "mlafix::f8e4m3fn")
       .Case("f8e5m2", "mlafix::f8e5m2")
+      .Case("f8e8m0", "mlafix::f8e8m0")
       .Case("f32", "float")
       .Cases({"i64", "index"}, "int64_t")
       .Case("i32", "int32_t")

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/MemoryAccess.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/Passes.h"
 
@@ -37,6 +38,8 @@ private:
   LogicalResult markMerged(MergeLoopOp loop, unsigned number, DimAttr dim);
   LogicalResult followDefinition(Value row);
   LogicalResult followUse(OpOperand &use);
+  LogicalResult followAll();
+  LogicalResult markSpread(Operation *op, DimAttr product);
 
   SmallVector<Value> open; // marked, and not followed
 };
@@ -198,6 +201,37 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
                                                    : success();
 }
 
+/// The product whose groups a row in memory has an element for each of, which
+/// its elements do not lie one behind another; null for other accesses.
+static DimAttr getSpreadProduct(KernelOp kernel, Operation *op) {
+  std::optional<MemoryAccess> access = getSingleAccess(op);
+  if (!access || !access->isTile || access->isPerGroup() ||
+      !access->getArgument())
+    return DimAttr();
+  auto type = cast<MemRefType>(access->memref.getType());
+  return type.getStridesAndOffset().first.back() == 1
+             ? DimAttr()
+             : getProductOf(kernel, access->getRowDim());
+}
+
+LogicalResult GroupTypes::markSpread(Operation *op, DimAttr product) {
+  auto store = dyn_cast<StoreOp>(op);
+  return store ? markOperand(store.getValueMutable(), product.getEachGroup())
+               : mark(op->getResult(0), product.getEachGroup());
+}
+
+LogicalResult GroupTypes::followAll() {
+  while (!open.empty()) {
+    Value row = open.pop_back_val();
+    if (failed(followDefinition(row)))
+      return failure();
+    for (OpOperand &use : llvm::make_early_inc_range(row.getUses()))
+      if (failed(followUse(use)))
+        return failure();
+  }
+  return success();
+}
+
 LogicalResult GroupTypes::run(KernelOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) {
     LogicalResult result = success();
@@ -210,17 +244,16 @@ LogicalResult GroupTypes::run(KernelOp kernel) {
                     getTileDim(reduce.getSource().getType()).getEachGroup());
     return failed(result) ? WalkResult::interrupt() : WalkResult::advance();
   });
-  if (walk.wasInterrupted())
+  if (walk.wasInterrupted() || failed(followAll()))
     return failure();
-  while (!open.empty()) {
-    Value row = open.pop_back_val();
-    if (failed(followDefinition(row)))
-      return failure();
-    for (OpOperand &use : llvm::make_early_inc_range(row.getUses()))
-      if (failed(followUse(use)))
-        return failure();
-  }
-  return success();
+  // Rows that have met no groups, in memory that only elements can be read of.
+  walk = kernel.walk([&](Operation *op) {
+    DimAttr product = getSpreadProduct(kernel, op);
+    return product && (failed(markSpread(op, product)) || failed(followAll()))
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 namespace {

@@ -261,8 +261,10 @@ static void dropPromises(Operation *op) {
       .Case<arith::DivSIOp, arith::DivUIOp, arith::ShRSIOp, arith::ShRUIOp>(
           [](auto exact) { exact.setIsExact(false); });
   auto real = dyn_cast<arith::ArithFastMathInterface>(op);
-  if (real &&
-      real.getFastMathFlagsAttr().getValue() != arith::FastMathFlags::none)
+  arith::FastMathFlagsAttr flags; // conversions may have none
+  if (real)
+    flags = real.getFastMathFlagsAttr();
+  if (flags && flags.getValue() != arith::FastMathFlags::none)
     op->setAttr(real.getFastMathAttrName(),
                 arith::FastMathFlagsAttr::get(op->getContext(),
                                               arith::FastMathFlags::none));

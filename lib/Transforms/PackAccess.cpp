@@ -108,6 +108,28 @@ static Value interleaveAll(OpBuilder &b, Location loc,
 }
 
 //===----------------------------------------------------------------------===//
+// Elements of groups
+//===----------------------------------------------------------------------===//
+
+/// Whether the elements of a row do not lie one behind another: those of an
+/// element a group, which are moved one by one.
+static bool isSpread(Value memref) {
+  auto type = cast<MemRefType>(memref.getType());
+  return type.getStridesAndOffset().first.back() != 1;
+}
+
+/// The element of a group, in all of a pack.
+static Value readElement(OpBuilder &b, Location loc, const RowLayout &layout,
+                         const MemoryAccess &access, Value predicate,
+                         VectorType pack, Value start) {
+  Value element =
+      readMemory(b, loc, layout, predicate, pack.getElementType(),
+                 access.memref, buildIndices(b, loc, access, start));
+  auto type = VectorType::get(pack.getShape(), element.getType());
+  return vector::BroadcastOp::create(b, loc, type, element);
+}
+
+//===----------------------------------------------------------------------===//
 // The ops
 //===----------------------------------------------------------------------===//
 
@@ -123,12 +145,15 @@ Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
   Type element = cast<MemRefType>(source.getType()).getElementType();
   VectorType type = layout.packType(load.getType(), element);
   predicate = both(b, loc, predicate, place.exists);
-  Value pack = widen(
-      b, load,
-      access.member
-          ? readMember(b, loc, layout, access, predicate, type, place.start)
-          : readMemory(b, loc, layout, predicate, type, source,
-                       buildIndices(b, loc, access, place.start)));
+  Value pack;
+  if (access.member)
+    pack = readMember(b, loc, layout, access, predicate, type, place.start);
+  else if (isSpread(source))
+    pack = readElement(b, loc, layout, access, predicate, type, place.start);
+  else
+    pack = readMemory(b, loc, layout, predicate, type, source,
+                      buildIndices(b, loc, access, place.start));
+  pack = widen(b, load, pack, predicate);
   if (!load.getOther())
     return pack;
   Value other =
@@ -142,9 +167,14 @@ static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
                       ValueRange indices) {
   auto type = cast<VectorType>(value.getType());
   writeIf(b, loc, predicate, [&](OpBuilder &then) {
-    vector::StoreOp::create(then, loc, value, target, indices,
-                            layout.isStreamed(target),
-                            llvm::MaybeAlign(layout.alignmentOf(target, type)));
+    if (isSpread(target))
+      memref::StoreOp::create(then, loc,
+                              vector::ExtractOp::create(then, loc, value, 0),
+                              target, indices, layout.isStreamed(target));
+    else
+      vector::StoreOp::create(
+          then, loc, value, target, indices, layout.isStreamed(target),
+          llvm::MaybeAlign(layout.alignmentOf(target, type)));
   });
 }
 

@@ -107,21 +107,6 @@ static Value toBits(OpBuilder &b, Location loc, Value value) {
   return arith::BitcastOp::create(b, loc, bits, value);
 }
 
-Value mlafix::widen(OpBuilder &b, LoadOp load, Value value) {
-  Location loc = load.getLoc();
-  Type result = getElementTypeOrSelf(load.getType());
-  Type type = withElement(value.getType(), result);
-  if (type == value.getType())
-    return value;
-  if (isa<FloatType>(result))
-    return arith::ExtFOp::create(b, loc, type, value);
-  value = toBits(b, loc, value);
-  Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
-  if (element.isUnsignedInteger() || element.isInteger(1))
-    return arith::ExtUIOp::create(b, loc, type, value);
-  return arith::ExtSIOp::create(b, loc, type, value);
-}
-
 /// `number` in the shape of `value`, f32.
 static Value constantLike(OpBuilder &b, Location loc, Value value,
                           double number) {
@@ -129,6 +114,33 @@ static Value constantLike(OpBuilder &b, Location loc, Value value,
   if (auto shaped = dyn_cast<ShapedType>(value.getType()))
     attr = DenseElementsAttr::get(shaped, Attribute(attr));
   return arith::ConstantOp::create(b, loc, attr);
+}
+
+/// A float from memory as f32. What was not read is 0, which powers of two in
+/// memory have no bits for.
+static Value widenFloat(OpBuilder &b, Location loc, Type type, Value value,
+                        Value predicate) {
+  Type element = getElementTypeOrSelf(value.getType());
+  value = arith::ExtFOp::create(b, loc, type, value);
+  if (!predicate || !isa<Float8E8M0FNUType>(element))
+    return value;
+  return arith::SelectOp::create(b, loc, predicate, value,
+                                 constantLike(b, loc, value, 0));
+}
+
+Value mlafix::widen(OpBuilder &b, LoadOp load, Value value, Value predicate) {
+  Location loc = load.getLoc();
+  Type result = getElementTypeOrSelf(load.getType());
+  Type type = withElement(value.getType(), result);
+  if (type == value.getType())
+    return value;
+  if (isa<FloatType>(result))
+    return widenFloat(b, loc, type, value, predicate);
+  value = toBits(b, loc, value);
+  Type element = cast<MemRefType>(load.getSource().getType()).getElementType();
+  if (element.isUnsignedInteger() || element.isInteger(1))
+    return arith::ExtUIOp::create(b, loc, type, value);
+  return arith::ExtSIOp::create(b, loc, type, value);
 }
 
 /// The smaller and then the larger of `value` and a bound.
@@ -144,11 +156,15 @@ static Value clamp(OpBuilder &b, Location loc, Value value, double low,
 /// constant that was an integer: a truncation of such a conversion becomes one
 /// conversion, NaN beyond the range. Of f8E5M2 it is every infinity, of a
 /// constant or of an f8E5M2 that was loaded; mlafix-convert-fp8 takes this out
-/// where the conversion saturates.
+/// where the conversion saturates. f8E8M0FNU has no zero, no signs and no
+/// infinities, which upstream's folds would meet likewise.
 static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   if (isa<Float8E5M2Type>(to))
     return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, -57344,
                                                        57344);
+  if (isa<Float8E8M0FNUType>(to))
+    return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, 0x1p-127,
+                                                       0x1p127);
   if (isa<Float8E4M3FNType>(to) &&
       isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(value.getDefiningOp()))
     return clamp<arith::MinNumFOp, arith::MaxNumFOp>(b, loc, value, -448, 448);
@@ -273,34 +289,6 @@ void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
   write(then);
 }
 
-Value mlafix::combine(OpBuilder &b, Location loc, ReduceKind kind, Value x,
-                      Value y) {
-  bool isFloat = isa<FloatType>(x.getType());
-  switch (kind) {
-  case ReduceKind::add:
-    return isFloat ? Value(arith::AddFOp::create(b, loc, x, y))
-                   : Value(arith::AddIOp::create(b, loc, x, y));
-  case ReduceKind::max:
-    return isFloat ? Value(arith::MaximumFOp::create(b, loc, x, y))
-                   : Value(arith::MaxSIOp::create(b, loc, x, y));
-  case ReduceKind::min:
-    return isFloat ? Value(arith::MinimumFOp::create(b, loc, x, y))
-                   : Value(arith::MinSIOp::create(b, loc, x, y));
-  }
-  llvm_unreachable("all kinds are handled");
-}
-
-Value mlafix::reduceTree(OpBuilder &b, Location loc, ReduceKind kind,
-                         SmallVector<Value> values) {
-  while (values.size() > 1) {
-    SmallVector<Value> next;
-    for (size_t i = 0; i < values.size(); i += 2)
-      next.push_back(i + 1 < values.size()
-                         ? combine(b, loc, kind, values[i], values[i + 1])
-                         : values[i]);
-    values = std::move(next);
-  }
-  return values.front();
 }
 
 /// The indices of the elements from `start` on.

@@ -31,8 +31,10 @@ mlir::Value statePredicate(mlir::OpBuilder &b, LoadStateOp load);
 
 /// What was read by `load` as its result holds it: floats widen to f32 (N7),
 /// integers to the result's width; the bits of a float or a boolean that is
-/// only moved, likewise.
-mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value);
+/// only moved, likewise. `value` is zero where `predicate`, if there is one, is
+/// false.
+mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value,
+                  mlir::Value predicate);
 /// `value` as a store writes it to `target`: f32 becomes a float in memory
 /// (N7), all but bytes a byte within its range, and an integer that of a dtype
 /// variable, sign-extended or its low bits.

@@ -15,6 +15,36 @@
 using namespace mlir;
 using namespace mlafix;
 
+Value mlafix::combine(OpBuilder &b, Location loc, ReduceKind kind, Value x,
+                      Value y) {
+  bool isFloat = isa<FloatType>(x.getType());
+  switch (kind) {
+  case ReduceKind::add:
+    return isFloat ? Value(arith::AddFOp::create(b, loc, x, y))
+                   : Value(arith::AddIOp::create(b, loc, x, y));
+  case ReduceKind::max:
+    return isFloat ? Value(arith::MaximumFOp::create(b, loc, x, y))
+                   : Value(arith::MaxSIOp::create(b, loc, x, y));
+  case ReduceKind::min:
+    return isFloat ? Value(arith::MinimumFOp::create(b, loc, x, y))
+                   : Value(arith::MinSIOp::create(b, loc, x, y));
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+Value mlafix::reduceTree(OpBuilder &b, Location loc, ReduceKind kind,
+                         SmallVector<Value> values) {
+  while (values.size() > 1) {
+    SmallVector<Value> next;
+    for (size_t i = 0; i < values.size(); i += 2)
+      next.push_back(i + 1 < values.size()
+                         ? combine(b, loc, kind, values[i], values[i + 1])
+                         : values[i]);
+    values = std::move(next);
+  }
+  return values.front();
+}
+
 static TypedAttr neutralOf(ReduceKind kind, Type type) {
   Builder b(type.getContext());
   if (isa<FloatType>(type)) {

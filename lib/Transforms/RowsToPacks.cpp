@@ -57,7 +57,7 @@ struct DistributeScalarLoad : RowPattern<LoadOp> {
     Value value = readMemory(
         rewriter, loc, layout, predicate, element, source,
         buildIndices(rewriter, loc, op.getAccesses().front(), Value()));
-    value = widen(rewriter, op, value);
+    value = widen(rewriter, op, value, predicate);
     if (op.getOther())
       value = arith::SelectOp::create(rewriter, loc, op.getPredicate(), value,
                                       op.getOther());

@@ -31,6 +31,7 @@ inline constexpr std::string_view F16 = "float16";
 inline constexpr std::string_view F32 = "float32";
 inline constexpr std::string_view F8E4M3FN = "float8_e4m3fn";
 inline constexpr std::string_view F8E5M2 = "float8_e5m2";
+inline constexpr std::string_view F8E8M0 = "float8_e8m0fnu";
 inline constexpr std::string_view I32 = "int32";
 inline constexpr std::string_view I64 = "int64";
 inline constexpr std::string_view I8 = "int8";

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from numerics import BF16, E4M3, E5M2, poison
+from numerics import BF16, E4M3, E5M2, E8M0, poison
 
 try:
     import torch
 except ImportError:  # torch is optional
     torch = None  # type: ignore[assignment]
 
-FP8 = {} if torch is None else {E4M3: torch.float8_e4m3fn, E5M2: torch.float8_e5m2}
+FP8 = {} if torch is None else {E4M3: torch.float8_e4m3fn, E5M2: torch.float8_e5m2, E8M0: torch.float8_e8m0fnu}
 
 
 def has_cuda() -> bool:

@@ -16,6 +16,7 @@ F16 = np.dtype(np.float16)
 F32 = np.dtype(np.float32)
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
 E5M2 = np.dtype(ml_dtypes.float8_e5m2)
+E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 
 @dataclass(frozen=True)

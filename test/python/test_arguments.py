@@ -62,10 +62,10 @@ def big_endian() -> np.ndarray:
 
 
 WRONG_NUMPY = [
-    ("prefix", lambda: rows(np.float64), "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2; there are no other floats., got dtype float64"),
-    ("prefix", lambda: rows(np.complex64), "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2; there are no other floats., got dtype complex64"),
-    ("prefix", lambda: rows(np.uint16), "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2; there are no other floats., got dtype uint16"),
-    ("prefix", big_endian, "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2; there are no other floats., got dtype >f4"),
+    ("prefix", lambda: rows(np.float64), "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2, f8e8m0; there are no other floats., got dtype float64"),
+    ("prefix", lambda: rows(np.complex64), "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2, f8e8m0; there are no other floats., got dtype complex64"),
+    ("prefix", lambda: rows(np.uint16), "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2, f8e8m0; there are no other floats., got dtype uint16"),
+    ("prefix", big_endian, "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2, f8e8m0; there are no other floats., got dtype >f4"),
     ("prefix", lambda: rows(np.float16), 'expected dtype f32, as in argument "out", got f16'),
     ("prefix_lse", lambda: rows(np.float16, (H, N)), "expected dtype f32, got f16"),
     ("prefix", lambda: rows(shape=(N, H)), "expected 3 dims, got 2"),
@@ -92,7 +92,7 @@ WRONG_NUMPY = [
 ]
 
 WRONG_TORCH = [
-    ("prefix", lambda: torch.ones(N, H, D, dtype=torch.float64), "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2; there are no other floats., got dtype float64"),
+    ("prefix", lambda: torch.ones(N, H, D, dtype=torch.float64), "expected a tensor of dtype T .bf16, f16, f32, f8e4m3fn, f8e5m2, f8e8m0; there are no other floats., got dtype float64"),
     ("prefix", lambda: torch.ones(N, H, D, dtype=torch.complex64).conj(), "got dtype complex64"),
     ("prefix", lambda: torch.ones(N, H, D).to(torch.float8_e5m2fnuz), "got a dtype of DLPack code 13, 8 bits"),
     ("prefix", lambda: torch.ones(N, H, D, requires_grad=True), "expected a tensor that autograd does not follow"),

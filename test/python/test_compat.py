@@ -18,7 +18,7 @@ from states import make_states
 
 SIGNATURES = [
     (vllm, "merge_attn_states", "(output, prefix_output, prefix_lse, suffix_output, suffix_lse, output_lse=None, "
-                                "prefill_tokens_with_context=None, output_scale=None)"),
+                                "prefill_tokens_with_context=None, output_scale=None, output_block_scale=None)"),
     (vllm, "mask_empty_context_lse", "(lse, query_start_loc, context_start_loc)"),
     (vllm, "mask_empty_context", "(lse, output, query_start_loc, context_start_loc)"),
     (vllm, "mask_dcp_empty_shards_", "(lse, seq_lens, query_start_loc)"),

@@ -113,7 +113,7 @@ BODIES = [
     ("y[t] = sum(f)", "f", "expected a row to reduce, got f32"),
     ("y[t] = max()", "max()", 'expected max(row), max(row, along="K") or max(a, b, …), got no argument'),
     ("y[t] = float(f)", "float", "expected f32(…) to convert a value, got float(…)"),
-    ("y[t] = bf16(f)", "bf16(f)", "expected a conversion to f32, i32, i64, index or bool_, got bf16"),
+    ("y[t] = i8(f)", "i8(f)", "expected a conversion to f32, i32, i64, index or bool_, or rounding to a float, got i8"),
     ("y[t] = math.exp(f)", "math.exp", "got 'math.exp'; mlafix.dsl has exp"),
     ("y[t] = print(f)", "print(f)", "expected a value, got a call that gives none"),
     ("y[t] = grid(f)", "grid(f)", "as what a for loop runs over, got it in an expression"),

@@ -34,6 +34,8 @@ static const fltSemantics *getSemantics(mlafix_dtype dtype) {
     return &APFloat::Float8E4M3FN();
   case MLAFIX_F8E5M2:
     return &APFloat::Float8E5M2();
+  case MLAFIX_F8E8M0:
+    return &APFloat::Float8E8M0FNU();
   default:
     return nullptr;
   }

@@ -36,6 +36,8 @@ std::vector<std::string> descrs(mlafix_dtype dtype) {
     return {"|V1", "<V1", "V1", "|u1", "<u1", "float8_e4m3fn"};
   case MLAFIX_F8E5M2:
     return {"<f1", "|V1", "<V1", "V1", "|u1", "<u1", "float8_e5m2"};
+  case MLAFIX_F8E8M0:
+    return {"|V1", "<V1", "V1", "|u1", "<u1", "float8_e8m0fnu"};
   case MLAFIX_I32:
     return {"<i4"};
   case MLAFIX_I64:

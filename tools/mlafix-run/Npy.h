@@ -10,6 +10,7 @@
 //   bf16      '<V2' (read also: '<u2', 'bfloat16')
 //   f8e4m3fn  '|V1' (read also: '|u1', 'float8_e4m3fn')
 //   f8e5m2    '<f1' (read also: '|V1', '|u1', 'float8_e5m2')
+//   f8e8m0    '|V1' (read also: '|u1', 'float8_e8m0fnu')
 // so that after np.load, .view(ml_dtypes.bfloat16) gives the array.
 //
 //===----------------------------------------------------------------------===//

@@ -33,8 +33,8 @@ UNIT is a .mlafix file, or a .mlir source that is compiled on the spot.
   --list                list kernels and their signatures
   --help                this text
 
-bf16 is read and written as '<V2', f8e4m3fn as '|V1' and f8e5m2 as '<f1', as
-ml_dtypes saves them (np.load(f).view(ml_dtypes.bfloat16)); '<u2' and '|u1' are
+bf16 is read and written as '<V2', f8e4m3fn and f8e8m0 as '|V1' and f8e5m2 as
+'<f1', as ml_dtypes saves them (np.load(f).view(ml_dtypes.bfloat16)); '<u2' and '|u1' are
 read too. Outputs start out as 0xff bytes, so that elements the kernel leaves
 alone show.
 )";

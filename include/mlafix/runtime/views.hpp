@@ -29,6 +29,7 @@ enum class bf16 : uint16_t {};
 enum class f16 : uint16_t {};
 enum class f8e4m3fn : uint8_t {};
 enum class f8e5m2 : uint8_t {};
+enum class f8e8m0 : uint8_t {};
 
 /// Whether memory of `Source` elements may be passed where the kernel has
 /// `Element`s. To pass another library's type, specialise it:
@@ -45,6 +46,7 @@ using F16 = f16;
 using F32 = float;
 using F8E4M3FN = f8e4m3fn;
 using F8E5M2 = f8e5m2;
+using F8E8M0 = f8e8m0;
 using I32 = int32_t;
 using I64 = int64_t;
 using I8 = int8_t;

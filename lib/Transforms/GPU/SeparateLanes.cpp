@@ -38,6 +38,7 @@ public:
 private:
   /// `open`: the accesses since the last barrier.
   void separate(Block &block, SmallVector<MemoryAccess> &open);
+  bool meet(const MemoryAccess &a, const MemoryAccess &b);
   void meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
                   SmallVector<MemoryAccess> &open);
   void buildBarrier(OpBuilder &b, Location loc) {
@@ -63,11 +64,21 @@ static void addAccesses(SmallVector<MemoryAccess> &open,
       open.push_back(access);
 }
 
+/// No call makes one tensor of arguments whose dims differ, as those of an
+/// element a group and of an lse do. Kernels without groups keep the barriers
+/// that they were measured with.
+bool LaneSeparation::meet(const MemoryAccess &a, const MemoryAccess &b) {
+  bool isOneShape = (!a.isPerGroup() && !b.isPerGroup()) ||
+                    kernel.getArgDims(a.getArgNumber()) ==
+                        kernel.getArgDims(b.getArgNumber());
+  return isOneShape && mayConflict(kernel, a, b);
+}
+
 void LaneSeparation::meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
                                 SmallVector<MemoryAccess> &open) {
   bool conflicts = llvm::any_of(accesses, [&](const MemoryAccess &a) {
-    return llvm::any_of(
-        open, [&](const MemoryAccess &b) { return mayConflict(kernel, a, b); });
+    return llvm::any_of(open,
+                        [&](const MemoryAccess &b) { return meet(a, b); });
   });
   if (!conflicts)
     return;

@@ -19,10 +19,10 @@ from ._views import bytes_as_fp8, rows_of_heads, widened
 
 
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
-         context_rows="prefill_tokens_with_context", out_scale="output_scale")
+         context_rows="prefill_tokens_with_context", out_scale="output_scale", out_scales="output_block_scale")
 def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, suffix_output: Array, suffix_lse: Array,
                       output_lse: Array | None = None, prefill_tokens_with_context: int | None = None,
-                      output_scale: Array | None = None) -> None:
+                      output_scale: Array | None = None, output_block_scale: Array | None = None) -> None:
     """Merges the attention over the prefix with that over the suffix (`mlafix.ops.merge_attn_states`).
 
     Tokens at or past the threshold are copies of the suffix, payload and lse as they are, an lse of +inf and the payload
@@ -41,7 +41,12 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
         suffix_lse: `[H, N] f32`.
         output_lse: `[H, N] f32`, may be an input lse itself; None: the merged lse is not computed.
         prefill_tokens_with_context: a host int, 0 to N: tokens at or past it are copies of the suffix. None is N.
-        output_scale: one f32 on the device, of any rank: stored is saturate(value * (1 / scale)). Needed for fp8.
+        output_scale: one f32 on the device, of any rank: stored is saturate(value * (1 / scale)). Needed for fp8 where
+            output_block_scale is None.
+        output_block_scale: written: a scale for each group of K elements of a head, whose layout it decides by itself as
+            `out_scales` does (`mlafix.ops.merge_attn_states`): f32 `[N, H * D / K]`, K of 64 or 128, say, row-major or
+            column-major; i32 `[N, ceil(H * D / 512)]` for powers of two, K = 128. The output is f8e4m3fn then, with the
+            bits of `per_token_group_quant_fp8`, as it is in CUDA, of the merged rows in f32.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -49,9 +54,9 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
     try:
         ops.merge_attn_states(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, out_lse=output_lse,
                               return_lse=False, context_rows=prefill_tokens_with_context, out_scale=output_scale,
-                              copy_past_context=True)
+                              copy_past_context=True, out_scales=output_block_scale)
     except ArgumentError:
-        if output_scale is None and "float8" in str(output.dtype):
+        if output_scale is None and output_block_scale is None and "float8" in str(output.dtype):
             raise wrong("output_scale", f"one f32 for an output of {output.dtype}", "None") from None
         raise
 

@@ -8,7 +8,7 @@ from typing import Any
 from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
-from .types import INTEGER_BITS, ScalarType
+from .types import FLOATS, INTEGER_BITS, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 
 _CONVERSIONS = ("f32", "i32", "i64", "index", "bool")
@@ -141,9 +141,13 @@ class ArithmeticBuiltIns:
     def convert(self, node: ast.Call, to: ScalarType) -> Any:
         if len(node.args) != 1 or node.keywords:
             self.ctx.fail(node, f"expected {to}(x), got {len(node.args) + len(node.keywords)} arguments")
-        if to.name not in _CONVERSIONS:
-            self.ctx.fail(node, f"expected a conversion to f32, i32, i64, index or bool_, got {to}: stores narrow by themselves")
         argument = node.args[0]
+        if to.name in FLOATS and to.name != "f32":
+            value = self.expressions.eval(argument)
+            operand = self.ctx.lift(float(value), argument, "f32") if as_number(value) is not None else self.ctx.lift(value, argument)
+            return self.ctx.convert(operand, to.name, node)
+        if to.name not in _CONVERSIONS:
+            self.ctx.fail(node, f"expected a conversion to f32, i32, i64, index or bool_, or rounding to a float, got {to}: stores narrow by themselves")
         wide = self.widening_load(argument, to.name)
         if wide is not None:
             return wide

@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 # The integers that an element in memory can be, with their bits; all dtypes that it can have (include/mlafix/DTypes.def);
 # and those of a scalar argument.
 INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
-FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2")
+FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2", "f8e8m0")
 DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -54,6 +54,7 @@ f16 = ScalarType("f16")
 f32 = ScalarType("f32")
 f8e4m3fn = ScalarType("f8e4m3fn")
 f8e5m2 = ScalarType("f8e5m2")
+f8e8m0 = ScalarType("f8e8m0")
 i8 = ScalarType("i8")
 i32 = ScalarType("i32")
 i64 = ScalarType("i64")

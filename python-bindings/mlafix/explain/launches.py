@@ -15,7 +15,7 @@ DEFAULT_SIZE = 1024
 SECTOR = 32
 """Bytes that a GPU's memory moves at least (CUDA programming guide, device memory accesses)."""
 WARP = 32
-ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3fn": 1, "f8e5m2": 1, "i32": 4, "i64": 8, "i8": 1, "u8": 1, "bool": 1}
+ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3fn": 1, "f8e5m2": 1, "f8e8m0": 1, "i32": 4, "i64": 8, "i8": 1, "u8": 1, "bool": 1}
 
 _CONSTANT = re.compile(r"^\s*(%[\w$.-]+) = arith\.constant (\d+) : index")
 _FORALL = re.compile(r"mlafix\.forall \(([^)]*)\) in")

@@ -31,6 +31,9 @@ LseLayout = Literal["hn", "nh"]
 Base = Literal["e", "2"]
 """The base of a log-sum-exp: `"e"` (vLLM, SGLang, FlashAttention) or `"2"` (FlashInfer)."""
 
+QuantizeFrom = Literal["f32", "output"]
+"""What is quantised: `"f32"`, values as they are computed, or `"output"`, these rounded to the result's dtype first."""
+
 Stream = Union[int, Any, None]
 """A CUDA stream: its handle as an int, a `torch.cuda.Stream` or another object that has one; None is torch's current
 stream where the arrays are torch's, else the default stream. Nothing is waited for. Ignored on the CPU."""

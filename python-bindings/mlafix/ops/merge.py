@@ -26,6 +26,25 @@ to the nearest, ties to even, saturating at +-448; NaN stays NaN (N7). The lse i
     >>> quantised, _ = ops.merge_attn_states(prefix, lse, suffix, lse, context_rows=2, out_scale=0.01)
     >>> quantised[:, 0, 0].astype(np.float32).tolist()
     [288.0, 288.0, 384.0]
+
+**A scale for each group.** With `out_scales` the output is e4m3fn, and each group of K = D / G elements of a head has a scale, which
+is written there: `scale = max(largest magnitude, 1e-10) / 448`, `element = value / scale`, both correctly rounded in f32, as vLLM's
+and SGLang's CUDA quantisers do. The rows of empty states are zeros with the least scale, 1e-10 / 448. NaN in a group makes its scale
+NaN, and so its elements. The dtype and the shape of `out_scales` say how scales are stored:
+
+- f32 `[n, H, G]` or `[n, H * G]` of any strides: row-major, column-major, or with tokens padded for TMA, whose padding is not touched.
+  `round_scales=True` rounds scales up to powers of two, `max(scale, 1e-10)` to the least one not below it.
+- f8e8m0 of these shapes: such powers, a byte each.
+- i32 `[n, ceil(H * G / 4)]` of any strides, for groups of 128: four such bytes a word, the first group in the low one (DeepGEMM). Bytes
+  of the last word that belong to no group are 0.
+
+Values are quantised as they are computed, in f32; with `quantize_from="output"` they are rounded to the inputs' dtype first, and the
+result has the bits of a merge into that dtype and the engine's quantiser after it.
+
+    >>> scales = np.empty((3, 1, 2), np.float32)  # groups of 2
+    >>> grouped, _ = ops.merge_attn_states(prefix, lse, suffix, lse, out_scales=scales)
+    >>> grouped[0, 0].astype(np.float32).tolist(), (scales[0, 0] * 448).tolist()
+    ([448.0, 448.0, 448.0, 448.0], [3.0, 3.0])
 """
 
 from __future__ import annotations
@@ -34,9 +53,10 @@ from typing import Any
 
 from .._runtime import NewTensor, SizeOf
 from ._arrays import empty, empty_lse, empty_rows, one_element, rows_of
-from ._families import PLAIN, KernelDispatchers
+from ._families import PLAIN, KernelDispatchers, check_key
 from ._launch import fast_path, launch, operation
-from ._types import Array, Base, LseLayout, Stream
+from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
+from ._wrong import wrong
 
 __all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats"]
 
@@ -54,7 +74,8 @@ _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
                       out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
-                      copy_past_context: bool = False, stream: Stream = None) -> tuple[Any, Any]:
+                      copy_past_context: bool = False, out_scales: Array | None = None, round_scales: bool = False,
+                      quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
         lse = log(exp(prefix_lse) + exp(suffix_lse))
@@ -77,6 +98,9 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         lse_layout: the layout of all three lse arrays, "hn" or "nh".
         base: the base of all three lse arrays, "e" or "2" (N8).
         copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: see above.
+        out_scales: makes the output fp8 with a scale for each group, which are written here: see above. Not with `out_scale`.
+        round_scales: whether f32 scales are rounded up to powers of two.
+        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -94,7 +118,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     """
     copies = copy_past_context and context_rows is not None
     key = (lse_layout, base)
-    if out_scale is None and (fast := fast_path(_COPY if copies else _MERGE, key)):
+    if out_scale is None and out_scales is None and (fast := fast_path(_COPY if copies else _MERGE, key)):
         made = fast((_NEW_LIKE_PREFIX if out is None else out, _NEW if out_lse is None and return_lse else out_lse, prefix,
                       prefix_lse, suffix, suffix_lse, _ALL_ROWS if context_rows is None else context_rows), stream)
         if made is not None:
@@ -102,10 +126,18 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     if context_rows is None:  # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
     if out is None:
-        out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
+        out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None and out_scales is None else "f8e4m3fn")
     if out_lse is None and return_lse:
         out_lse = empty_lse(prefix, "prefix", lse_layout)
-    if out_scale is None:
+    if out_scales is not None:
+        if out_scale is not None:
+            raise wrong("out_scale", "None beside out_scales", "both")
+        from . import _scaled  # and with it the language
+
+        check_key(key)
+        rows = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows)
+        _scaled.two_states(rows, out_scales, round_scales, quantize_from, lse_layout, base, copies, stream)
+    elif out_scale is None:
         launch(_COPY if copies else _MERGE, key, prefix, (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream)
     else:
         arguments = (out, out_lse, one_element(out_scale, prefix), prefix, prefix_lse, suffix, suffix_lse, context_rows)

@@ -24,9 +24,9 @@ from .. import _toolchain
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
-from ._families import KernelDispatchers, Key
+from ._families import KernelDispatchers, Key, check_key
 from ._launch import fast_path, launch, operation
-from ._types import Array, Base, LseLayout, Stream
+from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
 from ._wrong import wrong
 
 __all__ = ["merge_states", "merge_states_ragged", "merge_states_list", "combine_split_kv"]
@@ -43,6 +43,7 @@ _RAGGED = KernelDispatchers("merge_states_ragged")
 _LIST = KernelDispatchers("merge_states_list")
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
 _SPLIT = KernelDispatchers("combine_split_kv")
+_FP8 = "f8e4m3fn"
 _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
@@ -50,9 +51,15 @@ def _key(base: Base, count: int, name: str) -> Key:
     return ("nh", base, name) if 0 < count <= _BOUND_COUNT else ("nh", base)
 
 
+def _bound(count: int) -> int:
+    """The count that is compiled into a kernel, 0 for any."""
+    return count if count <= _BOUND_COUNT else 0
+
+
 @operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                 base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+                 base: Base = "e", out_scales: Array | None = None, round_scales: bool = False,
+                 quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
@@ -67,6 +74,9 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
+        out_scales: makes the output fp8 with a scale for each group, as in `merge_attn_states`.
+        round_scales: whether f32 scales are rounded up to powers of two.
+        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -83,22 +93,29 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         (2.3333, 1.0986)
     """
     shape = getattr(v, "shape", ())
-    if len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
+    if out_scales is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
         if made is not None:
             return made[0], made[1]
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     if out is None:
-        out = empty(v, (n, heads, dim))
+        out = empty(v, (n, heads, dim), None if out_scales is None else _FP8)
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, heads), "f32")
+    if out_scales is not None:
+        from . import _scaled  # and with it the language
+
+        check_key(("nh", base))
+        _scaled.dense_states((out, out_lse, v, s), out_scales, round_scales, quantize_from, base, stream, _bound(count))
+        return out, out_lse
     launch(_DENSE, _key(base, count, "k"), v, (out, out_lse, v, s), stream)
     return out, out_lse
 
 
 @operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                        return_lse: bool = True, base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+                        return_lse: bool = True, base: Base = "e", out_scales: Array | None = None, round_scales: bool = False,
+                        quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
     The merge is that of `merge_states`. An empty run gives the identity, 0 and -inf (N1, N3), and so does one that is not
@@ -112,6 +129,9 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
+        out_scales: makes the output fp8 with a scale for each group, as in `merge_attn_states`.
+        round_scales: whether f32 scales are rounded up to powers of two.
+        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -130,11 +150,17 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     if n < 0:
         raise wrong("indptr", "at least 1 entry", "0")
     if out is None:
-        out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]))
+        out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), None if out_scales is None else _FP8)
     elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
         raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
+    if out_scales is not None:
+        from . import _scaled  # and with it the language
+
+        check_key(("nh", base))
+        _scaled.ragged_states((out, out_lse, v, s, indptr), out_scales, round_scales, quantize_from, base, stream)
+        return out, out_lse
     launch(_RAGGED, ("nh", base), v, (out, out_lse, v, s, indptr), stream)
     return out, out_lse
 
@@ -142,7 +168,8 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
 @operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
                       return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
-                      stream: Stream = None) -> tuple[Any, Any]:
+                      out_scales: Array | None = None, round_scales: bool = False,
+                      quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
     Chunks of a context, say, or what the ranks of a context-parallel group left. The merge is that of `merge_states`, in the
@@ -156,6 +183,9 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of `ss` and `out_lse`: "nh" or "hn".
         base: of `ss` and `out_lse`: "e" or "2".
+        out_scales: makes the output fp8 with a scale for each group, as in `merge_attn_states`, then with arrays of equal strides, none of which is `out`.
+        round_scales: whether f32 scales are rounded up to powers of two.
+        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -177,9 +207,15 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
     first = vs[0]
     if out is None:
-        out = empty_rows(first, "vs[0]", ("n", "H", "D"))
+        out = empty_rows(first, "vs[0]", ("n", "H", "D"), None if out_scales is None else _FP8)
     if out_lse is None and return_lse:
         out_lse = empty_lse(first, "vs[0]", lse_layout)
+    if out_scales is not None:
+        from . import _scaled  # and with it the language
+
+        check_key((lse_layout, base))
+        _scaled.listed_states((out, out_lse, vs, ss), out_scales, round_scales, quantize_from, lse_layout, base, stream)
+        return out, out_lse
     arguments: list[Any] = [out, out_lse]
     for v, s in zip(vs, ss):
         arguments += (v, s)
@@ -218,7 +254,8 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 @operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
                      out_dtype: Any = None, return_lse: bool = True, base: Base = "e",
-                     stream: Stream = None) -> tuple[Any, Any]:
+                     out_scales: Array | None = None, round_scales: bool = False,
+                     quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
 
         out_lse = log(sum_s exp(partial_lse_s));  out = sum_s exp(partial_lse_s - out_lse) * partial_s
@@ -233,6 +270,9 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `partial_lse` and `out_lse`: "e" or "2".
+        out_scales: makes the output fp8 with a scale for each group, as in `merge_attn_states`, f32 or f8e8m0 `[B, L, H, G]` or `[B, L, H * G]`.
+        round_scales: whether f32 scales are rounded up to powers of two.
+        quantize_from: "f32", or "output" for values rounded to the `out_dtype`, or the inputs', dtype first.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -248,15 +288,26 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         >>> out.dtype, out[0, :, 0, 0].tolist()
         (dtype('float16'), [3.0, 3.0])
     """
-    made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
+    made = None
+    if out_scales is None:
+        made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
     if made is not None:
         return made[0], made[1]
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    if out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
+    if out_scales is None and out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
         raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
     if out is None:
-        out = empty(partial, tuple(shape[1:]), None if out_dtype is None else dtype_name(out_dtype))
+        name = None if out_dtype is None else dtype_name(out_dtype)
+        out = empty(partial, tuple(shape[1:]), name if out_scales is None else _FP8)
     if out_lse is None and return_lse:
         out_lse = empty(partial, tuple(shape[1:4]), "f32")
+    if out_scales is not None:
+        from . import _scaled  # and with it the language
+
+        check_key(("nh", base))
+        target = partial.dtype if out_dtype is None else out_dtype
+        _scaled.split_states((out, out_lse, partial, partial_lse), out_scales, round_scales, quantize_from, base, stream,
+                                 _bound(shape[0]), target)
+        return out, out_lse
     launch(_SPLIT, _key(base, shape[0], "s"), partial, (out, out_lse, partial, partial_lse), stream)
     return out, out_lse

@@ -11,6 +11,7 @@ NUMPY = {
     "f32": np.dtype(np.float32),
     "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
     "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "f8e8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "i8": np.dtype(np.int8),
@@ -31,7 +32,7 @@ WIDTHS = {"i8": 8, "u8": 8, "i32": 32, "i64": 64, "index": 64}
 
 
 def is_float(dtype: str) -> bool:
-    return dtype in _FLOATS
+    return dtype in _FLOATS or dtype == "f8e8m0"
 
 
 def f32(values: np.ndarray) -> np.ndarray:
@@ -53,8 +54,10 @@ def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
     """The numbers of a float dtype nearest to f64 values, ties to even, as f64."""
     if dtype == "f32":
         return f32(values)
-    bits, smallest, largest, saturates = _FLOATS[dtype]
     values = np.asarray(values, np.float64)
+    if dtype == "f8e8m0":
+        return _power(values)
+    bits, smallest, largest, saturates = _FLOATS[dtype]
     _, exponent = np.frexp(values)
     unit = np.maximum(exponent - 1, smallest) - bits
     finite = np.isfinite(values)
@@ -62,6 +65,12 @@ def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
     top = largest if saturates else np.inf
     rounded = np.where(np.abs(rounded) > largest, np.copysign(top, rounded), rounded)
     return np.copysign(rounded, values)
+
+
+def _power(values: np.ndarray) -> np.ndarray:
+    """The least power of two that is not below, from 2^-127 to 2^127."""
+    fraction, exponent = np.frexp(np.clip(values, 2.0**-127, 2.0**127))
+    return np.where(np.isnan(values), np.nan, np.ldexp(1.0, exponent - (fraction == 0.5)))
 
 
 def widen(array: np.ndarray, dtype: str) -> np.ndarray:

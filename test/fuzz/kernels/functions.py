@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 from floats import INF, Floats, approximate, monotone, upper, widened
-from formats import TINY, f32
+from formats import TINY, f32, round_to
 
 # Relative and absolute error of a function of f32 (N10; docs/Dialect.md, the ends of N7 and N10), and of an angle's.
 FUNCTION = (4e-6, TINY)
@@ -32,6 +32,27 @@ def round(x: Floats) -> Floats:
 
 def trunc(x: Floats) -> Floats:
     return monotone(np.trunc, x)
+
+
+def bf16(x: Floats) -> Floats:
+    return monotone(lambda v: round_to("bf16", v), x)
+
+
+def f16(x: Floats) -> Floats:
+    return monotone(lambda v: round_to("f16", v), x)
+
+
+def f8e4m3fn(x: Floats) -> Floats:
+    return monotone(lambda v: round_to("f8e4m3fn", v), x)
+
+
+def f8e5m2(x: Floats) -> Floats:
+    return monotone(lambda v: round_to("f8e5m2", v), x)
+
+
+def f8e8m0(x: Floats) -> Floats:
+    """Rounded up."""
+    return monotone(lambda v: round_to("f8e8m0", v), x)
 
 
 def _function(function: Callable[[np.ndarray], np.ndarray], x: Floats, low: float = -INF, is_rounded: bool = False, least: float = -INF) -> Floats:

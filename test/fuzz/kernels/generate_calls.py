@@ -20,7 +20,9 @@ from syntax import (
     StoreState,
     Tensor,
     all_statements,
+    factors,
     names_of,
+    parse_dim,
 )
 
 FLOAT_CHOICES = [*FLOATS, *FLOATS, *FP8]
@@ -83,7 +85,10 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
 
 
 def _moved_rows(kernel: Kernel) -> set[str]:
-    """Tensors of which whole rows are moved, whose last dim must have stride 1. A loop over a tuple names others: all of those."""
+    """Tensors of which whole rows are moved, whose last dim must have stride 1, but for an element a group. A loop over a tuple names
+    others: all of those."""
+    groups = {factors(dim)[0] for tensor in kernel.tensors for dim in tensor.dims if factors(dim)}
+    spread = {tensor.name for tensor in kernel.tensors if tensor.dims and parse_dim(tensor.dims[-1])[0] in groups}
     ranks = {tensor.name: len(tensor.dims) for tensor in kernel.tensors}
     moved = set()
     for node in kernel.nodes():
@@ -98,7 +103,7 @@ def _moved_rows(kernel: Kernel) -> set[str]:
             moved.add(s.out)
         elif isinstance(s, Each):
             moved |= {item[0].attrs["name"] for item in s.items if item[0].op == "tensor"}
-    return moved
+    return moved - spread
 
 
 def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:

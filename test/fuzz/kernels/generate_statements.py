@@ -141,7 +141,7 @@ class Statements(Expressions):
         if self.row_dims and self.chance(0.45):
             return self.write_state(access, where, optional)
         row_dim = self.pick(self.row_dims) if self.row_dims and self.chance(0.6) else ""
-        dtype = self.weighted({"T": 3, "O": 1, "f32": 3, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1, "f8e5m2": 0.7, "i32": 1.5, "i64": 0.7, "I": 0.3, "bool": 0.7,
+        dtype = self.weighted({"T": 3, "O": 1, "f32": 3, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1, "f8e5m2": 0.7, "f8e8m0": 0.7, "i32": 1.5, "i64": 0.7, "I": 0.3, "bool": 0.7,
                                "i8": 0.6, "u8": 0.6, "M": 0.5})  # fmt: skip
         old = [t for t in self.tensors if t.name in self.writes and t.access == "InOut" == access and self.chance(0.25)]
         if old:
@@ -215,7 +215,7 @@ class Statements(Expressions):
 
     def write_state(self, access: str, where: Node | None, optional: bool) -> Statement:
         dim = self.pick(self.row_dims)
-        dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2, "f8e5m2": 0.6})
+        dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2, "f8e5m2": 0.6, "f8e8m0": 0.4})
         state = self.state(self.state_type(dim), self.weighted({1: 1, 2: 3, 3: 1}))
         parts = self.weighted({"both": 6, "out": 2, "lse": 1})
         out, out_nodes, lse, lse_nodes = "", [], "", []

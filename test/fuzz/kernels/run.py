@@ -67,7 +67,7 @@ class TorchDevice(Device):
 
         self.torch, self.where = torch, "cpu" if where == "torch" else where
         self.types = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f8e4m3fn": torch.float8_e4m3fn,
-                      "f8e5m2": torch.float8_e5m2, "i32": torch.int32, "i64": torch.int64, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}  # fmt: skip
+                      "f8e5m2": torch.float8_e5m2, "f8e8m0": torch.float8_e8m0fnu, "i32": torch.int32, "i64": torch.int64, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}  # fmt: skip
 
     def begin(self, buffer: np.ndarray) -> None:
         self.raw = self.torch.from_numpy(buffer.copy()).to(self.where)

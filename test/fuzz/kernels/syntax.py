@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 FLOATS = ("bf16", "f16", "f32")
-FP8 = ("f8e4m3fn", "f8e5m2")
+FP8 = ("f8e4m3fn", "f8e5m2", "f8e8m0")
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")

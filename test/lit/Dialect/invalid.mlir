@@ -1,7 +1,7 @@
 // Every message of every verifier, and of the parsers.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, got 'f64'}}
+// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, got 'f64'}}
 mlafix.kernel @k(%x: memref<?xf64, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -724,7 +724,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: 5>> {mlafix.dims = ["n"]
 
 // -----
 
-// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, got 'index'}}
+// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, got 'index'}}
 mlafix.kernel @k(%x: memref<?xindex> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {

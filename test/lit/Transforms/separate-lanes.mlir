@@ -104,3 +104,41 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// An element for each group is of an argument with dims of its own: no call makes it the tensor of an lse.
+!scales = memref<?x2xf32, strided<[?, 1], offset: ?>>
+!numbers = memref<?xf32, strided<[?], offset: ?>>
+!group = tensor<2xf32, #mlafix.dim<2 per 64>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: @groups
+  // CHECK: mlafix.load %{{.*}} -> f32
+  // CHECK-NOT: nvvm.bar
+  mlafix.kernel @groups(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access = "write"}, %x: !numbers {mlafix.dims = ["n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !numbers
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !numbers -> f32
+      %row = mlafix.splat %v : f32 -> !group
+      mlafix.store %row, %scales[%t] : !group, !scales
+    }
+  }
+
+  // Where the dims are the same, lanes wait.
+  // CHECK-LABEL: @elements_of_groups
+  // CHECK: mlafix.load %{{.*}} -> f32
+  // CHECK: nvvm.bar.warp.sync
+  // CHECK: mlafix.store
+  mlafix.kernel @elements_of_groups(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access = "write"}, %x: !scales {mlafix.dims = ["n", "G"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !scales
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t, %c0] : !scales -> f32
+      %row = mlafix.splat %v : f32 -> !group
+      mlafix.store %row, %scales[%t] : !group, !scales
+    }
+  }
+}

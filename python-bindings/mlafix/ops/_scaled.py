@@ -1,0 +1,165 @@
+"""Results in fp8 with a scale for each group of a row: the layouts of `out_scales`, and how such calls are launched.
+
+The layouts: f32, or bytes of f8e8m0 for powers of two, `[n, H, G]` or `[n, H * G]` with any strides, so that scales are row-major,
+column-major, or column-major with tokens padded for TMA, whose padding is not touched; and i32 `[n, ceil(H * G / 4)]`, any strides,
+of which each word holds the powers of four groups in a row, the first in its low byte (DeepGEMM).
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy
+
+from .. import _scaled_kernels as kernels
+from ..dsl import bf16, f16, f32
+from ._arrays import dtype_name, rows_of
+from ._launch import Binding
+from ._wrong import wrong
+
+_ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
+_BYTES_A_WORD = 4
+
+
+Rows = tuple[Any, ...]
+"""A kernel's arguments but for the scales: `out`, `out_lse`, and the inputs."""
+
+# In the functions below, `bound` is the count of states that is compiled into the kernel, as into the library's: 0 for any. The order
+# of a merge, and so its bits, depend on it.
+
+
+def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, copies: bool, stream: Any) -> None:
+    out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows = rows
+    view, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix.dtype)
+    arguments = (out, view, _transposed(out_lse, layout), prefix, _transposed(prefix_lse, layout), suffix, _transposed(suffix_lse, layout), context_rows)
+    _launch("two_states", how, base, arguments, stream, copies=copies)
+
+
+def dense_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int) -> None:
+    out, out_lse, v, s = rows
+    n, _, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
+    view, how = _scaling(scales, (n, heads, dim), rounds, source, v.dtype)
+    _launch("dense_states", how, base, (out, view, out_lse, v, s), stream, "k", bound)
+
+
+def ragged_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any) -> None:
+    out, out_lse, v, s, indptr = rows
+    view, how = _scaling(scales, rows_of(out, "out", ("n", "H", "D")), rounds, source, v.dtype)
+    _launch("ragged_states", how, base, (out, view, out_lse, v, s, indptr), stream)
+
+
+def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
+    out, out_lse, vs, ss = rows
+    view, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0].dtype)
+    # The kernel's lses are [n, H].
+    turned = [lse if layout == "nh" or lse is None else _turn(lse) for lse in (out_lse, *ss)]
+    _launch("listed_states", how, base, (out, view, turned[0], list(vs), turned[1:]), stream, "k", len(vs))
+
+
+def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int, dtype: Any) -> None:
+    out, out_lse, partial, partial_lse = rows
+    _, *lead, heads, dim = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
+    view, how = _scaling(scales, (*lead, heads, dim), rounds, source, dtype)
+    _launch("split_states", how, base, (out, view[..., 0, :], out_lse, partial, partial_lse), stream, "s", bound)
+
+
+def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, dtype: Any) -> tuple[Any, tuple[bool, str, bool]]:
+    """`scales` for rows `[…, H, D]` as a kernel takes them, and what a `Scaling` says; `dtype`: of the result without scales."""
+    *lead, heads, dim = rows
+    view, is_power, pads = scales_of_groups(scales, tuple(lead), heads, dim)
+    if source not in ("f32", "output"):
+        raise wrong("quantize_from", "'f32' or 'output'", repr(source))
+    name = "f32" if source == "f32" else dtype_name(dtype)
+    if name not in _ROUNDINGS:
+        raise wrong("quantize_from", "'f32' for a result that is no bf16, f16 or f32", repr(source))
+    return view, (is_power or rounds, name, pads)
+
+
+def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
+    """`scales` as a kernel takes them: `[*lead, P, Q, G]`; whether they are powers of two, and whether the last word has padding."""
+    shape = tuple(getattr(scales, "shape", ()))
+    if not isinstance(scales, numpy.ndarray) and not hasattr(type(scales), "__torch_function__"):
+        raise wrong("out_scales", "an array of numpy's or torch's", type(scales).__qualname__)
+    kind = str(scales.dtype).removeprefix("torch.")
+    if kind == "int32":
+        return _words(scales, shape, lead, heads, dim)
+    if kind not in ("float32", "float8_e8m0fnu"):
+        raise wrong("out_scales", "dtype float32, float8_e8m0fnu or int32", kind)
+    groups = _groups(shape, lead, heads)
+    if groups == 0 or dim % groups:
+        raise wrong("out_scales", _expected(lead, heads, f"G a divisor of {dim}"), shape)
+    return scales.reshape((*lead, heads, 1, groups)), kind != "float32", False
+
+
+def _expected(lead: tuple[int, ...], heads: int, what: str) -> str:
+    rows = ", ".join(map(str, lead))
+    return f"shape [{rows}, {heads}, G] or [{rows}, {heads} * G], {what}"
+
+
+def _groups(shape: tuple[int, ...], lead: tuple[int, ...], heads: int) -> int:
+    """G of scales of this shape; 0 if it does not fit."""
+    if shape[: len(lead)] != lead:
+        return 0
+    rest = shape[len(lead) :]
+    if len(rest) == 2 and rest[0] == heads:
+        return rest[1]
+    return rest[0] // heads if len(rest) == 1 and heads and rest[0] % heads == 0 else 0
+
+
+def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
+    # As many words hold the scales of several numbers of groups: engines have groups of 128 elements.
+    groups, rest = divmod(dim, 128)
+    words = -(-heads * groups // _BYTES_A_WORD)
+    if len(lead) != 1 or rest or groups not in (1, 2, _BYTES_A_WORD):
+        raise wrong("out_scales", "dtype float32 or float8_e8m0fnu for these dims, since words hold 1, 2 or 4 groups of 128 of each head", "int32")
+    if shape != (*lead, words):
+        raise wrong("out_scales", f"shape [{lead[0]}, {words}], a word for each 4 groups of 128", shape)
+    # A view of another size needs a last dim that is contiguous, and one that is added is.
+    if isinstance(scales, numpy.ndarray):
+        import ml_dtypes
+
+        each = scales[..., None].view(numpy.dtype(ml_dtypes.float8_e8m0fnu))
+    else:
+        each = scales[..., None].view(sys.modules["torch"].float8_e8m0fnu)
+    shared = _BYTES_A_WORD // groups
+    return each.reshape((*lead, words, shared, groups)), True, heads % shared != 0
+
+
+def _transposed(lse: Any, layout: str) -> Any:
+    """An lse of `layout` as [H, n]."""
+    return lse if layout == "hn" or lse is None else _turn(lse)
+
+
+def _turn(lse: Any) -> Any:
+    return lse.T if len(lse.shape) == 2 else lse
+
+
+def _constant(function: Any) -> Any:
+    """Has torch.compile call a function of constants while it traces, in place of tracing it."""
+    torch = sys.modules.get("torch")
+    return torch.compiler.assume_constant_result(function) if torch else function
+
+
+_kernels: dict[tuple[Any, ...], Any] = {}
+
+
+@_constant
+def _make(*key: Any) -> bool:
+    """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
+    if key not in _kernels:
+        name, is_power, rounding, pads, base, count, bound, copies = key
+        made = getattr(kernels, name)(kernels.Scaling(is_power, _ROUNDINGS[rounding], pads), *([copies] if name == "two_states" else []))
+        bindings = ({count: bound} if bound else {}) | ({"B": base} if base != "e" else {})
+        _kernels[key] = made.specialize(**bindings) if bindings else made
+    return True
+
+
+def _launch(name: str, how: tuple[bool, str, bool], base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False) -> None:
+    """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
+    key = (name, *how, base, count, bound, copies)
+    _make(*key)
+    if type(stream) is Binding:
+        stream.bound = _kernels[key].bind(*arguments)
+    else:
+        _kernels[key](*arguments, stream=stream)

@@ -1,0 +1,58 @@
+// f8e8m0, the exponents of f32: by integers on every target. Stores have bounds for upstream's folds, which the conversion drops; a row of one
+// element a group may have any stride; and what is not read is 0, which there are no bits for.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute))" | FileCheck %s --check-prefix=BOUNDS
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-group-rows),mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --kernel=powers --target=sm_100 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
+// RUN: %mlafix-opt %s --kernel=powers --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
+
+!tile = tensor<4xf32, #mlafix.dim<4>>
+!powers = memref<?x4xf8E8M0FNU, strided<[?, 1], offset: ?>>
+!rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
+
+// BOUNDS-LABEL: mlafix.kernel @powers_fast
+// BOUNDS: %[[X:.*]] = arith.extf %{{.*}} : vector<4xf8E8M0FNU> to vector<4xf32>
+// BOUNDS: arith.select %{{.*}}, %[[X]]
+// BOUNDS: %[[LOWER:.*]] = arith.minimumf
+// BOUNDS: %[[BOUNDED:.*]] = arith.maximumf %[[LOWER]]
+// BOUNDS: arith.truncf %[[BOUNDED]] : vector<4xf32> to vector<4xf8E8M0FNU>
+// CHECK-LABEL: llvm.func @powers_fast
+// CHECK-NOT: minimumf
+// CHECK: arith.shrui %{{.*}} : vector<4xi32>
+// CHECK: arith.minui
+// CHECK: arith.trunci %{{.*}} : vector<4xi32> to vector<4xi8>
+// PTX-LABEL: .entry powers_fast
+// PTX-NOT: min.NaN
+// PTX-COUNT-4: shr.u32
+// PTX: st.global
+// CPU: load <4 x i8>
+// CPU-NOT: call {{.*}}__
+// CPU: store <4 x i8>
+mlafix.kernel @powers(%out: !powers {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                      %x: !powers {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !powers
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] if %p : !powers -> !tile
+    %twice = arith.addf %v, %v : !tile
+    mlafix.store %twice, %out[%t] : !tile, !powers
+  }
+}
+
+!groups = memref<?x8xf32, strided<[?, 1], offset: ?>>
+!scales = memref<?x2xf8E8M0FNU, strided<[?, ?], offset: ?>>
+!row = tensor<8xf32, #mlafix.dim<2 x 4>>
+!group = tensor<2xf32, #mlafix.dim<2>>
+
+// CHECK-LABEL: llvm.func @scales_fast
+// CHECK: %[[BYTE:.*]] = arith.trunci %{{.*}} : {{(vector<1x)?}}i32{{>?}} to {{(vector<1x)?}}i8
+// CHECK: llvm.store %{{.*}} : i8
+mlafix.kernel @scales(%scales: !scales {mlafix.dims = ["n", "G"], mlafix.access = "write"},
+                      %x: !groups {mlafix.dims = ["n", "(2 4)"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !groups
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !groups -> !row
+    %largest = mlafix.reduce max %v : !row -> !group
+    mlafix.store %largest, %scales[%t] : !group, !scales
+  }
+}

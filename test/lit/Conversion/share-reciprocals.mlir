@@ -1,0 +1,90 @@
+// A pack that is divided by one number and narrowed to fp8: by the number's reciprocal and a correction, within a range; divided outside of it.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-share-reciprocals,canonicalize,cse))" | FileCheck %s
+// RUN: %mlafix-opt %s --kernel=quantize --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
+// RUN: %mlafix-opt %s --kernel=quantize --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
+
+!e4m3 = memref<?x4xf8E4M3FN, strided<[?, 1], offset: ?>>
+!e5m2 = memref<?x4xf8E5M2, strided<[?, 1], offset: ?>>
+!rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
+!numbers = memref<?xf32, strided<[?], offset: ?>>
+!tile = tensor<4xf32, #mlafix.dim<4>>
+
+// CHECK-LABEL: mlafix.kernel @quantize_fast
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-DAG: %[[LEAST:.*]] = arith.constant 5.42101086E-20 : f32
+// CHECK-DAG: %[[LARGEST:.*]] = arith.constant 1.84467441E+19 : f32
+// CHECK-DAG: %[[DIVIDEND:.*]] = arith.constant 4.61168602E+18 : f32
+// CHECK: %[[D:.*]] = vector.broadcast %[[S:.*]] : f32 to vector<4xf32>
+// CHECK-DAG: arith.cmpf oge, %[[S]], %[[LEAST]]
+// CHECK-DAG: arith.cmpf ole, %[[S]], %[[LARGEST]]
+// CHECK-DAG: arith.cmpf ole, %{{.*}}, %[[DIVIDEND]]
+// CHECK: %[[Q:.*]] = scf.if
+// CHECK: %[[R:.*]] = arith.divf %[[ONE]], %[[S]] : f32
+// CHECK: %[[RS:.*]] = vector.broadcast %[[R]]
+// CHECK: %[[NEAR:.*]] = arith.mulf %[[X:.*]], %[[RS]]
+// CHECK: %[[MINUS:.*]] = arith.negf %[[X]]
+// CHECK: %[[REST:.*]] = math.fma %[[NEAR]], %[[D]], %[[MINUS]]
+// CHECK: %[[NEGATIVE:.*]] = arith.negf %[[RS]]
+// CHECK: math.fma %[[REST]], %[[NEGATIVE]], %[[NEAR]]
+// CHECK: } else {
+// CHECK: arith.divf %[[X]], %[[D]] : vector<4xf32>
+// CHECK: arith.truncf %[[Q]] : vector<4xf32> to vector<4xf8E4M3FN>
+// PTX-LABEL: .entry quantize_fast
+// PTX: rcp.rn.f32
+// PTX-COUNT-4: mul.rn.f32
+// PTX-COUNT-8: fma.rn.f32
+// PTX-COUNT-4: div.rn.f32
+// PTX: cvt.rn.satfinite.e4m3x2.f32
+// CPU-LABEL: define {{.*}}@quantize
+// CPU: fdiv <4 x float>
+// CPU-NOT: fdiv float 1.0
+mlafix.kernel @quantize(%out: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                        %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                        %scales: !numbers {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %s = mlafix.load %scales[%t] : !numbers -> f32
+    %row = mlafix.splat %s : f32 -> !tile
+    %q = arith.divf %v, %row : !tile
+    mlafix.store %q, %out[%t] : !tile, !e4m3
+  }
+}
+
+// Bounds may come between, as those of a store to f8E5M2.
+// CHECK-LABEL: mlafix.kernel @bounded_fast
+// CHECK: %[[Q:.*]] = scf.if
+// CHECK: %[[LOWER:.*]] = arith.minimumf %[[Q]]
+// CHECK: arith.maximumf %[[LOWER]]
+mlafix.kernel @bounded(%out: !e5m2 {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                       %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                       %s: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %row = mlafix.splat %s : f32 -> !tile
+    %q = arith.divf %v, %row : !tile
+    mlafix.store %q, %out[%t] : !tile, !e5m2
+  }
+}
+
+// What is used for more than fp8 needs quotients that are exact everywhere.
+// CHECK-LABEL: mlafix.kernel @wide_fast
+// CHECK: vector.broadcast %s : f32 to vector<4xf32>
+// CHECK-NEXT: arith.divf
+mlafix.kernel @wide(%out: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                    %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                    %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                    %s: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %row = mlafix.splat %s : f32 -> !tile
+    %q = arith.divf %v, %row : !tile
+    mlafix.store %q, %out[%t] : !tile, !e4m3
+    mlafix.store %q, %y[%t] : !tile, !rows
+  }
+}

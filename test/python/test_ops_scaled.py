@@ -1,0 +1,226 @@
+"""Results with a scale for each group: the bits of the unfused sequence, in every layout of scales."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, E4M3, E8M0, F16, F32
+
+from mlafix import ArgumentError, ops
+from mlafix.compat import vllm
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+N, H, D = 7, 6, 256
+NONE = -np.inf
+
+
+def quantised(rows: np.ndarray, groups: int, powers: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The engines' quantiser, in f32: bytes and scales."""
+    each = rows.astype(F32).reshape(*rows.shape[:-1], groups, -1)
+    with np.errstate(all="ignore"):
+        scales = np.maximum(np.abs(each).max(-1), F32.type(1e-10)) / F32.type(448)
+        if powers:
+            fraction, exponent = np.frexp(np.maximum(scales, F32.type(1e-10)))
+            scales = np.where(np.isnan(scales), scales, np.ldexp(F32.type(1), exponent - (fraction == 0.5))).astype(F32)
+        q = np.clip(each / scales[..., None], -448, 448).astype(E4M3)
+    return q.reshape(rows.shape), scales
+
+
+def states(rng: np.random.Generator, dtype: np.dtype, lead: tuple[int, ...], lse: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    size = 10.0 ** rng.integers(-6, 4, (*lead[:-1], 1))
+    return (rng.standard_normal(lead) * size).astype(dtype), rng.standard_normal(lse).astype(F32)
+
+
+def two(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """Prefix and suffix; tokens with one side, with none, and with NaN in what has no weight."""
+    (a, a_lse), (b, b_lse) = (states(rng, dtype, (N, H, D), (H, N)) for _ in range(2))
+    a_lse[:, 1], b_lse[:, 2], a_lse[:, 3], b_lse[:, 3] = NONE, np.inf, NONE, NONE
+    a[1], b[2], a[3], b[3] = np.nan, np.nan, np.nan, np.nan
+    a[4, 2, 5] = np.nan  # which counts
+    return (lambda a, s, b, t, **given: ops.merge_attn_states(a, s, b, t, context_rows=6, **given)), [a, a_lse, b, b_lse]
+
+
+def dense(rng: np.random.Generator, dtype: np.dtype, count: int = 11) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    v, s = states(rng, dtype, (N, count, H, D), (N, count, H))
+    s[2], s[3, : count - 1] = NONE, NONE
+    v[2] = np.nan
+    return ops.merge_states, [v, s]
+
+
+def few(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    return dense(rng, dtype, 4)
+
+
+def ragged(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    v, s = states(rng, dtype, (30, H, D), (30, H))
+    return ops.merge_states_ragged, [v, s, np.array([0, 3, 3, 12, 13, 20, 40, 30], np.int32)]  # a run that is empty, two that are wrong
+
+
+def listed(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    v, s = states(rng, dtype, (3, N, H, D), (3, N, H))
+    s[:, 2] = NONE
+    return (lambda v, s, **given: ops.merge_states_list(list(v), list(s), **given)), [v, s]
+
+
+def split(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    v, s = states(rng, dtype, (5, N, 1, H, D), (5, N, 1, H))
+    s[:, 2] = NONE
+    return ops.combine_split_kv, [v, s]
+
+
+CALLS = {"two": two, "dense": dense, "few": few, "ragged": ragged, "list": listed, "split": split}
+
+
+def layouts(groups: int) -> dict[str, tuple[np.ndarray, bool]]:
+    """Poisoned scales of each layout, over memory with padding, and whether they are powers of two."""
+    made = {
+        "rows": (np.full((N, H, groups), np.nan, F32), False),
+        "flat": (np.full((N, H * groups), np.nan, F32), False),
+        "columns": (np.full((H * groups, N), np.nan, F32).T, False),
+        "tma": (np.full((H * groups, -(-N // 4) * 4), np.nan, F32)[:, :N].T, False),
+        "bytes": (np.full((H * groups, 8), 255, np.uint8).view(E8M0)[:, :N].T, True),
+    }
+    if groups == D // 128:
+        made["words"] = (np.full((-(-H * groups // 4), 8), -1, np.int32)[:, :N].T, True)
+    return made
+
+
+def scales_in(stored: np.ndarray, groups: int) -> np.ndarray:
+    """[N, H, G] f32; all padding of words is 0."""
+    if stored.dtype == np.int32:
+        each = np.ascontiguousarray(stored).view(np.uint8)
+        assert (each[:, H * groups :] == 0).all()
+        stored = each[:, : H * groups].view(E8M0)
+    return np.ascontiguousarray(stored).astype(F32).reshape(N, H, groups)
+
+
+def check(q: np.ndarray, scales: np.ndarray, want: np.ndarray, groups: int, powers: bool) -> None:
+    bits, numbers = quantised(want, groups, powers)
+    np.testing.assert_array_equal(scales, numbers)
+    nan = np.isnan(bits.astype(F32))
+    np.testing.assert_array_equal(np.isnan(q.astype(F32)), nan)
+    np.testing.assert_array_equal(q.view(np.uint8)[~nan], bits.view(np.uint8)[~nan])
+
+
+@pytest.mark.parametrize("source", ["output", "f32"])
+@pytest.mark.parametrize("dtype, groups", [(BF16, 2), (BF16, 4), (F16, 2), (F32, 8)], ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, groups: int, source: Any) -> None:
+    call, inputs = CALLS[name](rng, dtype)
+    given = [device.put(array) for array in inputs]
+    wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
+    merged, lse = call(*(given if source == "output" else wide))
+    for layout, (poisoned, powers) in layouts(groups).items():
+        if layout == "words" and name == "split":
+            continue
+        scales = device.put(poisoned)
+        shaped = scales[:, None] if name == "split" else scales
+        q, q_lse = call(*given, out_scales=shaped, quantize_from=source)
+        device.synchronize()
+        np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+        check(device.get(q).reshape(N, H, D), scales_in(device.get(scales), groups), device.get(merged).reshape(N, H, D), groups, powers)
+
+
+def test_rows_of_empty_states_are_zeros_with_the_least_scale(device: Device, rng: np.random.Generator) -> None:
+    call, inputs = two(rng, BF16)
+    scales = device.put(np.full((N, H, 2), np.nan, F32))
+    q, _ = call(*(device.put(array) for array in inputs), out_scales=scales)
+    device.synchronize()
+    assert (device.get(q)[3].view(np.uint8) == 0).all()
+    assert (device.get(scales)[3] == F32.type(1e-10) / F32.type(448)).all()
+
+
+def test_scales_are_rounded_up_to_powers_where_asked(device: Device, rng: np.random.Generator) -> None:
+    call, inputs = two(rng, BF16)
+    given, scales = [device.put(array) for array in inputs], device.put(np.full((N, H, 2), np.nan, F32))
+    merged, _ = call(*given)
+    q, _ = call(*given, out_scales=scales, round_scales=True, quantize_from="output")
+    device.synchronize()
+    check(device.get(q), device.get(scales), device.get(merged), 2, powers=True)
+
+
+def test_padding_between_columns_is_not_touched(device: Device, rng: np.random.Generator) -> None:
+    """TMA wants columns that begin at multiples of 16 bytes."""
+    call, inputs = two(rng, BF16)
+    memory = device.put(np.full((H * 2, 8), 3.5, F32))
+    call(*(device.put(array) for array in inputs), out_scales=memory[:, :N].T)
+    device.synchronize()
+    assert (device.get(memory)[:, N:] == 3.5).all() and not (device.get(memory)[:, :N] == 3.5).any()
+
+
+def test_other_layouts_and_bases_of_the_lse(device: Device, rng: np.random.Generator) -> None:
+    call, inputs = two(rng, BF16)
+    turned = [device.put(array if array.ndim == 3 else np.ascontiguousarray(array.T)) for array in inputs]
+    scales = device.put(np.full((N, H, 2), np.nan, F32))
+    merged, lse = call(*turned, lse_layout="nh", base="2")
+    q, q_lse = call(*turned, out_scales=scales, lse_layout="nh", base="2", quantize_from="output")
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+    check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
+
+
+def test_vllm_copies_past_the_context_and_scales(device: Device, rng: np.random.Generator) -> None:
+    _, inputs = two(rng, F32)
+    inputs[3][:, 6] = np.inf  # past the context: the payload counts all the same
+    given, merged = [device.put(array) for array in inputs], device.put(np.zeros((N, H, D), F32))
+    lse, q_lse = (device.put(np.zeros((H, N), F32)) for _ in range(2))
+    vllm.merge_attn_states(merged, *given, lse, 6)
+    q, scales = device.poisoned((N, H, D), E4M3), device.put(np.full((H * 2, N), np.nan, F32).T)
+    vllm.merge_attn_states(q, *given, q_lse, 6, output_block_scale=scales)
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+    check(device.get(q), scales_in(device.get(scales), 2), device.get(merged), 2, powers=False)
+
+
+@pytest.mark.parametrize("scales, message", [
+    (np.zeros((N, H, 3), F32), "out_scales.*G a divisor of 256"),
+    (np.zeros((N + 1, H, 2), F32), "out_scales.*shape"),
+    (np.zeros((N, 13), F32), "out_scales.*shape"),
+    (np.zeros((N, H, 2), np.float64), "out_scales.*float32, float8_e8m0fnu or int32, got float64"),
+    (np.zeros((N, 4), np.int32), "out_scales.*a word for each 4 groups"),
+])  # fmt: skip
+def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, scales: np.ndarray, message: str) -> None:
+    call, inputs = two(rng, BF16)
+    with pytest.raises(ArgumentError, match=message):
+        call(*inputs, out_scales=scales)
+
+
+def test_other_wrong_calls(rng: np.random.Generator) -> None:
+    call, inputs = two(rng, BF16)
+    scales = np.zeros((N, H, 2), F32)
+    with pytest.raises(ArgumentError, match="out_scale.*None beside out_scales"):
+        call(*inputs, out_scales=scales, out_scale=1.0)
+    with pytest.raises(ArgumentError, match="quantize_from.*'f32' or 'output'"):
+        call(*inputs, out_scales=scales, quantize_from="bf16")
+    with pytest.raises(ArgumentError, match="lse_layout"):
+        call(*inputs, out_scales=scales, lse_layout="xy")
+
+
+def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
+    _, inputs = two(rng, BF16)
+    given = [device.put(array) for array in inputs]
+    merged, _ = ops.merge_attn_states(*given)
+    q, scales = device.poisoned((N, H, D), E4M3), device.put(np.full((N, H, 2), np.nan, F32))
+    bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_scales=scales, quantize_from="output")
+    bound(None)
+    device.synchronize()
+    check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
+
+
+def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
+    """Without a break, and kernels that nothing has launched before."""
+    torch = pytest.importorskip("torch")
+    a, b = (torch.from_numpy(rng.standard_normal((5, 3, 192)).astype(F32)) for _ in range(2))
+    lse = torch.zeros(3, 5)
+
+    def merged(a: Any, b: Any) -> Any:
+        scales = a.new_empty((5, 3, 3))
+        return ops.merge_attn_states(a, lse, b, lse, out_scales=scales, base="2", round_scales=True)[0].view(torch.uint8), scales
+
+    traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
+    for got, want in zip(traced, merged(a, b)):
+        assert torch.equal(got, want)
