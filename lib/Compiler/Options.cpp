@@ -73,7 +73,9 @@ bool mlafix::parseBindings(std::string_view text, Bindings &bindings,
   SmallVector<StringRef> items;
   StringRef(text).split(items, ',');
   for (StringRef item : items) {
-    auto [name, value] = item.trim().split('=');
+    // A lambda of C++17 cannot capture a structured binding.
+    StringRef name, value;
+    std::tie(name, value) = item.trim().split('=');
     if (name.empty() || value.empty()) {
       error = ("expected bindings of the form NAME=VALUE,…, got '" +
                StringRef(text) + "'")

@@ -54,7 +54,9 @@ template <typename Entry> static std::string listNames(ArrayRef<Entry> table) {
 }
 
 static Error replaceNumber(MachineModel &model, StringRef text) {
-  auto [name, value] = text.split('=');
+  // A lambda of C++17 cannot capture a structured binding.
+  StringRef name, value;
+  std::tie(name, value) = text.split('=');
   const Number *number =
       find_if(knownNumbers, [&](const Number &n) { return n.name == name; });
   if (number == std::end(knownNumbers))

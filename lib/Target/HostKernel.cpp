@@ -157,12 +157,12 @@ static std::vector<std::string>
 differing(ArrayRef<const json::Object *> bindings) {
   std::vector<std::string> names;
   for (const json::Object *some : bindings)
-    for (const auto &[name, value] : *some)
+    for (const auto &binding : *some)
       if (any_of(bindings, [&](const json::Object *other) {
-            const json::Value *found = other->get(name);
-            return !found || *found != value;
+            const json::Value *found = other->get(binding.first);
+            return !found || *found != binding.second;
           }))
-        names.push_back(name.str());
+        names.push_back(binding.first.str());
   llvm::sort(names);
   names.erase(llvm::unique(names), names.end());
   return names;
