@@ -300,27 +300,15 @@ def mask_empty_context(
 
 
 @kernel
-def fill_pad_rows(out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, live_rows: index.at_most("n")):
+def fill_pad_rows(out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, live_rows: index.at_most("n").or_tensor):
     for t, h in grid("n", "H"):
         store_state(identity("D"), out[t, h], lse[h, t], where=not t < live_rows)
 
 
 @kernel
-def fill_pad_rows_device(out: InOut[T, "n H D"], lse: InOut[f32, "H n"] | None, live_rows: In[i32, "one=1"]):
-    for t, h in grid("n", "H"):
-        store_state(identity("D"), out[t, h], lse[h, t], where=not t < index(live_rows[0]))
-
-
-@kernel
-def clear_pad_flags(flags: InOut[bool_, "n"], live_rows: index.at_most("n")):
+def clear_pad_flags(flags: InOut[bool_, "n"], live_rows: index.at_most("n").or_tensor):
     for t in grid("n"):
         store(flags[t], False, where=not t < live_rows)
-
-
-@kernel
-def clear_pad_flags_device(flags: InOut[bool_, "n"], live_rows: In[i32, "one=1"]):
-    for t in grid("n"):
-        store(flags[t], False, where=not t < index(live_rows[0]))
 
 
 @inline
@@ -332,16 +320,10 @@ def prefilling(t, computed, prompt, live_rows):
 
 @kernel
 def mark_prefilling(
-    flags: Out[bool_, "n"], computed: In[I, "m"], prompt: In[I, "m"], live_rows: index.at_most("n")
+    flags: Out[bool_, "n"], computed: In[I, "m"], prompt: In[I, "m"], live_rows: index.at_most("n").or_tensor
 ):
     for t in grid("n"):
         flags[t] = prefilling(t, computed, prompt, live_rows)
-
-
-@kernel
-def mark_prefilling_device(flags: Out[bool_, "n"], computed: In[I, "m"], prompt: In[I, "m"], live_rows: In[i32, "one=1"]):
-    for t in grid("n"):
-        flags[t] = prefilling(t, computed, prompt, index(live_rows[0]))
 
 
 @inline
@@ -353,15 +335,9 @@ def context_len(t, j, seq_lens, live_rows):
 
 
 @kernel
-def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows: index):
+def expand_context_lens(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows: index.or_tensor):
     for t, j in grid("d", "l"):
         out[t, j] = context_len(t, j, seq_lens, live_rows)
-
-
-@kernel
-def expand_context_lens_device(out: Out[i32, "d l"], seq_lens: In[i32, "r"], live_rows: In[i32, "one=1"]):
-    for t, j in grid("d", "l"):
-        out[t, j] = context_len(t, j, seq_lens, index(live_rows[0]))
 
 
 # -- Beyond the family ------------------------------------------------------------------------------------------------

@@ -87,6 +87,13 @@ class Launcher:
         """Name of each argument, and whether it may be omitted."""
         return tuple((arg["name"], bool(arg.get("optional"))) for arg in self.signature["args"])
 
+    @functools.cached_property
+    def _held_numbers(self) -> tuple[tuple[str, str], ...]:
+        """Integer arguments that a call may pass as the tensor that holds them, and what that one is called (dsl/types.py)."""
+        args = self.signature["args"]
+        tensors = {arg["name"] for arg in args if arg.get("optional") and arg["shape"] == [1]}
+        return tuple((arg["name"], arg["name"] + "_at") for arg in args if arg["kind"] == "scalar" and arg["name"] + "_at" in tensors)
+
     def __call__(self, *args: object, stream: object | None = None, **kwargs: object) -> None:
         """Launch.
 
@@ -128,9 +135,13 @@ class Launcher:
         """The arguments of that operator: the name of each, and whether it may be omitted."""
         return self._arguments
 
-    # torch.compile asks these two while it traces, and keeps what they return: what torch.compiler.assume_constant_result
+    def _torch_numbers(self) -> tuple[tuple[str, str], ...]:
+        """The integers among them that may be passed as tensors, and what these are called."""
+        return self._held_numbers
+
+    # torch.compile asks these while it traces, and keeps what they return: what torch.compiler.assume_constant_result
     # says of a function, where torch is imported.
-    for _question in (torch_operator, _torch_arguments):
+    for _question in (torch_operator, _torch_arguments, _torch_numbers):
         setattr(_question, "_dynamo_marked_constant", True)
     del _question
 
@@ -142,7 +153,7 @@ class Launcher:
             raise ArgumentError(
                 f'kernel "{self.name}": argument "stream": expected None, since torch picks the stream of a traced call, got {stream!r}'
             )
-        ordered = self._order(args, kwargs, self._torch_arguments())
+        ordered = self._order(args, kwargs, self._torch_arguments(), self._torch_numbers())
         getattr(operators, self.torch_operator()).default(*ordered)
 
     @without_frames
@@ -150,9 +161,11 @@ class Launcher:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
         return self._dispatch.bind(self._order(args, kwargs))
 
-    def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = ()) -> tuple[object, ...]:
-        """The arguments in the kernel's order, `known` where they are; None for optional ones that are not given."""
+    def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = (),
+               held: tuple[tuple[str, str], ...] | None = None) -> tuple[object, ...]:
+        """The arguments in the kernel's order, `known` and `held` where they are; None for optional ones that are not given."""
         known = known or self._arguments
+        held = self._held_numbers if held is None else held
         names = [name for name, _ in known]
         if len(args) > len(names):
             raise ArgumentError(f'kernel "{self.name}": expected {len(names)} arguments, got {len(args)}')
@@ -168,6 +181,9 @@ class Launcher:
                 if not is_optional:
                     raise ArgumentError(f'kernel "{self.name}": expected an argument "{name}", got none')
                 given[name] = None
+        for name, tensor in held:
+            if given[tensor] is None and hasattr(given[name], "__dlpack__"):
+                given[name], given[tensor] = 0, given[name]
         return tuple(given[name] for name in names)
 
 

@@ -30,12 +30,12 @@ testing::AssertionResult fillsPadRows(const StateCase &Case, int64_t N,
   OnDevice.setInt({0}, int32_t(Live));
   std::vector<mlafix::Arg> Arguments = {
       Rows.Out.view(), WantLse ? Rows.lseView() : mlafix::Tensor::none()};
-  if (From == FromDevice)
-    Arguments.push_back(OnDevice.view());
-  else
-    Arguments.push_back(Live);
-  launchOn(kernel(From == FromDevice ? "fill_pad_rows_device" : "fill_pad_rows",
-                  Case.bindings()),
+  bool IsHeld = From == FromDevice;
+  Arguments.push_back(IsHeld ? 0 : Live);
+  Arguments.push_back(IsHeld ? OnDevice.view() : mlafix::Tensor::none());
+  launchOn(kernel("fill_pad_rows",
+                  Case.bindings() + (IsHeld ? ",live_rows_at=present"
+                                            : ",live_rows_at=absent")),
            Arguments, {&Rows.Out, &Rows.Lse, &OnDevice});
   return Rows.check([=](int64_t T) { return T >= Live; }, true, WantLse);
 }

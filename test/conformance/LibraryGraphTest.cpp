@@ -35,14 +35,17 @@ void replay(support::Graph &Captured,
     Tensor->download();
 }
 
+/// Code for a count on the device.
+constexpr char Held[] = ",live_rows_at=present";
+
 } // namespace
 
 TEST(LibraryGraph, pad_rows_follow_the_count_on_the_device) {
   MLAFIX_NEEDS_CUDA();
   BlankRows Rows(Decode, 64, Spread::Dense);
   TestTensor Live = intTensor({0});
-  auto Captured = capture(kernel("fill_pad_rows_device", Decode.bindings()),
-                          {Rows.Out.view(), Rows.Lse.view(), Live.view()});
+  auto Captured = capture(kernel("fill_pad_rows", Decode.bindings() + Held),
+                          {Rows.Out.view(), Rows.Lse.view(), 0, Live.view()});
   for (int32_t Count : {64, 1, 17, 0, 63, -1}) {
     Rows.refill();
     Live.setInt({0}, Count);
@@ -84,10 +87,10 @@ TEST(LibraryGraph, metadata_follows_the_count_on_the_device) {
   }
   TestTensor C = intTensor(Computed), P = intTensor(Prompt),
              S = intTensor(Lens), Live = intTensor({0});
-  auto Marks = capture(kernel("mark_prefilling_device", "I=i32"),
-                       {Flags.view(), C.view(), P.view(), Live.view()});
-  auto Lengths = capture(kernel("expand_context_lens_device", ""),
-                         {Expanded.view(), S.view(), Live.view()});
+  auto Marks = capture(kernel("mark_prefilling", std::string("I=i32") + Held),
+                       {Flags.view(), C.view(), P.view(), 0, Live.view()});
+  auto Lengths = capture(kernel("expand_context_lens", &Held[1]),
+                         {Expanded.view(), S.view(), 0, Live.view()});
   for (int32_t Count : {32, 5, 0, 31}) {
     Flags.poison();
     Expanded.poison();

@@ -21,15 +21,20 @@ namespace {
 
 enum Count { FromHost, FromDevice };
 
-std::string named(const char *Kernel, Count From) {
-  return std::string(Kernel) + (From == FromDevice ? "_device" : "");
+/// Bindings for calls that pass the count so.
+std::string counted(Count From, const std::string &More = "") {
+  return (From == FromDevice ? "live_rows_at=present" : "live_rows_at=absent") +
+         More;
 }
 
-/// The count as the kernel takes it; the tensor must outlive the launch.
-mlafix::Arg countArg(const TestTensor &OnDevice, int64_t Live, Count From) {
-  if (From == FromDevice)
-    return OnDevice.view();
-  return Live;
+/// The two arguments that a count is; the tensor must outlive the launch.
+std::vector<mlafix::Arg> withCount(std::vector<mlafix::Arg> Arguments,
+                                   const TestTensor &OnDevice, int64_t Live,
+                                   Count From) {
+  bool IsHeld = From == FromDevice;
+  Arguments.push_back(IsHeld ? 0 : Live);
+  Arguments.push_back(IsHeld ? OnDevice.view() : mlafix::Tensor::none());
+  return Arguments;
 }
 
 /// A layout with and one without gaps.
@@ -48,8 +53,9 @@ testing::AssertionResult clearsFlags(int64_t N, int64_t Live, bool Gaps,
   TestTensor OnDevice = intTensor({int32_t(Live)});
   for (int64_t I = 0; I < N; ++I)
     Flags.set({I}, 1);
-  launchOn(kernel(named("clear_pad_flags", From), ""),
-           {Flags.view(), countArg(OnDevice, Live, From)}, {&Flags, &OnDevice});
+  launchOn(kernel("clear_pad_flags", counted(From)),
+           withCount({Flags.view()}, OnDevice, Live, From),
+           {&Flags, &OnDevice});
   for (int64_t I = 0; I < N; ++I)
     if (Flags.get({I}) != (I < Live ? 1u : 0u))
       return testing::AssertionFailure()
@@ -79,9 +85,9 @@ testing::AssertionResult marksPrefilling(int64_t N, int64_t M, int64_t Live,
     if (I < N)
       Expected[size_t(I)] = I < Live && C < P;
   }
-  launchOn(kernel(named("mark_prefilling", From), Wide ? "I=i64" : "I=i32"),
-           {Flags.view(), Computed.view(), Prompt.view(),
-            countArg(OnDevice, Live, From)},
+  launchOn(kernel("mark_prefilling", counted(From, Wide ? ",I=i64" : ",I=i32")),
+           withCount({Flags.view(), Computed.view(), Prompt.view()}, OnDevice,
+                     Live, From),
            {&Flags, &Computed, &Prompt, &OnDevice});
   for (int64_t I = 0; I < N; ++I)
     if (Flags.get({I}) != uint32_t(Expected[size_t(I)]))
@@ -102,8 +108,8 @@ testing::AssertionResult expands(int64_t D, int64_t L,
   TestTensor Out(device(), MLAFIX_I32, Where);
   TestTensor Seqs = intTensor(Lens);
   TestTensor OnDevice = intTensor({int32_t(Live)});
-  launchOn(kernel(named("expand_context_lens", From), ""),
-           {Out.view(), Seqs.view(), countArg(OnDevice, Live, From)},
+  launchOn(kernel("expand_context_lens", counted(From)),
+           withCount({Out.view(), Seqs.view()}, OnDevice, Live, From),
            {&Out, &Seqs, &OnDevice});
   for (int64_t I = 0; I < D; ++I)
     for (int64_t J = 0; J < L; ++J) {

@@ -24,28 +24,38 @@ void addOurs(Case &work, const Launch &launch) {
                           {"mlafix, dependent", false, true, "", {launch}}};
 }
 
-/// The count of live rows: from the host, or on the device.
-Argument addCount(Case &work, int64_t live, bool isOnDevice) {
-  if (!isOnDevice)
-    return live;
-  return work.add(MLAFIX_I32, {1}, Content::Values, {double(live)});
+/// Appends the count of live rows: from the host, or on the device.
+void addCount(std::vector<Argument> &args, Case &work, int64_t live,
+              bool isOnDevice) {
+  args.push_back(isOnDevice ? int64_t(0) : live);
+  args.push_back(
+      isOnDevice ? work.add(MLAFIX_I32, {1}, Content::Values, {double(live)})
+                 : Argument());
 }
 
-std::string kernelName(const char *name, bool isOnDevice) {
-  return std::string(name) + (isOnDevice ? "_device" : "");
+/// Code for calls that pass the count so.
+Launch countedLaunch(const char *kernel, std::string bindings, bool isOnDevice,
+                     std::vector<Argument> args) {
+  if (!bindings.empty())
+    bindings += ",";
+  bindings += isOnDevice ? "live_rows_at=present" : "live_rows_at=absent";
+  return {kernel, bindings, std::move(args)};
+}
+
+std::string caseName(const char *kernel, bool isOnDevice) {
+  return std::string(kernel) + (isOnDevice ? "_device" : "");
 }
 
 /// Rows past the live ones of a captured batch become 0, -inf.
 Case makePadRows(int64_t capacity, int64_t live, bool isOnDevice) {
   Case work;
-  work.name = "pad/" + kernelName("fill_pad_rows", isOnDevice) + "_h128_d128/" +
+  work.name = "pad/" + caseName("fill_pad_rows", isOnDevice) + "_h128_d128/" +
               std::to_string(live) + "_of_" + std::to_string(capacity);
   View out = work.add(MLAFIX_BF16, {capacity, heads, dim}, Content::Payload);
   View lse = work.add(MLAFIX_F32, {heads, capacity}, Content::Lse);
-  Argument count = addCount(work, live, isOnDevice);
-  addOurs(
-      work,
-      {kernelName("fill_pad_rows", isOnDevice), bindings, {out, lse, count}});
+  std::vector<Argument> args = {out, lse};
+  addCount(args, work, live, isOnDevice);
+  addOurs(work, countedLaunch("fill_pad_rows", bindings, isOnDevice, args));
   work.traffic = {0, (capacity - live) * heads * (dim * 2 + 4)};
   // As large as serving has it, this is a launch and little else.
   work.hasRoof = capacity > 64;
@@ -65,13 +75,13 @@ std::vector<double> alternating(int64_t count, double even, double odd) {
 
 Case makeClearFlags(int64_t capacity, int64_t live, bool isOnDevice) {
   Case work;
-  work.name = "metadata/" + kernelName("clear_pad_flags", isOnDevice) + "/" +
+  work.name = "metadata/" + caseName("clear_pad_flags", isOnDevice) + "/" +
               std::to_string(live) + "_of_" + std::to_string(capacity);
   View flags = work.add(MLAFIX_BOOL, {capacity}, Content::Values,
                         alternating(capacity, 1, 0));
-  Argument count = addCount(work, live, isOnDevice);
-  addOurs(work,
-          {kernelName("clear_pad_flags", isOnDevice), "", {flags, count}});
+  std::vector<Argument> args = {flags};
+  addCount(args, work, live, isOnDevice);
+  addOurs(work, countedLaunch("clear_pad_flags", "", isOnDevice, args));
   work.traffic = {0, capacity - live};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {
@@ -84,17 +94,16 @@ Case makeClearFlags(int64_t capacity, int64_t live, bool isOnDevice) {
 
 Case makePrefilling(int64_t capacity, int64_t live, bool isOnDevice) {
   Case work;
-  work.name = "metadata/" + kernelName("mark_prefilling", isOnDevice) + "/" +
+  work.name = "metadata/" + caseName("mark_prefilling", isOnDevice) + "/" +
               std::to_string(live) + "_of_" + std::to_string(capacity);
   View flags = work.add(MLAFIX_BOOL, {capacity}, Content::Poison);
   View computed = work.add(MLAFIX_I32, {capacity}, Content::Values,
                            alternating(capacity, 100, 700));
   View prompt = work.add(MLAFIX_I32, {capacity}, Content::Values,
                          alternating(capacity, 500, 500));
-  Argument count = addCount(work, live, isOnDevice);
-  addOurs(work, {kernelName("mark_prefilling", isOnDevice),
-                 "I=i32",
-                 {flags, computed, prompt, count}});
+  std::vector<Argument> args = {flags, computed, prompt};
+  addCount(args, work, live, isOnDevice);
+  addOurs(work, countedLaunch("mark_prefilling", "I=i32", isOnDevice, args));
   work.traffic = {live * 8, capacity};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {
@@ -109,18 +118,17 @@ Case makePrefilling(int64_t capacity, int64_t live, bool isOnDevice) {
 Case makeContextLens(int64_t decodes, int64_t live, int64_t next,
                      bool isOnDevice) {
   Case work;
-  work.name = "metadata/" + kernelName("expand_context_lens", isOnDevice) +
-              "/" + std::to_string(live) + "_of_" + std::to_string(decodes) +
-              "x" + std::to_string(next);
+  work.name = "metadata/" + caseName("expand_context_lens", isOnDevice) + "/" +
+              std::to_string(live) + "_of_" + std::to_string(decodes) + "x" +
+              std::to_string(next);
   View out = work.add(MLAFIX_I32, {decodes, next}, Content::Poison);
   std::vector<double> lens;
   for (int64_t i = 0; i < decodes; ++i)
     lens.push_back(double((i * 7919) % 202752)); // GLM-5.1's longest
   View seqLens = work.add(MLAFIX_I32, {decodes}, Content::Values, lens);
-  Argument count = addCount(work, live, isOnDevice);
-  addOurs(work, {kernelName("expand_context_lens", isOnDevice),
-                 "",
-                 {out, seqLens, count}});
+  std::vector<Argument> args = {out, seqLens};
+  addCount(args, work, live, isOnDevice);
+  addOurs(work, countedLaunch("expand_context_lens", "", isOnDevice, args));
   work.traffic = {live * 4, decodes * next * 4};
   work.hasRoof = false;
   work.check = [=](const Outcome &outcome) {

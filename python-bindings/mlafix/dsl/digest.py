@@ -133,7 +133,7 @@ def _describe(value: Any, within: frozenset[int] = frozenset()) -> str:
         return "(" + ",".join(_describe(element, within) for element in value) + ")"
     if _is_inline(value):
         return _describe_inline(value, within)
-    if isinstance(value, (DType, Base, TensorType)) or (isinstance(value, ScalarType) and value.bound):
+    if isinstance(value, (DType, Base, TensorType)) or (isinstance(value, ScalarType) and (value.bound or value.from_tensor)):
         return f"{type(value).__name__}{dataclasses.astuple(value)}"
     if isinstance(value, (BuiltIn, ScalarType, types.BuiltinFunctionType, type)):
         return f"{_WORD}{getattr(value, '__qualname__', '') or value.name}"

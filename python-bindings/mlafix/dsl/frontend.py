@@ -14,8 +14,8 @@ from . import annotations, built_ins
 from .context import Context
 from .source import Source
 from .statements import Statements
-from .types import DType, ScalarType, TensorType, is_scalar_argument
-from .values import Dyn, Tensor, describe
+from .types import TENSOR_SUFFIX, Dim, DType, ScalarType, TensorType, i32, is_scalar_argument
+from .values import Dyn, Element, OfRows, Tensor, describe
 
 _TOP = "a docstring, assignments of sizes and constants, promises, and one 'for … in grid(…)' or 'for … in segments(…)'"
 
@@ -36,6 +36,9 @@ class Frontend:
             self.builder.prove_bounds(self.source.location(node))
         self.context = Context(self.builder, self.source, {})
         self.body = Statements(self.context)
+        # Arguments that a tensor may hold: the number, and with it the tensor.
+        self.scalars: dict[str, Dyn] = {}
+        self.numbers: dict[str, tuple[Dyn, Tensor]] = {}
 
     def run(self) -> str:
         """The kernel in MLIR's syntax, with locations in the Python file. Raises CompileError."""
@@ -62,8 +65,13 @@ class Frontend:
                 self.source.fail(default, f"expected arguments without defaults, got {ast.unparse(default)}")
         if node.returns is not None and not _is_none(node.returns):
             self.source.fail(node.returns, "expected a kernel that returns nothing, got a type for its result")
-        for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        arguments = (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        for argument in arguments:
             self.argument(argument)
+        # Behind all others, so that a call that passes none omits them.
+        for argument in arguments:
+            if isinstance(self.context.env[argument.arg], OfRows):
+                self.tensor_of(argument)
 
     def argument(self, node: ast.arg) -> None:
         usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], List[In[…], 8], or index, i64, i32, f32 or bool_'
@@ -94,9 +102,29 @@ class Frontend:
             self.context.env[node.arg] = tensor
         elif is_scalar_argument(annotation) and isinstance(annotation, ScalarType):
             value = self.builder.add_scalar(node.arg, annotation.name, annotation.bound, location)
-            self.context.env[node.arg] = Dyn(value, self.builder.type(value))
+            self.context.env[node.arg] = OfRows(node.arg) if annotation.from_tensor else Dyn(value, self.builder.type(value))
+            if annotation.from_tensor:
+                self.scalars[node.arg] = Dyn(value, self.builder.type(value))
         else:
             self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}")
+
+    def tensor_of(self, node: ast.arg) -> None:
+        """Adds the tensor that may hold the number `node`."""
+        name = node.arg + TENSOR_SUFFIX
+        if name in self.context.env:
+            self.source.fail(node, f"expected no argument '{name}' beside '{node.arg}', whose tensor is called so, got one")
+        annotation = TensorType("read", i32, (Dim("", 1),), optional=True)
+        value = self.builder.add_tensor(name, [""], "i32", "", "read", True, [1], "", False, 0, self.source.location(node))
+        self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)
+
+    def read_numbers(self, node: ast.AST) -> None:
+        """What each number that a tensor may hold is in this row."""
+        for name, (number, tensor) in self.numbers.items():
+            here = self.context.lift(self.body.memory.present(tensor, node), node)
+            held = self.body.memory.read(Element(tensor, [self.context.index(0, node)]), node)
+            held = self.context.convert(held, number.type.dtype, node)
+            self.context.env[name] = self.context.wrap(
+                self.builder.select(here.value, held.value, number.value, self.source.location(node)))
 
     # -- The grid ----------------------------------------------------------------------------------------------------
 
@@ -132,6 +160,7 @@ class Frontend:
             self.source.fail(node.target, f"expected {len(indices)} names for the indices, got {ast.unparse(node.target)}")
         for name, index in zip(names, indices):
             self.body.assign(name, self.context.wrap(index), name)
+        self.read_numbers(node)
         self.body.run(node.body)
         self.builder.end_grid(self.source.location(node))
 

@@ -29,10 +29,12 @@ class ScalarType:
     Args:
         name: as units spell it.
         bound: the dim that a scalar argument of this type may not exceed, or "".
+        from_tensor: whether a call may pass the tensor that holds a scalar argument of this type.
     """
 
     name: str
     bound: str = ""
+    from_tensor: bool = False
 
     @without_frames
     def at_most(self, dim: str) -> ScalarType:
@@ -42,11 +44,20 @@ class ScalarType:
             raise ArgumentError(f'at_most: expected the name of a dim and an integer type, got {self.name} and "{dim}"')
         return dataclasses.replace(self, bound=dim)
 
+    @property
+    def or_tensor(self) -> ScalarType:
+        """This type for an argument that a call passes as a number or as the tensor that holds it, [1] i32, on the device
+        that the kernel runs on: ``rows: index.or_tensor``. A captured graph follows the tensor."""
+        if self.name not in ("index", "i64", "i32"):
+            raise ArgumentError(f"or_tensor: expected an integer type (index, i64, i32), got {self.name}")
+        return dataclasses.replace(self, from_tensor=True)
+
     def __call__(self, value: Any) -> Any:
         raise ArgumentError(f"{self.name}(): expected to be called inside a kernel, got a call outside")
 
     def __repr__(self) -> str:
-        return {"bool": "bool_"}.get(self.name, self.name) + (f'.at_most("{self.bound}")' if self.bound else "")
+        bound = f'.at_most("{self.bound}")' if self.bound else ""
+        return {"bool": "bool_"}.get(self.name, self.name) + bound + (".or_tensor" if self.from_tensor else "")
 
 
 bf16 = ScalarType("bf16")
@@ -308,6 +319,10 @@ List = _List()
 
 def is_scalar_argument(annotation: object) -> bool:
     return isinstance(annotation, ScalarType) and annotation.name in _SCALARS
+
+
+TENSOR_SUFFIX = "_at"
+"""What the tensor is called after a number that a call may pass as one: `rows_at` holds `rows`."""
 
 
 # What this module adds to the words of the language.

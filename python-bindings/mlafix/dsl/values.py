@@ -30,6 +30,16 @@ class Dyn:
 
 
 @dataclasses.dataclass(frozen=True)
+class OfRows:
+    """A number that a tensor may hold, where no row reads it yet."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"'{self.name}', which a tensor may hold: it is known in rows alone"
+
+
+@dataclasses.dataclass(frozen=True)
 class Tensor:
     """A tensor argument."""
 
@@ -158,7 +168,7 @@ def describe(value: object) -> str:
     """A value in a message."""
     if isinstance(value, Dyn):
         return str(value.type)
-    if isinstance(value, (Tensor, Peer, Sink)):
+    if isinstance(value, (Tensor, Peer, Sink, OfRows)):
         return str(value)
     if isinstance(value, (str, type(None))) or as_number(value) is not None:
         return repr(value)

@@ -151,6 +151,8 @@ def is_contiguous(array: Any) -> bool:
     return asked is None or bool(asked())
 
 
-def on_device(count: Any) -> bool:
-    """Whether a count is an array. Whatever else it is (an int, numpy's, a symbolic one), it is a host's number."""
-    return not isinstance(count, int) and hasattr(count, "__dlpack__")
+def count_or_tensor(count: Any) -> tuple[Any, Any]:
+    """A count as the two arguments of a kernel: the number, and the array that holds it. Whatever is no array (an int, numpy's, a
+    symbolic one), is a host's number."""
+    is_array = not isinstance(count, int) and hasattr(count, "__dlpack__")
+    return (0, count) if is_array else (count, None)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy
 
-from ._arrays import as_signed, offsets_as_i32, on_device
+from ._arrays import as_signed, count_or_tensor, offsets_as_i32
 from ._families import KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, LseLayout, Stream
@@ -26,7 +26,6 @@ _FIXUP = KernelDispatchers("fixup_zero_kv_rows", stored=("T",))
 _MASK_LSE = KernelDispatchers("mask_empty_context_lse")
 _MASK = KernelDispatchers("mask_empty_context", stored=("T",))
 _PAD = KernelDispatchers("fill_pad_rows", stored=("T",))
-_PAD_DEVICE = KernelDispatchers("fill_pad_rows_device", stored=("T",))
 
 
 @operation()
@@ -183,7 +182,7 @@ def mask_empty_context(out: Array, lse: Array | None, query_start_loc: Array, co
     launch(_MASK, (lse_layout, "e"), out, (out, lse, starts, contexts), stream)
 
 
-@operation()
+@operation({"live_rows_at": "live_rows"})
 def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, *, lse_layout: LseLayout = "hn",
                   stream: Stream = None) -> None:
     """Blanks the rows that only pad a captured graph: out = 0 and lse = -inf from token `live_rows` on (N1).
@@ -209,5 +208,4 @@ def fill_pad_rows(out: Array, live_rows: int | Array, lse: Array | None = None, 
         >>> out[:, 0, 0].tolist()
         [nan, nan, 0.0, 0.0]
     """
-    family = _PAD_DEVICE if on_device(live_rows) else _PAD
-    launch(family, (lse_layout, "e"), out, (out, lse, live_rows), stream)
+    launch(_PAD, (lse_layout, "e"), out, (out, lse, *count_or_tensor(live_rows)), stream)

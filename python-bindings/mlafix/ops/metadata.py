@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import empty, is_contiguous, on_device, rows_of
+from ._arrays import count_or_tensor, empty, is_contiguous, rows_of
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, Stream
@@ -21,14 +21,12 @@ from ._wrong import wrong
 __all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens"]
 
 _CLEAR = KernelDispatchers("clear_pad_flags")
-_CLEAR_DEVICE = KernelDispatchers("clear_pad_flags_device")
 _MARK = KernelDispatchers("mark_prefilling")
-_MARK_DEVICE = KernelDispatchers("mark_prefilling_device")
 _LENS = KernelDispatchers("expand_context_lens")
-_LENS_DEVICE = KernelDispatchers("expand_context_lens_device")
+_COUNT = {"live_rows_at": "live_rows"}
 
 
-@operation()
+@operation(_COUNT)
 def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
     """Clears the flags of requests that only pad the batch: `flags[live_rows:] = False`.
 
@@ -46,11 +44,10 @@ def clear_pad_flags(flags: Array, live_rows: int | Array, *, stream: Stream = No
         >>> flags.tolist()
         [True, True, True, True, False]
     """
-    family = _CLEAR_DEVICE if on_device(live_rows) else _CLEAR
-    launch(family, PLAIN, flags, (flags, live_rows), stream)
+    launch(_CLEAR, PLAIN, flags, (flags, *count_or_tensor(live_rows)), stream)
 
 
-@operation()
+@operation(_COUNT)
 def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int | Array, *, stream: Stream = None) -> None:
     """Says of each request whether it still prefills, and of padding that it does not.
 
@@ -74,8 +71,7 @@ def mark_prefilling(flags: Array, computed: Array, prompt: Array, live_rows: int
         >>> flags.tolist()
         [True, False, False, False, False]
     """
-    family = _MARK_DEVICE if on_device(live_rows) else _MARK
-    launch(family, PLAIN, flags, (flags, computed, prompt, live_rows), stream)
+    launch(_MARK, PLAIN, flags, (flags, computed, prompt, *count_or_tensor(live_rows)), stream)
 
 
 def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None = None, *, padded: int | None = None,
@@ -105,7 +101,7 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
     return flags
 
 
-@operation()
+@operation(_COUNT)
 def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
                         live_rows: int | Array | None = None, stream: Stream = None) -> Any:
     """One context length per (request, token) of a decode batch, contiguous, in a buffer that is there already.
@@ -148,7 +144,6 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
         raise wrong("buffer", "contiguous memory", "an array with gaps")
     # Indexing is not in what __dlpack__ promises, but every library of arrays has it.
     out: Any = buffer[:size].reshape(num_decodes, max_decode_len)  # type: ignore[index]
-    live = num_decodes if live_rows is None else live_rows
-    family = _LENS_DEVICE if on_device(live) else _LENS
-    launch(family, PLAIN, buffer, (out, seq_lens, live), stream)
+    live = count_or_tensor(num_decodes if live_rows is None else live_rows)
+    launch(_LENS, PLAIN, buffer, (out, seq_lens, *live), stream)
     return out

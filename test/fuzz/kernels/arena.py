@@ -68,6 +68,9 @@ class Arena:
                 self.views[tensor.name] = self.views[shared[tensor.name]]
                 continue
             end = self._place(tensor, call, end, may_reverse)
+        for name in call.held:
+            self.views[name] = View("i32", (1,), (1,), (end + 63) // 64 * 64)
+            end = self.views[name].offset + 4
         self.size = (end + _MARGIN + 63) // 64 * 64
 
     def _place(self, tensor: Tensor, call: Call, end: int, may_reverse: bool) -> int:
@@ -96,4 +99,4 @@ def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any) -> list[Any]:
     """A call's arguments; `view` makes an array of a View."""
     tensors = [view(arena.views[t.name]) if t.name in arena.views else None for t in kernel.tensors]
     tensors = [[array[i] for i in range(array.shape[0])] if t.listed else array for t, array in zip(kernel.tensors, tensors)]
-    return [*tensors, *(call.scalars[s.name] for s in kernel.scalars)]
+    return [*tensors, *(view(arena.views[s.name]) if s.name in call.held else call.scalars[s.name] for s in kernel.scalars)]

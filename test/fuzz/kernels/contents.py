@@ -38,6 +38,7 @@ def contents(kernel: Kernel, call: Call) -> dict[str, np.ndarray]:
                 made[tensor.name] = np.ascontiguousarray(np.broadcast_to(array.take([0], axis), array.shape))
     for written, read in call.aliases.items():
         made[written] = made[read]
+    made |= {name: np.array([call.scalars[name]], np.int32) for name in call.held}
     return {name: array for name, array in made.items() if name not in call.absent}
 
 

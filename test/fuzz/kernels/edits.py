@@ -284,6 +284,7 @@ def _tidy_calls(case: Case) -> None:
         call.dtypes = {v: d for v, d in call.dtypes.items() if v in kernel.variables}
         call.bases = {b: v for b, v in call.bases.items() if b in kernel.bases}
         call.scalars = {s.name: call.scalars[s.name] for s in kernel.scalars}
+        call.held = [s.name for s in kernel.scalars if s.name in call.held]
         call.layouts = {t: layout for t, layout in call.layouts.items() if t in tensors}
         call.kinds = {t: kind for t, kind in call.kinds.items() if t in tensors}
         call.aliases = {w: r for w, r in call.aliases.items() if w in tensors and r in tensors}

@@ -42,6 +42,7 @@ def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list
         if made and bound:
             call.sizes = dict(made[0].sizes)
         call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
+        call.held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]
         if number or rng.random() < 0.3:
             call.layouts = {t.name: _layout(t, t.name in moved, rng) for t in kernel.tensors if rng.random() < 0.5 and t.name != "cu"}
         if rng.random() < 0.5:
@@ -80,7 +81,7 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
     if scalar.dtype == "f32":
         special = [float("nan"), float("inf"), float("-inf"), -0.0, 1e30, 2.0**-149]
         return rng.choice(special) if rng.random() < 0.12 else rng.choice([rng.uniform(-4, 4), 1.0, 0.0, 2.0, -3.0])
-    top = 2**31 - 1 if scalar.dtype == "i32" else 2**63 - 1
+    top = 2**31 - 1 if scalar.dtype == "i32" or scalar.from_tensor else 2**63 - 1
     return rng.choice([top, -top - 1, top // 3]) if rng.random() < 0.08 else rng.randint(-5, 9)
 
 

@@ -75,13 +75,14 @@ class Expressions(Loads):
             dims = [dim for dim in (*(d for _, d in self.own), *self.other_dims, *self.row_dims) if dim and "=" not in dim]
             if dims:
                 return Node("shape", INDEX, [], {"dim": self.pick(dims)})
-        known = [s for s in self.scalars if s.dtype == type.dtype]
+        known = [s for s in self.scalars if s.dtype == type.dtype and not (s.from_tensor and self.in_where)]
         if known and self.chance(0.7):
             return name(self.pick(known).name, type)
         if len(self.scalars) > 4:
             return self.literal(type)
-        bound = self.pick([dim for _, dim in self.own if "=" not in dim] or [""]) if type.dtype in ("index", "i32", "i64") and self.chance(0.3) else ""
-        scalar = Scalar(self.fresh("a"), type.dtype, bound)
+        is_integer = type.dtype in ("index", "i32", "i64")
+        bound = self.pick([dim for _, dim in self.own if "=" not in dim] or [""]) if is_integer and self.chance(0.3) else ""
+        scalar = Scalar(self.fresh("a"), type.dtype, bound, is_integer and not self.in_where and self.chance(0.3))
         self.scalars.append(scalar)
         return name(scalar.name, type)
 

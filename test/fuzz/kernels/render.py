@@ -364,7 +364,7 @@ def source(kernel: Kernel, name: str = "k") -> str:
     arguments = [f"{tensor.name}: {_annotation(kernel, tensor)}" for tensor in kernel.tensors]
     for scalar in kernel.scalars:
         bound = f'.at_most("{scalar.at_most}")' if scalar.at_most else ""
-        arguments.append(f"{scalar.name}: {_conversion(scalar.dtype)}{bound}")
+        arguments.append(f"{scalar.name}: {_conversion(scalar.dtype)}{bound}{'.or_tensor' if scalar.from_tensor else ''}")
     lines += ["@mlafix.kernel", f"def {name}(", *(f"    {argument}," for argument in arguments), "):"]
     lines += [f"    {_grid(kernel)}", *(f"    {line}" for line in _indented(kernel.body))]
     return HEADER + "\n".join(lines) + "\n"

@@ -108,7 +108,7 @@ def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Are
     cells: dict[str, Cells] = {}
     for name, view in arena.views.items():
         if name not in call.aliases:
-            cells[name] = Cells(view.dtype, made[name], moved=kernel.tensor(name).dtype == "M")
+            cells[name] = Cells(view.dtype, made[name], moved=name not in call.held and kernel.tensor(name).dtype == "M")
     for written, read in call.aliases.items():
         cells[written] = cells[read]
     Interpreter(kernel, call, cells, {**kernel.bases, **call.bases}).run()

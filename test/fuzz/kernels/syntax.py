@@ -207,11 +207,12 @@ class Tensor:
 
 @dataclasses.dataclass
 class Scalar:
-    """A scalar argument; `at_most` names a dim or is ""."""
+    """A scalar argument; `at_most` names a dim or is "". Whether a call may pass the tensor that holds it (`.or_tensor`)."""
 
     name: str
     dtype: str
     at_most: str = ""
+    from_tensor: bool = False
 
 
 @dataclasses.dataclass
@@ -285,7 +286,7 @@ class Call:
 
     Args:
         sizes: of dims; absent: optional tensors that are omitted; dtypes: of variables; bases: bound by specialize.
-        scalars: values of scalar arguments; layouts: of tensors, contiguous where none is given.
+        scalars: values of scalar arguments; held: those that are passed as tensors; layouts: of tensors, contiguous where none is given.
         seed: of the contents; values: contents that are given (bits, in order), by tensor.
         aliases: written tensors that are the same as a read one: {"y": "x"}.
         bound: dynamic dims that specialize binds to their sizes.
@@ -302,6 +303,7 @@ class Call:
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
     bound: list[str] = dataclasses.field(default_factory=list)
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # what a tensor's contents are like
+    held: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
