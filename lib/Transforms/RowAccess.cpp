@@ -289,8 +289,6 @@ void mlafix::writeIf(OpBuilder &b, Location loc, Value predicate,
   write(then);
 }
 
-}
-
 /// The indices of the elements from `start` on.
 static Value iotaPack(OpBuilder &b, VectorType type, IotaOp iota, Value start) {
   Location loc = iota.getLoc();
