@@ -244,7 +244,7 @@ class Expressions:
         if len(nodes) == rank and isinstance(nodes[-1], ast.Slice):
             row = nodes.pop()
             if ast.unparse(row) != ":":
-                self.ctx.fail(row, f"expected : for a whole row, got {ast.unparse(row)}{hints.of_slice(tensor)}")
+                self.ctx.fail(row, f"expected : for a whole row, got {ast.unparse(row)}{hints.of_row_slice(tensor)}")
         indices = self.indices(tensor, dims, nodes)
         if len(nodes) not in (rank, rank - 1):
             of_part = f", {rank} for a group of it" if rank and dims[-1].factors else ""

@@ -81,6 +81,13 @@ def of_slice(tensor: Tensor) -> str:
     return f"; a kernel describes one row, {_row_of(tensor)}" if tensor.rank > 1 else ""
 
 
+def of_row_slice(tensor: Tensor) -> str:
+    """For `x[t, a:b]`: which parts a row may have."""
+    row = _row_of(tensor).replace("[:]", "[]")[:-1]
+    row += "" if row.endswith("[") else ", "
+    return f'; halves are {row}0] and {row}1] of a dim "(2 K)", even elements {row}:, 0] of one "(K 2)"'
+
+
 def of_operand(value: Any) -> str:
     """For a tensor where a value is expected."""
     return f"; a row of it is {_row_of(value)}" if isinstance(value, Tensor) and value.rank else ""
