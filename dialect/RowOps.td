@@ -15,7 +15,8 @@ def Mlafix_LoadOp : Mlafix_Op<"load", [
     OptionalTypesMatchWith<"'else' value has the element type of the result", "result", "other", "::mlir::getElementTypeOrSelf($_self)">]> {
   let summary = "reads a row tile or a scalar";
   let description = [{
-    With one index less than the memref has dims it reads the row along the last dim, else one element. Floats widen to f32, integers
+    With one index less than the memref has dims it reads the row along the last dim, else one element. That dim has stride 1 (N12), unless another
+    argument has a product of it: rows of one element a group may have any stride. Floats widen to f32, integers
     to the width of the result, by their sign; booleans stay as they are. Where the memref's dtype is a variable, a load as i64 only moves the element
     if the variable is bound to a float or a boolean: `mlafix-specialize` says what such a kernel may do. Where the predicate is false nothing is read and the result is the `else`
     value, zero where there is none; out of bounds it is zero
@@ -53,7 +54,7 @@ def Mlafix_StoreOp : Mlafix_Op<"store", [
   let summary = "writes a row tile or a scalar";
   let description = [{
     The reverse of `mlafix.load`, of a group or a member too: f32 narrows to the memref's float type, round to nearest even; f8E4M3FN saturates at +-448, f8E5M2 at +-57344,
-    infinities included, and NaN stays NaN (N7). Bytes, i8 and ui8, take f32 (round to nearest even), i32 and i64: beyond their range is the nearest end of it, and
+    infinities included, and NaN stays NaN (N7). f8E8M0FNU takes the least power of two that is not below, from 2^-127 to 2^127. Bytes, i8 and ui8, take f32 (round to nearest even), i32 and i64: beyond their range is the nearest end of it, and
     NaN is 0. Other integers are stored as they are; only where the memref's dtype is a variable, whose width the body does not know, an i32 or
     i64 is stored with the width that the variable is bound to: sign-extended, or its low bits. Where the predicate is false nothing is
     written.

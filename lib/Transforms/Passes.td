@@ -105,7 +105,8 @@ def GroupRowsPass : Pass<"mlafix-group-rows", "::mlafix::KernelOp"> {
   let summary = "rows of one element a group follow the layout of the groups";
   let description = [{
     A row along G that is broadcast over groups of K elements, or comes of their reduction, gets the type that says so, `G per K`, and so does each row that it meets in an elementwise op, a loop or
-    a branch. From then on its layout is that of the row of groups: each lane has the elements of those groups that it has packs of. A row that meets groups of two sizes is an error.
+    a branch. From then on its layout is that of the row of groups: each lane has the elements of those groups that it has packs of. A row that meets groups of two sizes is an error. In
+    memory where elements of a row along G do not lie one behind another, all rows get that type: they are moved element by element.
 
     ```mlir
     // Before

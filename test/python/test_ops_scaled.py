@@ -11,8 +11,10 @@ from numerics import BF16, E4M3, E8M0, F16, F32
 
 from mlafix import ArgumentError, ops
 from mlafix.compat import vllm
+from mlafix.dsl import f32
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+from mlafix import _scaled_kernels  # noqa: E402
 
 N, H, D = 7, 6, 256
 NONE = -np.inf
@@ -209,6 +211,17 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     bound(None)
     device.synchronize()
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
+
+
+@pytest.mark.parametrize("dim, words", [(128, False), (512, False), (512, True)])
+def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, words: bool) -> None:
+    """16 bytes a load; a division by a scale is a product and two corrections, but for what is out of range."""
+    kernel = _scaled_kernels.two_states(_scaled_kernels.Scaling(words, f32, False), False)
+    bindings = {"H": 128, "G": dim // 128, "K": 128, "P": 128, "Q": 1, "T": "bf16", "S": "f8e8m0" if words else "f32", "out_lse": "present"}
+    ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]
+    packs = max(dim // 256, 1)
+    assert ptx.count("ld.global.v4.b32") == 2 * packs and ptx.count("bar.warp.sync") == 0
+    assert ptx.count("rcp.rn.f32") == packs and ptx.count("div.rn.f32") == packs * 9
 
 
 def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
