@@ -16,6 +16,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlafix {
 
@@ -116,9 +117,13 @@ struct KernelBuilder::Impl {
   /// The dim that arguments call so: its size, where that is fixed. A type may
   /// spell the size, too.
   DimAttr dimOf(std::string_view name);
-  /// Notes that rows of `tensor` are moved: its last dim must have stride 1,
-  /// unless they have an element for each group of a product.
+  /// Rows of `tensor` are moved. Their elements lie one behind another, but for
+  /// rows of one element a group, of which settleGroupRows() decides.
   void useRows(Value tensor);
+  /// At the end: rows along the groups of a product are of one element a group
+  /// where the kernel computes with rows of the product, and others' elements
+  /// lie one behind another.
+  void settleGroupRows();
   void refreshSignature();
 
   ContextLease context;
@@ -128,6 +133,7 @@ struct KernelBuilder::Impl {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelOp kernel;
   bool finished = false;
+  llvm::SetVector<mlir::Value> groupRows; ///< see settleGroupRows()
 
   struct Handle {
     mlir::Value value;

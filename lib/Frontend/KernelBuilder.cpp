@@ -385,6 +385,7 @@ std::string KernelBuilder::finish() {
   if (!impl->checkOpen(location, /*inGrid=*/false))
     return {};
   impl->finished = true;
+  impl->settleGroupRows();
   if (failed(verify(*impl->module)))
     return {};
   std::string text;

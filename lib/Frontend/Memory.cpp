@@ -50,21 +50,6 @@ DimAttr Impl::dimOf(std::string_view name) {
   return DimAttr::get(context.get(), llvm::StringRef(name));
 }
 
-void Impl::useRows(Value tensor) {
-  mlir::Value value = get(tensor);
-  auto type = cast<MemRefType>(value.getType());
-  auto layout = cast<StridedLayoutAttr>(type.getLayout());
-  SmallVector<int64_t> strides(layout.getStrides());
-  DimAttr dim = getArgumentDim(value, type.getRank() - 1);
-  if (strides.back() == 1 || getProductOf(KernelOp(kernel), dim))
-    return;
-  strides.back() = 1;
-  value.setType(MemRefType::get(
-      type.getShape(), type.getElementType(),
-      StridedLayoutAttr::get(context.get(), layout.getOffset(), strides)));
-  refreshSignature();
-}
-
 static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
                          const SourceLocation &location) {
   if (!impl.checkVisible(indices, "indices", location))

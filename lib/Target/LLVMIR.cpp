@@ -140,6 +140,8 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3)
       .run(module, modules);
+  if (machine.getTargetTriple().isNVPTX())
+    hideNegations(module);
 }
 
 namespace {

@@ -52,6 +52,11 @@ std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module,
 /// library, and none is made into a call to it.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
+/// Writes negations of i32 in a way that ptxas takes for none: of three values
+/// of which one is a negation, ptxas 13.0 makes one maximum or minimum without
+/// the negation.
+void hideNegations(llvm::Module &module);
+
 /// Runs `machine`'s code generator. What it reports as an error (and would
 /// otherwise print) is returned as one.
 llvm::Expected<std::string>

@@ -161,3 +161,10 @@ def test_swiglu_of_two_halves(cookbook: dict[str, ModuleType], device: Device, r
     assert np.isnan(got[0, 0]) and np.isnan(want[0, 0])  # inf / inf
     unit = {BF16: 2.0**-8, F16: 2.0**-11}.get(dtype, 2.0**-24)
     np.testing.assert_allclose(got.ravel()[1:], want.ravel()[1:], rtol=unit + 2e-5, atol=6e-8 if dtype == F16 else 1e-30)
+
+
+def test_rows_beside_pairs_are_moved_in_wide_accesses(cookbook: dict[str, ModuleType]) -> None:
+    """Rows along the groups of (K 2), in a kernel that has no row of the product, are rows as any other."""
+    ptx = cookbook["rope"].apply_rope_pairs.ptx(target="sm_90", H=128, K=64, T="bf16", C="bf16")
+    dense = ptx.split(".entry apply_rope_pairs_dense(")[1].split(".entry")[0]
+    assert dense.count("ld.global.v4.b32") == 2 and dense.count("st.global.v4.b32") == 2 and "ld.global.v2.b32" in dense

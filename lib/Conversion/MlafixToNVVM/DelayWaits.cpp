@@ -141,12 +141,13 @@ Value DelayWaitsPass::getLocal() {
     return local;
   LLVM::LLVMFuncOp function = getOperation();
   MLIRContext *context = &getContext();
+  unsigned count = function.getNumArguments();
   // A test's function need not be a code version.
   if (auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr)) {
     SmallVector<ParamAttr> params(version.getParams());
     if (params.size() == MLAFIX_MAX_PARAMS)
       return {};
-    params.insert(params.begin(), ParamAttr::get(context, ParamKind::Local));
+    params.push_back(ParamAttr::get(context, ParamKind::Local));
     function->setAttr(
         kCodeVersionAttr,
         VariantAttr::get(context, version.getEntry(), version.getGuards(),
@@ -154,15 +155,16 @@ Value DelayWaitsPass::getLocal() {
                          version.getDependentLaunch()));
   }
   Type i32 = IntegerType::get(context, 32);
-  SmallVector<Type> types{i32};
-  llvm::append_range(types, function.getArgumentTypes());
+  SmallVector<Type> types(function.getArgumentTypes());
+  types.push_back(i32);
   // Not insertArgument(), which knows no function without results.
   function_interface_impl::insertFunctionArguments(
-      function, 0, i32, {}, function.getLoc(), function.getNumArguments(),
+      function, count, i32, {}, function.getLoc(), count,
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types));
   OpBuilder b = OpBuilder::atBlockBegin(&function.getBody().front());
   local = LLVM::ICmpOp::create(
-      b, function.getLoc(), LLVM::ICmpPredicate::ne, function.getArgument(0),
+      b, function.getLoc(), LLVM::ICmpPredicate::ne,
+      function.getArgument(count),
       LLVM::ConstantOp::create(b, function.getLoc(), i32, 0));
   return local;
 }

@@ -6,7 +6,7 @@
 
 module attributes {mlafix.target = "sm_90"} {
   // CHECK-LABEL: llvm.func @copy(
-  // CHECK-SAME: %[[PARAM:[a-z0-9]*]]: i32, %{{.*}}: !llvm.ptr<1>
+  // CHECK-SAME: %{{.*}}: i1, %[[PARAM:.*]]: i32)
   // CHECK-DAG: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32) : i32
   // CHECK-DAG: %[[LOCAL:.*]] = llvm.icmp "ne" %[[PARAM]], %[[ZERO]]
   llvm.func @copy(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %p: i1) {
@@ -61,8 +61,8 @@ module attributes {mlafix.target = "sm_90"} {
 
   // A code version says that it has the parameter; one that prefetches nothing is as it was.
   // CHECK-LABEL: llvm.func @version(
-  // CHECK-SAME: %{{.*}}: i32, %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64)
-  // CHECK-SAME: params = [<local>, <pointer, arg = 0>, <scalar, arg = 1>]
+  // CHECK-SAME: %{{.*}}: !llvm.ptr<1>, %{{.*}}: i64, %{{.*}}: i32)
+  // CHECK-SAME: params = [<pointer, arg = 0>, <scalar, arg = 1>, <local>]
   llvm.func @version(%x: !llvm.ptr<1>, %i: i64) attributes {mlafix.variant = #mlafix.variant<"version", guards = [],
       params = [<pointer, arg = 0>, <scalar, arg = 1>], geometry = #mlafix.grid<[<arg = 0, dim = 0>], rows_per_block = 16, threads = 256, least_threads = 128>,
       layout = <lanes = 16, packs = 1, pack = 8, rows = 1>, dependent_launch = true>} {
