@@ -20,6 +20,7 @@ from syntax import (
     StoreState,
     Tensor,
     all_statements,
+    expressions,
     factors,
     names_of,
     parse_dim,
@@ -86,9 +87,12 @@ def _scalar(scalar: Any, call: Call, rng: random.Random) -> Any:
 
 
 def _moved_rows(kernel: Kernel) -> set[str]:
-    """Tensors of which whole rows are moved, whose last dim must have stride 1, but for an element a group. A loop over a tuple names
-    others: all of those."""
-    groups = {factors(dim)[0] for tensor in kernel.tensors for dim in tensor.dims if factors(dim)}
+    """Tensors of which whole rows are moved, whose last dim must have stride 1, but for an element a group, which rows along the groups
+    of a product are where the kernel has rows of that product. A loop over a tuple names others: all of those."""
+    # Rows in a branch may be ones that the kernel does not have: the branch of a constant condition.
+    stored = [[*node.walk()] for s in kernel.body if isinstance(s, Store) for node in expressions(s)]
+    sure = [node for nodes in stored if all(node.op != "ifexp" for node in nodes) for node in nodes]
+    groups = {factors(node.type.dim)[0] for node in sure if node.type.kind == "row" and factors(node.type.dim)}
     spread = {tensor.name for tensor in kernel.tensors if tensor.dims and parse_dim(tensor.dims[-1])[0] in groups}
     ranks = {tensor.name: len(tensor.dims) for tensor in kernel.tensors}
     moved = set()
