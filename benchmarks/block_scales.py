@@ -23,22 +23,21 @@ from mlafix import ops
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
-from measure import Call, measure, read_options, write_results  # noqa: E402
+from measure import Call, Settings, measure, read_options, write_results  # noqa: E402
 from merge_scaled import merge_groups  # noqa: E402
 from quantize import quantize_groups  # noqa: E402
 
 HEADS, GROUP = 128, 128
-CACHES = 200 << 20
-"""Bytes that the inputs of all sets take at least."""
 
 
-def make_calls(device: torch.device, tokens: int, dim: int) -> tuple[dict[str, list[Call]], dict[str, int]]:
+def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, list[Call]], dict[str, int]]:
     """The launches of each implementation, one for each set of buffers, and the bytes that each must move."""
+    device = settings.device
     random = torch.Generator(device).manual_seed(tokens)
     rows, groups = tokens * HEADS, dim // GROUP
     inputs, lses = 2 * rows * dim * 2, rows * 3 * 4
     calls: dict[str, list[Call]] = {"fused": [], "library": [], "words": [], "pair": [], "merge": []}
-    for _ in range(max(2, min(64, -(-CACHES // inputs))) if device.type == "cuda" else 2):
+    for _ in range(settings.count_sets(inputs)):
         a, b = (torch.randn(tokens, HEADS, dim, generator=random, device=device).bfloat16() for _ in range(2))
         a_lse, b_lse = (torch.randn(tokens, HEADS, generator=random, device=device) for _ in range(2))
         out, lse, q = torch.empty_like(a), torch.empty_like(a_lse), torch.empty_like(a, dtype=torch.float8_e4m3fn)
@@ -78,7 +77,7 @@ def main() -> None:
     for dim in (128, 512):
         check(device, dim)
         for tokens in (4,) if options.quick else (16, 64, 256, 1024, 4096):
-            calls, moved = make_calls(device, tokens, dim)
+            calls, moved = make_calls(settings, tokens, dim)
             times = measure(settings, calls, "fused")
             us = {name: times[name]["median"] for name in calls}
             rates = {name: moved[name] / us[name] / 1e3 for name in calls}

@@ -27,8 +27,6 @@ from measure import Call, measure, read_options, write_results  # noqa: E402
 from quantize import quantize_groups  # noqa: E402
 
 HEADS, DIM, GROUP = 128, 128, 128
-CACHES = 200 << 20
-"""Bytes that the inputs of all sets take at least."""
 
 
 class Buffers:
@@ -78,8 +76,7 @@ def main() -> None:
     cases: list[dict[str, Any]] = []
     for tokens in (4,) if options.quick else (16, 64, 256, 1024):
         random = torch.Generator(device).manual_seed(tokens)
-        sets = max(2, min(64, -(-CACHES // (4 * tokens * HEADS * DIM)))) if device.type == "cuda" else 2
-        made = [Buffers(device, tokens, random).make() for _ in range(sets)]
+        made = [Buffers(device, tokens, random).make() for _ in range(settings.count_sets(4 * tokens * HEADS * DIM))]
         calls = {name: [one[name] for one in made] for name in made[0]}
         times = measure(settings, calls, "static")
         us = {name: times[name]["median"] for name in calls}

@@ -22,13 +22,11 @@ from mlafix.dsl import DType, In, Out, grid
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
-from measure import Call, measure, read_options, write_results  # noqa: E402
+from measure import Call, Settings, measure, read_options, write_results  # noqa: E402
 from rope import apply_rope, apply_rope_pairs, rope_table  # noqa: E402
 
 T = DType("T")
 HEADS, POSITIONS = 128, 4096
-CACHES = 200 << 20
-"""Bytes that x of all sets takes at least."""
 
 
 @mlafix.kernel
@@ -43,12 +41,13 @@ def make_table(device: torch.device, dim: int) -> torch.Tensor:
     return table.bfloat16()
 
 
-def make_calls(device: torch.device, tokens: int, dim: int) -> dict[str, list[Call]]:
+def make_calls(settings: Settings, tokens: int, dim: int) -> dict[str, list[Call]]:
     """The launches of each implementation, one for each set of buffers."""
+    device = settings.device
     random = torch.Generator(device).manual_seed(tokens)
     table = make_table(device, dim)
     calls: dict[str, list[Call]] = {"halves": [], "pairs": [], "copy": [], "rows": []}
-    for _ in range(max(2, min(64, -(-CACHES // (tokens * HEADS * dim * 2)))) if device.type == "cuda" else 2):
+    for _ in range(settings.count_sets(tokens * HEADS * dim * 2)):
         x = torch.randn(tokens, HEADS, dim, generator=random, device=device).bfloat16()
         positions = torch.randint(POSITIONS, (tokens,), generator=random, device=device)
         y = torch.empty_like(x)
@@ -81,7 +80,7 @@ def main() -> None:
     for dim in (64, 128):
         check(device, dim)
         for tokens in (4,) if options.quick else (16, 256, 1024, 4096):
-            calls = make_calls(device, tokens, dim)
+            calls = make_calls(settings, tokens, dim)
             times = measure(settings, calls, "halves")
             us = {name: times[name]["median"] for name in calls}
             roof = min(us["copy"], us["rows"])

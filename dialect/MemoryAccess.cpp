@@ -42,18 +42,20 @@ DimAttr MemoryAccess::getProduct() const {
   return dim && dim.isProduct() ? dim : DimAttr();
 }
 
-bool MemoryAccess::movesGroups() const {
+std::optional<int64_t> MemoryAccess::getMovedMember() const {
   APInt number;
   if (!isTile || !member || isPerGroup() ||
       !matchPattern(member, m_ConstantInt(&number)))
-    return false;
+    return std::nullopt;
   int64_t size = getProduct().getGroup().getSize();
-  return llvm::isPowerOf2_64(size) && number.ult(size) &&
-         size * getDTypeBytes(getElementType()) <= kGroupBytes;
+  if (!llvm::isPowerOf2_64(size) || number.uge(size) ||
+      size * getDTypeBytes(getElementType()) > kGroupBytes)
+    return std::nullopt;
+  return number.getSExtValue();
 }
 
 int64_t MemoryAccess::getMovedBytes() const {
-  int64_t elements = movesGroups() ? getProduct().getGroup().getSize() : 1;
+  int64_t elements = getMovedMember() ? getProduct().getGroup().getSize() : 1;
   return elements * getDTypeBytes(getElementType());
 }
 

@@ -51,10 +51,10 @@ struct MemoryAccess {
   }
   /// The dim of the tensor's rows, where it is a product; else null.
   DimAttr getProduct() const;
-  /// Whether the rows of all members of a row are moved at once, in accesses
-  /// of whole groups: which member it is is known, and a group is a power of
-  /// two of bytes, at most `kGroupBytes`.
-  bool movesGroups() const;
+  /// Which member it is of, where the rows of all members of a row are moved at
+  /// once, in accesses of whole groups: it is known then, and a group is a
+  /// power of two of bytes, at most `kGroupBytes`.
+  std::optional<int64_t> getMovedMember() const;
   static constexpr int64_t kGroupBytes = 16;
   /// Bytes that are moved for an element of the row, or for the element.
   int64_t getMovedBytes() const;

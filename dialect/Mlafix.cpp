@@ -326,6 +326,11 @@ int64_t mlafix::getDTypeBytes(Type type) {
   return type.isIndex() ? 8 : 0;
 }
 
+bool mlafix::isFp8(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+}
+
 Type mlafix::getComputeType(Type type) {
   if (isa<FloatType>(type))
     return Float32Type::get(type.getContext());

@@ -109,6 +109,8 @@ mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
 std::string listDTypes();
 /// Bytes of an element of `type` in memory.
 int64_t getDTypeBytes(mlir::Type type);
+/// Whether its elements, or itself, are floats of one byte.
+bool isFp8(mlir::Type type);
 /// What a value read from memory of `type` is in a body: floats widen to f32
 /// (N7), unsigned integers are signless.
 mlir::Type getComputeType(mlir::Type type);

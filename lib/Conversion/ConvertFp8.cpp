@@ -24,11 +24,6 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-static bool isFp8(Type type) {
-  return isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType>(
-      getElementTypeOrSelf(type));
-}
-
 /// Whether it has powers of two alone.
 static bool isPower(Type type) {
   return isa<Float8E8M0FNUType>(getElementTypeOrSelf(type));

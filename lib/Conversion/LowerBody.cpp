@@ -68,8 +68,7 @@ private:
 /// signs.
 static Type getMemoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
-  if (element.isInteger(1) || element.isUnsignedInteger(8) ||
-      isa<Float8E4M3FNType, Float8E5M2Type, Float8E8M0FNUType>(element))
+  if (element.isInteger(1) || element.isUnsignedInteger(8) || isFp8(element))
     element = IntegerType::get(type.getContext(), 8);
   if (auto vector = dyn_cast<VectorType>(type))
     return VectorType::get(vector.getShape(), element);

@@ -101,7 +101,7 @@ mlir::Value Cast::constant(float number) {
 
 KernelBuilder::Value Cast::round(Type element) {
   // fp8 saturates, and upstream's folds would not.
-  if (element.getIntOrFloatBitWidth() == 8) {
+  if (isFp8(element)) {
     const llvm::fltSemantics &fp8 =
         mlir::cast<FloatType>(element).getFloatSemantics();
     bool isPower = isa<Float8E8M0FNUType>(element);

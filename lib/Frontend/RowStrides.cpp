@@ -38,6 +38,8 @@ void Impl::useRows(Value tensor) {
 }
 
 void Impl::settleGroupRows() {
+  if (groupRows.empty())
+    return;
   DenseSet<DimAttr> dims;
   kernel->walk([&](Operation *op) {
     for (Type type : op->getResultTypes())

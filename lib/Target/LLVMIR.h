@@ -49,7 +49,8 @@ std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module,
                                                 llvm::LLVMContext &context);
 
 /// Runs LLVM's O3 over `module`. No function is taken for one of the C
-/// library, and none is made into a call to it.
+/// library, and none is made into a call to it. For NVPTX, hideNegations()
+/// comes last.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Writes negations of i32 in a way that ptxas takes for none: of three values

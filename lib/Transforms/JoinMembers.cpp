@@ -9,7 +9,6 @@
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
 
-#include "mlir/IR/Matchers.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-join-members"
@@ -24,11 +23,7 @@ using namespace mlafix;
 
 /// The member that is stored, where stores of all of them can be joined.
 static std::optional<int64_t> getMember(StoreOp store) {
-  APInt number;
-  if (!store || !store.getAccesses().front().movesGroups() ||
-      !matchPattern(store.getMember(), m_ConstantInt(&number)))
-    return std::nullopt;
-  return number.getSExtValue();
+  return store ? store.getAccesses().front().getMovedMember() : std::nullopt;
 }
 
 /// Whether `op` may touch what `store` writes: it must not be done between

@@ -9,7 +9,6 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -57,7 +56,8 @@ static Value readMember(OpBuilder &b, Location loc, const RowLayout &layout,
                         VectorType pack, Value start) {
   Type element = pack.getElementType();
   int64_t count = pack.getNumElements();
-  if (!access.movesGroups()) {
+  std::optional<int64_t> member = access.getMovedMember();
+  if (!member) {
     SmallVector<Value> elements;
     for (int64_t i = 0; i < count; ++i)
       elements.push_back(readMemory(
@@ -67,14 +67,12 @@ static Value readMember(OpBuilder &b, Location loc, const RowLayout &layout,
     return vector::FromElementsOp::create(b, loc, type, elements);
   }
   int64_t size = access.getProduct().getGroup().getSize();
-  APInt member;
-  (void)matchPattern(access.member, m_ConstantInt(&member));
   Value groups = readMemory(
       b, loc, layout, predicate, VectorType::get({count * size}, element),
       access.memref, buildMemberIndices(b, loc, access, start, 0, Value()));
   SmallVector<int64_t> places;
   for (int64_t i = 0; i < count; ++i)
-    places.push_back(i * size + member.getSExtValue());
+    places.push_back(i * size + *member);
   return vector::ShuffleOp::create(b, loc, groups, groups, places);
 }
 
@@ -161,6 +159,12 @@ Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
   return arith::SelectOp::create(b, loc, load.getPredicate(), pack, other);
 }
 
+/// Where a store with `predicate` writes the pack at `place`; null: always.
+static Value wherePackIsStored(OpBuilder &b, Location loc, Value predicate,
+                               const PackPlace &place) {
+  return both(b, loc, both(b, loc, predicate, place.exists), place.stores);
+}
+
 /// A store of `value` to the element at `indices` and those behind it.
 static void writePack(OpBuilder &b, Location loc, const RowLayout &layout,
                       Value predicate, Value value, Value target,
@@ -185,17 +189,15 @@ void mlafix::storePack(OpBuilder &b, const RowLayout &layout, StoreOp store,
   MemoryAccess access = store.getAccesses().front();
   Value predicate = accessPredicate(b, loc, store.getPredicate(), target);
   PackPlace place = placeIn(target);
-  if (access.member) {
-    predicate =
-        both(b, loc, both(b, loc, predicate, place.exists), place.stores);
-    return writeIf(b, loc, predicate, [&](OpBuilder &then) {
-      writeMember(then, loc, access, pack, place.start);
-    });
-  }
+  if (access.member)
+    return writeIf(b, loc, wherePackIsStored(b, loc, predicate, place),
+                   [&](OpBuilder &then) {
+                     writeMember(then, loc, access, pack, place.start);
+                   });
   Value value = narrow(b, loc, target, pack);
   SmallVector<Value> indices = buildIndices(b, loc, access, place.start);
-  predicate = both(b, loc, both(b, loc, predicate, place.exists), place.stores);
-  writePack(b, loc, layout, predicate, value, target, indices);
+  writePack(b, loc, layout, wherePackIsStored(b, loc, predicate, place), value,
+            target, indices);
 }
 
 void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
@@ -210,6 +212,6 @@ void mlafix::storeMembers(OpBuilder &b, const RowLayout &layout,
       narrow(b, loc, target, interleaveAll(b, loc, llvm::to_vector(packs)));
   SmallVector<Value> indices = buildMemberIndices(
       b, loc, store.getAccesses().front(), place.start, 0, Value());
-  predicate = both(b, loc, both(b, loc, predicate, place.exists), place.stores);
-  writePack(b, loc, layout, predicate, value, target, indices);
+  writePack(b, loc, layout, wherePackIsStored(b, loc, predicate, place), value,
+            target, indices);
 }

@@ -12,6 +12,13 @@
 
 namespace mlafix {
 
+/// The indices of an element in memory: of an access of one (null `start`), or
+/// of the one at `start` in a row that is no member.
+llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b,
+                                            mlir::Location loc,
+                                            const MemoryAccess &access,
+                                            mlir::Value start);
+
 /// The pack at `placeIn`; what is not to be read is zero, or the `else` value.
 mlir::Value loadPack(mlir::OpBuilder &b, const RowLayout &layout, LoadOp load,
                      PackPlaceFn placeIn);

@@ -41,13 +41,6 @@ mlir::Value widen(mlir::OpBuilder &b, LoadOp load, mlir::Value value,
 mlir::Value narrow(mlir::OpBuilder &b, mlir::Location loc, mlir::Value target,
                    mlir::Value value);
 
-/// The indices of an element in memory: of an access of one (null `start`), or
-/// of the one at `start` in a row that is no member.
-llvm::SmallVector<mlir::Value> buildIndices(mlir::OpBuilder &b,
-                                            mlir::Location loc,
-                                            const MemoryAccess &access,
-                                            mlir::Value start);
-
 /// One element, or one pack, of `source`, as it is in memory (but for a sign,
 /// which bodies do not know); zero where the predicate, if there is one, is
 /// false.
@@ -59,15 +52,6 @@ mlir::Value readMemory(mlir::OpBuilder &b, mlir::Location loc,
 /// What `write` builds, under the predicate if there is one.
 void writeIf(mlir::OpBuilder &b, mlir::Location loc, mlir::Value predicate,
              llvm::function_ref<void(mlir::OpBuilder &)> write);
-
-/// One step of a reduction.
-mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
-                    mlir::Value x, mlir::Value y);
-
-/// The reduction of `values` by the tree of `mlafix.reduce`: neighbours first;
-/// a missing neighbour is neutral.
-mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
-                       llvm::SmallVector<mlir::Value> values);
 
 /// Where a pack of a row is in `memref` (null: in the row). A lane's own buffer
 /// holds its packs alone.

@@ -17,6 +17,15 @@ namespace mlafix {
 // every layout (N9). A group has the low bits: what lies beyond them is left
 // alone where each group is reduced to an element.
 
+/// One step of a reduction.
+mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
+                    mlir::Value x, mlir::Value y);
+
+/// The reduction of `values` by the tree of `mlafix.reduce`: neighbours first;
+/// a missing neighbour is neutral.
+mlir::Value reduceTree(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
+                       llvm::SmallVector<mlir::Value> values);
+
 /// What `op` makes of one pack of this lane, a scalar: neutral where the pack
 /// does not exist (null: it always does).
 mlir::Value reducePack(mlir::OpBuilder &b, const RowLayout &layout, ReduceOp op,

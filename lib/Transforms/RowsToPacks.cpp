@@ -8,6 +8,7 @@
 #include "dialect/RowProgram.h"
 #include "lib/Transforms/GridBody.h"
 #include "lib/Transforms/LongRows.h"
+#include "lib/Transforms/PackAccess.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowReduce.h"

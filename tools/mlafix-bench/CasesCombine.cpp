@@ -102,15 +102,21 @@ int64_t lengthOf(int64_t segment) {
   return 1 + (uint32_t(segment) * 2654435761u >> 29);
 }
 
+/// Where segments of such lengths begin, and behind them the end of the last.
+std::vector<double> startsOf(int64_t segments) {
+  std::vector<double> starts = {0};
+  for (int64_t i = 0; i < segments; ++i)
+    starts.push_back(starts.back() + double(lengthOf(i)));
+  return starts;
+}
+
 /// Segments of 1 to 8 states, found through indptr.
 Case makeRagged(int64_t n, int64_t heads, int64_t dim) {
   constexpr int64_t most = 8;
   Case work;
   work.name =
       "ragged/f16_1to8_" + shaped(heads, dim) + "/n" + std::to_string(n);
-  std::vector<double> starts = {0};
-  for (int64_t t = 0; t < n; ++t)
-    starts.push_back(starts.back() + double(lengthOf(t)));
+  std::vector<double> starts = startsOf(n);
   auto total = int64_t(starts.back());
   View out = work.add(MLAFIX_F16, {n, heads, dim}, Content::Poison);
   View outLse = work.add(MLAFIX_F32, {n, heads}, Content::Poison);
@@ -160,9 +166,7 @@ Case makeMapped(int64_t n, int64_t heads, int64_t dim) {
   Case work;
   work.name =
       "mapped/f32_1to8_" + shaped(heads, dim) + "/n" + std::to_string(n);
-  std::vector<double> starts = {0};
-  for (int64_t g = 0; g < n; ++g)
-    starts.push_back(starts.back() + double(lengthOf(g)));
+  std::vector<double> starts = startsOf(n);
   auto total = int64_t(starts.back());
   std::vector<double> partMap = scattered(total), rowMap = scattered(n),
                       groupOf(size_t(n), 0);

@@ -133,9 +133,7 @@ int64_t DelayWaitsPass::choosePrefetches(Operation *wait,
 }
 
 /// Whether the launch reads only memory of its own device, i1: a parameter that
-/// a kernel has if it prefetches. It is the first one, among those that are
-/// read first: the last one may be in a line of constants of its own. Null
-/// where there is no room for another one.
+/// a kernel has if it prefetches. Null where there is no room for another one.
 Value DelayWaitsPass::getLocal() {
   if (local)
     return local;

@@ -23,6 +23,7 @@
 
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/ShapedBuilder.h"
+#include "lib/Transforms/RowReduce.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -77,14 +78,7 @@ static Value buildLargest(OpBuilder &b, Location loc, Value x) {
   for (int64_t i = 0, n = cast<VectorType>(x.getType()).getNumElements(); i < n;
        ++i)
     values.push_back(vector::ExtractOp::create(b, loc, magnitudes, i));
-  while (values.size() > 1) {
-    SmallVector<Value> next;
-    for (size_t i = 0; i < values.size(); i += 2)
-      next.push_back(
-          arith::MaximumFOp::create(b, loc, values[i], values[i + 1]));
-    values = std::move(next);
-  }
-  return values.front();
+  return reduceTree(b, loc, ReduceKind::max, std::move(values));
 }
 
 static Value buildInRange(OpBuilder &b, Location loc, Value x, Value divisor) {

@@ -10,8 +10,8 @@
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/Geometry.h"
 #include "lib/Transforms/GridBody.h"
+#include "lib/Transforms/PackAccess.h"
 #include "lib/Transforms/Passes.h"
-#include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
