@@ -16,7 +16,17 @@ def Mlafix_TurnOp : Mlafix_Op<"turn", [Pure]> {
     The same on all ranks. It says which half of a peers' tensor this launch stores to: the other half may be read by a rank that has not completed the preceding launch (`mlafix.exchange`).
 
     ```mlir
-    %turn = mlafix.turn : index
+    mlafix.kernel @send(%staged: memref<2x2x?xf32, strided<[?, ?, ?], offset: ?>> {mlafix.dims = ["ranks", "turns", "n"], mlafix.access = "update", mlafix.peers}) {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %zero = arith.constant 0.0 : f32
+      %n = memref.dim %staged, %c2 : memref<2x2x?xf32, strided<[?, ?, ?], offset: ?>>
+      mlafix.forall (%t) in (%n) {
+        %turn = mlafix.turn : index
+        mlafix.store %zero, %staged[%c0, %turn, %t] : f32, memref<2x2x?xf32, strided<[?, ?, ?], offset: ?>>
+        mlafix.exchange
+      }
+    }
     ```
   }];
   let results = (outs Index:$turn);

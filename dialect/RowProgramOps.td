@@ -100,7 +100,7 @@ def Mlafix_EndExchangeOp : Op<Mlafix_Dialect, "end_exchange"> {
     alike in all threads of a block, if a rank has not come before the launch's time-out, or if an earlier launch of the group failed so.
 
     ```mlir
-    %arrived = mlafix.end_exchange %sends : i1
+    %arrived = mlafix.end_exchange %p : i1
     ```
   }];
   let arguments = (ins I1:$sends);
