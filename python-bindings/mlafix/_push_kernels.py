@@ -64,17 +64,15 @@ def received_state(i, t, h, half, rank, own, place, mine, live, staged, staged_l
 
 @inline
 def push_row(t, h, rank, own, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings):
-    """The merge of row t, h of part min(i, p - 1) of each rank's state, for rank i."""
+    """The merge of row t, h of a part of each rank's state; part i is for rank i."""
     half = turn()
     live = has_keys(t, seq_lens, query_start_loc, halvings)
     for i in range(ranks(staged)):
-        part = min(i, partial.shape[0] - 1)
-        send_row(i, part, t, t, h, half, rank, own, live, staged, staged_lses, staged_scales, partial, partial_lse)
+        send_row(i, i, t, t, h, half, rank, own, live, staged, staged_lses, staged_scales, partial, partial_lse)
     exchange()
-    place = min(rank, partial.shape[0] - 1)
     merged = identity("D", base=B)
     for i in range(ranks(staged)):
-        state = received_state(i, t, h, half, rank, own, place, t, live, staged, staged_lses, staged_scales, partial, partial_lse)
+        state = received_state(i, t, h, half, rank, own, rank, t, live, staged, staged_lses, staged_scales, partial, partial_lse)
         merged = merge(merged, state)
     return merged
 
@@ -116,7 +114,10 @@ def push_and_merge(
 ):
     """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
     of those that merge them. All ranks launch it. Rows of rank `own`, which is `rank`, are not stored."""
-    assume(shape("p") > 0)
+    assume(shape("p") >= ranks(staged))
+    assume(rank >= 0)
+    assume(rank < ranks(staged))
+    assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
         merged = push_row(t, h, rank, own, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings)
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
@@ -140,7 +141,10 @@ def push_and_merge_fp8(
     out_scale: In[f32, "one=1"] | None,
 ):
     """As `push_and_merge`, with payloads that travel as in `pack_blocks_fp8`; `own` -1: own rows are stored, and rounded, as well."""
-    assume(shape("p") > 0)
+    assume(shape("p") >= ranks(staged))
+    assume(rank >= 0)
+    assume(rank < ranks(staged))
+    assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
         merged = push_row(t, h, rank, own, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings)
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
@@ -165,6 +169,9 @@ def push_and_merge_tokens(
 ):
     """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
     assume(shape("p") > 0)
+    assume(rank >= 0)
+    assume(rank < ranks(staged))
+    assume(shape("r") >= ranks(staged))
     assume(shape("n") <= shape("b"))
     for t, h in grid("b", "H"):
         merged = push_token(
@@ -194,6 +201,9 @@ def push_and_merge_tokens_fp8(
 ):
     """As `push_and_merge_tokens`, with payloads that travel as in `pack_blocks_fp8`."""
     assume(shape("p") > 0)
+    assume(rank >= 0)
+    assume(rank < ranks(staged))
+    assume(shape("r") >= ranks(staged))
     assume(shape("n") <= shape("b"))
     for t, h in grid("b", "H"):
         merged = push_token(

@@ -12,7 +12,7 @@
 // NEVER-NOT: .L2::
 // NEVER-NOT: ldu.
 
-// The preceding grid; the number of this collective, and whether a rank has failed. Rows that are sent are loaded meanwhile.
+// The preceding grid; the number of this collective, and whether a rank has failed. All rows that are sent are loaded meanwhile.
 // Rows of this rank's own are prefetched ahead of that, and nothing else is.
 // CHECK: .entry push_dense(
 // CHECK: ld.param.b64 %[[PARTIAL:rd[0-9]+]], [push_dense_param_6];
@@ -26,10 +26,11 @@
 // CHECK-NOT: prefetch
 // CHECK: ld.relaxed.gpu.global.b64 %[[LAST:rd[0-9]+]], [%[[OWN:rd[0-9]+]]];
 // CHECK-NEXT: ld.relaxed.sys.global.b64 %[[FAILED:rd[0-9]+]], [%[[OWN]]+128];
-// CHECK: ld.global.v4.b32 [[ROW:{.*}]], [
+// CHECK: ld.volatile.global.v4.b32 [[ROW:{.*}]], [
+// CHECK-NOT: st.
+// CHECK: ld.volatile.global.v4.b32 [[OTHER:{.*}]], [
 // CHECK: st.global.v4.b32 [%{{.*}}], [[ROW]];
-// CHECK: ld.global.v4.b32 [[ROW:{.*}]], [
-// CHECK: st.global.v4.b32 [%{{.*}}], [[ROW]];
+// CHECK: st.global.v4.b32 [%{{.*}}], [[OTHER]];
 // All threads of the block have stored: it tells the same block of each rank.
 // CHECK: add.s64 %[[EPOCH:rd[0-9]+]], %[[LAST]], 1;
 // CHECK: bar.red.and.pred
@@ -82,7 +83,7 @@ mlafix.kernel @push(
     %turn = mlafix.turn : index
     %isLive = arith.cmpi slt, %t, %live : index
     scf.for %r = %c0 to %ranks step %c1 {
-      %row = mlafix.load %partial[%r, %t, %h] if %isLive : !rows -> !row
+      %row = mlafix.load %partial[%r, %t, %h] : !rows -> !row
       mlafix.store %row, %staged[%r, %turn, %rank, %t, %h] if %isLive : !row, !staged
     }
     mlafix.exchange
