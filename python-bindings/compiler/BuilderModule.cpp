@@ -103,18 +103,18 @@ void bindArguments(nb::class_<Builder> &builder) {
           "tensor"_a, "position"_a, "location"_a);
 }
 
+/// A method of the builder that gives a value, or whether it succeeded, and
+/// raises what went wrong.
+template <typename Result, typename... Args>
+auto valueOf(Result (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindPromises(nb::class_<Builder> &builder) {
-  builder
-      .def(
-          "prove_bounds",
-          [](Builder &b, const Loc &loc) { checked(b, b.proveBounds(loc)); },
-          "location"_a)
-      .def(
-          "distinct",
-          [](Builder &b, Value tensor, const Loc &loc) {
-            checked(b, b.distinct(tensor, loc));
-          },
-          "tensor"_a, "location"_a)
+  builder.def("prove_bounds", valueOf(&Builder::proveBounds), "location"_a)
+      .def("distinct", valueOf(&Builder::distinct), "tensor"_a, "location"_a)
       .def(
           "assume",
           [](Builder &b, Value condition, Text text, const Loc &loc) {
@@ -126,7 +126,8 @@ void bindPromises(nb::class_<Builder> &builder) {
           [](Builder &b, Text text, const Values &values, const Loc &loc) {
             checked(b, b.print(text, values, loc));
           },
-          "text"_a, "values"_a, "location"_a);
+          "text"_a, "values"_a, "location"_a)
+      .def("exchange", valueOf(&Builder::exchange), "location"_a);
 }
 
 void bindGrid(nb::class_<Builder> &builder) {
@@ -242,13 +243,6 @@ void bindArithmetic(nb::class_<Builder> &builder) {
           "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
 }
 
-/// A method of the builder that gives a value, and raises what went wrong.
-template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
-  return [method](Builder &b, Args... args) {
-    return checked(b, (b.*method)(args...));
-  };
-}
-
 void bindRows(nb::class_<Builder> &builder) {
   builder
       .def("convert", valueOf(&Builder::convert), "operand"_a, "dtype"_a,
@@ -284,6 +278,7 @@ void bindMemory(nb::class_<Builder> &builder) {
           },
           "value"_a, "tensor"_a, "indices"_a, "predicate"_a.none(),
           "location"_a, "group"_a = nb::none(), "member"_a = nb::none())
+      .def("turn", valueOf(&Builder::turn), "location"_a)
       .def("present", valueOf(&Builder::present), "tensor"_a, "location"_a);
 }
 

@@ -9,6 +9,7 @@ from .built_ins import (
     cos,
     distinct,
     erf,
+    exchange,
     exp,
     exp2,
     floor,
@@ -39,6 +40,7 @@ from .built_ins import (
     store_state,
     tanh,
     trunc,
+    turn,
     where,
 )
 from .decorator import kernel
@@ -83,6 +85,7 @@ __all__ = [
     "cos",
     "distinct",
     "erf",
+    "exchange",
     "exp",
     "exp2",
     "f16",
@@ -124,6 +127,7 @@ __all__ = [
     "store_state",
     "tanh",
     "trunc",
+    "turn",
     "u8",
     "where",
 ]
