@@ -14,8 +14,10 @@ from test_tiles import rows_of
 
 from mlafix import ArgumentError, ops
 from mlafix.compat import vllm
+from mlafix.dsl import f32
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+from mlafix import _scaled_kernels  # noqa: E402
 
 G = D // 16
 GLOBAL = 448.0 * 6.0 / 300.0
@@ -214,3 +216,14 @@ def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
     traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
     for got, want in zip(traced, merged(a, b)):
         assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+def test_the_code_for_dense_calls(target: str) -> None:
+    """A word for eight elements, a byte for each scale, no division but two reciprocals, of the scale and of the global one."""
+    kernel = _scaled_kernels.two_states(_scaled_kernels.Scaling(False, f32, False, True, True), False)
+    bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
+    ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]
+    stores = [line.split()[0] for line in ptx.splitlines() if "st.global" in line]
+    assert sorted(stores) == ["st.global.b32", "st.global.b32", "st.global.b8"] if target == "sm_90" else "st.global.v2.b32" in stores
+    assert ptx.count("rcp.rn.f32") == 2 and "div" not in ptx

@@ -63,7 +63,8 @@ typedef struct mlafix_tensor {
   mlafix_device device;   /**< where `data` lies */
   void *data;             /**< first element; null only if optional or empty */
   const int64_t *sizes;   /**< `ndim` sizes, in elements */
-  const int64_t *strides; /**< `ndim` strides, in elements; NULL: contiguous */
+  const int64_t *strides; /**< `ndim` strides, in elements (of f4e2m1: the last
+                             one 1, others in bytes); NULL: contiguous */
 } mlafix_tensor;
 
 #define MLAFIX_TENSOR_INIT                                                     \

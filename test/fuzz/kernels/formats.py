@@ -59,7 +59,7 @@ def pack(array: np.ndarray) -> np.ndarray:
 
 
 def unpack(raw: np.ndarray) -> np.ndarray:
-    codes = np.stack([raw & 15, raw >> 4], -1).reshape(*raw.shape[:-1], -1)
+    codes = np.stack([raw & 15, raw >> 4], -1).reshape((*raw.shape[:-1], 2 * raw.shape[-1]))
     return codes.view(NUMPY["f4e2m1"])
 
 
