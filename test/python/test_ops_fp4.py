@@ -89,6 +89,23 @@ def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) 
     assert scales[4, 2, 0] == 0x7F and (q[4, 2, :8] == 0x77).all() and not (scales[4, 2, 1:] == 0x7F).any()
 
 
+@pytest.mark.parametrize("number", [1.0, GLOBAL, 3000.0])
+def test_scales_next_to_ties_of_e4m3(device: Device, rng: np.random.Generator, number: float) -> None:
+    """Where a reciprocal of 6 that is off by a unit, or another order of the products, gives another scale."""
+    codes = np.arange(1, 0x7F, dtype=np.uint8).view(E4M3).astype(np.float64)
+    points = ((codes[1:] + codes[:-1]) / 2 * 6 / number).astype(F32)
+    largest = np.concatenate([(points.view(np.int32) + step).view(F32) for step in range(-3, 4)])
+    rows = rng.uniform(-1, 1, (largest.size, 1, 16)).astype(F32) * largest[:, None, None]
+    rows[:, 0, 5] = -largest
+    lse, none = np.zeros((1, largest.size), F32), np.full((1, largest.size), -np.inf, F32)
+    scales, given = device.put(np.full((largest.size, 1), POISON, np.uint8)), [device.put(x) for x in (rows, lse, rows, none)]
+    q, _ = ops.merge_attn_states(*given, out_scales=ops.BlockScales(scales, number))
+    device.synchronize()
+    want, numbers = nvfp4(rows, number)
+    np.testing.assert_array_equal(device.get(scales), numbers[:, 0])
+    np.testing.assert_array_equal(device.get(q), want)
+
+
 def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generator) -> None:
     call, inputs = two(rng, BF16)
     given = [device.put(array) for array in inputs]
