@@ -34,6 +34,7 @@ struct RowShape {
   std::map<int64_t, DimAttr> argDims;              // of their rows
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
+  bool reduces = false;                   // a row, or a group of it
   int64_t moves = 0;                      // of rows, at once
   llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
 
@@ -96,6 +97,9 @@ BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
 /// while that takes at most packsPerLane packs a lane; then the split that
 /// leaves the fewest lanes idle wins, and of equals the one with the fewest
 /// packs. A lane group never moves less than a 32-byte sector at once.
+///
+/// In place, lanes hold inPlacePacks of each row at least, and lanes that
+/// reduce rows reducedPacks, as far as heldBytes and heldAccesses allow.
 ///
 /// Lanes that do not synchronise need not be a power of two: a row of one pack
 /// per lane then leaves none idle.

@@ -101,6 +101,8 @@ void Explanation::remarkLanes() {
     why = "a lane would hold too many packs within one warp";
   else if (packs == 1 && lanes == needed)
     why = "a lane holds one pack, and none is idle";
+  else if (shape.reduces && packs == machine.reducedPacks)
+    why = "what each lane computes for its row costs less with fewer lanes";
   analysis("layout") << remark::add(
       "a row of {0} is {1} of {2}; {3} {4} {5}: {6}",
       count(dim.getSize(), "element"), count(needed, "pack"),
