@@ -78,6 +78,9 @@ struct TensorArgument {
   /// How many tensors a call passes at most, as a list, of access "read"; the
   /// first of `dims` counts them. 0: one tensor, and no list.
   std::int64_t most = 0;
+  /// "128x4": rows, the first dim, and columns, the others, lie in tiles of 128
+  /// rows and 4 columns; empty: as the strides say.
+  std::string swizzle = {};
 };
 
 struct ScalarArgument {

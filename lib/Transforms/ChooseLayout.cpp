@@ -16,16 +16,16 @@
 using namespace mlir;
 using namespace mlafix;
 
-void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bytes) {
-  auto width = [](DimAttr dim, int64_t bytes) {
-    return dim.getPack(MemoryAccess::kGroupBytes) * bytes;
+void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bits) {
+  auto width = [](DimAttr dim, int64_t bits) {
+    return dim.getPack(MemoryAccess::kGroupBytes) * bits;
   };
   auto [known, isNew] = argDims.try_emplace(argument, dim);
-  int64_t &size = elementBytes[argument];
-  if (!isNew && width(dim, bytes) <= width(known->second, size))
+  int64_t &size = elementBits[argument];
+  if (!isNew && width(dim, bits) <= width(known->second, size))
     return;
   known->second = dim;
-  size = bytes;
+  size = bits;
 }
 
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
@@ -56,7 +56,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
     if (std::optional<MemoryAccess> access = getSingleAccess(op);
         access && access->isTile && !access->isPerGroup()) {
       unsigned argument = access->getArgNumber();
-      shape.addAccess(argument, access->getRowDim(), access->getMovedBytes());
+      shape.addAccess(argument, access->getRowDim(), access->getMovedBits());
       (access->isWrite ? shape.stored : shape.loaded).insert(argument);
       if (kernel.isArgPeers(argument))
         shape.peers.insert(argument);

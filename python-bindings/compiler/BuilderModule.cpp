@@ -70,16 +70,14 @@ void bindArguments(nb::class_<Builder> &builder) {
           [](Builder &b, std::string name, std::vector<std::string> dims,
              std::string dtype, std::string dtypeName, std::string access,
              bool optional, std::vector<std::int64_t> sizes, std::string fill,
-             bool peers, std::int64_t most, const Loc &loc) {
-            return checked(
-                b,
-                b.addTensor({std::move(name), std::move(dims), std::move(dtype),
-                             std::move(dtypeName), std::move(access), optional,
-                             std::move(sizes), std::move(fill), peers, most},
-                            loc));
+             bool peers, std::int64_t most, std::string tiles, const Loc &at) {
+            TensorArgument made{name,  dims, dtype, dtypeName, access, optional,
+                                sizes, fill, peers, most,      tiles};
+            return checked(b, b.addTensor(made, at));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
-          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "location"_a)
+          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "swizzle"_a,
+          "location"_a)
       .def(
           "set_default",
           [](Builder &b, Text name, Text value, const Loc &loc) {

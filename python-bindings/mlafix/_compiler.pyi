@@ -103,6 +103,7 @@ class KernelBuilder:
         fill: str,
         peers: bool,
         most: int,
+        swizzle: str,
         location: Location,
     ) -> Value: ...
     def prove_bounds(self, location: Location) -> None: ...
