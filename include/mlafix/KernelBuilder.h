@@ -214,6 +214,11 @@ public:
   /// row along the first one; empty: the whole row.
   Value reduce(std::string_view op, Value row, std::string_view along,
                const SourceLocation &location);
+  /// The running sum, maximum or minimum (add, max or min) of a row of f32 or
+  /// i32, a row of the same type: element i is what `reduce` makes of the
+  /// elements up to i, itself included. With `along`, of each group by itself.
+  Value scan(std::string_view op, Value row, std::string_view along,
+             const SourceLocation &location);
   /// @}
 
   /// \name Memory

@@ -63,6 +63,13 @@ const char *spell(ValueType::Kind kind) {
 using Builder = KernelBuilder;
 using Loc = SourceLocation;
 
+/// A method of the builder that gives a value, and raises what went wrong.
+template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindArguments(nb::class_<Builder> &builder) {
   builder
       .def(
@@ -232,13 +239,8 @@ void bindArithmetic(nb::class_<Builder> &builder) {
             return checked(b, b.compare(op, lhs, rhs, loc));
           },
           "op"_a, "lhs"_a, "rhs"_a, "location"_a)
-      .def(
-          "select",
-          [](Builder &b, Value condition, Value ifTrue, Value ifFalse,
-             const Loc &loc) {
-            return checked(b, b.select(condition, ifTrue, ifFalse, loc));
-          },
-          "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
+      .def("select", valueOf(&Builder::select), "condition"_a, "if_true"_a,
+           "if_false"_a, "location"_a);
 }
 
 void bindRows(nb::class_<Builder> &builder) {
@@ -248,6 +250,8 @@ void bindRows(nb::class_<Builder> &builder) {
       .def("splat", valueOf(&Builder::splat), "scalar"_a, "dim"_a, "location"_a)
       .def("iota", valueOf(&Builder::iota), "dim"_a, "location"_a)
       .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "along"_a,
+           "location"_a)
+      .def("scan", valueOf(&Builder::scan), "op"_a, "row"_a, "along"_a,
            "location"_a);
 }
 
