@@ -26,6 +26,15 @@ llvm::LogicalResult verifyGridLimits(KernelOp kernel);
 /// Types, attributes and names of the arguments.
 llvm::LogicalResult verifyArguments(KernelOp kernel);
 
+/// Tensors of all ranks that are stored to: before the exchange, and read
+/// behind it.
+llvm::LogicalResult verifyExchange(KernelOp kernel);
+
+/// Where elements of a tensor argument lie: two in a byte, or rows and columns
+/// in tiles.
+llvm::LogicalResult verifyStorage(KernelOp kernel, unsigned index,
+                                  mlir::MemRefType type);
+
 /// A name is a dim, a dtype, a base or an optional argument, and its default
 /// one of the first three's.
 llvm::LogicalResult verifyNames(KernelOp kernel);

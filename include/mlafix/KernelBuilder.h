@@ -72,12 +72,15 @@ struct TensorArgument {
   /// What elements get that no store writes: a number ("0", "-inf") or
   /// "identity"; empty: there are none.
   std::string fill = {};
-  /// Whether each rank has such a tensor, of access "read"; the first of `dims`
-  /// counts the ranks.
+  /// Whether each rank has such a tensor, of access "read", or "update" for one
+  /// that `exchange` is for; the first of `dims` counts the ranks.
   bool peers = false;
   /// How many tensors a call passes at most, as a list, of access "read"; the
   /// first of `dims` counts them. 0: one tensor, and no list.
   std::int64_t most = 0;
+  /// "128x4": rows, the first dim, and columns, the others, lie in tiles of 128
+  /// rows and 4 columns; empty: as the strides say.
+  std::string swizzle = {};
 };
 
 struct ScalarArgument {
@@ -137,6 +140,12 @@ public:
   /// which each "{}" stands for one of `values`, scalars or states.
   bool print(std::string_view text, const Values &values,
              const SourceLocation &location);
+
+  /// In the grid: what the row stored to the peers becomes visible to the same
+  /// row of each rank, and theirs to this one.
+  bool exchange(const SourceLocation &location);
+  /// In the grid: 0 or 1, in turn from one launch of the group to the next.
+  Value turn(const SourceLocation &location);
 
   /// \name The grid
   /// One forall, or one ragged forall, whose predicate is built first.

@@ -131,7 +131,7 @@ KernelBuilder::Value KernelBuilder::convert(Value operand,
                      .Default({});
   Type inMemory = getDTypeByName(impl->context.get(), llvm::StringRef(dtype));
   if (inMemory && from.dtype == "f32" && Impl::isArithmetic(from) &&
-      isa<FloatType>(inMemory) && !inMemory.isF32())
+      isa<FloatType>(inMemory) && !inMemory.isF32() && !sharesByte(inMemory))
     return Cast(*impl, operand, location).round(inMemory);
   if (!element || !Impl::isArithmetic(from)) {
     impl->fail(location)

@@ -32,6 +32,7 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     value.at("dtype").error("a dtype of a tensor that this library knows");
   arg.dtype = dtype->dtype;
   arg.elementBytes = dtype->bytes;
+  arg.perByte = dtype->perByte;
   value.at("dims").each(MLAFIX_MAX_DIMS, [&](const Value &dim) {
     arg.dims.push_back(dim.string());
     arg.dimIds[arg.numDims++] = dimId(kernel, arg.dims.back());
@@ -61,6 +62,13 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     arg.access = MLAFIX_ABSENT;
   else
     value.at("access").error("\"read\", \"write\", \"update\" or \"absent\"");
+  arg.isTiled = value.has("swizzle");
+  if (arg.isTiled && (value.at("swizzle").string() != "128x4" ||
+                      arg.numDims < 2 || arg.perByte > 1 || arg.isMany()))
+    value.at("swizzle").error("\"128x4\", of one tensor with rows and columns "
+                              "(the unit may come from a newer mlafix)");
+  if (arg.perByte > 1 && arg.numDims == 0)
+    value.at("dims").error("a dim at least of elements that share a byte");
   arg.optional = value.has("optional") && value.at("optional").boolean();
   if (arg.isAbsent() && !arg.optional)
     value.at("access").error("an optional argument where it is \"absent\"");
@@ -77,8 +85,10 @@ void parseMany(const Value &value, KernelDesc &kernel, ArgDesc &arg,
   int64_t most = MLAFIX_MAX_RANKS;
   if (!arg.isPeers())
     most = value.at("most").integer(1, most);
-  if (arg.access != MLAFIX_READ || arg.optional)
-    value.at("access").error("\"read\" of tensors that are not optional");
+  bool isSent = arg.isPeers() && arg.access == MLAFIX_UPDATE;
+  if ((arg.access != MLAFIX_READ && !isSent) || arg.optional)
+    value.at("access").error("\"read\", or \"update\" of peers, of tensors "
+                             "that are not optional");
   if (arg.numDims < 2 || arg.shape[0] > most)
     value.at("dims").error("the number of tensors, at most " +
                            std::to_string(most) + ", and the dims of each");
@@ -89,6 +99,7 @@ void parseMany(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     value.at("kind").error("at most " + std::to_string(limits::peers) +
                            " arguments of several tensors");
   kernel.collective |= arg.isPeers();
+  kernel.exchanges |= isSent;
 }
 
 void parseScalar(const Value &value, ArgDesc &arg) {

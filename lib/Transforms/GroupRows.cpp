@@ -212,7 +212,8 @@ static DimAttr getSpreadProduct(KernelOp kernel, Operation *op) {
       !access->getArgument())
     return DimAttr();
   auto type = cast<MemRefType>(access->memref.getType());
-  return type.getStridesAndOffset().first.back() == 1
+  return type.getStridesAndOffset().first.back() == 1 &&
+                 !isSwizzled(access->memref)
              ? DimAttr()
              : getProductOf(kernel, access->getRowDim());
 }

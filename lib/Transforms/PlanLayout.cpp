@@ -143,12 +143,12 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
   // What is read takes its share of the caches too; what is updated stays
   // there.
   SmallVector<int64_t> moved;
-  for (auto [arg, bytes] : shape.elementBytes)
+  for (auto [arg, bits] : shape.elementBits)
     if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
       moved.push_back(arg);
   bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
-    return shape.argDims.at(arg).getPack(pack) * shape.elementBytes.at(arg) %
-               machine.streamedBytes ==
+    return shape.argDims.at(arg).getPack(pack) * shape.elementBits.at(arg) %
+               (8 * machine.streamedBytes) ==
            0;
   });
   if (isWide)
@@ -183,14 +183,32 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
     return success();
   }
 
-  if (!shape->elementBytes.empty())
+  if (!shape->elementBits.empty())
     planDense(kernel, machine, *shape, aliases);
   planFast(kernel, machine, *shape, aliases);
-  KernelOp any = cloneCodeVersion(
-      kernel, "any",
-      chooseLayout(context, machine, *shape, 1, AliasMode::OutOfPlace), {});
+  KernelOp any =
+      cloneCodeVersion(kernel, "any",
+                       chooseLayout(context, machine, *shape,
+                                    shape->leastPack(), AliasMode::OutOfPlace),
+                       {});
   explainLayout(any, machine, *shape, AliasMode::OutOfPlace);
   return success();
+}
+
+/// Gives the code versions of a kernel with an exchange one geometry: the same
+/// block of each rank waits for it, and which version a rank takes depends on
+/// its own strides and addresses. Rows and lanes are those of the first, whose
+/// packs are the widest.
+static void alignGeometry(MutableArrayRef<KernelOp> versions,
+                          const RowShape &shape) {
+  LayoutAttr first = versions.front().getLayoutAttr();
+  for (KernelOp version : versions.drop_front()) {
+    int64_t pack = version.getLayoutAttr().getPack();
+    int64_t packs = llvm::divideCeil(countPacks(shape, pack), first.getLanes());
+    version.setLayoutAttr(LayoutAttr::get(version.getContext(),
+                                          first.getLanes(), packs, pack,
+                                          first.getRows(), /*groups=*/1));
+  }
 }
 
 /// Erases every code version of `kernel` except the one that is wanted.
@@ -253,6 +271,12 @@ void PlanLayoutPass::runOnOperation() {
                                 : &module.getBody()->front();
          op != after; op = op->getNextNode())
       versions.push_back(cast<KernelOp>(op));
+    if (isGPU(target) && versions.front().getExchange()) {
+      FailureOr<RowShape> shape = RowShape::of(versions.back());
+      if (failed(shape))
+        return signalPassFailure();
+      alignGeometry(versions, *shape);
+    }
     for (KernelOp version : versions)
       LDBG() << version.getSymName() << ": " << version.getLayoutAttr();
     if (!variant.empty() && failed(keepCodeVersion(name, versions)))

@@ -77,16 +77,14 @@ void bindArguments(nb::class_<Builder> &builder) {
           [](Builder &b, std::string name, std::vector<std::string> dims,
              std::string dtype, std::string dtypeName, std::string access,
              bool optional, std::vector<std::int64_t> sizes, std::string fill,
-             bool peers, std::int64_t most, const Loc &loc) {
-            return checked(
-                b,
-                b.addTensor({std::move(name), std::move(dims), std::move(dtype),
-                             std::move(dtypeName), std::move(access), optional,
-                             std::move(sizes), std::move(fill), peers, most},
-                            loc));
+             bool peers, std::int64_t most, std::string tiles, const Loc &at) {
+            TensorArgument made{name,  dims, dtype, dtypeName, access, optional,
+                                sizes, fill, peers, most,      tiles};
+            return checked(b, b.addTensor(made, at));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
-          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "location"_a)
+          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "swizzle"_a,
+          "location"_a)
       .def(
           "set_default",
           [](Builder &b, Text name, Text value, const Loc &loc) {
@@ -110,18 +108,18 @@ void bindArguments(nb::class_<Builder> &builder) {
           "tensor"_a, "position"_a, "location"_a);
 }
 
+/// A method of the builder that gives a value, or whether it succeeded, and
+/// raises what went wrong.
+template <typename Result, typename... Args>
+auto valueOf(Result (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindPromises(nb::class_<Builder> &builder) {
-  builder
-      .def(
-          "prove_bounds",
-          [](Builder &b, const Loc &loc) { checked(b, b.proveBounds(loc)); },
-          "location"_a)
-      .def(
-          "distinct",
-          [](Builder &b, Value tensor, const Loc &loc) {
-            checked(b, b.distinct(tensor, loc));
-          },
-          "tensor"_a, "location"_a)
+  builder.def("prove_bounds", valueOf(&Builder::proveBounds), "location"_a)
+      .def("distinct", valueOf(&Builder::distinct), "tensor"_a, "location"_a)
       .def(
           "assume",
           [](Builder &b, Value condition, Text text, const Loc &loc) {
@@ -133,7 +131,8 @@ void bindPromises(nb::class_<Builder> &builder) {
           [](Builder &b, Text text, const Values &values, const Loc &loc) {
             checked(b, b.print(text, values, loc));
           },
-          "text"_a, "values"_a, "location"_a);
+          "text"_a, "values"_a, "location"_a)
+      .def("exchange", valueOf(&Builder::exchange), "location"_a);
 }
 
 void bindGrid(nb::class_<Builder> &builder) {
@@ -281,6 +280,7 @@ void bindMemory(nb::class_<Builder> &builder) {
           },
           "value"_a, "tensor"_a, "indices"_a, "predicate"_a.none(),
           "location"_a, "group"_a = nb::none(), "member"_a = nb::none())
+      .def("turn", valueOf(&Builder::turn), "location"_a)
       .def("present", valueOf(&Builder::present), "tensor"_a, "location"_a);
 }
 

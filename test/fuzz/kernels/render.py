@@ -328,7 +328,8 @@ def _annotation(kernel: Kernel, tensor: Tensor) -> str:
     dtype = tensor.dtype if tensor.dtype in kernel.variables else _conversion(tensor.dtype)
     if tensor.listed:
         return f'List[In[{dtype}, "{" ".join(tensor.dims[1:])}"], {MOST_LISTED}, "{tensor.dims[0]}"]'
-    return f'{tensor.access}[{dtype}, "{" ".join(tensor.dims)}"]' + (" | None" if tensor.optional else "")
+    tiles = '.swizzle("128x4")' if tensor.tiles else ""
+    return f'{tensor.access}[{dtype}, "{" ".join(tensor.dims)}"]{tiles}' + (" | None" if tensor.optional else "")
 
 
 def _extent(extent: Any) -> str:
