@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What a merge takes whose result is fp8 with a scale for each group, beside the merge and the quantisation by themselves.
+"""What a merge takes whose result is fp8 or fp4 with a scale for each group, beside the merge and the quantisation by themselves.
 
     python benchmarks/block_scales.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
 fused is merge_groups of the cookbook, library the merge of mlafix.ops with out_scales, words the same with four scales
 that are powers of two in a word, column-major; pair is a merge into bf16 and then quantize_groups, two launches; merge
-is the first of these alone. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache
+is the first of these alone. fp4 is the library's merge into NVFP4, with scales in tiles of 128 x 4, fp4_pair a merge into
+bf16 and then quantize_fp4 of the cookbook. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no cache
 holds. Times are microseconds, medians of rounds. The rate of bytes of the merge alone is what the machine gives such a
-kernel; that of the fused one is held against it.
+kernel; those of the fused ones are held against it.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ from mlafix import ops
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
 from measure import Call, Settings, measure, read_options, write_results  # noqa: E402
+from merge_fp4 import quantize_fp4  # noqa: E402
 from merge_scaled import merge_groups  # noqa: E402
 from quantize import quantize_groups  # noqa: E402
 
 HEADS, GROUP = 128, 128
+FP4_GROUP, NUMBER = 16, 448.0
 
 
 def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, list[Call]], dict[str, int]]:
@@ -36,7 +39,8 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, lis
     random = torch.Generator(device).manual_seed(tokens)
     rows, groups = tokens * HEADS, dim // GROUP
     inputs, lses = 2 * rows * dim * 2, rows * 3 * 4
-    calls: dict[str, list[Call]] = {"fused": [], "library": [], "words": [], "pair": [], "merge": []}
+    calls: dict[str, list[Call]] = {"fused": [], "library": [], "words": [], "pair": [], "merge": [], "fp4": [], "fp4_pair": []}
+    number = torch.full((1,), NUMBER, device=device)
     for _ in range(settings.count_sets(inputs)):
         a, b = (torch.randn(tokens, HEADS, dim, generator=random, device=device).bfloat16() for _ in range(2))
         a_lse, b_lse = (torch.randn(tokens, HEADS, generator=random, device=device) for _ in range(2))
@@ -52,9 +56,15 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, lis
         calls["words"].append(scaled(out_scales=words))
         calls["merge"].append(merge)
         calls["pair"].append(lambda merge=merge, quantize=quantize: (merge(), quantize()))
+        halves = torch.empty(tokens, HEADS, dim // 2, dtype=torch.uint8, device=device)
+        tiles = torch.zeros(-(-tokens // 128) * 128, HEADS * dim // FP4_GROUP, dtype=torch.float8_e4m3fn, device=device)
+        scaled = functools.partial(scaled, out=halves)
+        calls["fp4"].append(scaled(out_scales=ops.BlockScales(tiles, number, "128x4")))
+        quantize = quantize_fp4.bind(halves, tiles.view(-1, HEADS, dim // FP4_GROUP), number, out, 0)
+        calls["fp4_pair"].append(lambda merge=merge, quantize=quantize: (merge(), quantize()))
     small = rows * (dim + 4 * groups)
-    fused = inputs + lses + small
-    return calls, {"fused": fused, "library": fused, "words": fused - 3 * rows * groups, "pair": inputs + lses + 2 * rows * dim * 2 + small, "merge": inputs + lses + rows * dim * 2}
+    fused, fp4 = inputs + lses + small, rows * (dim // 2 + dim // FP4_GROUP)
+    return calls, {"fp4": inputs + lses + fp4, "fp4_pair": inputs + lses + 2 * rows * dim * 2 + fp4, "fused": fused, "library": fused, "words": fused - 3 * rows * groups, "pair": inputs + lses + 2 * rows * dim * 2 + small, "merge": inputs + lses + rows * dim * 2}
 
 
 def check(device: torch.device, dim: int) -> None:
@@ -68,6 +78,16 @@ def check(device: torch.device, dim: int) -> None:
     got = (q.float().view(8, HEADS, -1, GROUP) * scales[..., None]).view(8, HEADS, dim)
     if not torch.allclose(got, want.float(), rtol=0.07, atol=0.02) or not torch.allclose(lse, want_lse):
         raise SystemExit("expected the fused launch to give what the merge gives, got something else")
+    results = []
+    number = torch.full((1,), NUMBER, device=device)
+    for _ in range(2):
+        halves = torch.zeros(8, HEADS, dim // 2, dtype=torch.uint8, device=device)
+        results.append((halves, torch.zeros(128, HEADS * dim // FP4_GROUP, dtype=torch.uint8, device=device)))
+    (halves, tiles), (other, others) = results
+    ops.merge_attn_states(a, a_lse, b, b_lse, out=halves, lse_layout="nh", out_scales=ops.BlockScales(tiles, number, "128x4"), quantize_from="output")
+    quantize_fp4(other, others.view(torch.float8_e4m3fn).view(128, HEADS, -1), number, want, 0)
+    if not torch.equal(halves, other) or not torch.equal(tiles, others):
+        raise SystemExit("expected the fused launch of NVFP4 to give what the pair gives, got something else")
 
 
 def main() -> None:
@@ -83,7 +103,8 @@ def main() -> None:
             rates = {name: moved[name] / us[name] / 1e3 for name in calls}
             cases.append({"tokens": tokens, "dim": dim, "us": us, "gbps": rates})
             print(f"{tokens:>5} tokens of {HEADS} x {dim}: " + "  ".join(f"{name} {us[name]:8.2f} us" for name in calls)
-                  + f"  pair/fused {us['pair'] / us['fused']:.2f}  rate of the merge's {rates['fused'] / rates['merge']:.3f}", flush=True)
+                  + f"  pair/fused {us['pair'] / us['fused']:.2f}  rate of the merge's {rates['fused'] / rates['merge']:.3f}"
+                  + f"  fp4_pair/fp4 {us['fp4_pair'] / us['fp4']:.2f}  rate of the merge's {rates['fp4'] / rates['merge']:.3f}", flush=True)
     write_results(options, settings, cases=cases)
 
 

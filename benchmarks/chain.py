@@ -5,7 +5,7 @@
 
 static and groups are chain_static and chain_groups of the cookbook. Their three launches are fixup_zero_kv_rows, a merge
 into bf16, and quantize_fp8_static or quantize_groups; two are the fixup and the merge that stores fp8. Every sequence has
-one token, every fourth one no keys. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random
+one token, every fourth one no keys; lengths and starts are the same in all launches, as in the layers of a model. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random
 buffers that no cache holds. Times are microseconds, medians of rounds.
 """
 
@@ -32,14 +32,13 @@ HEADS, DIM, GROUP = 128, 128, 128
 class Buffers:
     """What one set reads and writes."""
 
-    def __init__(self, device: torch.device, tokens: int, random: torch.Generator) -> None:
+    def __init__(self, device: torch.device, tokens: int, random: torch.Generator, lens: torch.Tensor, starts: torch.Tensor) -> None:
         self.a, self.b = (torch.randn(tokens, HEADS, DIM, generator=random, device=device).bfloat16() for _ in range(2))
         self.a_lse, self.b_lse = (torch.randn(tokens, HEADS, generator=random, device=device) for _ in range(2))
         self.out, self.lse = torch.empty_like(self.a), torch.empty_like(self.a_lse)
         self.q = torch.empty_like(self.a, dtype=torch.float8_e4m3fn)
         self.scales, self.scale = torch.empty(tokens, HEADS, DIM // GROUP, device=device), torch.full((1,), 0.01, device=device)
-        self.kv_lens = (torch.arange(tokens, device=device) % 4).to(torch.int32)
-        self.starts = torch.arange(tokens + 1, device=device).to(torch.int32)
+        self.kv_lens, self.starts = lens, starts
 
     def make(self) -> dict[str, Call]:
         rows, groups, halvings = self.out.shape[0] * HEADS, DIM // GROUP, self.out.shape[0].bit_length()
@@ -56,9 +55,15 @@ class Buffers:
                 "groups, three": lambda: (fixup(), merge(), by_group())}
 
 
+def make_lengths(device: torch.device, tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The lengths of the sequences, [tokens], and where they start, [tokens + 1]; int32."""
+    starts = torch.arange(tokens + 1, device=device, dtype=torch.int32)
+    return starts[:-1] % 4, starts
+
+
 def check(device: torch.device) -> None:
     """One launch gives what three give, but for the rounding to bf16 between them."""
-    buffers = Buffers(device, 8, torch.Generator(device).manual_seed(1))
+    buffers = Buffers(device, 8, torch.Generator(device).manual_seed(1), *make_lengths(device, 8))
     for name in ("static", "groups"):
         seen = []
         for variant in (name, f"{name}, three"):
@@ -76,7 +81,8 @@ def main() -> None:
     cases: list[dict[str, Any]] = []
     for tokens in (4,) if options.quick else (16, 64, 256, 1024):
         random = torch.Generator(device).manual_seed(tokens)
-        made = [Buffers(device, tokens, random).make() for _ in range(settings.count_sets(4 * tokens * HEADS * DIM))]
+        lengths = make_lengths(device, tokens)
+        made = [Buffers(device, tokens, random, *lengths).make() for _ in range(settings.count_sets(4 * tokens * HEADS * DIM))]
         calls = {name: [one[name] for one in made] for name in made[0]}
         times = measure(settings, calls, "static")
         us = {name: times[name]["median"] for name in calls}

@@ -65,6 +65,41 @@ static LogicalResult verifyPart(Operation *op, StringRef name, DimAttr last,
   return success();
 }
 
+/// Of elements of which two share a byte, whole rows and groups are moved,
+/// which begin at one.
+static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
+                                  Part part, Type element) {
+  if (!sharesByte(element))
+    return success();
+  auto kernel = op->getParentOfType<KernelOp>();
+  if (!dim || part.member || dim.isPerGroup() || getProductOf(kernel, dim))
+    return op->emitOpError()
+           << "expected a row or a group of '" << name << "', of which two "
+           << "elements share a byte, got "
+           << (!dim || part.member ? "elements"
+                                   : "a row of one element a group");
+  DimAttr whole = dim.isProduct() ? dim.getGroup() : dim;
+  if (whole.isBound() && whole.getSize() % 2 != 0)
+    return op->emitOpError()
+           << "expected an even number of elements in a "
+           << (dim.isProduct() || part.group ? "group" : "row") << " of '"
+           << name << "', of which two share a byte, got " << whole.getSize();
+  return success();
+}
+
+/// A tensor in tiles is moved element by element.
+static LogicalResult verifySwizzled(Operation *op, Value memref, StringRef name,
+                                    DimAttr dim, Part part) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  bool isOfElements = !dim || dim.isPerGroup() || getProductOf(kernel, dim);
+  if (!isSwizzled(memref) || (isOfElements && !part.isAny()))
+    return success();
+  return op->emitOpError()
+         << "expected an element of '" << name
+         << "' or a row of one element a group, since it has '" << kSwizzleAttr
+         << "', got " << (part.isAny() ? "a part of a row" : "another row");
+}
+
 /// Checks that `memref[indices]` is a row of `dim` (or, without a dim, an
 /// element) of a kernel argument, and that the argument's access allows it; or
 /// that `memref` is a buffer of such a row.
@@ -92,6 +127,9 @@ static LogicalResult verifyAccess(Operation *op, Value memref, size_t indices,
     return op->emitOpError() << "expected " << expected << " indices for "
                              << (dim || part.isAny() ? "a row" : "an element")
                              << " of '" << name << "', got " << indices;
+  if (failed(verifyHalves(op, name, dim, part, type.getElementType())) ||
+      failed(verifySwizzled(op, memref, name, dim, part)))
+    return failure();
   if (!dim && !part.isAny())
     return success();
   DimAttr last = getArgumentDim(memref, type.getRank() - 1);

@@ -37,6 +37,7 @@ public:
                    failed(verifyAccess(index)) ||
                    failed(verifyDims(index, type)) ||
                    failed(verifyDType(index, type.getElementType())) ||
+                   failed(verifyStorage(kernel, index, type)) ||
                    failed(verifyFill(index, type.getElementType())) ||
                    failed(verifyMany(index, type)));
   }
@@ -268,8 +269,9 @@ LogicalResult TensorVerifier::verifyMany(unsigned index, MemRefType type) {
 
 /// A misspelt attribute would otherwise be ignored.
 static LogicalResult verifyArgAttrs(KernelOp kernel, unsigned index) {
-  StringRef known[] = {kDimsAttr,   kDTypeAttr, kAccessAttr, kOptionalAttr,
-                       kAtMostAttr, kFillAttr,  kPeersAttr,  kListAttr};
+  StringRef known[] = {kDimsAttr,     kDTypeAttr,  kAccessAttr,
+                       kOptionalAttr, kAtMostAttr, kFillAttr,
+                       kPeersAttr,    kListAttr,   kSwizzleAttr};
   for (NamedAttribute attr :
        function_interface_impl::getArgAttrs(kernel, index)) {
     StringRef name = attr.getName();

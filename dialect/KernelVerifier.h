@@ -30,6 +30,11 @@ llvm::LogicalResult verifyArguments(KernelOp kernel);
 /// behind it.
 llvm::LogicalResult verifyExchange(KernelOp kernel);
 
+/// Where elements of a tensor argument lie: two in a byte, or rows and columns
+/// in tiles.
+llvm::LogicalResult verifyStorage(KernelOp kernel, unsigned index,
+                                  mlir::MemRefType type);
+
 /// A name is a dim, a dtype, a base or an optional argument, and its default
 /// one of the first three's.
 llvm::LogicalResult verifyNames(KernelOp kernel);

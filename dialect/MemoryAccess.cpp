@@ -54,9 +54,9 @@ std::optional<int64_t> MemoryAccess::getMovedMember() const {
   return number.getSExtValue();
 }
 
-int64_t MemoryAccess::getMovedBytes() const {
+int64_t MemoryAccess::getMovedBits() const {
   int64_t elements = getMovedMember() ? getProduct().getGroup().getSize() : 1;
-  return elements * getDTypeBytes(getElementType());
+  return elements * getDTypeBits(getElementType());
 }
 
 //===----------------------------------------------------------------------===//

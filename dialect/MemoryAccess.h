@@ -56,8 +56,8 @@ struct MemoryAccess {
   /// power of two of bytes, at most `kGroupBytes`.
   std::optional<int64_t> getMovedMember() const;
   static constexpr int64_t kGroupBytes = 16;
-  /// Bytes that are moved for an element of the row, or for the element.
-  int64_t getMovedBytes() const;
+  /// Bits that are moved for an element of the row, or for the element.
+  int64_t getMovedBits() const;
   /// Whether it is of a row of one element for each group of a product: lanes
   /// that share a group share its element.
   bool isPerGroup() const;

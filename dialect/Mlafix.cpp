@@ -278,11 +278,11 @@ DimAttr mlafix::getProductOf(KernelOp kernel, DimAttr groups) {
 namespace {
 struct DTypeRow {
   StringRef name;
-  int64_t bytes;
+  int64_t bits;
   StringRef mlir;
 };
 constexpr DTypeRow kDTypes[] = {
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR) {NAME, BYTES, MLIR},
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR) {NAME, BITS, MLIR},
 #include "mlafix/DTypes.def"
 };
 
@@ -318,12 +318,26 @@ std::string mlafix::listDTypes() {
   return list;
 }
 
-int64_t mlafix::getDTypeBytes(Type type) {
+int64_t mlafix::getDTypeBits(Type type) {
   StringRef name = getDTypeName(type);
   for (const DTypeRow &row : kDTypes)
     if (row.name == name)
-      return row.bytes;
-  return type.isIndex() ? 8 : 0;
+      return row.bits;
+  return type.isIndex() ? 64 : 0;
+}
+
+int64_t mlafix::getDTypeBytes(Type type) {
+  return llvm::divideCeil(getDTypeBits(type), 8);
+}
+
+bool mlafix::sharesByte(Type type) {
+  return isa<Float4E2M1FNType>(getElementTypeOrSelf(type));
+}
+
+bool mlafix::isSwizzled(Value memref) {
+  BlockArgument argument = getKernelArgument(memref);
+  return argument && cast<KernelOp>(argument.getOwner()->getParentOp())
+                         .getArgAttr(argument.getArgNumber(), kSwizzleAttr);
 }
 
 bool mlafix::isFp8(Type type) {

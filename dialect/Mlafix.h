@@ -57,6 +57,10 @@ inline constexpr llvm::StringLiteral kAtMostAttr = "mlafix.at_most";
 inline constexpr llvm::StringLiteral kFillAttr = "mlafix.fill";
 inline constexpr llvm::StringLiteral kPeersAttr = "mlafix.peers";
 inline constexpr llvm::StringLiteral kListAttr = "mlafix.list";
+inline constexpr llvm::StringLiteral kSwizzleAttr = "mlafix.swizzle";
+
+/// The one value of kSwizzleAttr.
+inline constexpr llvm::StringLiteral kSwizzle128x4 = "128x4";
 
 /// The fill that depends on what a tensor holds.
 inline constexpr llvm::StringLiteral kIdentity = "identity";
@@ -107,8 +111,15 @@ llvm::StringRef getDTypeName(mlir::Type type);
 mlir::Type getDTypeByName(mlir::MLIRContext *context, llvm::StringRef name);
 /// All names of the dtype table, separated by ", ".
 std::string listDTypes();
-/// Bytes of an element of `type` in memory.
+/// Bits of an element of `type` in memory.
+int64_t getDTypeBits(mlir::Type type);
+/// Bytes of an element of `type` in memory, or of those that share a byte.
 int64_t getDTypeBytes(mlir::Type type);
+/// Whether two elements of `type`, a scalar or a vector, share a byte.
+bool sharesByte(mlir::Type type);
+/// Whether `memref` is a kernel argument whose rows and columns lie in tiles of
+/// 128 x 4 (mlafix.swizzle).
+bool isSwizzled(mlir::Value memref);
 /// Whether its elements, or itself, are floats of one byte.
 bool isFp8(mlir::Type type);
 /// What a value read from memory of `type` is in a body: floats widen to f32

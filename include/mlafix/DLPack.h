@@ -34,6 +34,7 @@ enum TypeCode : uint8_t {
   codeFloat8E4M3FN = 10,
   codeFloat8E5M2 = 12,
   codeFloat8E8M0FNU = 14,
+  codeFloat4E2M1FN = 17,
 };
 
 struct Device {
@@ -65,6 +66,7 @@ inline constexpr TypeCode F32 = codeFloat;
 inline constexpr TypeCode F8E4M3FN = codeFloat8E4M3FN;
 inline constexpr TypeCode F8E5M2 = codeFloat8E5M2;
 inline constexpr TypeCode F8E8M0 = codeFloat8E8M0FNU;
+inline constexpr TypeCode F4E2M1 = codeFloat4E2M1FN;
 inline constexpr TypeCode I32 = codeInt;
 inline constexpr TypeCode I64 = codeInt;
 inline constexpr TypeCode I8 = codeInt;
@@ -74,16 +76,18 @@ inline constexpr TypeCode BOOL = codeBool;
 
 /// The mlafix_dtype of elements of `code`, so wide; 0 if there is none.
 constexpr int32_t dtypeByCode(int code, int bits) {
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR)                           \
-  if (code == codes::ENUM && bits == 8 * BYTES)                                \
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR)                            \
+  if (code == codes::ENUM && bits == BITS)                                     \
     return VALUE;
 #include "mlafix/DTypes.def"
   return 0;
 }
 
-/// The mlafix_dtype of `type`; 0 for one that no kernel takes.
+/// The mlafix_dtype of `type`; 0 for one that no kernel takes, and for one of
+/// which several elements share a byte: those count as one in a DLPack shape.
 constexpr int32_t dtypeOf(DataType type) {
-  return type.lanes == 1 ? dtypeByCode(type.code, type.bits) : 0;
+  return type.lanes == 1 && type.bits >= 8 ? dtypeByCode(type.code, type.bits)
+                                           : 0;
 }
 
 } // namespace mlafix::dlpack

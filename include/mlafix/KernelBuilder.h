@@ -78,6 +78,9 @@ struct TensorArgument {
   /// How many tensors a call passes at most, as a list, of access "read"; the
   /// first of `dims` counts them. 0: one tensor, and no list.
   std::int64_t most = 0;
+  /// "128x4": rows, the first dim, and columns, the others, lie in tiles of 128
+  /// rows and 4 columns; empty: as the strides say.
+  std::string swizzle = {};
 };
 
 struct ScalarArgument {
@@ -211,6 +214,11 @@ public:
   /// row along the first one; empty: the whole row.
   Value reduce(std::string_view op, Value row, std::string_view along,
                const SourceLocation &location);
+  /// The running sum, maximum or minimum (add, max or min) of a row of f32 or
+  /// i32, a row of the same type: element i is what `reduce` makes of the
+  /// elements up to i, itself included. With `along`, of each group by itself.
+  Value scan(std::string_view op, Value row, std::string_view along,
+             const SourceLocation &location);
   /// @}
 
   /// \name Memory

@@ -98,6 +98,8 @@ bool mlafix::mayBeOneTensor(KernelOp kernel, unsigned written, unsigned read) {
          kernel.getArgAccess(read) == "read" &&
          a.getElementType() == b.getElementType() &&
          kernel.getArgDims(written) == kernel.getArgDims(read) &&
+         kernel.getArgAttr(written, kSwizzleAttr) ==
+             kernel.getArgAttr(read, kSwizzleAttr) &&
          mayAlias(kernel, written, read);
 }
 

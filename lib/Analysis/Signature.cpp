@@ -43,6 +43,8 @@ static DictionaryAttr describeTensor(KernelOp kernel, unsigned index,
   };
   if (Attribute most = kernel.getArgAttr(index, kListAttr))
     fields.push_back(b.getNamedAttr("most", most));
+  if (Attribute swizzle = kernel.getArgAttr(index, kSwizzleAttr))
+    fields.push_back(b.getNamedAttr("swizzle", swizzle));
   return b.getDictionaryAttr(fields);
 }
 

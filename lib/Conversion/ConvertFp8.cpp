@@ -1,4 +1,4 @@
-//===- ConvertFp8.cpp - fp8 in memory from and to f32 ---------------------===//
+//===- ConvertFp8.cpp - fp8 and fp4 in memory from and to f32 -------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -146,6 +146,75 @@ static Value widenPower(ShapedBuilder s, Value byte) {
 }
 
 //===----------------------------------------------------------------------===//
+// Two in a byte: f4E2M1FN, whose numbers are 0, 0.5, 1, 1.5, 2, 3, 4 and 6
+//===----------------------------------------------------------------------===//
+
+/// Elements `first`, `first + 2` and so on of a vector.
+static Value everySecond(ShapedBuilder s, Value x, int64_t first) {
+  int64_t count = cast<VectorType>(x.getType()).getNumElements();
+  SmallVector<int64_t> places;
+  for (int64_t i = first; i < count; i += 2)
+    places.push_back(i);
+  return vector::ShuffleOp::create(s.b, s.loc, x, x, places);
+}
+
+/// The codes nearest to x, which is within -6 and 6: i4, of which two are made
+/// in one word. Twice a magnitude below 2, or what is left of it in units of
+/// its fraction, is added to a power of two, which rounds it; 6 more units make
+/// what the exponent of that power adds to the code a multiple of 16.
+static Value narrowHalves(ShapedBuilder s, Value x) {
+  constexpr int64_t kExponent = 0x7f800000, kUnits = 22 << 23, kMore = 6;
+  auto type = cast<VectorType>(x.getType());
+  Value magnitude = s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff));
+  Value least =
+      s.op<arith::MaxUIOp>(magnitude, s.bits(s.f(1.0f))); // as floats compare
+  Value power = s.op<arith::AddIOp>(s.op<arith::AndIOp>(least, s.i(kExponent)),
+                                    s.i(kUnits + kMore));
+  Value sum =
+      s.bits(s.op<arith::AddFOp>(s.floatOf(magnitude), s.floatOf(power)));
+  Value code = s.op<arith::AndIOp>(
+      s.op<arith::AddIOp>(sum, s.op<arith::ShRUIOp>(sum, s.i(22))), s.i(7));
+  Value sign =
+      s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(s.bits(x), s.i(28)), s.i(8));
+  code = s.op<arith::OrIOp>(sign, code);
+  Value low = everySecond(s, code, 0), high = everySecond(s, code, 1);
+  ShapedBuilder pairs(s.b, s.loc, low.getType());
+  Value both =
+      pairs.op<arith::OrIOp>(low, pairs.op<arith::ShLIOp>(high, pairs.i(4)));
+  Value bytes =
+      arith::TruncIOp::create(s.b, s.loc, pairs.typeOf(s.b.getI8Type()), both);
+  return vector::BitCastOp::create(
+      s.b, s.loc, VectorType::get(type.getShape(), s.b.getIntegerType(4)),
+      bytes);
+}
+
+/// The f32 of which `halves`, i4, are the codes.
+static Value widenHalves(ShapedBuilder s, Value halves) {
+  using I = arith::CmpIPredicate;
+  auto type = cast<VectorType>(halves.getType());
+  int64_t count = type.getNumElements();
+  Type i8 = s.b.getI8Type();
+  Value bytes = vector::BitCastOp::create(
+      s.b, s.loc, VectorType::get({count / 2}, i8), halves);
+  ShapedBuilder pairs(s.b, s.loc, bytes.getType());
+  Value low = arith::ExtUIOp::create(s.b, s.loc, pairs.i32(), bytes);
+  Value high = pairs.op<arith::ShRUIOp>(low, pairs.i(4));
+  SmallVector<int64_t> places;
+  for (int64_t i = 0; i < count / 2; ++i)
+    places.append({i, count / 2 + i});
+  Value code = vector::ShuffleOp::create(s.b, s.loc, low, high, places);
+  Value sign = s.op<arith::ShLIOp>(s.op<arith::AndIOp>(code, s.i(8)), s.i(28));
+  Value magnitude = s.op<arith::AndIOp>(code, s.i(7));
+  // Its exponent and the first bit of its fraction lie as those of f32 do.
+  Value normal = s.op<arith::AddIOp>(s.op<arith::ShLIOp>(magnitude, s.i(22)),
+                                     s.i(int64_t(126) << 23));
+  Value half = s.bits(s.f(0.5f));
+  Value small = s.select(s.cmp(I::eq, magnitude, s.i(1)), half, s.i(0));
+  Value bits = s.select(s.cmp(I::ugt, magnitude, s.i(1)), normal, small);
+  return s.floatOf(s.op<arith::OrIOp>(sign, bits));
+}
+
+//===----------------------------------------------------------------------===//
 // By an instruction, two elements at once
 //===----------------------------------------------------------------------===//
 
@@ -249,13 +318,15 @@ static void eraseDeadBounds(Value x) {
   }
 }
 
-/// The bits of fp8 `type` that are nearest to x, i8; a power of two may not be
-/// below it.
+/// The bits of `type`, i8 or i4, that are nearest to x; a power of two may not
+/// be below it.
 static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
                           bool hasInstruction) {
   if (isa<Float8E5M2Type, Float8E8M0FNUType>(getElementTypeOrSelf(type)))
     x = dropBounds(x, type);
   ShapedBuilder s(b, loc, x.getType());
+  if (sharesByte(type))
+    return narrowHalves(s, x);
   if (isPower(type))
     return narrowPower(s, x);
   return hasInstruction ? narrowByInstruction(b, loc, Format::of(type), x)
@@ -273,9 +344,12 @@ static Value widen(OpBuilder &b, arith::ExtFOp op, bool hasInstruction) {
   Location loc = op.getLoc();
   Type type = op.getIn().getType();
   ShapedBuilder s(b, loc, op.getType());
-  Value bytes = UnrealizedConversionCastOp::create(
-                    b, loc, s.typeOf(b.getI8Type()), op.getIn())
-                    .getResult(0);
+  Type bits = b.getIntegerType(sharesByte(type) ? 4 : 8);
+  Value bytes =
+      UnrealizedConversionCastOp::create(b, loc, s.typeOf(bits), op.getIn())
+          .getResult(0);
+  if (sharesByte(type))
+    return widenHalves(s, bytes);
   if (isPower(type))
     return widenPower(s, bytes);
   return hasInstruction ? widenByInstruction(b, loc, Format::of(type), bytes)
@@ -289,8 +363,9 @@ public:
     bool hasInstruction = getMachine(getOperation()).fp8Conversion;
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      if ((isa<arith::TruncFOp>(op) && isFp8(op->getResult(0).getType())) ||
-          (isa<arith::ExtFOp>(op) && isFp8(op->getOperand(0).getType())))
+      auto isHere = [](Type type) { return isFp8(type) || sharesByte(type); };
+      if ((isa<arith::TruncFOp>(op) && isHere(op->getResult(0).getType())) ||
+          (isa<arith::ExtFOp>(op) && isHere(op->getOperand(0).getType())))
         ops.push_back(op);
     });
     LDBG() << getOperation().getSymName() << ": " << ops.size()

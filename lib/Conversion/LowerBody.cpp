@@ -11,6 +11,7 @@
 #include "lib/Conversion/LoweredAccess.h"
 #include "lib/Conversion/Offset.h"
 #include "lib/Conversion/Params.h"
+#include "lib/Transforms/IndexBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -35,8 +36,11 @@ private:
   LogicalResult lower(Operation *op);
   void lowerAccess(Operation *op, const LoweredAccess &access);
   Value buildAddress(Location loc, const LoweredAccess &access);
+  Value buildElementOffset(Location loc, const LoweredAccess &access,
+                           unsigned first);
   Value buildTableBase(Location loc, BlockArgument argument, Value which);
   Value buildLoad(Operation *op, const LoweredAccess &access, Value pointer);
+  Value castBits(Location loc, Value value, Type type);
   void buildStore(Location loc, const LoweredAccess &access, Value pointer);
   void lowerAlloca(memref::AllocaOp op);
 
@@ -64,14 +68,17 @@ private:
 };
 } // namespace
 
-/// Elements in memory are what LLVM can address: a byte for a boolean, no
-/// signs.
+/// Elements in memory are what LLVM can address: a byte for a boolean, or for
+/// two elements that share one, no signs.
 static Type getMemoryType(Type type) {
   Type element = getElementTypeOrSelf(type);
-  if (element.isInteger(1) || element.isUnsignedInteger(8) || isFp8(element))
+  bool isShared = sharesByte(element);
+  if (element.isInteger(1) || element.isUnsignedInteger(8) || isFp8(element) ||
+      isShared)
     element = IntegerType::get(type.getContext(), 8);
   if (auto vector = dyn_cast<VectorType>(type))
-    return VectorType::get(vector.getShape(), element);
+    return VectorType::get(vector.getNumElements() / (isShared ? 2 : 1),
+                           element);
   return element;
 }
 
@@ -90,6 +97,37 @@ Value BodyLowering::buildTableBase(Location loc, BlockArgument argument,
                               /*isInvariant=*/true);
 }
 
+/// In elements, or in bytes that two share; null for none. `first`: of the dims
+/// that have strides.
+Value BodyLowering::buildElementOffset(Location loc,
+                                       const LoweredAccess &access,
+                                       unsigned first) {
+  BlockArgument argument = getKernelArgument(access.memref);
+  SmallVector<int64_t> strides = getStrides(access.getMemRefType());
+  auto strideOf = [&](unsigned dim) {
+    int64_t owner =
+        getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
+    return find(ParamKind::Stride, owner, dim);
+  };
+  auto build = [&](ValueRange indices, unsigned from) {
+    return buildOffset(b, loc, indices, ArrayRef(strides).drop_front(from),
+                       [&](unsigned dim) { return strideOf(from + dim); });
+  };
+  if (isSwizzled(access.memref)) {
+    Value pitch = ShapedType::isDynamic(strides[0])
+                      ? strideOf(0)
+                      : i64Constant(loc, strides[0]);
+    return buildTiledOffset(b, loc, access.indices[0],
+                            build(access.indices.drop_front(), 1), pitch);
+  }
+  SmallVector<Value> indices(access.indices.drop_front(first));
+  if (sharesByte(access.type) && !indices.empty()) {
+    IndexBuilder x(b, loc);
+    indices.back() = x.div(indices.back(), x.constant(2));
+  }
+  return build(indices, first);
+}
+
 /// Where the access begins.
 Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   BlockArgument argument = getKernelArgument(access.memref);
@@ -100,18 +138,32 @@ Value BodyLowering::buildAddress(Location loc, const LoweredAccess &access) {
   else
     base = argument ? find(ParamKind::Pointer, argument.getArgNumber())
                     : localPointers.lookup(access.memref);
-  SmallVector<int64_t> strides = getStrides(access.getMemRefType());
-  Value offset =
-      buildOffset(b, loc, access.indices.drop_front(first),
-                  ArrayRef(strides).drop_front(first), [&](unsigned dim) {
-                    int64_t owner = getStrideOwner(kernel.getGuardsAttr(),
-                                                   argument.getArgNumber());
-                    return find(ParamKind::Stride, owner, first + dim);
-                  });
+  Value offset = buildElementOffset(loc, access, first);
   if (!offset)
     return base;
   Type element = getElementTypeOrSelf(getMemoryType(access.type));
   return LLVM::GEPOp::create(b, loc, base.getType(), element, base, offset);
+}
+
+/// The same bits as another type: an integer's of any sign, a float's, or those
+/// of two elements in a byte.
+Value BodyLowering::castBits(Location loc, Value value, Type type) {
+  auto cast = [&](Value from, Type to) {
+    return UnrealizedConversionCastOp::create(b, loc, to, from).getResult(0);
+  };
+  if (value.getType() == type)
+    return value;
+  bool isFrom = sharesByte(value.getType());
+  if (!isFrom && !sharesByte(type))
+    return cast(value, type);
+  auto shape = dyn_cast<ShapedType>(isFrom ? value.getType() : type);
+  Type halves = shape.clone(b.getIntegerType(4));
+  if (isFrom)
+    return vector::BitCastOp::create(b, loc, mlir::cast<VectorType>(type),
+                                     cast(value, halves));
+  return cast(
+      vector::BitCastOp::create(b, loc, mlir::cast<VectorType>(halves), value),
+      type);
 }
 
 /// The value that `op` loads from `pointer`.
@@ -127,10 +179,14 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
     if (isBoolean)
       none = arith::ExtUIOp::create(b, loc, memory, none);
     else if (memory != access.type)
-      none =
-          UnrealizedConversionCastOp::create(b, loc, memory, none).getResult(0);
-    value = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, access.mask,
-                                       none, access.alignment);
+      none = castBits(loc, none, memory);
+    Value mask = access.mask;
+    if (sharesByte(access.type)) // of one value, as all masks are
+      mask = vector::ExtractStridedSliceOp::create(
+          b, loc, mask, /*offsets=*/{0}, cast<VectorType>(memory).getShape(),
+          /*strides=*/{1});
+    value = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, mask, none,
+                                       access.alignment);
   } else {
     value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment);
   }
@@ -141,10 +197,7 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
   }
   // Unsigned and signless bytes are the same value to the body.
   Type type = op->getResult(0).getType();
-  if (value.getType() != type)
-    value =
-        UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
-  return value;
+  return castBits(loc, value, type);
 }
 
 void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
@@ -153,9 +206,8 @@ void BodyLowering::buildStore(Location loc, const LoweredAccess &access,
   Value value = access.stored;
   if (getElementTypeOrSelf(access.type).isInteger(1))
     value = arith::ExtUIOp::create(b, loc, memory, value);
-  else if (value.getType() != memory)
-    value =
-        UnrealizedConversionCastOp::create(b, loc, memory, value).getResult(0);
+  else
+    value = castBits(loc, value, memory);
   LLVM::StoreOp::create(b, loc, value, pointer, access.alignment,
                         /*isVolatile=*/false, access.isStreamed);
 }

@@ -78,3 +78,26 @@ Value mlafix::buildOffset(
   }
   return factored ? add(offset, scale(factored, unit)) : offset;
 }
+
+Value mlafix::buildTiledOffset(OpBuilder &b, Location loc, Value row,
+                               Value column, Value pitch) {
+  auto number = [&](int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, value, 64);
+  };
+  auto above = [&](Value x, int64_t bits) -> Value {
+    return arith::ShRUIOp::create(b, loc, x, number(bits));
+  };
+  auto below = [&](Value x, int64_t size) -> Value {
+    return arith::AndIOp::create(b, loc, x, number(size - 1));
+  };
+  auto add = [&](Value x, Value y, int64_t factor) -> Value {
+    Value product = arith::MulIOp::create(b, loc, y, number(factor));
+    return arith::AddIOp::create(b, loc, x, product);
+  };
+  row = toI64(b, loc, row);
+  Value offset = arith::MulIOp::create(b, loc, above(row, 7), pitch);
+  offset = add(below(column, 4), offset, 128);
+  offset = add(offset, above(column, 2), 512);
+  offset = add(offset, below(row, 32), 16);
+  return add(offset, below(above(row, 5), 4), 4);
+}

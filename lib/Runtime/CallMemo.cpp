@@ -7,9 +7,8 @@
 
 #include "CallMemo.h"
 
-#include "Call.h"
+#include "Bytes.h"
 #include "Fork.h"
-#include "Overlap.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -203,8 +202,7 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   const int64_t *sizes = arg.sizes + firstDim,
                 *strides = arg.strides + firstDim;
   if (!arg.present || arg.empty || numNumbers + 2 * ndim > maxNumbers ||
-      !makeByteSpan(arg.data, ndim, sizes, strides, desc.elementBytes,
-                    desc.isWritten(), span))
+      !makeByteSpan(desc, arg, desc.isWritten(), span))
     return false;
   kept.dtype = desc.dtype;
   kept.ndim = ndim;
@@ -212,13 +210,7 @@ bool KnownCall::addTensor(const Call &call, uint32_t index, uint32_t firstDim) {
   kept.bits = reinterpret_cast<uintptr_t>(arg.data);
   kept.extent = span.extent;
   lowBits |= desc.elementBytes - 1;
-  kept.contiguous = true;
-  int64_t stride = 1;
-  for (uint32_t dim = ndim; dim-- > 0;) {
-    kept.contiguous &= strides[dim] == stride;
-    if (__builtin_mul_overflow(stride, sizes[dim], &stride))
-      kept.contiguous = false;
-  }
+  kept.contiguous = isContiguous(desc, arg);
   for (uint32_t dim = 0; dim < ndim; ++dim) {
     numbers[numNumbers++] = sizes[dim];
     numbers[numNumbers++] = strides[dim];

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Check.h"
+#include "Bytes.h"
 #include "Manifest.h"
 
 #include <algorithm>
@@ -83,6 +84,13 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
       return WRONG(desc, "expected size %" PRId64 " in dim %u%s, got %" PRId64,
                    desc.shape[i], i, DimLabel(desc, i).text, arg.sizes[i]);
   }
+  if (uint32_t last = desc.ndim() - 1;
+      desc.perByte > 1 && arg.sizes[last] % desc.perByte != 0)
+    return WRONG(desc,
+                 "expected an even size in dim %u%s, since two elements of %s "
+                 "share a byte, got %" PRId64,
+                 last, DimLabel(desc, last).text, desc.dtypeName.c_str(),
+                 arg.sizes[last]);
   for (uint32_t i = 0; i < desc.ndim(); ++i)
     // A stride over one element is never taken, nor is any of an empty tensor
     // (numpy's are 0 then).
@@ -91,7 +99,7 @@ mlafix_status checkShape(const ArgDesc &desc, const CallArg &arg) {
       return WRONG(desc,
                    "expected stride %" PRId64 " in dim %u%s, got %" PRId64,
                    desc.strides[i], i, DimLabel(desc, i).text, arg.strides[i]);
-  return MLAFIX_OK;
+  return desc.isTiled ? checkTiles(desc, arg) : MLAFIX_OK;
 }
 
 /// Row-major strides, with sizes that are known not to be negative.
@@ -102,6 +110,8 @@ bool contiguousStrides(const ArgDesc &desc, CallArg &arg) {
     if (__builtin_mul_overflow(stride, std::max<int64_t>(arg.sizes[i], 1),
                                &stride))
       return false;
+    if (i + 1 == desc.ndim())
+      stride /= desc.perByte; // in bytes, from here on
   }
   return true;
 }

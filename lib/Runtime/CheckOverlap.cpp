@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bytes.h"
 #include "Check.h"
-#include "Overlap.h"
 
 using namespace mlafix::runtime;
 
@@ -38,8 +38,7 @@ ByteLayout layoutOf(const Call &call, uint32_t index) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];
   ByteLayout layout;
-  makeByteLayout(given.data, desc.ndim(), given.sizes, given.strides,
-                 desc.elementBytes, layout);
+  makeByteLayout(desc, given, layout);
   return layout;
 }
 
@@ -74,8 +73,7 @@ mlafix_status spanByLayout(const Call &call, uint32_t index, ByteSpan &span) {
   const ArgDesc &arg = call.desc().args[index];
   const CallArg &given = call.args[index];
   ByteLayout layout;
-  if (!makeByteLayout(given.data, arg.ndim(), given.sizes, given.strides,
-                      arg.elementBytes, layout))
+  if (!makeByteLayout(arg, given, layout))
     return WRONG(arg, "expected a tensor that fits the address space, got %s",
                  "sizes and strides that lead out of it");
   span = {layout.base, layout.empty ? 0 : layout.extent};
@@ -115,8 +113,7 @@ mlafix_status mlafix::runtime::checkOverlaps(const Call &call) {
     if (!arg.isTensor() || arg.isMany() || !given.present)
       continue;
     ByteSpan &span = spans[count];
-    if (!makeByteSpan(given.data, arg.ndim(), given.sizes, given.strides,
-                      arg.elementBytes, arg.isWritten(), span))
+    if (!makeByteSpan(arg, given, arg.isWritten(), span))
       MLAFIX_TRY(spanByLayout(call, i, span));
     if (span.extent != 0)
       which[count++] = i;
@@ -137,8 +134,7 @@ mlafix_status mlafix::runtime::checkOverlaps(const Call &call) {
 
 ByteRange mlafix::runtime::byteRange(const ArgDesc &desc, const CallArg &arg) {
   ByteLayout layout;
-  if (!arg.present || !makeByteLayout(arg.data, desc.ndim(), arg.sizes,
-                                      arg.strides, desc.elementBytes, layout))
+  if (!arg.present || !makeByteLayout(desc, arg, layout))
     return {0, 0};
   return {layout.base, layout.empty ? 0 : layout.extent};
 }

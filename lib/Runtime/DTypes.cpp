@@ -12,8 +12,8 @@
 using namespace mlafix::runtime;
 
 static const DTypeInfo table[] = {
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR)                           \
-  {MLAFIX_##ENUM, NAME, BYTES},
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR)                            \
+  {MLAFIX_##ENUM, NAME, (BITS + 7) / 8, 8 / (BITS < 8 ? BITS : 8)},
 #include "mlafix/DTypes.def"
 };
 

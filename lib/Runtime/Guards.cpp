@@ -108,6 +108,7 @@ double mlafix::runtime::elementBytes(const ArgDesc &desc, const CallArg &arg) {
   if (!desc.isTensor() || !arg.present)
     return 0;
   double bytes = desc.elementBytes;
+  bytes /= desc.perByte;
   for (uint32_t d = 0; d < desc.ndim(); ++d)
     bytes *= static_cast<double>(arg.sizes[d]);
   return bytes;

@@ -24,6 +24,7 @@ struct DTypeInfo {
   mlafix_dtype dtype;
   const char *name;
   uint32_t bytes;
+  uint32_t perByte; ///< elements that share a byte: 1 or 2
 };
 const DTypeInfo *findDType(const std::string &name);
 const DTypeInfo *findDType(int32_t dtype);

@@ -32,6 +32,7 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     value.at("dtype").error("a dtype of a tensor that this library knows");
   arg.dtype = dtype->dtype;
   arg.elementBytes = dtype->bytes;
+  arg.perByte = dtype->perByte;
   value.at("dims").each(MLAFIX_MAX_DIMS, [&](const Value &dim) {
     arg.dims.push_back(dim.string());
     arg.dimIds[arg.numDims++] = dimId(kernel, arg.dims.back());
@@ -61,6 +62,13 @@ void parseTensor(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     arg.access = MLAFIX_ABSENT;
   else
     value.at("access").error("\"read\", \"write\", \"update\" or \"absent\"");
+  arg.isTiled = value.has("swizzle");
+  if (arg.isTiled && (value.at("swizzle").string() != "128x4" ||
+                      arg.numDims < 2 || arg.perByte > 1 || arg.isMany()))
+    value.at("swizzle").error("\"128x4\", of one tensor with rows and columns "
+                              "(the unit may come from a newer mlafix)");
+  if (arg.perByte > 1 && arg.numDims == 0)
+    value.at("dims").error("a dim at least of elements that share a byte");
   arg.optional = value.has("optional") && value.at("optional").boolean();
   if (arg.isAbsent() && !arg.optional)
     value.at("access").error("an optional argument where it is \"absent\"");

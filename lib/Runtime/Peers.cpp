@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bytes.h"
 #include "Check.h"
-#include "Overlap.h"
 
 #include <algorithm>
 
@@ -74,8 +74,7 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
 mlafix_status layoutOf(const Call &call, uint32_t index, ByteLayout &layout) {
   const ArgDesc &desc = call.desc().args[index];
   const CallArg &given = call.args[index];
-  if (makeByteLayout(given.data, desc.ndim() - 1, given.sizes + 1,
-                     given.strides + 1, desc.elementBytes, layout))
+  if (makeByteLayout(desc, given, layout))
     return MLAFIX_OK;
   return WRONG(desc, "expected tensors that fit the address space, got %s",
                "sizes and strides that lead out of it");
@@ -104,8 +103,7 @@ mlafix_status checkApart(const Call &call, uint32_t other, uint32_t many) {
   const CallArg &target = call.args[other], &source = call.args[many];
   ByteLayout a, alike;
   MLAFIX_TRY(layoutOf(call, many, alike));
-  makeByteLayout(target.data, to.ndim(), target.sizes, target.strides,
-                 to.elementBytes, a);
+  makeByteLayout(to, target, a);
   for (uint32_t r = 0; r < source.sizes[0] && !a.empty && !alike.empty; ++r) {
     ByteLayout b = alike;
     b.base += reinterpret_cast<uintptr_t>(call.tables[source.table][r]) -

@@ -36,9 +36,11 @@ inline bool isMany(int32_t kind) {
 struct ArgDesc {
   int32_t kind = 0;          ///< the mlafix_arg_kind that a call passes
   int32_t dtype = 0;         ///< tensors
-  uint32_t elementBytes = 0; ///< a power of two
+  uint32_t elementBytes = 0; ///< a power of two; of those that share a byte, 1
+  uint32_t perByte = 1;      ///< elements that share a byte
   int32_t access = 0;
   bool optional = false;
+  bool isTiled = false;      ///< rows and columns in tiles of 128 x 4
   bool boundPresent = false; ///< tensors: optional in the source, not here
   uint32_t numDims = 0;
   uint32_t most = 0; ///< of several tensors: how many there may be

@@ -51,6 +51,7 @@ static StringRef cTypeOf(StringRef dtype) {
       .Case("f8e4m3fn", "mlafix::f8e4m3fn")
       .Case("f8e5m2", "mlafix::f8e5m2")
       .Case("f8e8m0", "mlafix::f8e8m0")
+      .Case("f4e2m1", "mlafix::f4e2m1")
       .Case("f32", "float")
       .Cases({"i64", "index"}, "int64_t")
       .Case("i32", "int32_t")

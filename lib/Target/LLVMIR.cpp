@@ -141,7 +141,7 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3)
       .run(module, modules);
   if (machine.getTargetTriple().isNVPTX())
-    hideNegations(module);
+    avoidPtxasFaults(module);
 }
 
 namespace {

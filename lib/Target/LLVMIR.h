@@ -49,14 +49,12 @@ std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module,
                                                 llvm::LLVMContext &context);
 
 /// Runs LLVM's O3 over `module`. No function is taken for one of the C
-/// library, and none is made into a call to it. For NVPTX, hideNegations()
+/// library, and none is made into a call to it. For NVPTX, avoidPtxasFaults()
 /// comes last.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// Writes negations of i32 in a way that ptxas takes for none: of three values
-/// of which one is a negation, ptxas 13.0 makes one maximum or minimum without
-/// the negation.
-void hideNegations(llvm::Module &module);
+/// Writes what ptxas 13.0 compiles wrongly in other words, for NVPTX.
+void avoidPtxasFaults(llvm::Module &module);
 
 /// Runs `machine`'s code generator. What it reports as an error (and would
 /// otherwise print) is returned as one.

@@ -16,16 +16,16 @@
 using namespace mlir;
 using namespace mlafix;
 
-void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bytes) {
-  auto width = [](DimAttr dim, int64_t bytes) {
-    return dim.getPack(MemoryAccess::kGroupBytes) * bytes;
+void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bits) {
+  auto width = [](DimAttr dim, int64_t bits) {
+    return dim.getPack(MemoryAccess::kGroupBytes) * bits;
   };
   auto [known, isNew] = argDims.try_emplace(argument, dim);
-  int64_t &size = elementBytes[argument];
-  if (!isNew && width(dim, bytes) <= width(known->second, size))
+  int64_t &size = elementBits[argument];
+  if (!isNew && width(dim, bits) <= width(known->second, size))
     return;
   known->second = dim;
-  size = bytes;
+  size = bits;
 }
 
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
@@ -33,6 +33,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
+    shape.reduces |= isa<ReduceOp, ArgReduceOp>(op);
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
                                               op->getResultTypes())) {
       if (!isRowTile(type))
@@ -55,7 +56,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
     if (std::optional<MemoryAccess> access = getSingleAccess(op);
         access && access->isTile && !access->isPerGroup()) {
       unsigned argument = access->getArgNumber();
-      shape.addAccess(argument, access->getRowDim(), access->getMovedBytes());
+      shape.addAccess(argument, access->getRowDim(), access->getMovedBits());
       (access->isWrite ? shape.stored : shape.loaded).insert(argument);
       if (kernel.isArgPeers(argument))
         shape.peers.insert(argument);
@@ -67,7 +68,9 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   kernel.getBody().walk([&](Block *block) {
     int64_t moves = llvm::count_if(*block, [](Operation &op) {
       std::optional<MemoryAccess> access = getSingleAccess(&op);
-      return access && access->isTile && !access->isPerGroup();
+      // Members of a group are moved together.
+      return access && access->isTile && !access->isPerGroup() &&
+             access->getMovedMember().value_or(0) == 0;
     });
     shape.moves = std::max(shape.moves, moves);
   });
@@ -88,12 +91,17 @@ int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
   return most;
 }
 
-/// Whether lanes are to hold inPlacePacks of each row at once.
-static bool holdsMore(const MachineModel &machine, const RowShape &shape,
-                      int64_t pack, AliasMode aliasMode) {
-  return aliasMode == AliasMode::InPlace &&
-         shape.moves * machine.inPlacePacks * pack * shape.widest() <=
-             machine.inPlaceBytes;
+/// The packs of each row that lanes are to hold at least.
+static int64_t getFewestPacks(const MachineModel &machine,
+                              const RowShape &shape, int64_t pack,
+                              AliasMode aliasMode) {
+  int64_t wanted = aliasMode == AliasMode::InPlace ? machine.inPlacePacks
+                   : shape.reduces                 ? machine.reducedPacks
+                                                   : 1;
+  int64_t accesses = shape.moves * wanted;
+  bool areHeld = accesses <= machine.heldAccesses &&
+                 accesses * pack * shape.widest() <= machine.heldBytes;
+  return areHeld ? wanted : 1;
 }
 
 BlockRule mlafix::getBlockRule(const MachineModel &machine,
@@ -103,8 +111,10 @@ BlockRule mlafix::getBlockRule(const MachineModel &machine,
     return BlockRule::Ragged;
   if (shape.dims.empty())
     return BlockRule::NoRows;
-  return holdsMore(machine, shape, pack, aliasMode) ? BlockRule::InPlace
-                                                    : BlockRule::Bytes;
+  return aliasMode == AliasMode::InPlace &&
+                 getFewestPacks(machine, shape, pack, aliasMode) > 1
+             ? BlockRule::InPlace
+             : BlockRule::Bytes;
 }
 
 static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
@@ -141,8 +151,7 @@ LayoutAttr mlafix::chooseLayout(MLIRContext *context,
   int64_t sector =
       std::max<int64_t>(1, machine.sectorBytes / (pack * shape.widest()));
   int64_t lanes = 0, packs = 0, slots = 0;
-  int64_t fewest =
-      holdsMore(machine, shape, pack, aliasMode) ? machine.inPlacePacks : 1;
+  int64_t fewest = getFewestPacks(machine, shape, pack, aliasMode);
   for (int64_t p = 1; p <= machine.packsPerLane; ++p) {
     int64_t l = llvm::PowerOf2Ceil(llvm::divideCeil(needed, p));
     if (l > kWarpThreads || (p > 1 && l < sector))

@@ -30,16 +30,17 @@ struct RowShape {
   // rows of groups, and are moved as scalars are.
   llvm::SmallSetVector<DimAttr, 4> dims;
   std::map<int64_t, int64_t>
-      elementBytes; // moved for one of each argument moved as rows, by index
+      elementBits; // moved for one of each argument moved as rows, by index
   std::map<int64_t, DimAttr> argDims;              // of their rows
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
+  bool reduces = false;                   // a row, or a group of it
   int64_t moves = 0;                      // of rows, at once
   llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
 
-  /// Of several accesses to an argument, the widest one counts. `bytes` are
+  /// Of several accesses to an argument, the widest one counts. `bits` are
   /// moved for an element of the row.
-  void addAccess(int64_t argument, DimAttr dim, int64_t bytes);
+  void addAccess(int64_t argument, DimAttr dim, int64_t bits);
   /// The alias mode of every code version.
   AliasMode aliasMode() const {
     bool isUpdate = llvm::any_of(
@@ -53,19 +54,26 @@ struct RowShape {
         stored, [&](int64_t index) { return !loaded.contains(index); }));
   }
   int64_t widest() const {
-    int64_t bytes = 1;
-    for (auto [index, size] : elementBytes)
-      bytes = std::max(bytes, size);
-    return bytes;
+    int64_t bits = 8;
+    for (auto [index, size] : elementBits)
+      bits = std::max(bits, size);
+    return bits / 8;
   }
   /// Of the elements that packs are chosen for: the widest ones of rows that
   /// are read from other ranks, since those arrive over the slowest path, else
   /// the widest ones of all.
   int64_t packedBytes() const {
-    int64_t bytes = 1;
+    int64_t bits = 8;
     for (int64_t index : peers)
-      bytes = std::max(bytes, elementBytes.at(index));
-    return peers.empty() ? widest() : bytes;
+      bits = std::max(bits, elementBits.at(index));
+    return peers.empty() ? widest() : bits / 8;
+  }
+  /// The fewest elements of a pack: two share a byte in some rows.
+  int64_t leastPack() const {
+    return llvm::any_of(elementBits,
+                        [](const auto &entry) { return entry.second < 8; })
+               ? 2
+               : 1;
   }
 };
 
@@ -89,6 +97,9 @@ BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
 /// while that takes at most packsPerLane packs a lane; then the split that
 /// leaves the fewest lanes idle wins, and of equals the one with the fewest
 /// packs. A lane group never moves less than a 32-byte sector at once.
+///
+/// In place, lanes hold inPlacePacks of each row at least, and lanes that
+/// reduce rows reducedPacks, as far as heldBytes and heldAccesses allow.
 ///
 /// Lanes that do not synchronise need not be a power of two: a row of one pack
 /// per lane then leaves none idle.

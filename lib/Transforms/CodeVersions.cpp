@@ -30,6 +30,8 @@ static MemRefType getDenseType(MemRefType type) {
     if (type.isDynamicDim(dim))
       break;
     stride *= type.getDimSize(dim);
+    if (dim + 1 == type.getRank() && sharesByte(type.getElementType()))
+      stride /= 2; // in bytes, from here on
   }
   auto dense = MemRefType::get(
       type.getShape(), type.getElementType(),
@@ -70,7 +72,7 @@ void mlafix::makeDistinct(KernelOp version, ArrayAttr aliases) {
 void mlafix::makeDense(KernelOp version, const RowShape &shape) {
   SmallVector<Attribute> guards(version.getGuardsAttr().getValue());
   SmallVector<Type> types(version.getArgumentTypes());
-  for (auto [index, bytes] : shape.elementBytes) {
+  for (auto [index, bits] : shape.elementBits) {
     auto type = cast<MemRefType>(types[index]);
     MemRefType dense = getDenseType(type);
     if (!dense)
@@ -93,7 +95,7 @@ void mlafix::makeIdenticalStrides(KernelOp version, const RowShape &shape) {
   llvm::MapVector<Attribute, SmallVector<int64_t>> groups;
   for (unsigned i = 0; i < version.getNumArguments(); ++i) {
     auto type = dyn_cast<MemRefType>(version.getArgumentTypes()[i]);
-    if (!type || version.isArgAbsent(i) || shape.elementBytes.count(i) ||
+    if (!type || version.isArgAbsent(i) || shape.elementBits.count(i) ||
         llvm::none_of(type.getStridesAndOffset().first, ShapedType::isDynamic))
       continue;
     // Dims without a name are independent, so such tensors are not compared.
@@ -131,9 +133,10 @@ SmallVector<Attribute> mlafix::getGuards(MLIRContext *context,
                                          LayoutAttr layout) {
   SmallVector<Attribute> guards;
   std::map<int64_t, SmallVector<int64_t>> byAlignment;
-  for (auto [index, bytes] : shape.elementBytes)
-    if (int64_t pack = layout.packFor(shape.argDims.at(index)); pack > 1)
-      byAlignment[pack * bytes].push_back(index);
+  for (auto [index, bits] : shape.elementBits)
+    if (int64_t pack = layout.packFor(shape.argDims.at(index));
+        pack > 1 && pack * bits > 8)
+      byAlignment[pack * bits / 8].push_back(index);
   for (auto &[bytes, args] : byAlignment)
     guards.push_back(GuardAttr::get(context, GuardKind::Align, args, bytes));
   if (!shape.isRagged)

@@ -36,7 +36,7 @@ private:
   void remarkBlock();
   void remarkNarrowRegisters();
   void remarkNarrowAccesses();
-  std::string explainNarrow(DimAttr dim, int64_t bytes);
+  std::string explainNarrow(DimAttr dim, int64_t bits);
 
   remark::detail::InFlightRemark analysis(StringRef name) {
     return remark::analysis(version.getLoc(), nameRemark(name, kPass, version));
@@ -101,6 +101,8 @@ void Explanation::remarkLanes() {
     why = "a lane would hold too many packs within one warp";
   else if (packs == 1 && lanes == needed)
     why = "a lane holds one pack, and none is idle";
+  else if (shape.reduces && packs == machine.reducedPacks)
+    why = "what each lane computes for its row costs less with fewer lanes";
   analysis("layout") << remark::add(
       "a row of {0} is {1} of {2}; {3} {4} {5}: {6}",
       count(dim.getSize(), "element"), count(needed, "pack"),
@@ -142,13 +144,14 @@ void Explanation::remarkBlock() {
                                    threads, count(rows, "row"), why);
 }
 
-/// Why a row along `dim` with elements of `bytes` each is not moved in the
+/// Why a row along `dim` with elements of `bits` each is not moved in the
 /// widest accesses.
-std::string Explanation::explainNarrow(DimAttr dim, int64_t bytes) {
-  int64_t wanted = machine.accessBytes / bytes;
+std::string Explanation::explainNarrow(DimAttr dim, int64_t bits) {
+  int64_t wanted = 8 * machine.accessBytes / bits;
   bool isUnguarded =
-      layout.getPack() == 1 &&
-      choosePack(shape, machine.accessBytes / shape.packedBytes()) > 1;
+      layout.getPack() == shape.leastPack() &&
+      choosePack(shape, machine.accessBytes / shape.packedBytes()) >
+          shape.leastPack();
   if (isUnguarded)
     return "this code version is for rows at any address";
   if (dim.getPack(wanted) < wanted)
@@ -166,11 +169,11 @@ std::string Explanation::explainNarrow(DimAttr dim, int64_t bytes) {
 /// One remark for all arguments of which it says the same.
 void Explanation::remarkNarrowAccesses() {
   std::map<std::pair<int64_t, std::string>, SmallVector<StringRef>> narrow;
-  for (auto [argument, bytes] : shape.elementBytes) {
+  for (auto [argument, bits] : shape.elementBits) {
     DimAttr dim = shape.argDims.at(argument);
-    int64_t moved = layout.packFor(dim) * bytes;
+    int64_t moved = layout.packFor(dim) * bits / 8;
     if (moved < machine.accessBytes)
-      narrow[{moved, explainNarrow(dim, bytes)}].push_back(
+      narrow[{moved, explainNarrow(dim, bits)}].push_back(
           version.getArgName(argument));
   }
   for (const auto &[how, names] : narrow)

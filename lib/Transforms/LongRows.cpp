@@ -36,14 +36,17 @@ bool mlafix::isUniform(Operation *op) {
 
 /// Instructions, more or less, of a thread that does `op`, on rows, to all of
 /// its packs: an element each, and what a reduction takes across lanes and
-/// warps (RowReduce.cpp).
+/// warps (RowReduce.cpp); a scan does something to each element for each bit of
+/// its index (RowScan.cpp).
 static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   DimAttr dim = getTileDim(getTile(op));
-  int64_t perPack = layout.packFor(dim);
-  if (isa<ReduceOp>(op))
+  int64_t perPack = layout.packFor(dim), packs = layout.packsFor(dim);
+  if (isa<ScanOp>(op))
+    perPack *= llvm::Log2_64_Ceil(perPack * layout.getLanes() * packs) + 1;
+  if (isa<ReduceOp, ScanOp>(op))
     perPack += llvm::Log2_64(std::min(layout.getLanes(), kWarpThreads)) +
                layout.getLanes() / kWarpThreads;
-  return layout.packsFor(dim) * perPack;
+  return packs * perPack;
 }
 
 bool mlafix::walksRows(KernelOp kernel) {

@@ -12,6 +12,7 @@
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowBuffers.h"
 #include "lib/Transforms/RowReduce.h"
+#include "lib/Transforms/RowScan.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -62,6 +63,8 @@ private:
   PackPosition buildPosition(OpBuilder &b, Location loc, Type tile, Value base);
   Value getPack(OpBuilder &b, Value tile, const PackPosition &place);
   void buildPartial(OpBuilder &b, ReduceOp reduce, const PackPosition &place);
+  Value buildScan(OpBuilder &b, ScanOp scan, const PackPosition &place);
+  Value getStep(OpBuilder &b, Location loc, Type tile, Value base);
   Value buildOp(OpBuilder &b, Operation *op, const PackPosition &place);
   Value buildBroadcast(OpBuilder &b, BroadcastOp op, const PackPosition &place);
   void finishReduction(OpBuilder &b, ReduceOp op);
@@ -73,6 +76,7 @@ private:
   llvm::DenseMap<Operation *, int64_t> stages;
   llvm::DenseMap<Value, Value> buffers;  // of rows that outlive their stage
   llvm::DenseMap<Value, Value> partials; // of reductions, one element per pack
+  llvm::DenseMap<Value, Value> lefts;    // of scans, what a walk has seen
   llvm::DenseMap<Value, Value> packs;    // of the loop being built
 };
 } // namespace
@@ -150,6 +154,13 @@ Value LoopDistribution::getPack(OpBuilder &b, Value tile,
              ValueRange{place.local});
 }
 
+/// The number of the walk's step that is at `base`.
+Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
+                                Value base) {
+  return IndexBuilder(b, loc).div(
+      base, arith::ConstantIndexOp::create(b, loc, layout.walkStep(tile)));
+}
+
 /// Leaves what `reduce` makes of the pack at `place` among its partials.
 void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
                                     const PackPosition &place) {
@@ -158,12 +169,21 @@ void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
       reducePack(b, layout, reduce, getPack(b, reduce.getSource(), place),
                  place.place.exists)};
   reduceAcrossLanes(b, layout, reduce, partial);
-  Value position = arith::DivUIOp::create(
-      b, loc, place.base,
-      arith::ConstantIndexOp::create(
-          b, loc, layout.walkStep(reduce.getSource().getType())));
+  Value position = getStep(b, loc, reduce.getSource().getType(), place.base);
   memref::StoreOp::create(b, loc, partial.front(), partials[reduce],
                           ValueRange{position});
+}
+
+/// The pack at `place` of what `scan` makes, of all packs up to it.
+Value LoopDistribution::buildScan(OpBuilder &b, ScanOp scan,
+                                  const PackPosition &place) {
+  SmallVector<ScannedPack> scanned = {
+      scanPack(b, layout, scan, getPack(b, scan.getSource(), place),
+               place.place.exists)};
+  scanAcrossLanes(b, layout, scan, scanned);
+  return scanAcrossSteps(b, layout, scan, scanned.front(),
+                         getStep(b, scan.getLoc(), scan.getType(), place.base),
+                         lefts[scan]);
 }
 
 /// A row of one element a group is in a buffer: its loop is another one.
@@ -191,6 +211,8 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
     buildPartial(b, reduce, place);
     return {};
   }
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return buildScan(b, scan, place);
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
     return buildBroadcast(b, broadcast, place);
   SmallVector<Value> operands;
@@ -250,10 +272,15 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder b(block.getTerminator());
   Location loc = ops.front()->getLoc();
   IndexBuilder x(b, loc);
-  for (Operation *op : ops)
+  for (Operation *op : ops) {
     if (auto reduce = dyn_cast<ReduceOp>(op))
       partials[reduce] = allocBuffer(
           kernel, getElementTypeOrSelf(reduce.getType()), layout.packsOf(tile));
+    if (auto scan = dyn_cast<ScanOp>(op))
+      lefts[scan] =
+          allocBuffer(kernel, getElementTypeOrSelf(scan.getType()),
+                      std::max<int64_t>(1, countPackBits(layout, scan)));
+  }
   LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
          << " ops on rows of " << getTileDim(tile).str();
   auto loop = scf::ForOp::create(b, loc, x.constant(0),

@@ -110,10 +110,10 @@ static Value interleaveAll(OpBuilder &b, Location loc,
 //===----------------------------------------------------------------------===//
 
 /// Whether the elements of a row do not lie one behind another: those of an
-/// element a group, which are moved one by one.
+/// element a group, by their stride or in tiles, which are moved one by one.
 static bool isSpread(Value memref) {
   auto type = cast<MemRefType>(memref.getType());
-  return type.getStridesAndOffset().first.back() != 1;
+  return type.getStridesAndOffset().first.back() != 1 || isSwizzled(memref);
 }
 
 /// The element of a group, in all of a pack.

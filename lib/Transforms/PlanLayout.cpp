@@ -143,12 +143,12 @@ static void planCPU(KernelOp kernel, const MachineModel &machine,
   // What is read takes its share of the caches too; what is updated stays
   // there.
   SmallVector<int64_t> moved;
-  for (auto [arg, bytes] : shape.elementBytes)
+  for (auto [arg, bits] : shape.elementBits)
     if (!shape.loaded.contains(arg) || !shape.stored.contains(arg))
       moved.push_back(arg);
   bool isWide = !stored.empty() && llvm::all_of(stored, [&](int64_t arg) {
-    return shape.argDims.at(arg).getPack(pack) * shape.elementBytes.at(arg) %
-               machine.streamedBytes ==
+    return shape.argDims.at(arg).getPack(pack) * shape.elementBits.at(arg) %
+               (8 * machine.streamedBytes) ==
            0;
   });
   if (isWide)
@@ -183,12 +183,14 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
     return success();
   }
 
-  if (!shape->elementBytes.empty())
+  if (!shape->elementBits.empty())
     planDense(kernel, machine, *shape, aliases);
   planFast(kernel, machine, *shape, aliases);
-  KernelOp any = cloneCodeVersion(
-      kernel, "any",
-      chooseLayout(context, machine, *shape, 1, AliasMode::OutOfPlace), {});
+  KernelOp any =
+      cloneCodeVersion(kernel, "any",
+                       chooseLayout(context, machine, *shape,
+                                    shape->leastPack(), AliasMode::OutOfPlace),
+                       {});
   explainLayout(any, machine, *shape, AliasMode::OutOfPlace);
   return success();
 }

@@ -31,8 +31,8 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
         llvm::none_of(op->getResultTypes(), isTile))
       return WalkResult::advance();
     if (isPackwise(op) ||
-        isa<ReduceOp, BroadcastOp, MergeLoopOp, YieldOp, scf::ForOp, scf::IfOp,
-            scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
+        isa<ReduceOp, ScanOp, BroadcastOp, MergeLoopOp, YieldOp, scf::ForOp,
+            scf::IfOp, scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
       return WalkResult::advance();
     if (isa<arith::ConstantOp>(op)) {
       op->emitError() << "expected a constant row whose elements are all one "
@@ -46,8 +46,9 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     }
     op->emitError()
         << "expected an elementwise op with one result, a load, a store, a "
-           "reduction, a broadcast, a splat, an iota or control flow on a row, "
-           "got '"
+           "reduction, a scan, a broadcast, a splat, an iota or control flow "
+           "on "
+           "a row, got '"
         << op->getName() << "'";
     return WalkResult::interrupt();
   });
@@ -157,7 +158,8 @@ static Value clamp(OpBuilder &b, Location loc, Value value, double low,
 /// conversion, NaN beyond the range. Of f8E5M2 it is every infinity, of a
 /// constant or of an f8E5M2 that was loaded; mlafix-convert-fp8 takes this out
 /// where the conversion saturates. f8E8M0FNU has no zero, no signs and no
-/// infinities, which upstream's folds would meet likewise.
+/// infinities, which upstream's folds would meet likewise. f4E2M1FN has neither
+/// infinities nor NaN.
 static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   if (isa<Float8E5M2Type>(to))
     return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, -57344,
@@ -165,6 +167,9 @@ static Value saturate(OpBuilder &b, Location loc, Value value, Type to) {
   if (isa<Float8E8M0FNUType>(to))
     return clamp<arith::MinimumFOp, arith::MaximumFOp>(b, loc, value, 0x1p-127,
                                                        0x1p127);
+  // It has no NaN: that is 6, as the GPUs' instruction has it.
+  if (sharesByte(to))
+    return clamp<arith::MinNumFOp, arith::MaxNumFOp>(b, loc, value, -6, 6);
   if (isa<Float8E4M3FNType>(to) &&
       isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(value.getDefiningOp()))
     return clamp<arith::MinNumFOp, arith::MaxNumFOp>(b, loc, value, -448, 448);

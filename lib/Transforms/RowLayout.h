@@ -78,7 +78,8 @@ struct RowLayout {
     if (!argument)
       return bytes;
     return std::min(
-        pack.getNumElements() * bytes,
+        std::max(bytes, pack.getNumElements() *
+                            getDTypeBits(pack.getElementType()) / 8),
         std::max(bytes, getGuardedAlignment(guards, argument.getArgNumber())));
   }
 

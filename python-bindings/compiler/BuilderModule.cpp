@@ -63,6 +63,13 @@ const char *spell(ValueType::Kind kind) {
 using Builder = KernelBuilder;
 using Loc = SourceLocation;
 
+/// A method of the builder that gives a value, and raises what went wrong.
+template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindArguments(nb::class_<Builder> &builder) {
   builder
       .def(
@@ -70,16 +77,14 @@ void bindArguments(nb::class_<Builder> &builder) {
           [](Builder &b, std::string name, std::vector<std::string> dims,
              std::string dtype, std::string dtypeName, std::string access,
              bool optional, std::vector<std::int64_t> sizes, std::string fill,
-             bool peers, std::int64_t most, const Loc &loc) {
-            return checked(
-                b,
-                b.addTensor({std::move(name), std::move(dims), std::move(dtype),
-                             std::move(dtypeName), std::move(access), optional,
-                             std::move(sizes), std::move(fill), peers, most},
-                            loc));
+             bool peers, std::int64_t most, std::string tiles, const Loc &at) {
+            TensorArgument made{name,  dims, dtype, dtypeName, access, optional,
+                                sizes, fill, peers, most,      tiles};
+            return checked(b, b.addTensor(made, at));
           },
           "name"_a, "dims"_a, "dtype"_a, "dtype_name"_a, "access"_a,
-          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "location"_a)
+          "optional"_a, "sizes"_a, "fill"_a, "peers"_a, "most"_a, "swizzle"_a,
+          "location"_a)
       .def(
           "set_default",
           [](Builder &b, Text name, Text value, const Loc &loc) {
@@ -234,13 +239,8 @@ void bindArithmetic(nb::class_<Builder> &builder) {
             return checked(b, b.compare(op, lhs, rhs, loc));
           },
           "op"_a, "lhs"_a, "rhs"_a, "location"_a)
-      .def(
-          "select",
-          [](Builder &b, Value condition, Value ifTrue, Value ifFalse,
-             const Loc &loc) {
-            return checked(b, b.select(condition, ifTrue, ifFalse, loc));
-          },
-          "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
+      .def("select", valueOf(&Builder::select), "condition"_a, "if_true"_a,
+           "if_false"_a, "location"_a);
 }
 
 void bindRows(nb::class_<Builder> &builder) {
@@ -250,6 +250,8 @@ void bindRows(nb::class_<Builder> &builder) {
       .def("splat", valueOf(&Builder::splat), "scalar"_a, "dim"_a, "location"_a)
       .def("iota", valueOf(&Builder::iota), "dim"_a, "location"_a)
       .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "along"_a,
+           "location"_a)
+      .def("scan", valueOf(&Builder::scan), "op"_a, "row"_a, "along"_a,
            "location"_a);
 }
 

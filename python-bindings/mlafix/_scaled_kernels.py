@@ -1,7 +1,8 @@
-"""Merges whose result is fp8 with a scale for each group of a row (`out_scales` in `mlafix.ops`), compiled when first used.
+"""Merges whose result is fp8 or fp4 with a scale for each group of a row (`out_scales` in `mlafix.ops`), compiled when first used.
 
 Scales are `[n, P, Q, G]`: that of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 these are tensors `[n, H, G]` of
-any strides; with Q * G = 4 bytes, words that hold the scales of four groups.
+any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In tiles they are `[m, H, G]`, and token t has the row
+`first_row + t`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from .dsl import (
     Base,
     DType,
     In,
+    InOut,
     List,
     Out,
+    f4e2m1,
     f8e4m3fn,
     f8e8m0,
     f32,
@@ -30,6 +33,7 @@ from .dsl import (
     merge,
     payload,
     shape,
+    where,
 )
 
 T = DType("T")
@@ -38,6 +42,8 @@ B = Base("B", default="e")
 
 # The least magnitude that a group is scaled for, and the least scale that is a power of two: those of engines' quantisers.
 SMALLEST = 1e-10
+# 1 / 6, in f32.
+SIXTH = float.fromhex("0x1.555556p-3")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +54,29 @@ class Scaling:
         is_power: scales are rounded up to powers of two.
         rounding: the dtype that rows are rounded to first; f32 for none.
         pads: heads do not fill the last words of scales.
+        is_fp4: elements are f4e2m1 and scales f8e4m3fn, times a global scale (NVFP4).
+        in_tiles: scales lie in tiles of 128 x 4.
     """
 
     is_power: bool
     rounding: Any
     pads: bool
+    is_fp4: bool = False
+    in_tiles: bool = False
+
+    @property
+    def parts(self) -> tuple[bool, Any, bool, bool, bool]:
+        return self.is_power, self.rounding, self.pads, self.is_fp4, self.in_tiles
+
+
+def stored(is_fp4: bool) -> Any:
+    """The dtype of a result."""
+    return f4e2m1 if is_fp4 else f8e4m3fn
+
+
+def scales_of(dims: str, in_tiles: bool) -> Any:
+    """The type of scales, which have these dims where they are not in tiles."""
+    return InOut[S, "m H G"].swizzle("128x4") if in_tiles else Out[S, dims]
 
 
 @inline
@@ -70,26 +94,54 @@ def scaled(row, is_power, rounding):
 
 
 @inline
-def store_groups(row, t, h, out, out_scales, is_power, rounding, pads):
-    """A row in fp8 with its scales; the last head clears what is left of its word of scales."""
-    scale, quotients = scaled(row, is_power, rounding)
-    shared = shape("Q")
-    out_scales[t, h // shared, h % shared] = scale
-    out[t, h] = quotients
-    if pads:
-        if h == shape("H") - 1:
-            for other in range(h % shared + 1, shared):
-                out_scales[t, h // shared, other] = 0.0
+def halved(row, global_scale, rounding):
+    """A row's scales in e4m3, and what its elements are in e2m1: vLLM's scaled_fp4_quant and FlashInfer's nvfp4_quantize.
+
+    In f32 and correctly rounded, where engines on a GPU have approximate reciprocals: scale = e4m3(global * (largest * (1 / 6))), and
+    element * (1 / (scale * (1 / global))), or element * 0 where the scale is 0.
+    """
+    row = rounding(row)
+    scale = f8e4m3fn(global_scale * (max(abs(row), along="K") * SIXTH))
+    return scale, row * where(scale != 0.0, 1.0 / (scale * (1.0 / global_scale)), 0.0)
+
+
+@inline
+def grouped(row, global_scale, is_power, rounding, is_fp4):
+    """A row's scales, and its elements as they are stored."""
+    if is_fp4:
+        scale, elements = halved(row, global_scale[0], rounding)
+    else:
+        scale, elements = scaled(row, is_power, rounding)
+    return scale, elements
+
+
+@inline
+def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles):
+    """A row with its scales; the last head clears what is left of its word of scales, and nothing what is left of a tile."""
+    scale, elements = grouped(row, global_scale, is_power, rounding, is_fp4)
+    if in_tiles:
+        out_scales[first_row + t, h] = scale
+        out[t, h] = elements
+    else:
+        shared = shape("Q")
+        out_scales[t, h // shared, h % shared] = scale
+        out[t, h] = elements
+        if pads:
+            if h == shape("H") - 1:
+                for other in range(h % shared + 1, shared):
+                    out_scales[t, h // shared, other] = 0.0
 
 
 def two_states(scaling: Scaling, copies: bool) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
-    is_power, rounding, pads = scaling.is_power, scaling.rounding, scaling.pads
+    is_power, rounding, pads, is_fp4, in_tiles = scaling.parts
 
     @kernel
     def merge_two_states(
-        out: Out[f8e4m3fn, "n H (G K)"],
-        out_scales: Out[S, "n P Q G"],
+        out: Out[stored(is_fp4), "n H (G K)"],
+        out_scales: scales_of("n P Q G", in_tiles),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
         out_lse: Out[f32, "H n"] | None,
         prefix: In[T, "n H (G K)"],
         prefix_lse: In[f32, "H n"],
@@ -106,7 +158,7 @@ def two_states(scaling: Scaling, copies: bool) -> Any:
             if copies:
                 if not in_context:
                     row, lse = f32(suffix[t, h]), suffix_lse[h, t]
-            store_groups(row, t, h, out, out_scales, is_power, rounding, pads)
+            store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles)
             out_lse[h, t] = lse
 
     return merge_two_states
@@ -114,12 +166,14 @@ def two_states(scaling: Scaling, copies: bool) -> Any:
 
 def dense_states(scaling: Scaling) -> Any:
     """k states of one array, in its order."""
-    is_power, rounding, pads = scaling.is_power, scaling.rounding, scaling.pads
+    is_power, rounding, pads, is_fp4, in_tiles = scaling.parts
 
     @kernel
     def merge_dense_states(
-        out: Out[f8e4m3fn, "n H (G K)"],
-        out_scales: Out[S, "n P Q G"],
+        out: Out[stored(is_fp4), "n H (G K)"],
+        out_scales: scales_of("n P Q G", in_tiles),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
         out_lse: Out[f32, "n H"] | None,
         v: In[T, "n k H (G K)"],
         s: In[f32, "n k H"],
@@ -128,7 +182,7 @@ def dense_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for i in range(shape("k")):
                 merged = merge(merged, load_state(v[t, i, h], s[t, i, h], base=B))
-            store_groups(payload(merged), t, h, out, out_scales, is_power, rounding, pads)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles)
             out_lse[t, h] = lse_of(merged)
 
     return merge_dense_states
@@ -136,12 +190,14 @@ def dense_states(scaling: Scaling) -> Any:
 
 def listed_states(scaling: Scaling) -> Any:
     """Up to eight states, of arrays with the same strides that are apart from the result."""
-    is_power, rounding, pads = scaling.is_power, scaling.rounding, scaling.pads
+    is_power, rounding, pads, is_fp4, in_tiles = scaling.parts
 
     @kernel
     def merge_listed_states(
-        out: Out[f8e4m3fn, "n H (G K)"],
-        out_scales: Out[S, "n P Q G"],
+        out: Out[stored(is_fp4), "n H (G K)"],
+        out_scales: scales_of("n P Q G", in_tiles),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
         out_lse: Out[f32, "n H"] | None,
         vs: List[In[T, "n H (G K)"], 8, "k"],
         ss: List[In[f32, "n H"], 8, "k"],
@@ -150,7 +206,7 @@ def listed_states(scaling: Scaling) -> Any:
             # One merge of them all, as without scales: a running one rounds otherwise.
             p = [load_state(vs[i][t, h], ss[i][t, h], where=i < len(vs), base=B) for i in range(8)]
             merged = merge(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
-            store_groups(payload(merged), t, h, out, out_scales, is_power, rounding, pads)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles)
             out_lse[t, h] = lse_of(merged)
 
     return merge_listed_states
@@ -158,12 +214,14 @@ def listed_states(scaling: Scaling) -> Any:
 
 def ragged_states(scaling: Scaling) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
-    is_power, rounding, pads = scaling.is_power, scaling.rounding, scaling.pads
+    is_power, rounding, pads, is_fp4, in_tiles = scaling.parts
 
     @kernel
     def merge_ragged_states(
-        out: Out[f8e4m3fn, "n H (G K)"],
-        out_scales: Out[S, "n P Q G"],
+        out: Out[stored(is_fp4), "n H (G K)"],
+        out_scales: scales_of("n P Q G", in_tiles),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
         out_lse: Out[f32, "n H"] | None,
         v: In[T, "nnz H (G K)"],
         s: In[f32, "nnz H"],
@@ -176,7 +234,7 @@ def ragged_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for i in range(start, end if sound else start):
                 merged = merge(merged, load_state(v[i, h], s[i, h], base=B))
-            store_groups(payload(merged), t, h, out, out_scales, is_power, rounding, pads)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles)
             out_lse[t, h] = lse_of(merged)
 
     return merge_ragged_states
@@ -184,12 +242,14 @@ def ragged_states(scaling: Scaling) -> Any:
 
 def split_states(scaling: Scaling) -> Any:
     """The splits of split-KV attention; scales have no words."""
-    is_power, rounding = scaling.is_power, scaling.rounding
+    is_power, rounding, _, is_fp4, in_tiles = scaling.parts
 
     @kernel
     def merge_split_states(
-        out: Out[f8e4m3fn, "b l H (G K)"],
-        out_scales: Out[S, "b l H G"],
+        out: Out[stored(is_fp4), "b l H (G K)"],
+        out_scales: scales_of("b l H G", in_tiles),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
         out_lse: Out[f32, "b l H"] | None,
         partial: In[T, "s b l H (G K)"],
         partial_lse: In[f32, "s b l H"],
@@ -198,9 +258,12 @@ def split_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for part in range(shape("s")):
                 merged = merge(merged, load_state(partial[part, i, j, h], partial_lse[part, i, j, h], base=B))
-            scale, quotients = scaled(payload(merged), is_power, rounding)
-            out_scales[i, j, h] = scale
-            out[i, j, h] = quotients
+            scale, elements = grouped(payload(merged), global_scale, is_power, rounding, is_fp4)
+            if in_tiles:
+                out_scales[first_row + i * shape("l") + j, h] = scale
+            else:
+                out_scales[i, j, h] = scale
+            out[i, j, h] = elements
             out_lse[i, j, h] = lse_of(merged)
 
     return merge_split_states

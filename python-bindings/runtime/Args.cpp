@@ -162,6 +162,18 @@ void *mlafix::python::readStream(PyObject *object, const Conversion &conversion,
                                           : typeName(object).c_str());
 }
 
+/// Of bytes that two elements share, given as bytes or as torch's pairs.
+static void countHalves(const ArgContext &place, TensorView &view) {
+  if (view.dtype == MLAFIX_U8)
+    view.dtype = MLAFIX_F4E2M1;
+  if (view.dtype != MLAFIX_F4E2M1)
+    place.fail("expected uint8 or float4_e2m1fn_x2, of which a byte holds two "
+               "elements, got %s",
+               mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype)));
+  if (view.ndim > 0)
+    view.sizes[view.ndim - 1] *= 2;
+}
+
 void CallArgs::readView(const ArgSpec &spec, PyObject *object,
                         const ArgContext &place, Conversion &conversion,
                         TensorView &view) {
@@ -182,6 +194,8 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
       view.strides[i] = given.strides[spec.view[i]];
     }
   }
+  if (spec.dtype == MLAFIX_F4E2M1)
+    countHalves(place, view);
   // A byte that is 0 or 1 reads as an unsigned integer.
   if (view.dtype == MLAFIX_BOOL && spec.dtype == MLAFIX_U8 && !spec.written)
     view.dtype = MLAFIX_U8;

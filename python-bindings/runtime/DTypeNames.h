@@ -32,6 +32,8 @@ inline constexpr std::string_view F32 = "float32";
 inline constexpr std::string_view F8E4M3FN = "float8_e4m3fn";
 inline constexpr std::string_view F8E5M2 = "float8_e5m2";
 inline constexpr std::string_view F8E8M0 = "float8_e8m0fnu";
+// Of torch alone: ml_dtypes has a byte for each element.
+inline constexpr std::string_view F4E2M1 = "float4_e2m1fn_x2";
 inline constexpr std::string_view I32 = "int32";
 inline constexpr std::string_view I64 = "int64";
 inline constexpr std::string_view I8 = "int8";
@@ -40,7 +42,7 @@ inline constexpr std::string_view BOOL = "bool";
 } // namespace foreign
 
 inline constexpr DTypeName dtypeNames[] = {
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR) {VALUE, foreign::ENUM},
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR) {VALUE, foreign::ENUM},
 #include "mlafix/DTypes.def"
 };
 

@@ -215,7 +215,7 @@ const SizeOf *mlafix::python::asSizeOf(PyObject *object) {
 
 NewTensor::NewTensor(const std::string &dtype, int32_t like, nb::object order)
     : like(like) {
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR)                           \
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR)                            \
   if (dtype == NAME)                                                           \
     this->dtype = VALUE;
 #include "mlafix/DTypes.def"

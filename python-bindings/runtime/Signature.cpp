@@ -25,7 +25,7 @@ std::string text(nb::handle dict, const char *key) {
 }
 
 int32_t dtypeOf(const std::string &name) {
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR)                           \
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR)                            \
   if (name == NAME)                                                            \
     return VALUE;
 #include "mlafix/DTypes.def"
@@ -56,10 +56,11 @@ std::string dtypesLike(const std::string &example) {
   };
   std::string names;
   for (const char *name : {
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR) NAME,
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR) NAME,
 #include "mlafix/DTypes.def"
        })
     if (name != std::string_view("bool") &&
+        name != std::string_view("f4e2m1") &&
         isInteger(name) == isInteger(example))
       names += (names.empty() ? "" : ", ") + std::string(name);
   return " (" + names + "; there are no other " +

@@ -152,6 +152,10 @@ const dlpack::ExchangeApi *mlafix::python::plainTorchApi(PyTypeObject *type) {
 void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
                                 const ArgContext &place, TensorView &view) {
   view.dtype = dlpack::dtypeOf(tensor.dtype);
+  // Sizes count bytes, as those of bytes that hold such elements do.
+  if (tensor.dtype.code == dlpack::codeFloat4E2M1FN && tensor.dtype.bits == 4 &&
+      tensor.dtype.lanes == 2)
+    view.dtype = MLAFIX_F4E2M1;
   if (view.dtype == 0) {
     if (tensor.dtype.code > dlpack::codeBool)
       place.fail("expected %s, got a dtype of DLPack code %d, %d bits",

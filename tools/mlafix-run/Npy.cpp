@@ -38,6 +38,9 @@ std::vector<std::string> descrs(mlafix_dtype dtype) {
     return {"<f1", "|V1", "<V1", "V1", "|u1", "<u1", "float8_e5m2"};
   case MLAFIX_F8E8M0:
     return {"|V1", "<V1", "V1", "|u1", "<u1", "float8_e8m0fnu"};
+  case MLAFIX_F4E2M1:
+    throw std::runtime_error(
+        "expected elements of whole bytes, which .npy files have, got f4e2m1");
   case MLAFIX_I32:
     return {"<i4"};
   case MLAFIX_I64:

@@ -11,6 +11,7 @@
 //   f8e4m3fn  '|V1' (read also: '|u1', 'float8_e4m3fn')
 //   f8e5m2    '<f1' (read also: '|V1', '|u1', 'float8_e5m2')
 //   f8e8m0    '|V1' (read also: '|u1', 'float8_e8m0fnu')
+//   f4e2m1    none: two elements share a byte
 // so that after np.load, .view(ml_dtypes.bfloat16) gives the array.
 //
 //===----------------------------------------------------------------------===//

@@ -3,6 +3,7 @@ result is quantised to fp8.
 
 The mask is a predicate of the load: rows of a sequence without keys are not even read, and nothing blanks them before.
 What it costs is the bytes of the two states, read once, and of the result, and a few loads from the caches for each row.
+A small grid prefetches the rows before it is known which of them count.
 """
 
 from mlafix.dsl import DType, In, InOut, f8e4m3fn, f32, grid, i32, i64, index, inline, kernel, load_state, lse_of, merge, payload, store_state
@@ -14,8 +15,8 @@ T = DType("T")
 def sequence_of(row, starts, halvings):
     """The sequence s with starts[s] <= row < starts[s + 1], for a row from starts[0] to starts[-1] - 1.
 
-    Sequences of equal lengths, as of a decode, are found by one division; others by halving, as many times as `halvings`
-    says: 1 + log2(sequences).
+    Sequences of equal lengths are found by one division; others by halving, as many times as `halvings` says:
+    1 + log2(sequences).
     """
     high = starts.shape[0] - 1
     low = index((i64(row) - i64(starts[0])) * i64(high) // (i64(starts[high]) - i64(starts[0])))
@@ -32,7 +33,17 @@ def sequence_of(row, starts, halvings):
 @inline
 def is_of_a_sequence(row, starts):
     last = starts.shape[0] - 1
-    return last > 0 and starts[0] <= row and row < starts[last]
+    return (last > 0) & (starts[0] <= row) & (row < starts[last])
+
+
+@inline
+def has_keys(row, inside, kv_lens, starts, halvings):
+    """Whether a row's sequence has keys. In a decode of one token each, the sequence has the row's number: its length is on
+    the way before that is known."""
+    live = kv_lens[row] > 0
+    if inside and not ((starts[row] <= row) & (row < starts[row + 1])):
+        live = kv_lens[sequence_of(row, starts, halvings)] > 0
+    return live & inside
 
 
 @inline
@@ -49,9 +60,10 @@ def chain_static(q: InOut[f8e4m3fn, "n H D"], lse: InOut[f32, "n H"], scale: In[
     Rows of no sequence are left as they are. `halvings`: see `sequence_of`.
     """
     for t, h in grid("n", "H"):
-        if is_of_a_sequence(t, starts):
-            merged = merge_where(kv_lens[sequence_of(t, starts, halvings)] > 0, a, a_lse, b, b_lse, t, h)
-            store_state(merged, q[t, h], lse[t, h], scale=scale[0])
+        inside = is_of_a_sequence(t, starts)
+        live = has_keys(t, inside, kv_lens, starts, halvings)
+        merged = merge_where(live, a, a_lse, b, b_lse, t, h)
+        store_state(merged, q[t, h], lse[t, h], scale=scale[0], where=inside)
 
 
 @kernel
@@ -60,10 +72,12 @@ def chain_groups(q: InOut[f8e4m3fn, "n H (G K)"], lse: InOut[f32, "n H"], scales
                  halvings: index):  # fmt: skip
     """The same with one scale for each group of K elements, which is stored."""
     for t, h in grid("n", "H"):
-        if is_of_a_sequence(t, starts):
-            merged = merge_where(kv_lens[sequence_of(t, starts, halvings)] > 0, a, a_lse, b, b_lse, t, h)
-            row = payload(merged)
-            scale = max(max(abs(row), along="K"), 1e-10) / 448.0
+        inside = is_of_a_sequence(t, starts)
+        live = has_keys(t, inside, kv_lens, starts, halvings)
+        merged = merge_where(live, a, a_lse, b, b_lse, t, h)
+        row = payload(merged)
+        scale = max(max(abs(row), along="K"), 1e-10) / 448.0
+        if inside:
             scales[t, h] = scale
             q[t, h] = row / scale
             lse[t, h] = lse_of(merged)

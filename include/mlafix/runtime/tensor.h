@@ -22,7 +22,7 @@ extern "C" {
 
 /** Element types: MLAFIX_BF16, MLAFIX_F16, MLAFIX_F32, ... (DTypes.def). */
 typedef enum mlafix_dtype {
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR) MLAFIX_##ENUM = VALUE,
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR) MLAFIX_##ENUM = VALUE,
 #include "../DTypes.def"
 } mlafix_dtype;
 
@@ -30,7 +30,8 @@ typedef enum mlafix_dtype {
  */
 MLAFIX_API const char *mlafix_dtype_name(mlafix_dtype dtype) MLAFIX_NOEXCEPT;
 
-/** Bytes of one element; 0 for a value not in the table. */
+/** Bytes of one element, or of the two that share a byte; 0 for a value not in
+ * the table. */
 MLAFIX_API size_t mlafix_dtype_size(mlafix_dtype dtype) MLAFIX_NOEXCEPT;
 
 /** Kinds of device; the values are DLPack's. */
@@ -62,7 +63,8 @@ typedef struct mlafix_tensor {
   mlafix_device device;   /**< where `data` lies */
   void *data;             /**< first element; null only if optional or empty */
   const int64_t *sizes;   /**< `ndim` sizes, in elements */
-  const int64_t *strides; /**< `ndim` strides, in elements; NULL: contiguous */
+  const int64_t *strides; /**< `ndim` strides, in elements (of f4e2m1: the last
+                             one 1, others in bytes); NULL: contiguous */
 } mlafix_tensor;
 
 #define MLAFIX_TENSOR_INIT                                                     \

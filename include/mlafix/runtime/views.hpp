@@ -30,6 +30,8 @@ enum class f16 : uint16_t {};
 enum class f8e4m3fn : uint8_t {};
 enum class f8e5m2 : uint8_t {};
 enum class f8e8m0 : uint8_t {};
+/// Two of them: sizes count elements, and strides bytes but for the last, 1.
+enum class f4e2m1 : uint8_t {};
 
 /// Whether memory of `Source` elements may be passed where the kernel has
 /// `Element`s. To pass another library's type, specialise it:
@@ -47,6 +49,7 @@ using F32 = float;
 using F8E4M3FN = f8e4m3fn;
 using F8E5M2 = f8e5m2;
 using F8E8M0 = f8e8m0;
+using F4E2M1 = f4e2m1;
 using I32 = int32_t;
 using I64 = int64_t;
 using I8 = int8_t;
@@ -56,10 +59,10 @@ using BOOL = bool;
 
 /// The dtype of a view's elements.
 template <typename Element> struct DTypeOf;
-#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BYTES, MLIR)                           \
+#define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR)                            \
   template <> struct DTypeOf<detail::elements::ENUM> {                         \
     static constexpr mlafix_dtype value = MLAFIX_##ENUM;                       \
-    static_assert(sizeof(detail::elements::ENUM) == BYTES,                     \
+    static_assert(sizeof(detail::elements::ENUM) == (BITS + 7) / 8,            \
                   "an element has the size of its dtype");                     \
   };
 #include "mlafix/DTypes.def"

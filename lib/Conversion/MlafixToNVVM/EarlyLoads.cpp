@@ -129,6 +129,23 @@ Value PrefetchCandidates::buildBeforeWait(Value value) {
   return starts.lookupOrDefault(value);
 }
 
+/// What is known ahead of the wait of `mask`: the conjuncts that take no
+/// memory; null if there are none. Of select(x, y, false), y may be poison
+/// where x does not hold.
+Value PrefetchCandidates::buildKnown(Value mask) {
+  if (Value early = buildBeforeWait(mask))
+    return early;
+  if (auto both = mask.getDefiningOp<arith::AndIOp>()) {
+    Value x = buildKnown(both.getLhs()), y = buildKnown(both.getRhs());
+    OpBuilder b(wait);
+    return x && y ? arith::AndIOp::create(b, mask.getLoc(), x, y) : x ? x : y;
+  }
+  auto both = mask.getDefiningOp<arith::SelectOp>();
+  return both && matchPattern(both.getFalseValue(), m_Zero())
+             ? buildKnown(both.getCondition())
+             : Value();
+}
+
 /// The loads under `condition` and `mask`.
 EarlyLoads &PrefetchCandidates::find(Value condition, Value mask) {
   auto found = llvm::find_if(loads, [&](const EarlyLoads &group) {
@@ -146,9 +163,9 @@ void PrefetchCandidates::collectLoad(Value pointer, Type type, Value mask,
   if (!isGlobal(pointer) || (!bytes && dependsOnBlock(pointer)))
     return;
   Value early = buildBeforeWait(pointer);
-  Value earlyMask = mask && early ? buildBeforeWait(mask) : mask;
-  if (!early || (mask && !earlyMask))
+  if (!early)
     return;
+  Value earlyMask = mask ? buildKnown(mask) : mask;
   EarlyLoads &group = find(condition, earlyMask);
   (bytes ? group.rows : group.shared).push_back(early);
   group.rowBytes += bytes;

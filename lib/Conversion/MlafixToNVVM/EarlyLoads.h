@@ -33,9 +33,9 @@ struct EarlyLoads {
   int64_t rowBytes = 0;                  // of all packs, a thread
 };
 
-/// Finds the loads after a wait whose pointers and conditions need no memory,
-/// and has what they need come ahead of it. Of a loop, those of the first
-/// iteration.
+/// Finds the loads after a wait whose pointers and branches need no memory, and
+/// has what they need come ahead of it. Of a loop, those of the first
+/// iteration. A predicate of a load that needs memory is taken to hold.
 class PrefetchCandidates {
 public:
   /// Accesses of at least `rowBytes` are of rows, whose packs count.
@@ -51,6 +51,7 @@ private:
                    mlir::Value condition);
   void collectLoop(mlir::scf::ForOp loop, mlir::Value condition);
   mlir::Value buildBeforeWait(mlir::Value value);
+  mlir::Value buildKnown(mlir::Value mask);
   EarlyLoads &find(mlir::Value condition, mlir::Value mask);
 
   mlir::Operation *wait;

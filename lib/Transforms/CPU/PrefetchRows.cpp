@@ -75,10 +75,10 @@ private:
                                     Operation *first);
   void prefetchLines(OpBuilder &b, LoadOp load, ArrayRef<Value> indices);
   int64_t rowBytes(LoadOp load) {
-    return elementBytes(load) * getTileDim(load.getType()).getSize();
+    return elementBits(load) * getTileDim(load.getType()).getSize() / 8;
   }
-  int64_t elementBytes(LoadOp load) {
-    return getDTypeBytes(
+  int64_t elementBits(LoadOp load) {
+    return getDTypeBits(
         cast<MemRefType>(load.getSource().getType()).getElementType());
   }
 };
@@ -92,7 +92,8 @@ void PrefetchRowsPass::prefetchLines(OpBuilder &b, LoadOp load,
   for (int64_t at = 0, end = std::min(rowBytes(load), machine.aheadBytes);
        at < end; at += machine.lineBytes) {
     SmallVector<Value> element(indices);
-    element.push_back(IndexBuilder(b, loc).constant(at / elementBytes(load)));
+    element.push_back(
+        IndexBuilder(b, loc).constant(8 * at / elementBits(load)));
     memref::PrefetchOp::create(b, loc, load.getSource(), element,
                                /*isWrite=*/false, /*localityHint=*/3,
                                /*isDataCache=*/true);

@@ -124,7 +124,7 @@ static int64_t countRowBytes(scf::ForOp loop) {
       if (access.isTile && !access.isWrite &&
           !type.isDynamicDim(type.getRank() - 1))
         bytes +=
-            type.getShape().back() * getDTypeBytes(access.getElementType());
+            type.getShape().back() * getDTypeBits(access.getElementType()) / 8;
     }
   return bytes;
 }

@@ -83,7 +83,7 @@ static void delay(InPlaceMerge merge, ForallOp grid, int64_t smallBytes) {
   Location loc = load.getLoc();
   auto tile = load.getType().getTileType();
   int64_t rowBytes = getTileDim(tile).getSize() *
-                     getDTypeBytes(getElementTypeOrSelf(load.getOut()));
+                     getDTypeBits(getElementTypeOrSelf(load.getOut())) / 8;
   Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
   // Null, unless it is optional: an omitted state is empty.
   Value condition = statePredicate(b, load);

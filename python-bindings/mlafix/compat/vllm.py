@@ -42,15 +42,21 @@ def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, su
         output_lse: `[H, N] f32`, may be an input lse itself; None: the merged lse is not computed.
         prefill_tokens_with_context: a host int, 0 to N: tokens at or past it are copies of the suffix. None is N.
         output_scale: one f32 on the device, of any rank: stored is saturate(value * (1 / scale)). Needed for fp8 where
-            output_block_scale is None.
+            output_block_scale is None, and for NVFP4.
         output_block_scale: written: a scale for each group of K elements of a head, whose layout it decides by itself as
             `out_scales` does (`mlafix.ops.merge_attn_states`): f32 `[N, H * D / K]`, K of 64 or 128, say, row-major or
             column-major; i32 `[N, ceil(H * D / 512)]` for powers of two, K = 128. The output is f8e4m3fn then, with the
-            bits of `per_token_group_quant_fp8`, as it is in CUDA, of the merged rows in f32.
+            bits of `per_token_group_quant_fp8`, as it is in CUDA, of the merged rows in f32. For an output of uint8
+            `[N, H, D / 2]` with `output_scale` as the global scale it is NVFP4: scales in tiles of 128 x 4, float8_e4m3fn
+            or uint8 `[M, ceil(H * D / 64) * 4]`, or i32 with a fourth of that, M a multiple of 128 (`mlafix.ops.BlockScales`).
+            Padding keeps what it held.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
+    is_fp4 = output_block_scale is not None and output_scale is not None and "uint8" in str(output.dtype)
+    if is_fp4:
+        output_block_scale, output_scale = ops.BlockScales(output_block_scale, output_scale, "128x4"), None
     try:
         ops.merge_attn_states(prefix_output, prefix_lse, suffix_output, suffix_lse, out=output, out_lse=output_lse,
                               return_lse=False, context_rows=prefill_tokens_with_context, out_scale=output_scale,

@@ -102,6 +102,14 @@ argmax = BuiltIn(
     " each group.",
 )
 argmin = BuiltIn("argmin", "argmin(row, along=…)", "the same of the least element.")
+cumsum = BuiltIn(
+    "cumsum",
+    "cumsum(row, along=…)",
+    "the running sum: a row whose element i is the sum of the elements up to i, itself included. With along, of each group"
+    " by itself.",
+)
+cummax = BuiltIn("cummax", "cummax(row, along=…)", "the same of the maximum.")
+cummin = BuiltIn("cummin", "cummin(row, along=…)", "the same of the minimum.")
 where = BuiltIn("where", "where(condition, a, b)", "a where the condition holds, else b; element by element for rows.")
 fma = BuiltIn("fma", "fma(a, b, c)", "a * b + c with one rounding.")
 copysign = BuiltIn("copysign", "copysign(x, sign)", "x with the sign of another value.")

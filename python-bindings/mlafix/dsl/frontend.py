@@ -95,6 +95,7 @@ class Frontend:
                 annotation.fill_value,
                 annotation.peers,
                 annotation.most,
+                annotation.tiles,
                 location,
             )
             tensor = Tensor(node.arg, value, annotation)
@@ -114,7 +115,7 @@ class Frontend:
         if name in self.context.env:
             self.source.fail(node, f"expected no argument '{name}' beside '{node.arg}', whose tensor is called so, got one")
         annotation = TensorType("read", i32, (Dim("", 1),), optional=True)
-        value = self.builder.add_tensor(name, [""], "i32", "", "read", True, [1], "", False, 0, self.source.location(node))
+        value = self.builder.add_tensor(name, [""], "i32", "", "read", True, [1], "", False, 0, "", self.source.location(node))
         self.numbers[node.arg] = self.scalars[node.arg], Tensor(name, value, annotation)
 
     def read_numbers(self, node: ast.AST) -> None:

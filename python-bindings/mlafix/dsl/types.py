@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 # The integers that an element in memory can be, with their bits; all dtypes that it can have (include/mlafix/DTypes.def);
 # and those of a scalar argument.
 INTEGER_BITS = {"i32": 32, "i64": 64, "i8": 8, "u8": 8}
-FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2", "f8e8m0")
+FLOATS = ("bf16", "f16", "f32", "f8e4m3fn", "f8e5m2", "f8e8m0", "f4e2m1")
 DTYPES = (*FLOATS, *INTEGER_BITS, "bool")
 _SCALARS = ("index", "i64", "i32", "f32", "bool")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -66,6 +66,7 @@ f32 = ScalarType("f32")
 f8e4m3fn = ScalarType("f8e4m3fn")
 f8e5m2 = ScalarType("f8e5m2")
 f8e8m0 = ScalarType("f8e8m0")
+f4e2m1 = ScalarType("f4e2m1")
 i8 = ScalarType("i8")
 i32 = ScalarType("i32")
 i64 = ScalarType("i64")
@@ -163,6 +164,7 @@ class TensorType:
     fill_value: str = ""
     peers: bool = False
     most: int = 0
+    tiles: str = ""
 
     @property
     def many(self) -> bool:
@@ -174,7 +176,8 @@ class TensorType:
         text = f'{_WORDS[self.access]}[{self.dtype}, "{" ".join(map(str, dims))}"]'
         name = f', "{self.dims[0]}"' if self.most and self.dims[0].name else ""
         text = f"Peers[{text}]" if self.peers else f"List[{text}, {self.most}{name}]" if self.most else text
-        return text + (f".fill({self.fill_value})" if self.fill_value else "") + (" | None" if self.optional else "")
+        text += f".fill({self.fill_value})" if self.fill_value else ""
+        return text + (f'.swizzle("{self.tiles}")' if self.tiles else "") + (" | None" if self.optional else "")
 
     @without_frames
     def fill(self, value: Any) -> TensorType:
@@ -189,6 +192,15 @@ class TensorType:
             raise ArgumentError(f"fill: expected {expected} for a tensor declared with Out, got {value!r}")
         text = "identity" if is_identity else repr(float(value) if is_float else int(value))
         return dataclasses.replace(self, fill_value=text)
+
+    @without_frames
+    def swizzle(self, tiles: str) -> TensorType:
+        """``InOut[f8e4m3fn, "m G"].swizzle("128x4")``: rows (the first dim) and columns (the others, one behind another) lie in
+        tiles of 128 rows and 4 columns, as the scales of block-scaled matrix products do. A call passes a tensor whose number
+        of rows, padding included, is a multiple of 128, and whose rows are a multiple of 4 elements apart."""
+        if tiles != "128x4" or self.many or len(self.dims) < 2:
+            raise ArgumentError(f'swizzle: expected "128x4", for one tensor of two dims or more, got {tiles!r} for {self!r}')
+        return dataclasses.replace(self, tiles=tiles)
 
     def __or__(self, other: None) -> TensorType:
         """``Out[f32, "H n"] | None``: the tensor may be omitted (None) at a call; loads and stores of it then do

@@ -15,7 +15,7 @@ DEFAULT_SIZE = 1024
 SECTOR = 32
 """Bytes that a GPU's memory moves at least (CUDA programming guide, device memory accesses)."""
 WARP = 32
-ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3fn": 1, "f8e5m2": 1, "f8e8m0": 1, "i32": 4, "i64": 8, "i8": 1, "u8": 1, "bool": 1}
+ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4, "f8e4m3fn": 1, "f8e5m2": 1, "f8e8m0": 1, "f4e2m1": 0.5, "i32": 4, "i64": 8, "i8": 1, "u8": 1, "bool": 1}
 
 _CONSTANT = re.compile(r"^\s*(%[\w$.-]+) = arith\.constant (\d+) : index")
 _FORALL = re.compile(r"mlafix\.forall \(([^)]*)\) in")
@@ -79,7 +79,7 @@ class Sizes:
         return self.given.get(arg["name"], self.given.get(arg.get("at_most", ""), DEFAULT_SIZE))
 
     def tensor_bytes(self, argument: int) -> int:
-        return math.prod(self.shape(argument)) * ELEMENT_BYTES[self.facts.args[argument]["dtype"]]
+        return int(math.prod(self.shape(argument)) * ELEMENT_BYTES[self.facts.args[argument]["dtype"]])
 
     def strides(self, argument: int) -> list[int]:
         """Of a tensor without gaps, in elements."""
@@ -186,7 +186,7 @@ def coalescing(sizes: Sizes, access: Access, version: Mapping[str, Any]) -> Coal
         index = [row // math.prod(extents[dim + 1 :]) % extents[dim] for dim in range(len(extents))]
         places = enumerate(access.indices if known else ())
         first = sum(index[position] * strides[dim] for dim, position in places if position is not None)
-        first = (first + (lane * pack if access.whole_row else 0)) * width
-        touched.update(range(first, first + pack * width))
+        begin = int((first + (lane * pack if access.whole_row else 0)) * width)
+        touched.update(range(begin, begin + int(pack * width)))
     rows = max(1, min(math.prod(extents), WARP // layout["lanes"]))
     return Coalescing(len(touched), len({byte // SECTOR for byte in touched}), rows)

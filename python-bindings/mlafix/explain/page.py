@@ -111,7 +111,7 @@ def _layouts(facts: Facts, sizes: Sizes, accesses: Sequence[Access]) -> str:
     version = facts.versions[0]
     layout = version["layout"]
     on_gpu = facts.target.startswith("sm_")
-    rows: dict[tuple[int, int], list[str]] = {}
+    rows: dict[tuple[int, float], list[str]] = {}
     for index, arg in enumerate(facts.args):
         whole = any(access.argument == index and access.whole_row for access in accesses)
         if arg["kind"] == "tensor" and (whole if accesses else len(arg["shape"]) > 1 and arg["strides"][-1] == 1):

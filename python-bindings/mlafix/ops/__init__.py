@@ -5,6 +5,7 @@ functions; docs/ops has a page on each module, made of the docstrings.
 """
 
 from . import blank, merge, merge_many, merge_mapped, metadata, rows
+from ._block_scales import BlockScales
 from ._types import Array, Base, Bound, LseLayout, Stream
 from .blank import *
 from .merge import *
@@ -13,7 +14,7 @@ from .merge_mapped import *
 from .metadata import *
 from .rows import *
 
-__all__ = ["Array", "Base", "Bound", "LseLayout", "Stream"]
+__all__ = ["Array", "Base", "BlockScales", "Bound", "LseLayout", "Stream"]
 __all__ += merge.__all__
 __all__ += merge_many.__all__
 __all__ += merge_mapped.__all__

@@ -45,7 +45,7 @@ def empty_lse(like: Any, name: str, layout: str) -> Any:
     return empty(like, (heads, n) if layout == "hn" else (n, heads), "f32")
 
 
-_STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "bool": "bool"}
+_STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "u8": "uint8", "bool": "bool"}
 
 
 def numpy_dtype(name: str) -> numpy.dtype[Any]:

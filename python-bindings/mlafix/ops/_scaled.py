@@ -1,8 +1,9 @@
-"""Results in fp8 with a scale for each group of a row: the layouts of `out_scales`, and how such calls are launched.
+"""Results in fp8 or fp4 with a scale for each group of a row: the layouts of `out_scales`, and how such calls are launched.
 
 The layouts: f32, or bytes of f8e8m0 for powers of two, `[n, H, G]` or `[n, H * G]` with any strides, so that scales are row-major,
 column-major, or column-major with tokens padded for TMA, whose padding is not touched; and i32 `[n, ceil(H * G / 4)]`, any strides,
-of which each word holds the powers of four groups in a row, the first in its low byte (DeepGEMM).
+of which each word holds the powers of four groups in a row, the first in its low byte (DeepGEMM). `BlockScales` has more: NVFP4,
+and tiles.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import numpy
 
 from .. import _scaled_kernels as kernels
 from ..dsl import bf16, f16, f32
-from ._arrays import dtype_name, rows_of
+from ._arrays import dtype_name, one_element, rows_of
+from ._block_scales import BlockScales
 from ._launch import Binding
 from ._wrong import wrong
 
 _ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 _BYTES_A_WORD = 4
+_FP4_GROUP = 16
+_TILE_ROWS, _TILE_COLUMNS = 128, 4
 
 
 Rows = tuple[Any, ...]
@@ -31,57 +35,120 @@ Rows = tuple[Any, ...]
 
 def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, copies: bool, stream: Any) -> None:
     out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows = rows
-    view, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix.dtype)
-    arguments = (out, view, _transposed(out_lse, layout), prefix, _transposed(prefix_lse, layout), suffix, _transposed(suffix_lse, layout), context_rows)
+    where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix)
+    arguments = (out, *where, _transposed(out_lse, layout), prefix, _transposed(prefix_lse, layout), suffix, _transposed(suffix_lse, layout), context_rows)
     _launch("two_states", how, base, arguments, stream, copies=copies)
 
 
 def dense_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int) -> None:
     out, out_lse, v, s = rows
     n, _, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
-    view, how = _scaling(scales, (n, heads, dim), rounds, source, v.dtype)
-    _launch("dense_states", how, base, (out, view, out_lse, v, s), stream, "k", bound)
+    where, how = _scaling(scales, (n, heads, dim), rounds, source, v)
+    _launch("dense_states", how, base, (out, *where, out_lse, v, s), stream, "k", bound)
 
 
 def ragged_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any) -> None:
     out, out_lse, v, s, indptr = rows
-    view, how = _scaling(scales, rows_of(out, "out", ("n", "H", "D")), rounds, source, v.dtype)
-    _launch("ragged_states", how, base, (out, view, out_lse, v, s, indptr), stream)
+    n = rows_of(out, "out", ("n", "H", "D"))[0]
+    where, how = _scaling(scales, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), rounds, source, v)
+    _launch("ragged_states", how, base, (out, *where, out_lse, v, s, indptr), stream)
 
 
 def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
     out, out_lse, vs, ss = rows
-    view, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0].dtype)
+    where, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0])
     # The kernel's lses are [n, H].
     turned = [lse if layout == "nh" or lse is None else _turn(lse) for lse in (out_lse, *ss)]
-    _launch("listed_states", how, base, (out, view, turned[0], list(vs), turned[1:]), stream, "k", len(vs))
+    _launch("listed_states", how, base, (out, *where, turned[0], list(vs), turned[1:]), stream, "k", len(vs))
 
 
 def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int, dtype: Any) -> None:
     out, out_lse, partial, partial_lse = rows
     _, *lead, heads, dim = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    view, how = _scaling(scales, (*lead, heads, dim), rounds, source, dtype)
-    _launch("split_states", how, base, (out, view[..., 0, :], out_lse, partial, partial_lse), stream, "s", bound)
+    (view, *rest), how = _scaling(scales, (*lead, heads, dim), rounds, source, partial, dtype)
+    in_tiles = how[-1]
+    _launch("split_states", how, base, (out, view if in_tiles else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
 
 
-def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, dtype: Any) -> tuple[Any, tuple[bool, str, bool]]:
-    """`scales` for rows `[…, H, D]` as a kernel takes them, and what a `Scaling` says; `dtype`: of the result without scales."""
+How = tuple[bool, str, bool, bool, bool]
+"""What a `Scaling` says, with the name of the dtype that rows are rounded to."""
+
+
+def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like: Any, dtype: Any = None) -> tuple[tuple[Any, Any, int], How]:
+    """The scales' arguments of a kernel for rows `[…, H, D]`, and how it scales; `dtype`: of the result without scales, if not
+    that of `like`, an input."""
     *lead, heads, dim = rows
-    view, is_power, pads = scales_of_groups(scales, tuple(lead), heads, dim)
+    of = scales if isinstance(scales, BlockScales) else BlockScales(scales)
+    is_fp4 = of.global_scale is not None
+    if is_fp4 and rounds:
+        raise wrong("round_scales", "False for scales in e4m3", True)
+    if of.swizzle:
+        view, is_power, pads = *_tiles(of, tuple(lead), heads, dim), False
+    elif is_fp4:
+        view, is_power, pads = _of_fp4(of.scales, tuple(lead), heads, dim), False, False
+    else:
+        view, is_power, pads = scales_of_groups(of.scales, tuple(lead), heads, dim)
     if source not in ("f32", "output"):
         raise wrong("quantize_from", "'f32' or 'output'", repr(source))
-    name = "f32" if source == "f32" else dtype_name(dtype)
+    name = "f32" if source == "f32" else dtype_name(like.dtype if dtype is None else dtype)
     if name not in _ROUNDINGS:
         raise wrong("quantize_from", "'f32' for a result that is no bf16, f16 or f32", repr(source))
-    return view, (is_power or rounds, name, pads)
+    number = one_element(of.global_scale, like) if is_fp4 else None
+    return (view, number, of.first_row), (is_power or rounds, name, pads, is_fp4, bool(of.swizzle))
+
+
+def _kind(scales: Any) -> str:
+    if not isinstance(scales, numpy.ndarray) and not hasattr(type(scales), "__torch_function__"):
+        raise wrong("out_scales", "an array of numpy's or torch's", type(scales).__qualname__)
+    return str(scales.dtype).removeprefix("torch.")
+
+
+def _bytes_as(scales: Any, name: str) -> Any:
+    """Bytes, or words of four, over the same memory as another dtype of a byte."""
+    if isinstance(scales, numpy.ndarray):
+        import ml_dtypes
+
+        return scales.view(numpy.dtype(getattr(ml_dtypes, name)))
+    return scales.view(getattr(sys.modules["torch"], name))
+
+
+def _of_fp4(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> Any:
+    """The scales of NVFP4 as a kernel takes them: `[*lead, H, 1, G]`."""
+    groups, rest = divmod(dim, _FP4_GROUP)
+    kind, shape = _kind(scales), tuple(scales.shape)
+    if kind not in ("float8_e4m3fn", "uint8"):
+        raise wrong("out_scales", "dtype float8_e4m3fn or uint8 beside a global scale", kind)
+    if rest or not groups or _groups(shape, lead, heads) != groups:
+        raise wrong("out_scales", _expected(lead, heads, f"G = D / {_FP4_GROUP} of D = {dim}"), shape)
+    return _bytes_as(scales, "float8_e4m3fn").reshape((*lead, heads, 1, groups))
+
+
+def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool]:
+    """Scales in tiles as a kernel takes them, `[m, H, G]`, and whether they are powers of two."""
+    if of.swizzle != "128x4":
+        raise wrong("out_scales", 'swizzle "128x4" or ""', repr(of.swizzle))
+    is_fp4, kind = of.global_scale is not None, _kind(of.scales)
+    name, size = ("float8_e4m3fn", _FP4_GROUP) if is_fp4 else ("float8_e8m0fnu", 2 * _FP4_GROUP)
+    if kind not in (name, "uint8", "int32"):
+        raise wrong("out_scales", f"dtype {name}, uint8 or int32 in tiles, {'with' if is_fp4 else 'without'} a global scale", kind)
+    columns, rest = divmod(heads * dim, size)
+    shape = tuple(of.scales.shape)
+    if kind == "int32" and len(shape) == 2:
+        shape = (shape[0], shape[1] * _BYTES_A_WORD)
+    rows, pitch = 1, -(-columns // _TILE_COLUMNS) * _TILE_COLUMNS
+    for count in lead:
+        rows *= count
+    if rest or dim % size or len(shape) != 2 or shape[1] != pitch or shape[0] % _TILE_ROWS:
+        raise wrong("out_scales", f"shape [m, {pitch}], m a multiple of {_TILE_ROWS}, in tiles for groups of {size} of {heads} heads of {dim}", shape)
+    if not 0 <= of.first_row <= shape[0] - rows:
+        raise wrong("out_scales", f"a first_row from 0 to {shape[0] - rows}, for {rows} tokens in {shape[0]} rows", of.first_row)
+    return _bytes_as(of.scales, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_fp4
 
 
 def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
     """`scales` as a kernel takes them: `[*lead, P, Q, G]`; whether they are powers of two, and whether the last word has padding."""
-    shape = tuple(getattr(scales, "shape", ()))
-    if not isinstance(scales, numpy.ndarray) and not hasattr(type(scales), "__torch_function__"):
-        raise wrong("out_scales", "an array of numpy's or torch's", type(scales).__qualname__)
-    kind = str(scales.dtype).removeprefix("torch.")
+    kind = _kind(scales)
+    shape = tuple(scales.shape)
     if kind == "int32":
         return _words(scales, shape, lead, heads, dim)
     if kind not in ("float32", "float8_e8m0fnu"):
@@ -116,12 +183,7 @@ def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: in
     if shape != (*lead, words):
         raise wrong("out_scales", f"shape [{lead[0]}, {words}], a word for each 4 groups of 128", shape)
     # A view of another size needs a last dim that is contiguous, and one that is added is.
-    if isinstance(scales, numpy.ndarray):
-        import ml_dtypes
-
-        each = scales[..., None].view(numpy.dtype(ml_dtypes.float8_e8m0fnu))
-    else:
-        each = scales[..., None].view(sys.modules["torch"].float8_e8m0fnu)
+    each = _bytes_as(scales[..., None], "float8_e8m0fnu")
     shared = _BYTES_A_WORD // groups
     return each.reshape((*lead, words, shared, groups)), True, heads % shared != 0
 
@@ -148,14 +210,15 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 def _make(*key: Any) -> bool:
     """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
     if key not in _kernels:
-        name, is_power, rounding, pads, base, count, bound, copies = key
-        made = getattr(kernels, name)(kernels.Scaling(is_power, _ROUNDINGS[rounding], pads), *([copies] if name == "two_states" else []))
+        name, is_power, rounding, pads, is_fp4, in_tiles, base, count, bound, copies = key
+        scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles)
+        made = getattr(kernels, name)(scaling, *([copies] if name == "two_states" else []))
         bindings = ({count: bound} if bound else {}) | ({"B": base} if base != "e" else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made
     return True
 
 
-def _launch(name: str, how: tuple[bool, str, bool], base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False) -> None:
+def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False) -> None:
     """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
     key = (name, *how, base, count, bound, copies)
     _make(*key)

@@ -38,6 +38,14 @@ NaN, and so its elements. The dtype and the shape of `out_scales` say how scales
 - i32 `[n, ceil(H * G / 4)]` of any strides, for groups of 128: four such bytes a word, the first group in the low one (DeepGEMM). Bytes
   of the last word that belong to no group are 0.
 
+**NVFP4, and scales in tiles.** `out_scales=BlockScales(scales, global_scale)` makes the output e2m1, two elements a byte, `[n, H, D / 2]`
+uint8 or torch's float4_e2m1fn_x2, with a scale in e4m3 for each group of 16: `scale = e4m3(global_scale * (largest * (1 / 6)))`,
+`element = e2m1(value * (1 / (scale * (1 / global_scale))))`, and `value * 0` where the scale is 0, each step rounded in f32: vLLM's
+`scaled_fp4_quant` and FlashInfer's `nvfp4_quantize` with correct reciprocals, as in their references; on a GPU theirs are approximate,
+and may differ by a unit in the last place of f32. The rows of empty states are zeros with the scale 0. NaN in a group makes its
+scale NaN, and its elements 6. `swizzle="128x4"` stores these scales, or without a global scale those in f8e8m0 of fp8 in groups
+of 32 (MXFP8), in the tiles that block-scaled matrix products read: see `BlockScales`.
+
 Values are quantised as they are computed, in f32; with `quantize_from="output"` they are rounded to the inputs' dtype first, and the
 result has the bits of a merge into that dtype and the engine's quantiser after it.
 
@@ -53,6 +61,7 @@ from typing import Any
 
 from .._runtime import NewTensor, SizeOf
 from ._arrays import empty, empty_lse, empty_rows, one_element, rows_of
+from ._block_scales import BlockScales, empty_quantised
 from ._families import PLAIN, KernelDispatchers, check_key
 from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
@@ -74,7 +83,7 @@ _NEW, _NEW_LIKE_PREFIX, _ALL_ROWS = NewTensor(), NewTensor(like=2), SizeOf(arg=2
 def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, *, out: Array | None = None,
                       out_lse: Array | None = None, return_lse: bool = True, context_rows: int | None = None,
                       out_scale: Array | float | None = None, lse_layout: LseLayout = "hn", base: Base = "e",
-                      copy_past_context: bool = False, out_scales: Array | None = None, round_scales: bool = False,
+                      copy_past_context: bool = False, out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                       quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges two partial attention states per (token, head) row.
 
@@ -90,7 +99,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         prefix_lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides.
         suffix: `[n, H, D] T`.
         suffix_lse: as `prefix_lse`.
-        out: `[n, H, D]`, T or f8e4m3fn (then with `out_scale`); may be `prefix` or `suffix` itself (N11). Allocated if None.
+        out: `[n, H, D]`, T or f8e4m3fn (then with `out_scale` or `out_scales`; of NVFP4 as above); may be `prefix` or `suffix` itself (N11). Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         context_rows: a host integer, 0 to n: tokens at or past it take the suffix alone. None is n.
@@ -98,7 +107,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         lse_layout: the layout of all three lse arrays, "hn" or "nh".
         base: the base of all three lse arrays, "e" or "2" (N8).
         copy_past_context: whether a token at or past `context_rows` takes the suffix's bits in place of its state: see above.
-        out_scales: makes the output fp8 with a scale for each group, which are written here: see above. Not with `out_scale`.
+        out_scales: makes the output fp8 or fp4 with a scale for each group, which are written here: see above. Not with `out_scale`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
         stream: the CUDA stream; None is torch's current one.
@@ -126,7 +135,10 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     if context_rows is None:  # A wrong number of dims is seen with all the others.
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
     if out is None:
-        out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None and out_scales is None else "f8e4m3fn")
+        if out_scales is not None:
+            out = empty_quantised(prefix, rows_of(prefix, "prefix", _ROWS), out_scales)
+        else:
+            out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
     if out_lse is None and return_lse:
         out_lse = empty_lse(prefix, "prefix", lse_layout)
     if out_scales is not None:

@@ -24,6 +24,7 @@ from .. import _toolchain
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
+from ._block_scales import BlockScales, empty_quantised
 from ._families import KernelDispatchers, Key, check_key
 from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
@@ -43,7 +44,6 @@ _RAGGED = KernelDispatchers("merge_states_ragged")
 _LIST = KernelDispatchers("merge_states_list")
 _LIST_NAMES = {f"{kind}{i}": f"{kind}s[{i}]" for kind in "vs" for i in range(MAX_LIST)}
 _SPLIT = KernelDispatchers("combine_split_kv")
-_FP8 = "f8e4m3fn"
 _NEW, _NEW_LIKE_PARTIAL = NewTensor(), NewTensor(like=2)
 
 
@@ -58,7 +58,7 @@ def _bound(count: int) -> int:
 
 @operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                 base: Base = "e", out_scales: Array | None = None, round_scales: bool = False,
+                 base: Base = "e", out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                  quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
 
@@ -74,7 +74,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
-        out_scales: makes the output fp8 with a scale for each group, as in `merge_attn_states`.
+        out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
         stream: the CUDA stream; None is torch's current one.
@@ -99,7 +99,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
             return made[0], made[1]
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     if out is None:
-        out = empty(v, (n, heads, dim), None if out_scales is None else _FP8)
+        out = empty(v, (n, heads, dim)) if out_scales is None else empty_quantised(v, (n, heads, dim), out_scales)
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, heads), "f32")
     if out_scales is not None:
@@ -114,7 +114,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 
 @operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                        return_lse: bool = True, base: Base = "e", out_scales: Array | None = None, round_scales: bool = False,
+                        return_lse: bool = True, base: Base = "e", out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                         quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
@@ -129,7 +129,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
-        out_scales: makes the output fp8 with a scale for each group, as in `merge_attn_states`.
+        out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
         stream: the CUDA stream; None is torch's current one.
@@ -150,7 +150,8 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     if n < 0:
         raise wrong("indptr", "at least 1 entry", "0")
     if out is None:
-        out = empty(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), None if out_scales is None else _FP8)
+        made = (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:])
+        out = empty(v, made) if out_scales is None else empty_quantised(v, made, out_scales)
     elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
         raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
     if out_lse is None and return_lse:
@@ -168,7 +169,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
 @operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
                       return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
-                      out_scales: Array | None = None, round_scales: bool = False,
+                      out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                       quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
 
@@ -183,7 +184,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of `ss` and `out_lse`: "nh" or "hn".
         base: of `ss` and `out_lse`: "e" or "2".
-        out_scales: makes the output fp8 with a scale for each group, as in `merge_attn_states`, then with arrays of equal strides, none of which is `out`.
+        out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`, then with arrays of equal strides, none of which is `out`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
         stream: the CUDA stream; None is torch's current one.
@@ -207,7 +208,8 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         raise wrong("ss", f"{count} arrays, as many as vs", len(ss))
     first = vs[0]
     if out is None:
-        out = empty_rows(first, "vs[0]", ("n", "H", "D"), None if out_scales is None else _FP8)
+        dims = ("n", "H", "D")
+        out = empty_rows(first, "vs[0]", dims) if out_scales is None else empty_quantised(first, rows_of(first, "vs[0]", dims), out_scales)
     if out_lse is None and return_lse:
         out_lse = empty_lse(first, "vs[0]", lse_layout)
     if out_scales is not None:
@@ -254,7 +256,7 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 @operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
                      out_dtype: Any = None, return_lse: bool = True, base: Base = "e",
-                     out_scales: Array | None = None, round_scales: bool = False,
+                     out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                      quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
 
@@ -270,7 +272,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `partial_lse` and `out_lse`: "e" or "2".
-        out_scales: makes the output fp8 with a scale for each group, as in `merge_attn_states`, f32 or f8e8m0 `[B, L, H, G]` or `[B, L, H * G]`.
+        out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`, f32 or f8e8m0 `[B, L, H, G]` or `[B, L, H * G]`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values rounded to the `out_dtype`, or the inputs', dtype first.
         stream: the CUDA stream; None is torch's current one.
@@ -298,7 +300,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
     if out is None:
         name = None if out_dtype is None else dtype_name(out_dtype)
-        out = empty(partial, tuple(shape[1:]), name if out_scales is None else _FP8)
+        made = tuple(shape[1:])
+        out = empty(partial, made, name) if out_scales is None else empty_quantised(partial, made, out_scales)
     if out_lse is None and return_lse:
         out_lse = empty(partial, tuple(shape[1:4]), "f32")
     if out_scales is not None:

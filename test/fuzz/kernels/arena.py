@@ -7,24 +7,64 @@ from typing import Any
 
 import numpy as np
 from contents import dtype_of, shape_of
-from formats import NUMPY
-from syntax import Call, Kernel, Layout, Tensor
+from formats import NUMPY, pack, unpack
+from syntax import FP4, Call, Kernel, Layout, Tensor
 
 _MARGIN = 64
 
 
 @dataclasses.dataclass
 class View:
-    """Where a tensor lies: offset in bytes, strides in elements."""
+    """Where a tensor lies: offset in bytes, strides in elements. Of f4e2m1, the bytes that hold two elements each.
+
+    Args:
+        elements: the dtype of elements.
+        tiles: whether rows, of which there are 128, and columns lie in tiles of 128 x 4.
+    """
 
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
+    elements: str
+    tiles: bool = False
 
     def of(self, buffer: np.ndarray) -> np.ndarray:
+        """What a call passes."""
         size = NUMPY[self.dtype].itemsize
         return np.ndarray(self.shape, NUMPY[self.dtype], buffer, self.offset, tuple(s * size for s in self.strides))
+
+    def get(self, buffer: np.ndarray) -> np.ndarray:
+        """The elements."""
+        if self.tiles:
+            block, places = self._block(buffer)
+            return block[places]
+        return unpack(self.of(buffer)) if self.elements != self.dtype else self.of(buffer)
+
+    def put(self, buffer: np.ndarray, array: np.ndarray) -> None:
+        if self.tiles:
+            block, places = self._block(buffer)
+            block[places] = array
+            return
+        given = pack(array) if self.elements != self.dtype else array
+        first = tuple(slice(0, 1) if s == 0 else slice(None) for s in self.strides)
+        self.of(buffer)[first] = given[first]
+
+    def restore(self, buffer: np.ndarray, before: np.ndarray, touched: np.ndarray) -> None:
+        """Takes elements back from another buffer."""
+        if self.tiles:
+            block, places = self._block(buffer)
+            block[places[touched]] = self._block(before)[0][places[touched]]
+        elif 0 not in self.strides:
+            where = touched[..., ::2] | touched[..., 1::2] if self.elements != self.dtype else touched
+            np.copyto(self.of(buffer), self.of(before), where=where)
+
+    def _block(self, buffer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All of the tiles, and which of their elements the tensor's are, as cuBLAS says of its scales."""
+        pitch, columns = self.strides[0], int(np.prod(self.shape[1:]))
+        row, column = np.arange(128)[:, None], np.arange(columns)[None]
+        places = (row % 32 * 4 + row // 32) * 4 + column % 4 + column // 4 * 512
+        return np.ndarray((128 * pitch,), NUMPY[self.dtype], buffer, self.offset), places.reshape(self.shape)
 
 
 def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -> tuple[tuple[int, ...], int, int]:
@@ -49,6 +89,13 @@ def _strides(shape: tuple[int, ...], layout: Layout | None, may_reverse: bool) -
     return tuple(strides), before, span
 
 
+def _tiled(shape: tuple[int, ...], layout: Layout | None) -> tuple[tuple[int, ...], int, int]:
+    """As `_strides`: columns one behind another, and rows a multiple of 4 apart."""
+    columns = [int(np.prod(np.maximum(shape[axis + 1 :], 1))) for axis in range(1, len(shape))]
+    pitch = (int(np.prod(np.maximum(shape[1:], 1))) + 3) // 4 * 4 + (layout.gap if layout else 0)
+    return (pitch, *columns), 0, 128 * pitch
+
+
 class Arena:
     """The buffer of a call.
 
@@ -69,16 +116,19 @@ class Arena:
                 continue
             end = self._place(tensor, call, end, may_reverse)
         for name in call.held:
-            self.views[name] = View("i32", (1,), (1,), (end + 63) // 64 * 64)
+            self.views[name] = View("i32", (1,), (1,), (end + 63) // 64 * 64, "i32")
             end = self.views[name].offset + 4
         self.size = (end + _MARGIN + 63) // 64 * 64
 
     def _place(self, tensor: Tensor, call: Call, end: int, may_reverse: bool) -> int:
-        dtype, shape, layout = dtype_of(tensor, call), shape_of(tensor, call), call.layouts.get(tensor.name)
-        strides, before, span = _strides(shape, layout, may_reverse)
+        elements, shape, layout = dtype_of(tensor, call), shape_of(tensor, call), call.layouts.get(tensor.name)
+        dtype = "u8" if elements == FP4 else elements
+        if elements == FP4:
+            shape = (*shape[:-1], shape[-1] // 2)
+        strides, before, span = _tiled(shape, layout) if tensor.tiles else _strides(shape, layout, may_reverse)
         size = NUMPY[dtype].itemsize
         start = (end + 63) // 64 * 64 + (layout.offset if layout else 0) * size
-        self.views[tensor.name] = View(dtype, shape, strides, start + before * size)
+        self.views[tensor.name] = View(dtype, shape, strides, start + before * size, elements, tensor.tiles)
         return start + span * size
 
     def fill(self, contents: dict[str, np.ndarray], seed: int) -> np.ndarray:
@@ -86,12 +136,7 @@ class Arena:
         rng = np.random.default_rng(seed)
         buffer = np.full(self.size, 0xFF, np.uint8) if seed % 3 else np.frombuffer(rng.bytes(self.size), np.uint8).copy()
         for name, view in self.views.items():
-            array = view.of(buffer)
-            if 0 not in view.strides:
-                array[...] = contents[name]
-            else:
-                first = tuple(slice(0, 1) if s == 0 else slice(None) for s in view.strides)
-                array[first] = contents[name][first]
+            view.put(buffer, contents[name])
         return buffer
 
 

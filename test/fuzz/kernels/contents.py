@@ -6,9 +6,10 @@ import formats
 import numpy as np
 from syntax import Call, Kernel, Tensor, size_of
 
-_TINIEST = {"bf16": 2.0**-133, "f16": 2.0**-24, "f32": 2.0**-149, "f8e4m3fn": 2.0**-9, "f8e5m2": 2.0**-16, "f8e8m0": 2.0**-127}
+_TINIEST = {"bf16": 2.0**-133, "f16": 2.0**-24, "f32": 2.0**-149, "f8e4m3fn": 2.0**-9, "f8e5m2": 2.0**-16, "f8e8m0": 2.0**-127,
+            "f4e2m1": 0.5}
 _LARGEST = {"bf16": float.fromhex("0x1.fep127"), "f16": 65504.0, "f32": float.fromhex("0x1.fffffep127"), "f8e4m3fn": 448.0, "f8e5m2": 57344.0,
-            "f8e8m0": 2.0**127}
+            "f8e8m0": 2.0**127, "f4e2m1": 6.0}
 
 
 def dtype_of(tensor: Tensor, call: Call) -> str:

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable
 
 import numpy as np
-from formats import TINY, f32, f32_down, f32_up
+from formats import LARGEST, TINY, f32, f32_down, f32_up
 from integers import Bools, Ints
 
 INF = np.inf
@@ -159,12 +159,22 @@ def divide(a: Floats, b: Floats) -> Floats:
         (alo, ahi, _), (blo, bhi, _) = a.bounds(), b.bounds()
         with_zero = (blo <= 0) & (bhi >= 0)
         nan = with_zero & (alo <= 0) & (ahi >= 0) | ((np.isinf(alo) | np.isinf(ahi)) & (np.isinf(blo) | np.isinf(bhi)))
-        result = monotone(lambda x, y: f32(x / y), a, b, nan=nan)
-        lo, hi, may = result.bounds()
+        # Between an infinite bound and the other there are finite numbers, too: infinity by infinity says nothing of them.
+        ends = itertools.product((a, _finite(a)), (b, _finite(b)))
+        lo, hi, may = hull(*(monotone(lambda x, y: f32(x / y), x, y, nan=nan) for x, y in ends)).bounds()
         # From one zero to the other there is a way through both infinities.
         wide = with_zero & (lo <= hi) & np.signbit(blo) & ~np.signbit(bhi)
         return Floats.between(np.where(wide, -INF, lo), np.where(wide, INF, hi), may)
     return Floats(f32(a.v / b.v))
+
+
+def _finite(x: Floats) -> Floats:
+    """The finite numbers of an interval; a point as it is."""
+    if x.v is not None:
+        return x
+    lo, hi, nan = x.bounds()
+    more = lo < hi
+    return Floats(None, np.where(more, np.maximum(lo, -LARGEST), lo), np.where(more, np.minimum(hi, LARGEST), hi), nan)
 
 
 def widened(x: Floats, error: tuple[np.ndarray | float, np.ndarray | float]) -> Floats:
@@ -265,6 +275,20 @@ def reduce(kind: str, x: Floats) -> Floats:
         else:
             x = pairs
     return x.map(lambda part: part[..., 0])
+
+
+def scan(kind: str, x: Floats) -> Floats:
+    """Of rows, groups and elements: element i of a row is the reduction of its groups up to i's, and in that one of the elements up to i."""
+    combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
+    for axis in (2, 1):
+        index, bit = np.arange(x.shape[axis]), 1
+        while bit < len(index):
+            last = np.where(index & bit, (index & -bit) - 1, 0)  # of the half before
+            before = x.map(lambda part: part[:, :, last] if axis == 2 else part[:, last, -1:])
+            is_behind = np.reshape((index & bit) != 0, (1, -1) if axis == 2 else (-1, 1))
+            x = select(Bools(np.broadcast_to(is_behind, x.shape)), combine(before, x), x)
+            bit *= 2
+    return x
 
 
 def join(parts: list[Floats]) -> Floats:

@@ -12,6 +12,7 @@ NUMPY = {
     "f8e4m3fn": np.dtype(ml_dtypes.float8_e4m3fn),
     "f8e5m2": np.dtype(ml_dtypes.float8_e5m2),
     "f8e8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
+    "f4e2m1": np.dtype(ml_dtypes.float4_e2m1fn),  # a byte for each; in memory two share one
     "i32": np.dtype(np.int32),
     "i64": np.dtype(np.int64),
     "i8": np.dtype(np.int8),
@@ -25,6 +26,7 @@ _FLOATS = {
     "f32": (23, -126, float.fromhex("0x1.fffffep127"), False),
     "f8e4m3fn": (3, -6, 448.0, True),
     "f8e5m2": (2, -14, 57344.0, True),
+    "f4e2m1": (1, 0, 6.0, True),
 }
 LARGEST = _FLOATS["f32"][2]
 TINY = 2.0**-149
@@ -50,6 +52,17 @@ def f32_up(values: np.ndarray) -> np.ndarray:
     return -f32_down(-np.asarray(values, np.float64))
 
 
+def pack(array: np.ndarray) -> np.ndarray:
+    """f4e2m1, two to a byte, the first in its low half."""
+    codes = np.ascontiguousarray(array).view(np.uint8)
+    return codes[..., ::2] | codes[..., 1::2] << 4
+
+
+def unpack(raw: np.ndarray) -> np.ndarray:
+    codes = np.stack([raw & 15, raw >> 4], -1).reshape((*raw.shape[:-1], 2 * raw.shape[-1]))
+    return codes.view(NUMPY["f4e2m1"])
+
+
 def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
     """The numbers of a float dtype nearest to f64 values, ties to even, as f64."""
     if dtype == "f32":
@@ -64,6 +77,8 @@ def round_to(dtype: str, values: np.ndarray) -> np.ndarray:
     rounded = np.where(finite, np.ldexp(np.rint(np.ldexp(np.where(finite, values, 0), -unit)), unit), values)
     top = largest if saturates else np.inf
     rounded = np.where(np.abs(rounded) > largest, np.copysign(top, rounded), rounded)
+    if dtype == "f4e2m1":  # it has no NaN
+        return np.where(np.isnan(values), largest, np.copysign(rounded, values))
     return np.copysign(rounded, values)
 
 

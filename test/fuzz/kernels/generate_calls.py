@@ -7,6 +7,7 @@ from typing import Any
 
 from syntax import (
     FLOATS,
+    FP4,
     FP8,
     MOST_LISTED,
     PART_INDICES,
@@ -108,7 +109,7 @@ def _moved_rows(kernel: Kernel) -> set[str]:
             moved.add(s.out)
         elif isinstance(s, Each):
             moved |= {item[0].attrs["name"] for item in s.items if item[0].op == "tensor"}
-    return moved - spread
+    return moved - spread | {tensor.name for tensor in kernel.tensors if tensor.dtype == FP4}
 
 
 def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:
@@ -116,6 +117,8 @@ def _layout(tensor: Tensor, is_moved: bool, rng: random.Random) -> Layout:
     outer = list(range(rank - 1)) if rank > 1 else []
     rng.shuffle(outer)
     layout = Layout([*outer, rank - 1] if rank else [])
+    if tensor.tiles:
+        return Layout(list(range(rank)), gap=rng.choice([0, 4, 8]))
     if rank and not is_moved:
         rng.shuffle(layout.order)
         layout.last_stride = rng.choices([1, 2, 5], [4, 1, 1])[0]
@@ -166,7 +169,7 @@ def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
     for w in kernel.tensors:
         for r in kernel.tensors:
             if (w.name in written and r.access == "In" and not r.listed and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
-                    and w.dims == r.dims and r.name in accesses and set(accesses[w.name]) == set(accesses[r.name])
+                    and w.dims == r.dims and w.tiles == r.tiles and r.name in accesses and set(accesses[w.name]) == set(accesses[r.name])
                     and len(set(accesses[w.name])) == 1 and "?" not in accesses[w.name][0]
                     and not {w.name, r.name} & set(call.absent) and rng.random() < 0.7):  # fmt: skip
                 found[w.name] = r.name

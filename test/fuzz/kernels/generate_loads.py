@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from syntax import BOOL, FLOATS, FP8, I32, I64, INDEX, Node, Scalar, Tensor, Type, lit, name, parse_dim
+from syntax import BOOL, FLOATS, FP4, FP8, I32, I64, INDEX, Node, Scalar, Tensor, Type, factors, lit, name, parse_dim
 
 
 # Nodes of an index. A condition repeats the index that it guards, and indices may be loaded, at indices of their own.
@@ -92,11 +92,13 @@ class Loads:
         """What an element is in a body."""
         if tensor.dtype in ("I", "J"):
             return "i64"
-        return "f32" if tensor.dtype in ("T", "O", *FLOATS, *FP8) else tensor.dtype
+        return "f32" if tensor.dtype in ("T", "O", *FLOATS, *FP8, FP4) else tensor.dtype
 
     def new_input(self, element: str, row_dim: str) -> Tensor:
         """An input whose elements are `element` in a body; with rows along `row_dim`, or of elements."""
-        if element == "f32":
+        if element == "f32" and row_dim and self.is_even(row_dim) and self.chance(0.06):
+            dtype = FP4
+        elif element == "f32":
             dtype = self.pick([*self.float_dtypes, "T", "T", "f32"] if self.chance(0.88) else FP8)
         elif element == "i64":
             dtype = self.pick(["i64", "i64", "I"])
@@ -121,17 +123,31 @@ class Loads:
             made = self.add_tensor(dtype, ["k", *dims], "In", prefix="parts")
             made.listed = True
             return made
-        return self.add_tensor(dtype, dims, "In", optional)
+        made = self.add_tensor(dtype, dims, "In", optional)
+        if not row_dim and made.dims == leading and self.chance(0.06):
+            made.dims, made.tiles = ["tile=128", *made.dims], True
+        return made
 
-    def input(self, element: str, row_dim: str) -> Tensor:
-        usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element
+    def is_even(self, row_dim: str) -> bool:
+        """Whether rows along it, or their groups, have an even number of elements, and are no elements of groups."""
+        text, fixed = parse_dim(factors(row_dim)[1] if factors(row_dim) else row_dim)
+        size = int(text) if text.isdigit() else fixed or self.fixed_sizes.get(text, 1)
+        return size % 2 == 0 and row_dim != "G"
+
+    def input(self, element: str, row_dim: str, has_halves: bool = True) -> Tensor:
+        """A tensor that is read; `has_halves`: whether two of its elements may share a byte."""
+        has_halves &= bool(row_dim)
+        usable = [t for t in self.tensors if t.access == "In" and self.element(t) == element and (has_halves or t.dtype != FP4)
                   and (bool(row_dim) <= (t.dims[-1] == row_dim)) and t.name != "cu"]  # fmt: skip
         if self.in_where:  # there may be no rows, though there are segments
             own = {dim for _, dim in self.own}
             usable = [t for t in usable if not own & set(t.dims)]
         if usable and (self.chance(0.65) or len(self.tensors) > 8):
             return self.pick(usable)
-        return self.new_input(element, row_dim)
+        made = self.new_input(element, row_dim)
+        if made.dtype == FP4 and not has_halves:
+            made.dtype = "f8e4m3fn"
+        return made
 
     # -- Indices -----------------------------------------------------------------------------------------------------
 
@@ -197,7 +213,7 @@ class Loads:
             if found is not None:
                 return found
         part = {self.inner: "group", "G": "member"}.get(row_dim, "") if self.product and self.chance(0.45) else ""
-        tensor = self.input(type.dtype, self.product if part else row_dim)
+        tensor = self.input(type.dtype, self.product if part else row_dim, part != "member")
         attrs: dict[str, Any] = {"tensor": tensor.name}
         if part:
             nodes, guard = self.places([*tensor.dims[:-1], "G" if part == "group" else self.inner], depth)
@@ -242,7 +258,7 @@ class Loads:
 
     def own_part(self, type: Type, part: str) -> Node | None:
         found = [t for t in self.tensors if t.access == "InOut" and t.name in self.writes and self.element(t) == type.dtype
-                 and self.is_parted(t) and len(self.writes[t.name]) < len(t.dims)]  # fmt: skip
+                 and self.is_parted(t) and len(self.writes[t.name]) < len(t.dims) and (part == "group" or t.dtype != FP4)]  # fmt: skip
         if not found:
             return None
         tensor = self.pick(found)

@@ -10,6 +10,7 @@ from syntax import (
     BOOL,
     BYTES,
     F32,
+    FP4,
     FP8,
     I32,
     I64,
@@ -126,7 +127,12 @@ class Statements(Expressions):
             at = self.rng.randint(0, len(nodes))
             nodes.insert(at, lit(self.rng.randrange(2), INDEX))
             dims.insert(at, f"two{self.counter}=2")
+        is_tiled = access == "InOut" and not row_dim and bool(dims) and self.chance(0.1)
+        if is_tiled:
+            nodes.insert(0, lit(self.rng.randrange(128), INDEX))
+            dims.insert(0, "tile=128")
         tensor = self.add_tensor(dtype, [*dims, row_dim] if row_dim else dims, access, optional)
+        tensor.tiles = is_tiled
         self.writes[tensor.name] = nodes
         return tensor.name, nodes
 
@@ -142,7 +148,7 @@ class Statements(Expressions):
             return self.write_state(access, where, optional)
         row_dim = self.pick(self.row_dims) if self.row_dims and self.chance(0.6) else ""
         dtype = self.weighted({"T": 3, "O": 1, "f32": 3, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1, "f8e5m2": 0.7, "f8e8m0": 0.7, "i32": 1.5, "i64": 0.7, "I": 0.3, "bool": 0.7,
-                               "i8": 0.6, "u8": 0.6, "M": 0.5})  # fmt: skip
+                               "i8": 0.6, "u8": 0.6, "M": 0.5, **({FP4: 1} if row_dim and self.is_even(row_dim) else {})})  # fmt: skip
         old = [t for t in self.tensors if t.name in self.writes and t.access == "InOut" == access and self.chance(0.25)]
         if old:
             tensor = self.pick(old)
@@ -151,7 +157,7 @@ class Statements(Expressions):
         else:
             target, nodes = self.output(dtype, row_dim, access, optional)
         element = self.element(Tensor("", dtype, [], access))
-        if self.product and row_dim == self.product and dtype != "M" and self.chance(0.7):
+        if self.product and row_dim == self.product and dtype not in ("M", FP4) and self.chance(0.7):
             return self.write_parts(target, list(nodes), element, access, where)
         if dtype in BYTES and self.chance(0.6):  # of another type, which is no constant
             of = Type("row" if row_dim else "scalar", self.pick(["f32", "f32", "i32", "i64"]), row_dim)
@@ -161,7 +167,7 @@ class Statements(Expressions):
             return Store(target, list(nodes), self.moved(type), where)
         depth = self.weighted({1: 1, 2: 3, 3: 2})
         value = self.operand(type, depth) if row_dim else self.expression(type, depth)
-        if row_dim and row_dim != self.product and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool"):
+        if row_dim and row_dim != self.product and access == "InOut" and self.chance(0.12) and element in ("f32", "i32", "bool") and dtype != FP4:
             return self.element_loop(target, nodes, row_dim, element)
         return Store(target, list(nodes), value, where)
 
@@ -215,7 +221,7 @@ class Statements(Expressions):
 
     def write_state(self, access: str, where: Node | None, optional: bool) -> Statement:
         dim = self.pick(self.row_dims)
-        dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2, "f8e5m2": 0.6, "f8e8m0": 0.4})
+        dtype = self.weighted({"T": 4, "O": 1.5, "f32": 2, "bf16": 1.5, "f16": 1.5, "f8e4m3fn": 1.2, "f8e5m2": 0.6, "f8e8m0": 0.4, **({FP4: 1} if self.is_even(dim) else {})})
         state = self.state(self.state_type(dim), self.weighted({1: 1, 2: 3, 3: 1}))
         parts = self.weighted({"both": 6, "out": 2, "lse": 1})
         out, out_nodes, lse, lse_nodes = "", [], "", []

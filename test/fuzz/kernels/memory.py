@@ -70,6 +70,9 @@ class Cells:
             only_nan = lo > hi
             lo = np.where(only_nan, np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, lo)))
             hi = np.where(only_nan, -np.inf, formats.round_to(self.dtype, np.where(only_nan, 0, hi)))
+            if self.dtype == "f4e2m1":  # NaN is 6
+                hi = np.where(nan, 6.0, hi)
+                lo, nan = np.where(only_nan, 6.0, lo), np.zeros(nan.shape, bool)
             new = Floats(None, lo, hi, nan)
             if not surely.all():
                 old = Floats(None, self.lo[index], self.hi[index], self.nan[index])

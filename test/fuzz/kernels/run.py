@@ -108,7 +108,7 @@ def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Are
     cells: dict[str, Cells] = {}
     for name, view in arena.views.items():
         if name not in call.aliases:
-            cells[name] = Cells(view.dtype, made[name], moved=name not in call.held and kernel.tensor(name).dtype == "M")
+            cells[name] = Cells(view.elements, made[name], moved=name not in call.held and kernel.tensor(name).dtype == "M")
     for written, read in call.aliases.items():
         cells[written] = cells[read]
     Interpreter(kernel, call, cells, {**kernel.bases, **call.bases}).run()
@@ -120,15 +120,14 @@ def compare(cells: dict[str, Cells], arena: Arena, before: np.ndarray, after: np
     lines: list[str] = []
     rest = after.copy()
     for name, view in arena.views.items():
-        found, got = cells[name], view.of(after)
+        found, got = cells[name], view.get(after)
         wrong = found.wrong(got)
         for position in np.argwhere(wrong)[:_MOST_SHOWN]:
             at = tuple(int(i) for i in position)
             lines.append(f"{name}{list(at)}: expected {found.expected(at)}, got {got[at]!r}")
         if wrong.any():
-            lines.append(f"{name}: {int(wrong.sum())} of {wrong.size} elements ({view.dtype})")
-        if 0 not in view.strides:
-            np.copyto(view.of(rest), view.of(before), where=found.touched)
+            lines.append(f"{name}: {int(wrong.sum())} of {wrong.size} elements ({view.elements})")
+        view.restore(rest, before, found.touched)
     if not lines and not np.array_equal(rest, before):
         lines.append(f"bytes outside of all tensors changed, from {int(np.flatnonzero(rest != before)[0])} on")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from typing import Any
 
 FLOATS = ("bf16", "f16", "f32")
 FP8 = ("f8e4m3fn", "f8e5m2", "f8e8m0")
+FP4 = "f4e2m1"  # of rows alone, and no dtype variable
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
@@ -195,7 +196,7 @@ def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statem
 @dataclasses.dataclass
 class Tensor:
     """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2" or
-    "_". A list of tensors is one whose first dim counts them."""
+    "_". A list of tensors is one whose first dim counts them. In tiles the first dim is "tile=128"."""
 
     name: str
     dtype: str
@@ -203,6 +204,7 @@ class Tensor:
     access: str  # "In", "Out" or "InOut"
     optional: bool = False
     listed: bool = False
+    tiles: bool = False
 
 
 @dataclasses.dataclass

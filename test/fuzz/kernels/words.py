@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syntax import STORED, Assign, Case, Each, For, If, Store, StoreState, all_statements, factors
+from syntax import FP4, STORED, Assign, Case, Each, For, If, Store, StoreState, all_statements, factors
 
 # All that there is to meet: a report shows what was not met.
 WORDS = (
@@ -10,10 +10,10 @@ WORDS = (
     "for-index for-nested each-tensors each-values aug tuple-assign list list-comprehension list-element inline inline-default load load-where load-otherwise load-row load-colon "
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
-    "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
+    "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along scan-add scan-max scan-min scan-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List "
-    + " ".join(f"dtype-{d}" for d in STORED)
+    + " ".join(f"dtype-{d}" for d in (*STORED, FP4))
 ).split()
 
 
@@ -30,6 +30,7 @@ def words(case: Case) -> set[str]:
     for tensor in kernel.tensors:
         found |= {"List" if tensor.listed else tensor.access, "optional" if tensor.optional else tensor.access}
         found |= {"dtype-variable" if tensor.dtype in kernel.variables else f"dtype-{tensor.dtype}"}
+        found |= {"swizzle"} if tensor.tiles else set()
         found |= {"fixed-dim" for dim in tensor.dims if "=" in dim}
         found |= {"product" for dim in tensor.dims if factors(dim)}
     _statements(kernel, found)
@@ -84,6 +85,9 @@ def _node(node, kernel, found: set[str]) -> None:
     elif node.op == "reduce":
         found.add(f"reduce-{attrs['kind']}")
         found |= {"reduce-along"} if "along" in attrs else set()
+    elif node.op == "scan":
+        found.add(f"scan-{attrs['kind']}")
+        found |= {"scan-along"} if "along" in attrs else set()
     elif node.op == "compare":
         found |= {"compare", *(["compare-chain"] if len(attrs["ops"]) > 1 else [])}
     elif node.op == "present":

@@ -1,7 +1,7 @@
 // Every message of every verifier, and of the parsers.
 // RUN: %mlafix-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, got 'f64'}}
+// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, f4e2m1, got 'f64'}}
 mlafix.kernel @k(%x: memref<?xf64, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -724,7 +724,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: 5>> {mlafix.dims = ["n"]
 
 // -----
 
-// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, got 'index'}}
+// expected-error @below {{argument 'x': expected an element type of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, f4e2m1, got 'index'}}
 mlafix.kernel @k(%x: memref<?xindex> {mlafix.dims = ["n"], mlafix.access = "read"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -742,7 +742,7 @@ mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["T"]
 
 // -----
 
-// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, mlafix.fill, mlafix.peers, mlafix.list, got mlafix.at_mots}}
+// expected-error @below {{argument 'm': expected one of mlafix.dims, mlafix.dtype, mlafix.access, mlafix.optional, mlafix.at_most, mlafix.fill, mlafix.peers, mlafix.list, mlafix.swizzle, got mlafix.at_mots}}
 mlafix.kernel @k(%x: memref<?xf32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "read"}, %m: index {mlafix.at_mots = "n"}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
@@ -1405,6 +1405,18 @@ mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = 
 
 // -----
 
+mlafix.kernel @k(%x: memref<?x?xi64, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xi64, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : memref<?x?xi64, strided<[?, 1], offset: ?>> -> tensor<?xi64, #mlafix.dim<"D">>
+    // expected-error @below {{expected a row of f32 or i32, got 'i64'}}
+    %i = mlafix.scan add %v : tensor<?xi64, #mlafix.dim<"D">>
+  }
+}
+
+// -----
+
 // Bytes take numbers of any type, other integers only their own.
 mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}, %v: f32) {
   %c0 = arith.constant 0 : index
@@ -1435,5 +1447,135 @@ mlafix.kernel @k(%x: memref<?xbf16, strided<[1], offset: ?>> {mlafix.dims = ["n"
   mlafix.forall (%t) in (%n) {
     // expected-error @below {{expected 'f32' for elements of type 'bf16', got 'i64'}}
     %v = mlafix.load %x[%t] : memref<?xbf16, strided<[1], offset: ?>> -> i64
+  }
+}
+
+// -----
+
+// Two elements of f4e2m1 share a byte: rows of them begin at one, and are moved whole.
+// expected-error @below {{argument 'x': expected an even size of the last dim for elements of f4e2m1, of which two share a byte, got 3}}
+mlafix.kernel @k(%x: memref<?x3xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "three"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a last dim with stride 1 for elements of f4e2m1, got}}
+mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 2], offset: ?>> {mlafix.dims = ["n", "four"], mlafix.access = "read"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a dtype variable to stand for elements of whole bytes, got f4e2m1}}
+mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "four"], mlafix.access = "read", mlafix.dtype = "T"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected no 'mlafix.fill' of f4e2m1, got one}}
+mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "four"], mlafix.access = "write", mlafix.fill = 0.0 : f32}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "four"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected a row or a group of 'x', of which two elements share a byte, got elements}}
+    %v = mlafix.load %x[%t, %c0] : memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> -> f32
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(2 2)"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected a row or a group of 'x', of which two elements share a byte, got elements}}
+    %v = mlafix.load %x[%t] member %c0 : memref<?x4xf4E2M1FN, strided<[?, 1], offset: ?>> -> tensor<2xf32, #mlafix.dim<2>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "G"], mlafix.access = "read"},
+                 %y: memref<?x8xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(2 4)"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected a row or a group of 'x', of which two elements share a byte, got a row of one element a group}}
+    %v = mlafix.load %x[%t] : memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> -> tensor<2xf32, #mlafix.dim<2>>
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "(2 3)"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected an even number of elements in a group of 'x', of which two share a byte, got 3}}
+    %v = mlafix.load %x[%t] : memref<?x6xf4E2M1FN, strided<[?, 1], offset: ?>> -> tensor<6xf32, #mlafix.dim<2 x 3>>
+  }
+}
+
+// -----
+
+// Rows and columns in tiles.
+// expected-error @below {{argument 'x': expected 'mlafix.swizzle' to be "128x4", got "64x4"}}
+mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "64x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected 'mlafix.swizzle' of one tensor with rows and columns of whole bytes, got 'memref<?xi8, strided<[1], offset: ?>>'}}
+mlafix.kernel @k(%x: memref<?xi8, strided<[1], offset: ?>> {mlafix.dims = ["m"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a last dim with stride 1 beside 'mlafix.swizzle', got}}
+mlafix.kernel @k(%x: memref<?x?xi8, strided<[?, ?], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected a multiple of 128 rows, padding included, of a tensor with 'mlafix.swizzle', got 100}}
+mlafix.kernel @k(%x: memref<100x4xi8, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x4xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "D"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x4xf32, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    // expected-error @below {{expected an element of 'x' or a row of one element a group, since it has 'mlafix.swizzle', got another row}}
+    %v = mlafix.load %x[%t] : memref<?x4xf32, strided<[?, 1], offset: ?>> -> tensor<4xf32, #mlafix.dim<4>>
   }
 }

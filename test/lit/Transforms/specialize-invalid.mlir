@@ -14,7 +14,7 @@
 // NODTYPE: error: expected a dtype for 'T' of kernel 'k', got no binding of it
 // SIZE: error: expected a positive integer for dim 'D', got 'f16'
 // ZERO: error: expected a positive integer for dim 'D', got '0'
-// DTYPE: error: expected one of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0 for dtype 'T', got 'float'
+// DTYPE: error: expected one of bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0, f4e2m1 for dtype 'T', got 'float'
 // KIND: error: expected a dtype that is 'f32' in the body for 'T', got i32
 // FORM: error: expected a binding NAME=VALUE, got 'D'
 // LOWER: error: expected a positive integer for dim 'n', got '0'

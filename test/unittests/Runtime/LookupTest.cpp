@@ -200,6 +200,7 @@ TEST(Introspection, versions_and_names) {
   EXPECT_STREQ(mlafix_status_name(MLAFIX_BAD_UNIT), "BAD_UNIT");
   EXPECT_STREQ(mlafix_dtype_name(MLAFIX_F8E4M3FN), "f8e4m3fn");
   EXPECT_EQ(mlafix_dtype_size(MLAFIX_I64), 8u);
+  EXPECT_EQ(mlafix_dtype_size(MLAFIX_F4E2M1), 1u); // of two
   EXPECT_EQ(mlafix_dtype_size(static_cast<mlafix_dtype>(99)), 0u);
 }
 

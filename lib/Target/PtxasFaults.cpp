@@ -1,4 +1,5 @@
-//===- HideNegations.cpp - negated integers that ptxas takes as they were -===//
+//===- PtxasFaults.cpp - code that ptxas makes something else of
+//-----------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -26,7 +27,9 @@ static Value *negate(IRBuilder<> &b, Value *x) {
   return b.CreateCall(type, negation, {x});
 }
 
-void mlafix::target::hideNegations(Module &module) {
+/// Of three integers of which one is a negation, ptxas 13.0 makes one maximum
+/// and drops the negation.
+static void hideNegations(Module &module) {
   SmallVector<std::pair<Instruction *, Value *>> negations;
   for (Function &function : module)
     for (Instruction &instruction : instructions(function)) {
@@ -49,4 +52,36 @@ void mlafix::target::hideNegations(Module &module) {
     instruction->replaceAllUsesWith(result);
     instruction->eraseFromParent();
   }
+}
+
+/// Of -0.0 and -1.0, chosen by a condition, ptxas 13.0 makes an integer, 0 or
+/// -1, which it converts: +0.0 in place of -0.0. Chosen as bits, they stay what
+/// they are.
+static void chooseZerosAsBits(Module &module) {
+  SmallVector<SelectInst *> selects;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function)) {
+      auto *select = dyn_cast<SelectInst>(&instruction);
+      if (!select || !select->getType()->getScalarType()->isFloatTy())
+        continue;
+      Value *yes = select->getTrueValue(), *no = select->getFalseValue();
+      if ((match(yes, m_NegZeroFP()) && match(no, m_SpecificFP(-1.0))) ||
+          (match(no, m_NegZeroFP()) && match(yes, m_SpecificFP(-1.0))))
+        selects.push_back(select);
+    }
+  for (SelectInst *select : selects) {
+    IRBuilder<> b(select);
+    Type *type = select->getType();
+    Type *bits = type->getWithNewType(b.getInt32Ty());
+    Value *chosen = b.CreateSelect(
+        select->getCondition(), b.CreateBitCast(select->getTrueValue(), bits),
+        b.CreateBitCast(select->getFalseValue(), bits));
+    select->replaceAllUsesWith(b.CreateBitCast(chosen, type));
+    select->eraseFromParent();
+  }
+}
+
+void mlafix::target::avoidPtxasFaults(Module &module) {
+  hideNegations(module);
+  chooseZerosAsBits(module);
 }

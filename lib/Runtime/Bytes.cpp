@@ -1,0 +1,113 @@
+//===- Bytes.cpp - Where the bytes of an argument lie ---------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bytes.h"
+#include "Check.h"
+
+#include <algorithm>
+#include <cinttypes>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+/// Sizes and strides of the units in memory: elements, or bytes that two
+/// elements share.
+struct Units {
+  Units(const ArgDesc &desc, const CallArg &arg) {
+    uint32_t first = desc.isMany() ? 1 : 0;
+    ndim = desc.ndim() - first;
+    sizes = arg.sizes + first;
+    strides = arg.strides + first;
+    if (desc.perByte == 1 && !desc.isTiled)
+      return;
+    std::copy_n(sizes, ndim, own);
+    sizes = own;
+    if (desc.perByte > 1) {
+      own[ndim - 1] /= desc.perByte;
+      return;
+    }
+    // The tiles of all rows follow each other: rows of one tile are not apart.
+    fits = !__builtin_mul_overflow(arg.sizes[0], arg.strides[0], &own[0]);
+    if (arg.empty)
+      own[0] = 0;
+    ndim = 1;
+    strides = &one;
+  }
+
+  uint32_t ndim;
+  const int64_t *sizes, *strides;
+  bool fits = true;
+
+private:
+  int64_t own[MLAFIX_MAX_DIMS];
+  int64_t one = 1;
+};
+
+/// Of a tile: rows, and columns.
+constexpr int64_t tileRows = 128, tileColumns = 4;
+
+} // namespace
+
+bool mlafix::runtime::makeByteLayout(const ArgDesc &desc, const CallArg &arg,
+                                     ByteLayout &layout) {
+  Units units(desc, arg);
+  return units.fits && makeByteLayout(arg.data, units.ndim, units.sizes,
+                                      units.strides, desc.elementBytes, layout);
+}
+
+bool mlafix::runtime::makeByteSpan(const ArgDesc &desc, const CallArg &arg,
+                                   bool distinct, ByteSpan &span) {
+  Units units(desc, arg);
+  return units.fits &&
+         makeByteSpan(arg.data, units.ndim, units.sizes, units.strides,
+                      desc.elementBytes, distinct, span);
+}
+
+bool mlafix::runtime::isContiguous(const ArgDesc &desc, const CallArg &arg) {
+  int64_t stride = 1;
+  uint32_t first = desc.isMany() ? 1 : 0;
+  for (uint32_t i = desc.ndim(); i-- > first;) {
+    if (arg.strides[i] != stride)
+      return false;
+    if (__builtin_mul_overflow(stride, arg.sizes[i], &stride))
+      return false;
+    if (i + 1 == desc.ndim())
+      stride /= desc.perByte;
+  }
+  return true;
+}
+
+mlafix_status mlafix::runtime::checkTiles(const ArgDesc &desc,
+                                          const CallArg &arg) {
+  if (arg.sizes[0] % tileRows != 0)
+    return WRONG(desc,
+                 "expected a multiple of %" PRId64
+                 " rows, padding included, of a tensor in tiles, got %" PRId64,
+                 tileRows, arg.sizes[0]);
+  if (arg.empty)
+    return MLAFIX_OK;
+  int64_t columns = 1;
+  for (uint32_t i = desc.ndim(); i-- > 1;) {
+    if (arg.sizes[i] > 1 && arg.strides[i] != columns)
+      return WRONG(desc,
+                   "expected stride %" PRId64
+                   " in dim %u, since the columns of a tensor in tiles follow "
+                   "each other, got %" PRId64,
+                   columns, i, arg.strides[i]);
+    if (__builtin_mul_overflow(columns, arg.sizes[i], &columns))
+      return WRONG(desc, "expected a tensor that fits 64-bit offsets, got %s",
+                   "sizes whose product does not");
+  }
+  if (arg.strides[0] < columns || arg.strides[0] % tileColumns != 0)
+    return WRONG(desc,
+                 "expected rows that are a multiple of %" PRId64
+                 " elements apart, and %" PRId64
+                 " or more, of a tensor in tiles, got stride %" PRId64,
+                 tileColumns, columns, arg.strides[0]);
+  return MLAFIX_OK;
+}

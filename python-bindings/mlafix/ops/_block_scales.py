@@ -1,0 +1,45 @@
+"""What a merge stores scales in, where that is more than an array: NVFP4, and scales in tiles."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ._arrays import empty
+from ._types import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockScales:
+    """`out_scales` of a merge with more than an array says: a global scale, which makes the result NVFP4, or scales in tiles.
+
+    Args:
+        scales: the array that scales are written to. With `global_scale` f8e4m3fn, `[n, H, G]` or `[n, H * G]` of any strides for G =
+            D / 16 groups of a head. With `swizzle` f8e4m3fn, or f8e8m0 without `global_scale`, `[m, ceil(H * G / 4) * 4]`, m a multiple
+            of 128, rows contiguous: row `first_row + t` holds token t's scales. Bytes (uint8) and words of four (int32), as engines
+            allocate them, are taken for either.
+        global_scale: one f32 on the inputs' device, of any rank, or a float, which is copied there: the number that scales are
+            multiplied by, 448 * 6 / the largest magnitude of a tensor in engines. None: fp8.
+        swizzle: "128x4" for scales in tiles of 128 rows and 4 columns, as cuBLAS and CUTLASS read them; "" for others.
+        first_row: in tiles, the first token's row. A launch writes the scales of its tokens and nothing else, neither padding nor other
+            rows of a tile: two launches, of prefill and of decode tokens, may share one.
+
+    Example:
+        >>> rows, lse = np.full((3, 2, 32), 3, np.float32), np.zeros((2, 3), np.float32)
+        >>> memory = np.zeros((128, 4), np.uint8)
+        >>> out, _ = ops.merge_attn_states(rows, lse, rows, lse, out_scales=ops.BlockScales(memory, 8.0, "128x4", first_row=5))
+        >>> out.shape, hex(out[0, 0, 0]), np.flatnonzero(memory).tolist()
+        ((3, 2, 16), '0x77', [80, 81, 82, 83, 96, 97, 98, 99, 112, 113, 114, 115])
+    """
+
+    scales: Array
+    global_scale: Any = None
+    swizzle: str = ""
+    first_row: int = 0
+
+
+def empty_quantised(like: Any, shape: tuple[int, ...], scales: Any) -> Any:
+    """An array for rows that are stored with `scales`: fp8, or bytes of two elements."""
+    if getattr(scales, "global_scale", None) is None:
+        return empty(like, shape, "f8e4m3fn")
+    return empty(like, (*shape[:-1], shape[-1] // 2), "u8")

@@ -1,0 +1,57 @@
+// f4e2m1, of which two share a byte: integers on every target, a word for eight elements of a row. NaN and what is beyond 6 becomes 6 by a
+// minimum and a maximum.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
+// RUN: %mlafix-opt %s --kernel=narrow --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
+// RUN: %mlafix-opt %s --kernel=narrow --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
+// RUN: %mlafix-opt %s --kernel=wide --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=WIDE
+
+!halves = memref<?x128xf4E2M1FN, strided<[?, 1], offset: ?>>
+!rows = memref<?x128xbf16, strided<[?, 1], offset: ?>>
+!numbers = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+
+// Rows are 64 bytes apart where they are dense.
+// CHECK-LABEL: llvm.func @narrow_dense
+// CHECK: arith.minnumf
+// CHECK: arith.maxnumf
+// CHECK: arith.trunci %{{.*}} : vector<4xi32> to vector<4xi8>
+// CHECK-NOT: vector<8xf4E2M1FN>
+// CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : vector<4xi8>, !llvm.ptr
+// The code version for rows at any address moves a byte at a time.
+// CHECK-LABEL: llvm.func @narrow_any
+// CHECK: llvm.store %{{.*}} {alignment = 1 : i64} : vector<1xi8>, !llvm.ptr
+// PTX-LABEL: .entry narrow_dense
+// PTX: ld.global.v4.b32
+// PTX-COUNT-8: min.f32
+// PTX: shl.b64 %{{.*}}, 6;
+// PTX-NOT: st.global.v
+// PTX: st.global.b32
+// PTX-LABEL: .entry narrow_fast
+// CPU: store <{{4|8}} x i8>
+// CPU-NOT: x i4>
+mlafix.kernel @narrow(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                      %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    mlafix.store %v, %out[%t] : !tile, !halves
+  }
+}
+
+// A predicate masks half as many lanes as the row has elements.
+// CHECK-LABEL: llvm.func @wide_dense
+// CHECK: llvm.intr.masked.load {{.*}} : (!llvm.ptr<1>, vector<2xi1>, vector<2xi8>) -> vector<2xi8>
+// WIDE-LABEL: .entry wide_dense
+// WIDE: ld.global.{{v2.b8|b16}}
+// WIDE: st.global.v4.b32
+// WIDE-LABEL: .entry wide_fast
+mlafix.kernel @wide(%out: !numbers {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                    %x: !halves {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !halves
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] if %p : !halves -> !tile
+    mlafix.store %v, %out[%t] : !tile, !numbers
+  }
+}

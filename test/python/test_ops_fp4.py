@@ -1,0 +1,246 @@
+"""NVFP4 results of merges, and scales in tiles of 128 x 4: the bits of the unfused sequence, padding, and tiles that launches share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, E4M3, E8M0, F16, F32
+from test_halves import codes_of, packed
+from test_ops_scaled import CALLS, D, H, N, quantised, two
+from test_tiles import rows_of
+
+from mlafix import ArgumentError, ops
+from mlafix.compat import vllm
+from mlafix.dsl import f32
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+from mlafix import _scaled_kernels  # noqa: E402
+
+G = D // 16
+GLOBAL = 448.0 * 6.0 / 300.0
+POISON = 0x5A
+
+
+def nvfp4(rows: np.ndarray, number: float) -> tuple[np.ndarray, np.ndarray]:
+    """The engines' quantiser, in f32 with correct reciprocals: bytes, and scales as bytes."""
+    number = F32.type(number)
+    each = rows.astype(F32).reshape(*rows.shape[:-1], -1, 16)
+    with np.errstate(all="ignore"):
+        largest = np.abs(each).max(-1)
+        scales = np.minimum(number * (largest * (F32.type(1) / F32.type(6))), F32.type(448)).astype(E4M3)
+        wide = scales.astype(F32)
+        factor = np.where(wide != 0, F32.type(1) / (wide * (F32.type(1) / number)), F32.type(0)).astype(F32)
+        elements = each * factor[..., None]
+    return packed(codes_of(elements.reshape(rows.shape))), scales.view(np.uint8)
+
+
+def memories() -> dict[str, np.ndarray]:
+    """Poisoned scales of each layout."""
+    return {
+        "rows": np.full((N, H, G), POISON, np.uint8),
+        "flat": np.full((N, H * G), POISON, np.uint8).view(E4M3),
+        "columns": np.full((H * G, N), POISON, np.uint8).T,
+        "tiles": np.full((128, H * G), POISON, np.uint8).view(E4M3),
+        "words": np.full((256, H * G // 4), 0x5A5A5A5A, np.int32),
+    }
+
+
+def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
+    """[N, H, G] bytes; in tiles, all other rows are as they were."""
+    each = np.ascontiguousarray(stored).view(np.uint8)
+    if layout not in ("tiles", "words"):
+        return each.reshape(N, H, G)
+    rows = rows_of(each.reshape(-1, H * G), H * G)
+    assert (np.delete(rows, np.s_[first : first + N], 0) == POISON).all()
+    return rows[first : first + N].reshape(N, H, G)
+
+
+@pytest.mark.parametrize("source", ["output", "f32"])
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any) -> None:
+    call, inputs = CALLS[name](rng, dtype)
+    given = [device.put(array) for array in inputs]
+    wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
+    merged, lse = call(*(given if source == "output" else wide))
+    for layout, poisoned in memories().items():
+        scales, first = device.put(poisoned), 101 if layout == "words" else 0
+        tiled = layout in ("tiles", "words")
+        shaped = scales[:, None] if name == "split" and not tiled else scales
+        where = ops.BlockScales(shaped, GLOBAL, "128x4" if tiled else "", first)
+        q, q_lse = call(*given, out_scales=where, quantize_from=source)
+        device.synchronize()
+        np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+        want, numbers = nvfp4(device.get(merged).reshape(N, H, D), GLOBAL)
+        np.testing.assert_array_equal(scales_in(device.get(scales), layout, first), numbers)
+        np.testing.assert_array_equal(device.get(q).reshape(N, H, D // 2), want)
+
+
+def test_rows_of_empty_states_and_nan(device: Device, rng: np.random.Generator) -> None:
+    call, inputs = two(rng, BF16)
+    scales = device.put(np.full((N, H, G), POISON, np.uint8))
+    q, _ = call(*(device.put(array) for array in inputs), out_scales=ops.BlockScales(scales, GLOBAL))
+    device.synchronize()
+    q, scales = device.get(q), device.get(scales)
+    assert (q[3] == 0).all() and (scales[3] == 0).all()
+    assert scales[4, 2, 0] == 0x7F and (q[4, 2, :8] == 0x77).all() and not (scales[4, 2, 1:] == 0x7F).any()
+
+
+@pytest.mark.parametrize("number", [1.0, GLOBAL, 3000.0])
+def test_scales_next_to_ties_of_e4m3(device: Device, rng: np.random.Generator, number: float) -> None:
+    """Where a reciprocal of 6 that is off by a unit, or another order of the products, gives another scale."""
+    codes = np.arange(1, 0x7F, dtype=np.uint8).view(E4M3).astype(np.float64)
+    points = ((codes[1:] + codes[:-1]) / 2 * 6 / number).astype(F32)
+    largest = np.concatenate([(points.view(np.int32) + step).view(F32) for step in range(-3, 4)])
+    rows = rng.uniform(-1, 1, (largest.size, 1, 16)).astype(F32) * largest[:, None, None]
+    rows[:, 0, 5] = -largest
+    lse, none = np.zeros((1, largest.size), F32), np.full((1, largest.size), -np.inf, F32)
+    scales, given = device.put(np.full((largest.size, 1), POISON, np.uint8)), [device.put(x) for x in (rows, lse, rows, none)]
+    q, _ = ops.merge_attn_states(*given, out_scales=ops.BlockScales(scales, number))
+    device.synchronize()
+    want, numbers = nvfp4(rows, number)
+    np.testing.assert_array_equal(device.get(scales), numbers[:, 0])
+    np.testing.assert_array_equal(device.get(q), want)
+
+
+def test_the_global_scale_may_be_a_tensor(device: Device, rng: np.random.Generator) -> None:
+    call, inputs = two(rng, BF16)
+    given = [device.put(array) for array in inputs]
+    results = []
+    for number in (GLOBAL, device.put(np.full((1,), GLOBAL, F32)), device.put(np.full((1, 1), GLOBAL, F32))):
+        scales = device.put(np.full((N, H, G), POISON, np.uint8))
+        q, _ = call(*given, out_scales=ops.BlockScales(scales, number), return_lse=False)
+        device.synchronize()
+        results.append((device.get(q), device.get(scales)))
+    for q, scales in results[1:]:
+        np.testing.assert_array_equal(q, results[0][0])
+        np.testing.assert_array_equal(scales, results[0][1])
+
+
+@pytest.mark.parametrize("heads, dim", [(1, 16), (3, 48), (5, 96), (128, 128), (16, 512)])
+def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: int) -> None:
+    """Columns that fill no tile: padding keeps what it held."""
+    rows, lse = (rng.standard_normal((130, heads, dim)) * 3).astype(BF16), rng.standard_normal((heads, 130)).astype(F32)
+    columns = heads * dim // 16
+    memory = device.put(np.full((256, -(-columns // 4) * 4), POISON, np.uint8))
+    a, b = device.put(rows), device.put(lse)
+    merged, _ = ops.merge_attn_states(a, b, a, b)
+    q, _ = ops.merge_attn_states(a, b, a, b, out_scales=ops.BlockScales(memory, 2.0, "128x4", 3), quantize_from="output")
+    device.synchronize()
+    want, numbers = nvfp4(device.get(merged), 2.0)
+    np.testing.assert_array_equal(device.get(q), want)
+    stored = rows_of(device.get(memory), memory.shape[1])
+    np.testing.assert_array_equal(stored[3:133, :columns], numbers.reshape(130, columns))
+    stored[3:133, :columns] = POISON
+    assert (stored == POISON).all()
+
+
+def test_two_launches_share_a_tile(device: Device, rng: np.random.Generator) -> None:
+    """Prefill tokens by one launch, decode tokens by another, in either order: the bytes of one launch of all."""
+    _, (a, s, b, t) = two(rng, BF16)
+    given = [np.concatenate([x] * 15, axis) for x, axis in ((a, 0), (s, 1), (b, 0), (t, 1))]  # 105 tokens
+    tokens, decode = 105, 37
+    whole = device.put(np.full((128, H * G), POISON, np.uint8))
+    q, _ = ops.merge_attn_states(*map(device.put, given), out_scales=ops.BlockScales(whole, GLOBAL, "128x4"))
+    for order in ((0, 1), (1, 0)):
+        memory = device.put(np.full((128, H * G), POISON, np.uint8))
+        parts = device.put(np.full((tokens, H, D // 2), POISON, np.uint8))
+        for which in order:
+            begin, end = ((0, tokens - decode), (tokens - decode, tokens))[which]
+            some = [device.put(np.ascontiguousarray(x[begin:end] if x.ndim == 3 else x[:, begin:end])) for x in given]
+            ops.merge_attn_states(*some, out=parts[begin:end], out_scales=ops.BlockScales(memory, GLOBAL, "128x4", begin))
+        device.synchronize()
+        np.testing.assert_array_equal(device.get(memory), device.get(whole))
+        np.testing.assert_array_equal(device.get(parts), device.get(q))
+    assert (rows_of(device.get(whole), H * G)[tokens:] == POISON).all()
+
+
+def test_mxfp8_scales_in_tiles(device: Device, rng: np.random.Generator) -> None:
+    call, inputs = two(rng, BF16)
+    given, columns = [device.put(array) for array in inputs], H * D // 32
+    memory = device.put(np.full((128, columns), POISON, np.uint8).view(E8M0))
+    merged, _ = call(*given)
+    q, _ = call(*given, out_scales=ops.BlockScales(memory, swizzle="128x4", first_row=20), quantize_from="output")
+    device.synchronize()
+    bits, powers = quantised(device.get(merged), D // 32, True)
+    stored = rows_of(device.get(memory).view(np.uint8), columns)
+    got = stored[20 : 20 + N].view(E8M0).astype(F32).reshape(N, H, -1)
+    np.testing.assert_array_equal(got, powers)
+    nan = np.isnan(bits.astype(F32))
+    np.testing.assert_array_equal(device.get(q).view(np.uint8)[~nan], bits.view(np.uint8)[~nan])
+    assert (np.delete(stored, np.s_[20 : 20 + N], 0) == POISON).all()
+
+
+def test_vllm_takes_uint8_outputs_with_both_scales(device: Device, rng: np.random.Generator) -> None:
+    _, inputs = two(rng, BF16)
+    given, number = [device.put(array) for array in inputs], device.put(np.full(1, GLOBAL, F32))
+    want_scales = device.put(np.full((128, H * G), POISON, np.uint8))
+    want, lse = ops.merge_attn_states(*given, context_rows=5, copy_past_context=True, out_scales=ops.BlockScales(want_scales, number, "128x4"))
+    q, scales = device.put(np.full((N, H, D // 2), POISON, np.uint8)), device.put(np.full((128, H * G // 4), 0x5A5A5A5A, np.int32))
+    q_lse = device.poisoned((H, N), F32)
+    vllm.merge_attn_states(q, *given, q_lse, 5, number, scales)
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(q), device.get(want))
+    np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+    np.testing.assert_array_equal(device.get(scales).view(np.uint8), device.get(want_scales))
+
+
+def made(shape: tuple[int, ...], dtype: Any = np.uint8) -> np.ndarray:
+    return np.zeros(shape, dtype)
+
+
+@pytest.mark.parametrize("where, message", [
+    (ops.BlockScales(made((N, H, 8)), 1.0), "out_scales.*G = D / 16 of D = 256"),
+    (ops.BlockScales(made((N, H, G), F32), 1.0), "out_scales.*float8_e4m3fn or uint8 beside a global scale, got float32"),
+    (ops.BlockScales(made((128, H * G), F32), 1.0, "128x4"), "out_scales.*float8_e4m3fn, uint8 or int32 in tiles, with a global scale, got float32"),
+    (ops.BlockScales(made((100, H * G)), 1.0, "128x4"), r"out_scales.*shape \[m, 96\], m a multiple of 128, in tiles for groups of 16 of 6 heads of 256"),
+    (ops.BlockScales(made((128, H * G)), 1.0, "32x4"), 'out_scales.*swizzle "128x4"'),
+    (ops.BlockScales(made((128, H * G)), 1.0, "128x4", 122), "out_scales.*a first_row from 0 to 121, for 7 tokens in 128 rows, got 122"),
+    (ops.BlockScales(made((128, H * G)), 1.0, "128x4", -1), "out_scales.*a first_row from 0 to 121"),
+])  # fmt: skip
+def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, where: Any, message: str) -> None:
+    call, inputs = two(rng, BF16)
+    with pytest.raises(ArgumentError, match=message):
+        call(*inputs, out_scales=where)
+
+
+def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
+    _, inputs = two(rng, BF16)
+    given = [device.put(array) for array in inputs]
+    merged, _ = ops.merge_attn_states(*given)
+    q, scales = device.put(np.full((N, H, D // 2), POISON, np.uint8)), device.put(np.full((128, H * G), POISON, np.uint8))
+    where = ops.BlockScales(scales, GLOBAL, "128x4", 9)
+    bound = ops.merge_attn_states.bind(*given, out=q, return_lse=False, out_scales=where, quantize_from="output")
+    bound(None)
+    device.synchronize()
+    want, numbers = nvfp4(device.get(merged), GLOBAL)
+    np.testing.assert_array_equal(device.get(q), want)
+    np.testing.assert_array_equal(rows_of(device.get(scales), H * G)[9 : 9 + N].reshape(N, H, G), numbers)
+
+
+def test_torch_compile_traces_a_call(rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    a, b = (torch.from_numpy(rng.standard_normal((5, 3, 64)).astype(F32)) for _ in range(2))
+    lse = torch.zeros(3, 5)
+
+    def merged(a: Any, b: Any) -> Any:
+        scales = torch.zeros((128, 12), dtype=torch.uint8)
+        return ops.merge_attn_states(a, lse, b, lse, out_scales=ops.BlockScales(scales, 2.0, "128x4"))[0], scales
+
+    traced = torch.compile(merged, fullgraph=True, backend="eager")(a, b)
+    for got, want in zip(traced, merged(a, b)):
+        assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_100"])
+def test_the_code_for_dense_calls(target: str) -> None:
+    """A word for eight elements, a byte for each scale, no division but two reciprocals, of the scale and of the global one."""
+    kernel = _scaled_kernels.two_states(_scaled_kernels.Scaling(False, f32, False, True, True), False)
+    bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
+    ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]
+    stores = [line.split()[0] for line in ptx.splitlines() if "st.global" in line]
+    assert sorted(stores) == ["st.global.b32", "st.global.b32", "st.global.b8"] if target == "sm_90" else "st.global.v2.b32" in stores
+    assert ptx.count("rcp.rn.f32") == 2 and "div" not in ptx

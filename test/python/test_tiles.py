@@ -1,0 +1,176 @@
+"""Tensors whose rows and columns lie in tiles of 128 x 4 (`swizzle`), as the scales of block-scaled matrix products do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, E4M3, E8M0, F32
+from sources import load
+
+import mlafix
+from mlafix.errors import ArgumentError
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+@mlafix.kernel
+def scale(scales: InOut[S, "m H G"].swizzle("128x4"), x: In[T, "n H (G 16)"], first: index):
+    for t, h in grid("n", "H"):
+        scales[first + t, h] = max(abs(x[t, h]), along=16)
+
+
+@mlafix.kernel
+def whole(scales: Out[S, "m G"].swizzle("128x4"), x: In[T, "m (G 32)"]):
+    for t in grid("m"):
+        scales[t] = max(abs(x[t]), along=32)
+
+
+@mlafix.kernel
+def numbers(y: Out[I, "m c"].swizzle("128x4"), x: In[I, "m c"]):
+    for t, c in grid("m", "c"):
+        y[t, c] = x[t, c]
+
+
+@mlafix.kernel
+def back(y: Out[f32, "n (G 16)"], x: In[f32, "n (G 16)"], scales: In[S, "m G"].swizzle("128x4")):
+    for t in grid("n"):
+        y[t] = x[t] * f32(scales[t])
+"""
+HEADER_OF_S = 'S = DType("S")\n'
+
+
+def made(folder: Path):
+    return load(folder, HEADER_OF_S + TEXT)
+
+
+def in_tiles(row: np.ndarray, column: np.ndarray, pitch: int) -> np.ndarray:
+    """Where an element lies: of cuBLAS's "block scaling factors layout", written by itself."""
+    tile = (row // 128) * (pitch // 4) + column // 4
+    return tile * 512 + row % 32 * 16 + row % 128 // 32 * 4 + column % 4
+
+
+def rows_of(memory: np.ndarray, columns: int) -> np.ndarray:
+    """The matrix `[m, columns]` that lies in tiles in `memory`, `[m, pitch]`."""
+    m, pitch = memory.shape
+    row, column = np.mgrid[:m, :columns]
+    bits = memory.reshape(-1).view(f"u{memory.itemsize}")[in_tiles(row, column, pitch)]
+    return bits.view(memory.dtype)
+
+
+@pytest.mark.parametrize("heads, groups", [(1, 4), (3, 8), (5, 3), (128, 8)])
+@pytest.mark.parametrize("dtype", [E4M3, E8M0], ids=str)
+def test_scales_of_rows_between_others(tmp_path: Path, device: Device, rng: np.random.Generator, heads: int, groups: int, dtype: np.dtype) -> None:
+    """Rows 100 to 160 of 256: two tiles, of which the other rows, and the columns of padding, keep what they hold."""
+    columns = heads * groups
+    pitch = -(-columns // 4) * 4 + 4
+    x = rng.integers(1, 400, (61, heads, groups * 16)).astype(BF16)
+    memory = np.full((256, pitch), 0x5A, np.uint8).view(dtype)
+    there = device.put(memory)
+    view = there[:, :columns].reshape(256, heads, groups) if not device.is_torch else there[:, :columns].unflatten(1, (heads, groups))
+    if not device.is_torch:
+        view = np.lib.stride_tricks.as_strided(there, (256, heads, groups), (pitch, groups, 1))
+    made(tmp_path).scale(view, device.put(x), 100)
+    device.synchronize()
+    got = device.get(there)
+    largest = x.astype(F32).reshape(61, columns, 16).max(-1)
+    want = memory.view(np.uint8).copy()
+    row, column = np.mgrid[100:161, :columns]
+    codes = largest.astype(dtype) if dtype == E4M3 else np.ldexp(1.0, np.ceil(np.log2(largest)).astype(np.int64)).astype(dtype)
+    want.reshape(-1)[in_tiles(row, column, pitch)] = codes.view(np.uint8)
+    np.testing.assert_array_equal(got.view(np.uint8), want)
+
+
+def test_two_launches_share_a_tile(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """70 rows of one launch and 39 of another in one tile of 128: each in either order writes its rows and no other's; 19 keep poison."""
+    kernel, x = made(tmp_path).scale, rng.integers(1, 400, (109, 2, 64)).astype(BF16)
+    first, second = device.put(x[:70]), device.put(x[70:])
+    results = []
+    for order in ((0, 1), (1, 0)):
+        scales = device.put(np.full((128, 2, 4), 0x5A, np.uint8).view(E4M3))
+        for launch in order:
+            kernel(scales, *((first, 0) if launch == 0 else (second, 70)))
+            if launch == order[0]:  # the other's rows are as they were
+                device.synchronize()
+                rows = rows_of(device.get(scales).view(np.uint8).reshape(128, 8), 8)
+                assert ((rows == 0x5A).all(1) == ((np.arange(128) >= 70) if launch == 0 else (np.arange(128) < 70) | (np.arange(128) >= 109))).all()
+        device.synchronize()
+        results.append(device.get(scales).view(np.uint8).reshape(128, 8))
+    np.testing.assert_array_equal(*results)
+    rows = rows_of(results[0].view(E4M3), 8)
+    np.testing.assert_array_equal(rows[:109].astype(F32), x.astype(F32).reshape(109, 8, 16).max(-1).astype(E4M3).astype(F32))
+    assert (rows[109:].view(np.uint8) == 0x5A).all()
+
+
+def test_every_element_has_a_place_of_its_own(tmp_path: Path, device: Device) -> None:
+    """Elements of 4 bytes, one by one: every place is written once, and nothing else."""
+    x = np.arange(256 * 12, dtype=np.int32).reshape(256, 12)
+    y = device.put(np.full((256, 12), -1, np.int32))
+    made(tmp_path).numbers(y, device.put(x))
+    device.synchronize()
+    np.testing.assert_array_equal(np.sort(device.get(y).reshape(-1)), x.reshape(-1))
+    np.testing.assert_array_equal(rows_of(device.get(y), 12), x)
+
+
+def test_scales_are_read_again(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    x, codes = rng.standard_normal((130, 128)).astype(F32), rng.integers(0x30, 0x50, (256, 8), np.uint8)
+    y, scales = device.poisoned(x.shape, F32), codes.view(E4M3)
+    made(tmp_path).back(y, device.put(x), device.put(scales))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(y), x * np.repeat(rows_of(scales, 8)[:130].astype(F32), 16, -1))
+
+
+def test_mxfp8_scales_of_whole_tiles(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    x = rng.integers(1, 400, (128, 160)).astype(BF16)
+    scales = device.poisoned((128, 8), E8M0)
+    made(tmp_path).whole(scales[:, :5], device.put(x))
+    device.synchronize()
+    want = np.exp2(np.ceil(np.log2(x.astype(F32).reshape(128, 5, 32).max(-1)))).astype(F32)
+    np.testing.assert_array_equal(rows_of(device.get(scales), 5).astype(F32), want)
+
+
+def memory(rows: int, pitch: int) -> np.ndarray:
+    return np.zeros((rows, pitch), np.uint8).view(E4M3)
+
+
+@pytest.mark.parametrize("scales, message", [
+    (memory(100, 8), "expected a multiple of 128 rows, padding included, of a tensor in tiles, got 100"),
+    (memory(128, 7)[:, :7], "expected rows that are a multiple of 4 elements apart, and 7 or more, of a tensor in tiles, got stride 7"),
+    (np.lib.stride_tricks.as_strided(memory(256, 8), (128, 8), (4, 1)), "expected rows that are a multiple of 4 elements apart, and 8 or more"),
+    (memory(128, 16)[:, ::2], "expected stride 1 in dim 1"),
+])  # fmt: skip
+def test_tensors_without_room_for_tiles_are_errors(tmp_path: Path, scales: np.ndarray, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        made(tmp_path).whole(scales, np.zeros((scales.shape[0], scales.shape[1] * 32), F32))
+
+
+def test_columns_of_several_dims_follow_each_other(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="expected stride 4 in dim 1, since the columns of a tensor in tiles follow each other, got 8"):
+        made(tmp_path).scale(memory(128, 16).reshape(128, 2, 8)[:, :, :4], np.zeros((3, 2, 64), F32), 0)
+
+
+def test_tiles_are_one_block_of_memory(tmp_path: Path) -> None:
+    """What lies between the columns and the next row's is other columns' of the tile."""
+    block = np.zeros((128, 16), np.int32)
+    with pytest.raises(ArgumentError, match="expected memory apart from that of argument"):
+        made(tmp_path).numbers(block[:, :4], block[:, 8:12])
+
+
+def test_rows_past_the_tensor_are_not_written(tmp_path: Path, device: Device) -> None:
+    scales = device.put(np.full((128, 2, 4), 0x5A, np.uint8).view(E4M3))
+    made(tmp_path).scale(scales, device.put(np.ones((100, 2, 64), F32)), 100)
+    device.synchronize()
+    rows = rows_of(device.get(scales).view(np.uint8).reshape(128, 8), 8)
+    assert (rows[:100] == 0x5A).all() and (rows[100:] == 0x38).all()
+
+
+@pytest.mark.parametrize("annotation, message", [
+    ('Out[f32, "n"].swizzle("128x4")', 'swizzle: expected "128x4", for one tensor of two dims or more'),
+    ('Out[f32, "n G"].swizzle("64x8")', 'swizzle: expected "128x4"'),
+    ('List[In[f32, "n G"], 8].swizzle("128x4")', 'swizzle: expected "128x4", for one tensor'),
+])  # fmt: skip
+def test_other_annotations_are_errors(tmp_path: Path, annotation: str, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        load(tmp_path, f'y = {annotation}\n')
