@@ -49,20 +49,33 @@ static int64_t countInstructions(Operation *op, LayoutAttr layout) {
   return packs * perPack;
 }
 
+int64_t mlafix::getMostKept(KernelOp kernel) {
+  MachineModel machine = getMachine(kernel);
+  return isGPU(getTarget(kernel)) ? machine.heldElements : machine.keptElements;
+}
+
+bool mlafix::isTooLongToKeep(KernelOp kernel, Type tile) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  DimAttr dim = getTileDim(tile);
+  return layout.packsFor(dim) * layout.packFor(dim) > getMostKept(kernel);
+}
+
 bool mlafix::walksRows(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   int64_t packs = 0, instructions = 0;
   bool isStructured = true; // rows that scf.while carries stay unrolled
+  bool isTooLong = false;
   kernel.walk([&](Operation *op) {
     if (!isTileOp(op))
       return;
     isStructured &= !isa<scf::WhileOp, scf::ConditionOp>(op);
     packs = std::max(packs, layout.packsFor(getTileDim(getTile(op))));
     instructions += countInstructions(op, layout);
+    isTooLong |= isTooLongToKeep(kernel, getTile(op));
   });
   if (!isGPU(getTarget(kernel)))
     return isStructured && packs > machine.loopPacks;
   return isStructured && packs > 1 &&
-         instructions > machine.unrolledInstructions;
+         (isTooLong || instructions > machine.unrolledInstructions);
 }
