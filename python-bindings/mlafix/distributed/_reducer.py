@@ -137,8 +137,8 @@ class Reducer:
         """Where attention may write a call's partial state, so that the call need not copy it.
 
         Backend symmetric: memory of the reducer's, the same at each call, which is the caller's between two calls of `reduce`.
-        `reduce` with both `seq_lens` and `query_start_loc` sets lses there to -inf. Other backends, and fp8 on the wire, copy
-        from anywhere: new tensors.
+        `reduce` with both `seq_lens` and `query_start_loc` sets lses there to -inf. Other backends, fp8 on the wire, and calls
+        that push read from anywhere: new tensors.
 
         Args:
             tokens: of the next call, from 0 to max_tokens.
