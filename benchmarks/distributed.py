@@ -12,8 +12,10 @@ level of cache cannot hold. Payloads and lses are random. Times are medians of r
     exchange           the collective alone, on blocks that are packed already
     ag + rs            an all-gather of the lses and a reduce-scatter of the rows, in their dtype, and no kernel: wrong results
     pack, merge        each kernel alone
-    symmetric          the reducer over symmetric memory, of states that are there already; --cut heads and bf16 alone, as those below
+    symmetric          the reducer over symmetric memory, exchange="pull", of states that are there already; --cut heads and bf16 alone, as those below
     copy + symmetric   of states that lie elsewhere
+    push               the reducer with exchange="push", of states that lie anywhere
+    push fp8           the same with fp8 on the wire
     pull by hand       pull.cu on the same memory: one launch, flags at both ends
     copy + fp8         the same with fp8 on the wire
     list               mlafix.ops.merge_states_list on the other ranks' memory as plain arguments, without flags; wrong where ranks run apart

@@ -34,10 +34,21 @@ class PeerMemory:
         self.rank, self.ranks, self.sets = dist.get_rank(), dist.get_world_size(), min(sets, MOST_SETS)
         self.tokens, self.heads, self.dim = tokens, heads, dim
         self.reducers = [
-            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, device=device, backend="symmetric") for _ in range(self.sets)
+            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, device=device, backend="symmetric", exchange="pull")
+            for _ in range(self.sets)
         ]
         self.fp8_reducers = [
-            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, wire_dtype="f8e4m3fn", device=device, backend="symmetric")
+            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, wire_dtype="f8e4m3fn", device=device, backend="symmetric",
+                    exchange="pull")
+            for _ in range(self.sets)
+        ]
+        self.pushers = [
+            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, device=device, backend="symmetric", exchange="push")
+            for _ in range(self.sets)
+        ]
+        self.fp8_pushers = [
+            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, wire_dtype="f8e4m3fn", device=device, backend="symmetric",
+                    exchange="push")
             for _ in range(self.sets)
         ]
         self.inputs = [reducer.inputs(tokens) for reducer in self.reducers]
@@ -48,7 +59,8 @@ class PeerMemory:
         # Elsewhere, as attention leaves them that knows of no symmetric memory.
         self.copies = [(partial.clone(), lse.clone()) for partial, lse in self.inputs]
         self.outs = [reducer.reduce(*one) for reducer, one in zip(self.reducers, self.inputs)]
-        for reducer, one in zip(self.fp8_reducers, self.copies):
+        self.pushed = [reducer.reduce(*one) for reducer, one in zip(self.pushers, self.copies)]
+        for reducer, one in zip((*self.fp8_reducers, *self.fp8_pushers), (*self.copies, *self.copies)):
             reducer.reduce(*one)
         self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
         self._make_pull(device)
@@ -86,6 +98,16 @@ class PeerMemory:
         out, lse = self.outs[i]
         self.fp8_reducers[i].reduce(*self.copies[i], out=out, out_lse=lse)
 
+    def push(self, i: int) -> None:
+        i %= self.sets
+        out, lse = self.pushed[i]
+        self.pushers[i].reduce(*self.copies[i], out=out, out_lse=lse)
+
+    def push_fp8(self, i: int) -> None:
+        i %= self.sets
+        out, lse = self.pushed[i]
+        self.fp8_pushers[i].reduce(*self.copies[i], out=out, out_lse=lse)
+
     def pull(self, i: int) -> None:
         i %= self.sets
         out, lse = self.pulled[i]
@@ -110,7 +132,8 @@ class PeerMemory:
 
     def steps(self) -> dict[str, Step]:
         steps: dict[str, Step] = {"symmetric": self.reduce, "copy + symmetric": self.copy_and_reduce,
-                                  "copy + fp8": self.copy_and_reduce_fp8, "pull by hand": self.pull}
+                                  "push": self.push, "copy + fp8": self.copy_and_reduce_fp8, "push fp8": self.push_fp8,
+                                  "pull by hand": self.pull}
         if self.ranks <= 8:
             steps["list"] = self.merge_list
         if self.unit is not None:
@@ -118,11 +141,15 @@ class PeerMemory:
         return steps
 
     def check(self) -> None:
-        """The symmetric result beside the hand-written one; raises RuntimeError."""
+        """The symmetric result beside the hand-written one, and the bits of what is pushed; raises RuntimeError."""
         for i in range(self.sets):
             self.reduce(i)
             self.pull(i)
+            self.push(i)
         torch.cuda.synchronize()
+        for pulled, pushed in zip(self.outs, self.pushed):
+            if not all(torch.equal(ours, other) for ours, other in zip(pulled, pushed)):
+                raise RuntimeError("expected the bits of what is pulled, got others pushed")
         for (out, lse), (other, other_lse) in zip(self.outs, self.pulled):
             apart = float((out.float() - other.float()).abs().max()), float((lse - other_lse).abs().max())
             if not max(apart) < 0.05:

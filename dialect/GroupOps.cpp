@@ -46,12 +46,19 @@ LogicalResult BroadcastOp::canonicalize(BroadcastOp op,
   return success();
 }
 
-/// Checks that `op` reduces rows of f32 or i32 to elements of type `to`.
-static LogicalResult verifyReduced(Operation *op, Type row, Type result,
-                                   Type to) {
+/// Checks that the elements of `row` can be reduced: f32 or i32.
+static LogicalResult verifyElement(Operation *op, Type row) {
   Type element = getElementTypeOrSelf(row);
   if (!element.isF32() && !element.isInteger(32))
     return op->emitOpError() << "expected a row of f32 or i32, got " << element;
+  return success();
+}
+
+/// Checks that `op` reduces rows of f32 or i32 to elements of type `to`.
+static LogicalResult verifyReduced(Operation *op, Type row, Type result,
+                                   Type to) {
+  if (failed(verifyElement(op, row)))
+    return failure();
   if (getElementTypeOrSelf(result) != to)
     return op->emitOpError() << "expected a result of " << to << ", got "
                              << getElementTypeOrSelf(result);
@@ -68,4 +75,31 @@ LogicalResult ArgReduceOp::verify() {
     return emitOpError() << "expected max or min, got add";
   return verifyReduced(*this, getSource().getType(), getType(),
                        IntegerType::get(getContext(), 32));
+}
+
+LogicalResult ScanOp::verify() {
+  if (failed(verifyElement(*this, getSource().getType())))
+    return failure();
+  DimAttr dim = getTileDim(getSource().getType());
+  if (getInGroups() && !dim.isProduct())
+    return emitOpError() << "expected a row along a product of dims to scan in "
+                            "groups, got one along "
+                         << dim.str();
+  return success();
+}
+
+/// What is scanned is the result where rows or groups have one element, and
+/// where a running extreme is one already: of equal elements, or of a scan.
+OpFoldResult ScanOp::fold(FoldAdaptor constants) {
+  DimAttr dim = getTileDim(getType());
+  if ((getInGroups() ? dim.getGroup() : dim).getSize() == 1)
+    return getSource();
+  if (getKind() == ReduceKind::add)
+    return {};
+  auto scan = getSource().getDefiningOp<ScanOp>();
+  bool isScanned = scan && scan.getKind() == getKind() &&
+                   scan.getInGroups() == getInGroups();
+  bool isOfOneValue = getSource().getDefiningOp<SplatOp>() ||
+                      isa_and_nonnull<SplatElementsAttr>(constants.getSource());
+  return isScanned || isOfOneValue ? getSource() : Value();
 }

@@ -240,5 +240,5 @@ LogicalResult KernelOp::verifyRegions() {
   if (isCollective() && !isa<ForallOp>(grid))
     return grid->emitOpError() << "expected a dense grid in a collective "
                                   "kernel, got a ragged one";
-  return success();
+  return verifyExchange(*this);
 }

@@ -240,11 +240,12 @@ LogicalResult TensorVerifier::verifyMany(unsigned index, MemRefType type) {
     return success();
   bool isList = static_cast<bool>(kernel.getArgAttr(index, kListAttr));
   StringRef name = isList ? kListAttr : kPeersAttr;
-  if (kernel.getArgAccess(index) != "read" || kernel.isArgOptional(index))
-    return fail(index) << "expected '" << name
-                       << "' of a tensor that is only read and not optional, "
-                          "got access \""
-                       << kernel.getArgAccess(index) << "\""
+  StringRef access = kernel.getArgAccess(index);
+  if ((access != "read" && (isList || access != "update")) ||
+      kernel.isArgOptional(index))
+    return fail(index) << "expected '" << name << "' of a tensor that is "
+                       << (isList ? "only read" : "only read, or updated,")
+                       << " and not optional, got access \"" << access << "\""
                        << (kernel.isArgOptional(index) ? ", optional" : "");
   if (type.getRank() < 2)
     return fail(index) << "expected the " << (isList ? "tensors" : "ranks")

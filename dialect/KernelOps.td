@@ -99,6 +99,8 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     int64_t getArgMost(unsigned index);
     /// Whether some argument is so.
     bool isCollective();
+    /// What the ranks have stored to each other behind it; null if they do not.
+    ExchangeOp getExchange();
     /// Whether an optional argument was bound as absent: nothing uses it.
     bool isArgAbsent(unsigned index);
     /// Whether an access that is not proved to be in bounds is an error.

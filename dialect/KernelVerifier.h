@@ -26,6 +26,10 @@ llvm::LogicalResult verifyGridLimits(KernelOp kernel);
 /// Types, attributes and names of the arguments.
 llvm::LogicalResult verifyArguments(KernelOp kernel);
 
+/// Tensors of all ranks that are stored to: before the exchange, and read
+/// behind it.
+llvm::LogicalResult verifyExchange(KernelOp kernel);
+
 /// Where elements of a tensor argument lie: two in a byte, or rows and columns
 /// in tiles.
 llvm::LogicalResult verifyStorage(KernelOp kernel, unsigned index,

@@ -8,6 +8,7 @@
 #ifndef MLAFIX_OPS
 #define MLAFIX_OPS
 
+include "dialect/ExchangeOps.td"
 include "dialect/KernelOps.td"
 include "dialect/PrintOp.td"
 include "dialect/PromiseOps.td"

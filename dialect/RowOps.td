@@ -210,4 +210,24 @@ def Mlafix_ArgReduceOp : Mlafix_Op<"arg_reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Mlafix_ScanOp : Mlafix_Op<"scan", [Pure, AllTypesMatch<["source", "result"]>]> {
+  let summary = "the reductions of a row tile's beginnings, or of those of its groups";
+  let description = [{
+    Element i of the result is what `mlafix.reduce` makes of the elements up to i, itself included, as if the row ended there: a running sum, a running maximum or minimum. So the
+    order is the one of the reduction, whatever the layout (N9), the last element is the row's reduction, bit for bit, and of elements that are at least 0 a running sum never falls.
+
+    `in_groups` scans each group of a row along a product by itself. Without it such a row is scanned as it is reduced: of element i, the groups before its own, and its own up to i.
+
+    ```mlir
+    %sums = mlafix.scan add %row : tensor<?xf32, #mlafix.dim<"D">>
+    %largest = mlafix.scan max %groups in_groups : tensor<?xf32, #mlafix.dim<"G" x "K">>
+    ```
+  }];
+  let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source, UnitAttr:$inGroups);
+  let results = (outs Mlafix_RowTile:$result);
+  let assemblyFormat = "$kind $source (`in_groups` $inGroups^)? attr-dict `:` type($source)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
 #endif // MLAFIX_ROW_OPS

@@ -79,4 +79,33 @@ def Mlafix_ReleasePeersOp : Op<Mlafix_Dialect, "release_peers"> {
   let assemblyFormat = "$arrived attr-dict `:` type($valid)";
 }
 
+def Mlafix_BeginExchangeOp : Op<Mlafix_Dialect, "begin_exchange"> {
+  let summary = "which launch of the group this is, and whether rows may be sent";
+  let description = [{
+    To be executed by every thread of a kernel with `mlafix.exchange` once the preceding grid has completed, before the first store to a peer's memory. `turn` is 0 or 1, alike on all ranks.
+    `sends` is false if an earlier launch of the group has failed: then nothing is to be stored to the peers. For GPUs; `mlafix-kernels-to-nvvm` lowers it.
+
+    ```mlir
+    %turn, %sends = mlafix.begin_exchange : index, i1
+    ```
+  }];
+  let results = (outs Index:$turn, I1:$sends);
+  let assemblyFormat = "attr-dict `:` type($turn) `,` type($sends)";
+}
+
+def Mlafix_EndExchangeOp : Op<Mlafix_Dialect, "end_exchange"> {
+  let summary = "tells the other ranks that this block's rows are there, and waits for theirs";
+  let description = [{
+    To be executed by every thread after the block's last store to a peer's memory, before the first load of what the peers stored. Each block tells the same block of all ranks, and waits for it. False,
+    alike in all threads of a block, if a rank has not come before the launch's time-out, or if an earlier launch of the group failed so.
+
+    ```mlir
+    %arrived = mlafix.end_exchange %p : i1
+    ```
+  }];
+  let arguments = (ins I1:$sends);
+  let results = (outs I1:$arrived);
+  let assemblyFormat = "$sends attr-dict `:` type($arrived)";
+}
+
 #endif // MLAFIX_ROW_PROGRAM_OPS

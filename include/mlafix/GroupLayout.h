@@ -25,6 +25,9 @@ constexpr int64_t failed = 128;  ///< 0, or 1 + a rank that did not come
 constexpr int64_t arrived = 256; ///< for each rank, the last one it has begun
 constexpr int64_t done = arrived + 8 * 80; ///< likewise, has read its peers in
 constexpr int64_t bytes = done + 8 * 80;
+/// Behind the rest: for each block of a grid, and for each rank, the last
+/// collective for which that rank's block has stored what it sends.
+constexpr int64_t slots = MLAFIX_GROUP_BYTES;
 
 static_assert(MLAFIX_MAX_RANKS <= 80 && bytes <= MLAFIX_GROUP_BYTES,
               "a workspace has room for all ranks");

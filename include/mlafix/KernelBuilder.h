@@ -72,8 +72,8 @@ struct TensorArgument {
   /// What elements get that no store writes: a number ("0", "-inf") or
   /// "identity"; empty: there are none.
   std::string fill = {};
-  /// Whether each rank has such a tensor, of access "read"; the first of `dims`
-  /// counts the ranks.
+  /// Whether each rank has such a tensor, of access "read", or "update" for one
+  /// that `exchange` is for; the first of `dims` counts the ranks.
   bool peers = false;
   /// How many tensors a call passes at most, as a list, of access "read"; the
   /// first of `dims` counts them. 0: one tensor, and no list.
@@ -140,6 +140,12 @@ public:
   /// which each "{}" stands for one of `values`, scalars or states.
   bool print(std::string_view text, const Values &values,
              const SourceLocation &location);
+
+  /// In the grid: what the row stored to the peers becomes visible to the same
+  /// row of each rank, and theirs to this one.
+  bool exchange(const SourceLocation &location);
+  /// In the grid: 0 or 1, in turn from one launch of the group to the next.
+  Value turn(const SourceLocation &location);
 
   /// \name The grid
   /// One forall, or one ragged forall, whose predicate is built first.
@@ -208,6 +214,11 @@ public:
   /// row along the first one; empty: the whole row.
   Value reduce(std::string_view op, Value row, std::string_view along,
                const SourceLocation &location);
+  /// The running sum, maximum or minimum (add, max or min) of a row of f32 or
+  /// i32, a row of the same type: element i is what `reduce` makes of the
+  /// elements up to i, itself included. With `along`, of each group by itself.
+  Value scan(std::string_view op, Value row, std::string_view along,
+             const SourceLocation &location);
   /// @}
 
   /// \name Memory

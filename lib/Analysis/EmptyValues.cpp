@@ -121,6 +121,7 @@ EmptyCases::Number EmptyCases::computeOp(Operation *op) {
       })
       .Case<LseOfOp>([&](LseOfOp op) { return eval(op.getState()); })
       .Case<ReduceOp>([&](ReduceOp reduce) { return computeReduce(reduce); })
+      .Case<ScanOp>([&](ScanOp scan) { return computeScan(scan); })
       .Case<arith::SelectOp>(
           [&](arith::SelectOp select) { return computeSelect(select); })
       .Case<arith::MaximumFOp>(
@@ -209,6 +210,12 @@ EmptyCases::Number EmptyCases::computeReduce(ReduceOp op) {
   if (op.getKind() == ReduceKind::add && isMixed)
     bits |= F::Finite;
   return make(bits, row.lses);
+}
+
+/// What begins a row may be all of one kind of its elements.
+EmptyCases::Number EmptyCases::computeScan(ScanOp op) {
+  Number row = eval(op.getSource());
+  return symbol(row).cls.isNaN() ? row : make(symbol(row).cls.bits, row.lses);
 }
 
 /// A state whose lse is NaN, or whose row is while it is not empty, is stored

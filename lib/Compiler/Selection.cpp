@@ -13,10 +13,10 @@ using namespace llvm;
 using namespace mlafix;
 using mlafix::target::TargetSpec;
 
-/// Code grows with the sizes that it is compiled for; beyond this limit,
-/// compiling takes too long. The specialize pass checks names and dtypes.
+/// The index of an element in its row is an i32. The specialize pass checks
+/// names and dtypes.
 LogicalResult Compilation::checkBindings() {
-  constexpr uint64_t largest = 65536;
+  constexpr uint64_t largest = INT32_MAX;
   for (const Bindings &bindings : options.specializations)
     for (const auto &[name, value] : bindings) {
       StringRef digits = value;

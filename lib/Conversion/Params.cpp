@@ -70,7 +70,9 @@ static bool isGroupThreads(KernelOp kernel, unsigned arg) {
 
 /// Appends what the ranks of a collective kernel need to wait for each other.
 static void addGroup(KernelOp kernel, SmallVectorImpl<ParamAttr> &params) {
-  if (kernel.getBody().getOps<WaitPeersOp>().empty())
+  Region &body = kernel.getBody();
+  if (body.getOps<WaitPeersOp>().empty() &&
+      body.getOps<BeginExchangeOp>().empty())
     return;
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (kernel.isArgPeers(i)) {

@@ -177,11 +177,11 @@ KernelBuilder::Value KernelBuilder::iota(std::string_view dim,
   return impl->wrap(impl->make<IotaOp>(location, row));
 }
 
-/// The groups' dim of a row that is reduced along `name`, its second factor;
-/// null, and an error, if it is not that.
-static DimAttr getReducedGroups(Impl &impl, mlir::Value row,
-                                std::string_view name,
-                                const SourceLocation &location) {
+/// The groups' dim of a row that is reduced or scanned along `name`, its second
+/// factor; null, and an error, if it is not that.
+static DimAttr getGroupsAlong(Impl &impl, mlir::Value row,
+                              std::string_view name, llvm::StringRef what,
+                              const SourceLocation &location) {
   DimAttr dim = getTileDim(row.getType());
   if (dim.isProduct() && dim.getGroup().getText() == name)
     return dim.getGroups();
@@ -190,7 +190,7 @@ static DimAttr getReducedGroups(Impl &impl, mlir::Value row,
       << (dim.isProduct()
               ? dim.getGroup().str() + ", the second factor of " + dim.str()
               : "a row along a product, as \"(G K)\", or none")
-      << ", to reduce along, got \"" << llvm::StringRef(name) << "\""
+      << ", to " << what << " along, got \"" << llvm::StringRef(name) << "\""
       << (dim.isProduct() ? "" : " of a row along " + dim.str());
   return {};
 }
@@ -215,7 +215,7 @@ KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
   Type type = isIndex ? impl->builder.getI32Type()
                       : getElementTypeOrSelf(value.getType());
   if (!along.empty()) {
-    DimAttr groups = getReducedGroups(*impl, value, along, location);
+    DimAttr groups = getGroupsAlong(*impl, value, along, "reduce", location);
     if (!groups)
       return {};
     type = getRowTileType(groups, type);
@@ -223,4 +223,24 @@ KernelBuilder::Value KernelBuilder::reduce(std::string_view op, Value row,
   if (isIndex)
     return impl->wrap(impl->make<ArgReduceOp>(location, type, *kind, value));
   return impl->wrap(impl->make<ReduceOp>(location, type, *kind, value));
+}
+
+KernelBuilder::Value KernelBuilder::scan(std::string_view op, Value row,
+                                         std::string_view along,
+                                         const SourceLocation &location) {
+  if (!impl->checkOpen(location) || !impl->checkVisible(row, "row", location))
+    return {};
+  std::optional<ReduceKind> kind = symbolizeReduceKind(op);
+  if (!kind) {
+    impl->fail(location) << "expected add, max or min to scan by, got '"
+                         << llvm::StringRef(op) << "'";
+    return {};
+  }
+  mlir::Value value = impl->get(row);
+  if (!isRowTile(value.getType()))
+    return impl->failType("scan", row, location);
+  if (!along.empty() && !getGroupsAlong(*impl, value, along, "scan", location))
+    return {};
+  return impl->wrap(
+      impl->make<ScanOp>(location, *kind, value, /*inGroups=*/!along.empty()));
 }

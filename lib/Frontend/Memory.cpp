@@ -200,6 +200,16 @@ KernelBuilder::Value KernelBuilder::present(Value tensor,
                                           impl->get(tensor)));
 }
 
+bool KernelBuilder::exchange(const SourceLocation &location) {
+  return impl->checkOpen(location) && impl->make<ExchangeOp>(location);
+}
+
+KernelBuilder::Value KernelBuilder::turn(const SourceLocation &location) {
+  if (!impl->checkOpen(location))
+    return {};
+  return impl->wrap(impl->make<TurnOp>(location, impl->builder.getIndexType()));
+}
+
 //===----------------------------------------------------------------------===//
 // States
 //===----------------------------------------------------------------------===//

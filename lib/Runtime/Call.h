@@ -18,6 +18,7 @@
 
 #include "Unit.h"
 
+#include <cstddef>
 #include <cstring>
 
 namespace mlafix::runtime {
@@ -47,6 +48,16 @@ struct GroupSlots {
 static_assert(sizeof(GroupSlots) == 8 * (3 + MLAFIX_MAX_RANKS),
               "slots without gaps");
 
+/// Whether a group has the fields that every mlafix_group has had.
+inline bool isGroup(const mlafix_group *group) {
+  return group && group->struct_size >= offsetof(mlafix_group, slots);
+}
+
+/// The slots of a group, which one of an older header leaves out.
+inline uint64_t slotsOf(const mlafix_group &group) {
+  return group.struct_size >= sizeof(mlafix_group) ? group.slots : 0;
+}
+
 struct Call {
   const mlafix_kernel *kernel;
   mlafix_device device;
@@ -57,6 +68,7 @@ struct Call {
   void *tables[limits::peers][MLAFIX_MAX_RANKS];
   /// Collective kernels on a GPU: as the compiled code takes it.
   GroupSlots group;
+  uint64_t blockSlots; ///< of the group: blocks that store to the peers
 
   const KernelDesc &desc() const { return *kernel->desc; }
 };

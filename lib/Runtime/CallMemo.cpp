@@ -80,12 +80,13 @@ bool KnownCall::matchesMany(const Argument &was, const mlafix_peers *peers,
 /// come.
 bool KnownCall::matchesGroup(const mlafix_group *given) const {
   GroupSlots was;
-  if (!given || given->struct_size < sizeof(mlafix_group) || !given->workspaces)
+  if (!isGroup(given) || !given->workspaces)
     return false;
   const size_t fixed = offsetof(GroupSlots, workspaces);
   std::memcpy(&was, slots + group, fixed);
   return given->rank == was.rank && given->ranks == was.ranks &&
-         given->timeout_ns == was.timeoutNs && given->failure == was.failure &&
+         slotsOf(*given) == blockSlots && given->timeout_ns == was.timeoutNs &&
+         given->failure == was.failure &&
          std::memcmp(given->workspaces,
                      slots + group + fixed / sizeof(uint64_t),
                      was.ranks * sizeof(uint64_t)) == 0 &&
@@ -153,10 +154,12 @@ bool KnownCall::areApart(const uint64_t *pointers) const {
       return false;
   }
   for (uint32_t a = 0; a < numArgs; ++a) {
-    if (!pointers[a] || !args[a].written)
+    if (!pointers[a] || !(args[a].written || exchanges))
       continue;
     if (numTables > 0 && !isApartFromTables(spans[a]))
       return false;
+    if (!args[a].written)
+      continue;
     for (uint32_t b = 0; b < numArgs; ++b)
       if (pointers[b] && a != b && !spans[a].isApartFrom(spans[b]) &&
           !(pointers[a] == pointers[b] && (args[a].mayCoincide >> b & 1)))
@@ -221,6 +224,8 @@ bool KnownCall::addTables(const Call &call, const CodeVersion &version) {
   uint32_t slot = 0;
   numTables = 0;
   group = -1;
+  blockSlots = call.blockSlots;
+  exchanges = call.desc().exchanges;
   for (const Param &param : version.params) {
     if (param.kind == ParamKind::Group)
       group = static_cast<int32_t>(slot);

@@ -97,6 +97,8 @@ private:
   uint64_t slots[maxSlots];
   int8_t pointerOf[maxSlots]; ///< or -1
   int32_t group;              ///< where the slots of the group begin, or -1
+  uint64_t blockSlots;        ///< Call::blockSlots
+  bool exchanges;             ///< whether the tensors of the tables are written
 };
 
 /// The last few calls of one kernel on one device. Thread-safe.

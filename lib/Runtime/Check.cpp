@@ -278,6 +278,7 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
   call.flags = flags;
   call.numTables = 0;
   call.hasGroup = false;
+  call.blockSlots = 0;
   const char *next = reinterpret_cast<const char *>(args);
   uint32_t step = numArgs > 0 ? args->struct_size : 0;
   // Otherwise the second argument would be read from an arbitrary address.

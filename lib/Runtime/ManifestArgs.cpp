@@ -85,8 +85,10 @@ void parseMany(const Value &value, KernelDesc &kernel, ArgDesc &arg,
   int64_t most = MLAFIX_MAX_RANKS;
   if (!arg.isPeers())
     most = value.at("most").integer(1, most);
-  if (arg.access != MLAFIX_READ || arg.optional)
-    value.at("access").error("\"read\" of tensors that are not optional");
+  bool isSent = arg.isPeers() && arg.access == MLAFIX_UPDATE;
+  if ((arg.access != MLAFIX_READ && !isSent) || arg.optional)
+    value.at("access").error("\"read\", or \"update\" of peers, of tensors "
+                             "that are not optional");
   if (arg.numDims < 2 || arg.shape[0] > most)
     value.at("dims").error("the number of tensors, at most " +
                            std::to_string(most) + ", and the dims of each");
@@ -97,6 +99,7 @@ void parseMany(const Value &value, KernelDesc &kernel, ArgDesc &arg,
     value.at("kind").error("at most " + std::to_string(limits::peers) +
                            " arguments of several tensors");
   kernel.collective |= arg.isPeers();
+  kernel.exchanges |= isSent;
 }
 
 void parseScalar(const Value &value, ArgDesc &arg) {

@@ -36,7 +36,7 @@ mlafix_status checkFailure(const uint64_t *failure, uint32_t ranks) {
 mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
                         Call &call) {
   const mlafix_group *group = peers.group;
-  if (!group || group->struct_size < sizeof(mlafix_group) || !group->workspaces)
+  if (!isGroup(group) || !group->workspaces)
     return WRONG(desc, "expected a mlafix_group with workspaces, got %s",
                  group ? "one without" : "null");
   if (group->ranks != peers.ranks || group->rank >= group->ranks)
@@ -54,7 +54,8 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   GroupSlots &slots = call.group;
   if (call.hasGroup) {
     bool isSame =
-        slots.rank == group->rank && slots.ranks == group->ranks &&
+        call.blockSlots == slotsOf(*group) && slots.rank == group->rank &&
+        slots.ranks == group->ranks &&
         std::equal(group->workspaces, group->workspaces + group->ranks,
                    slots.workspaces);
     if (!isSame)
@@ -64,6 +65,7 @@ mlafix_status readGroup(const ArgDesc &desc, const mlafix_peers &peers,
   }
   slots = {group->rank, group->ranks, group->timeout_ns, group->failure, {}};
   std::copy_n(group->workspaces, group->ranks, slots.workspaces);
+  call.blockSlots = slotsOf(*group);
   call.hasGroup = true;
   return MLAFIX_OK;
 }
@@ -94,10 +96,11 @@ mlafix_status checkOnePointer(const Call &call, uint32_t index,
   return MLAFIX_OK;
 }
 
-/// Whether none of several tensors lies on a tensor that is written.
-mlafix_status checkApart(const Call &call, uint32_t written, uint32_t many) {
-  const ArgDesc &to = call.desc().args[written], &from = call.desc().args[many];
-  const CallArg &target = call.args[written], &source = call.args[many];
+/// Whether none of several tensors lies on another tensor (the first of
+/// several), one of both being written.
+mlafix_status checkApart(const Call &call, uint32_t other, uint32_t many) {
+  const ArgDesc &to = call.desc().args[other], &from = call.desc().args[many];
+  const CallArg &target = call.args[other], &source = call.args[many];
   ByteLayout a, alike;
   MLAFIX_TRY(layoutOf(call, many, alike));
   makeByteLayout(to, target, a);
@@ -167,7 +170,8 @@ mlafix_status mlafix::runtime::checkManyPointers(const Call &call) {
     for (uint32_t r = 0; r < call.args[i].sizes[0]; ++r)
       MLAFIX_TRY(checkOnePointer(call, i, r));
     for (uint32_t other = 0; other < args.size(); ++other)
-      if (args[other].isWritten() && call.args[other].present)
+      if (other != i && args[other].isTensor() && call.args[other].present &&
+          (args[other].isWritten() || args[i].isWritten()))
         MLAFIX_TRY(checkApart(call, other, i));
   }
   return MLAFIX_OK;
@@ -180,7 +184,7 @@ mlafix_status mlafix::runtime::checkGroup(const Call &call) {
 
 extern "C" mlafix_status
 mlafix_group_check(const mlafix_group *group) noexcept {
-  if (!group || group->struct_size < sizeof(mlafix_group))
+  if (!isGroup(group))
     return fail(MLAFIX_INVALID_ARGUMENT,
                 "argument \"group\": expected a mlafix_group, got %s",
                 group ? "one of an unknown version" : "null");

@@ -107,6 +107,13 @@ uint64_t slotValue(const Call &call, const Param &param, const Plan &plan) {
 }
 
 mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
+  if (call.desc().exchanges && static_cast<uint64_t>(blocks) > call.blockSlots)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "kernel \"%s\": expected a grid of at most %llu blocks, for "
+                "which the group has slots, got %lld",
+                call.desc().name.c_str(),
+                static_cast<unsigned long long>(call.blockSlots),
+                static_cast<long long>(blocks));
   if (blocks > INT32_MAX)
     return fail(MLAFIX_INVALID_ARGUMENT,
                 "kernel \"%s\": expected a grid of at most %d blocks, got %lld",

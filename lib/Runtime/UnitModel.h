@@ -182,6 +182,7 @@ struct KernelDesc {
   std::vector<ProofDesc> proofs; ///< none in a unit of an older compiler
   std::vector<TargetCode> code;
   bool collective = false; ///< all ranks of a group launch it together
+  bool exchanges = false;  ///< and store to each other
 };
 
 struct UnitDesc {

@@ -71,7 +71,7 @@ static void bufferLoop(KernelOp kernel, scf::ForOp loop) {
   SmallVector<Value> buffers, inits;
   for (Value init : loop.getInitArgs()) {
     bool isRow = isRowTile(init.getType());
-    buffers.push_back(isRow ? allocRow(kernel, init.getType()) : Value());
+    buffers.push_back(isRow ? allocRow(kernel, init) : Value());
     if (isRow)
       storeRow(b, init, buffers.back());
     else
@@ -100,7 +100,7 @@ static void bufferBranch(KernelOp kernel, scf::IfOp branch) {
   SmallVector<Type> kept;
   for (Value result : branch.getResults()) {
     bool isRow = isRowTile(result.getType());
-    buffers.push_back(isRow ? allocRow(kernel, result.getType()) : Value());
+    buffers.push_back(isRow ? allocRow(kernel, result) : Value());
     if (!isRow)
       kept.push_back(result.getType());
   }
@@ -123,7 +123,7 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
     if (user->getBlock() == op->getBlock())
       continue;
     if (!buffer) {
-      buffer = allocRow(kernel, tile.getType());
+      buffer = allocRow(kernel, tile);
       OpBuilder b(op->getContext());
       b.setInsertionPointAfter(op);
       storeRow(b, tile, buffer);

@@ -64,6 +64,12 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
                         : "");
         return WalkResult::interrupt();
       }
+      if (getTileDim(type).getSize() > kMaxRowElements) {
+        op->emitError() << "expected rows of at most " << kMaxRowElements
+                        << " elements, whose indices are i32, got "
+                        << getTileDim(type).getSize();
+        return WalkResult::interrupt();
+      }
       if (!getTileDim(type).isPerGroup())
         shape.dims.insert(getTileDim(type));
     }

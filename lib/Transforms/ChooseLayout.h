@@ -20,10 +20,13 @@ namespace mlafix {
 /// The alias mode of a code version.
 enum class AliasMode { OutOfPlace, InPlace };
 
+/// Elements of the longest row: the index of an element is an i32.
+inline constexpr int64_t kMaxRowElements = INT32_MAX;
+
 /// The rows that a kernel moves: what its layouts depend on.
 struct RowShape {
-  /// Of a kernel whose rows all have a bound size; else an error at an
-  /// operation.
+  /// Of a kernel whose rows all have a bound size, at most kMaxRowElements;
+  /// else an error at an operation.
   static llvm::FailureOr<RowShape> of(KernelOp kernel);
 
   // Of the row tiles, but for those of one element a group, which follow the

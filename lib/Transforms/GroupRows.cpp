@@ -85,7 +85,12 @@ LogicalResult GroupTypes::markOperand(OpOperand &operand, DimAttr dim) {
   return success();
 }
 
-/// The rows of an elementwise op.
+/// Whether the rows that `op` takes and gives are along one dim.
+static bool keepsDim(Operation *op) {
+  return isa<ScanOp>(op) || OpTrait::hasElementwiseMappableTraits(op);
+}
+
+/// The rows of such an op.
 LogicalResult GroupTypes::markAll(Operation *op, DimAttr dim) {
   for (OpOperand &operand : op->getOpOperands())
     if (failed(markOperand(operand, dim)))
@@ -163,8 +168,7 @@ LogicalResult GroupTypes::followDefinition(Value row) {
     return markYielded(branch, number, dim);
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return mark(row, getTileDim(reduce.getSource().getType()).getEachGroup());
-  return OpTrait::hasElementwiseMappableTraits(op) ? markAll(op, dim)
-                                                   : success();
+  return keepsDim(op) ? markAll(op, dim) : success();
 }
 
 LogicalResult GroupTypes::followUse(OpOperand &use) {
@@ -197,8 +201,7 @@ LogicalResult GroupTypes::followUse(OpOperand &use) {
       return markBefore(loop, number, dim);
     return markYielded(cast<scf::IfOp>(parent), number, dim);
   }
-  return OpTrait::hasElementwiseMappableTraits(op) ? markAll(op, dim)
-                                                   : success();
+  return keepsDim(op) ? markAll(op, dim) : success();
 }
 
 /// The product whose groups a row in memory has an element for each of, which

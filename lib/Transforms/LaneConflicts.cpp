@@ -42,11 +42,16 @@ bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
          a.isPartAs(b);
 }
 
-/// Whether the row is reduced, or two of its accesses conflict.
+/// Whether the row is reduced or scanned, or two of its accesses conflict.
 static bool lanesSynchronise(
     KernelOp kernel,
     function_ref<bool(const MemoryAccess &, const MemoryAccess &)> conflict) {
-  bool reduces = kernel.walk([](ReduceOp) { return WalkResult::interrupt(); })
+  bool reduces = kernel
+                     .walk([](Operation *op) {
+                       return isa<ReduceOp, ScanOp>(op)
+                                  ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+                     })
                      .wasInterrupted();
   SmallVector<MemoryAccess> accesses = collectAccesses(kernel);
   return reduces || llvm::any_of(accesses, [&](const MemoryAccess &a) {

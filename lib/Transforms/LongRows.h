@@ -23,6 +23,13 @@ mlir::Type getTile(mlir::Operation *op);
 /// Whether `op` costs nothing to do again wherever its row is needed.
 bool isUniform(mlir::Operation *op);
 
+/// Elements of a row that a lane of `kernel` should hold or keep at most.
+int64_t getMostKept(KernelOp kernel);
+
+/// Whether a lane has more of a row tile of `kernel` than that: such a row is
+/// made again where it is used again, if that can be.
+bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
+
 /// Whether the rows of `kernel` are walked in loops over their packs: not those
 /// of a kernel in which scf.while carries rows. Keeping rows in buffers
 /// (mlafix-buffer-rows) does not change the answer.

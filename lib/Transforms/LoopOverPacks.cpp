@@ -9,10 +9,13 @@
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RepeatRows.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowBuffers.h"
 #include "lib/Transforms/RowReduce.h"
+#include "lib/Transforms/RowScan.h"
 #include "lib/Transforms/ThreadOps.h"
+#include "lib/Transforms/WalkPartials.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -21,7 +24,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
-#include "llvm/Support/MathExtras.h"
 
 #define DEBUG_TYPE "mlafix-loop-over-packs"
 
@@ -37,8 +39,9 @@ using namespace mlafix;
 // of instructions. The ops of a row fall into stages with a reduction between
 // two of them: the scalars of a stage come first, then one loop over the packs
 // does all that the stage does to rows of one length. A row that a later stage
-// needs is kept in a buffer on the stack, and so is one that passes through
-// control flow (BufferRows.cpp), so that each block has rows of its own.
+// needs is kept in a buffer on the stack, or made again if it is too long for
+// that (RepeatRows.h). One that passes through control flow is kept
+// (BufferRows.cpp), so that each block has rows of its own.
 
 namespace {
 
@@ -62,18 +65,23 @@ private:
   PackPosition buildPosition(OpBuilder &b, Location loc, Type tile, Value base);
   Value getPack(OpBuilder &b, Value tile, const PackPosition &place);
   void buildPartial(OpBuilder &b, ReduceOp reduce, const PackPosition &place);
+  Value buildScan(OpBuilder &b, ScanOp scan, const PackPosition &place);
+  Value getStep(OpBuilder &b, Location loc, Type tile, Value base);
   Value buildOp(OpBuilder &b, Operation *op, const PackPosition &place);
   Value buildBroadcast(OpBuilder &b, BroadcastOp op, const PackPosition &place);
+  void allocPartials(ArrayRef<Operation *> ops);
   void finishReduction(OpBuilder &b, ReduceOp op);
+  bool isMadeAgain(Value row, int64_t stage);
   bool mustPrecede(Operation *earlier, Operation *later);
 
   KernelOp kernel;
   RowLayout layout;
   Block &block;
-  llvm::DenseMap<Operation *, int64_t> stages;
-  llvm::DenseMap<Value, Value> buffers;  // of rows that outlive their stage
-  llvm::DenseMap<Value, Value> partials; // of reductions, one element per pack
-  llvm::DenseMap<Value, Value> packs;    // of the loop being built
+  Stages stages;
+  llvm::DenseMap<Value, Value> buffers; // of rows that outlive their stage
+  llvm::DenseMap<Value, Value> lefts;   // of scans, what a walk has seen
+  llvm::DenseMap<Value, Value> packs;   // of the loop being built
+  llvm::DenseMap<Operation *, WalkPartials> partials; // of reductions
 };
 } // namespace
 
@@ -135,19 +143,27 @@ PackPosition LoopDistribution::buildPosition(OpBuilder &b, Location loc,
   return position;
 }
 
-/// The pack of a row at position `place`: of this loop, or of an earlier
-/// stage's buffer.
+/// The pack of a row at position `place`: of this loop, of an earlier stage's
+/// buffer, or made again.
 Value LoopDistribution::getPack(OpBuilder &b, Value tile,
                                 const PackPosition &place) {
   if (Value pack = packs.lookup(tile))
     return pack;
   Location loc = tile.getLoc();
   Operation *op = tile.getDefiningOp();
-  if (op && isUniform(op))
+  Value buffer = buffers.lookup(tile);
+  if (op && (isUniform(op) || !buffer))
     return packs[tile] = buildOp(b, op, place);
-  return packs[tile] = vector::LoadOp::create(
-             b, loc, layout.packType(tile.getType()), buffers.lookup(tile),
-             ValueRange{place.local});
+  return packs[tile] =
+             vector::LoadOp::create(b, loc, layout.packType(tile.getType()),
+                                    buffer, ValueRange{place.local});
+}
+
+/// The number of the walk's step that is at `base`.
+Value LoopDistribution::getStep(OpBuilder &b, Location loc, Type tile,
+                                Value base) {
+  return IndexBuilder(b, loc).div(
+      base, arith::ConstantIndexOp::create(b, loc, layout.walkStep(tile)));
 }
 
 /// Leaves what `reduce` makes of the pack at `place` among its partials.
@@ -158,12 +174,21 @@ void LoopDistribution::buildPartial(OpBuilder &b, ReduceOp reduce,
       reducePack(b, layout, reduce, getPack(b, reduce.getSource(), place),
                  place.place.exists)};
   reduceAcrossLanes(b, layout, reduce, partial);
-  Value position = arith::DivUIOp::create(
-      b, loc, place.base,
-      arith::ConstantIndexOp::create(
-          b, loc, layout.walkStep(reduce.getSource().getType())));
-  memref::StoreOp::create(b, loc, partial.front(), partials[reduce],
-                          ValueRange{position});
+  partials.find(reduce)->second.store(
+      b, partial.front(),
+      getStep(b, loc, reduce.getSource().getType(), place.base));
+}
+
+/// The pack at `place` of what `scan` makes, of all packs up to it.
+Value LoopDistribution::buildScan(OpBuilder &b, ScanOp scan,
+                                  const PackPosition &place) {
+  SmallVector<ScannedPack> scanned = {
+      scanPack(b, layout, scan, getPack(b, scan.getSource(), place),
+               place.place.exists)};
+  scanAcrossLanes(b, layout, scan, scanned);
+  return scanAcrossSteps(b, layout, scan, scanned.front(),
+                         getStep(b, scan.getLoc(), scan.getType(), place.base),
+                         lefts[scan]);
 }
 
 /// A row of one element a group is in a buffer: its loop is another one.
@@ -191,6 +216,8 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
     buildPartial(b, reduce, place);
     return {};
   }
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return buildScan(b, scan, place);
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
     return buildBroadcast(b, broadcast, place);
   SmallVector<Value> operands;
@@ -206,42 +233,47 @@ Value LoopDistribution::buildOp(OpBuilder &b, Operation *op,
   return doToPack(b, layout, op, operands, placeIn);
 }
 
-/// Neighbours are reduced until one value is left, or one for each group; one
-/// without a neighbour is kept (the tree of reduceTree, in place).
+/// A row of one element a group stays in the buffer that it is in.
 void LoopDistribution::finishReduction(OpBuilder &b, ReduceOp op) {
   Location loc = op.getLoc();
-  IndexBuilder x(b, loc);
-  Value buffer = partials[op];
-  Value zero = x.constant(0), one = x.constant(1), two = x.constant(2);
-  bool isRow = isRowTile(op.getType());
-  int64_t left =
-      isRow ? layout.packsOf(op.getSource().getType()) /
-                  layout.packsOfGroup(getTileDim(op.getSource().getType()))
-            : 1;
-  for (int64_t count = layout.packsOf(op.getSource().getType()); count > left;
-       count = llvm::divideCeil(count, 2)) {
-    auto loop = scf::ForOp::create(b, loc, zero, x.constant(count / 2), one);
-    OpBuilder body(loop.getBody()->getTerminator());
-    IndexBuilder y(body, loc);
-    Value even = y.mul(loop.getInductionVar(), two);
-    Value first = memref::LoadOp::create(body, loc, buffer, ValueRange{even});
-    Value second =
-        memref::LoadOp::create(body, loc, buffer, ValueRange{y.add(even, one)});
-    Value met = combine(body, loc, op.getKind(), first, second);
-    memref::StoreOp::create(body, loc, met, buffer,
-                            ValueRange{loop.getInductionVar()});
-    if (count % 2) {
-      Value last = memref::LoadOp::create(b, loc, buffer,
-                                          ValueRange{x.constant(count - 1)});
-      memref::StoreOp::create(b, loc, last, buffer,
-                              ValueRange{x.constant(count / 2)});
-    }
-  }
-  if (isRow)
+  Value buffer = partials.find(op)->second.finish(b);
+  if (isRowTile(op.getType())) {
     buffers[op] = buffer;
-  else
-    op.getResult().replaceAllUsesWith(
-        memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
+    return;
+  }
+  Value zero = IndexBuilder(b, loc).constant(0);
+  op.getResult().replaceAllUsesWith(
+      memref::LoadOp::create(b, loc, buffer, ValueRange{zero}).getResult());
+}
+
+/// Gives the reductions and scans among `ops`, of one loop, their buffers.
+void LoopDistribution::allocPartials(ArrayRef<Operation *> ops) {
+  for (Operation *op : ops) {
+    if (auto reduce = dyn_cast<ReduceOp>(op)) {
+      Type row = reduce.getSource().getType();
+      int64_t packs = layout.packsOf(row);
+      int64_t results = isRowTile(reduce.getType())
+                            ? packs / layout.packsOfGroup(getTileDim(row))
+                            : 1;
+      partials.try_emplace(op, kernel, reduce, packs, results);
+    }
+    if (auto scan = dyn_cast<ScanOp>(op))
+      lefts[scan] =
+          allocBuffer(kernel, getElementTypeOrSelf(scan.getType()),
+                      std::max<int64_t>(1, countPackBits(layout, scan)));
+  }
+}
+
+/// Whether `row`, of stage `stage`, is made again where later stages need it.
+bool LoopDistribution::isMadeAgain(Value row, int64_t stage) {
+  auto isKept = [&](Value other) { return buffers.contains(other); };
+  return !getTileDim(row.getType()).isPerGroup() &&
+         isTooLongToKeep(kernel, row.getType()) &&
+         llvm::all_of(row.getUsers(), [&](Operation *user) {
+           int64_t later = stages.lookup(user);
+           return later <= stage ||
+                  canRepeat(kernel, stages, row, later, isKept);
+         });
 }
 
 /// The loop over the packs of rows of the length of `tile`.
@@ -250,10 +282,7 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder b(block.getTerminator());
   Location loc = ops.front()->getLoc();
   IndexBuilder x(b, loc);
-  for (Operation *op : ops)
-    if (auto reduce = dyn_cast<ReduceOp>(op))
-      partials[reduce] = allocBuffer(
-          kernel, getElementTypeOrSelf(reduce.getType()), layout.packsOf(tile));
+  allocPartials(ops);
   LDBG() << kernel.getSymName() << ": stage " << stage << ", " << ops.size()
          << " ops on rows of " << getTileDim(tile).str();
   auto loop = scf::ForOp::create(b, loc, x.constant(0),
@@ -262,6 +291,13 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
   OpBuilder body(loop.getBody()->getTerminator());
   PackPosition place = buildPosition(body, loc, tile, loop.getInductionVar());
   packs.clear();
+  // What is made again comes before what this stage stores.
+  for (Operation *op : ops)
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp();
+          def && isRowTile(operand.getType()) && !isUniform(def) &&
+          !buffers.contains(operand) && stages.lookup(def) < stage)
+        getPack(body, operand, place);
   for (Operation *op : ops) {
     Value pack = buildOp(body, op, place);
     if (!pack)
@@ -271,8 +307,8 @@ void LoopDistribution::buildLoop(int64_t stage, Type tile,
     bool outlives = llvm::any_of(row.getUsers(), [&](Operation *user) {
       return stages.lookup(user) > stage || isa<BroadcastOp>(user);
     });
-    if (outlives) {
-      buffers[row] = allocRow(kernel, row.getType());
+    if (outlives && !isMadeAgain(row, stage)) {
+      buffers[row] = allocRow(kernel, row);
       vector::StoreOp::create(body, loc, pack, buffers[row],
                               ValueRange{place.local});
     }
@@ -357,6 +393,8 @@ public:
       return signalPassFailure();
     for (Block *block : getRowBlocks(kernel))
       LoopDistribution(kernel, *block).run();
+    if (failed(verifyBuffers(kernel)))
+      signalPassFailure();
   }
 };
 } // namespace

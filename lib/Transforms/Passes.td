@@ -183,7 +183,7 @@ def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
   let summary = "long rows become loops over packs";
   let description = [{
     A long row is walked in loops: one vector per pack would be tens of thousands of instructions. The ops of a row fall into stages with a reduction between two of them: the
-    scalars of a stage come first, then one loop over the packs does all that the stage does to rows of one length. A row that a later stage needs is kept in a buffer. Rows must pass
+    scalars of a stage come first, then one loop over the packs does all that the stage does to rows of one length; a scan is part of that loop. A row that a later stage needs is kept in a buffer; one that is too long for that is read and computed again, if its memory is not written in between. Rows must pass
     through no loop or branch (`mlafix-buffer-rows`).
 
     ```mlir
@@ -207,7 +207,7 @@ def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {
 def RowsToPacksPass : Pass<"mlafix-rows-to-packs", "::mlafix::KernelOp"> {
   let summary = "row tiles become packs";
   let description = [{
-    Each row tile becomes one vector per pack of the layout, row reductions become shuffles (and shared memory across warps), scalars are stored by one lane. Of a kernel whose
+    Each row tile becomes one vector per pack of the layout, row reductions and scans become shuffles (and shared memory across warps), scalars are stored by one lane. Of a kernel whose
     grid has become threads or loops.
 
     ```mlir

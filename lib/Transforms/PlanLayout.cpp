@@ -195,6 +195,22 @@ LogicalResult PlanLayoutPass::plan(KernelOp kernel, const MachineModel &machine,
   return success();
 }
 
+/// Gives the code versions of a kernel with an exchange one geometry: the same
+/// block of each rank waits for it, and which version a rank takes depends on
+/// its own strides and addresses. Rows and lanes are those of the first, whose
+/// packs are the widest.
+static void alignGeometry(MutableArrayRef<KernelOp> versions,
+                          const RowShape &shape) {
+  LayoutAttr first = versions.front().getLayoutAttr();
+  for (KernelOp version : versions.drop_front()) {
+    int64_t pack = version.getLayoutAttr().getPack();
+    int64_t packs = llvm::divideCeil(countPacks(shape, pack), first.getLanes());
+    version.setLayoutAttr(LayoutAttr::get(version.getContext(),
+                                          first.getLanes(), packs, pack,
+                                          first.getRows(), /*groups=*/1));
+  }
+}
+
 /// Erases every code version of `kernel` except the one that is wanted.
 LogicalResult PlanLayoutPass::keepCodeVersion(StringRef kernel,
                                               ArrayRef<KernelOp> versions) {
@@ -255,6 +271,12 @@ void PlanLayoutPass::runOnOperation() {
                                 : &module.getBody()->front();
          op != after; op = op->getNextNode())
       versions.push_back(cast<KernelOp>(op));
+    if (isGPU(target) && versions.front().getExchange()) {
+      FailureOr<RowShape> shape = RowShape::of(versions.back());
+      if (failed(shape))
+        return signalPassFailure();
+      alignGeometry(versions, *shape);
+    }
     for (KernelOp version : versions)
       LDBG() << version.getSymName() << ": " << version.getLayoutAttr();
     if (!variant.empty() && failed(keepCodeVersion(name, versions)))

@@ -31,8 +31,8 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
         llvm::none_of(op->getResultTypes(), isTile))
       return WalkResult::advance();
     if (isPackwise(op) ||
-        isa<ReduceOp, BroadcastOp, MergeLoopOp, YieldOp, scf::ForOp, scf::IfOp,
-            scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
+        isa<ReduceOp, ScanOp, BroadcastOp, MergeLoopOp, YieldOp, scf::ForOp,
+            scf::IfOp, scf::YieldOp, scf::WhileOp, scf::ConditionOp>(op))
       return WalkResult::advance();
     if (isa<arith::ConstantOp>(op)) {
       op->emitError() << "expected a constant row whose elements are all one "
@@ -46,8 +46,9 @@ LogicalResult mlafix::verifyRowOps(KernelOp kernel) {
     }
     op->emitError()
         << "expected an elementwise op with one result, a load, a store, a "
-           "reduction, a broadcast, a splat, an iota or control flow on a row, "
-           "got '"
+           "reduction, a scan, a broadcast, a splat, an iota or control flow "
+           "on "
+           "a row, got '"
         << op->getName() << "'";
     return WalkResult::interrupt();
   });

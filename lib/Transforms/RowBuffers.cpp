@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Transforms/RowBuffers.h"
+#include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
@@ -13,15 +14,45 @@
 using namespace mlir;
 using namespace mlafix;
 
-Value mlafix::allocBuffer(KernelOp kernel, Type element, int64_t count) {
+static Value alloc(KernelOp kernel, Location loc, Type element, int64_t count) {
   OpBuilder b = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  return memref::AllocaOp::create(b, kernel.getLoc(),
-                                  MemRefType::get({count}, element));
+  return memref::AllocaOp::create(b, loc, MemRefType::get({count}, element));
 }
 
-Value mlafix::allocRow(KernelOp kernel, Type tile) {
+Value mlafix::allocBuffer(KernelOp kernel, Type element, int64_t count) {
+  return alloc(kernel, kernel.getLoc(), element, count);
+}
+
+Value mlafix::allocRow(KernelOp kernel, Value row) {
   LayoutAttr layout = kernel.getLayoutAttr();
-  DimAttr dim = getTileDim(tile);
-  return allocBuffer(kernel, getElementTypeOrSelf(tile),
-                     layout.packsFor(dim) * layout.packFor(dim));
+  DimAttr dim = getTileDim(row.getType());
+  return alloc(kernel, row.getLoc(), getElementTypeOrSelf(row.getType()),
+               layout.packsFor(dim) * layout.packFor(dim));
+}
+
+LogicalResult mlafix::verifyBuffers(KernelOp kernel) {
+  MachineModel machine = getMachine(kernel);
+  int64_t most =
+      isGPU(getTarget(kernel)) ? machine.localBytes : machine.stackBytes;
+  int64_t all = 0, largest = 0;
+  memref::AllocaOp row;
+  kernel.walk([&](memref::AllocaOp buffer) {
+    MemRefType type = buffer.getType();
+    if (type.getMemorySpace()) // which threads share
+      return;
+    int64_t bytes =
+        type.getNumElements() * getDTypeBytes(type.getElementType());
+    all += bytes;
+    if (bytes > largest) {
+      largest = bytes;
+      row = buffer;
+    }
+  });
+  if (all <= most)
+    return success();
+  return emitError(row.getLoc())
+         << "expected rows of which a thread keeps at most " << most
+         << " bytes, got " << all << " bytes, " << largest
+         << " of them here: kept is what loops and branches give, and what is "
+            "used after the memory that it is made of was written";
 }

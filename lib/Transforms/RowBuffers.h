@@ -15,8 +15,12 @@ namespace mlafix {
 /// A buffer on the stack, for as long as the kernel runs.
 mlir::Value allocBuffer(KernelOp kernel, mlir::Type element, int64_t count);
 
-/// Likewise for what a lane holds of a row tile.
-mlir::Value allocRow(KernelOp kernel, mlir::Type tile);
+/// Likewise for what a lane holds of `row`, a row tile.
+mlir::Value allocRow(KernelOp kernel, mlir::Value row);
+
+/// Checks that the buffers of `kernel` fit the stack that a thread has for
+/// them; the error is at the largest row in one.
+llvm::LogicalResult verifyBuffers(KernelOp kernel);
 
 } // namespace mlafix
 

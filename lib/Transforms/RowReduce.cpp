@@ -17,7 +17,7 @@ using namespace mlafix;
 
 Value mlafix::combine(OpBuilder &b, Location loc, ReduceKind kind, Value x,
                       Value y) {
-  bool isFloat = isa<FloatType>(x.getType());
+  bool isFloat = isa<FloatType>(getElementTypeOrSelf(x.getType()));
   switch (kind) {
   case ReduceKind::add:
     return isFloat ? Value(arith::AddFOp::create(b, loc, x, y))
@@ -45,7 +45,7 @@ Value mlafix::reduceTree(OpBuilder &b, Location loc, ReduceKind kind,
   return values.front();
 }
 
-static TypedAttr neutralOf(ReduceKind kind, Type type) {
+TypedAttr mlafix::neutralOf(ReduceKind kind, Type type) {
   Builder b(type.getContext());
   if (isa<FloatType>(type)) {
     float inf = std::numeric_limits<float>::infinity();
@@ -60,33 +60,19 @@ static TypedAttr neutralOf(ReduceKind kind, Type type) {
   return b.getIntegerAttr(type, value);
 }
 
-namespace {
-/// The lanes whose partials meet, as bits of the difference of their numbers:
-/// those from `first` up to `end`, powers of two. All bits are those of a row;
-/// the lanes of a group have the low ones, and the rows of one element a group
-/// are alike in these.
-struct LaneBits {
-  int64_t first = 1, end;
-};
-} // namespace
-
-static LaneBits bitsOf(const RowLayout &layout, ReduceOp op) {
+LaneBits mlafix::bitsOf(const RowLayout &layout, DimAttr dim, bool inGroups) {
   int64_t lanes = layout.layout.getLanes();
   LaneBits bits;
   bits.end = lanes;
-  DimAttr dim = getTileDim(op.getSource().getType());
-  if (isRowTile(op.getType()))
+  if (inGroups)
     bits.end = std::min(lanes, dim.getGroupPacks(layout.layout.getPack()));
   else if (dim.isPerGroup())
     bits.first = std::min(lanes, dim.getGroupPacks(layout.layout.getPack()));
   return bits;
 }
 
-/// Every warp leaves its partials in shared memory, and every thread reads
-/// those of the warps that its own meets.
-static void reduceAcrossWarps(OpBuilder &b, Location loc,
-                              const RowLayout &layout, ReduceKind kind,
-                              LaneBits bits, SmallVector<Value> &partials) {
+Value mlafix::shareAcrossWarps(OpBuilder &b, Location loc,
+                               const RowLayout &layout, ValueRange partials) {
   IndexBuilder x(b, loc);
   int64_t warps = layout.layout.getLanes() / kWarpThreads,
           packs = partials.size();
@@ -107,11 +93,24 @@ static void reduceAcrossWarps(OpBuilder &b, Location loc,
           ValueRange{y.add(y.mul(warp, y.constant(packs)), y.constant(p))});
   });
   buildBarrier(b, loc);
+  return shared;
+}
+
+/// Every thread reads the partials of the warps that its own meets.
+static void reduceAcrossWarps(OpBuilder &b, Location loc,
+                              const RowLayout &layout, ReduceKind kind,
+                              LaneBits bits, SmallVector<Value> &partials) {
+  IndexBuilder x(b, loc);
+  int64_t warps = layout.layout.getLanes() / kWarpThreads,
+          packs = partials.size();
+  Value shared = shareAcrossWarps(b, loc, layout, partials);
   int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads),
           met = bits.end / kWarpThreads;
   Value base; // of this group's warps
-  if (met < warps)
+  if (met < warps) {
+    Value warp = x.div(layout.lane, x.constant(kWarpThreads));
     base = x.mul(x.div(warp, x.constant(met)), x.constant(met * packs));
+  }
   for (auto [p, partial] : llvm::enumerate(partials)) {
     SmallVector<Value> values;
     for (int64_t w = 0; w < met; w += step) {
@@ -141,7 +140,8 @@ Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
 void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
                                ReduceOp op, SmallVector<Value> &partials) {
   Location loc = op.getLoc();
-  LaneBits bits = bitsOf(layout, op);
+  LaneBits bits = bitsOf(layout, getTileDim(op.getSource().getType()),
+                         /*inGroups=*/isRowTile(op.getType()));
   for (Value &partial : partials)
     for (int64_t distance = bits.first;
          distance < std::min(bits.end, kWarpThreads); distance *= 2)

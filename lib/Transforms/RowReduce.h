@@ -17,9 +17,29 @@ namespace mlafix {
 // every layout (N9). A group has the low bits: what lies beyond them is left
 // alone where each group is reduced to an element.
 
-/// One step of a reduction.
+/// One step of a reduction, of scalars or element by element.
 mlir::Value combine(mlir::OpBuilder &b, mlir::Location loc, ReduceKind kind,
                     mlir::Value x, mlir::Value y);
+
+/// What `combine` leaves any element of `type`, f32 or an integer, with.
+mlir::TypedAttr neutralOf(ReduceKind kind, mlir::Type type);
+
+/// The lanes whose partials meet, as bits of the difference of their numbers:
+/// those from `first` up to `end`, powers of two. All bits are those of a row;
+/// the lanes of a group have the low ones, and the rows of one element a group
+/// are alike in these.
+struct LaneBits {
+  int64_t first = 1, end;
+};
+/// Of a row along `dim`, or of each of its groups.
+LaneBits bitsOf(const RowLayout &layout, DimAttr dim, bool inGroups);
+
+/// `partials` of every warp in shared memory, those of a warp next to each
+/// other, for all threads to read. A barrier must follow the last read: a loop
+/// may come back to this memory.
+mlir::Value shareAcrossWarps(mlir::OpBuilder &b, mlir::Location loc,
+                             const RowLayout &layout,
+                             mlir::ValueRange partials);
 
 /// The reduction of `values` by the tree of `mlafix.reduce`: neighbours first;
 /// a missing neighbour is neutral.

@@ -12,6 +12,7 @@
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowReduce.h"
+#include "lib/Transforms/RowScan.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -158,6 +159,23 @@ struct DistributeReduce : RowPattern<ReduceOp> {
   }
 };
 
+struct DistributeScan : RowPattern<ScanOp> {
+  using RowPattern::RowPattern;
+  LogicalResult
+  matchAndRewrite(ScanOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<ScannedPack> scanned;
+    for (auto [p, pack] : llvm::enumerate(adaptor.getSource()))
+      scanned.push_back(scanPack(
+          rewriter, layout, op, pack,
+          layout.placeOf(rewriter, op.getLoc(), op.getType(), p).exists));
+    scanAcrossLanes(rewriter, layout, op, scanned);
+    rewriter.replaceOpWithMultiple(
+        op, {scanAcrossPacks(rewriter, layout, op, scanned)});
+    return success();
+  }
+};
+
 struct DistributeBroadcast : RowPattern<BroadcastOp> {
   using RowPattern::RowPattern;
   LogicalResult
@@ -251,7 +269,8 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
 
   RewritePatternSet patterns(ctx);
   patterns.add<DistributeScalarLoad, DistributeScalarStore, DistributePackwise,
-               DistributeReduce, DistributeBroadcast>(converter, ctx, layout);
+               DistributeReduce, DistributeScan, DistributeBroadcast>(
+      converter, ctx, layout);
   patterns.add<DistributeMergeLoop, DistributeYield>(converter, ctx);
   ConversionTarget target(*ctx);
   target.markUnknownOpDynamicallyLegal(
@@ -259,7 +278,7 @@ static LogicalResult convertRows(KernelOp kernel, const RowLayout &layout) {
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                        target);
   target.addIllegalOp<LoadOp, StoreOp, StoreMembersOp, SplatOp, IotaOp,
-                      ReduceOp, BroadcastOp>();
+                      ReduceOp, ScanOp, BroadcastOp>();
   target.addLegalOp<KernelOp, ReturnOp, PresentOp, SameTensorOp>();
   return applyPartialConversion(kernel, target, std::move(patterns));
 }

@@ -138,9 +138,9 @@ LogicalResult SpecializePass::bindGiven(KernelOp kernel, Names &names) {
 }
 
 /// Whether the size of `dim` is visible outside of the kernel: an argument has
-/// it, or a sum along it or an iota counts its elements. Elsewhere it is the
-/// length of rows that no tensor holds, as those of a state of which only the
-/// lse is stored.
+/// it, or a sum along it, a running one too, or an iota counts its elements.
+/// Elsewhere it is the length of rows that no tensor holds, as those of a state
+/// of which only the lse is stored.
 static bool isLengthRead(KernelOp kernel, StringRef dim) {
   auto isHere = [&](StringRef text) { return Factors::has(text, dim); };
   for (unsigned index = 0; index < kernel.getNumArguments(); ++index)
@@ -151,12 +151,16 @@ static bool isLengthRead(KernelOp kernel, StringRef dim) {
   return kernel
       .walk([&](Operation *op) {
         auto reduce = dyn_cast<ReduceOp>(op);
-        Type row = isa<IotaOp>(op) ? op->getResult(0).getType()
-                   : reduce && reduce.getKind() == ReduceKind::add
-                       ? reduce.getSource().getType()
-                       : Type();
-        bool counts =
-            row && llvm::is_contained(getTileDim(row).getNames(), dim);
+        auto scan = dyn_cast<ScanOp>(op);
+        Value row;
+        if (isa<IotaOp>(op))
+          row = op->getResult(0);
+        else if (reduce && reduce.getKind() == ReduceKind::add)
+          row = reduce.getSource();
+        else if (scan && scan.getKind() == ReduceKind::add)
+          row = scan.getSource();
+        bool counts = row && llvm::is_contained(
+                                 getTileDim(row.getType()).getNames(), dim);
         return counts ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();

@@ -63,6 +63,13 @@ const char *spell(ValueType::Kind kind) {
 using Builder = KernelBuilder;
 using Loc = SourceLocation;
 
+/// A method of the builder that gives a value, and raises what went wrong.
+template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindArguments(nb::class_<Builder> &builder) {
   builder
       .def(
@@ -101,18 +108,18 @@ void bindArguments(nb::class_<Builder> &builder) {
           "tensor"_a, "position"_a, "location"_a);
 }
 
+/// A method of the builder that gives a value, or whether it succeeded, and
+/// raises what went wrong.
+template <typename Result, typename... Args>
+auto valueOf(Result (Builder::*method)(Args...)) {
+  return [method](Builder &b, Args... args) {
+    return checked(b, (b.*method)(args...));
+  };
+}
+
 void bindPromises(nb::class_<Builder> &builder) {
-  builder
-      .def(
-          "prove_bounds",
-          [](Builder &b, const Loc &loc) { checked(b, b.proveBounds(loc)); },
-          "location"_a)
-      .def(
-          "distinct",
-          [](Builder &b, Value tensor, const Loc &loc) {
-            checked(b, b.distinct(tensor, loc));
-          },
-          "tensor"_a, "location"_a)
+  builder.def("prove_bounds", valueOf(&Builder::proveBounds), "location"_a)
+      .def("distinct", valueOf(&Builder::distinct), "tensor"_a, "location"_a)
       .def(
           "assume",
           [](Builder &b, Value condition, Text text, const Loc &loc) {
@@ -124,7 +131,8 @@ void bindPromises(nb::class_<Builder> &builder) {
           [](Builder &b, Text text, const Values &values, const Loc &loc) {
             checked(b, b.print(text, values, loc));
           },
-          "text"_a, "values"_a, "location"_a);
+          "text"_a, "values"_a, "location"_a)
+      .def("exchange", valueOf(&Builder::exchange), "location"_a);
 }
 
 void bindGrid(nb::class_<Builder> &builder) {
@@ -231,20 +239,8 @@ void bindArithmetic(nb::class_<Builder> &builder) {
             return checked(b, b.compare(op, lhs, rhs, loc));
           },
           "op"_a, "lhs"_a, "rhs"_a, "location"_a)
-      .def(
-          "select",
-          [](Builder &b, Value condition, Value ifTrue, Value ifFalse,
-             const Loc &loc) {
-            return checked(b, b.select(condition, ifTrue, ifFalse, loc));
-          },
-          "condition"_a, "if_true"_a, "if_false"_a, "location"_a);
-}
-
-/// A method of the builder that gives a value, and raises what went wrong.
-template <typename... Args> auto valueOf(Value (Builder::*method)(Args...)) {
-  return [method](Builder &b, Args... args) {
-    return checked(b, (b.*method)(args...));
-  };
+      .def("select", valueOf(&Builder::select), "condition"_a, "if_true"_a,
+           "if_false"_a, "location"_a);
 }
 
 void bindRows(nb::class_<Builder> &builder) {
@@ -254,6 +250,8 @@ void bindRows(nb::class_<Builder> &builder) {
       .def("splat", valueOf(&Builder::splat), "scalar"_a, "dim"_a, "location"_a)
       .def("iota", valueOf(&Builder::iota), "dim"_a, "location"_a)
       .def("reduce", valueOf(&Builder::reduce), "op"_a, "row"_a, "along"_a,
+           "location"_a)
+      .def("scan", valueOf(&Builder::scan), "op"_a, "row"_a, "along"_a,
            "location"_a);
 }
 
@@ -282,6 +280,7 @@ void bindMemory(nb::class_<Builder> &builder) {
           },
           "value"_a, "tensor"_a, "indices"_a, "predicate"_a.none(),
           "location"_a, "group"_a = nb::none(), "member"_a = nb::none())
+      .def("turn", valueOf(&Builder::turn), "location"_a)
       .def("present", valueOf(&Builder::present), "tensor"_a, "location"_a);
 }
 

@@ -108,6 +108,12 @@ def pack_blocks(
         store_state(load_state(partial[part, token, h], partial_lse[part, token, h], where=live), rows[i, t, h], lses[i, t, h])
 
 
+@inline
+def scale_of(row):
+    """What a row is divided by to be rounded to fp8: its largest magnitude / 448, far above what has no finite reciprocal."""
+    return max(max(abs(row)), SMALLEST) / 448.0
+
+
 @kernel
 def pack_blocks_fp8(
     rows: InOut[f8e4m3fn, "r n H D"],
@@ -131,8 +137,7 @@ def pack_blocks_fp8(
         token = t + i * token_step
         part, live = source_of(i, token, shape("p"), shape("m"), seq_lens, query_start_loc, halvings)
         row = load(partial[part, token, h], where=live)
-        # Far above the smallest scale whose reciprocal is finite.
-        scale = max(max(abs(row)), SMALLEST) / 448.0
+        scale = scale_of(row)
         rows[i, t, h] = row * (1.0 / scale)
         scales[i, t, h] = scale
         lses[i, t, h] = load(partial_lse[part, token, h], where=live, otherwise=-math.inf)

@@ -16,13 +16,13 @@ NO_DEPENDENT: int
 ASSUME_DISJOINT: int
 IGNORE_GRAD: int
 
-GROUP_BYTES: int  # of a rank's workspace
+GROUP_BYTES: int  # of a rank's workspace, without slots
 MAX_RANKS: int
 
 class PeerGroup:
     """The ranks that launch a collective kernel together: see mlafix_group in include/mlafix/runtime/group.h."""
 
-    def __init__(self, rank: int, workspaces: Sequence[int], timeout: float = 10.0, failure: int = 0) -> None: ...
+    def __init__(self, rank: int, workspaces: Sequence[int], timeout: float = 10.0, failure: int = 0, slots: int = 0) -> None: ...
     @property
     def rank(self) -> int: ...
     @property

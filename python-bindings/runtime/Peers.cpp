@@ -16,7 +16,7 @@ namespace nb = nanobind;
 using namespace mlafix::python;
 
 PeerGroup::PeerGroup(uint32_t rank, std::vector<uintptr_t> workspaces,
-                     double timeout, uintptr_t failure) {
+                     double timeout, uintptr_t failure, uint64_t slots) {
   if (workspaces.empty() || workspaces.size() > MLAFIX_MAX_RANKS ||
       rank >= workspaces.size())
     throwArgumentError("argument \"workspaces\": expected one for each of 1 to "
@@ -35,6 +35,7 @@ PeerGroup::PeerGroup(uint32_t rank, std::vector<uintptr_t> workspaces,
   group.workspaces = addresses.data();
   group.timeout_ns = static_cast<uint64_t>(timeout * 1e9);
   group.failure = reinterpret_cast<uint64_t *>(failure);
+  group.slots = slots;
 }
 
 void PeerGroup::check() const {
@@ -103,15 +104,17 @@ void mlafix::python::bindPeers(nb::module_ &module) {
       module, "PeerGroup",
       "The ranks that launch a collective kernel together.\n\n"
       "rank: this one.\n"
-      "workspaces: addresses of GROUP_BYTES bytes of each rank, which all "
-      "ranks "
-      "can write; zeros before the first launch.\n"
+      "workspaces: addresses of GROUP_BYTES + 8 * slots * ranks bytes of each "
+      "rank, which all ranks can write; zeros before the first launch.\n"
       "timeout: how long a launch waits for a rank, in seconds.\n"
       "failure: the address of 8 bytes of pinned host memory, zeros before the "
-      "first launch, or 0: where `check` finds which rank did not come.")
-      .def(nb::init<uint32_t, std::vector<uintptr_t>, double, uintptr_t>(),
+      "first launch, or 0: where `check` finds which rank did not come.\n"
+      "slots: the most blocks of a launch that stores to the other ranks "
+      "(exchange); 0 for groups without such launches.")
+      .def(nb::init<uint32_t, std::vector<uintptr_t>, double, uintptr_t,
+                    uint64_t>(),
            nb::arg("rank"), nb::arg("workspaces"), nb::arg("timeout") = 10.0,
-           nb::arg("failure") = 0)
+           nb::arg("failure") = 0, nb::arg("slots") = 0)
       .def_prop_ro("rank", &PeerGroup::rank)
       .def_prop_ro("ranks", &PeerGroup::ranks)
       .def("check", &PeerGroup::check,

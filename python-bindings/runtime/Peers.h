@@ -19,7 +19,7 @@ namespace mlafix::python {
 class PeerGroup {
 public:
   PeerGroup(uint32_t rank, std::vector<uintptr_t> workspaces, double timeout,
-            uintptr_t failure);
+            uintptr_t failure, uint64_t slots);
 
   const mlafix_group *get() const { return &group; }
   uint32_t rank() const { return group.rank; }

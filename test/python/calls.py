@@ -269,6 +269,11 @@ def _sglang(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str
     return device.get(out), device.get(lse)
 
 
+def _sgl_kernel(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
+    out, lse = sglang.merge_state_v1(*(_put(device, x, layout) for x in (v[0], s[0], v[1], s[1])))
+    return device.get(out), device.get(lse)
+
+
 def _flashinfer(device: Device, v: np.ndarray, s: np.ndarray, base: str, layout: str) -> Result:
     out, lse = flashinfer.merge_state(*(_put(device, x, layout) for x in (v[0], s[0], v[1], s[1])))
     return device.get(out), device.get(lse)
@@ -296,6 +301,7 @@ VARIANTS = [
     Variant("combine_split_kv", _split, (*MANY, 11)),
     Variant("vllm.merge_attn_states", _vllm, PAIR, bases=("e",)),
     Variant("sglang.merge_state_v2", _sglang, PAIR, bases=("e",)),
+    Variant("sglang.merge_state_v1", _sgl_kernel, PAIR, bases=("2",)),
     Variant("flashinfer.merge_state", _flashinfer, PAIR, bases=("2",)),
     Variant("flash_attn.flash_attn_combine", _flash_attn, MANY, bases=("e",)),
 ]

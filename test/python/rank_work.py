@@ -305,6 +305,33 @@ def from_inputs(group: Any, parts: list[Part], options: dict[str, Any], sleeps: 
     return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]
 
 
+def in_turns(group: Any, parts: list[Part], options: dict[str, Any], most: int, pushes: bool) -> list[dict[str, Any]]:
+    """Calls of one reducer without waiting between them. Those of up to `most` tokens are pushed and others pulled, or the other
+    way round."""
+    from mlafix.distributed import _push
+    from mlafix.distributed._blocks import block_size
+    from mlafix.distributed._cut import Cut
+
+    cut = Cut(options["cut"], dist.get_world_size(group), options["heads"])
+    size = block_size(cut.block_tokens(most), cut.block_heads, options["head_dim"], torch.bfloat16).total
+    device = torch.cuda.get_device_capability(HOME.where)
+    was = _push.PUSHED.copy()
+    _push.PUSHED[device] = (0, size) if pushes else (size + 1, 1 << 40)
+    try:
+        reducer = Reducer(group, device=HOME.where, **options)
+    finally:
+        _push.PUSHED.clear()
+        _push.PUSHED.update(was)
+    tensors = [part.tensors() for part in parts]
+    ways = {reducer._backend._pushes(part.partial.shape[0]) is not None for part in parts}  # type: ignore[attr-defined]
+    assert ways == {True, False}, ways
+    torch.cuda.synchronize()
+    made = [(reducer.reduce(*one), reducer.owned(one[0].shape[0])) for one in tensors]
+    torch.cuda.synchronize()
+    reducer.check()
+    return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]
+
+
 def missed(group: Any, options: dict[str, Any], who: int, seconds: float) -> dict[str, Any]:
     """A call to which one rank comes `seconds` late, then one of a new reducer."""
     reducer = Reducer(group, device=HOME.where, **options)

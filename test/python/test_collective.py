@@ -96,11 +96,11 @@ def test_errors_underline_the_expression(tmp_path: Path, body: str, underlined_t
 
 
 @pytest.mark.parametrize("annotation, message", [
-    ('Peers[Out[f32, "n"]]', "expected tensors that are only read"),
-    ('Peers[In[f32, "n"] | None]', "expected tensors that are only read"),
+    ('Peers[Out[f32, "n"]]', "expected tensors declared with In or InOut"),
+    ('Peers[In[f32, "n"] | None]', "expected tensors declared with In or InOut"),
     ('Peers[In[f32, "n"]] | None', "which cannot be omitted"),
     ('Peers[In[f32, "ranks n"]]', 'none of them called "ranks"'),
-    ("Peers[f32]", "expected tensors that are only read"),
+    ("Peers[f32]", "expected tensors declared with In or InOut"),
 ])
 def test_only_tensors_that_are_read_are_peers(annotation: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
@@ -252,8 +252,45 @@ def refused(text, parts, of):
 refused("expected PeerTensors with a group for tensors on a GPU, got none", parts, None)
 refused("expected a group of 2 ranks and a rank below, got 3 and 0", parts, group(0, 3)[0])
 refused("expected a workspace of rank 1 at a multiple of 128 bytes", parts, PeerGroup(0, [0x10000, 0x10040], 1.0))
+
+# Ranks that store to each other: a slot for each block, and nothing that is read or written lies where the others store.
+from copied import swapped
+
+def swap(tokens, slots):
+    staged = [Framework((2, 2, tokens, 8), 0) for _ in range(2)]
+    of = PeerGroup(0, [0x10000, 0x20000], 2.5, 0, slots)
+    swapped(Framework((tokens, 8), 0), Framework((tokens, 8), 0), PeerTensors(staged, of), 0)
+
+before = len(launches())
+swap(4096, 4096)
+grid = launches()[-1].grid
+assert len(launches()) == before + 1 and 1 < grid < 4096, grid
+swap(4096, grid)
+for slots, text in ((grid - 1, f"expected a grid of at most {{grid - 1}} blocks, for which the group has slots, got {{grid}}"),
+                    (0, "expected a grid of at most 0 blocks")):
+    for _ in range(2):
+        try:
+            swap(4096, slots)
+        except ArgumentError as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError("expected an ArgumentError: " + text)
+assert len(launches()) == before + 2
 """
 COPIED = """
+@kernel
+def swapped(out: Out[f32, "n D"], x: In[f32, "n D"], staged: Peers[InOut[f32, "turns=2 r n D"]], rank: index):
+    for t in grid("n"):
+        half = turn()
+        for r in range(ranks(staged)):
+            store(staged[r][half, rank, t], x[t])
+        exchange()
+        acc = splat(0.0, "D")
+        for r in range(ranks(staged)):
+            acc = acc + staged[rank][half, r, t]
+        out[t] = acc
+
+
 @kernel
 def copied(out: Out[f32, "n D"], parts: Peers[In[f32, "n D"]]):
     for t in grid("n"):

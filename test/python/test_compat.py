@@ -35,6 +35,7 @@ SIGNATURES = [
     (tensorrt_llm, "helix_post_process_native", "(gathered_o, gathered_stats, scale, cp_dim)"),
     (ring_attention, "update_out_and_lse", "(out, lse, block_out, block_lse, slice_=None)"),
     (sglang, "merge_state_v2", "(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None)"),
+    (sglang, "merge_state_v1", "(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None)"),
     (sglang, "merge_state", "(prefix_output, prefix_lse, suffix_output, suffix_lse, output=None, output_lse=None)"),
     (sglang, "fixup_zero_kv_rows", "(out, lse, kv_lens, cum_seq_lens, max_seq_len)"),
     (flashinfer, "merge_state", "(v_a, s_a, v_b, s_b)"),

@@ -1,4 +1,4 @@
-"""examples/python/cookbook: ragged and padded rows, blocks of several caches, and the chain of mask, merge and quantisation."""
+"""examples/python/cookbook: ragged and padded rows, blocks of several caches, running sums, and the chain of mask, merge and quantisation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COOKBOOK = Path(__file__).resolve().parents[2] / "examples" / "python" / "cookbo
 def cookbook() -> dict[str, ModuleType]:
     sys.path.insert(0, str(COOKBOOK))
     try:
-        return {name: __import__(name) for name in ("blocks", "chain", "merge_fp4", "pack", "quantize")}
+        return {name: __import__(name) for name in ("blocks", "chain", "merge_fp4", "pack", "quantize", "scan")}
     finally:
         sys.path.remove(str(COOKBOOK))
 
@@ -219,3 +219,49 @@ def test_a_merge_into_fp4_has_the_librarys_bits(cookbook: dict[str, ModuleType],
     np.testing.assert_array_equal(bits[0], bits[1])
     np.testing.assert_array_equal(bits[2], bits[1])
     assert (device.get(q)[3] == 0).all() and 0 < (bits[0] != 0x5A).sum() <= 9 * columns
+
+
+# -- Running sums -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("experts", [1, 8, 60, 256])
+@pytest.mark.parametrize("align", [1, 4, 128])
+def test_experts_begin_behind_each_other(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, align: int, experts: int) -> None:
+    counts = rng.integers(0, 300, (5, experts)).astype(np.int32) * rng.integers(0, 2, (5, experts), np.int32)
+    starts, ends = (device.poisoned(counts.shape, np.int32) for _ in range(2))
+    cookbook["scan"].expert_offsets(starts, ends, device.put(counts), align)
+    device.synchronize()
+    padded = (counts + align - 1) // align * align
+    want = np.cumsum(padded, -1) - padded
+    np.testing.assert_array_equal(device.get(starts), want)
+    np.testing.assert_array_equal(device.get(ends), want + counts)
+
+
+@pytest.mark.parametrize("dtype", [BF16, F32], ids=str)
+@pytest.mark.parametrize("size", [1, 100, 4096, 32000])
+def test_the_likeliest_are_kept(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, dtype: np.dtype, size: int) -> None:
+    x = np.sort(rng.dirichlet(np.full(size, 0.2), 4), -1)[:, ::-1].astype(np.float32).astype(dtype)
+    kept, total = device.poisoned(x.shape, np.bool_), device.poisoned((4,), F32)
+    cookbook["scan"].top_p_mask(kept, total, device.put(np.ascontiguousarray(x)), 0.9)
+    device.synchronize()
+    got, wide = device.get(kept), x.astype(np.float64)
+    before = np.cumsum(wide, -1) - wide
+    np.testing.assert_array_equal(got[np.abs(before - 0.9) > 1e-5], (before < 0.9)[np.abs(before - 0.9) > 1e-5])
+    assert got[:, 0].all()
+    np.testing.assert_allclose(device.get(total), np.where(got, wide, 0).sum(-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 100, 4096, 32000])
+def test_a_sample_has_a_probability(cookbook: dict[str, ModuleType], device: Device, rng: np.random.Generator, size: int) -> None:
+    p = rng.random((64, size)).astype(np.float32) ** 20
+    p[:, size // 2 + 1 :] = 0
+    u = np.concatenate([[0, np.nextafter(np.float32(1), np.float32(0))], rng.random(62)]).astype(np.float32)
+    found = device.poisoned((64,), np.int32)
+    cookbook["scan"].sample(found, device.put(p), device.put(u))
+    device.synchronize()
+    index = np.array(device.get(found))
+    assert (p[np.arange(64), index] > 0).all()
+    sums = np.cumsum(p.astype(np.float64), -1)
+    at = np.take_along_axis(sums, index[:, None], -1)[:, 0]
+    near = 1e-5 * sums[:, -1]
+    assert (at > u * sums[:, -1] - near).all() and (at - p[np.arange(64), index] <= u * sums[:, -1] + near).all()

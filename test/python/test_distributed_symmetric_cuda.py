@@ -19,7 +19,8 @@ from ranks import RankPool, raised
 from states import LAYOUTS
 
 RANKS = min(torch.cuda.device_count(), 8)
-SYMMETRIC: dict[str, Any] = {"backend": "symmetric"}
+SYMMETRIC: dict[str, Any] = {"backend": "symmetric", "exchange": "pull"}
+exchanges = pytest.mark.parametrize("exchange", ["pull", "push"])
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +30,15 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RankPool]:
     made.close()
 
 
+@exchanges
 @pytest.mark.parametrize("masks", ["none", "tokens", "requests", "padding"])
 @pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
 @pytest.mark.parametrize("form", FORMS, ids=str)
-def test_merges_like_f64_with_the_bits_of_nccl(pool: RankPool, form: Form, cut: str, masks: str, rng: np.random.Generator) -> None:
+def test_merges_like_f64_with_the_bits_of_nccl(pool: RankPool, form: Form, cut: str, masks: str, exchange: str, rng: np.random.Generator) -> None:
     for tokens, layout in zip((0, 1, 7, 16), LAYOUTS):
         case = make_case(rng, form, RANKS, tokens, masks, layout, cut)
         options = options_of(form, cut, RANKS, case.sink)
-        results = raised(pool.run("reduce", [(part, options | SYMMETRIC) for part in case.parts]))
+        results = raised(pool.run("reduce", [(part, options | SYMMETRIC | {"exchange": exchange}) for part in case.parts]))
         assert {result["backend"] for result in results} == {"symmetric"}
         check(case, results)
         others = raised(pool.run("reduce", [(part, options | {"backend": "nccl"}) for part in case.parts]))
@@ -49,39 +51,56 @@ def test_auto_is_symmetric(pool: RankPool) -> None:
     assert set(pool.same("construct", RANKS, options | {"device": "cuda"})) == {"symmetric"}
 
 
+@exchanges
 @pytest.mark.parametrize("heads, dim, tokens", [(64, 512, 256), (32, 128, 2048), (8, 576, 33), (1, 512, 1), (64, 128, 4096)])
-def test_larger_sizes(pool: RankPool, heads: int, dim: int, tokens: int, rng: np.random.Generator) -> None:
+def test_larger_sizes(pool: RankPool, heads: int, dim: int, tokens: int, exchange: str, rng: np.random.Generator) -> None:
     form = Form(BF16, dim, heads, "e", False)
     case = make_case(rng, form, RANKS, tokens, "requests")
     wholes = []
     for cut in ("heads", "tokens", "none"):
-        options = options_of(form, cut, RANKS, None, max_tokens=tokens) | SYMMETRIC
+        options = options_of(form, cut, RANKS, None, max_tokens=tokens) | SYMMETRIC | {"exchange": exchange}
         results = raised(pool.run("reduce", [(part, options) for part in case.parts]))
         check(case, results)
         wholes.append(assembled(results, case.parts[0].partial.shape))
     assert all(same_bits(wholes[0], whole) for whole in wholes)
 
 
+@exchanges
 @pytest.mark.parametrize("masks", ["none", "requests"])
-def test_states_that_are_there_already(pool: RankPool, masks: str, rng: np.random.Generator) -> None:
+def test_states_that_are_there_already(pool: RankPool, masks: str, exchange: str, rng: np.random.Generator) -> None:
     """Each call's rows are overwritten right behind it; the ranks take turns in coming 50 ms late."""
     form = Form(BF16, 128, 16, "e", False)
     cases = [make_case(rng, form, RANKS, tokens, masks) for tokens in (16, 3, 9, 16, 1, 7, 16, 16)]
     sleeps = [[100_000_000 if at % RANKS == rank else 0 for at in range(len(cases))] for rank in range(RANKS)]
     for cut in ("heads", "tokens", "none"):
-        options = options_of(form, cut, RANKS, None) | SYMMETRIC
+        options = options_of(form, cut, RANKS, None) | SYMMETRIC | {"exchange": exchange}
         each = [([case.parts[rank] for case in cases], options, sleeps[rank]) for rank in range(RANKS)]
         results = raised(pool.run("from_inputs", each))
         for at, case in enumerate(cases):
             check(case, [result[at] for result in results])
 
 
-def test_replays_of_a_graph_with_three_calls(pool: RankPool, rng: np.random.Generator) -> None:
-    check_replays(pool, RANKS, rng, SYMMETRIC)
+@exchanges
+def test_replays_of_a_graph_with_three_calls(pool: RankPool, exchange: str, rng: np.random.Generator) -> None:
+    check_replays(pool, RANKS, rng, SYMMETRIC | {"exchange": exchange})
 
 
-def test_two_reducers_in_two_streams(pool: RankPool, rng: np.random.Generator) -> None:
-    check_two_streams(pool, RANKS, rng, SYMMETRIC)
+@exchanges
+def test_two_reducers_in_two_streams(pool: RankPool, exchange: str, rng: np.random.Generator) -> None:
+    check_two_streams(pool, RANKS, rng, SYMMETRIC | {"exchange": exchange})
+
+
+def test_calls_that_push_and_pull_in_turns(pool: RankPool, rng: np.random.Generator) -> None:
+    """One reducer, whose small calls are pushed and whose others are pulled, and the other way round: one count of launches."""
+    form = Form(BF16, 128, 16, "e", False)
+    cases = [make_case(rng, form, RANKS, tokens, "requests") for tokens in (16, 3, 9, 16, 16, 1, 7, 16, 2, 2, 16)]
+    for pushes in (True, False):
+        for cut in ("heads", "tokens", "none"):
+            options = options_of(form, cut, RANKS, None) | SYMMETRIC | {"exchange": "auto"}
+            each = [([case.parts[rank] for case in cases], options, 6, pushes) for rank in range(RANKS)]
+            results = raised(pool.run("in_turns", each))
+            for at, case in enumerate(cases):
+                check(case, [result[at] for result in results])
 
 
 @pytest.mark.skipif(torch.cuda.get_device_capability() < (9, 0), reason="kernels prefetch from sm_90 on")
@@ -90,10 +109,11 @@ def test_launches_know_whose_memory_they_read(pool: RankPool) -> None:
     assert pool.same("local_memory", RANKS, options) == [[int(at == rank) for at in range(RANKS)] for rank in range(RANKS)]
 
 
+@exchanges
 @pytest.mark.parametrize("who", [0, RANKS - 1])
-def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int) -> None:
+def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int, exchange: str) -> None:
     """The others end after the time-out with NaN, the late one at once; a new reducer of the same group works."""
-    options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"timeout": 1.0}
+    options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"timeout": 1.0, "exchange": exchange}
     results = raised(pool.run("missed", [(options, who, 4.0)] * RANKS))
     for rank, result in enumerate(results):
         assert result["marked"], rank

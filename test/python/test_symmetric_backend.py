@@ -17,13 +17,14 @@ from devices import TorchDevice
 from mlafix._runtime import GROUP_BYTES
 from mlafix.distributed._backends import Call
 from mlafix.distributed._cut import Cut
-from mlafix.distributed._symmetric import SymmetricBackend
+from mlafix.distributed._symmetric import SymmetricBackend, SymmetricPlan
 from numerics import poison
 from rank_cases import FORMS, Case, Form, check, make_case
 from states import LAYOUTS
 
 CPU = TorchDevice("cpu")
 MOST = 16
+PULL = (1, 0)
 WIRES = {"f8e4m3fn": torch.float8_e4m3fn}
 
 
@@ -31,7 +32,7 @@ def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> li
     """The backend of each rank; their buffers hold what no result may show."""
     heads = form.heads * ranks
     wire = WIRES.get(form.wire or "", CPU.put(np.zeros(1, form.dtype)).dtype)
-    size = SymmetricBackend.bytes_of(MOST, heads, form.head_dim, wire)
+    size = SymmetricPlan.of(Cut(cut, ranks, heads), MOST, form.head_dim, wire, PULL).total
     buffers = [torch.full((size,), 0xFF, dtype=torch.uint8) for _ in range(ranks)]
     made = []
     for rank in range(ranks):
@@ -39,7 +40,7 @@ def backends_of(form: Form, cut: str, ranks: int, sink: np.ndarray | None) -> li
         # Workspaces are at multiples of 128 bytes; only a GPU looks at them.
         made.append(SymmetricBackend(SimpleNamespace(rank=rank, size=ranks), memory, Cut(cut, ranks, heads),  # type: ignore[arg-type]
                                      None if sink is None else CPU.put(sink), head_dim=form.head_dim, wire_dtype=wire,
-                                     max_tokens=MOST, timeout=1.0))
+                                     max_tokens=MOST, timeout=1.0, pushed=PULL))
     return made
 
 

@@ -21,11 +21,12 @@ extern "C" {
 
 /** The ranks that launch a kernel together, as one of them sees them.
  *
- * Each rank has a workspace of MLAFIX_GROUP_BYTES in the memory of its device,
- * which all ranks can write (CUDA IPC, cuMem handles), at a multiple of 128
- * bytes. It holds zeros before the first launch, and afterwards what launches
- * leave in it. The launches with one set of workspaces are in one order on all
- * ranks, each complete before the next one begins, as in one stream. */
+ * Each rank has a workspace of MLAFIX_GROUP_BYTES, and 8 * slots * ranks behind
+ * them, in the memory of its device, which all ranks can write (CUDA IPC, cuMem
+ * handles), at a multiple of 128 bytes. It holds zeros before the first launch,
+ * and afterwards what launches leave in it. The launches with one set of
+ * workspaces are in one order on all ranks, each complete before the next one
+ * begins, as in one stream. */
 typedef struct mlafix_group {
   uint32_t struct_size;
   uint32_t ranks;          /**< at most MLAFIX_MAX_RANKS */
@@ -36,10 +37,13 @@ typedef struct mlafix_group {
   /** Host memory that the device can write (cuMemHostAlloc), or NULL: set to 1
    * + a rank that did not come. Zero before the first launch. */
   uint64_t *failure;
+  /** The most blocks of a launch that stores to the peers (mlafix.exchange), on
+   * all ranks alike: one with more is an error. */
+  uint64_t slots;
 } mlafix_group;
 
 #define MLAFIX_GROUP_INIT                                                      \
-  { sizeof(mlafix_group), 0, 0, NULL, UINT64_C(10000000000), NULL }
+  { sizeof(mlafix_group), 0, 0, NULL, UINT64_C(10000000000), NULL, 0 }
 
 /** The tensors that the ranks have of one argument: of one dtype, the same
  * sizes and strides. Only read during the call it is passed to. */

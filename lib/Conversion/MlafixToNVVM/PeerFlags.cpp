@@ -7,88 +7,18 @@
 
 #include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
 
+#include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+#include "lib/Conversion/MlafixToNVVM/PeerFlagsBuilder.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Machine/MachineModel.h"
-#include "lib/Transforms/ThreadOps.h"
 #include "mlafix/GroupLayout.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace mlafix;
 
 using LLVM::AtomicOrdering;
-
-namespace {
-/// Builds what both ops need, at the place of one of them.
-class PeerFlags {
-public:
-  PeerFlags(Operation *op, Value group, Type layout, unsigned addressSpace)
-      : b(op), loc(op->getLoc()), group(group), layout(layout),
-        pointer(LLVM::LLVMPointerType::get(b.getContext(), addressSpace)) {
-    rank = field(kRank, b.getI32Type());
-    ranks = field(kRanks, b.getI32Type());
-    own = workspace(rank);
-    thread = buildThreadId(b, loc);
-  }
-
-  Value wait();
-  Value release(Value arrived);
-
-private:
-  /// The fields of what a launch says of the group.
-  enum Field { kRank, kRanks, kTimeout, kFailure, kWorkspaces };
-
-  Value i32(int64_t value) {
-    return arith::ConstantIntOp::create(b, loc, value, 32);
-  }
-  Value i64(int64_t value) {
-    return arith::ConstantIntOp::create(b, loc, value, 64);
-  }
-  Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
-    return arith::CmpIOp::create(b, loc, predicate, x, y);
-  }
-  Value negate(Value x) {
-    return arith::XOrIOp::create(b, loc, x,
-                                 arith::ConstantIntOp::create(b, loc, true, 1));
-  }
-  Value both(Value x, Value y) { return arith::AndIOp::create(b, loc, x, y); }
-
-  Value field(Field index, Type type);
-  Value workspace(Value ofRank);
-  Value at(Value workspace, int64_t offset, Value ofRank = {});
-  Value load(Value address, AtomicOrdering ordering, StringRef scope = {});
-  void store(Value value, Value address, AtomicOrdering ordering,
-             StringRef scope = {});
-  Value hasNotFailed();
-  void tell(int64_t flags, Value epoch, Value first, Value step,
-            AtomicOrdering ordering);
-  Value waitForAll(int64_t flags, Value epoch, Value first, Value step,
-                   Value failed);
-  Value poll(Value flag, Value epoch);
-  Value waitFor(Value flag, Value epoch);
-  void reportFailure();
-  Value countBlock();
-  void finish(Value epoch, Value arrived);
-  void forEachRank(Value first, Value step, function_ref<void(Value)> build);
-  void branch(Value condition, function_ref<void()> build);
-
-  OpBuilder b;
-  Location loc;
-  Value group;
-  Type layout;
-  Type pointer;
-  Value rank, ranks;
-  Value own; ///< this rank's workspace
-  Value thread;
-};
-} // namespace
-
-/// NVPTX's name of the scope of all threads of the device.
-static constexpr StringLiteral kDevice = "device";
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -112,9 +42,19 @@ Value PeerFlags::workspace(Value ofRank) {
                               /*isInvariant=*/true);
 }
 
+/// Where the flags of this block are among those of all blocks.
+Value PeerFlags::buildFirstSlot() {
+  Type i64Type = b.getI64Type();
+  Value block = arith::ExtUIOp::create(b, loc, i64Type, buildBlockId(b, loc));
+  Value count = arith::ExtUIOp::create(b, loc, i64Type, ranks);
+  return arith::MulIOp::create(b, loc, block, count);
+}
+
 /// The u64 at `offset`, or that of a rank in the flags that begin there.
 Value PeerFlags::at(Value workspace, int64_t offset, Value ofRank) {
   Value index = i64(offset / 8);
+  if (offset == group::slots)
+    index = arith::AddIOp::create(b, loc, index, buildFirstSlot());
   if (ofRank)
     index = arith::AddIOp::create(
         b, loc, index, arith::ExtUIOp::create(b, loc, b.getI64Type(), ofRank));
@@ -364,6 +304,59 @@ void PeerFlags::finish(Value epoch, Value arrived) {
   });
 }
 
+/// Has the first rows that are sent be loaded before any is stored, while
+/// `begin` learns whether to send them. The stores go to other tensors, which a
+/// launch checks. Volatile loads stay where they are, where LLVM and ptxas
+/// would move others into the branches of the stores.
+static void loadFirst(BeginExchangeOp begin) {
+  constexpr size_t kLoads = 16;
+  SmallVector<LLVM::LoadOp> loads;
+  Operation *firstStore = nullptr;
+  for (Operation *op = begin; op && !isa<EndExchangeOp>(op);
+       op = op->getNextNode())
+    op->walk([&](Operation *inner) {
+      auto load = dyn_cast<LLVM::LoadOp>(inner);
+      if (load && isGlobal(load.getAddr()))
+        loads.push_back(load);
+      if (isa<LLVM::StoreOp>(inner) && !firstStore)
+        firstStore = inner->getParentOfType<scf::IfOp>();
+    });
+  if (!firstStore)
+    return;
+  llvm::erase_if(loads, [&](LLVM::LoadOp load) {
+    return load->getBlock() != firstStore->getBlock();
+  });
+  for (LLVM::LoadOp load : ArrayRef(loads).take_front(kLoads)) {
+    load.setVolatile_(true);
+    if (firstStore->isBeforeInBlock(load) &&
+        moveBeforeWait(load.getAddr(), firstStore))
+      load->moveBefore(firstStore);
+  }
+}
+
+/// Lowers `op`; `last` is what `mlafix.begin_exchange` has loaded.
+static bool lowerOp(Operation *op, function_ref<PeerFlags()> flags,
+                    Value &last) {
+  if (auto wait = dyn_cast<WaitPeersOp>(op)) {
+    wait.getArrived().replaceAllUsesWith(flags().wait());
+  } else if (auto release = dyn_cast<ReleasePeersOp>(op)) {
+    release.getValid().replaceAllUsesWith(
+        flags().release(release.getArrived()));
+  } else if (auto begin = dyn_cast<BeginExchangeOp>(op)) {
+    loadFirst(begin);
+    PeerFlags::Begin built = flags().beginExchange();
+    last = built.last;
+    begin.getTurn().replaceAllUsesWith(built.turn);
+    begin.getSends().replaceAllUsesWith(built.sends);
+  } else if (auto end = dyn_cast<EndExchangeOp>(op)) {
+    end.getArrived().replaceAllUsesWith(
+        flags().endExchange(last, end.getSends()));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void mlafix::lowerPeerFlags(LLVM::LLVMFuncOp function,
                             ArrayRef<ParamAttr> params, unsigned addressSpace) {
   const auto *found = llvm::find_if(params, [](ParamAttr param) {
@@ -373,16 +366,10 @@ void mlafix::lowerPeerFlags(LLVM::LLVMFuncOp function,
     return;
   Value group = function.getArgument(found - params.begin());
   Type layout = getTableType(*found, addressSpace);
+  Value last;
   function.walk([&](Operation *op) {
-    if (auto wait = dyn_cast<WaitPeersOp>(op)) {
-      Value all = PeerFlags(op, group, layout, addressSpace).wait();
-      wait.getArrived().replaceAllUsesWith(all);
+    auto flags = [&] { return PeerFlags(op, group, layout, addressSpace); };
+    if (lowerOp(op, flags, last))
       op->erase();
-    } else if (auto release = dyn_cast<ReleasePeersOp>(op)) {
-      Value valid = PeerFlags(op, group, layout, addressSpace)
-                        .release(release.getArrived());
-      release.getValid().replaceAllUsesWith(valid);
-      op->erase();
-    }
   });
 }

@@ -121,10 +121,11 @@ static Value buildEndsDiffer(OpBuilder &b, ForallOp forall,
 /// Blocks 0, 1, 2, … take the positions 0, n / 2, 1, n / 2 + 1, …: unchanged
 /// rows are adjacent as a rule, and use no bandwidth; so their blocks run
 /// beside others. If the rows at both ends are treated alike, blocks keep their
-/// positions, which is faster.
+/// positions, which is faster. So do they where the same block of each rank
+/// waits for it: the conditions of ranks differ.
 static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
   SetVector<Value> conditions = getRowConditions(forall);
-  if (conditions.empty())
+  if (conditions.empty() || forall->getParentOfType<KernelOp>().getExchange())
     return block;
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);

@@ -125,6 +125,9 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
     overwrite. So each block waits for the ranks before the row's program, and the last block to end releases their memory. Where a rank did not come until the block had read all it needs, a copy of the
     program stores what results if every element of a peer's tensor is NaN (an integer: all bits set), and reads no peer's memory. For GPUs; on a CPU all tensors are one process's own.
 
+    A row with `mlafix.exchange` becomes two programs: the ops before it, which store to the peers, then, once the same block of each rank has stored, the ops behind it, with those before it that it needs.
+    Nothing waits at the end: the next launch stores elsewhere (`mlafix.turn`), and the one after that only begins once this rank has completed this one.
+
     ```mlir
     // Before
     mlafix.row lane %lane {
@@ -142,6 +145,31 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
     %valid = mlafix.release_peers %arrived : i1
     %isMarked = arith.xori %valid, %true : i1
     scf.if %isMarked {
+      mlafix.row lane %lane {
+        mlafix.store %nan, %out[%t] : …
+      }
+    }
+
+    // Before
+    mlafix.row lane %lane {
+      %turn = mlafix.turn : index
+      mlafix.store %v, %parts[%r, %turn, %t] : …
+      mlafix.exchange
+      %w = mlafix.load %parts[%rank, %turn, %t] : …
+      mlafix.store %w, %out[%t] : …
+    }
+    // After
+    %turn, %sends = mlafix.begin_exchange : index, i1
+    mlafix.row lane %lane {
+      mlafix.store %v, %parts[%r, %turn, %t] if %sends : …
+    }
+    %arrived = mlafix.end_exchange %sends : i1
+    scf.if %arrived {
+      mlafix.row lane %lane {
+        %w = mlafix.load %parts[%rank, %turn, %t] : …
+        mlafix.store %w, %out[%t] : …
+      }
+    } else {
       mlafix.row lane %lane {
         mlafix.store %nan, %out[%t] : …
       }

@@ -42,6 +42,12 @@ static Operation *findProgram(KernelOp kernel) {
   return nullptr;
 }
 
+static ExchangeOp findExchange(Operation *program) {
+  ExchangeOp found;
+  program->walk([&](ExchangeOp op) { found = op; });
+  return found;
+}
+
 /// NaN, or all bits of an integer.
 static Value buildMark(OpBuilder &b, Location loc, Type type) {
   Type element = getElementTypeOrSelf(type);
@@ -74,19 +80,48 @@ static void markPeers(KernelOp kernel, Operation *program) {
   }
 }
 
-void PlaceCollectivesPass::runOnOperation() {
-  KernelOp kernel = getOperation();
-  if (failed(verifyPlanned(kernel)))
-    return signalPassFailure();
-  if (!kernel.isCollective() || !isGPU(getTarget(kernel)))
-    return;
-  Operation *program = findProgram(kernel);
-  if (!program) {
-    kernel.emitError() << "expected the program of a row in a collective "
-                          "kernel, got none";
-    return signalPassFailure();
+/// Leaves of `program` what comes before its exchange, with stores where
+/// `sends` holds. Loads do not wait for it.
+static void keepSends(Operation *program, Value sends) {
+  ExchangeOp exchange = findExchange(program);
+  SmallVector<Operation *> behind;
+  for (Operation *op = exchange; op && !op->hasTrait<OpTrait::IsTerminator>();
+       op = op->getNextNode())
+    behind.push_back(op);
+  for (Operation *op : llvm::reverse(behind))
+    op->erase();
+  program->walk([&](StoreOp store) {
+    OpBuilder b(store);
+    Value where = store.getPredicate();
+    if (where)
+      where = arith::AndIOp::create(b, store.getLoc(), where, sends);
+    store.getPredicateMutable().assign(where ? where : sends);
+  });
+}
+
+/// Leaves of `program` what comes behind its exchange, and what that needs: no
+/// stores to the peers.
+static void keepMerge(Operation *program) {
+  ExchangeOp exchange = findExchange(program);
+  Block *block = exchange->getBlock();
+  SmallVector<Operation *> before;
+  for (Operation &op :
+       llvm::make_range(block->begin(), exchange->getIterator()))
+    before.push_back(&op);
+  exchange.erase();
+  for (Operation *op : llvm::reverse(before)) {
+    SmallVector<StoreOp> stores;
+    op->walk([&](StoreOp store) { stores.push_back(store); });
+    bool isStore = isa<StoreOp>(op);
+    for (StoreOp store : stores)
+      store.erase();
+    if (!isStore && isOpTriviallyDead(op))
+      op->erase();
   }
-  LDBG() << kernel.getSymName() << ": its ranks wait for each other";
+}
+
+/// The ranks wait for each other at both ends of the program, and it pulls.
+static void placeWaits(KernelOp kernel, Operation *program) {
   OpBuilder b(program);
   Location loc = program->getLoc();
   Value arrived = WaitPeersOp::create(b, loc, b.getI1Type());
@@ -99,4 +134,53 @@ void PlaceCollectivesPass::runOnOperation() {
   OpBuilder marked(marks.thenBlock()->getTerminator());
   markPeers(kernel, marked.clone(*program));
   program->moveBefore(branch.thenBlock()->getTerminator());
+}
+
+/// The ranks wait for each other's stores between two parts of the program.
+static void placeExchange(KernelOp kernel, Operation *program) {
+  OpBuilder b(program);
+  Location loc = program->getLoc();
+  auto begin = BeginExchangeOp::create(b, loc, b.getIndexType(), b.getI1Type());
+  SmallVector<TurnOp> turns;
+  kernel.walk([&](TurnOp turn) { turns.push_back(turn); });
+  for (TurnOp turn : turns) {
+    turn.getTurn().replaceAllUsesWith(begin.getTurn());
+    turn.erase();
+  }
+  Value sends = begin.getSends();
+  keepSends(b.clone(*program), sends);
+  Value arrived = EndExchangeOp::create(b, loc, b.getI1Type(), sends);
+  auto branch = scf::IfOp::create(b, loc, arrived, /*withElseRegion=*/true);
+  keepMerge(program);
+  markPeers(kernel,
+            OpBuilder(branch.elseBlock()->getTerminator()).clone(*program));
+  program->moveBefore(branch.thenBlock()->getTerminator());
+}
+
+void PlaceCollectivesPass::runOnOperation() {
+  KernelOp kernel = getOperation();
+  if (failed(verifyPlanned(kernel)))
+    return signalPassFailure();
+  if (!kernel.isCollective())
+    return;
+  if (!isGPU(getTarget(kernel))) {
+    if (ExchangeOp exchange = kernel.getExchange()) {
+      exchange.emitError() << "expected a GPU as target of a kernel with an "
+                              "exchange, got "
+                           << getTarget(kernel);
+      return signalPassFailure();
+    }
+    return;
+  }
+  Operation *program = findProgram(kernel);
+  if (!program) {
+    kernel.emitError() << "expected the program of a row in a collective "
+                          "kernel, got none";
+    return signalPassFailure();
+  }
+  LDBG() << kernel.getSymName() << ": its ranks wait for each other";
+  if (kernel.getExchange())
+    placeExchange(kernel, program);
+  else
+    placeWaits(kernel, program);
 }

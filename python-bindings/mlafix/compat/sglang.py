@@ -34,6 +34,24 @@ def merge_state_v2(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Arr
     return ops.merge_attn_states(v_a, s_a, v_b, s_b, out=v_merged, out_lse=s_merged, lse_layout="nh")
 
 
+def merge_state_v1(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Array | None = None,
+                   s_merged: Array | None = None) -> tuple[Any, Any]:
+    """Merges two states, base 2 (`sgl_kernel.merge_state`, which is FlashInfer's; `mlafix.ops.merge_attn_states`).
+
+    Differences from SGLang: with both sides empty the row is 0, -inf (N3; there NaN); S must be f32 already.
+
+    Args:
+        v_a, s_a, v_b, s_b, v_merged, s_merged: as of `merge_state_v2`; the lses have base 2.
+
+    Returns:
+        `(v, s)`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    return ops.merge_attn_states(v_a, s_a, v_b, s_b, out=v_merged, out_lse=s_merged, lse_layout="nh", base="2")
+
+
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output")
 def merge_state(prefix_output: Array, prefix_lse: Array, suffix_output: Array, suffix_lse: Array,
                 output: Array | None = None, output_lse: Array | None = None) -> tuple[Any, Any]:

@@ -133,15 +133,7 @@ def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
 
 def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
     """Copies a call's partial state into blocks, rows without keys as the identity; of fp8, what does not travel is left out."""
-    partial, lse = call.partial, call.lse
-    if cut.name == "heads":
-        tokens, head_dim = partial.shape[0], partial.shape[-1]
-        if partial.dim() == 3:
-            partial = partial.view(tokens, cut.ranks, cut.block_heads, head_dim)
-            lse = lse.view(tokens, cut.ranks, cut.block_heads)
-        partial, lse = partial.transpose(0, 1), lse.transpose(0, 1)
-    else:
-        partial, lse = partial[None], lse[None]
+    partial, lse = parts_of(cut, call)
     token_step = blocks.rows.shape[1] if cut.name == "tokens" else 0
     masks = (call.seq_lens, call.query_start_loc, token_step, halvings(call.query_start_loc))
     if blocks.scales is None:
@@ -149,6 +141,19 @@ def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
     else:
         own = rank if cut.blocks > 1 else -1
         pack_blocks_fp8(blocks.rows, blocks.lses, blocks.scales, partial, lse, *masks, own, cut.blocks - (own >= 0))
+
+
+def parts_of(cut: Cut, call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+    """A call's partial state as `[parts, tokens, heads, D]` and `[parts, tokens, heads]`: a part for each rank where heads are cut,
+    else one."""
+    partial, lse = call.partial, call.lse
+    if cut.name != "heads":
+        return partial[None], lse[None]
+    tokens, head_dim = partial.shape[0], partial.shape[-1]
+    if partial.dim() == 3:
+        partial = partial.view(tokens, cut.ranks, cut.block_heads, head_dim)
+        lse = lse.view(tokens, cut.ranks, cut.block_heads)
+    return partial.transpose(0, 1), lse.transpose(0, 1)
 
 
 def halvings(query_start_loc: Any) -> int:

@@ -16,7 +16,8 @@ from ._blocks import block_size
 from ._checks import Expected, first_problem
 from ._cut import Cut, CutName
 from ._ranks import CollectiveRanks, backend_for, group_of, ranks_of
-from ._symmetric import DEFAULT_TIMEOUT, SymmetricBackend, connect
+from ._push import ExchangeName, pushed_on
+from ._symmetric import DEFAULT_TIMEOUT, SymmetricBackend, SymmetricPlan, connect
 
 # Backends whose workspace a captured graph uses: kept, since the graph may be replayed when its reducer is gone.
 _CAPTURED: dict[int, Backend] = {}
@@ -52,8 +53,10 @@ class Reducer:
         base: of the lses, "e" or "2" (N8); a call may choose another.
         sink: `[heads] f32`, logits in base e: a state of zeros with that lse joins each row's merge once, after all ranks. It
             counts in the merged lse too. Read at every call.
-        backend: "symmetric": the GPUs of one node address each other's memory, and one kernel pulls, merges and writes. "nccl",
-            "gloo": what the group has for the device. "auto": symmetric where the group can, else what it has.
+        backend: "symmetric": the GPUs of one node address each other's memory, and one kernel moves the rows, merges and writes.
+            "nccl", "gloo": what the group has for the device. "auto": symmetric where the group can, else what it has.
+        exchange: symmetric: "pull": the kernel reads the other ranks' rows; "push": it stores its own where they are merged, from
+            wherever the partial state lies; "auto": what is faster on this kind of GPU, by the size of a call.
         device: where the tensors are; None is the current CUDA device where the group has a backend for it, else the CPU.
         timeout: gloo and symmetric: how many seconds to wait for each rank. None is the group's timeout for gloo, and 10 for
             symmetric, whose kernels wait.
@@ -67,7 +70,7 @@ class Reducer:
 
     def __init__(self, group: Any = None, *, max_tokens: int, heads: int, head_dim: int, dtype: Any = "bf16",
                  wire_dtype: Any = None, cut: CutName = "heads", base: Base = "e", sink: torch.Tensor | None = None, backend: str = "auto",
-                 device: torch.device | str | None = None, timeout: float | None = None, check_calls: bool = False) -> None:
+                 exchange: ExchangeName = "auto", device: torch.device | str | None = None, timeout: float | None = None, check_calls: bool = False) -> None:
         self.device = _device_for(group, device)
         self._ranks = ranks_of(group, self.device, backend, timeout)
         self.rank, self.size = self._ranks.rank, self._ranks.size
@@ -80,28 +83,31 @@ class Reducer:
             self.wire_dtype = self.dtype if wire_dtype is None else _wire_dtype(wire_dtype, self.dtype)
             _check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
             _check_base(base)
+            if exchange not in ("auto", "pull", "push"):
+                raise wrong("exchange", '"auto", "pull" or "push"', repr(exchange))
             self.cut = Cut(cut, self.size, heads)
             if sink is not None and (found := first_problem([Expected("sink", sink, (heads,), (torch.float32,))], self.device)):
                 raise found
             facts = {"max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
                      "wire_dtype": str(self.wire_dtype), "cut": cut, "base": base, "sink": "absent" if sink is None else "present", "backend": backend,
-                     "check_calls": check_calls}
+                     "exchange": exchange, "check_calls": check_calls}
         except ArgumentError as error:
             problem = error
         agree(self._ranks, self.device, facts, problem)
         # Collectives may write to these tensors in inference mode and outside of it.
         with torch.inference_mode(False):
-            self._backend = self._backend_of(backend, sink, timeout)
+            self._backend = self._backend_of(backend, exchange, sink, timeout)
             self._prepare()
 
-    def _backend_of(self, backend: str, sink: torch.Tensor | None, timeout: float | None) -> Backend:
+    def _backend_of(self, backend: str, exchange: ExchangeName, sink: torch.Tensor | None, timeout: float | None) -> Backend:
         form = {"head_dim": self.head_dim, "wire_dtype": self.wire_dtype, "max_tokens": self.max_tokens}
         if backend in ("auto", "symmetric"):
-            size = SymmetricBackend.bytes_of(self.max_tokens, self.heads, self.head_dim, self.wire_dtype)
+            pushed = pushed_on(self.device, exchange)
+            size = SymmetricPlan.of(self.cut, **form, pushed=pushed).total
             memory = connect(self._ranks, size, self.device, required=backend == "symmetric")
             if memory is not None:
                 return SymmetricBackend(cast(CollectiveRanks, self._ranks), memory, self.cut, sink, **form,
-                                        timeout=DEFAULT_TIMEOUT if timeout is None else timeout)
+                                        timeout=DEFAULT_TIMEOUT if timeout is None else timeout, pushed=pushed)
         return ExchangeBackend(self._ranks, self.cut, sink, **form, device=self.device)
 
     def _prepare(self) -> None:
@@ -131,8 +137,8 @@ class Reducer:
         """Where attention may write a call's partial state, so that the call need not copy it.
 
         Backend symmetric: memory of the reducer's, the same at each call, which is the caller's between two calls of `reduce`.
-        `reduce` with both `seq_lens` and `query_start_loc` sets lses there to -inf. Other backends, and fp8 on the wire, copy
-        from anywhere: new tensors.
+        `reduce` with both `seq_lens` and `query_start_loc` sets lses there to -inf. Other backends, fp8 on the wire, and calls
+        that push read from anywhere: new tensors.
 
         Args:
             tokens: of the next call, from 0 to max_tokens.

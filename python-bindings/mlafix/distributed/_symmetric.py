@@ -1,4 +1,4 @@
-"""Ranks whose GPUs reach each other's memory: one kernel pulls the rows of all ranks, merges and writes."""
+"""Ranks whose GPUs reach each other's memory: one kernel pulls the rows of all ranks, or pushes its own, merges and writes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from ._agreement import agree, gather_facts
 from ._backends import MOST_BOUND_RANKS, Call, halvings, own_rows, pack
 from ._blocks import FP8, Blocks, block_size, blocks_in
 from ._cut import Cut
+from ._push import Push
 from ._ranks import CollectiveRanks, Ranks
 
 # How long a launch waits for a rank, in seconds, unless the reducer is told.
 DEFAULT_TIMEOUT = 10.0
+
+# Flags and rows lie in cache lines of their own.
+_LINE = 128
 
 
 class Pulled(NamedTuple):
@@ -57,50 +61,90 @@ class SymmetricMemory:
         self.failure = torch.zeros(1, dtype=torch.int64, pin_memory=True)
 
 
-class SymmetricBackend:
-    """Rows lie in symmetric memory, and a collective kernel of ours reads those of all ranks in the order of the ranks.
+class SymmetricPlan(NamedTuple):
+    """How a rank's symmetric memory is shared out, in bytes: the group's flags, then what others read, then what they write."""
 
-    A call whose partial state is already there (`inputs`) is one launch, or two with lengths: its lses are masked in place.
-    Others are copied there first.
+    slots: int
+    """The most blocks of a launch that pushes."""
+    flags: int
+    state: int
+    staged: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of the memory."""
+        return self.flags + self.state + self.staged
+
+    @staticmethod
+    def of(cut: Cut, max_tokens: int, head_dim: int, wire_dtype: torch.dtype, pushed: tuple[int, int]) -> SymmetricPlan:
+        """For calls that push blocks of at least, and at most, as many bytes as `pushed` says, and pull others."""
+        least, most = pushed
+        largest = block_size(cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype).total
+        pushes, pulls = least <= min(most, largest), least > 0 or most < largest
+        slots = Push.slots_of(cut, max_tokens) if pushes else 0
+        flags = int(GROUP_BYTES) + -(-8 * slots * cut.ranks // _LINE) * _LINE
+        state = block_size(max_tokens, cut.heads, head_dim, wire_dtype).total if pulls else 0
+        return SymmetricPlan(slots, flags, state, Push.bytes_of(cut, max_tokens, head_dim, wire_dtype) if pushes else 0)
+
+
+class SymmetricBackend:
+    """Ranks that read and write each other's symmetric memory, in the order of the ranks.
+
+    A call that pulls has its partial state there (`inputs`), or copies it there first; then a collective kernel reads those of
+    all ranks. It is one launch, or two with lengths: lses are masked in place. A call that pushes is one launch, wherever its
+    partial state is: a collective kernel stores each rank's rows to those that merge them (`Push`).
 
     Args:
         ranks: the group, of at least 2 ranks on one node.
-        memory: of `SymmetricBackend.bytes_of` bytes or more.
+        memory: of `SymmetricPlan.total` bytes or more.
         cut, sink, head_dim, wire_dtype, max_tokens: as for `ExchangeBackend`.
         timeout: how long a launch waits for a rank, in seconds.
+        pushed: which blocks are pushed, from how many bytes on, and up to how many.
     """
 
     name = "symmetric"
 
     def __init__(self, ranks: CollectiveRanks, memory: SymmetricMemory, cut: Cut, sink: torch.Tensor | None, *, head_dim: int,
-                 wire_dtype: torch.dtype, max_tokens: int, timeout: float) -> None:
-        self.ranks, self.cut, self.wire_dtype = ranks, cut, wire_dtype
+                 wire_dtype: torch.dtype, max_tokens: int, timeout: float, pushed: tuple[int, int]) -> None:
+        self.ranks, self.cut, self.wire_dtype, self.head_dim = ranks, cut, wire_dtype, head_dim
         _, heads = cut.owned(ranks.rank, max_tokens)
         self.sink = None if sink is None else sink[heads]
         self._memory = memory
         self.workspace_bytes = memory.own.numel()
-        self.group = PeerGroup(ranks.rank, [buffer.data_ptr() for buffer in memory.buffers], timeout, memory.failure.data_ptr())
+        self._plan, self._pushed = SymmetricPlan.of(cut, max_tokens, head_dim, wire_dtype, pushed), pushed
+        self.group = PeerGroup(ranks.rank, [buffer.data_ptr() for buffer in memory.buffers], timeout, memory.failure.data_ptr(),
+                               self._plan.slots)
         form = (max_tokens, cut.heads, head_dim, wire_dtype)
-        self._states = [_state_in(buffer, *form) for buffer in memory.buffers]
+        self._states = [_state_in(buffer[self._plan.flags :], *form) for buffer in memory.buffers] if self._plan.state else []
+        staged = [buffer[self._plan.flags + self._plan.state :] for buffer in memory.buffers]
+        self._push = Push(ranks.rank, staged, self.group, cut, self.sink, head_dim=head_dim, wire_dtype=wire_dtype,
+                          max_tokens=max_tokens) if self._plan.staged else None
         # Making the views of a number of tokens takes the host longer than the launch. Not a method: torch ends the process
         # where symmetric memory that refers to itself is freed by Python's garbage collection while a graph is captured.
         self._pulled = functools.lru_cache(maxsize=64)(functools.partial(_pull, self._states, self.group, cut, ranks.rank))
 
-    @staticmethod
-    def bytes_of(max_tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> int:
-        """Bytes of symmetric memory of each rank: the group's flags, and a partial state of all heads."""
-        return int(GROUP_BYTES) + block_size(max_tokens, heads, head_dim, wire_dtype).total
-
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """`[tokens, heads, D]` and `[tokens, heads] f32` in symmetric memory; None where rows travel as fp8."""
+        """`[tokens, heads, D]` and `[tokens, heads] f32` in symmetric memory; None where rows travel as fp8, or are pushed."""
+        if self.wire_dtype == FP8 or self._pushes(tokens) is not None:
+            return None
         own = self._states[self.ranks.rank]
-        return None if self.wire_dtype == FP8 else (own.rows[:tokens], own.lses[:tokens])
+        return own.rows[:tokens], own.lses[:tokens]
 
     def check(self) -> None:
         """Raises RankError if a rank did not come to a launch that is complete."""
         self.group.check()
 
+    def _pushes(self, tokens: int) -> Push | None:
+        """What pushes the rows of a call of so many tokens, the same on all ranks; None if they are pulled."""
+        size = block_size(self.cut.block_tokens(tokens), self.cut.block_heads, self.head_dim, self.wire_dtype).total
+        return self._push if self._pushed[0] <= size <= self._pushed[1] else None
+
     def reduce(self, call: Call) -> None:
+        push = self._pushes(call.partial.shape[0])
+        if push is not None:
+            kernel, arguments = push.launch(call)
+            kernel(*arguments)
+            return
         if not self._is_there(call):
             self._copy(call)
         elif call.seq_lens is not None and call.query_start_loc is not None:
@@ -110,9 +154,13 @@ class SymmetricBackend:
 
     def prepare(self, call: Call) -> None:
         """Has all ranks compile and load what such a call runs before any makes it: none waits on the device for a compiler."""
-        self._copy(call)
-        kernel, arguments = self._merge(call)
-        kernel.bind(*arguments)
+        if self._push is not None:
+            kernel, arguments = self._push.launch(call)
+            kernel.bind(*arguments)
+        if self._states:
+            self._copy(call)
+            kernel, arguments = self._merge(call)
+            kernel.bind(*arguments)
         agree(self.ranks, call.partial.device, {}, None)
         self.reduce(call)
 
@@ -162,8 +210,8 @@ def _pull(states: list[Blocks], group: PeerGroup, cut: Cut, rank: int, tokens: i
 
 
 def _state_in(buffer: torch.Tensor, tokens: int, heads: int, head_dim: int, wire_dtype: torch.dtype) -> Blocks:
-    """The partial state of `[tokens, heads]` rows behind the flags of a rank's buffer."""
-    block = blocks_in(buffer[GROUP_BYTES:], 1, tokens, heads, head_dim, wire_dtype)
+    """The partial state of `[tokens, heads]` rows at the front of a buffer."""
+    block = blocks_in(buffer, 1, tokens, heads, head_dim, wire_dtype)
     return Blocks(block.data, block.rows[0], block.lses[0], None if block.scales is None else block.scales[0])
 
 

@@ -81,6 +81,14 @@ class ArithmeticBuiltIns:
 
     call_argmin = call_argmax
 
+    def call_cumsum(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        row, along = self.row_along(node, built_in.usage, "scan")
+        op = {"cumsum": "add", "cummax": "max", "cummin": "min"}[built_in.name]
+        return self.ctx.wrap(self.ctx.builder.scan(op, row.value, along, self.ctx.at(node)))
+
+    call_cummax = call_cumsum
+    call_cummin = call_cumsum
+
     # -- Python's own ------------------------------------------------------------------------------------------------
 
     def extreme(self, node: ast.Call, function: Any) -> Any:
@@ -101,22 +109,25 @@ class ArithmeticBuiltIns:
         return result
 
     def reduce(self, node: ast.Call, op: str, usage: str) -> Dyn:
+        row, along = self.row_along(node, usage, "reduce")
+        return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, along, self.ctx.at(node)))
+
+    def row_along(self, node: ast.Call, usage: str, what: str) -> tuple[Dyn, str]:
+        """The row of a reduction or a scan, and the factor that its groups are taken along; none: ""."""
         other = [keyword for keyword in node.keywords if keyword.arg != "along"]
         if len(node.args) != 1 or other:
             got = f"an argument '{other[0].arg}'" if other else f"{len(node.args)} arguments"
             self.ctx.fail(node, f"expected {usage}, got {got}")
         row = self.expressions.eval(node.args[0])
         if not isinstance(row, Dyn) or row.type.kind != "row":
-            self.ctx.fail(node.args[0], f"expected a row to reduce, got {describe(row)}")
-        along = self.along(node.keywords[0].value) if node.keywords else ""
-        return self.ctx.wrap(self.ctx.builder.reduce(op, row.value, along, self.ctx.at(node)))
+            self.ctx.fail(node.args[0], f"expected a row to {what}, got {describe(row)}")
+        return row, self.along(node.keywords[0].value, what) if node.keywords else ""
 
-    def along(self, node: ast.expr) -> str:
-        """The factor that groups are reduced along."""
+    def along(self, node: ast.expr, what: str) -> str:
         value = self.expressions.eval(node)
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if not is_number and not (isinstance(value, str) and value):
-            self.ctx.fail(node, f'expected the second factor of a product to reduce along, a name ("K") or a number, got {describe(value)}')
+            self.ctx.fail(node, f'expected the second factor of a product to {what} along, a name ("K") or a number, got {describe(value)}')
         return str(value)
 
     def rounded(self, node: ast.Call) -> Any:

@@ -40,6 +40,18 @@ segments = BuiltIn(
 shape = BuiltIn("shape", 'shape("n")', "the size of the dim that is called so: an index.")
 present = BuiltIn("present", "present(tensor)", "whether an optional tensor was given.")
 ranks = BuiltIn("ranks", "ranks(parts)", "how many ranks have a tensor of an argument declared with Peers: an index.")
+turn = BuiltIn(
+    "turn",
+    "turn()",
+    "0 or 1, in turn from one launch of the group to the next, the same on all ranks: an index. Which half of the tensors of all"
+    " ranks (Peers[InOut[…]]) the launch stores to.",
+)
+exchange = BuiltIn(
+    "exchange",
+    "exchange()",
+    "what this row stored to the tensors of all ranks (Peers[InOut[…]]) becomes visible to the same row of each rank, and"
+    " theirs to this one. Once in a kernel, in the grid's own block; on GPUs.",
+)
 load = BuiltIn(
     "load",
     "load(tensor[…], where=…, otherwise=…)",
@@ -90,6 +102,14 @@ argmax = BuiltIn(
     " each group.",
 )
 argmin = BuiltIn("argmin", "argmin(row, along=…)", "the same of the least element.")
+cumsum = BuiltIn(
+    "cumsum",
+    "cumsum(row, along=…)",
+    "the running sum: a row whose element i is the sum of the elements up to i, itself included. With along, of each group"
+    " by itself.",
+)
+cummax = BuiltIn("cummax", "cummax(row, along=…)", "the same of the maximum.")
+cummin = BuiltIn("cummin", "cummin(row, along=…)", "the same of the minimum.")
 where = BuiltIn("where", "where(condition, a, b)", "a where the condition holds, else b; element by element for rows.")
 fma = BuiltIn("fma", "fma(a, b, c)", "a * b + c with one rounding.")
 copysign = BuiltIn("copysign", "copysign(x, sign)", "x with the sign of another value.")

@@ -12,7 +12,7 @@ from .values import Dyn, Tensor, describe
 
 
 class MemoryBuiltIns:
-    """Calls of load, store, present, ranks and shape."""
+    """Calls of load, store, present, ranks, shape, turn and exchange."""
 
     def __init__(self, expressions: Expressions, arguments: Arguments) -> None:
         self.ctx = expressions.ctx
@@ -45,6 +45,14 @@ class MemoryBuiltIns:
         if not isinstance(tensor, Tensor) or not tensor.annotation.peers:
             self.ctx.fail(node, f"expected tensors of all ranks, declared with Peers, got {describe(tensor)}")
         return self.memory.dim(tensor, 0, node)
+
+    def call_turn(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
+        self.arguments.by_name(node, built_in, "")
+        return self.ctx.wrap(self.ctx.builder.turn(self.ctx.at(node)))
+
+    def call_exchange(self, node: ast.Call, built_in: BuiltIn) -> None:
+        self.arguments.by_name(node, built_in, "")
+        self.ctx.builder.exchange(self.ctx.at(node))
 
     def call_shape(self, node: ast.Call, built_in: BuiltIn) -> Dyn:
         name = self.arguments.by_name(node, built_in, "name")["name"]

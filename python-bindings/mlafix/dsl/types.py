@@ -286,12 +286,14 @@ class _Peers:
 
     ``parts[r][t, h]`` is a row of rank r's tensor, and ``ranks(parts)`` the number of ranks, also known as the dim "ranks".
     A kernel with such an argument is collective: all ranks launch it, and wait for each other on the device.
+
+    ``Peers[InOut[…]]`` is for rows that ranks send: a kernel stores to them before ``exchange()``, and reads its own behind it.
     """
 
     @without_frames
     def __getitem__(self, tensor: TensorType) -> TensorType:
-        if not isinstance(tensor, TensorType) or tensor.access != "read" or tensor.optional or tensor.many:
-            raise ArgumentError(f'Peers: expected tensors that are only read, as Peers[In[f32, "n D"]], got {tensor!r}')
+        if not isinstance(tensor, TensorType) or tensor.access == "write" or tensor.optional or tensor.many:
+            raise ArgumentError(f'Peers: expected tensors declared with In or InOut, as Peers[In[f32, "n D"]], got {tensor!r}')
         if not tensor.dims or any(dim.name == RANKS for dim in tensor.dims):
             raise ArgumentError(f'Peers: expected dims of each rank\'s tensor, none of them called "{RANKS}", got {tensor!r}')
         return dataclasses.replace(tensor, dims=(Dim(RANKS), *tensor.dims), peers=True)

@@ -277,6 +277,20 @@ def reduce(kind: str, x: Floats) -> Floats:
     return x.map(lambda part: part[..., 0])
 
 
+def scan(kind: str, x: Floats) -> Floats:
+    """Of rows, groups and elements: element i of a row is the reduction of its groups up to i's, and in that one of the elements up to i."""
+    combine = add if kind == "add" else lambda a, b: extreme(a, b, kind == "max")
+    for axis in (2, 1):
+        index, bit = np.arange(x.shape[axis]), 1
+        while bit < len(index):
+            last = np.where(index & bit, (index & -bit) - 1, 0)  # of the half before
+            before = x.map(lambda part: part[:, :, last] if axis == 2 else part[:, last, -1:])
+            is_behind = np.reshape((index & bit) != 0, (1, -1) if axis == 2 else (-1, 1))
+            x = select(Bools(np.broadcast_to(is_behind, x.shape)), combine(before, x), x)
+            bit *= 2
+    return x
+
+
 def join(parts: list[Floats]) -> Floats:
     if all(part.v is not None for part in parts):
         return Floats(np.concatenate([part.v for part in parts], axis=-1))

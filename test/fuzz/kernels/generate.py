@@ -5,14 +5,15 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from generate_calls import calls
+from generate_calls import LONG, calls
 from generate_statements import Statements
 from syntax import BOOL, INDEX, Case, Grid, Kernel, Node, Scalar, Store, StoreState, Tensor, all_statements, parse_dim
 
 _SIZES = {1: 2, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
           100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip
-_LARGE = {512: 2, 576: 1, 1000: 1, 1025: 1, 2048: 2, 2050: 1, 4096: 1, 7168: 0.5}
-_LARGE_RATE = 0.012
+# The last ones are longer than a lane keeps, which is done to few rows (_sizes of generate_calls.py).
+_LARGE = {512: 2, 576: 1, 1000: 1, 1025: 1, 2048: 2, 2050: 1, 4096: 1, 7168: 0.5, 65537: 1, 128256: 1, 262145: 0.5}
+_LARGE_RATE = 0.015
 
 
 class Generator(Statements):
@@ -59,6 +60,8 @@ class Generator(Statements):
         self.other_dims = [dim for dim, rate in (("m", 0.6), ("K", 0.35), ("s", 0.3)) if self.chance(rate)]
         self.fixed_sizes["K"] = self.rng.randint(1, 9)
         self.fixed_sizes["H"] = self.rng.randint(1, 6)
+        if self.fixed_sizes["D"] >= LONG:
+            self.fixed_sizes |= {"K": 1, "H": 1}
 
     def choose_product(self) -> None:
         """A dim of groups, (G 12) or (G J), and rows of one element a group."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 from generate_loads import Loads, may_be_constant
-from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, lit, name, row
+from syntax import BOOL, F32, I32, I64, INDEX, Inline, Node, Scalar, Type, factors, lit, name, row
 
 _COMPARE = ["lt", "le", "gt", "ge", "eq", "ne"]
 # A number as a dtype has it.
@@ -157,7 +157,7 @@ class Expressions(Loads):
         elif self.row_dims and not self.pure and not self.in_where:
             options |= {"reduce": 2.0, "lse_of": 0.2}
         if type.kind == "row" and not self.pure and not self.in_where:
-            options["payload"] = 0.3
+            options |= {"payload": 0.3, "scan": 0.8}
         options |= self.of_groups(type, 2.5)
         how = self.weighted(options)
         if how in ("add", "sub", "mul", "div", "min", "max"):
@@ -182,6 +182,8 @@ class Expressions(Loads):
             return Node("reduce", type, [self.full(row(self.pick(self.row_dims)), depth)], {"kind": self.pick(["add", "max", "min"])})
         if how == "along":
             return self.reduce_groups(type, "f32", ["add", "max", "min"], depth)
+        if how == "scan":
+            return self.scan(type, depth)
         if how in ("payload", "lse_of"):
             of = Type("state", "", type.dim or self.pick(self.row_dims), self.pick(["B", "e", "2"]))
             return Node(how, type, [self.state(of, min(depth, 1))])
@@ -198,6 +200,11 @@ class Expressions(Loads):
         along = self.product[1:-1].split()[1]
         return Node("reduce", type, [self.full(row(self.product, dtype), depth)], {"kind": self.pick(kinds), "along": along})
 
+    def scan(self, type: Type, depth: int) -> Node:
+        """Of a row along a product also of each group."""
+        along = {"along": type.dim[1:-1].split()[1]} if factors(type.dim) and self.chance(0.6) else {}
+        return Node("scan", type, [self.full(type, depth)], {"kind": self.pick(["add", "max", "min"]), **along})
+
     def make_int(self, type: Type, depth: int) -> Node:
         options = {"add": 2, "sub": 2, "mul": 1.5, "floordiv": 1, "mod": 1, "shl": 0.6, "shr": 0.6, "and": 0.8, "or": 0.6, "xor": 0.6,
                    "min": 0.8, "max": 0.8, "neg": 0.6, "abs": 0.5, "choice": 1, "convert": 1.5, "load": 2}  # fmt: skip
@@ -206,6 +213,7 @@ class Expressions(Loads):
             options["index"] = 0.6
         if type.kind == "row" and type.dtype == "i32" and not self.pure:
             options["iota"] = 0.8
+            options |= {} if self.in_where else {"scan": 0.8}
             options |= self.of_groups(type, 1.5)
         how = self.weighted(options)
         if how in ("neg", "abs"):
@@ -223,6 +231,8 @@ class Expressions(Loads):
             return self.reduce_groups(type, "i32", ["add", "max", "min"], depth)
         if how == "iota":
             return Node("iota", type)
+        if how == "scan":
+            return self.scan(type, depth)
         if how == "convert":
             return self.make_converted(type, depth)
         if how == "load" and type.dtype != "index" and not self.pure:

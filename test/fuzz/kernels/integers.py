@@ -94,6 +94,13 @@ def reduce(kind: str, x: Ints, width: int) -> Ints:
     return Ints(wrap(functions[kind](x.v, axis=-1), width), unknown)
 
 
+def scan(kind: str, x: Ints, width: int) -> Ints:
+    """Along the last axis."""
+    functions = {"add": np.add, "max": np.maximum, "min": np.minimum}
+    unknown = np.logical_or.accumulate(x.unknown, axis=-1) if x.unknown is not None else None
+    return Ints(wrap(functions[kind].accumulate(x.v, axis=-1), width), unknown)
+
+
 def index_of_extreme(x: Ints, largest: bool) -> Ints:
     """The lowest index of those that have the extreme."""
     unknown = x.unknown.any(axis=-1) if x.unknown is not None else None

@@ -350,6 +350,18 @@ class Expressions:
             return floats.reduce(node.attrs["kind"], value)
         return integers.reduce(node.attrs["kind"], value, WIDTHS[node.type.dtype])
 
+    def eval_scan(self, node: Node) -> Value:
+        value, dim = self.eval(node.args[0]), node.type.dim
+        rows, size = shape_of(value)
+        groups = self.size(factors(dim)[0]) if factors(dim) else 1
+        if isinstance(value, Floats):
+            shape = (rows * groups, 1, size // groups) if "along" in node.attrs else (rows, groups, size // groups)
+            scanned = floats.scan(node.attrs["kind"], map_parts(value, lambda part: part.reshape(shape)))
+        else:
+            shape = (rows * groups, -1) if "along" in node.attrs else (rows, size)
+            scanned = integers.scan(node.attrs["kind"], map_parts(value, lambda part: part.reshape(shape)), WIDTHS[node.type.dtype])
+        return map_parts(scanned, lambda part: part.reshape(rows, size))
+
     def eval_convert(self, node: Node) -> Value:
         value, to = self.eval(node.args[0]), node.type.dtype
         if to == "f32":

@@ -81,6 +81,7 @@ NODES: dict[str, tuple[Callable[[Node], bool], Callable[[Node], Node]]] = {
     "ifexp": (lambda node: node.op == "ifexp" and node.args[2].op not in ("load", "load_state"), _swap_last),
     "where": (lambda node: node.op == "where", _swap_last),
     "reduce": (lambda node: node.op == "reduce", _other_reduction),
+    "scan": (lambda node: node.op == "scan", _other_reduction),
     "iota": (lambda node: node.op == "iota", _more),
     "convert": (lambda node: node.op == "convert" and node.type.dtype in _NUMBER, _more),
     "load": (lambda node: node.op == "load" and node.type.dtype in _NUMBER, _more),

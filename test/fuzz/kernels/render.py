@@ -227,11 +227,19 @@ def _choices(yes: Node, no: Node) -> tuple[str, str]:
     return tuple(_literal(node) if node.op == "lit" else expression(node) for node in (yes, no))  # type: ignore[return-value]
 
 
+def _along(node: Node) -> str:
+    along = node.attrs.get("along", "")
+    return f", along={along}" if along.isdigit() else f', along="{along}"' if along else ""
+
+
 def _reduce(node: Node) -> str:
     kind = node.attrs["kind"]
-    along = node.attrs.get("along", "")
-    rest = f", along={along}" if along.isdigit() else f', along="{along}"' if along else ""
-    return f"{'sum' if kind == 'add' else kind}({expression(node.args[0])}{rest})"
+    return f"{'sum' if kind == 'add' else kind}({expression(node.args[0])}{_along(node)})"
+
+
+def _scan(node: Node) -> str:
+    kind = node.attrs["kind"]
+    return f"cum{'sum' if kind == 'add' else kind}({expression(node.args[0])}{_along(node)})"
 
 
 def _payload(node: Node) -> str:

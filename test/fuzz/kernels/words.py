@@ -11,7 +11,7 @@ WORDS = (
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along scan-add scan-max scan-min scan-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List "
     + " ".join(f"dtype-{d}" for d in (*STORED, FP4))
 ).split()
@@ -85,6 +85,9 @@ def _node(node, kernel, found: set[str]) -> None:
     elif node.op == "reduce":
         found.add(f"reduce-{attrs['kind']}")
         found |= {"reduce-along"} if "along" in attrs else set()
+    elif node.op == "scan":
+        found.add(f"scan-{attrs['kind']}")
+        found |= {"scan-along"} if "along" in attrs else set()
     elif node.op == "compare":
         found |= {"compare", *(["compare-chain"] if len(attrs["ops"]) > 1 else [])}
     elif node.op == "present":

@@ -32,6 +32,10 @@ mlafix.kernel @k(
     %m = mlafix.reduce max %v : !row -> !each
     // CHECK: mlafix.arg_reduce min %[[V]] : tensor<?xf32, #mlafix.dim<"G" x "K">> -> tensor<?xi32, #mlafix.dim<"G">>
     %i = mlafix.arg_reduce min %v : !row -> tensor<?xi32, #mlafix.dim<"G">>
+    // CHECK: mlafix.scan max %[[V]] in_groups : tensor<?xf32, #mlafix.dim<"G" x "K">>
+    %highest = mlafix.scan max %v in_groups : !row
+    // CHECK: mlafix.scan add %[[V]] : tensor<?xf32, #mlafix.dim<"G" x "K">>
+    %sums = mlafix.scan add %v : !row
     // CHECK: mlafix.reduce add %[[V]] : tensor<?xf32, #mlafix.dim<"G" x "K">>{{$}}
     %sum = mlafix.reduce add %v : !row
     // CHECK: mlafix.load %fixed[%{{.*}}] {{.*}} -> tensor<512xf32, #mlafix.dim<4 x 128>>

@@ -199,3 +199,15 @@ func.func private @f(tensor<?xf32, #mlafix.dim<"G" x 0>>)
 
 // expected-error @below {{expected a product of at most 64 bits, got 4611686018427387904 x 4}}
 func.func private @f(tensor<?xf32, #mlafix.dim<4611686018427387904 x 4>>)
+
+// -----
+
+mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "update"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xf32, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : memref<?x?xf32, strided<[?, 1], offset: ?>> -> tensor<?xf32, #mlafix.dim<"D">>
+    // expected-error @below {{expected a row along a product of dims to scan in groups, got one along "D"}}
+    %m = mlafix.scan max %v in_groups : tensor<?xf32, #mlafix.dim<"D">>
+  }
+}

@@ -3,8 +3,8 @@
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// expected-error @below {{argument 'x': expected 'mlafix.peers' of a tensor that is only read and not optional, got access "update"}}
-mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "update", mlafix.peers}) {
+// expected-error @below {{argument 'x': expected 'mlafix.peers' of a tensor that is only read, or updated, and not optional, got access "write"}}
+mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "write", mlafix.peers}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {
   }
@@ -14,7 +14,7 @@ mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "upda
 
 !parts = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
-// expected-error @below {{argument 'x': expected 'mlafix.peers' of a tensor that is only read and not optional, got access "read", optional}}
+// expected-error @below {{argument 'x': expected 'mlafix.peers' of a tensor that is only read, or updated, and not optional, got access "read", optional}}
 mlafix.kernel @k(%x: !parts {mlafix.dims = ["ranks", "n"], mlafix.access = "read", mlafix.optional, mlafix.peers}) {
   %c1 = arith.constant 1 : index
   mlafix.forall (%t) in (%c1) {

@@ -1405,6 +1405,18 @@ mlafix.kernel @k(%x: memref<?x?xf32, strided<[?, 1], offset: ?>> {mlafix.dims = 
 
 // -----
 
+mlafix.kernel @k(%x: memref<?x?xi64, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x?xi64, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : memref<?x?xi64, strided<[?, 1], offset: ?>> -> tensor<?xi64, #mlafix.dim<"D">>
+    // expected-error @below {{expected a row of f32 or i32, got 'i64'}}
+    %i = mlafix.scan add %v : tensor<?xi64, #mlafix.dim<"D">>
+  }
+}
+
+// -----
+
 // Bytes take numbers of any type, other integers only their own.
 mlafix.kernel @k(%x: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}, %v: f32) {
   %c0 = arith.constant 0 : index

@@ -71,6 +71,10 @@ mlafix.kernel @dense(
     %best = mlafix.arg_reduce max %v : !tile
     // CHECK: mlafix.arg_reduce min %{{.*}} : tensor<?xi32, #mlafix.dim<"D">>
     %least = mlafix.arg_reduce min %ids : tensor<?xi32, #mlafix.dim<"D">>
+    // CHECK: mlafix.scan add %[[V]] : tensor<?xf32, #mlafix.dim<"D">>
+    %sums = mlafix.scan add %v : !tile
+    // CHECK: mlafix.scan min %{{.*}} : tensor<?xi32, #mlafix.dim<"D">>
+    %lowest = mlafix.scan min %ids : tensor<?xi32, #mlafix.dim<"D">>
     // CHECK: mlafix.reduce max
     %max = mlafix.reduce max %v : !tile
     // CHECK: mlafix.reduce min

@@ -95,3 +95,35 @@ module attributes {mlafix.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// A scan: within a pack by the bits of an element's index, then by those of the lane's number, then by those of the pack's.
+!rows = memref<?x128xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<128xf32, #mlafix.dim<128>>
+module attributes {mlafix.target = "sm_80"} {
+  // CHECK-LABEL: mlafix.kernel @scan
+  mlafix.kernel @scan(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK: mlafix.row lane %[[LANE:.*]] members %[[MASK:.*]] {
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      // CHECK: %[[NONE:.*]] = arith.constant dense<-0.000000e+00> : vector<4xf32>
+      // CHECK: vector.shuffle %{{.*}}, %[[NONE]] [4, 0, 6, 2] : vector<4xf32>
+      // CHECK: vector.shuffle %{{.*}}, %[[NONE]] [4, 5, 1, 1] : vector<4xf32>
+      // CHECK-NEXT: %[[FIRST:.*]] = arith.addf
+      // CHECK-NEXT: vector.extract %[[FIRST]][3]
+      // CHECK-COUNT-8: nvvm.shfl.sync bfly %[[MASK]]
+      // CHECK-NOT: nvvm.shfl
+      // The second pack of the lane takes the total of all first ones.
+      // CHECK: %[[TOTAL:.*]] = arith.addf %{{.*}} : f32
+      // CHECK: vector.broadcast %{{.*}} : f32 to vector<4xf32>
+      // CHECK-NOT: mlafix.scan
+      // CHECK-COUNT-2: vector.store
+      %s = mlafix.scan add %v : !tile
+      mlafix.store %s, %x[%t] : !tile, !rows
+    }
+  }
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import unittest
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ def combine(recv_output: Any, recv_lse: Any, is_lse_base_on_e: bool = True, retu
 
 
 def install(checkout: Path) -> None:
-    module("sgl_kernel", merge_state=ours.merge_state, merge_state_v2=ours.merge_state_v2)
+    module("sgl_kernel", merge_state=ours.merge_state_v1, merge_state_v2=ours.merge_state_v2)
+    if importlib.util.find_spec("orjson") is None:
+        module("orjson")
     root = checkout / "python" / "sglang"
     package("sglang", root)
     package("sglang.test", root / "test")

@@ -343,15 +343,19 @@ TEST(KernelBuilder, indices_of_elements) {
   EXPECT_TRUE(b.store(indices, y, {t}, {}, at(4)));
   Value index = b.reduce("argmax", b.unary("round", row, at(5)), "", at(5));
   EXPECT_EQ(b.type(index).str(), "i32");
+  Value sums = b.scan("add", row, "", at(5));
+  EXPECT_EQ(b.type(sums).str(), "a row of f32 along D");
   EXPECT_TRUE(b.store(index, best, {t}, {}, at(5)));
   EXPECT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);
-  for (const char *expected :
-       {"mlafix.iota", "mlafix.arg_reduce", "math.roundeven", "memref<?xui8"})
+  for (const char *expected : {"mlafix.iota", "mlafix.arg_reduce",
+                               "mlafix.scan", "math.roundeven", "memref<?xui8"})
     EXPECT_NE(text.find(expected), std::string::npos) << expected << "\n"
                                                       << text;
   EXPECT_FALSE(b.reduce("argadd", row, "", at(6)));
+  EXPECT_FALSE(b.scan("argmax", row, "", at(6)));
+  EXPECT_FALSE(b.scan("max", row, "D", at(6)));
   EXPECT_FALSE(b.iota("", at(6)));
 }
 

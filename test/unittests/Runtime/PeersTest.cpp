@@ -6,39 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Call.h"
-#include "FakeCuda.h"
-#include "TestUnit.h"
-
-#include <functional>
+#include "PeersCall.h"
 
 using namespace mlafix;
 using namespace mlafix::test;
 
 namespace {
-
-/// add_bias whose input is a tensor of each rank: on a CPU, whose code knows of
-/// one address, of one rank; on a GPU of three at most.
-UnitWriter collectiveUnit(const std::function<void(json &)> &change = {}) {
-  UnitWriter writer = addBiasUnit();
-  json &kernel = writer.manifest["kernels"][0];
-  json &in = kernel["args"][1];
-  in["kind"] = "peers";
-  in["dims"] = {"ranks", "n", "D"};
-  in["shape"] = {3, -1, 4};
-  in["strides"] = {-1, -1, 1};
-  kernel["aliases"] = json::array();
-  for (json &code : kernel["code"])
-    for (json &variant : code["variants"]) {
-      json &params = variant["params"];
-      params[1] = {{"kind", "peers"}, {"arg", 1}, {"ranks", 3}};
-      params[3]["dim"] = 1;
-      if (code["target"] != "x86-64")
-        params.push_back({{"kind", "group"}, {"ranks", 3}});
-    }
-  if (change)
-    change(kernel);
-  return writer;
-}
 
 json &gpuParams(json &kernel) {
   return kernel["code"][1]["variants"][0]["params"];
@@ -64,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
     Manifest, SpoiltPeers,
     testing::Values(
         Spoilt{"written",
-               [](json &k) { k["args"][1]["access"] = "update"; },
+               [](json &k) { k["args"][1]["access"] = "write"; },
                {"args[1].access", "\"read\""}},
         Spoilt{"optional",
                [](json &k) { k["args"][1]["optional"] = true; },
@@ -117,48 +90,6 @@ INSTANTIATE_TEST_SUITE_P(
                },
                {"args[1].dims", "at most 2"}}),
     [](const auto &info) { return info.param.name; });
-
-/// A call of three ranks; this is rank 2.
-class Peers : public testing::Test {
-protected:
-  FakeCuda fake;
-  Unit unit = load(collectiveUnit());
-  Kernel kernel = unit.kernel("add_bias");
-  AddBiasCall call{8, cuda(0)};
-  std::vector<float> data[3] = {std::vector<float>(32), std::vector<float>(32),
-                                std::vector<float>(32)};
-  void *addresses[3] = {data[0].data(), data[1].data(), data[2].data()};
-  void *workspaces[3] = {reinterpret_cast<void *>(0x1000),
-                         reinterpret_cast<void *>(0x2000),
-                         reinterpret_cast<void *>(0x3000)};
-  uint64_t failure = 0;
-  int64_t sizes[2] = {8, 4};
-  mlafix_tensor each =
-      mlafix_contiguous(nullptr, MLAFIX_F32, 2, sizes, cuda(0));
-  mlafix_group group = MLAFIX_GROUP_INIT;
-  mlafix_peers peers = MLAFIX_PEERS_INIT;
-
-  Peers() {
-    fake.paramSizes = {8, 24, 8, 8, 8, 4, 48};
-    group.ranks = 3;
-    group.rank = 2;
-    group.workspaces = workspaces;
-    group.timeout_ns = 7;
-    group.failure = &failure;
-    peers.ranks = 3;
-    peers.data = addresses;
-    peers.each = &each;
-    peers.group = &group;
-    call.args[1] = Arg(peers);
-  }
-  static uint64_t bits(const void *pointer) {
-    return reinterpret_cast<uintptr_t>(pointer);
-  }
-  void refused(const std::vector<std::string> &words,
-               mlafix_status status = MLAFIX_INVALID_ARGUMENT) {
-    expectError(status, words, [&] { call.launch(kernel); });
-  }
-};
 
 TEST_F(Peers, tables_take_a_slot_for_each_rank) {
   Bound bound = kernel.bind(call.args, cuda(0));

@@ -1,0 +1,80 @@
+//===- Exchange.cpp - rows that ranks send to each other ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialect/KernelVerifier.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+ExchangeOp KernelOp::getExchange() {
+  ExchangeOp found;
+  walk([&](ExchangeOp op) {
+    found = op;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
+/// Where accesses are, in a kernel with an exchange: stores to the peers'
+/// tensors, and no others, before it, all other accesses of them behind it.
+static LogicalResult verifyOrder(KernelOp kernel, ExchangeOp exchange) {
+  for (const MemoryAccess &access : collectAccesses(kernel)) {
+    BlockArgument argument = access.getArgument();
+    if (!argument)
+      continue;
+    unsigned index = argument.getArgNumber();
+    Operation *ancestor =
+        exchange->getBlock()->findAncestorOpInBlock(*access.op);
+    bool isBefore = ancestor && ancestor->isBeforeInBlock(exchange);
+    bool isSent = kernel.isArgPeers(index) && access.isWrite;
+    if (isBefore == isSent || (!access.isWrite && !kernel.isArgPeers(index)))
+      continue;
+    return access.op->emitOpError()
+           << "expected stores to tensors of all ranks, and no others, before "
+              "the exchange, and loads from them behind it, got a "
+           << (access.isWrite ? "store to '" : "load of '")
+           << kernel.getArgName(index) << (isBefore ? "' before" : "' behind")
+           << " it";
+  }
+  return success();
+}
+
+LogicalResult mlafix::verifyExchange(KernelOp kernel) {
+  ExchangeOp exchange = kernel.getExchange();
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (kernel.isArgPeers(i) &&
+        (kernel.getArgAccess(i) == "update") != bool(exchange))
+      return kernel.emitOpError()
+             << "argument '" << kernel.getArgName(i) << "': expected access \""
+             << (exchange ? "update" : "read")
+             << "\" of a tensor of all ranks in a kernel with"
+             << (exchange ? " an exchange" : "out an exchange") << ", got \""
+             << kernel.getArgAccess(i) << "\"";
+  WalkResult walk =
+      kernel.walk([&](Operation *op) {
+        if (!isa<ExchangeOp, TurnOp>(op))
+          return WalkResult::advance();
+        if (!exchange || !kernel.isCollective()) {
+          op->emitOpError()
+              << "expected a kernel "
+              << (exchange ? "with tensors of all ranks" : "with an exchange")
+              << ", got one without";
+          return WalkResult::interrupt();
+        }
+        if (isa<ExchangeOp>(op) &&
+            (op != exchange || op->getParentOp() != kernel.getGrid())) {
+          op->emitOpError()
+              << "expected one exchange, in the grid's own block, got "
+              << (op != exchange ? "a second" : "one elsewhere");
+          return WalkResult::interrupt();
+        }
+        return WalkResult::advance();
+      });
+  if (walk.wasInterrupted())
+    return failure();
+  return exchange ? verifyOrder(kernel, exchange) : success();
+}

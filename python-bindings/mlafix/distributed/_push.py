@@ -1,0 +1,102 @@
+"""Rows that ranks store into each other's memory: one kernel sends them, waits for those of all ranks, merges and writes."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from .._kernel import Kernel
+from .._push_kernels import push_and_merge, push_and_merge_fp8, push_and_merge_tokens, push_and_merge_tokens_fp8
+from .._runtime import PeerGroup, PeerTensors
+from ._backends import MOST_BOUND_RANKS, Call, halvings, parts_of
+from ._blocks import block_size, blocks_in
+from ._cut import Cut
+
+ExchangeName = Literal["auto", "pull", "push"]
+
+# By compute capability: how many bytes of a block are stored faster than they are read, from the first number up to the second.
+PUSHED: dict[tuple[int, int], tuple[int, int]] = {}
+
+
+def pushed_on(device: torch.device, exchange: ExchangeName) -> tuple[int, int]:
+    """Which blocks a reducer's ranks store into each other's memory, of at least and at most how many bytes; others are read."""
+    everything, nothing = (0, 1 << 62), (1, 0)
+    if exchange == "auto" and device.type == "cuda":
+        return PUSHED.get(torch.cuda.get_device_capability(device), nothing)
+    return everything if exchange == "push" else nothing
+
+
+# By whether tokens are cut, and whether rows travel as fp8.
+_KERNELS = {(False, False): push_and_merge, (False, True): push_and_merge_fp8,
+            (True, False): push_and_merge_tokens, (True, True): push_and_merge_tokens_fp8}
+
+
+class Staged(NamedTuple):
+    """What the ranks store to for a number of tokens, of each rank: `[2, ranks, tokens, heads, ...]`."""
+
+    rows: PeerTensors
+    lses: PeerTensors
+    scales: PeerTensors | None
+
+
+class Push:
+    """The launch of a call whose ranks store their blocks into each other's memory.
+
+    Every rank has two halves there, each with a block of every rank: a launch stores to the one that the launch before it did
+    not use, which another rank may still be reading.
+
+    Args:
+        rank: this one.
+        buffers: of each rank, as this one addresses it: `bytes_of` bytes.
+        group: with `slots_of` slots.
+        cut, sink, head_dim, wire_dtype, max_tokens: as for `ExchangeBackend`.
+    """
+
+    def __init__(self, rank: int, buffers: list[torch.Tensor], group: PeerGroup, cut: Cut, sink: torch.Tensor | None, *,
+                 head_dim: int, wire_dtype: torch.dtype, max_tokens: int) -> None:
+        self.rank, self.cut, self.sink = rank, cut, sink
+        # Where nothing is cut, own rows are rounded like the others', so that all ranks have the same bits.
+        self._own = rank if cut.name != "none" or wire_dtype.itemsize > 1 else -1
+        form = (cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype)
+        blocks = [blocks_in(buffer, 2 * cut.ranks, *form) for buffer in buffers]
+
+        def staged(tokens: int) -> Staged:
+            def of_all(tensors: list[torch.Tensor]) -> PeerTensors:
+                return PeerTensors([one.unflatten(0, (2, cut.ranks))[:, :, : cut.block_tokens(tokens)] for one in tensors], group)
+
+            scales = [one.scales for one in blocks if one.scales is not None]
+            return Staged(of_all([one.rows for one in blocks]), of_all([one.lses for one in blocks]), of_all(scales) if scales else None)
+
+        # As in SymmetricBackend: no method, which would refer to itself.
+        self._staged = functools.lru_cache(maxsize=64)(staged)
+
+    @staticmethod
+    def bytes_of(cut: Cut, max_tokens: int, head_dim: int, wire_dtype: torch.dtype) -> int:
+        """Bytes of each rank's memory."""
+        return 2 * cut.ranks * block_size(cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype).total
+
+    @staticmethod
+    def slots_of(cut: Cut, max_tokens: int) -> int:
+        """The most blocks of a launch: a row for each."""
+        return cut.block_tokens(max_tokens) * cut.block_heads
+
+    def launch(self, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
+        """The collective kernel of a call, and its arguments."""
+        tokens = call.partial.shape[0]
+        staged = self._staged(tokens)
+        partial, lse = parts_of(self.cut, call)
+        if self.cut.name == "none":  # every rank has the same part
+            partial, lse = (one.expand(self.cut.ranks, *one.shape[1:]) for one in (partial, lse))
+        starts = call.query_start_loc
+        rows = (partial, lse, call.seq_lens, starts, halvings(starts), self.rank, self._own, self.sink, call.out_scale)
+        scales = () if staged.scales is None else (staged.scales,)
+        steps = (self.cut.block_tokens(tokens),) if self.cut.name == "tokens" else ()
+        kernel = _push_kernel(_KERNELS[bool(steps), bool(scales)], call.base, self.cut.ranks)
+        return kernel, (call.out, call.out_lse, staged.rows, staged.lses, *scales, *rows, *steps)
+
+
+@functools.lru_cache(maxsize=None)
+def _push_kernel(kernel: Kernel, base: str, ranks: int) -> Kernel:
+    return kernel.specialize(B=base, **({"ranks": ranks} if ranks <= MOST_BOUND_RANKS else {}))

@@ -1,0 +1,98 @@
+// A merge of rows that ranks store into each other's memory.
+
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=ptx -o %t.ptx
+// RUN: FileCheck %s < %t.ptx
+// RUN: FileCheck %s --check-prefix=NEVER < %t.ptx
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16 --target=sm_80 --emit=ptx | FileCheck %s --check-prefix=NEVER
+// RUN: not %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=x86-64-v3 --emit=llvm 2>&1 | FileCheck %s --check-prefix=CPU
+// CPU: error: expected a GPU as target of a kernel with an exchange, got x86-64-v3
+
+// Nothing that a peer writes is read by way of the caches that are not coherent.
+// NEVER-NOT: .nc
+// NEVER-NOT: .L2::
+// NEVER-NOT: ldu.
+
+// The preceding grid; the number of this collective, and whether a rank has failed. All rows that are sent are loaded meanwhile.
+// Rows of this rank's own are prefetched ahead of that, and nothing else is.
+// CHECK: .entry push_dense(
+// CHECK: ld.param.b64 %[[PARTIAL:rd[0-9]+]], [push_dense_param_6];
+// CHECK: add.s64 %[[FIRST:rd[0-9]+]], %[[PARTIAL]],
+// CHECK: add.s64 %[[SECOND:rd[0-9]+]], %[[FIRST]],
+// CHECK-NOT: griddepcontrol
+// CHECK: prefetch.global.L2 [%[[FIRST]]];
+// CHECK: prefetch.global.L2 [%[[SECOND]]];
+// CHECK-NOT: prefetch
+// CHECK: griddepcontrol.wait;
+// CHECK-NOT: prefetch
+// CHECK: ld.relaxed.gpu.global.b64 %[[LAST:rd[0-9]+]], [%[[OWN:rd[0-9]+]]];
+// CHECK-NEXT: ld.relaxed.sys.global.b64 %[[FAILED:rd[0-9]+]], [%[[OWN]]+128];
+// CHECK: ld.volatile.global.v4.b32 [[ROW:{.*}]], [
+// CHECK-NOT: st.
+// CHECK: ld.volatile.global.v4.b32 [[OTHER:{.*}]], [
+// CHECK: st.global.v4.b32 [%{{.*}}], [[ROW]];
+// CHECK: st.global.v4.b32 [%{{.*}}], [[OTHER]];
+// All threads of the block have stored: it tells the same block of each rank.
+// CHECK: add.s64 %[[EPOCH:rd[0-9]+]], %[[LAST]], 1;
+// CHECK: bar.red.and.pred
+// CHECK-NOT: ld.{{(global|relaxed|acquire)}}
+// CHECK: st.release.sys.global.b64 [%{{.*}}+2048], %[[EPOCH]];
+// The last block to get here counts the launch. Nothing waits for that.
+// CHECK: fence.acq_rel.gpu;
+// CHECK: atom.global.add.u64
+// CHECK: st.relaxed.gpu.global.b64 [%[[OWN]]+8], 0;
+// CHECK: st.relaxed.gpu.global.b64 [%[[OWN]]], %[[EPOCH]];
+// CHECK: ld.acquire.sys.global.b64 %{{.*}}, [%{{.*}}+2048];
+// CHECK-NOT: ld.global
+// CHECK: bar.red.and.pred
+// The rows of all ranks, from this one's memory.
+// CHECK: ld.global.v4.b32
+// CHECK: ld.global.v4.b32
+// CHECK: st.global.v4.b32
+// Nothing is waited for at the end.
+// CHECK-NOT: {{fence|acquire|bar.red}}
+// CHECK: ret
+
+// All code versions have blocks of as many rows: which one a rank takes, no other knows.
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout | FileCheck %s --check-prefix=LAYOUT
+// LAYOUT: @push_dense({{.*}}layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = [[ROWS:[0-9]+]]>
+// LAYOUT: @push_fast({{.*}}layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = [[ROWS]]>
+// LAYOUT: @push_any({{.*}}layout = #mlafix.layout<lanes = 16, packs = 8, pack = 1, rows = [[ROWS]]>
+
+// Blocks keep their positions, whatever the conditions of one rank are.
+// RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=distributed | FileCheck %s --check-prefix=PLACES
+// PLACES: %[[BLOCK:.*]] = nvvm.read.ptx.sreg.ctaid.x
+// PLACES-NEXT: arith.muli %[[BLOCK]],
+
+!outs = memref<?x?x?xbf16, strided<[?, ?, 1], offset: ?>>
+!rows = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1], offset: ?>>
+!staged = memref<?x2x?x?x?x?xbf16, strided<[?, ?, ?, ?, ?, 1], offset: ?>>
+!row = tensor<?xf32, #mlafix.dim<"D">>
+
+mlafix.kernel @push(
+    %out: !outs {mlafix.dims = ["n", "H", "D"], mlafix.dtype = "T", mlafix.access = "write"},
+    %staged: !staged {mlafix.dims = ["ranks", "turns", "r", "n", "H", "D"], mlafix.dtype = "T", mlafix.access = "update", mlafix.peers},
+    %partial: !rows {mlafix.dims = ["ranks", "n", "H", "D"], mlafix.dtype = "T", mlafix.access = "read"},
+    %rank: index, %live: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %out, %c0 : !outs
+  %H = memref.dim %out, %c1 : !outs
+  %ranks = memref.dim %staged, %c0 : !staged
+  mlafix.forall (%t, %h) in (%n, %H) {
+    %turn = mlafix.turn : index
+    %isLive = arith.cmpi slt, %t, %live : index
+    scf.for %r = %c0 to %ranks step %c1 {
+      %row = mlafix.load %partial[%r, %t, %h] : !rows -> !row
+      mlafix.store %row, %staged[%r, %turn, %rank, %t, %h] if %isLive : !row, !staged
+    }
+    mlafix.exchange
+    %none = mlafix.splat %zero : f32 -> !row
+    %sum = scf.for %r = %c0 to %ranks step %c1 iter_args(%acc = %none) -> (!row) {
+      %row = mlafix.load %staged[%rank, %turn, %r, %t, %h] : !staged -> !row
+      %next = arith.addf %acc, %row : !row
+      scf.yield %next : !row
+    }
+    mlafix.store %sum, %out[%t, %h] : !row, !outs
+  }
+}

@@ -1,0 +1,87 @@
+// A row that is longer than a buffer should keep is read again, and computed again; of its reduction, a block of partials is kept at a time.
+// RUN: %mlafix-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-loops,mlafix-loop-over-packs))" | FileCheck %s
+
+!rows = memref<?x96xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<96xf32, #mlafix.dim<96>>
+module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["loopPacks=1", "keptElements=5"]} {
+  // CHECK-LABEL: mlafix.kernel @again
+  mlafix.kernel @again(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK-NOT: memref<96xf32>
+    // CHECK-DAG: %[[SUMS:.*]] = memref.alloca() : memref<4xf32>
+    // CHECK-DAG: %[[BLOCKS:.*]] = memref.alloca() : memref<2xf32>
+    // CHECK-NOT: memref<96xf32>
+    // CHECK: scf.for %{{.*}} = %begin to %end
+    mlafix.forall (%t) in (%n) {
+      // CHECK: scf.for %[[I:.*]] =
+      // CHECK: %[[V:.*]] = vector.load %x[%{{.*}}, %[[I]]]
+      // CHECK: math.absf %[[V]]
+      // CHECK: memref.store %{{.*}}, %[[SUMS]]
+      // CHECK: scf.if
+      // CHECK: memref.store %{{.*}}, %[[BLOCKS]]
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %w = math.absf %v : !tile
+      %sum = mlafix.reduce add %w : !tile
+      // CHECK: scf.for
+      // CHECK: memref.load %[[BLOCKS]]
+      // CHECK: scf.for %[[J:.*]] =
+      // CHECK: %[[U:.*]] = vector.load %x[%{{.*}}, %[[J]]]
+      // CHECK: %[[W:.*]] = math.absf %[[U]]
+      // CHECK: %[[S:.*]] = vector.broadcast
+      // CHECK: %[[Y:.*]] = arith.subf %[[W]], %[[S]]
+      // CHECK: vector.store %[[Y]], %x[%{{.*}}, %[[J]]]
+      %means = mlafix.splat %sum : f32 -> !tile
+      %y = arith.subf %w, %means : !tile
+      mlafix.store %y, %x[%t] : !tile, !rows
+    }
+  }
+
+  // What is written before the last use of what was read, by this lane or another one, is kept.
+  // CHECK-LABEL: mlafix.kernel @written
+  mlafix.kernel @written(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"}, %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"},
+      %z: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 6, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %c7 = arith.constant 7 : index
+    %n = memref.dim %x, %c0 : !rows
+    // CHECK-COUNT-2: memref.alloca() : memref<96xf32>
+    // CHECK-NOT: memref.alloca() : memref<96xf32>
+    // CHECK: scf.for
+    mlafix.forall (%t) in (%n) {
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %w = mlafix.load %y[%t] : !rows -> !tile
+      %most = mlafix.reduce max %v : !tile
+      %all = mlafix.splat %most : f32 -> !tile
+      mlafix.store %all, %x[%t] : !tile, !rows
+      %u = arith.addf %w, %all : !tile
+      %least = mlafix.reduce min %u : !tile
+      mlafix.store %least, %y[%t, %c7] : f32, !rows
+      %both = mlafix.splat %least : f32 -> !tile
+      %r = arith.addf %v, %both : !tile
+      mlafix.store %r, %z[%t] : !tile, !rows
+    }
+  }
+}
+
+// -----
+
+// The buffers of a thread have a limit.
+!rows = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+module attributes {mlafix.target = "x86-64-v3", mlafix.machine = ["stackBytes=271"]} {
+  mlafix.kernel @kept(%x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 1, packs = 4, pack = 16, rows = 1>} {
+    %c0 = arith.constant 0 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t) in (%n) {
+      // expected-error @below {{expected rows of which a thread keeps at most 271 bytes, got 272 bytes, 256 of them here: kept is what loops and branches give, and what is used after the memory that it is made of was written}}
+      %v = mlafix.load %x[%t] : !rows -> !tile
+      %sum = mlafix.reduce add %v : !tile
+      %means = mlafix.splat %sum : f32 -> !tile
+      %y = arith.subf %v, %means : !tile
+      mlafix.store %y, %x[%t] : !tile, !rows
+    }
+  }
+}

@@ -1,0 +1,297 @@
+"""Rows longer than a lane holds or keeps, as those of vocabularies: what is used again is read and computed again, against numpy in f64."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, E4M3, F16, F32, round_to
+from sources import load, underlined
+from test_scans import reduced, scanned, spaced
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+@mlafix.kernel
+def probabilities(y: Out[T, "n V"], lse: Out[f32, "n"], best: Out[i32, "n"], least: Out[i32, "n"], x: In[T, "n V"]):
+    for t in grid("n"):
+        m = max(x[t])
+        e = exp(x[t] - m)
+        s = sum(e)
+        y[t] = e / s
+        lse[t] = m + log(s)
+        best[t] = argmax(x[t])
+        least[t] = argmin(x[t])
+
+
+@mlafix.kernel
+def exact(total: Out[f32, "n"], sums: Out[f32, "n V"], most: Out[i32, "n V"], centred: Out[f32, "n V"], ids: Out[i32, "n V"],
+          x: In[f32, "n V"], y: In[i32, "n V"]):
+    for t in grid("n"):
+        s = sum(x[t])
+        total[t] = s
+        v = x[t] - s
+        sums[t] = cumsum(v) + max(v)
+        most[t] = cummax(y[t]) - min(y[t])
+        centred[t] = where(iota("V") % 3 == 0, v, x[t])
+        ids[t] = iota("V")
+
+
+@mlafix.kernel
+def in_place(x: InOut[T, "n V"], scale: f32):
+    for t in grid("n"):
+        m = max(x[t] * scale)
+        e = exp(x[t] * scale - m)
+        x[t] = e / sum(e)
+
+
+@mlafix.kernel
+def written_before(y: Out[f32, "n V"], z: Out[f32, "n V"], x: In[f32, "n V"]):
+    for t in grid("n"):
+        v = x[t]
+        m = max(v)
+        y[t] = v - m
+        z[t] = v + max(abs(v - m))
+
+
+@mlafix.kernel
+def swapped(x: InOut[f32, "n V"], y: InOut[f32, "n V"]):
+    for t in grid("n"):
+        a, b = x[t], y[t]
+        m = max(a)
+        x[t] = b - m
+        y[t] = a - min(b)
+
+
+@mlafix.kernel
+def one_before(x: InOut[f32, "n V"], total: Out[f32, "n"]):
+    for t in grid("n"):
+        v = x[t]
+        s = sum(v)
+        x[t, 1] = s
+        total[t] = sum(v * s)
+
+
+@mlafix.kernel
+def carried(y: Out[f32, "n V"], x: In[f32, "n V"], c: In[i32, "n"]):
+    for t in grid("n"):
+        acc = x[t] - max(x[t])
+        for i in range(c[t]):
+            acc = max(acc + 1.0, x[t] - sum(acc))
+        y[t] = acc
+
+
+@mlafix.kernel
+def quantised(q: Out[f8e4m3fn, "n (G K)"], scales: Out[f32, "n G"], top: Out[f32, "n"], x: In[T, "n (G K)"]):
+    for t in grid("n"):
+        s = max(max(abs(x[t]), along="K"), 1e-10) / 448.0
+        scales[t] = s
+        q[t] = x[t] / s
+        top[t] = max(s)
+
+
+@mlafix.kernel
+def parts(y: Out[f32, "n K"], x: InOut[f32, "n (2 K)"], pairs: In[f32, "n (K 2)"]):
+    for t in grid("n"):
+        gate, up = x[t, 0], x[t, 1]
+        m = max(gate)
+        y[t] = gate * up - m + pairs[t, :, 0] * pairs[t, :, 1]
+        x[t, 1] = gate - m
+
+
+@mlafix.kernel
+def too_many(y: Out[f32, "n V"], x: In[f32, "n V"], c: i32):
+    for t in grid("n"):
+        a, b = x[t], x[t] * 2.0
+        for i in range(c):
+            a, b = b + sum(a), a - sum(b)
+        y[t] = a + b
+
+
+@mlafix.kernel
+def copy(y: Out[f32, "n V"], x: In[f32, "n V"]):
+    for t in grid("n"):
+        y[t] = x[t]
+"""
+
+SIZES = [128256, 151936, 262144, 262145]
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    return load(tmp_path_factory.mktemp("long"), TEXT)
+
+
+def whole(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Small whole numbers, whose sums are exact."""
+    return rng.integers(-8, 9, shape).astype(np.float32)
+
+
+def soft(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    wide = x.astype(np.float64)
+    m = wide.max(-1, keepdims=True)
+    e = np.exp(wide - m)
+    s = e.sum(-1, keepdims=True)
+    return e / s, (m + np.log(s))[:, 0]
+
+
+def check_probabilities(got: np.ndarray, want: np.ndarray) -> None:
+    """Within rounding to the dtype, and N10's 4e-6 of the exponential and of the sum's logarithm."""
+    unit = {F32: 2.0**-24, F16: 2.0**-11, BF16: 2.0**-8}[got.dtype]
+    smallest = 2.0**-25 if got.dtype == F16 else 0
+    assert (np.abs(got.astype(np.float64) - want) <= want * (unit + 2e-5) + smallest).all()
+
+
+@pytest.mark.parametrize("gap, offset", [(0, 0), (3, 1)])
+@pytest.mark.parametrize("dtype", [F32, BF16, F16], ids=str)
+@pytest.mark.parametrize("size", SIZES)
+def test_probabilities_of_a_vocabulary(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, dtype: np.dtype, gap: int, offset: int) -> None:
+    x = (rng.standard_normal((3, size)) * 3).astype(dtype)
+    x[0, size // 2] = x[0, size - 1] = x[1, 0] = 40
+    x[2, size - 1] = -40
+    y, lse = device.poisoned(x.shape, dtype), device.poisoned((3,), F32)
+    best, least = device.poisoned((3,), np.int32), device.poisoned((3,), np.int32)
+    kernels.probabilities(y, lse, best, least, device.put(spaced(x, gap, offset)))
+    device.synchronize()
+    want, want_lse = soft(x)
+    check_probabilities(device.get(y), want)
+    np.testing.assert_allclose(device.get(lse), want_lse, rtol=4e-6)
+    np.testing.assert_array_equal(device.get(best), x.astype(np.float32).argmax(-1))
+    np.testing.assert_array_equal(device.get(least), x.astype(np.float32).argmin(-1))
+
+
+@pytest.mark.parametrize("gap, offset", [(0, 0), (3, 1)])
+@pytest.mark.parametrize("size", [65537, *SIZES])
+def test_bits_of_sums_and_scans(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, gap: int, offset: int) -> None:
+    x = rng.standard_normal((2, size)).astype(np.float32)
+    y = rng.integers(-(2**20), 2**20, x.shape).astype(np.int32)
+    total = device.poisoned((2,), F32)
+    outputs = [device.poisoned(x.shape, dtype) for dtype in (F32, np.int32, F32, np.int32)]
+    kernels.exact(total, *outputs, device.put(spaced(x, gap, offset)), device.put(spaced(y, gap, offset)))
+    device.synchronize()
+    sums, most, centred, ids = (np.array(device.get(output)) for output in outputs)
+    s = reduced(x)[:, None]
+    v = x - s
+    np.testing.assert_array_equal(device.get(total), s[:, 0])
+    np.testing.assert_array_equal(sums, scanned(v) + v.max(-1, keepdims=True))
+    np.testing.assert_array_equal(most, np.maximum.accumulate(y, -1) - y.min(-1, keepdims=True))
+    np.testing.assert_array_equal(centred, np.where(np.arange(size) % 3 == 0, v, x))
+    np.testing.assert_array_equal(ids, np.broadcast_to(np.arange(size), x.shape))
+
+
+@pytest.mark.parametrize("dtype", [F32, BF16], ids=str)
+@pytest.mark.parametrize("size", [128256, 262145])
+def test_a_row_may_be_replaced(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, dtype: np.dtype) -> None:
+    x = (rng.standard_normal((2, size)) * 3).astype(dtype)
+    y = device.put(x.copy())
+    kernels.in_place(y, 0.5)
+    device.synchronize()
+    check_probabilities(device.get(y), soft(x.astype(np.float32) * 0.5)[0])
+
+
+@pytest.mark.parametrize("alias", ["none", "y", "z"])
+@pytest.mark.parametrize("size", [128256, 262145])
+def test_what_was_written_is_not_read_again(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int, alias: str) -> None:
+    """An output may be the input: then the row that it replaces is kept for its later uses."""
+    x = whole(rng, (2, size))
+    given = device.put(x.copy())
+    y = given if alias == "y" else device.poisoned(x.shape, F32)
+    z = given if alias == "z" else device.poisoned(x.shape, F32)
+    kernels.written_before(y, z, given)
+    device.synchronize()
+    v = x - x.max(-1, keepdims=True)
+    np.testing.assert_array_equal(device.get(y), v)
+    np.testing.assert_array_equal(device.get(z), x + np.abs(v).max(-1, keepdims=True))
+
+
+def test_two_rows_change_places(kernels: ModuleType, device: Device, rng: np.random.Generator) -> None:
+    a, b = whole(rng, (2, 128256)), whole(rng, (2, 128256))
+    x, y = device.put(a.copy()), device.put(b.copy())
+    kernels.swapped(x, y)
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(x), b - a.max(-1, keepdims=True))
+    np.testing.assert_array_equal(device.get(y), a - b.min(-1, keepdims=True))
+
+
+@pytest.mark.parametrize("size", [128256, 262145])
+def test_an_element_is_written_in_between(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int) -> None:
+    a = whole(rng, (2, size)) % 3 - 1
+    x, total = device.put(a.copy()), device.poisoned((2,), F32)
+    kernels.one_before(x, total)
+    device.synchronize()
+    s = a.sum(-1)
+    want = a.copy()
+    want[:, 1] = s
+    np.testing.assert_array_equal(device.get(x), want)
+    np.testing.assert_allclose(device.get(total), s.astype(np.float64) ** 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [128256, 262145])
+def test_rows_that_loops_carry_are_kept(kernels: ModuleType, device: Device, rng: np.random.Generator, size: int) -> None:
+    x, c = whole(rng, (3, size)) % 3 - 1, np.arange(3, dtype=np.int32)
+    x[:, :7] = 0
+    y = device.poisoned(x.shape, F32)
+    kernels.carried(y, device.put(x), device.put(c))
+    device.synchronize()
+    for t in range(3):
+        acc = x[t] - x[t].max()
+        for _ in range(c[t]):
+            acc = np.maximum(acc + np.float32(1), x[t] - reduced(acc[None])[0])
+        np.testing.assert_array_equal(np.array(device.get(y))[t], acc)
+
+
+@pytest.mark.parametrize("groups, size", [(1002, 128), (2004, 64), (4096, 33), (3, 50000)])
+def test_groups_of_long_rows(kernels: ModuleType, device: Device, rng: np.random.Generator, groups: int, size: int) -> None:
+    x = (rng.standard_normal((2, groups * size)) * 3).astype(BF16)
+    q, scales, top = device.poisoned(x.shape, E4M3), device.poisoned((2, groups), F32), device.poisoned((2,), F32)
+    kernels.quantised(q, scales, top, device.put(x))
+    device.synchronize()
+    each = x.astype(np.float32).reshape(2, groups, size)
+    want = np.maximum(np.abs(each).max(-1), np.float32(1e-10)) / np.float32(448)
+    np.testing.assert_array_equal(device.get(scales), want)
+    np.testing.assert_array_equal(device.get(top), want.max(-1))
+    rounded = round_to(E4M3, (each / want[..., None]).astype(np.float64)).reshape(x.shape)
+    np.testing.assert_array_equal(np.array(device.get(q)).astype(np.float64), rounded)
+
+
+def test_parts_of_long_rows(kernels: ModuleType, device: Device, rng: np.random.Generator) -> None:
+    size = 100000
+    x, pairs = whole(rng, (2, 2 * size)), whole(rng, (2, 2 * size))
+    y, given = device.poisoned((2, size), F32), device.put(x.copy())
+    kernels.parts(y, given, device.put(pairs))
+    device.synchronize()
+    gate, up = x[:, :size], x[:, size:]
+    m = gate.max(-1, keepdims=True)
+    np.testing.assert_array_equal(device.get(y), gate * up - m + pairs[:, 0::2] * pairs[:, 1::2])
+    np.testing.assert_array_equal(device.get(given), np.concatenate([gate, gate - m], -1))
+
+
+@pytest.mark.parametrize("chip", ["sm_75", "sm_90"])
+@pytest.mark.parametrize("size", [128256, 262145])
+def test_long_rows_assemble_for_gpus(kernels: ModuleType, chip: str, size: int) -> None:
+    for kernel, bound in ((kernels.probabilities, {"T": "bf16"}), (kernels.exact, {}), (kernels.in_place, {"T": "bf16"}), (kernels.carried, {})):
+        assert kernel.compile(chip, V=size, **bound).kernels[0].targets == [chip]
+
+
+def test_what_a_thread_cannot_keep_is_an_error(kernels: ModuleType) -> None:
+    for target, most in (("sm_90", 16384), ("cpu", 4194304)):
+        with pytest.raises(mlafix.CompileError, match=f"expected rows of which a thread keeps at most {most} bytes, got") as caught:
+            kernels.too_many.compile(target, V=4000000)
+        assert underlined(str(caught.value))
+
+
+def test_an_index_is_an_i32(kernels: ModuleType, tmp_path: Path) -> None:
+    for target in ("sm_90", "cpu"):
+        kernels.copy.compile(target, V=2**31 - 1)
+    with pytest.raises(mlafix.CompileError, match=r"expected a size of at most 2147483647 for 'V', got 2147483648"):
+        kernels.copy.compile("cpu", V=2**31)
+    wide: Any = load(tmp_path, TEXT.replace('"n V"', '"n (V 4)"')).copy
+    with pytest.raises(mlafix.CompileError, match="expected rows of at most 2147483647 elements, whose indices are i32, got 2147483648") as caught:
+        wide.compile("cpu", V=2**29)
+    assert underlined(str(caught.value)) == "x[t]"
