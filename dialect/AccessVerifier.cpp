@@ -71,8 +71,7 @@ static LogicalResult verifyHalves(Operation *op, StringRef name, DimAttr dim,
                                   Part part, Type element) {
   if (!sharesByte(element))
     return success();
-  auto kernel = op->getParentOfType<KernelOp>();
-  if (!dim || part.member || dim.isPerGroup() || getProductOf(kernel, dim))
+  if (!dim || part.member || dim.isPerGroup())
     return op->emitOpError()
            << "expected a row or a group of '" << name << "', of which two "
            << "elements share a byte, got "

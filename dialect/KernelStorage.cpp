@@ -10,34 +10,34 @@
 using namespace mlir;
 using namespace mlafix;
 
-static InFlightDiagnostic fail(KernelOp kernel, unsigned index) {
+static InFlightDiagnostic failAt(KernelOp kernel, unsigned index) {
   return kernel.emitOpError()
          << "argument '" << kernel.getArgName(index) << "': ";
 }
 
 /// Elements of which two share a byte are moved as rows, which begin at one.
-static LogicalResult verifyHalves(KernelOp kernel, unsigned index,
-                                  MemRefType type) {
+static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
+                                 MemRefType type) {
   Type element = type.getElementType();
   if (!sharesByte(element))
     return success();
   if (kernel.getArgAttr(index, kDTypeAttr))
-    return fail(kernel, index)
+    return failAt(kernel, index)
            << "expected a dtype variable to stand for elements of "
               "whole bytes, got "
            << getDTypeName(element);
   if (kernel.getArgAttr(index, kFillAttr))
-    return fail(kernel, index) << "expected no '" << kFillAttr << "' of "
-                               << getDTypeName(element) << ", got one";
+    return failAt(kernel, index) << "expected no '" << kFillAttr << "' of "
+                                 << getDTypeName(element) << ", got one";
   int64_t rank = type.getRank();
   if (rank == 0 || type.getStridesAndOffset().first.back() != 1)
-    return fail(kernel, index)
+    return failAt(kernel, index)
            << "expected a last dim with stride 1 for elements of "
            << getDTypeName(element) << ", got " << type;
   int64_t size = type.getDimSize(rank - 1);
   if (ShapedType::isDynamic(size) || size % 2 == 0)
     return success();
-  return fail(kernel, index)
+  return failAt(kernel, index)
          << "expected an even size of the last dim for elements of "
          << getDTypeName(element) << ", of which two share a byte, got "
          << size;
@@ -45,29 +45,29 @@ static LogicalResult verifyHalves(KernelOp kernel, unsigned index,
 
 /// Rows and columns in tiles: the first dim is the rows, the columns are the
 /// others.
-static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
-                                   MemRefType type) {
+static LogicalResult verifyTiles(KernelOp kernel, unsigned index,
+                                 MemRefType type) {
   Attribute given = kernel.getArgAttr(index, kSwizzleAttr);
   if (!given)
     return success();
   auto layout = dyn_cast<StringAttr>(given);
   if (!layout || layout.getValue() != kSwizzle128x4)
-    return fail(kernel, index) << "expected '" << kSwizzleAttr << "' to be \""
-                               << kSwizzle128x4 << "\", got " << given;
+    return failAt(kernel, index) << "expected '" << kSwizzleAttr << "' to be \""
+                                 << kSwizzle128x4 << "\", got " << given;
   if (type.getRank() < 2 || kernel.isArgMany(index) ||
       sharesByte(type.getElementType()))
-    return fail(kernel, index)
+    return failAt(kernel, index)
            << "expected '" << kSwizzleAttr
            << "' of one tensor with rows and columns of whole "
               "bytes, got "
            << type << (kernel.isArgMany(index) ? " of several" : "");
   if (type.getStridesAndOffset().first.back() != 1)
-    return fail(kernel, index) << "expected a last dim with stride 1 beside '"
-                               << kSwizzleAttr << "', got " << type;
+    return failAt(kernel, index) << "expected a last dim with stride 1 beside '"
+                                 << kSwizzleAttr << "', got " << type;
   int64_t rows = type.getDimSize(0);
   if (ShapedType::isDynamic(rows) || rows % 128 == 0)
     return success();
-  return fail(kernel, index)
+  return failAt(kernel, index)
          << "expected a multiple of 128 rows, padding included, of "
             "a tensor with '"
          << kSwizzleAttr << "', got " << rows;
@@ -75,6 +75,6 @@ static LogicalResult verifySwizzle(KernelOp kernel, unsigned index,
 
 LogicalResult mlafix::verifyStorage(KernelOp kernel, unsigned index,
                                     MemRefType type) {
-  return failure(failed(verifyHalves(kernel, index, type)) ||
-                 failed(verifySwizzle(kernel, index, type)));
+  return failure(failed(verifyPairs(kernel, index, type)) ||
+                 failed(verifyTiles(kernel, index, type)));
 }

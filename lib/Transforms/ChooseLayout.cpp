@@ -28,6 +28,20 @@ void RowShape::addAccess(int64_t argument, DimAttr dim, int64_t bits) {
   size = bits;
 }
 
+/// Whether `op` moves a row of one element a group where two elements share a
+/// byte; an error then.
+static bool isHalfOfByte(Operation *op) {
+  std::optional<MemoryAccess> access = getSingleAccess(op);
+  if (!access || !access->isPerGroup() || !sharesByte(access->getElementType()))
+    return false;
+  auto kernel = op->getParentOfType<KernelOp>();
+  op->emitError() << "expected a row or a group of '"
+                  << kernel.getArgName(access->getArgNumber())
+                  << "', of which two elements share a byte, got a row of one "
+                     "element a group";
+  return true;
+}
+
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
   WalkResult walk = kernel.walk([&](Operation *op) {
@@ -59,6 +73,8 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
       if (!getTileDim(type).isPerGroup())
         shape.dims.insert(getTileDim(type));
     }
+    if (isHalfOfByte(op))
+      return WalkResult::interrupt();
     if (std::optional<MemoryAccess> access = getSingleAccess(op);
         access && access->isTile && !access->isPerGroup()) {
       unsigned argument = access->getArgNumber();

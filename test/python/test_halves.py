@@ -171,3 +171,25 @@ def test_bodies_that_take_half_a_byte_are_errors(tmp_path: Path, body: str, mess
     text = f'\n@mlafix.kernel\ndef k(y: Out[f4e2m1, "n D"], x: In[f32, "n D"]):\n    for t in grid("n"):\n        {body}\n'
     with pytest.raises((CompileError, ArgumentError), match=message):
         load(tmp_path, text).k(np.zeros((4, 8), np.uint8), np.zeros((4, 16), np.float32))
+
+
+def test_a_row_as_long_as_another_has_groups(tmp_path: Path) -> None:
+    """Sizes say nothing: eight elements two of which share a byte, beside eight groups."""
+    text = """
+@mlafix.kernel
+def k(y: Out[f4e2m1, "n D"], s: Out[f32, "n G"], x: In[f32, "n D"], z: In[f32, "n (G 4)"]):
+    for t in grid("n"):
+        y[t] = x[t]
+        s[t] = max(z[t], along=4)
+
+
+@mlafix.kernel
+def wrong(y: Out[f4e2m1, "n G"], z: In[f32, "n (G 4)"]):
+    for t in grid("n"):
+        y[t] = max(z[t], along=4)
+"""
+    y, s, z = np.zeros((2, 4), np.uint8), np.zeros((2, 8), F32), np.arange(64, dtype=F32).reshape(2, 32)
+    load(tmp_path, text).k(y, s, np.full((2, 8), 3, F32), z)
+    assert (y == 0x55).all() and (s == z[:, 3::4]).all()
+    with pytest.raises(CompileError, match="expected a row or a group of 'y', of which two elements share a byte, got a row of one element a group"):
+        load(tmp_path, text).wrong(y, z)

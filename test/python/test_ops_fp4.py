@@ -242,5 +242,6 @@ def test_the_code_for_dense_calls(target: str) -> None:
     bindings = {"H": 128, "G": 8, "K": 16, "T": "bf16", "S": "f8e4m3fn", "out_lse": "present", "global_scale": "present"}
     ptx = kernel.ptx(target, **bindings).partition("_dense(")[2].partition(".entry")[0]
     stores = [line.split()[0] for line in ptx.splitlines() if "st.global" in line]
-    assert sorted(stores) == ["st.global.b32", "st.global.b32", "st.global.b8"] if target == "sm_90" else "st.global.v2.b32" in stores
-    assert ptx.count("rcp.rn.f32") == 2 and "div" not in ptx
+    packs, word = (ptx.count("ld.global.v4.b32") // 2, "b32") if target == "sm_90" else (ptx.count("ld.global.v8.b32") // 2, "v2.b32")
+    assert packs and sorted(stores) == sorted([f"st.global.{word}", "st.global.b8"] * packs + ["st.global.b32"])
+    assert ptx.count("rcp.rn.f32") == packs + 1 and "div" not in ptx

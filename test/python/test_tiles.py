@@ -9,6 +9,7 @@ import pytest
 from devices import Device
 from numerics import BF16, E4M3, E8M0, F32
 from sources import load
+from test_halves import codes_of, packed
 
 import mlafix
 from mlafix.errors import ArgumentError
@@ -174,3 +175,53 @@ def test_rows_past_the_tensor_are_not_written(tmp_path: Path, device: Device) ->
 def test_other_annotations_are_errors(tmp_path: Path, annotation: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         load(tmp_path, f'y = {annotation}\n')
+
+
+def test_calls_in_place_have_tiles_on_both_sides(tmp_path: Path, device: Device) -> None:
+    """One tensor is read and written if both arguments are in tiles, and refused if one is."""
+    text = """
+@mlafix.kernel
+def both(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m c"].swizzle("128x4")):
+    for t, c in grid("m", "c"):
+        y[t, c] = x[t, c] + 1
+
+
+@mlafix.kernel
+def one(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m c"]):
+    for t, c in grid("m", "c"):
+        y[t, c] = x[t, c] + 1
+"""
+    kernels, memory = load(tmp_path, text), device.put(np.arange(128 * 8, dtype=np.int32).reshape(128, 8))
+    kernels.both(memory, memory)
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(memory), np.arange(128 * 8, dtype=np.int32).reshape(128, 8) + 1)
+    with pytest.raises(ArgumentError, match="expected memory apart from that of argument"):
+        kernels.one(memory, memory)
+
+
+def test_elements_that_no_row_writes_are_shown(tmp_path: Path) -> None:
+    """Coverage is that of the matrix."""
+    text = '\n@mlafix.kernel\ndef k(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m"]):\n    for t in grid("m"):\n        y[t, 0] = x[t]\n'
+    with pytest.raises(mlafix.CompileError, match="y"):
+        load(tmp_path, text).k(np.zeros((128, 4), np.int32), np.zeros(128, np.int32))
+
+
+def test_mxfp4(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """Elements in e2m1 and scales that are powers of two, of groups of 32, in tiles."""
+    text = """
+@mlafix.kernel
+def k(q: Out[f4e2m1, "n (G 32)"], scales: InOut[f8e8m0, "m G"].swizzle("128x4"), x: In[T, "n (G 32)"]):
+    for t in grid("n"):
+        row = f32(x[t])
+        s = f8e8m0(max(abs(row), along=32) / 6.0)
+        scales[t] = s
+        q[t] = row / s
+"""
+    x = (rng.standard_normal((70, 160)) * 9).astype(BF16)
+    q, scales = device.poisoned((70, 80), np.uint8), device.put(np.full((128, 8), 0x5A, np.uint8).view(E8M0))
+    load(tmp_path, text).k(q, scales[:, :5], device.put(x))
+    device.synchronize()
+    each = x.astype(F32).reshape(70, 5, 32)
+    powers = np.exp2(np.ceil(np.log2(np.abs(each).max(-1) / F32.type(6)))).astype(F32)
+    np.testing.assert_array_equal(rows_of(device.get(scales), 5)[:70].astype(F32), powers)
+    np.testing.assert_array_equal(device.get(q), packed(codes_of((each / powers[..., None]).reshape(70, 160))))

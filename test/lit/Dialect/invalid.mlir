@@ -1517,7 +1517,7 @@ mlafix.kernel @k(%x: memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> {mlafix.di
   %n = memref.dim %x, %c0 : memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>>
   mlafix.forall (%t) in (%n) {
     // expected-error @below {{expected a row or a group of 'x', of which two elements share a byte, got a row of one element a group}}
-    %v = mlafix.load %x[%t] : memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> -> tensor<2xf32, #mlafix.dim<2>>
+    %v = mlafix.load %x[%t] : memref<?x2xf4E2M1FN, strided<[?, 1], offset: ?>> -> tensor<2xf32, #mlafix.dim<2 per 4>>
   }
 }
 

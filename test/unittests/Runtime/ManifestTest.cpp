@@ -141,6 +141,16 @@ const std::vector<Spoilt> spoilt = {
     {"bound_on_a_float",
      [](json &k) { arg(k, 3)["at_most"] = "n"; },
      {"args[3].at_most", "no integer"}},
+    {"another_swizzle",
+     [](json &k) { arg(k, 0)["swizzle"] = "64x8"; },
+     {"args[0].swizzle", "\"128x4\"", "newer mlafix"}},
+    {"swizzle_of_one_dim",
+     [](json &k) {
+       arg(k, 0)["swizzle"] = "128x4";
+       for (const char *field : {"dims", "shape", "strides"})
+         arg(k, 0)[field].erase(1);
+     },
+     {"args[0].swizzle", "rows and columns"}},
     {"too_many_arguments",
      [](json &k) {
        json scalar = {{"kind", "scalar"}, {"dtype", "i32"}};

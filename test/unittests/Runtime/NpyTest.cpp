@@ -57,6 +57,11 @@ TEST_F(Npy, survives_a_round_trip_in_every_dtype) {
     array.dtype = static_cast<mlafix_dtype>(dtype);
     array.sizes = {3, 1, 5};
     array.bytes.resize(15 * mlafix_dtype_size(array.dtype));
+    if (dtype == MLAFIX_F4E2M1) { // two elements share a byte
+      EXPECT_THROW(writeNpy(path, array), std::runtime_error);
+      EXPECT_THROW(readNpy(path, array.dtype), std::runtime_error);
+      continue;
+    }
     for (size_t i = 0; i < array.bytes.size(); ++i)
       array.bytes[i] = static_cast<char>(i * 7);
     writeNpy(path, array);
