@@ -177,8 +177,7 @@ def push_and_merge_tokens(
         merged = push_token(
             t, h, rank, own, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
         )
-        if t < shape("n"):
-            store_merged(merged, t, h, out, out_lse, sink, out_scale)
+        store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
 
 
 @kernel
@@ -209,5 +208,4 @@ def push_and_merge_tokens_fp8(
         merged = push_token(
             t, h, rank, own, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
         )
-        if t < shape("n"):
-            store_merged(merged, t, h, out, out_lse, sink, out_scale)
+        store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))

@@ -148,14 +148,15 @@ def pack_blocks_fp8(
 
 
 @inline
-def store_merged(merged, t, h, out, out_lse, logits, out_scale):
-    """Stores a row's state with its sink, of a logit in base e."""
+def store_merged(merged, t, h, out, out_lse, logits, out_scale, live=True):
+    """Stores a row's state with its sink, of a logit in base e, where it is live: in a branch the sink would be merged by itself, with
+    other bits."""
     if logits is not None:
         merged = merge(merged, sink(logits[h], base="e"))
     if out_scale is not None:
-        store_state(merged, out[t, h], out_lse[t, h], scale=out_scale[0])
+        store_state(merged, out[t, h], out_lse[t, h], scale=out_scale[0], where=live)
     else:
-        store_state(merged, out[t, h], out_lse[t, h])
+        store_state(merged, out[t, h], out_lse[t, h], where=live)
 
 
 @kernel
