@@ -183,7 +183,7 @@ def test_guards_are_measured_on_a_cpu(tmp_path: Path) -> None:
 def test_block_scales_are_measured_on_a_cpu(tmp_path: Path) -> None:
     cases = results_of("block_scales.py", tmp_path)["cases"]
     assert [case["dim"] for case in cases] == [128, 512] and all(
-        set(case["us"]) == {"fused", "library", "words", "pair", "merge"} for case in cases)
+        set(case["us"]) == {"fused", "library", "words", "pair", "merge", "fp4", "fp4_pair"} for case in cases)
 
 
 def test_rotary_embedding_is_measured_on_a_cpu(tmp_path: Path) -> None:
