@@ -38,7 +38,7 @@ def Mlafix_ExchangeOp : Mlafix_Op<"exchange", [MemoryEffects<[MemRead, MemWrite]
   let description = [{
     At most one in a kernel, in the grid's own block. Tensors of all ranks with access "update" are stored to before it, and read after it. What follows depends on no
     store before it but those of the same row of all ranks. All ranks launch grids of the same extents. A launch stores where no rank may still read what an earlier launch stored: the half that
-    `mlafix.turn` says, since a rank that has got here in one launch has completed the preceding one on all ranks.
+    `mlafix.turn` says, since a rank that is past the exchange of one launch knows that all ranks have completed the preceding launch.
 
     On GPUs alone, where `mlafix-place-collectives` replaces it: where a rank does not come before the time-out, what is read from peers is NaN (an integer: all bits set).
 

@@ -19,8 +19,10 @@ namespace mlafix::group {
 
 // Offsets in bytes; everything is a u64. What other ranks write has cache lines
 // of its own.
-constexpr int64_t epoch = 0;     ///< collectives that this rank has completed
-constexpr int64_t blocks = 8;    ///< blocks of the current one that are done
+constexpr int64_t epoch =
+    0; ///< the last collective whose number all blocks of this rank have read
+constexpr int64_t blocks =
+    8; ///< blocks of the current one that have counted themselves
 constexpr int64_t failed = 128;  ///< 0, or 1 + a rank that did not come
 constexpr int64_t arrived = 256; ///< for each rank, the last one it has begun
 constexpr int64_t done = arrived + 8 * 80; ///< likewise, has read its peers in

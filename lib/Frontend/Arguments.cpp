@@ -1,5 +1,4 @@
-//===- Arguments.cpp - the arguments of a kernel that is built
-//-------------===//
+//===- Arguments.cpp - the arguments of a kernel that is built ------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

@@ -98,13 +98,19 @@ mlafix_status checkOnePointer(const Call &call, uint32_t index,
 
 /// Whether none of several tensors lies on another tensor (the first of
 /// several), one of both being written.
-mlafix_status checkApart(const Call &call, uint32_t other, uint32_t many) {
+mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
+                         uint32_t many) {
   const ArgDesc &to = call.desc().args[other], &from = call.desc().args[many];
   const CallArg &target = call.args[other], &source = call.args[many];
   ByteLayout a, alike;
   MLAFIX_TRY(layoutOf(call, many, alike));
   makeByteLayout(to, target, a);
+  if (to.isMany())
+    a.base += reinterpret_cast<uintptr_t>(call.tables[target.table][which]) -
+              reinterpret_cast<uintptr_t>(target.data);
   for (uint32_t r = 0; r < source.sizes[0] && !a.empty && !alike.empty; ++r) {
+    if (other == many && r == which)
+      continue;
     ByteLayout b = alike;
     b.base += reinterpret_cast<uintptr_t>(call.tables[source.table][r]) -
               reinterpret_cast<uintptr_t>(source.data);
@@ -169,10 +175,14 @@ mlafix_status mlafix::runtime::checkManyPointers(const Call &call) {
       continue;
     for (uint32_t r = 0; r < call.args[i].sizes[0]; ++r)
       MLAFIX_TRY(checkOnePointer(call, i, r));
-    for (uint32_t other = 0; other < args.size(); ++other)
-      if (other != i && args[other].isTensor() && call.args[other].present &&
-          (args[other].isWritten() || args[i].isWritten()))
-        MLAFIX_TRY(checkApart(call, other, i));
+    for (uint32_t other = 0; other < args.size(); ++other) {
+      if (!args[other].isTensor() || !call.args[other].present ||
+          !(args[other].isWritten() || args[i].isWritten()))
+        continue;
+      uint32_t count = args[other].isMany() ? call.args[other].sizes[0] : 1;
+      for (uint32_t which = 0; which < count; ++which)
+        MLAFIX_TRY(checkApart(call, other, which, i));
+    }
   }
   return MLAFIX_OK;
 }

@@ -53,7 +53,8 @@ std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module,
 /// comes last.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// Writes what ptxas 13.0 compiles wrongly in other words, for NVPTX.
+/// For NVPTX: replaces code that ptxas 13.0 compiles wrongly by code that it
+/// compiles correctly.
 void avoidPtxasFaults(llvm::Module &module);
 
 /// Runs `machine`'s code generator. What it reports as an error (and would

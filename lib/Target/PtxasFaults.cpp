@@ -1,5 +1,4 @@
-//===- PtxasFaults.cpp - code that ptxas makes something else of
-//-----------===//
+//===- PtxasFaults.cpp - code that ptxas compiles wrongly -----------------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

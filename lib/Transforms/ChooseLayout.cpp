@@ -9,6 +9,7 @@
 #include "lib/Analysis/Signature.h"
 #include "lib/Transforms/LaneConflicts.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -88,11 +89,13 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   if (walk.wasInterrupted())
     return failure();
   kernel.getBody().walk([&](Block *block) {
-    int64_t moves = llvm::count_if(*block, [](Operation &op) {
+    // Members of groups are moved together.
+    llvm::SmallDenseSet<std::pair<Value, int>> ofMembers;
+    int64_t moves = llvm::count_if(*block, [&](Operation &op) {
       std::optional<MemoryAccess> access = getSingleAccess(&op);
-      // Members of a group are moved together.
       return access && access->isTile && !access->isPerGroup() &&
-             access->getMovedMember().value_or(0) == 0;
+             (!access->getMovedMember() ||
+              ofMembers.insert({access->memref, int(access->isWrite)}).second);
     });
     shape.moves = std::max(shape.moves, moves);
   });

@@ -48,7 +48,7 @@ private:
 /// synchronise nowhere else.
 static bool canShareMerges(KernelOp kernel, ArrayAttr aliases) {
   auto forall = dyn_cast_if_present<ForallOp>(kernel.getGrid());
-  if (!forall || forall.getOps<MergeLoopOp>().empty() ||
+  if (!forall || kernel.getExchange() || forall.getOps<MergeLoopOp>().empty() ||
       lanesSynchronise(kernel, aliases))
     return false;
   bool isAfterStore = false;
@@ -83,10 +83,12 @@ static void planDense(KernelOp kernel, const MachineModel &machine,
         {});
     if (aliasMode == AliasMode::OutOfPlace)
       makeDistinct(dense, aliases);
-    LayoutAttr layout = canShareMerges(dense, aliases)
-                            ? getGroupedLayout(context, machine, shape, pack)
-                            : chooseLayout(context, machine, shape, pack,
-                                           aliasMode, lanesSynchronise(dense));
+    // All code versions of a kernel with an exchange have these lanes.
+    bool meet = lanesSynchronise(kernel.getExchange() ? kernel : dense);
+    LayoutAttr layout =
+        canShareMerges(dense, aliases)
+            ? getGroupedLayout(context, machine, shape, pack)
+            : chooseLayout(context, machine, shape, pack, aliasMode, meet);
     SmallVector<Attribute> guards = getGuards(context, shape, layout);
     llvm::append_range(guards, dense.getGuardsAttr());
     dense.setLayoutAttr(layout);

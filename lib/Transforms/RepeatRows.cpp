@@ -10,6 +10,8 @@
 #include "lib/Transforms/LongRows.h"
 #include "lib/Transforms/RowAccess.h"
 
+#include "llvm/ADT/DenseSet.h"
+
 using namespace mlir;
 using namespace mlafix;
 
@@ -57,8 +59,13 @@ static bool canReload(KernelOp kernel, const Stages &stages, LoadOp load,
   return true;
 }
 
-bool mlafix::canRepeat(KernelOp kernel, const Stages &stages, Value row,
-                       int64_t stage, function_ref<bool(Value)> isKept) {
+/// `canRepeat` without the rows in `seen`: one of them that cannot be made
+/// again ends the search.
+static bool canRepeatOthers(KernelOp kernel, const Stages &stages, Value row,
+                            int64_t stage, function_ref<bool(Value)> isKept,
+                            llvm::DenseSet<Value> &seen) {
+  if (!seen.insert(row).second)
+    return true;
   Operation *op = row.getDefiningOp();
   if (isKept(row) || (op && isUniform(op)))
     return true;
@@ -70,6 +77,12 @@ bool mlafix::canRepeat(KernelOp kernel, const Stages &stages, Value row,
     return false;
   return llvm::all_of(op->getOperands(), [&](Value operand) {
     return !isRowTile(operand.getType()) ||
-           canRepeat(kernel, stages, operand, stage, isKept);
+           canRepeatOthers(kernel, stages, operand, stage, isKept, seen);
   });
+}
+
+bool mlafix::canRepeat(KernelOp kernel, const Stages &stages, Value row,
+                       int64_t stage, function_ref<bool(Value)> isKept) {
+  llvm::DenseSet<Value> seen;
+  return canRepeatOthers(kernel, stages, row, stage, isKept, seen);
 }

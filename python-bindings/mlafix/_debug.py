@@ -107,6 +107,11 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
         raise ArgumentError(
             f'kernel "{kernel.name}": expected a kernel that reads no tensors of other ranks or of lists to follow its rows, got one that does'
         )
+    # Copies of their arrays would have other pitches, and elements that share a byte are no items of an array.
+    if any("swizzle" in arg or arg.get("dtype") == "f4e2m1" for arg in described):
+        raise ArgumentError(
+            f'kernel "{kernel.name}": expected a kernel without f4e2m1 and tensors in tiles to follow its rows, got one with them'
+        )
     arrays = {
         arg["name"]: _Array(arg, value) for arg, value in zip(described, args) if arg["kind"] == "tensor" and value is not None
     }

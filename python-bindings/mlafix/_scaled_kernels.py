@@ -117,7 +117,7 @@ def grouped(row, global_scale, is_power, rounding, is_fp4):
 
 @inline
 def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles):
-    """A row with its scales; the last head clears what is left of its word of scales, and nothing what is left of a tile."""
+    """A row with its scales; the last head clears what is left of its word of scales; nothing clears the padding of tiles."""
     scale, elements = grouped(row, global_scale, is_power, rounding, is_fp4)
     if in_tiles:
         out_scales[first_row + t, h] = scale

@@ -295,3 +295,14 @@ def test_an_index_is_an_i32(kernels: ModuleType, tmp_path: Path) -> None:
     with pytest.raises(mlafix.CompileError, match="expected rows of at most 2147483647 elements, whose indices are i32, got 2147483648") as caught:
         wide.compile("cpu", V=2**29)
     assert underlined(str(caught.value)) == "x[t]"
+
+
+def test_long_chains_of_rows_compile(tmp_path: Path) -> None:
+    """What can be made again is looked at once, however often it is used: 2^40 ways lead to the first row."""
+    squares = "".join("        v = v * v\n" for _ in range(40))
+    text = f'\n@mlafix.kernel\ndef k(y: Out[f32, "n V"], x: In[f32, "n V"]):\n    for t in grid("n"):\n        v = x[t]\n{squares}        y[t] = v / sum(v)\n'
+    x, y = np.ones((1, 128256), F32), np.zeros((1, 128256), F32)
+    kernel = load(tmp_path, text).k
+    kernel(y, x)
+    np.testing.assert_allclose(y, 1 / 128256, rtol=1e-6)
+    assert "ld.global" in kernel.ptx("sm_90", V=128256)

@@ -199,6 +199,8 @@ def made(shape: tuple[int, ...], dtype: Any = np.uint8) -> np.ndarray:
     (ops.BlockScales(made((100, H * G)), 1.0, "128x4"), r"out_scales.*shape \[m, 96\], m a multiple of 128, in tiles for groups of 16 of 6 heads of 256"),
     (ops.BlockScales(made((128, H * G)), 1.0, "32x4"), 'out_scales.*swizzle "128x4"'),
     (ops.BlockScales(made((128, H * G)), 1.0, "128x4", 122), "out_scales.*a first_row from 0 to 121, for 7 tokens in 128 rows, got 122"),
+    (ops.BlockScales(made((N, H, G)), 1.0, "", 5), "out_scales.*first_row 0 without swizzle \"128x4\", got 5"),
+    (ops.BlockScales(made((128, H * G // 2), np.int32)[:, ::2], 1.0, "128x4"), "out_scales.*words next to each other in a row, in tiles, got stride 2"),
     (ops.BlockScales(made((128, H * G)), 1.0, "128x4", -1), "out_scales.*a first_row from 0 to 121"),
 ])  # fmt: skip
 def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, where: Any, message: str) -> None:

@@ -118,3 +118,12 @@ def test_memory_is_freed_with_the_backend(rng: np.random.Generator) -> None:
 def test_fp8_rows_are_always_copied(rng: np.random.Generator) -> None:
     backend = backends_of(next(form for form in FORMS if form.wire), "heads", 2, None)[0]
     assert backend.inputs(4) is None
+
+
+def test_memory_is_for_the_tokens_that_are_pushed() -> None:
+    """Blocks of up to 5 MiB: of 4096 tokens of 128 heads of 512, 79 are pushed, and the others' rows are read where they are."""
+    cut = Cut("heads", 2, 128)
+    plan = SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, (0, 5 << 20))
+    pull, push = (SymmetricPlan.of(cut, 4096, 512, torch.bfloat16, pushed) for pushed in ((1, 0), (0, 1 << 62)))
+    assert plan.pushed_tokens == 79 and plan.slots == 79 * 64 and plan.state == pull.state and not push.state
+    assert 4 * (4 << 20) < plan.staged <= 4 * (5 << 20) < push.staged

@@ -202,8 +202,13 @@ def one(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m c"]):
 def test_elements_that_no_row_writes_are_shown(tmp_path: Path) -> None:
     """Coverage is that of the matrix."""
     text = '\n@mlafix.kernel\ndef k(y: Out[i32, "m c"].swizzle("128x4"), x: In[i32, "m"]):\n    for t in grid("m"):\n        y[t, 0] = x[t]\n'
-    with pytest.raises(mlafix.CompileError, match="y"):
+    with pytest.raises(mlafix.CompileError, match=r"expected every element of 'y' to be written, got no store to"):
         load(tmp_path, text).k(np.zeros((128, 4), np.int32), np.zeros(128, np.int32))
+
+
+def test_rows_of_tiles_are_not_followed(tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="expected a kernel without f4e2m1 and tensors in tiles to follow its rows"):
+        made(tmp_path).whole.debug(np.zeros((128, 8), np.uint8).view(E8M0)[:, :5], np.ones((128, 160), F32))
 
 
 def test_mxfp4(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:

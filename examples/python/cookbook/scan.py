@@ -21,7 +21,7 @@ def expert_offsets(starts: Out[i32, "n E"], ends: Out[i32, "n E"], counts: In[i3
 
 @kernel
 def top_p_mask(kept: Out[bool_, "n V"], total: Out[f32, "n"], p: In[T, "n V"], top_p: f32):
-    """Of probabilities in falling order: those before which the sum is below top_p, the first one always. `total`: their sum."""
+    """Of probabilities in falling order: those before which the sum is below top_p, if top_p is above 0, and up to rounding. `total`: their sum."""
     for t in grid("n"):
         before = cumsum(p[t]) - p[t]
         keep = before < top_p

@@ -129,7 +129,7 @@ Value PrefetchCandidates::buildBeforeWait(Value value) {
   return starts.lookupOrDefault(value);
 }
 
-/// What is known ahead of the wait of `mask`: the conjuncts that take no
+/// What is known of `mask` ahead of the wait: the conjuncts that take no
 /// memory; null if there are none. Of select(x, y, false), y may be poison
 /// where x does not hold.
 Value PrefetchCandidates::buildKnown(Value mask) {

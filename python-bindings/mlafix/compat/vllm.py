@@ -19,7 +19,7 @@ from ._views import bytes_as_fp8, rows_of_heads, widened
 
 
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
-         context_rows="prefill_tokens_with_context", out_scale="output_scale", out_scales="output_block_scale")
+         context_rows="prefill_tokens_with_context", out_scale="output_scale", global_scale="output_scale", out_scales="output_block_scale")
 def merge_attn_states(output: Array, prefix_output: Array, prefix_lse: Array, suffix_output: Array, suffix_lse: Array,
                       output_lse: Array | None = None, prefill_tokens_with_context: int | None = None,
                       output_scale: Array | None = None, output_block_scale: Array | None = None) -> None:

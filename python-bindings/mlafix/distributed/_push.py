@@ -16,13 +16,13 @@ from ._cut import Cut
 
 ExchangeName = Literal["auto", "pull", "push"]
 
-# By compute capability: how many bytes of a block are stored faster than they are read, from the first number up to the second.
-# H200: benchmarks/distributed.py on two of them (docs/Distributed.md, Numbers).
+# By compute capability: the sizes of blocks, in bytes, that are stored faster than they are read, from the first number to the second.
+# (9, 0): measured on two H200s (docs/Distributed.md), a guess for other GPUs of that kind and for more ranks.
 PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): (0, 5 << 20)}
 
 
 def pushed_on(device: torch.device, exchange: ExchangeName) -> tuple[int, int]:
-    """Which blocks a reducer's ranks store into each other's memory, of at least and at most how many bytes; others are read."""
+    """The least and the most bytes of the blocks that a reducer's ranks store into each other's memory; others are read."""
     everything, nothing = (0, 1 << 62), (1, 0)
     if exchange == "auto" and device.type == "cuda":
         return PUSHED.get(torch.cuda.get_device_capability(device), nothing)

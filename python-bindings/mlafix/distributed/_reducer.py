@@ -56,7 +56,7 @@ class Reducer:
         backend: "symmetric": the GPUs of one node address each other's memory, and one kernel moves the rows, merges and writes.
             "nccl", "gloo": what the group has for the device. "auto": symmetric where the group can, else what it has.
         exchange: symmetric: "pull": the kernel reads the other ranks' rows; "push": it stores its own where they are merged, from
-            wherever the partial state lies; "auto": what is faster on this kind of GPU, by the size of a call.
+            wherever the partial state lies; "auto": what is faster on this kind of GPU, by the size of a call. Other backends ignore it.
         device: where the tensors are; None is the current CUDA device where the group has a backend for it, else the CPU.
         timeout: gloo and symmetric: how many seconds to wait for each rank. None is the group's timeout for gloo, and 10 for
             symmetric, whose kernels wait.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import socket
 from pathlib import Path
@@ -66,6 +67,8 @@ class SymmetricPlan(NamedTuple):
 
     slots: int
     """The most blocks of a launch that pushes."""
+    pushed_tokens: int
+    """The most tokens of a call that pushes."""
     flags: int
     state: int
     staged: int
@@ -78,13 +81,18 @@ class SymmetricPlan(NamedTuple):
     @staticmethod
     def of(cut: Cut, max_tokens: int, head_dim: int, wire_dtype: torch.dtype, pushed: tuple[int, int]) -> SymmetricPlan:
         """For calls that push blocks of at least, and at most, as many bytes as `pushed` says, and pull others."""
+        def size_of(tokens: int) -> int:
+            return block_size(cut.block_tokens(tokens), cut.block_heads, head_dim, wire_dtype).total
+
         least, most = pushed
-        largest = block_size(cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype).total
+        largest = size_of(max_tokens)
         pushes, pulls = least <= min(most, largest), least > 0 or most < largest
-        slots = Push.slots_of(cut, max_tokens) if pushes else 0
+        # At least one: kernels are compiled by a call of one token.
+        tokens = max(1, bisect.bisect_right(range(max_tokens + 1), most, key=size_of) - 1) if pushes else 0
+        slots = Push.slots_of(cut, tokens) if pushes else 0
         flags = int(GROUP_BYTES) + -(-8 * slots * cut.ranks // _LINE) * _LINE
         state = block_size(max_tokens, cut.heads, head_dim, wire_dtype).total if pulls else 0
-        return SymmetricPlan(slots, flags, state, Push.bytes_of(cut, max_tokens, head_dim, wire_dtype) if pushes else 0)
+        return SymmetricPlan(slots, tokens, flags, state, Push.bytes_of(cut, tokens, head_dim, wire_dtype) if pushes else 0)
 
 
 class SymmetricBackend:
@@ -118,7 +126,7 @@ class SymmetricBackend:
         self._states = [_state_in(buffer[self._plan.flags :], *form) for buffer in memory.buffers] if self._plan.state else []
         staged = [buffer[self._plan.flags + self._plan.state :] for buffer in memory.buffers]
         self._push = Push(ranks.rank, staged, self.group, cut, self.sink, head_dim=head_dim, wire_dtype=wire_dtype,
-                          max_tokens=max_tokens) if self._plan.staged else None
+                          max_tokens=self._plan.pushed_tokens) if self._plan.staged else None
         # Making the views of a number of tokens takes the host longer than the launch. Not a method: torch ends the process
         # where symmetric memory that refers to itself is freed by Python's garbage collection while a graph is captured.
         self._pulled = functools.lru_cache(maxsize=64)(functools.partial(_pull, self._states, self.group, cut, ranks.rank))
@@ -237,9 +245,12 @@ def connect(ranks: Ranks, size: int, device: torch.device, *, required: bool) ->
 
 def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[SymmetricMemory | None, str]:
     """The memory, or why there is none, alike on all ranks: what one rank cannot do the others must not wait for."""
-    nodes = {fact["node"] for fact in gather_facts(ranks, device, {"node": _node()})}
+    facts = gather_facts(ranks, device, {"node": _node(), "capability": list(torch.cuda.get_device_capability(device))})
+    nodes, kinds = {fact["node"] for fact in facts}, {tuple(fact["capability"]) for fact in facts}
     if len(nodes) > 1:
         return None, f"ranks on {len(nodes)} nodes"
+    if len(kinds) > 1:  # Blocks of one number must have the same rows on all ranks.
+        return None, f"GPUs of {len(kinds)} compute capabilities"
     memory, reason = None, ""
     try:
         memory = SymmetricMemory(ranks, size, device)

@@ -16,8 +16,8 @@ class BlockScales:
     Args:
         scales: the array that scales are written to. With `global_scale` f8e4m3fn, `[n, H, G]` or `[n, H * G]` of any strides for G =
             D / 16 groups of a head. With `swizzle` f8e4m3fn, or f8e8m0 without `global_scale`, `[m, ceil(H * G / 4) * 4]`, m a multiple
-            of 128, rows contiguous: row `first_row + t` holds token t's scales. Bytes (uint8) and words of four (int32), as engines
-            allocate them, are taken for either.
+            of 128, rows contiguous: row `first_row + t` holds token t's scales; uint8 and int32 (words of four) of as many bytes are
+            taken, too. Without `swizzle`, uint8 is taken beside a `global_scale`; with neither, an array as `out_scales` describes.
         global_scale: one f32 on the inputs' device, of any rank, or a float, which is copied there: the number that scales are
             multiplied by, 448 * 6 / the largest magnitude of a tensor in engines. None: fp8.
         swizzle: "128x4" for scales in tiles of 128 rows and 4 columns, as cuBLAS and CUTLASS read them; "" for others.

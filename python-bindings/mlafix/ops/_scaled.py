@@ -82,6 +82,8 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like
     is_fp4 = of.global_scale is not None
     if is_fp4 and rounds:
         raise wrong("round_scales", "False for scales in e4m3", True)
+    if of.first_row and not of.swizzle:
+        raise wrong("out_scales", 'first_row 0 without swizzle "128x4"', of.first_row)
     if of.swizzle:
         view, is_power, pads = *_tiles(of, tuple(lead), heads, dim), False
     elif is_fp4:
@@ -142,6 +144,11 @@ def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tupl
         raise wrong("out_scales", f"shape [m, {pitch}], m a multiple of {_TILE_ROWS}, in tiles for groups of {size} of {heads} heads of {dim}", shape)
     if not 0 <= of.first_row <= shape[0] - rows:
         raise wrong("out_scales", f"a first_row from 0 to {shape[0] - rows}, for {rows} tokens in {shape[0]} rows", of.first_row)
+    if kind == "int32" and of.scales.shape[1] > 1:
+        # A view of another size needs contiguous words.
+        step = of.scales.strides[1] // 4 if isinstance(of.scales, numpy.ndarray) else of.scales.stride(1)
+        if step != 1:
+            raise wrong("out_scales", "words next to each other in a row, in tiles", f"stride {step}")
     return _bytes_as(of.scales, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_fp4
 
 

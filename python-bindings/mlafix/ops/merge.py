@@ -44,7 +44,8 @@ uint8 or torch's float4_e2m1fn_x2, with a scale in e4m3 for each group of 16: `s
 `scaled_fp4_quant` and FlashInfer's `nvfp4_quantize` with correct reciprocals, as in their references; on a GPU theirs are approximate,
 and may differ by a unit in the last place of f32. The rows of empty states are zeros with the scale 0. NaN in a group makes its
 scale NaN, and its elements 6. `swizzle="128x4"` stores these scales, or without a global scale those in f8e8m0 of fp8 in groups
-of 32 (MXFP8), in the tiles that block-scaled matrix products read: see `BlockScales`.
+of 32 (MXFP8), in the tiles that block-scaled matrix products read: `scales` is then `[m, ceil(H * G / 4) * 4]`, m a multiple of 128,
+and token t's are in row `first_row + t`. Padding, and rows of other tokens, keep what they hold.
 
 Values are quantised as they are computed, in f32; with `quantize_from="output"` they are rounded to the inputs' dtype first, and the
 result has the bits of a merge into that dtype and the engine's quantiser after it.
