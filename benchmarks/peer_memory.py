@@ -33,24 +33,11 @@ class PeerMemory:
     def __init__(self, tokens: int, heads: int, dim: int, sets: int, device: torch.device, unit: str | None) -> None:
         self.rank, self.ranks, self.sets = dist.get_rank(), dist.get_world_size(), min(sets, MOST_SETS)
         self.tokens, self.heads, self.dim = tokens, heads, dim
-        self.reducers = [
-            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, device=device, backend="symmetric", exchange="pull")
-            for _ in range(self.sets)
-        ]
-        self.fp8_reducers = [
-            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, wire_dtype="f8e4m3fn", device=device, backend="symmetric",
-                    exchange="pull")
-            for _ in range(self.sets)
-        ]
-        self.pushers = [
-            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, device=device, backend="symmetric", exchange="push")
-            for _ in range(self.sets)
-        ]
-        self.fp8_pushers = [
-            Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, wire_dtype="f8e4m3fn", device=device, backend="symmetric",
-                    exchange="push")
-            for _ in range(self.sets)
-        ]
+        self.reducers, self.fp8_reducers, self.pushers, self.fp8_pushers = (
+            [Reducer(None, max_tokens=tokens, heads=heads, head_dim=dim, wire_dtype=wire, device=device, backend="symmetric", exchange=exchange)
+             for _ in range(self.sets)]
+            for exchange in ("pull", "push") for wire in (None, "f8e4m3fn")
+        )
         self.inputs = [reducer.inputs(tokens) for reducer in self.reducers]
         random = torch.Generator(device).manual_seed(dist.get_rank())
         for partial, lse in self.inputs:

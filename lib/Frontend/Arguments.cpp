@@ -68,16 +68,33 @@ static NamedAttrList getAttributes(Builder &b, const TensorArgument &argument) {
   return attributes;
 }
 
+bool KernelBuilder::Impl::checkName(const std::string &name,
+                                    const SourceLocation &location) {
+  if (isName(name))
+    return true;
+  fail(location) << "expected a name of letters, digits and _ for an argument, "
+                    "got '"
+                 << name << "'";
+  return false;
+}
+
+KernelBuilder::Value
+KernelBuilder::Impl::addArgument(Type type, const std::string &name,
+                                 const NamedAttrList &attributes,
+                                 const SourceLocation &location) {
+  mlir::Value value = kernel.getBody().front().addArgument(type, at(location));
+  argNames.push_back(StringAttr::get(context.get(), name));
+  argAttrs.push_back(attributes.getDictionary(context.get()));
+  refreshSignature();
+  return wrap(value);
+}
+
 KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
                                               const SourceLocation &location) {
   if (!impl->checkOpen(location, /*inGrid=*/false))
     return {};
-  if (!isName(argument.name)) {
-    impl->fail(location) << "expected a name of letters, digits and _ for an "
-                            "argument, got '"
-                         << argument.name << "'";
+  if (!impl->checkName(argument.name, location))
     return {};
-  }
   Type element = getDTypeByName(impl->context.get(), argument.dtype);
   if (!element || element.isIndex()) {
     impl->fail(location) << "expected one of " << listDTypes()
@@ -110,24 +127,15 @@ KernelBuilder::Value KernelBuilder::addTensor(const TensorArgument &argument,
     }
     attributes.set(kFillAttr, fill);
   }
-  mlir::Value value =
-      impl->kernel.getBody().front().addArgument(type, impl->at(location));
-  impl->argNames.push_back(b.getStringAttr(argument.name));
-  impl->argAttrs.push_back(attributes.getDictionary(b.getContext()));
-  impl->refreshSignature();
-  return impl->wrap(value);
+  return impl->addArgument(type, argument.name, attributes, location);
 }
 
 KernelBuilder::Value KernelBuilder::addScalar(const ScalarArgument &argument,
                                               const SourceLocation &location) {
   if (!impl->checkOpen(location, /*inGrid=*/false))
     return {};
-  if (!isName(argument.name)) {
-    impl->fail(location) << "expected a name of letters, digits and _ for an "
-                            "argument, got '"
-                         << argument.name << "'";
+  if (!impl->checkName(argument.name, location))
     return {};
-  }
   Builder b(impl->context.get());
   Type type = llvm::StringSwitch<Type>(argument.dtype)
                   .Case("index", b.getIndexType())
@@ -146,10 +154,5 @@ KernelBuilder::Value KernelBuilder::addScalar(const ScalarArgument &argument,
   NamedAttrList attributes;
   if (!argument.atMost.empty())
     attributes.set(kAtMostAttr, b.getStringAttr(argument.atMost));
-  mlir::Value value =
-      impl->kernel.getBody().front().addArgument(type, impl->at(location));
-  impl->argNames.push_back(b.getStringAttr(argument.name));
-  impl->argAttrs.push_back(attributes.getDictionary(b.getContext()));
-  impl->refreshSignature();
-  return impl->wrap(value);
+  return impl->addArgument(type, argument.name, attributes, location);
 }

@@ -70,6 +70,8 @@ struct KernelBuilder::Impl {
                    << "', got " << spell(value);
     return {};
   }
+  /// Whether `name` is one that an argument may have: an error if not.
+  bool checkName(const std::string &name, const SourceLocation &location);
   /// Whether a body can be added to at all: an error if not.
   bool checkOpen(const SourceLocation &location, bool inGrid = true);
   /// Whether `value` exists where the builder is: an error if not.
@@ -96,6 +98,9 @@ struct KernelBuilder::Impl {
     op->erase();
     return {};
   }
+  Value addArgument(mlir::Type type, const std::string &name,
+                    const mlir::NamedAttrList &attributes,
+                    const SourceLocation &location);
   mlir::Value constantLike(mlir::Type type, int64_t value,
                            const SourceLocation &location);
   /// Ends the innermost region, which must be of one of `kinds`.

@@ -96,8 +96,9 @@ mlafix_status checkOnePointer(const Call &call, uint32_t index,
   return MLAFIX_OK;
 }
 
-/// Whether none of several tensors lies on another tensor (the first of
-/// several), one of both being written.
+/// Whether none of several tensors lies on another argument's tensor, of
+/// several the one numbered `which`, or on a later one of its own, one of both
+/// being written.
 mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
                          uint32_t many) {
   const ArgDesc &to = call.desc().args[other], &from = call.desc().args[many];
@@ -108,9 +109,8 @@ mlafix_status checkApart(const Call &call, uint32_t other, uint32_t which,
   if (to.isMany())
     a.base += reinterpret_cast<uintptr_t>(call.tables[target.table][which]) -
               reinterpret_cast<uintptr_t>(target.data);
-  for (uint32_t r = 0; r < source.sizes[0] && !a.empty && !alike.empty; ++r) {
-    if (other == many && r == which)
-      continue;
+  for (uint32_t r = other == many ? which + 1 : 0;
+       r < source.sizes[0] && !a.empty && !alike.empty; ++r) {
     ByteLayout b = alike;
     b.base += reinterpret_cast<uintptr_t>(call.tables[source.table][r]) -
               reinterpret_cast<uintptr_t>(source.data);
@@ -178,6 +178,8 @@ mlafix_status mlafix::runtime::checkManyPointers(const Call &call) {
     for (uint32_t other = 0; other < args.size(); ++other) {
       if (!args[other].isTensor() || !call.args[other].present ||
           !(args[other].isWritten() || args[i].isWritten()))
+        continue;
+      if (args[other].isMany() && other < i) // as `i`, before
         continue;
       uint32_t count = args[other].isMany() ? call.args[other].sizes[0] : 1;
       for (uint32_t which = 0; which < count; ++which)

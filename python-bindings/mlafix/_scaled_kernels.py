@@ -121,15 +121,13 @@ def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, 
     scale, elements = grouped(row, global_scale, is_power, rounding, is_fp4)
     if in_tiles:
         out_scales[first_row + t, h] = scale
-        out[t, h] = elements
     else:
-        shared = shape("Q")
-        out_scales[t, h // shared, h % shared] = scale
-        out[t, h] = elements
-        if pads:
-            if h == shape("H") - 1:
-                for other in range(h % shared + 1, shared):
-                    out_scales[t, h // shared, other] = 0.0
+        out_scales[t, h // shape("Q"), h % shape("Q")] = scale
+    out[t, h] = elements
+    if pads:
+        if h == shape("H") - 1:
+            for other in range(h % shape("Q") + 1, shape("Q")):
+                out_scales[t, h // shape("Q"), other] = 0.0
 
 
 def two_states(scaling: Scaling, copies: bool) -> Any:

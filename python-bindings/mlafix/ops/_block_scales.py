@@ -38,8 +38,10 @@ class BlockScales:
     first_row: int = 0
 
 
-def empty_quantised(like: Any, shape: tuple[int, ...], scales: Any) -> Any:
-    """An array for rows that are stored with `scales`: fp8, or bytes of two elements."""
+def empty_quantised(like: Any, shape: tuple[int, ...], scales: Any, dtype: str | None = None) -> Any:
+    """An array for rows that are stored with `scales`: fp8, or bytes of two elements; without scales (None) as `empty`, of `dtype`."""
+    if scales is None:
+        return empty(like, shape, dtype)
     if getattr(scales, "global_scale", None) is None:
         return empty(like, shape, "f8e4m3fn")
     return empty(like, (*shape[:-1], shape[-1] // 2), "u8")

@@ -99,7 +99,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
             return made[0], made[1]
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     if out is None:
-        out = empty(v, (n, heads, dim)) if out_scales is None else empty_quantised(v, (n, heads, dim), out_scales)
+        out = empty_quantised(v, (n, heads, dim), out_scales)
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, heads), "f32")
     if out_scales is not None:
@@ -150,8 +150,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     if n < 0:
         raise wrong("indptr", "at least 1 entry", "0")
     if out is None:
-        made = (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:])
-        out = empty(v, made) if out_scales is None else empty_quantised(v, made, out_scales)
+        out = empty_quantised(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), out_scales)
     elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
         raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
     if out_lse is None and return_lse:
@@ -300,8 +299,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
     if out is None:
         name = None if out_dtype is None else dtype_name(out_dtype)
-        made = tuple(shape[1:])
-        out = empty(partial, made, name) if out_scales is None else empty_quantised(partial, made, out_scales)
+        out = empty_quantised(partial, tuple(shape[1:]), out_scales, name)
     if out_lse is None and return_lse:
         out_lse = empty(partial, tuple(shape[1:4]), "f32")
     if out_scales is not None:
