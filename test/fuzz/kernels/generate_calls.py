@@ -71,9 +71,9 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[st
     sizes["m"], sizes["s"] = rng.randint(1, 6), rng.randint(1, 9)
     sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.3, 1, 2, 2, 1])[0]
     sizes["b1"] = sizes["b"] + 1
-    sizes["_"], sizes["k"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED)
+    sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
     if max(fixed.values()) >= LONG:
-        sizes |= {"n": min(sizes["n"], 2), "c": min(sizes["c"], 1), "m": 1, "s": 2, "b": min(sizes["b"], 2), "_": 1, "k": 1}
+        sizes |= {"n": min(sizes["n"], 2), "c": min(sizes["c"], 1), "m": 1, "s": 2, "b": min(sizes["b"], 2), "_": 1, "k": 1, "ranks": 1}
         sizes["b1"] = sizes["b"] + 1
     known = {name for tensor in kernel.tensors for dim in tensor.dims for name in names_of(dim)}
     return {dim: size for dim, size in sizes.items() if dim in known or dim == "_"}
