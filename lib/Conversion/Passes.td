@@ -56,10 +56,12 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
   let description = [{
     Replaces every truncation of f32 to f8E4M3FN or f8E5M2 by what makes its bits (round to nearest even, saturating at +-448 or +-57344, infinities
     included, NaN stays NaN: N7) and a cast of these to fp8, which `mlafix-floats-to-bits` removes; and every extension of fp8 likewise. Targets of sm_89 and later have
-    instructions, which convert two elements at once, to f32 by way of f16; elsewhere integer arithmetic gives the same bits. The bounds that a store to
-    f8E5M2 or f8E8M0FNU puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
+    instructions, which convert two elements at once, to f32 by way of f16; elsewhere integer arithmetic gives the same bits. The bounds that a store
+    puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
 
-    f4E2M1FN, too, is made by integer arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte.
+    f4E2M1FN is made by arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte. A CPU
+    adds a power of two that depends on the element's exponent. On a GPU a magnitude is rounded on three lines, of which the lowest is its code, and eight
+    elements are put together in a word, their signs by permutations of bytes.
 
     ```mlir
     // Before
