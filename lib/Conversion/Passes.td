@@ -82,7 +82,7 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
   let summary = "packs are divided by a number through its reciprocal, exactly";
   let description = [{
     A pack that is divided by one number, to be stored as fp8, is multiplied by the number's reciprocal, and each quotient corrected by what is left of its
-    dividend: three operations an element in place of a dozen, and the same bits. Where the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can
+    dividend: three operations an element in place of a dozen, and the same bits. Packs of a block take one branch, and one reciprocal if they have one divisor. Where the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can
     tell from 0 are correctly rounded (N10) before they are narrowed; elsewhere elements are divided one by one. For GPUs: a CPU divides a vector at once.
 
     ```mlir
@@ -91,7 +91,9 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     %q = arith.divf %x, %d : vector<2xf32>
     // After
     %q = scf.if %isInRange -> (vector<2xf32>) {
-      %r = arith.divf %one, %s : f32
+      %about = nvvm.rcp.approx.ftz.f %s : f32
+      …
+      %r = math.fma %about, %minusRest, %about : f32
       …
       %near = arith.mulf %x, %rs : vector<2xf32>
       %rest = math.fma %near, %d, %minusX : vector<2xf32>
@@ -104,7 +106,7 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
