@@ -81,10 +81,12 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
   let description = [{
     Replaces every truncation of f32 to f8E4M3FN or f8E5M2 by what makes its bits (round to nearest even, saturating at +-448 or +-57344, infinities
     included, NaN stays NaN: N7) and a cast of these to fp8, which `mlafix-floats-to-bits` removes; and every extension of fp8 likewise. Targets of sm_89 and later have
-    instructions, which convert two elements at once, to f32 by way of f16; elsewhere integer arithmetic gives the same bits. The bounds that a store to
-    f8E5M2 or f8E8M0FNU puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
+    instructions, which convert two elements at once, to f32 by way of f16; elsewhere integer arithmetic gives the same bits. The bounds that a store
+    puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
 
-    f4E2M1FN, too, is made by integer arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte.
+    f4E2M1FN is made by arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte. A CPU
+    adds a power of two that depends on the element's exponent. On a GPU a magnitude is rounded on three lines, of which the lowest is its code, and eight
+    elements are put together in a word, their signs by permutations of bytes.
 
     ```mlir
     // Before
@@ -105,7 +107,7 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
   let summary = "packs are divided by a number through its reciprocal, exactly";
   let description = [{
     A pack that is divided by one number, to be stored as fp8, is multiplied by the number's reciprocal, and each quotient corrected by what is left of its
-    dividend: three operations an element in place of a dozen, and the same bits. Where the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can
+    dividend: three operations an element in place of a dozen, and the same bits. Packs of a block take one branch, and one reciprocal if they have one divisor. Where the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can
     tell from 0 are correctly rounded (N10) before they are narrowed; elsewhere elements are divided one by one. For GPUs: a CPU divides a vector at once.
 
     ```mlir
@@ -114,7 +116,9 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     %q = arith.divf %x, %d : vector<2xf32>
     // After
     %q = scf.if %isInRange -> (vector<2xf32>) {
-      %r = arith.divf %one, %s : f32
+      %about = nvvm.rcp.approx.ftz.f %s : f32
+      …
+      %r = math.fma %about, %minusRest, %about : f32
       …
       %near = arith.mulf %x, %rs : vector<2xf32>
       %rest = math.fma %near, %d, %minusX : vector<2xf32>
@@ -127,7 +131,7 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {
