@@ -17,7 +17,7 @@ def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
   let description = [{
     What a grid's body becomes on a GPU, for the passes between the one that shares the grid out over threads and `mlafix-inline-rows`. `lane` is this thread's
     place among the lanes of its row, none where a row has one lane; `members` the lanes of the row within their warp, as a mask, none where they never
-    meet. In a layout of lane groups, `groups` are this thread's group, the number of groups of its block, the threads of a group, and this thread's number among them.
+    meet. With `whole_warps` either all rows of a warp exist or none, so that where every row comes, all threads of the warp do. In a layout of lane groups, `groups` are this thread's group, the number of groups of its block, the threads of a group, and this thread's number among them.
 
     ```mlir
     mlafix.row lane %i members %zero {
@@ -26,7 +26,7 @@ def Mlafix_RowOp : Op<Mlafix_Dialect, "row", [
     }
     ```
   }];
-  let arguments = (ins Optional<Index>:$lane, Optional<I32>:$members, Variadic<I32>:$groups);
+  let arguments = (ins Optional<Index>:$lane, Optional<I32>:$members, Variadic<I32>:$groups, UnitAttr:$whole_warps);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "(`lane` $lane^)? (`members` $members^)? (`groups` `(` $groups^ `)`)? attr-dict-with-keyword $body";
   let hasVerifier = 1;

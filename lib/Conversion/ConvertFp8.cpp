@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Conversion/Fp4.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/ShapedBuilder.h"
 #include "lib/Transforms/Target.h"
@@ -146,75 +147,6 @@ static Value widenPower(ShapedBuilder s, Value byte) {
 }
 
 //===----------------------------------------------------------------------===//
-// Two in a byte: f4E2M1FN, whose numbers are 0, 0.5, 1, 1.5, 2, 3, 4 and 6
-//===----------------------------------------------------------------------===//
-
-/// Elements `first`, `first + 2` and so on of a vector.
-static Value everySecond(ShapedBuilder s, Value x, int64_t first) {
-  int64_t count = cast<VectorType>(x.getType()).getNumElements();
-  SmallVector<int64_t> places;
-  for (int64_t i = first; i < count; i += 2)
-    places.push_back(i);
-  return vector::ShuffleOp::create(s.b, s.loc, x, x, places);
-}
-
-/// The codes nearest to x, which is within -6 and 6: i4, of which two are made
-/// in one word. Twice a magnitude below 2, or what is left of it in units of
-/// its fraction, is added to a power of two, which rounds it; 6 more units make
-/// what the exponent of that power adds to the code a multiple of 16.
-static Value narrowHalves(ShapedBuilder s, Value x) {
-  constexpr int64_t kExponent = 0x7f800000, kUnits = 22 << 23, kMore = 6;
-  auto type = cast<VectorType>(x.getType());
-  Value magnitude = s.op<arith::AndIOp>(s.bits(x), s.i(0x7fffffff));
-  Value least =
-      s.op<arith::MaxUIOp>(magnitude, s.bits(s.f(1.0f))); // as floats compare
-  Value power = s.op<arith::AddIOp>(s.op<arith::AndIOp>(least, s.i(kExponent)),
-                                    s.i(kUnits + kMore));
-  Value sum =
-      s.bits(s.op<arith::AddFOp>(s.floatOf(magnitude), s.floatOf(power)));
-  Value code = s.op<arith::AndIOp>(
-      s.op<arith::AddIOp>(sum, s.op<arith::ShRUIOp>(sum, s.i(22))), s.i(7));
-  Value sign =
-      s.op<arith::AndIOp>(s.op<arith::ShRUIOp>(s.bits(x), s.i(28)), s.i(8));
-  code = s.op<arith::OrIOp>(sign, code);
-  Value low = everySecond(s, code, 0), high = everySecond(s, code, 1);
-  ShapedBuilder pairs(s.b, s.loc, low.getType());
-  Value both =
-      pairs.op<arith::OrIOp>(low, pairs.op<arith::ShLIOp>(high, pairs.i(4)));
-  Value bytes =
-      arith::TruncIOp::create(s.b, s.loc, pairs.typeOf(s.b.getI8Type()), both);
-  return vector::BitCastOp::create(
-      s.b, s.loc, VectorType::get(type.getShape(), s.b.getIntegerType(4)),
-      bytes);
-}
-
-/// The f32 of which `halves`, i4, are the codes.
-static Value widenHalves(ShapedBuilder s, Value halves) {
-  using I = arith::CmpIPredicate;
-  auto type = cast<VectorType>(halves.getType());
-  int64_t count = type.getNumElements();
-  Type i8 = s.b.getI8Type();
-  Value bytes = vector::BitCastOp::create(
-      s.b, s.loc, VectorType::get({count / 2}, i8), halves);
-  ShapedBuilder pairs(s.b, s.loc, bytes.getType());
-  Value low = arith::ExtUIOp::create(s.b, s.loc, pairs.i32(), bytes);
-  Value high = pairs.op<arith::ShRUIOp>(low, pairs.i(4));
-  SmallVector<int64_t> places;
-  for (int64_t i = 0; i < count / 2; ++i)
-    places.append({i, count / 2 + i});
-  Value code = vector::ShuffleOp::create(s.b, s.loc, low, high, places);
-  Value sign = s.op<arith::ShLIOp>(s.op<arith::AndIOp>(code, s.i(8)), s.i(28));
-  Value magnitude = s.op<arith::AndIOp>(code, s.i(7));
-  // Its exponent and the first bit of its fraction lie as those of f32 do.
-  Value normal = s.op<arith::AddIOp>(s.op<arith::ShLIOp>(magnitude, s.i(22)),
-                                     s.i(int64_t(126) << 23));
-  Value half = s.bits(s.f(0.5f));
-  Value small = s.select(s.cmp(I::eq, magnitude, s.i(1)), half, s.i(0));
-  Value bits = s.select(s.cmp(I::ugt, magnitude, s.i(1)), normal, small);
-  return s.floatOf(s.op<arith::OrIOp>(sign, bits));
-}
-
-//===----------------------------------------------------------------------===//
 // By an instruction, two elements at once
 //===----------------------------------------------------------------------===//
 
@@ -292,10 +224,12 @@ static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
 //===----------------------------------------------------------------------===//
 
 /// `x` without the bounds that saturate it to the finite numbers of `type`: the
-/// conversion does that by itself. They are there for what upstream folds.
+/// conversion does that by itself. They are there for what upstream folds, or
+/// are the kernel's own.
 static Value dropBounds(Value x, Type type) {
-  float least = isPower(type) ? 0x1p-127f : -57344.0f;
-  float largest = isPower(type) ? 0x1p127f : 57344.0f;
+  bool isE4M3 = isa<Float8E4M3FNType>(getElementTypeOrSelf(type));
+  float largest = isPower(type) ? 0x1p127f : isE4M3 ? 448.0f : 57344.0f;
+  float least = isPower(type) ? 0x1p-127f : -largest;
   auto isBound = [](Value value, float bound) {
     APFloat number(0.0f);
     return matchPattern(value, m_ConstantFloat(&number)) &&
@@ -308,10 +242,19 @@ static Value dropBounds(Value x, Type type) {
   return lower && isBound(lower.getRhs(), largest) ? lower.getLhs() : x;
 }
 
+namespace {
+/// How a target converts.
+struct Conversions {
+  bool isOnGPU;
+  bool byInstruction; ///< of fp8
+};
+} // namespace
+
 /// Erases the bounds that end in `x` if nothing uses them any more.
 static void eraseDeadBounds(Value x) {
   while (Operation *op = x.getDefiningOp()) {
-    if (!op->use_empty() || !isa<arith::MaximumFOp, arith::MinimumFOp>(op))
+    if (!op->use_empty() || !isa<arith::MaximumFOp, arith::MinimumFOp,
+                                 arith::MaxNumFOp, arith::MinNumFOp>(op))
       return;
     x = op->getOperand(0);
     op->erase();
@@ -321,26 +264,25 @@ static void eraseDeadBounds(Value x) {
 /// The bits of `type`, i8 or i4, that are nearest to x; a power of two may not
 /// be below it.
 static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
-                          bool hasInstruction) {
-  if (isa<Float8E5M2Type, Float8E8M0FNUType>(getElementTypeOrSelf(type)))
+                          Conversions has) {
+  if (!sharesByte(type))
     x = dropBounds(x, type);
   ShapedBuilder s(b, loc, x.getType());
   if (sharesByte(type))
-    return narrowHalves(s, x);
+    return has.isOnGPU ? narrowFp4OnGPU(s, x) : narrowFp4(s, x);
   if (isPower(type))
     return narrowPower(s, x);
-  return hasInstruction ? narrowByInstruction(b, loc, Format::of(type), x)
-                        : narrowByIntegers(s, Format::of(type), x);
+  return has.byInstruction ? narrowByInstruction(b, loc, Format::of(type), x)
+                           : narrowByIntegers(s, Format::of(type), x);
 }
 
-static Value narrow(OpBuilder &b, arith::TruncFOp op, bool hasInstruction) {
-  Value bits =
-      narrowToBits(b, op.getLoc(), op.getType(), op.getIn(), hasInstruction);
+static Value narrow(OpBuilder &b, arith::TruncFOp op, Conversions has) {
+  Value bits = narrowToBits(b, op.getLoc(), op.getType(), op.getIn(), has);
   return UnrealizedConversionCastOp::create(b, op.getLoc(), op.getType(), bits)
       .getResult(0);
 }
 
-static Value widen(OpBuilder &b, arith::ExtFOp op, bool hasInstruction) {
+static Value widen(OpBuilder &b, arith::ExtFOp op, Conversions has) {
   Location loc = op.getLoc();
   Type type = op.getIn().getType();
   ShapedBuilder s(b, loc, op.getType());
@@ -349,18 +291,19 @@ static Value widen(OpBuilder &b, arith::ExtFOp op, bool hasInstruction) {
       UnrealizedConversionCastOp::create(b, loc, s.typeOf(bits), op.getIn())
           .getResult(0);
   if (sharesByte(type))
-    return widenHalves(s, bytes);
+    return widenFp4(s, bytes);
   if (isPower(type))
     return widenPower(s, bytes);
-  return hasInstruction ? widenByInstruction(b, loc, Format::of(type), bytes)
-                        : widenByIntegers(s, Format::of(type), bytes);
+  return has.byInstruction ? widenByInstruction(b, loc, Format::of(type), bytes)
+                           : widenByIntegers(s, Format::of(type), bytes);
 }
 
 namespace {
 class ConvertFp8Pass : public mlafix::impl::ConvertFp8PassBase<ConvertFp8Pass> {
 public:
   void runOnOperation() override {
-    bool hasInstruction = getMachine(getOperation()).fp8Conversion;
+    Conversions has{isGPU(getTarget(getOperation())),
+                    getMachine(getOperation()).fp8Conversion != 0};
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       auto isHere = [](Type type) { return isFp8(type) || sharesByte(type); };
@@ -370,14 +313,13 @@ public:
     });
     LDBG() << getOperation().getSymName() << ": " << ops.size()
            << " conversions, by "
-           << (hasInstruction ? "an instruction" : "integer arithmetic");
+           << (has.byInstruction ? "an instruction" : "integer arithmetic");
     for (Operation *op : ops) {
       OpBuilder b(op);
       Value operand = op->getOperand(0);
       auto truncation = dyn_cast<arith::TruncFOp>(op);
-      Value result = truncation
-                         ? narrow(b, truncation, hasInstruction)
-                         : widen(b, cast<arith::ExtFOp>(op), hasInstruction);
+      Value result = truncation ? narrow(b, truncation, has)
+                                : widen(b, cast<arith::ExtFOp>(op), has);
       op->getResult(0).replaceAllUsesWith(result);
       op->erase();
       if (truncation)

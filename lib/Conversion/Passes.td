@@ -31,24 +31,49 @@ def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def WidenBF16Pass : Pass<"mlafix-widen-bf16", "::mlafix::KernelOp"> {
-  let summary = "bf16 widens by integer arithmetic where f16 is stored";
+def KeepSumsPass : Pass<"mlafix-keep-sums", "::mlafix::KernelOp"> {
+  let summary = "a sum stays as it is where the factor of what is added is 0";
   let description = [{
-    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at
-    65504 where bf16 ends at 3.4e38. In a kernel that narrows to f16, bf16 is therefore widened in a way that LLVM does not recognise. For GPUs: a CPU
-    converts bf16 by integer arithmetic anyway (`mlafix-expand-math`).
+    The payload of a state whose weight is 0 is replaced by -0.0 before it is added (N5). Where the weight is 0, this pass takes the sum as it was before, in
+    place of the sum with -0.0: the same number, by a predicate of the addition, so that a GPU needs no selection for each element. Not for targets that compute
+    with two f32 at once, whose selections are none the fewer.
 
     ```mlir
     // Before
-    %f = arith.extf %x : bf16 to f32
+    %payload = arith.select %isZero, %minusZeros, %x : vector<8xf32>
+    %sum = math.fma %weights, %payload, %before : vector<8xf32>
     // After
-    %bits = arith.bitcast %x : bf16 to i16
-    %wide = arith.extui %bits : i16 to i32
-    %shifted = arith.shli %wide, %c16 : i32
-    %f = arith.bitcast %shifted : i32 to f32
+    %more = math.fma %weights, %x, %before : vector<8xf32>
+    %sum = arith.select %isZero, %before, %more : vector<8xf32>
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
+  let summary = "floats of 16 bits are masked, and bf16 is widened, as words of 32 bits";
+  let description = [{
+    A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many selections. A pack of bf16 that is computed
+    with is widened by two instructions a word, where the instruction that widens one element takes three. Not for targets that compute with two f32 at
+    once: what LLVM makes of words there takes more registers.
+
+    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at
+    65504 where bf16 ends at 3.4e38. In a kernel that narrows to f16, bf16 is therefore always widened by integer arithmetic, which LLVM does not recognise. For
+    GPUs: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`).
+
+    ```mlir
+    // Before
+    %f = arith.extf %x : vector<2xbf16> to vector<2xf32>
+    // After
+    %word = vector.bitcast %x : vector<2xbf16> to vector<1xi32>
+    %up = arith.shli %word, %c16 : vector<1xi32>
+    %first = arith.bitcast %up : vector<1xi32> to vector<1xf32>
+    %upper = arith.andi %word, %cUpperHalf : vector<1xi32>
+    %second = arith.bitcast %upper : vector<1xi32> to vector<1xf32>
+    %f = vector.interleave %first, %second : vector<1xf32> -> vector<2xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
@@ -56,10 +81,12 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
   let description = [{
     Replaces every truncation of f32 to f8E4M3FN or f8E5M2 by what makes its bits (round to nearest even, saturating at +-448 or +-57344, infinities
     included, NaN stays NaN: N7) and a cast of these to fp8, which `mlafix-floats-to-bits` removes; and every extension of fp8 likewise. Targets of sm_89 and later have
-    instructions, which convert two elements at once, to f32 by way of f16; elsewhere integer arithmetic gives the same bits. The bounds that a store to
-    f8E5M2 or f8E8M0FNU puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
+    instructions, which convert two elements at once, to f32 by way of f16; elsewhere integer arithmetic gives the same bits. The bounds that a store
+    puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
 
-    f4E2M1FN, too, is made by integer arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte.
+    f4E2M1FN is made by arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte. A CPU
+    adds a power of two that depends on the element's exponent. On a GPU a magnitude is rounded on three lines, of which the lowest is its code, and eight
+    elements are put together in a word, their signs by permutations of bytes.
 
     ```mlir
     // Before
@@ -80,7 +107,7 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
   let summary = "packs are divided by a number through its reciprocal, exactly";
   let description = [{
     A pack that is divided by one number, to be stored as fp8, is multiplied by the number's reciprocal, and each quotient corrected by what is left of its
-    dividend: three operations an element in place of a dozen, and the same bits. Where the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can
+    dividend: three operations an element in place of a dozen, and the same bits. Packs of a block take one branch, and one reciprocal if they have one divisor. Where the divisor is in [2^-64, 2^64] and no element is beyond 2^62, quotients that fp8 can
     tell from 0 are correctly rounded (N10) before they are narrowed; elsewhere elements are divided one by one. For GPUs: a CPU divides a vector at once.
 
     ```mlir
@@ -89,7 +116,9 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     %q = arith.divf %x, %d : vector<2xf32>
     // After
     %q = scf.if %isInRange -> (vector<2xf32>) {
-      %r = arith.divf %one, %s : f32
+      %about = nvvm.rcp.approx.ftz.f %s : f32
+      …
+      %r = math.fma %about, %minusRest, %about : f32
       …
       %near = arith.mulf %x, %rs : vector<2xf32>
       %rest = math.fma %near, %d, %minusX : vector<2xf32>
@@ -102,7 +131,7 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     ```
   }];
   let dependentDialects = [
-    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 def PairRowsPass : Pass<"mlafix-pair-rows", "::mlafix::KernelOp"> {

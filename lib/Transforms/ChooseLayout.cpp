@@ -103,6 +103,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
 }
 
 int64_t mlafix::choosePack(const RowShape &shape, int64_t limit) {
+  limit = std::max(limit, shape.leastPack());
   int64_t pack = 1;
   for (DimAttr dim : shape.dims)
     pack = std::max(pack, dim.getPack(limit));

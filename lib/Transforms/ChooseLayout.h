@@ -80,7 +80,8 @@ struct RowShape {
   }
 };
 
-/// The widest pack of any row, a power of two of `limit` elements at most.
+/// The widest pack of any row, a power of two of `limit` elements at most, or
+/// of leastPack().
 int64_t choosePack(const RowShape &shape, int64_t limit);
 
 /// Packs of the row that has the most of them.

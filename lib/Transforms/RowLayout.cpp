@@ -19,7 +19,14 @@ RowLayout::RowLayout(KernelOp kernel)
   kernel.walk([&](RowOp row) {
     lane = row.getLane();
     members = row.getMembers();
+    hasWholeWarps = row.getWholeWarps();
   });
+}
+
+Value RowLayout::membersAt(OpBuilder &b, Operation *op) const {
+  return hasWholeWarps && isa<RowOp>(op->getParentOp())
+             ? IndexBuilder(b, op->getLoc()).i32(-1)
+             : members;
 }
 
 /// Elements from one group to the next where a group that is no power of two of

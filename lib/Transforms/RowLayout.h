@@ -34,6 +34,12 @@ struct RowLayout {
   mlir::Value lane;
   /// The members of this row in their warp, i32; null where they never meet.
   mlir::Value members;
+  /// Whether all rows of a warp exist or none.
+  bool hasWholeWarps = false;
+
+  /// The threads that exchange values at `op` of a row's program, i32: all of
+  /// the warp where they all come there, which is known without a computation.
+  mlir::Value membersAt(mlir::OpBuilder &b, mlir::Operation *op) const;
 
   /// Elements of a pack of a row tile.
   int64_t packOf(mlir::Type tile) const {

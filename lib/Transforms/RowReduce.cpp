@@ -142,12 +142,12 @@ void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
   Location loc = op.getLoc();
   LaneBits bits = bitsOf(layout, getTileDim(op.getSource().getType()),
                          /*inGroups=*/isRowTile(op.getType()));
+  Value members = layout.membersAt(b, op);
   for (Value &partial : partials)
     for (int64_t distance = bits.first;
          distance < std::min(bits.end, kWarpThreads); distance *= 2)
-      partial =
-          combine(b, loc, op.getKind(), partial,
-                  buildShuffleXor(b, loc, layout.members, partial, distance));
+      partial = combine(b, loc, op.getKind(), partial,
+                        buildShuffleXor(b, loc, members, partial, distance));
   if (bits.end > kWarpThreads && bits.first < bits.end)
     reduceAcrossWarps(b, loc, layout, op.getKind(), bits, partials);
 }

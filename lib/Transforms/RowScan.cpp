@@ -106,13 +106,13 @@ void mlafix::scanAcrossLanes(OpBuilder &b, const RowLayout &layout, ScanOp op,
   Location loc = op.getLoc();
   LaneBits bits =
       bitsOf(layout, getTileDim(op.getSource().getType()), op.getInGroups());
+  Value members = layout.membersAt(b, op);
   for (int64_t distance = bits.first;
        distance < std::min(bits.end, kWarpThreads); distance *= 2) {
     Value isRight = isBitSet(b, loc, layout.lane, distance);
     for (ScannedPack &each : scanned)
       addHalf(b, op, each,
-              buildShuffleXor(b, loc, layout.members, each.total, distance),
-              isRight);
+              buildShuffleXor(b, loc, members, each.total, distance), isRight);
   }
   if (bits.end > kWarpThreads && bits.first < bits.end)
     scanAcrossWarps(b, layout, op, bits, scanned);

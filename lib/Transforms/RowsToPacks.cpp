@@ -148,8 +148,14 @@ struct DistributeReduce : RowPattern<ReduceOp> {
       partials.push_back(reducePack(
           rewriter, layout, op, pack,
           layout.placeOf(rewriter, loc, op.getSource().getType(), p).exists));
+    // A lane reduces its packs first where the order makes no difference: they
+    // are exchanged as one. That of a sum is fixed, for any number of packs.
+    bool isOrdered = op.getKind() == ReduceKind::add;
+    if (!isOrdered)
+      partials = reduceAcrossPacks(rewriter, layout, op, partials);
     reduceAcrossLanes(rewriter, layout, op, partials);
-    partials = reduceAcrossPacks(rewriter, layout, op, partials);
+    if (isOrdered)
+      partials = reduceAcrossPacks(rewriter, layout, op, partials);
     if (isRowTile(op.getType()))
       for (Value &element : partials)
         element = vector::BroadcastOp::create(

@@ -25,9 +25,12 @@
 #include "lib/Conversion/ShapedBuilder.h"
 #include "lib/Transforms/RowReduce.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-share-reciprocals"
@@ -69,56 +72,127 @@ static Value getSharedDivisor(arith::DivFOp op) {
   return broadcast.getSource();
 }
 
-/// The largest magnitude in pack `x`, by the tree that reduces a pack: where
-/// the divisor came of a maximum of magnitudes, this is known already. NaN
-/// stays NaN.
-static Value buildLargest(OpBuilder &b, Location loc, Value x) {
-  Value magnitudes = math::AbsFOp::create(b, loc, x);
-  SmallVector<Value> values;
-  for (int64_t i = 0, n = cast<VectorType>(x.getType()).getNumElements(); i < n;
-       ++i)
-    values.push_back(vector::ExtractOp::create(b, loc, magnitudes, i));
-  return reduceTree(b, loc, ReduceKind::max, std::move(values));
+/// A largest magnitude in each of `packs`, and of these the largest, by the
+/// trees that reduce packs: where the divisor came of a maximum of magnitudes,
+/// this is known already. NaN stays NaN.
+static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
+  SmallVector<Value> partials;
+  for (Value pack : packs) {
+    Value magnitudes = math::AbsFOp::create(b, loc, pack);
+    SmallVector<Value> values;
+    for (int64_t i = 0, n = cast<VectorType>(pack.getType()).getNumElements();
+         i < n; ++i)
+      values.push_back(vector::ExtractOp::create(b, loc, magnitudes, i));
+    partials.push_back(reduceTree(b, loc, ReduceKind::max, std::move(values)));
+  }
+  return reduceTree(b, loc, ReduceKind::max, std::move(partials));
 }
 
-static Value buildInRange(OpBuilder &b, Location loc, Value x, Value divisor) {
-  using F = arith::CmpFPredicate;
+/// 1 / s, rounded to nearest, of a normal number: the two steps that ptxas has
+/// for `rcp.rn.f32` of such, without a look at whether it is one.
+static Value buildReciprocal(OpBuilder &b, Location loc, Value divisor) {
   ShapedBuilder s(b, loc, divisor.getType());
-  Value least = s.cmp(F::OGE, divisor, s.f(kLeastDivisor));
-  Value largest = s.cmp(F::OLE, divisor, s.f(kLargestDivisor));
-  Value dividends =
-      s.cmp(F::OLE, buildLargest(b, loc, x), s.f(kLargestDividend));
-  return s.op<arith::AndIOp>(s.op<arith::AndIOp>(least, largest), dividends);
+  Value near = NVVM::RcpApproxFtzF32Op::create(b, loc, s.f32(), divisor);
+  Value rest = s.fma(divisor, near, s.f(-1.0f));
+  return s.fma(near, arith::NegFOp::create(b, loc, rest), near);
+}
+
+namespace {
+/// Divisions of packs of one block, which take one branch.
+class SharedDivisions {
+public:
+  SharedDivisions(arith::DivFOp op, Value divisor) { add(op, divisor); }
+
+  void add(arith::DivFOp op, Value divisor) {
+    ops.push_back(op);
+    divisors.push_back(divisor);
+  }
+  /// Whether `op` can be done where the first of them is.
+  bool takes(arith::DivFOp op, Value divisor, DominanceInfo &order) const {
+    return op->getBlock() == ops.front()->getBlock() &&
+           order.properlyDominates(op.getLhs(), ops.front()) &&
+           order.properlyDominates(divisor, ops.front());
+  }
+  void share();
+
+private:
+  Value buildInRange(OpBuilder &b, Location loc);
+  SmallVector<Value> buildQuotients(OpBuilder &b, Location loc);
+  SmallVector<Value> buildDivisions(OpBuilder &b, Location loc);
+
+  SmallVector<arith::DivFOp> ops;
+  SmallVector<Value> divisors; ///< of each
+};
+} // namespace
+
+Value SharedDivisions::buildInRange(OpBuilder &b, Location loc) {
+  using F = arith::CmpFPredicate;
+  SmallVector<Value> packs;
+  for (arith::DivFOp op : ops)
+    packs.push_back(op.getLhs());
+  ShapedBuilder s(b, loc, b.getF32Type());
+  Value holds =
+      s.cmp(F::OLE, buildLargest(b, loc, packs), s.f(kLargestDividend));
+  for (Value divisor :
+       llvm::SetVector<Value>(divisors.begin(), divisors.end())) {
+    Value least = s.cmp(F::OGE, divisor, s.f(kLeastDivisor));
+    Value largest = s.cmp(F::OLE, divisor, s.f(kLargestDivisor));
+    holds = s.op<arith::AndIOp>(holds, s.op<arith::AndIOp>(least, largest));
+  }
+  return holds;
 }
 
 /// The signs of the rest and of the reciprocal are such that a quotient of 0
 /// keeps its own.
-static Value buildQuotients(OpBuilder &b, Location loc, arith::DivFOp op,
-                            Value divisor) {
-  Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
-  Value reciprocal = arith::DivFOp::create(b, loc, one, divisor);
-  Value factors = vector::BroadcastOp::create(b, loc, op.getType(), reciprocal);
-  ShapedBuilder s(b, loc, op.getType());
-  Value near = s.op<arith::MulFOp>(op.getLhs(), factors);
-  Value minusX = arith::NegFOp::create(b, loc, op.getLhs());
-  Value rest = s.fma(near, op.getRhs(), minusX);
-  return s.fma(rest, arith::NegFOp::create(b, loc, factors), near);
+SmallVector<Value> SharedDivisions::buildQuotients(OpBuilder &b, Location loc) {
+  llvm::DenseMap<Value, Value> reciprocals;
+  SmallVector<Value> quotients;
+  for (auto [op, divisor] : llvm::zip(ops, divisors)) {
+    Value &reciprocal = reciprocals[divisor];
+    if (!reciprocal)
+      reciprocal = buildReciprocal(b, loc, divisor);
+    ShapedBuilder s(b, loc, op.getType());
+    auto broadcast = [&](Value x) -> Value {
+      return vector::BroadcastOp::create(b, loc, op.getType(), x);
+    };
+    Value factors = broadcast(reciprocal);
+    Value near = s.op<arith::MulFOp>(op.getLhs(), factors);
+    Value minusX = arith::NegFOp::create(b, loc, op.getLhs());
+    Value rest = s.fma(near, broadcast(divisor), minusX);
+    quotients.push_back(
+        s.fma(rest, arith::NegFOp::create(b, loc, factors), near));
+  }
+  return quotients;
 }
 
-static void share(arith::DivFOp op, Value divisor) {
-  LDBG() << "by a reciprocal: " << op;
-  OpBuilder b(op);
-  Location loc = op.getLoc();
-  Value isInRange = buildInRange(b, loc, op.getLhs(), divisor);
-  auto branch = scf::IfOp::create(b, loc, op.getType(), isInRange,
-                                  /*withElseRegion=*/true);
+SmallVector<Value> SharedDivisions::buildDivisions(OpBuilder &b, Location loc) {
+  SmallVector<Value> quotients;
+  for (auto [op, divisor] : llvm::zip(ops, divisors)) {
+    Value all = vector::BroadcastOp::create(b, loc, op.getType(), divisor);
+    quotients.push_back(
+        arith::DivFOp::create(b, op.getLoc(), op.getLhs(), all));
+  }
+  return quotients;
+}
+
+void SharedDivisions::share() {
+  LDBG() << ops.size() << " by reciprocals: " << ops.front();
+  OpBuilder b(ops.front());
+  Location loc = ops.front().getLoc();
+  SmallVector<Type> types;
+  for (arith::DivFOp op : ops)
+    types.push_back(op.getType());
+  Value isInRange = buildInRange(b, loc);
+  auto branch =
+      scf::IfOp::create(b, loc, types, isInRange, /*withElseRegion=*/true);
   OpBuilder fast = branch.getThenBodyBuilder(),
             slow = branch.getElseBodyBuilder();
-  scf::YieldOp::create(fast, loc, buildQuotients(fast, loc, op, divisor));
-  Value quotients = slow.clone(*op)->getResult(0);
-  scf::YieldOp::create(slow, loc, quotients);
-  op.replaceAllUsesWith(branch.getResult(0));
-  op.erase();
+  scf::YieldOp::create(fast, loc, buildQuotients(fast, loc));
+  scf::YieldOp::create(slow, loc, buildDivisions(slow, loc));
+  for (auto [op, quotient] : llvm::zip(ops, branch.getResults())) {
+    op.replaceAllUsesWith(quotient);
+    op.erase();
+  }
 }
 
 namespace {
@@ -126,11 +200,22 @@ class ShareReciprocalsPass
     : public mlafix::impl::ShareReciprocalsPassBase<ShareReciprocalsPass> {
 public:
   void runOnOperation() override {
-    SmallVector<arith::DivFOp> divisions;
-    getOperation().walk([&](arith::DivFOp op) { divisions.push_back(op); });
-    for (arith::DivFOp op : divisions)
-      if (Value divisor = getSharedDivisor(op))
-        share(op, divisor);
+    auto &order = getAnalysis<DominanceInfo>();
+    SmallVector<SharedDivisions> all;
+    getOperation().walk([&](arith::DivFOp op) {
+      Value divisor = getSharedDivisor(op);
+      if (!divisor)
+        return;
+      auto *found = llvm::find_if(all, [&](const SharedDivisions &divisions) {
+        return divisions.takes(op, divisor, order);
+      });
+      if (found == all.end())
+        all.emplace_back(op, divisor);
+      else
+        found->add(op, divisor);
+    });
+    for (SharedDivisions &divisions : all)
+      divisions.share();
   }
 };
 } // namespace

@@ -138,6 +138,19 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
                  : place;
 }
 
+/// Whether the grid's rows fill whole warps: their number is a multiple of the
+/// product of the sizes that are known.
+static bool fillsWarps(ForallOp forall, LayoutAttr layout) {
+  int64_t known = 1;
+  for (Value extent : forall.getExtents())
+    if (std::optional<int64_t> size = getConstantIntValue(extent))
+      known *= *size;
+  int64_t lanes = layout.getLanes();
+  return lanes >= kWarpThreads ||
+         (layout.getThreads() % kWarpThreads == 0 &&
+          kWarpThreads % lanes == 0 && known % (kWarpThreads / lanes) == 0);
+}
+
 void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   OpBuilder b(forall);
   Location loc = forall.getLoc();
@@ -175,6 +188,7 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
     b.setInsertionPoint(guard.thenBlock()->getTerminator());
   }
   RowOp program = buildRow(b, loc, thread);
+  program.setWholeWarps(fillsWarps(forall, layout));
   b.setInsertionPoint(program.getBody().front().getTerminator());
   inlineRow(b, forall.getBody().front(), indices);
   forall.erase();

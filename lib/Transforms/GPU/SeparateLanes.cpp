@@ -9,6 +9,7 @@
 #include "lib/Machine/MachineModel.h"
 #include "lib/Transforms/LaneConflicts.h"
 #include "lib/Transforms/Passes.h"
+#include "lib/Transforms/RowLayout.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "llvm/Support/DebugLog.h"
@@ -28,7 +29,8 @@ namespace {
 /// another lane has yet to read or write.
 class LaneSeparation {
 public:
-  LaneSeparation(KernelOp kernel, RowOp row) : kernel(kernel), row(row) {}
+  LaneSeparation(KernelOp kernel, RowOp row)
+      : kernel(kernel), row(row), layout(kernel) {}
 
   void run() {
     SmallVector<MemoryAccess> open;
@@ -41,15 +43,16 @@ private:
   bool meet(const MemoryAccess &a, const MemoryAccess &b);
   void meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
                   SmallVector<MemoryAccess> &open);
-  void buildBarrier(OpBuilder &b, Location loc) {
-    if (kernel.getLayoutAttr().getLanes() > kWarpThreads)
-      mlafix::buildBarrier(b, loc);
+  void buildBarrier(OpBuilder &b, Operation *op) {
+    if (layout.layout.getLanes() > kWarpThreads)
+      mlafix::buildBarrier(b, op->getLoc());
     else
-      buildWarpBarrier(b, loc, row.getMembers());
+      buildWarpBarrier(b, op->getLoc(), layout.membersAt(b, op));
   }
 
   KernelOp kernel;
   RowOp row;
+  RowLayout layout;
 };
 } // namespace
 
@@ -84,7 +87,7 @@ void LaneSeparation::meetBefore(Operation *op, ArrayRef<MemoryAccess> accesses,
     return;
   LDBG() << "lanes meet before " << *op;
   OpBuilder b(op);
-  buildBarrier(b, op->getLoc());
+  buildBarrier(b, op);
   open.clear();
 }
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from rows import accesses, written
 from syntax import (
     FLOATS,
     FP4,
     FP8,
     MOST_LISTED,
-    PART_INDICES,
     STORED,
     Call,
     Each,
     Kernel,
     Layout,
-    Node,
     Store,
     StoreState,
     Tensor,
@@ -149,35 +148,15 @@ def _kind(tensor: Tensor, rng: random.Random) -> str:
 
 def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
     """Written tensors that may be a read one: alike, and every access of both by the row's own indices."""
-    accesses: dict[str, list[str]] = {}
-
-    def note(tensor: str, nodes: list[Node], part: str = "") -> None:
-        nodes = nodes[: len(nodes) - PART_INDICES[part]]  # parts are of the row
-        accesses.setdefault(tensor, []).append(",".join(n.attrs["name"] if n.op == "name" else "?" for n in nodes))
-
-    written = set()
-    for node in kernel.nodes():
-        if node.op == "load":
-            note(node.attrs["tensor"], node.access()[0], node.attrs.get("part", ""))
-        elif node.op == "load_state":
-            nodes = node.access()[0]
-            note(node.attrs["tensor"], nodes[: node.attrs["split"]])
-            note(node.attrs["lse"], nodes[node.attrs["split"] :])
-    for s in all_statements(kernel.body):
-        if isinstance(s, Store):
-            note(s.tensor, s.indices, s.part)
-            written.add(s.tensor)
-        elif isinstance(s, StoreState):
-            for tensor, nodes in ((s.out, s.out_indices), (s.lse, s.lse_indices)):
-                if tensor:
-                    note(tensor, nodes)
-                    written.add(tensor)
+    spelled = {tensor: {",".join(n.attrs["name"] if n.op == "name" else "?" for n in nodes) for nodes in lists}
+               for tensor, lists in accesses(kernel).items()}  # fmt: skip
+    stored = written(kernel)
     found: dict[str, str] = {}
     for w in kernel.tensors:
         for r in kernel.tensors:
-            if (w.name in written and r.access == "In" and not r.listed and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
-                    and w.dims == r.dims and w.tiles == r.tiles and r.name in accesses and set(accesses[w.name]) == set(accesses[r.name])
-                    and len(set(accesses[w.name])) == 1 and "?" not in accesses[w.name][0]
+            if (w.name in stored and r.access == "In" and not r.listed and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
+                    and w.dims == r.dims and w.tiles == r.tiles and r.name in spelled and spelled[w.name] == spelled[r.name]
+                    and len(spelled[w.name]) == 1 and "?" not in min(spelled[w.name])
                     and not {w.name, r.name} & set(call.absent) and rng.random() < 0.7):  # fmt: skip
                 found[w.name] = r.name
     return found

@@ -275,7 +275,8 @@ class Loads:
         plain = Node("load", to, nodes, {"tensor": tensor.name, "widen": to.dtype, **part})
         if guard is None:
             return plain
-        return Node("ifexp", to, [guard, plain, lit(self.rng.randint(-3, 3), to)])
+        other = lit(self.rng.randint(-3, 3), to)
+        return Node("ifexp", to, [guard, plain, Node("convert", to, [other]) if may_be_constant(guard) else other])
 
     def load_state(self, type: Type, depth: int) -> Node:
         usable = [pair for pair in self.pairs if self.tensor_of(pair[0]).dims[-1] == type.dim]

@@ -1,5 +1,5 @@
-// f4e2m1, of which two share a byte: integers on every target, a word for eight elements of a row. NaN and what is beyond 6 becomes 6 by a
-// minimum and a maximum.
+// f4e2m1, of which two share a byte: arithmetic on every target, a word for eight elements of a row. NaN and what is beyond 6 becomes 6 by a
+// minimum and a maximum on a CPU, by a minimum of magnitudes on a GPU; there, a code is the lowest of three lines.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=narrow --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=narrow --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
@@ -12,9 +12,13 @@
 
 // Rows are 64 bytes apart where they are dense.
 // CHECK-LABEL: llvm.func @narrow_dense
-// CHECK: arith.minnumf
-// CHECK: arith.maxnumf
-// CHECK: arith.trunci %{{.*}} : vector<4xi32> to vector<4xi8>
+// NaN that is loaded may be negative.
+// CHECK: %[[POSITIVE:.*]] = arith.minnumf
+// CHECK-NOT: arith.maxnumf
+// CHECK: math.absf %[[POSITIVE]]
+// CHECK-COUNT-3: arith.minnumf
+// CHECK-NOT: arith.minnumf
+// CHECK: nvvm.prmt
 // CHECK-NOT: vector<8xf4E2M1FN>
 // CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : vector<4xi8>, !llvm.ptr
 // The code version for rows at any address moves a byte at a time.
@@ -22,7 +26,9 @@
 // CHECK: llvm.store %{{.*}} {alignment = 1 : i64} : vector<1xi8>, !llvm.ptr
 // PTX-LABEL: .entry narrow_dense
 // PTX: ld.global.v4.b32
-// PTX-COUNT-8: min.f32
+// PTX-COUNT-32: min.f32
+// PTX-COUNT-6: prmt.b32
+// PTX-NOT: max.f32
 // PTX: shl.b64 %{{.*}}, 6;
 // PTX-NOT: st.global.v
 // PTX: st.global.b32
@@ -36,6 +42,29 @@ mlafix.kernel @narrow(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] : !rows -> !tile
     mlafix.store %v, %out[%t] : !tile, !halves
+  }
+}
+
+// Of a product it is not.
+// RUN: %mlafix-opt %s --kernel=product --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PRODUCT
+// PRODUCT-LABEL: .entry product_dense
+// PRODUCT-COUNT-8: min.f32 %{{.*}}, 0f40C00000;
+// PRODUCT: fma.rn.f32 %{{.*}}, 0f40000000, 0f4B400000;
+// PRODUCT: add.rn.f32 %{{.*}}, 0f4B400002;
+// PRODUCT: fma.rn.f32 %{{.*}}, 0f3F000000, 0f4B400004;
+// PRODUCT-COUNT-16: min.f32 %{{r[0-9]+}}, %{{r[0-9]+}}, %
+// PRODUCT-NOT: min.f32
+// PRODUCT-COUNT-6: prmt.b32 %{{.*}}, {{0xfbU|0x5410U}};
+// PRODUCT-LABEL: .entry product_fast
+mlafix.kernel @product(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                       %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %scale: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %s = mlafix.splat %scale : f32 -> !tile
+    %p = arith.mulf %v, %s : !tile
+    mlafix.store %p, %out[%t] : !tile, !halves
   }
 }
 

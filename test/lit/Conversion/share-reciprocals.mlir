@@ -10,27 +10,31 @@
 !tile = tensor<4xf32, #mlafix.dim<4>>
 
 // CHECK-LABEL: mlafix.kernel @quantize_fast
-// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-DAG: %[[MINUS_ONE:.*]] = arith.constant -1.000000e+00 : f32
 // CHECK-DAG: %[[LEAST:.*]] = arith.constant 5.42101086E-20 : f32
 // CHECK-DAG: %[[LARGEST:.*]] = arith.constant 1.84467441E+19 : f32
 // CHECK-DAG: %[[DIVIDEND:.*]] = arith.constant 4.61168602E+18 : f32
-// CHECK: %[[D:.*]] = vector.broadcast %[[S:.*]] : f32 to vector<4xf32>
-// CHECK-DAG: arith.cmpf oge, %[[S]], %[[LEAST]]
+// CHECK-DAG: arith.cmpf oge, %[[S:.*]], %[[LEAST]]
 // CHECK-DAG: arith.cmpf ole, %[[S]], %[[LARGEST]]
 // CHECK-DAG: arith.cmpf ole, %{{.*}}, %[[DIVIDEND]]
 // CHECK: %[[Q:.*]] = scf.if
-// CHECK: %[[R:.*]] = arith.divf %[[ONE]], %[[S]] : f32
+// CHECK: %[[ABOUT:.*]] = nvvm.rcp.approx.ftz.f %[[S]] : f32
+// CHECK: %[[OFF:.*]] = math.fma %[[S]], %[[ABOUT]], %[[MINUS_ONE]] : f32
+// CHECK: %[[LESS:.*]] = arith.negf %[[OFF]]
+// CHECK: %[[R:.*]] = math.fma %[[ABOUT]], %[[LESS]], %[[ABOUT]] : f32
 // CHECK: %[[RS:.*]] = vector.broadcast %[[R]]
 // CHECK: %[[NEAR:.*]] = arith.mulf %[[X:.*]], %[[RS]]
 // CHECK: %[[MINUS:.*]] = arith.negf %[[X]]
+// CHECK: %[[D:.*]] = vector.broadcast %[[S]]
 // CHECK: %[[REST:.*]] = math.fma %[[NEAR]], %[[D]], %[[MINUS]]
 // CHECK: %[[NEGATIVE:.*]] = arith.negf %[[RS]]
 // CHECK: math.fma %[[REST]], %[[NEGATIVE]], %[[NEAR]]
 // CHECK: } else {
-// CHECK: arith.divf %[[X]], %[[D]] : vector<4xf32>
+// CHECK: arith.divf %[[X]], %{{.*}} : vector<4xf32>
 // CHECK: arith.truncf %[[Q]] : vector<4xf32> to vector<4xf8E4M3FN>
 // PTX-LABEL: .entry quantize_fast
-// PTX: rcp.rn.f32
+// PTX: rcp.approx.ftz.f32
+// PTX-COUNT-2: fma.rn.f32
 // PTX-COUNT-4: mul.rn.f32
 // PTX-COUNT-8: fma.rn.f32
 // PTX-COUNT-4: div.rn.f32
@@ -67,6 +71,33 @@ mlafix.kernel @bounded(%out: !e5m2 {mlafix.dims = ["n", "D"], mlafix.access = "w
     %row = mlafix.splat %s : f32 -> !tile
     %q = arith.divf %v, %row : !tile
     mlafix.store %q, %out[%t] : !tile, !e5m2
+  }
+}
+
+// Divisions that follow each other take one branch, and one reciprocal by one number.
+// CHECK-LABEL: mlafix.kernel @pair_fast
+// CHECK-COUNT-1: scf.if %{{.*}} -> (vector<4xf32>, vector<4xf32>)
+// CHECK-COUNT-1: nvvm.rcp.approx.ftz.f
+// CHECK-NOT: nvvm.rcp.approx.ftz.f
+// CHECK: } else {
+// CHECK-COUNT-2: arith.divf
+// CHECK-NOT: scf.if %{{.*}} -> (vector
+// CHECK-LABEL: mlafix.kernel @pair_any
+mlafix.kernel @pair(%out: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                    %other: !e4m3 {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+                    %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                    %y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                    %s: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %w = mlafix.load %y[%t] : !rows -> !tile
+    %row = mlafix.splat %s : f32 -> !tile
+    %p = arith.divf %v, %row : !tile
+    %q = arith.divf %w, %row : !tile
+    mlafix.store %p, %out[%t] : !tile, !e4m3
+    mlafix.store %q, %other[%t] : !tile, !e4m3
   }
 }
 

@@ -29,13 +29,15 @@ mlafix.kernel @reduce(%x: memref<?x100xf32, strided<[?, 1], offset: ?>> {mlafix.
 
 // -----
 
-// Wider than a warp: warps meet in shared memory.
+// Wider than a warp: warps meet in shared memory. A lane's packs are one maximum before lanes meet.
 // CHECK-LABEL: @reduce_fast
 // CHECK-SAME: lanes = 256, packs = 2, pack = 4, rows = 1
-// CHECK-COUNT-10: nvvm.shfl.sync bfly
-// CHECK-DAG: memref.alloca() : memref<16xi32, #gpu.address_space<workgroup>>
+// CHECK-COUNT-5: nvvm.shfl.sync bfly
+// CHECK-NOT: nvvm.shfl.sync
+// CHECK-DAG: memref.alloca() : memref<8xi32, #gpu.address_space<workgroup>>
 // CHECK: nvvm.barrier
-// CHECK-COUNT-16: memref.load
+// CHECK-COUNT-8: memref.load
+// CHECK-NOT: memref.load
 // CHECK: nvvm.barrier
 // CHECK-LABEL: @reduce_any
 mlafix.kernel @reduce(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
@@ -45,6 +47,25 @@ mlafix.kernel @reduce(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix
   mlafix.forall (%t) in (%n) {
     %v = mlafix.load %x[%t] : memref<?x2048xi32, strided<[?, 1], offset: ?>> -> tensor<2048xi32, #mlafix.dim<2048>>
     %s = mlafix.reduce max %v : tensor<2048xi32, #mlafix.dim<2048>>
+    mlafix.store %s, %y[%t] : i32, memref<?xi32, strided<[1], offset: ?>>
+  }
+}
+
+// -----
+
+// The order of a sum is that of its packs, lanes first.
+// CHECK-LABEL: @sum_fast
+// CHECK-COUNT-10: nvvm.shfl.sync bfly
+// CHECK-DAG: memref.alloca() : memref<16xi32, #gpu.address_space<workgroup>>
+// CHECK-COUNT-16: memref.load
+// CHECK-LABEL: @sum_any
+mlafix.kernel @sum(%x: memref<?x2048xi32, strided<[?, 1], offset: ?>> {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                      %y: memref<?xi32, strided<[1], offset: ?>> {mlafix.dims = ["n"], mlafix.access = "write"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?x2048xi32, strided<[?, 1], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : memref<?x2048xi32, strided<[?, 1], offset: ?>> -> tensor<2048xi32, #mlafix.dim<2048>>
+    %s = mlafix.reduce add %v : tensor<2048xi32, #mlafix.dim<2048>>
     mlafix.store %s, %y[%t] : i32, memref<?xi32, strided<[1], offset: ?>>
   }
 }

@@ -25,7 +25,7 @@ module attributes {mlafix.target = "sm_90"} {
     // CHECK: nvvm.griddepcontrol wait
     // CHECK: nvvm.griddepcontrol launch_dependents
     // CHECK: scf.if %[[IS_ROW]] {
-    // CHECK-NEXT: mlafix.row lane %[[LANE]] members %[[MASK]] {
+    // CHECK-NEXT: mlafix.row lane %[[LANE]] members %[[MASK]] attributes {whole_warps} {
     // CHECK-NEXT: mlafix.load %x[%[[T]], %[[H]]]
     // CHECK: mlafix.store %{{.*}}, %x[%[[T]], %[[H]]]
     // CHECK-NEXT: }
@@ -34,6 +34,20 @@ module attributes {mlafix.target = "sm_90"} {
       %v = mlafix.load %x[%t, %h] : !rows -> !tile
       %w = arith.addf %v, %v : !tile
       mlafix.store %w, %x[%t, %h] : !tile, !rows
+    }
+  }
+
+  // Of 7 rows for each of n, the last warp may have one of its two.
+  // CHECK-LABEL: mlafix.kernel @odd
+  // CHECK: mlafix.row lane %{{.*}} members %{{[^ ]*}} {
+  mlafix.kernel @odd(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 2, pack = 4, rows = 16>} {
+    %c0 = arith.constant 0 : index
+    %c7 = arith.constant 7 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t, %h) in (%n, %c7) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      mlafix.store %v, %x[%t, %h] : !tile, !rows
     }
   }
 }
