@@ -141,8 +141,14 @@ class Arena:
 
 
 def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any, of_ranks: Any) -> list[Any]:
-    """A call's arguments; `view` makes an array of a View, and `of_ranks` what a call takes of the arrays of all ranks."""
-    tensors = [view(arena.views[t.name]) if t.name in arena.views else None for t in kernel.tensors]
-    tensors = [[array[i] for i in range(array.shape[0])] if t.listed else array for t, array in zip(kernel.tensors, tensors)]
-    tensors = [of_ranks(arrays) if t.of_ranks else arrays for t, arrays in zip(kernel.tensors, tensors)]
-    return [*tensors, *(view(arena.views[s.name]) if s.name in call.held else call.scalars[s.name] for s in kernel.scalars)]
+    """A call's arguments; `view` makes an array of a View, and `of_ranks` what a call takes for a tensor of all ranks, of the array that
+    holds them."""
+
+    def argument(tensor: Tensor) -> Any:
+        if tensor.name not in arena.views:
+            return None
+        array = view(arena.views[tensor.name])
+        return of_ranks(tensor, array) if tensor.of_ranks else list(array) if tensor.listed else array
+
+    scalars = [view(arena.views[s.name]) if s.name in call.held else call.scalars[s.name] for s in kernel.scalars]
+    return [*(argument(tensor) for tensor in kernel.tensors), *scalars]

@@ -10,8 +10,8 @@ import syntax
 from render import source
 from syntax import Case
 
-_NAMES = {name: getattr(syntax, name) for name in ("Assign", "Call", "Case", "Each", "For", "Grid", "If", "Inline", "Kernel", "Layout",
-                                                   "Node", "Scalar", "Store", "StoreState", "Tensor", "Type")}  # fmt: skip
+_NAMES = {name: getattr(syntax, name) for name in ("Assign", "Call", "Case", "Each", "Exchange", "For", "Grid", "If", "Inline", "Kernel",
+                                                   "Layout", "Node", "Scalar", "Store", "StoreState", "Tensor", "Type")}  # fmt: skip
 
 
 def write(case: Case) -> str:

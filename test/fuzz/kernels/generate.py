@@ -7,7 +7,28 @@ from typing import Any
 
 from generate_calls import LONG, calls
 from generate_statements import Statements
-from syntax import BOOL, INDEX, Case, Grid, Kernel, Node, Scalar, Store, StoreState, Tensor, all_statements, parse_dim
+from syntax import (
+    BOOL,
+    F32,
+    I32,
+    INDEX,
+    Assign,
+    Case,
+    Exchange,
+    For,
+    Grid,
+    Kernel,
+    Node,
+    Scalar,
+    Store,
+    StoreState,
+    Tensor,
+    all_statements,
+    lit,
+    name,
+    parse_dim,
+    row,
+)
 
 _SIZES = {1: 2, 2: 2, 3: 2, 4: 3, 5: 2, 6: 1, 7: 2, 8: 4, 12: 1, 16: 4, 17: 1, 24: 1, 31: 1, 32: 3, 33: 1.5, 48: 1, 64: 3, 65: 0.7, 96: 1,
           100: 0.7, 128: 3, 130: 0.4, 192: 0.7, 256: 1, 300: 0.4}  # fmt: skip
@@ -25,6 +46,7 @@ class Generator(Statements):
         self.extents: list[Any] = []
         self.partial = False  # whether the grid may leave rows of its tensors alone
         self.fixed_sizes: dict[str, int] = {}
+        self.sent = ""  # the tensor that ranks store to
 
     def case(self) -> Case:
         self.choose_dims()
@@ -39,7 +61,8 @@ class Generator(Statements):
         for number in range(self.weighted({0: 6, 1: 2, 2: 1})):
             self.inline_functions.append(self.inline(number))
         large = any(size > 300 for size in self.fixed_sizes.values())
-        body = self.statements(self.rng.randint(0, 2) if large else self.weighted({0: 2, 1: 3, 2: 3, 3: 2, 4: 1, 6: 0.4}), 0 if large else 2)
+        sends = self.sends() if not large and not self.segment_index and self.chance(0.05) else []
+        body = sends + self.statements(self.rng.randint(0, 2) if large else self.weighted({0: 2, 1: 3, 2: 3, 3: 2, 4: 1, 6: 0.4}), 0 if large else 2)
         for _ in range(self.weighted({1: 5, 2: 3, 3: 1})):
             body.append(self.write(self.weighted({"Out": 4, "InOut": 1.5}) if not self.partial else "InOut", BOOL if self.chance(0.6) else None))
         kernel = Kernel(self.tensors, self.scalars, self.grid(), body, self.inline_functions)
@@ -119,6 +142,30 @@ class Generator(Statements):
                 # An inline function knows no tensors but those that it is given.
                 inline = all(n.op not in ("load", "shape", "present") and n.attrs.get("name") not in {s.name for s in self.scalars} for n in where.walk())
         return Grid(indices, self.extents, bool(self.segment_index), where, inline)
+
+    # -- Ranks that store to each other -----------------------------------------------------------------------------------
+
+    def sends(self) -> list[Any]:
+        """Every rank stores a row or an element to each, and reads what one has stored here; this is rank 0."""
+        half, to, got = self.fresh("half"), self.fresh("to"), self.fresh("v")
+        type = self.pick([row("D"), row("D"), F32, I32])
+        dims = [dim for _, dim in self.own] + ([type.dim] if type.dim else [])
+        own = [name(index, self.variables[index]) for index, _ in self.own]
+        sender = lit(0, INDEX)
+        self.sent = self.fresh("sent")
+        outer = dict(self.variables), dict(self.within)
+        self.variables[to], self.within[to] = INDEX, set()
+        value = self.expression(type, 2)
+        where = self.expression(BOOL, 1) if self.chance(0.4) else None
+        self.variables, self.within = outer
+        dtype = "i32" if type == I32 else self.pick(["f32", "bf16", "f16", "f8e4m3fn"])
+        self.tensors.append(Tensor(self.sent, dtype, ["ranks", "turns=2", "froms=3", *dims], "InOut", listed=True))
+        place = [name(half, INDEX), sender, *own]
+        ranks = Node("shape", INDEX, [], {"tensor": self.sent, "position": 0})
+        send = Store(self.sent, [name(to, INDEX), *place], value, where)
+        seen = Node("load", type, [lit(0, INDEX), name(half, INDEX), lit(self.rng.randrange(3), INDEX), *own], {"tensor": self.sent})
+        self.variables[got] = type
+        return [Assign([half], [Node("turn", INDEX)]), For(to, lit(0, INDEX), ranks, 1, [send], 1), Exchange(), Assign([got], [seen])]
 
     # -- What all of it needs ----------------------------------------------------------------------------------------
 

@@ -40,16 +40,17 @@ def calls(kernel: Kernel, rng: random.Random, fixed: dict[str, int], pairs: list
     absent = [t.name for t in kernel.tensors if t.optional and rng.random() < 0.5]
     bases = {base: rng.choice(["e", "2"]) for base in kernel.bases if rng.random() < 0.4}
     bound = ["m"] if rng.random() < 0.04 else []
+    turn = rng.randrange(2) if kernel.exchanges else 0
     made: list[Call] = []
     moved = _moved_rows(kernel)
     for number in range(2):
-        call = Call(_sizes(kernel, rng, fixed), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound))
+        call = Call(_sizes(kernel, rng, fixed), list(absent), dict(dtypes), dict(bases), seed=rng.getrandbits(32), bound=list(bound), turn=turn)
         if made and bound:
             call.sizes = dict(made[0].sizes)
         call.scalars = {scalar.name: _scalar(scalar, call, rng) for scalar in kernel.scalars}
         call.held = [scalar.name for scalar in kernel.scalars if scalar.from_tensor and rng.random() < 0.6]
         if number or rng.random() < 0.3:
-            call.layouts = {t.name: _layout(t, t.name in moved, rng) for t in kernel.tensors if rng.random() < 0.5 and t.name != "cu"}
+            call.layouts = {t.name: _layout(t, t.name in moved, rng) for t in kernel.tensors if rng.random() < 0.5 and t.name != "cu" and not (t.of_ranks and t.access == "InOut")}
         if rng.random() < 0.5:
             found = _aliases(kernel, call, rng)
             call.aliases = {w: r for w, r in found.items() if r not in call.layouts or not call.layouts[r].broadcast}

@@ -118,7 +118,7 @@ class Loads:
         if not row_dim and self.row_dims and self.chance(0.2):
             dims = [*leading, self.pick(self.row_dims)]
         if element == "f32" and self.chance(0.1) and not self.in_where and not {"k", "ranks"} & set(dims) and sum(t.listed for t in self.tensors) < 3:
-            count = "ranks" if not self.segment_index and self.chance(0.4) else "k"
+            count = "ranks" if not self.segment_index and not self.sent and self.chance(0.4) else "k"
             if count not in self.other_dims:
                 self.other_dims.append(count)
             made = self.add_tensor(dtype, [count, *dims], "In", prefix="parts" if count == "k" else "parts_of_rank")

@@ -114,6 +114,9 @@ class Interpreter(Expressions):
             else:
                 self.assign(name, value)
 
+    def do_Exchange(self, statement: Any) -> None:
+        """What other ranks have stored is in the tensor already: its contents."""
+
     def do_Store(self, statement: Store) -> None:
         tensor = self.parted(self.tensor_name(statement.tensor), statement.part)
         index, is_row = self.index(tensor, statement.indices)

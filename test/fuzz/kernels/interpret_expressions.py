@@ -184,6 +184,9 @@ class Expressions:
             return self.constant(self.tensors[node.attrs["tensor"]].shape[node.attrs["position"]], node)
         return self.constant(self.size(node.attrs["dim"]), node)
 
+    def eval_turn(self, node: Node) -> Value:
+        return self.constant(self.call.turn, node)
+
     def eval_present(self, node: Node) -> Value:
         given = self.tensor_name(node.attrs["tensor"]) in self.tensors
         return self.constant(given != (node.attrs["style"] == "is None"), node)

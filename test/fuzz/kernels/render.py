@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from syntax import MOST_LISTED, Assign, Each, For, If, Inline, Kernel, Node, Statement, Store, StoreState, Tensor, Type
+from syntax import MOST_LISTED, Assign, Each, Exchange, For, If, Inline, Kernel, Node, Statement, Store, StoreState, Tensor, Type
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "and": "&",
           "or": "|", "xor": "^"}  # fmt: skip
@@ -71,7 +71,7 @@ def place(tensor: str, nodes: list[Node], colon: bool = False, part: str = "") -
     parts = [_literal(node) if node.op == "lit" and node.attrs["value"] >= 0 else expression(node) for node in nodes]
     if part == "member":
         parts.insert(len(parts) - 1, ":")
-    if tensor.startswith("parts"):  # a list: the first index names one of its tensors
+    if tensor.startswith(("parts", "sent")):  # a list: the first index names one of its tensors
         tensor, parts = f"{tensor}[{parts[0]}]", parts[1:]
     return f"{tensor}[{', '.join([*parts, ':'] if colon or not parts else parts)}]"
 
@@ -98,13 +98,17 @@ def _tensor(node: Node) -> str:
 
 
 def _shape(node: Node) -> str:
-    if node.attrs.get("tensor", "").startswith("parts_of_rank"):
+    if node.attrs.get("tensor", "").startswith(("parts_of_rank", "sent")):
         return f"ranks({node.attrs['tensor']})"
     if node.attrs.get("tensor", "").startswith("parts"):
         return f"len({node.attrs['tensor']})"
     if "tensor" in node.attrs:
         return f"{node.attrs['tensor']}.shape[{node.attrs['position']}]"
     return f'shape("{node.attrs["dim"]}")'
+
+
+def _turn(node: Node) -> str:
+    return "turn()"
 
 
 def _present(node: Node) -> str:
@@ -314,6 +318,10 @@ def _do_Each(s: Each) -> list[str]:
     return [f"for {', '.join(s.names)} in ({listed},):", *_indented(s.body)]
 
 
+def _do_Exchange(s: Exchange) -> list[str]:
+    return ["exchange()"]
+
+
 def statement(s: Statement) -> list[str]:
     return globals()[f"_do_{type(s).__name__}"](s)
 
@@ -329,7 +337,7 @@ def _indented(body: list[Statement]) -> list[str]:
 def _annotation(kernel: Kernel, tensor: Tensor) -> str:
     dtype = tensor.dtype if tensor.dtype in kernel.variables else _conversion(tensor.dtype)
     if tensor.of_ranks:
-        return f'Peers[In[{dtype}, "{" ".join(tensor.dims[1:])}"]]'
+        return f'Peers[{tensor.access}[{dtype}, "{" ".join(tensor.dims[1:])}"]]'
     if tensor.listed:
         return f'List[In[{dtype}, "{" ".join(tensor.dims[1:])}"], {MOST_LISTED}, "{tensor.dims[0]}"]'
     tiles = '.swizzle("128x4")' if tensor.tiles else ""

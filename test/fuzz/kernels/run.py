@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import linecache
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -17,11 +18,15 @@ from interpret import Interpreter, Invalid
 from memory import Cells
 from mlafix._runtime import GROUP_BYTES, PeerGroup, PeerTensors
 from render import source
-from syntax import Call, Case, Kernel, names_of
+from syntax import Call, Case, Kernel, Tensor, names_of
 
 _MOST_SHOWN = 4
 # The number, in u64s, of the first flag that other ranks write to a workspace (docs/UnitFormat.md, "Groups").
 _FIRST_FLAG = 32
+# Blocks of a launch, of which a row takes one at the most.
+_SLOTS = 1024
+# For kernels that no CPU runs.
+_ANY_GPU = "sm_90"
 
 
 @dataclasses.dataclass
@@ -56,9 +61,12 @@ class Device:
     def view(self, view: View) -> Any:
         return view.of(self.buffer)
 
-    def of_ranks(self, arrays: list[Any]) -> Any:
-        """What a call takes of the arrays of all ranks."""
-        return arrays
+    may_exchange = False
+
+    def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
+        """What a call takes of the tensors of all ranks, which `array` holds, in that turn. One that ranks store to is one tensor
+        (`without_ranks`)."""
+        return array if tensor.access == "InOut" else list(array)
 
     def end(self) -> np.ndarray:
         return self.buffer
@@ -74,27 +82,30 @@ class TorchDevice(Device):
 
         self.torch, self.where = torch, "cpu" if where == "torch" else where
         self.group: PeerGroup | None = None
+        self.may_exchange = self.where != "cpu"
         self.types = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f8e4m3fn": torch.float8_e4m3fn,
                       "f8e5m2": torch.float8_e5m2, "f8e8m0": torch.float8_e8m0fnu, "i32": torch.int32, "i64": torch.int64, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}  # fmt: skip
 
     def begin(self, buffer: np.ndarray) -> None:
+        self.group = None
         self.raw = self.torch.from_numpy(buffer.copy()).to(self.where)
 
     def view(self, view: View) -> Any:
         typed = self.raw.view(self.types[view.dtype])
         return typed.as_strided(view.shape, view.strides, view.offset // typed.element_size())
 
-    def of_ranks(self, arrays: list[Any]) -> Any:
-        """A GPU is rank 0. The others have come to each launch, and read what they need: so their flags say."""
+    def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
+        """A GPU is rank 0. The others have come to each launch, and have read or stored what there is: so their flags say."""
         if self.where == "cpu":
-            return arrays
-        if self.group is None or self.group.ranks != len(arrays):
-            words = GROUP_BYTES // 8
-            self.workspaces = self.torch.zeros(len(arrays), words, dtype=self.torch.int64)
+            return super().of_ranks(tensor, array, turn)
+        if self.group is None:
+            words = GROUP_BYTES // 8 + _SLOTS * len(array)
+            self.workspaces = self.torch.zeros(len(array), -(-words // 16) * 16, dtype=self.torch.int64)
+            self.workspaces[0, 0] = turn
             self.workspaces[0, _FIRST_FLAG:] = 1 << 62
             self.workspaces = self.workspaces.to(self.where)
-            self.group = PeerGroup(0, [one.data_ptr() for one in self.workspaces], timeout=10.0)
-        return PeerTensors(arrays, self.group)
+            self.group = PeerGroup(0, [one.data_ptr() for one in self.workspaces], 10.0, slots=_SLOTS)
+        return PeerTensors(list(array), self.group)
 
     def end(self) -> np.ndarray:
         if self.where != "cpu":
@@ -121,6 +132,15 @@ def load(text: str, folder: Path) -> mlafix.Kernel:
     finally:
         path.unlink()
         linecache.cache.pop(str(path), None)
+
+
+def without_ranks(text: str, turn: int) -> str:
+    """The same kernel of one tensor in the place of those that ranks store to: what a CPU runs."""
+    text = text.replace("        exchange()\n", "").replace("= turn()", f"= index({turn})")
+    text = re.sub(r"Peers\[InOut\[(\w+), \"", r'InOut[\1, "ranks ', text)
+    text = re.sub(r'(InOut\[\w+, "ranks [^"]*"\])\]', r"\1", text)
+    text = re.sub(r"(sent\w*\[\w+)\]\[", r"\1, ", text)
+    return re.sub(r"ranks\((sent\w*)\)", r"\1.shape[0]", text)
 
 
 def expected(kernel: Kernel, call: Call, made: dict[str, np.ndarray], arena: Arena) -> dict[str, Cells]:
@@ -191,11 +211,16 @@ class Runner:
         outcome = Outcome("ok")
         begin = time.perf_counter()
         try:
-            kernel = load(text or source(case.kernel), self.folder)
-            if self.target:
-                kernel.compile(self.target, **bindings(case.kernel, case.calls[0]), **known(kernel, case.calls[0].bases))
+            text = text or source(case.kernel)
+            kernel = load(text, self.folder)
+            is_alone = case.kernel.exchanges and not self.device.may_exchange
+            if self.target or is_alone:
+                kernel.compile(self.target or _ANY_GPU, **bindings(case.kernel, case.calls[0]), **known(kernel, case.calls[0].bases))
                 outcome.seconds = time.perf_counter() - begin
+            if self.target:
                 return outcome
+            if is_alone:
+                kernel = load(without_ranks(text, case.calls[0].turn), self.folder)
             twin = self._from_text(kernel) if self.text_rate and number % self.text_rate == 0 else None
             for outcome.call, call in enumerate(case.calls):
                 wrong = self._call(case.kernel, call, kernel, twin, outcome)
@@ -245,5 +270,5 @@ class Runner:
 
     def _launch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray) -> np.ndarray:
         self.device.begin(before)
-        kernel(*arguments(arena, made, call, self.device.view, self.device.of_ranks))
+        kernel(*arguments(arena, made, call, self.device.view, lambda tensor, array: self.device.of_ranks(tensor, array, call.turn)))
         return self.device.end()

@@ -153,6 +153,11 @@ class Each:
     body: list[Any]
 
 
+@dataclasses.dataclass
+class Exchange:
+    """``exchange()``: the ranks wait for what they store to each other."""
+
+
 Statement = Any
 
 
@@ -176,6 +181,8 @@ def expressions(statement: Statement) -> list[Node]:
         return [statement.condition]
     if isinstance(statement, For):
         return [statement.lower, statement.upper]
+    if isinstance(statement, Exchange):
+        return []
     return [node for item in statement.items for node in item]
 
 
@@ -258,6 +265,10 @@ class Kernel:
     variables: dict[str, str] = dataclasses.field(default_factory=dict)  # dtype variables: name to default ("" for none)
     bases: dict[str, str] = dataclasses.field(default_factory=dict)  # bases: name to default
 
+    @property
+    def exchanges(self) -> bool:
+        return any(isinstance(statement, Exchange) for statement in self.body)
+
     def tensor(self, wanted: str) -> Tensor:
         return next(tensor for tensor in self.tensors if tensor.name == wanted)
 
@@ -297,6 +308,7 @@ class Call:
         seed: of the contents; values: contents that are given (bits, in order), by tensor.
         aliases: written tensors that are the same as a read one: {"y": "x"}.
         bound: dynamic dims that specialize binds to their sizes.
+        turn: 0 or 1, of ranks that store to each other.
     """
 
     sizes: dict[str, int]
@@ -311,6 +323,7 @@ class Call:
     bound: list[str] = dataclasses.field(default_factory=list)
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # what a tensor's contents are like
     held: list[str] = dataclasses.field(default_factory=list)
+    turn: int = 0
 
 
 @dataclasses.dataclass

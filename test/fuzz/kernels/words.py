@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from syntax import FP4, STORED, Assign, Case, Each, For, If, Store, StoreState, all_statements, factors
+from syntax import FP4, STORED, Assign, Case, Each, Exchange, For, If, Store, StoreState, all_statements, factors
 
 # All that there is to meet: a report shows what was not met.
 WORDS = (
@@ -11,7 +11,7 @@ WORDS = (
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along scan-add scan-max scan-min scan-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len ranks present is-None splat "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along scan-add scan-max scan-min scan-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len ranks exchange turn present is-None splat "
     "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List Peers "
     + " ".join(f"dtype-{d}" for d in (*STORED, FP4))
 ).split()
@@ -57,6 +57,8 @@ def _statements(kernel, found: set[str]) -> None:
         elif isinstance(s, Assign):
             found |= {"aug"} if s.aug else {"tuple-assign"} if len(s.names) > 1 else set()
             found |= {"list-element"} if any("[" in name for name in s.names) else set()
+        elif isinstance(s, Exchange):
+            found.add("exchange")
         elif isinstance(s, Store):
             is_row = len(s.indices) < len(kernel.tensor(s.tensor).dims) + bool(s.part)
             found |= {"store-part" if s.part == "element" else f"store-{s.part}"} if s.part else set()
@@ -93,8 +95,8 @@ def _node(node, kernel, found: set[str]) -> None:
     elif node.op == "present":
         found.add("present" if attrs["style"] == "present" else "is-None")
     elif node.op == "shape":
-        counted = "ranks" if attrs.get("tensor", "").startswith("parts_of_rank") else "len"
-        found.add("shape" if "tensor" not in attrs else counted if attrs["tensor"].startswith("parts") else "tensor.shape")
+        tensor = kernel.tensor(attrs["tensor"]) if "tensor" in attrs else None
+        found.add("shape" if tensor is None else "ranks" if tensor.of_ranks else "len" if tensor.listed else "tensor.shape")
     elif node.op == "call":
         found.add("inline")
     elif node.op in ("load", "load_state"):
