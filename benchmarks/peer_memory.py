@@ -1,4 +1,4 @@
-"""What reads the other ranks' memory, for distributed.py: backend symmetric, a hand-written kernel, and a library kernel on plain arguments."""
+"""What uses the other ranks' memory, for distributed.py: backend symmetric, hand-written kernels, and a library kernel on plain arguments."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ Step = Callable[[int], None]
 # Every set of buffers is symmetric memory of its own, which all ranks have to make together.
 MOST_SETS = 8
 _WORKSPACE_WORDS = 128
+# Of push.cu: the flag of the first block.
+_FIRST_SLOT = 32
 
 
 class PeerMemory:
@@ -50,15 +52,24 @@ class PeerMemory:
         for reducer, one in zip((*self.fp8_reducers, *self.fp8_pushers), (*self.copies, *self.copies)):
             reducer.reduce(*one)
         self.unit = None if unit is None else mlafix.Unit.load(unit)["merge_states_list"]
+        # Of the hand-written kernels, which take a thread for 16 bytes.
+        self.rows = tokens * heads // self.ranks
+        self.blocks = -(-self.rows // (256 // (dim // 8)))
         self._make_pull(device)
+        self._make_push(device)
+
+    def _compile(self, name: str) -> Callable[..., None]:
+        """The kernel of a hand-written file, for this shape."""
+        macros = {"RANKS": self.ranks, "HEADS": self.heads // self.ranks, "ALL_HEADS": self.heads, "DIM": self.dim}
+        source = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
+        for file in ("ranks.cuh", f"{name}.cu"):
+            source += (Path(__file__).parent / file).read_text(encoding="utf-8")
+        kernel: Callable[..., None] = torch.cuda._compile_kernel(source, f"{name}_merge")
+        return kernel
 
     def _make_pull(self, device: torch.device) -> None:
-        """The hand-written kernel, and a table of addresses for each set of buffers."""
-        own = self.heads // self.ranks
-        macros = {"RANKS": self.ranks, "HEADS": own, "ALL_HEADS": self.heads, "DIM": self.dim}
-        source = "".join(f"#define {name} {value}\n" for name, value in macros.items())
-        source += (Path(__file__).parent / "pull.cu").read_text(encoding="utf-8")
-        self.pull_kernel = torch.cuda._compile_kernel(source, "pull_merge")
+        """The kernel, and a table of addresses for each set of buffers."""
+        self.pull_kernel = self._compile("pull")
         self.flags = [SymmetricMemory(CollectiveRanks(dist.group.WORLD, "nccl"), 8 * _WORKSPACE_WORDS, device) for _ in range(self.sets)]
         self.tables = []
         for reducer, flags in zip(self.reducers, self.flags):
@@ -69,6 +80,20 @@ class PeerMemory:
             addresses += [buffer.data_ptr() for buffer in flags.buffers]
             self.tables.append(torch.tensor(addresses, dtype=torch.int64, device=device))
         self.pulled = [(torch.empty_like(out), torch.empty_like(lse)) for out, lse in self.outs]
+
+    def _make_push(self, device: torch.device) -> None:
+        """Likewise; each set has memory for what the ranks send, payloads, lses and flags one behind the other."""
+        self.push_kernel = self._compile("push")
+        sent = 2 * self.ranks * self.rows
+        sizes = (2 * self.dim * sent, 4 * sent, 8 * (_FIRST_SLOT + self.blocks * self.ranks))
+        offsets = [sum(-(-size // 128) * 128 for size in sizes[:part]) for part in range(4)]
+        ranks = CollectiveRanks(dist.group.WORLD, "nccl")
+        self.sent = [SymmetricMemory(ranks, offsets[3], device) for _ in range(self.sets)]
+        self.sent_tables = [
+            torch.tensor([buffer.data_ptr() + offset for offset in offsets[:3] for buffer in memory.buffers], dtype=torch.int64, device=device)
+            for memory in self.sent
+        ]
+        self.sent_outs = [(torch.empty_like(out), torch.empty_like(lse)) for out, lse in self.outs]
 
     def reduce(self, i: int) -> None:
         i %= self.sets
@@ -98,8 +123,12 @@ class PeerMemory:
     def pull(self, i: int) -> None:
         i %= self.sets
         out, lse = self.pulled[i]
-        rows, per_block = self.tokens * self.heads // self.ranks, 256 // (self.dim // 8)
-        self.pull_kernel(grid=(-(-rows // per_block), 1, 1), block=(256, 1, 1), args=[out, lse, self.tables[i], rows, self.rank])
+        self.pull_kernel(grid=(self.blocks, 1, 1), block=(256, 1, 1), args=[out, lse, self.tables[i], self.rows, self.rank])
+
+    def push_by_hand(self, i: int) -> None:
+        i %= self.sets
+        arguments = [*self.sent_outs[i], *self.copies[i], self.sent_tables[i], self.rows, self.rank]
+        self.push_kernel(grid=(self.blocks, 1, 1), block=(256, 1, 1), args=arguments)
 
     def _states(self, i: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         pulled = self.reducers[i]._backend._pulled(self.tokens)  # type: ignore[attr-defined]
@@ -120,7 +149,7 @@ class PeerMemory:
     def steps(self) -> dict[str, Step]:
         steps: dict[str, Step] = {"symmetric": self.reduce, "copy + symmetric": self.copy_and_reduce,
                                   "push": self.push, "copy + fp8": self.copy_and_reduce_fp8, "push fp8": self.push_fp8,
-                                  "pull by hand": self.pull}
+                                  "pull by hand": self.pull, "push by hand": self.push_by_hand}
         if self.ranks <= 8:
             steps["list"] = self.merge_list
         if self.unit is not None:
@@ -128,16 +157,18 @@ class PeerMemory:
         return steps
 
     def check(self) -> None:
-        """The symmetric result beside the hand-written one, and the bits of what is pushed; raises RuntimeError."""
+        """The symmetric result beside the hand-written ones, and the bits of what is pushed; raises RuntimeError."""
         for i in range(self.sets):
             self.reduce(i)
             self.pull(i)
             self.push(i)
+            self.push_by_hand(i)
         torch.cuda.synchronize()
         for pulled, pushed in zip(self.outs, self.pushed):
             if not all(torch.equal(ours, other) for ours, other in zip(pulled, pushed)):
                 raise RuntimeError("expected the bits of what is pulled, got others pushed")
-        for (out, lse), (other, other_lse) in zip(self.outs, self.pulled):
-            apart = float((out.float() - other.float()).abs().max()), float((lse - other_lse).abs().max())
-            if not max(apart) < 0.05:
-                raise RuntimeError(f"expected the hand-written kernel's result, got one {apart} beside it")
+        for (out, lse), *by_hand in zip(self.outs, self.pulled, self.sent_outs):
+            for other, other_lse in by_hand:
+                apart = float((out.float() - other.float()).abs().max()), float((lse - other_lse).abs().max())
+                if not max(apart) < 0.05:
+                    raise RuntimeError(f"expected the hand-written kernel's result, got one {apart} beside it")

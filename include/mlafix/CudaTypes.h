@@ -39,6 +39,8 @@ constexpr CUresult errorInvalidPtx = 218;
 constexpr CUresult errorJitCompilerNotFound = 221;
 constexpr CUresult errorUnsupportedPtxVersion = 222;
 constexpr CUresult errorJitCompilationDisabled = 223;
+constexpr CUresult errorInvalidHandle = 400;
+constexpr CUresult errorContextIsDestroyed = 709;
 // CUdevice_attribute
 constexpr int attributeMultiprocessorCount = 16;
 constexpr int attributeL2CacheSize = 38;
@@ -48,6 +50,11 @@ constexpr int attributeComputeCapabilityMinor = 76;
 constexpr int attributeMaxThreadsPerBlock = 0;
 // CUstreamCaptureMode
 constexpr int captureModeRelaxed = 2;
+// CUstreamCaptureStatus
+constexpr int captureStatusNone = 0;
+constexpr int captureStatusActive = 1;
+// CUevent_flags
+constexpr unsigned eventDisableTiming = 2;
 // CUpointer_attribute
 constexpr int pointerMemoryType = 2;
 constexpr int pointerIsManaged = 8;
@@ -59,6 +66,8 @@ constexpr unsigned memoryTypeHost = 1;
 constexpr unsigned memoryTypeDevice = 2;
 // CUlaunchAttributeID
 constexpr int attributeProgrammaticStreamSerialization = 6;
+// CU_STREAM_PER_THREAD: another stream in each thread
+inline const CUstream streamPerThread = reinterpret_cast<CUstream>(2);
 } // namespace cuda
 
 struct CUlaunchAttribute {

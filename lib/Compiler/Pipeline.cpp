@@ -95,7 +95,8 @@ static void addDistributionPasses(OpPassManager &pm) {
 /// Distributed kernels become NVVM functions.
 static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
-  pm.addNestedPass<KernelOp>(createWidenBF16Pass());
+  pm.addNestedPass<KernelOp>(createKeepSumsPass());
+  pm.addNestedPass<KernelOp>(createWidenWordsPass());
   pm.addNestedPass<KernelOp>(createShareReciprocalsPass());
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addPass(createKernelsToNVVMPass());

@@ -31,24 +31,49 @@ def SplitConversionsPass : Pass<"mlafix-split-conversions", "::mlafix::KernelOp"
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def WidenBF16Pass : Pass<"mlafix-widen-bf16", "::mlafix::KernelOp"> {
-  let summary = "bf16 widens by integer arithmetic where f16 is stored";
+def KeepSumsPass : Pass<"mlafix-keep-sums", "::mlafix::KernelOp"> {
+  let summary = "a sum stays as it is where the factor of what is added is 0";
   let description = [{
-    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at
-    65504 where bf16 ends at 3.4e38. In a kernel that narrows to f16, bf16 is therefore widened in a way that LLVM does not recognise. For GPUs: a CPU
-    converts bf16 by integer arithmetic anyway (`mlafix-expand-math`).
+    The payload of a state whose weight is 0 is replaced by -0.0 before it is added (N5). Where the weight is 0, this pass takes the sum as it was before, in
+    place of the sum with -0.0: the same number, by a predicate of the addition, so that a GPU needs no selection for each element. Not for targets that compute
+    with two f32 at once, whose selections are none the fewer.
 
     ```mlir
     // Before
-    %f = arith.extf %x : bf16 to f32
+    %payload = arith.select %isZero, %minusZeros, %x : vector<8xf32>
+    %sum = math.fma %weights, %payload, %before : vector<8xf32>
     // After
-    %bits = arith.bitcast %x : bf16 to i16
-    %wide = arith.extui %bits : i16 to i32
-    %shifted = arith.shli %wide, %c16 : i32
-    %f = arith.bitcast %shifted : i32 to f32
+    %more = math.fma %weights, %x, %before : vector<8xf32>
+    %sum = arith.select %isZero, %before, %more : vector<8xf32>
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
+def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
+  let summary = "floats of 16 bits are masked, and bf16 is widened, as words of 32 bits";
+  let description = [{
+    A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many selections. A pack of bf16 that is computed
+    with is widened by two instructions a word, where the instruction that widens one element takes three. Not for targets that compute with two f32 at
+    once: what LLVM makes of words there takes more registers.
+
+    LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at
+    65504 where bf16 ends at 3.4e38. In a kernel that narrows to f16, bf16 is therefore always widened by integer arithmetic, which LLVM does not recognise. For
+    GPUs: a CPU converts bf16 by integer arithmetic anyway (`mlafix-expand-math`).
+
+    ```mlir
+    // Before
+    %f = arith.extf %x : vector<2xbf16> to vector<2xf32>
+    // After
+    %word = vector.bitcast %x : vector<2xbf16> to vector<1xi32>
+    %up = arith.shli %word, %c16 : vector<1xi32>
+    %first = arith.bitcast %up : vector<1xi32> to vector<1xf32>
+    %upper = arith.andi %word, %cUpperHalf : vector<1xi32>
+    %second = arith.bitcast %upper : vector<1xi32> to vector<1xf32>
+    %f = vector.interleave %first, %second : vector<1xf32> -> vector<2xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Call.h"
+#include "CollectiveOrder.h"
 #include "CudaCode.h"
 #include "LocalMemory.h"
 #include "Status.h"
@@ -89,8 +90,19 @@ mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
     local = readsLocalMemory(*driver, plan, ordinal);
     params[plan.variant->local] = &local;
   }
-  return launchOnCuda(*driver, prepared.entries[plan.index], plan.grid,
-                      plan.threads, stream, isDependent(plan, flags), params);
+  auto launch = [&] {
+    return launchOnCuda(*driver, prepared.entries[plan.index], plan.grid,
+                        plan.threads, stream, isDependent(plan, flags), params);
+  };
+  if (plan.variant->group < 0)
+    return launch();
+  const uint64_t *group = plan.slots + plan.variant->group; // GroupSlots
+  GroupRank self = {group[offsetof(GroupSlots, workspaces) / sizeof(*group)],
+                    static_cast<uint32_t>(group[0])};
+  CollectiveTurn turn(*driver, ordinal, stream, self);
+  MLAFIX_TRY(turn.begin());
+  MLAFIX_TRY(launch());
+  return turn.end();
 }
 
 mlafix_status requireKernel(const mlafix_kernel *kernel) {

@@ -238,6 +238,8 @@ CodeVersion mlafix::runtime::parseCodeVersion(const Value &value,
     const Param &added = variant.params.back();
     if (added.kind == ParamKind::Local)
       variant.local = static_cast<int32_t>(variant.params.size() - 1);
+    if (added.kind == ParamKind::Group)
+      variant.group = static_cast<int32_t>(slots);
     bool isRead = added.kind == ParamKind::Pointer
                       ? kernel.args[added.arg].access != MLAFIX_WRITE
                       : added.kind == ParamKind::Peers &&

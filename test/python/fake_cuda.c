@@ -117,6 +117,16 @@ static int launch_kernel_ex(const struct config *config, void *function,
                             void **params, void **extra) {
   return launch(config->grid[0], config->stream);
 }
+/* No stream is captured; whatever a stream waits for has happened. */
+static int capture_info(void *stream, int *status, unsigned long long *id) {
+  *status = 0;
+  return SUCCESS;
+}
+static int create_event(void **event, unsigned flags) {
+  *event = &num_launches;
+  return SUCCESS;
+}
+static int accept(void) { return SUCCESS; }
 static int refuse(void) { return INVALID_VALUE; }
 
 static const struct {
@@ -144,6 +154,11 @@ static const struct {
     {"cuKernelGetAttribute", kernel_attribute},
     {"cuLaunchKernel", launch_kernel},
     {"cuLaunchKernelEx", launch_kernel_ex},
+    {"cuStreamGetCaptureInfo", capture_info},
+    {"cuStreamWaitEvent", accept},
+    {"cuEventCreate", create_event},
+    {"cuEventRecord", accept},
+    {"cuEventDestroy", accept},
     {"cuPointerGetAttributes", refuse},
     /* Optional: the runtime does without. */
     {"cuKernelGetParamInfo", NULL},

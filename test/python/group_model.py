@@ -1,8 +1,9 @@
-"""A model of how ranks wait for each other (docs/UnitFormat.md, "Groups"), and a search of all its interleavings.
+"""A model of how ranks wait for each other (docs/UnitFormat.md, "Groups"), for `interleavings.search`.
 
-It is written from the protocol, not from the code that emits it: one step is one access of a flag or of a rank's rows. Flags are
-sequentially consistent here. A block's threads are one thread, which looks at the ranks in order. A launch is any launch, by a
-replayed graph as well: it knows its number from the workspace alone. Between two launches a rank overwrites its rows.
+It is written from the protocol, not from the code that emits it: one step is one access of a flag or of a row of a rank's memory.
+Flags are sequentially consistent here. A block's threads are one thread, which looks at the ranks in order. A launch is any launch, by
+a replayed graph as well: it knows its number from the workspace alone. Between two launches a rank overwrites its rows, which hold
+the number of the launch; so does a row of staged memory.
 
 A wait may run into its time-out at any moment, as long as `Model.timeouts` are left: no speed of any rank is assumed.
 """
@@ -12,16 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-TELL, LOOK, WAIT, RECORD, ECHO, HOST, READ, CHECK, COUNT, FINISH, ENDED = range(11)
-ARRIVED, DONE = range(2)
+from interleavings import Broken, replaced
+
+PULL, PUSH = "pull", "push"
+LOOK, SEND, TELL, WAIT, RECORD, ECHO, HOST, READ, CHECK, COUNT, FINISH, ENDED = range(12)
+ARRIVED, DONE, SLOTS = "arrived", "done", "slots"
 
 
 class Block(NamedTuple):
-    at: int = LOOK
-    flags: int = ARRIVED
+    at: int = ENDED
+    flags: str = ARRIVED
     """Which it tells, and waits for."""
     rank: int = 0
-    """The next one to tell, to wait for or to read."""
+    """The next one to store to, to tell, to wait for or to read."""
+    epoch: int = 0
+    """The launch's number, as the block has read it."""
     lacks: bool = False
     """Whether a rank did not come, or had failed."""
     found: bool = False
@@ -43,6 +49,10 @@ class Rank(NamedTuple):
     """What the launch told the host."""
     arrived: tuple[int, ...]
     done: tuple[int, ...]
+    slots: tuple[int, ...]
+    """For each block and rank."""
+    staged: tuple[int, ...]
+    """For each half, block and rank: the launch that stored there."""
 
 
 class State(NamedTuple):
@@ -50,82 +60,106 @@ class State(NamedTuple):
     timeouts: int
 
 
-class Broken(Exception):
-    """The protocol let something happen that it must not."""
-
-
 class Model(NamedTuple):
-    """A group of ranks that make `launches` launches of `blocks` blocks each.
+    """A group whose launches are of the kinds and have as many blocks as `launches` says, one after the other.
 
-    `checks`: a block looks for a failure behind its reads, before it answers for what it stores. `echoes`: whoever knows of a
-    failure tells all ranks before its launch ends, not only who found it. `releases`: a launch waits until its rank's rows were
-    read. Without any of them the protocol is wrong.
+    Without any of these the protocol is wrong. Of launches that pull: `checks`: a block looks for a failure behind its reads, before
+    it answers for what it stores. `releases`: a launch waits until its rank's rows were read. Of both: `echoes`: whoever knows of a
+    failure tells all ranks before its launch ends, not only who found it. Of launches that push: `halves`: there are two, of staged
+    memory. `looks`: a block looks for a failure before it stores. `tells`: a block tells the others behind its stores, not ahead of
+    them.
     """
 
+    launches: tuple[tuple[str, int], ...] = ((PULL, 1), (PULL, 1))
     ranks: int = 2
-    launches: int = 2
-    blocks: int = 1
     timeouts: int = 0
     checks: bool = True
-    echoes: bool = True
     releases: bool = True
+    echoes: bool = True
+    halves: int = 2
+    looks: bool = True
+    tells: bool = True
+
+    @property
+    def most(self) -> int:
+        """Blocks of a launch."""
+        return max(grid for _, grid in self.launches)
 
     def start(self) -> State:
         none = (0,) * self.ranks
-        return State((Rank(0, (Block(ENDED),) * self.blocks, 0, 0, 0, 0, none, none),) * self.ranks, self.timeouts)
+        pushes = any(kind == PUSH for kind, _ in self.launches)
+        slots = self.most * self.ranks if pushes else 0
+        rank = Rank(0, (Block(),) * self.most, 0, 0, 0, 0, none, none, (0,) * slots, (0,) * (self.halves * slots))
+        return State((rank,) * self.ranks, self.timeouts)
+
+    def is_over(self, state: State) -> bool:
+        return all(rank.launch > len(self.launches) for rank in state.ranks)
+
+    def check(self, state: State) -> None:
+        if self.timeouts == 0 and any(rank.host for rank in state.ranks):
+            raise Broken("a rank failed without a time-out")
 
     def steps(self, state: State) -> Iterator[State]:
         """All states one step on; one of them where the order of that step and of any other makes no difference."""
         for number, rank in enumerate(state.ranks):
             for b, block in enumerate(rank.blocks):
-                if block.at != ENDED and self._is_settled(rank, block):
+                if block.at != ENDED and self._is_settled(rank, b, block):
                     yield from self._block(state, number, b)
                     return
         for number, rank in enumerate(state.ranks):
             if all(block.at == ENDED for block in rank.blocks):
-                if rank.launch <= self.launches:
-                    yield _with(state, number, self._overwrite(rank))
+                if rank.launch <= len(self.launches):
+                    yield _with(state, number, self._launch(rank))
                 continue
             for b, block in enumerate(rank.blocks):
                 if block.at != ENDED:
                     yield from self._block(state, number, b)
 
-    def is_over(self, state: State) -> bool:
-        return all(rank.launch > self.launches for rank in state.ranks)
-
-    def _overwrite(self, rank: Rank) -> Rank:
+    def _launch(self, rank: Rank) -> Rank:
         """New rows, and the launch that merges them; behind the last launch, rows alone."""
         rank = rank._replace(launch=rank.launch + 1)
-        if rank.launch > self.launches:
+        if rank.launch > len(self.launches):
             return rank
-        return rank._replace(blocks=(Block(),) * self.blocks)
+        kind, grid = self.launches[rank.launch - 1]
+        begun = Block(LOOK, SLOTS if kind == PUSH else ARRIVED)
+        return rank._replace(blocks=tuple(begun if b < grid else Block(valid=True) for b in range(self.most)))
 
-    def _is_settled(self, rank: Rank, block: Block) -> bool:
+    def _is_settled(self, rank: Rank, b: int, block: Block) -> bool:
         """Whether no step of another block changes what the next one of this block does, nor sees it: flags only grow."""
         if block.at in (LOOK, CHECK, RECORD):
             return rank.failed != 0
         if block.at == WAIT:
-            return block.rank == self.ranks or (rank.arrived if block.flags == ARRIVED else rank.done)[block.rank] > rank.epoch
-        return block.at in (HOST, FINISH)
+            return block.rank == self.ranks or self._flag(rank, b, block) >= block.epoch
+        return block.at in (HOST, FINISH) or (block.at == COUNT and block.flags == SLOTS)
+
+    def _flag(self, rank: Rank, b: int, block: Block) -> int:
+        """What the block waits for."""
+        first = b * self.ranks if block.flags == SLOTS else 0
+        flags: tuple[int, ...] = getattr(rank, block.flags)
+        return flags[first + block.rank]
 
     def _block(self, state: State, number: int, b: int) -> Iterator[State]:
         rank = state.ranks[number]
-        block, epoch = rank.blocks[b], rank.epoch + 1
+        block = rank.blocks[b]
 
         def to(**changes: object) -> State:
             return _with(state, number, _with_block(rank, b, **changes))
 
-        if block.at == TELL:
-            yield self._tell(to(**self._next(block, WAIT if block.flags == ARRIVED else LOOK)), number, block, epoch)
-        elif block.at == LOOK:
-            tells = b == 0 and block.flags == ARRIVED
-            yield to(at=TELL if tells else WAIT, rank=0, lacks=rank.failed != 0)
+        if block.at == LOOK:
+            yield to(**self._look(rank, b))
+        elif block.at == SEND:
+            after = to(**self._next(block, TELL if self.tells else COUNT))
+            yield self._store(after, block.rank, "staged", self._place(block, b, number), rank.launch)
+        elif block.at == TELL:
+            behind = {ARRIVED: WAIT, DONE: LOOK, SLOTS: COUNT if self.tells else SEND}[block.flags]
+            place = (b * self.ranks if block.flags == SLOTS else 0) + number
+            yield self._store(to(**self._next(block, behind)), block.rank, block.flags, place, block.epoch)
         elif block.at == WAIT:
             yield from self._wait(state, number, b)
         elif block.at == RECORD:
-            found = block.found or not rank.failed
             recorded = rank._replace(failed=rank.failed or 1 + block.rank)
-            yield _with(state, number, _with_block(recorded, b, **self._next(block, ECHO), lacks=True, found=found))
+            found = block.found or not rank.failed
+            yield _with(state, number, _with_block(recorded, b, at=WAIT, rank=block.rank + 1, lacks=True, found=found))
         elif block.at == ECHO:
             after = to(**self._next(block, HOST))
             if self.echoes or block.found:
@@ -134,28 +168,35 @@ class Model(NamedTuple):
         elif block.at == HOST:
             yield _with(state, number, self._waited(rank._replace(host=rank.failed), b, False))
         elif block.at == READ:
-            stale = block.stale or state.ranks[block.rank].launch != rank.launch
-            yield to(**self._next(block, CHECK), stale=stale)
+            yield _with(state, number, self._read(state, rank, b))
         elif block.at == CHECK:
             yield to(at=COUNT, valid=block.arrived and not (self.checks and rank.failed))
         elif block.at == COUNT:
             yield _with(state, number, self._count(rank, b))
         elif block.at == FINISH:
-            yield _with(state, number, self._end(rank._replace(epoch=epoch, count=0), b))
+            yield _with(state, number, self._end(rank._replace(epoch=block.epoch, count=0), b))
 
-    def _next(self, block: Block, then: int) -> dict[str, int]:
-        """One rank further, or, behind the last one, to `then`; ECHO is behind the last wait."""
-        if then == ECHO:
-            return {"at": WAIT, "rank": block.rank + 1}
+    def _look(self, rank: Rank, b: int) -> dict[str, object]:
+        """The first step of a launch, or of its end: the number, and whether a rank has failed."""
+        block, failed = rank.blocks[b], rank.failed != 0
+        if block.flags == SLOTS:
+            sends = not (self.looks and failed)
+            return {"at": (SEND if self.tells else TELL) if sends else COUNT, "epoch": rank.epoch + 1, "lacks": not sends}
+        tells = b == 0 and block.flags == ARRIVED
+        return {"at": TELL if tells else WAIT, "rank": 0, "epoch": rank.epoch + 1, "lacks": failed}
+
+    def _next(self, block: Block, then: int) -> dict[str, object]:
+        """One rank further, or, behind the last one, to `then`."""
         last = block.rank + 1 == self.ranks
         return {"at": then if last else block.at, "rank": 0 if last else block.rank + 1}
 
-    def _tell(self, state: State, number: int, block: Block, epoch: int) -> State:
-        other = state.ranks[block.rank]
-        name = "arrived" if block.flags == ARRIVED else "done"
-        flags = list(getattr(other, name))
-        flags[number] = epoch
-        return _with(state, block.rank, other._replace(**{name: tuple(flags)}))
+    def _place(self, block: Block, b: int, source: int) -> int:
+        """Where a rank stores for the launch of a block."""
+        return (block.epoch % self.halves * self.most + b) * self.ranks + source
+
+    def _store(self, state: State, to: int, name: str, at: int, value: int) -> State:
+        rank = state.ranks[to]
+        return _with(state, to, rank._replace(**{name: replaced(getattr(rank, name), at, value)}))
 
     def _wait(self, state: State, number: int, b: int) -> Iterator[State]:
         rank = state.ranks[number]
@@ -164,8 +205,7 @@ class Model(NamedTuple):
             after = _with_block(rank, b, at=ECHO, rank=0) if block.lacks else self._waited(rank, b, True)
             yield _with(state, number, after)
             return
-        flag = (rank.arrived if block.flags == ARRIVED else rank.done)[block.rank]
-        if flag >= rank.epoch + 1:
+        if self._flag(rank, b, block) >= block.epoch:
             yield _with(state, number, _with_block(rank, b, rank=block.rank + 1))
             return
         gives_up = _with(state, number, _with_block(rank, b, at=RECORD))
@@ -175,14 +215,31 @@ class Model(NamedTuple):
             yield gives_up._replace(timeouts=state.timeouts - 1)
 
     def _waited(self, rank: Rank, b: int, all_came: bool) -> Rank:
-        if rank.blocks[b].flags == DONE:
+        flags = rank.blocks[b].flags
+        if flags == DONE:
             return _with_block(rank, b, at=FINISH)
+        if flags == SLOTS and not all_came:
+            return self._end(rank, b)
         return _with_block(rank, b, at=READ if all_came else CHECK, rank=0, arrived=all_came)
+
+    def _read(self, state: State, rank: Rank, b: int) -> Rank:
+        block = rank.blocks[b]
+        if block.flags == ARRIVED:
+            stale = block.stale or state.ranks[block.rank].launch != rank.launch
+            return _with_block(rank, b, **self._next(block, CHECK), stale=stale)
+        stale = block.stale or rank.staged[self._place(block, b, block.rank)] != rank.launch
+        after = _with_block(rank, b, **self._next(block, ENDED), stale=stale)
+        return self._end(_with_block(after, b, valid=True), b) if after.blocks[b].at == ENDED else after
 
     def _count(self, rank: Rank, b: int) -> Rank:
         block = rank.blocks[b]
         rank = rank._replace(count=rank.count + 1)
-        if rank.count < self.blocks:
+        is_last = rank.count == self.launches[rank.launch - 1][1]
+        if block.flags == SLOTS:
+            if is_last:
+                rank = rank._replace(count=0, epoch=block.epoch)
+            return _with_block(rank, b, at=ECHO if block.lacks else WAIT)
+        if not is_last:
             return self._end(rank, b)
         if not block.arrived or not self.releases:
             return _with_block(rank, b, at=FINISH)
@@ -193,45 +250,17 @@ class Model(NamedTuple):
         block = rank.blocks[b]
         if block.valid and block.stale:
             raise Broken("a block kept what it read of other launches")
-        rank = _with_block(rank, b, at=ENDED, flags=ARRIVED, rank=0, lacks=False, found=False, arrived=False, stale=False)
+        rank = _with_block(rank, b, **Block(valid=block.valid)._asdict())
         if all(other.at == ENDED for other in rank.blocks):
             if not all(other.valid for other in rank.blocks) and not rank.host:
                 raise Broken("a launch ended with marks, and the host was not told")
-            rank = rank._replace(blocks=tuple(other._replace(valid=False) for other in rank.blocks))
+            rank = rank._replace(blocks=(Block(),) * self.most)
         return rank
 
 
 def _with(state: State, number: int, rank: Rank) -> State:
-    ranks = list(state.ranks)
-    ranks[number] = rank
-    return state._replace(ranks=tuple(ranks))
+    return state._replace(ranks=replaced(state.ranks, number, rank))
 
 
 def _with_block(of: Rank, b: int, **changes: object) -> Rank:
-    blocks = list(of.blocks)
-    blocks[b] = blocks[b]._replace(**changes)  # type: ignore[arg-type]
-    return of._replace(blocks=tuple(blocks))
-
-
-def search(model: Model) -> int:
-    """Looks at every state that can be reached; how many there are.
-
-    Raises:
-        Broken: a step that the protocol must not allow, or a state that no step leads out of before all launches have ended.
-    """
-    start = model.start()
-    seen = {start}
-    stack = [start]
-    while stack:
-        state = stack.pop()
-        moved = False
-        for after in model.steps(state):
-            moved = True
-            if model.timeouts == 0 and any(rank.host for rank in after.ranks):
-                raise Broken("a rank failed without a time-out")
-            if after not in seen:
-                seen.add(after)
-                stack.append(after)
-        if not moved and not model.is_over(state):
-            raise Broken("ranks wait for each other for ever")
-    return len(seen)
+    return of._replace(blocks=replaced(of.blocks, b, of.blocks[b]._replace(**changes)))  # type: ignore[arg-type]

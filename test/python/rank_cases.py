@@ -151,12 +151,18 @@ def check_replays(pool: RankPool, ranks: int, rng: np.random.Generator, options:
             check(case, [result[at][number] for result in results])
 
 
-def check_two_streams(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any]) -> None:
-    """Two reducers of one group in two streams, call by call; `options` as above."""
-    form = FORMS[0]
-    cases = [make_case(rng, form, ranks, tokens, "requests") for tokens in (6, 3, 9, 16, 1)]
-    reducers = [options_of(form, cut, ranks, None) | options for cut in ("heads", "none")]
-    results = raised(pool.run("two_streams", [([case.parts[rank] for case in cases], reducers) for rank in range(ranks)]))
+def check_two_streams(pool: RankPool, ranks: int, rng: np.random.Generator, options: dict[str, Any], *, form: Form | None = None,
+                      tokens: tuple[int, ...] = (6, 3, 9, 16, 1), idle: int = 0, captured: bool = False) -> None:
+    """Two reducers of one group in two streams, call by call; `options` as above.
+
+    idle: the cycles for which the devices of even ranks idle before the first reducer's calls, those of odd ones before the second's.
+    """
+    form = form or FORMS[0]
+    cases = [make_case(rng, form, ranks, count, "requests") for count in tokens]
+    reducers = [options_of(form, cut, ranks, None, max_tokens=max(tokens)) | options for cut in ("heads", "none")]
+    sleeps = [(0, idle) if rank % 2 else (idle, 0) for rank in range(ranks)]
+    each = [([case.parts[rank] for case in cases], reducers, sleeps[rank], captured) for rank in range(ranks)]
+    results = raised(pool.run("two_streams", each))
     for at, case in enumerate(cases):
         for reducer in range(2):
             check(case, [result[2 * at + reducer] for result in results])

@@ -267,18 +267,44 @@ def replays(group: Any, rounds: list[list[Part]], options: list[dict[str, Any]],
     return results
 
 
-def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As `two_reducers`, each in a stream of its own, without waiting between calls."""
+def two_streams(group: Any, parts: list[Part], options: list[dict[str, Any]], sleeps: tuple[int, int] = (0, 0),
+                captured: bool = False) -> list[dict[str, Any]]:
+    """As `two_reducers`, each in a stream of its own, without waiting between calls.
+
+    sleeps: the cycles that this rank's device idles in each stream before a call.
+    captured: the calls are those of a graph, which is replayed three times.
+    """
     reducers = [Reducer(group, device=HOME.where, **one) for one in options]
     streams = [torch.cuda.Stream() for _ in reducers]
     inputs = [part.tensors() for part in parts]
     torch.cuda.synchronize()
     made = []
-    for part, tensors in zip(parts, inputs):
-        for reducer, stream in zip(reducers, streams):
-            with torch.cuda.stream(stream):
-                made.append((reducer.reduce(*tensors), reducer.owned(part.partial.shape[0])))
+
+    def call_all() -> None:
+        begin = torch.cuda.current_stream()
+        for stream in streams:
+            stream.wait_stream(begin)
+        for part, tensors in zip(parts, inputs):
+            for reducer, stream, cycles in zip(reducers, streams, sleeps):
+                with torch.cuda.stream(stream):
+                    if cycles:
+                        torch.cuda._sleep(cycles)
+                    made.append((reducer.reduce(*tensors), reducer.owned(part.partial.shape[0])))
+        for stream in streams:
+            begin.wait_stream(stream)
+
+    graph = torch.cuda.CUDAGraph() if captured else None
+    if graph is None:
+        call_all()
+    else:
+        # NCCL's watchdog asks the driver from its own thread meanwhile.
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            call_all()
+        for _ in range(3):
+            graph.replay()
     torch.cuda.synchronize()
+    for reducer in reducers:
+        reducer.check()
     return [{"out": HOME.get(out), "lse": HOME.get(lse), "owned": owned} for (out, lse), owned in made]
 
 

@@ -90,6 +90,18 @@ def test_two_reducers_in_two_streams(pool: RankPool, exchange: str, rng: np.rand
     check_two_streams(pool, RANKS, rng, SYMMETRIC | {"exchange": exchange})
 
 
+@exchanges
+@pytest.mark.parametrize("captured", [False, True], ids=["launched", "captured"])
+@pytest.mark.parametrize("tokens", [1, 1024])
+def test_two_reducers_that_are_ready_in_different_orders(
+    pool: RankPool, exchange: str, captured: bool, tokens: int, rng: np.random.Generator
+) -> None:
+    """Of 1024 tokens each launch fills a GPU: in no order, each would keep the one for which another rank waits from beginning."""
+    options = SYMMETRIC | {"exchange": exchange, "timeout": 3.0}
+    form = Form(BF16, 128, 32, "e", False)
+    check_two_streams(pool, RANKS, rng, options, form=form, tokens=(tokens,) * 3, idle=100_000_000, captured=captured)
+
+
 def test_calls_that_push_and_pull_in_turns(pool: RankPool, rng: np.random.Generator) -> None:
     """One reducer, whose small calls are pushed and whose others are pulled, and the other way round: one count of launches."""
     form = Form(BF16, 128, 16, "e", False)

@@ -26,7 +26,13 @@ extern "C" {
  * handles), at a multiple of 128 bytes. It holds zeros before the first launch,
  * and afterwards what launches leave in it. The launches with one set of
  * workspaces are in one order on all ranks, each complete before the next one
- * begins, as in one stream. */
+ * begins, as in one stream.
+ *
+ * Of different sets, a launch on a device begins once the one that the process
+ * made there before it is complete, in whatever stream (of a captured launch:
+ * the one captured before it for the same graph). So ranks that share two sets
+ * launch with them in the same order. Launches that the caller makes of what
+ * mlafix_bound_launch_info tells are not ordered. */
 typedef struct mlafix_group {
   uint32_t struct_size;
   uint32_t ranks;          /**< at most MLAFIX_MAX_RANKS */

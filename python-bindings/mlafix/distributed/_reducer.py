@@ -35,7 +35,8 @@ class Reducer:
     All ranks make the reducer, with the same arguments, and call `reduce` in the same order with equal numbers of tokens.
     Everything is allocated and connected here: calls may be captured in CUDA graphs from then on. The kernels are compiled here
     for calls without lengths and scale, and at the first call with them, which may be a captured one. One reducer is for one
-    stream at a time; several reducers of one group, or of several, do not interfere.
+    stream at a time; several reducers of one group, or of several, do not interfere, in whatever streams, if ranks that share two
+    of them call these in the same order. Graphs that hold calls run one after the other.
 
     Args:
         group: a process group of torch's (None is the default one), an engine's group object with such a one as its

@@ -140,8 +140,9 @@ class Arena:
         return buffer
 
 
-def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any) -> list[Any]:
-    """A call's arguments; `view` makes an array of a View."""
+def arguments(arena: Arena, kernel: Kernel, call: Call, view: Any, of_ranks: Any) -> list[Any]:
+    """A call's arguments; `view` makes an array of a View, and `of_ranks` what a call takes of the arrays of all ranks."""
     tensors = [view(arena.views[t.name]) if t.name in arena.views else None for t in kernel.tensors]
     tensors = [[array[i] for i in range(array.shape[0])] if t.listed else array for t, array in zip(kernel.tensors, tensors)]
+    tensors = [of_ranks(arrays) if t.of_ranks else arrays for t, arrays in zip(kernel.tensors, tensors)]
     return [*tensors, *(view(arena.views[s.name]) if s.name in call.held else call.scalars[s.name] for s in kernel.scalars)]

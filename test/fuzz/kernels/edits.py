@@ -140,6 +140,8 @@ def expression_edits(case: Case) -> Iterator[Edit]:
         if node.type.kind == "scalar" and node.op != "lit":
             for value in _simple(node.type):
                 yield lambda c, place=place, value=value: _replace(c, place, lambda n: lit(value, n.type))
+                # Where a number would not do: of numbers alone Python computes otherwise.
+                yield lambda c, place=place, value=value: _replace(c, place, lambda n: Node("convert", n.type, [lit(value, n.type)]))
         if node.type.kind == "row" and node.op not in ("splat", "load"):
             yield lambda c, place=place: _replace(c, place, lambda n: Node("splat", n.type, [lit(1.0 if n.type.dtype == "f32" else 1, n.type.scalar())]))
         if node.type.kind == "state" and node.op not in ("identity", "load_state"):
@@ -147,7 +149,9 @@ def expression_edits(case: Case) -> Iterator[Edit]:
 
 
 def _simple(type: Type) -> list[Any]:
-    return [True, False] if type.dtype == "bool" else [] if type.dtype in ("i8", "u8") else [0, 1] if type.dtype != "f32" else [0.0, 1.0]
+    if type.dtype == "bool":
+        return [True, False]
+    return [] if type.dtype in ("i8", "u8", "M") else [0.0, 1.0] if type.dtype == "f32" else [0, 1]
 
 
 def _replace(case: Case, place: int, make: Callable[[Node], Node]) -> bool:
@@ -287,7 +291,7 @@ def _tidy_calls(case: Case) -> None:
         call.held = [s.name for s in kernel.scalars if s.name in call.held]
         call.layouts = {t: layout for t, layout in call.layouts.items() if t in tensors}
         call.kinds = {t: kind for t, kind in call.kinds.items() if t in tensors}
-        call.aliases = {w: r for w, r in call.aliases.items() if w in tensors and r in tensors}
+        call.aliases = {w: r for w, r in call.aliases.items() if {w, r} <= tensors and kernel.tensor(w).dtype == kernel.tensor(r).dtype}
         call.bound = [d for d in call.bound if d in call.sizes]
         for scalar in kernel.scalars:
             if scalar.at_most and scalar.at_most in call.sizes:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from rows import accesses, written
 from syntax import (
     FLOATS,
     FP4,
     FP8,
     MOST_LISTED,
-    PART_INDICES,
     STORED,
     Call,
     Each,
     Kernel,
     Layout,
-    Node,
     Store,
     StoreState,
     Tensor,
@@ -71,9 +70,9 @@ def _sizes(kernel: Kernel, rng: random.Random, fixed: dict[str, int]) -> dict[st
     sizes["m"], sizes["s"] = rng.randint(1, 6), rng.randint(1, 9)
     sizes["b"] = rng.choices([0, 1, 2, 3, 5], [0.3, 1, 2, 2, 1])[0]
     sizes["b1"] = sizes["b"] + 1
-    sizes["_"], sizes["k"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED)
+    sizes["_"], sizes["k"], sizes["ranks"] = rng.randint(1, 4), rng.randint(1, MOST_LISTED), rng.randint(1, MOST_LISTED)
     if max(fixed.values()) >= LONG:
-        sizes |= {"n": min(sizes["n"], 2), "c": min(sizes["c"], 1), "m": 1, "s": 2, "b": min(sizes["b"], 2), "_": 1, "k": 1}
+        sizes |= {"n": min(sizes["n"], 2), "c": min(sizes["c"], 1), "m": 1, "s": 2, "b": min(sizes["b"], 2), "_": 1, "k": 1, "ranks": 1}
         sizes["b1"] = sizes["b"] + 1
     known = {name for tensor in kernel.tensors for dim in tensor.dims for name in names_of(dim)}
     return {dim: size for dim, size in sizes.items() if dim in known or dim == "_"}
@@ -149,35 +148,15 @@ def _kind(tensor: Tensor, rng: random.Random) -> str:
 
 def _aliases(kernel: Kernel, call: Call, rng: random.Random) -> dict[str, str]:
     """Written tensors that may be a read one: alike, and every access of both by the row's own indices."""
-    accesses: dict[str, list[str]] = {}
-
-    def note(tensor: str, nodes: list[Node], part: str = "") -> None:
-        nodes = nodes[: len(nodes) - PART_INDICES[part]]  # parts are of the row
-        accesses.setdefault(tensor, []).append(",".join(n.attrs["name"] if n.op == "name" else "?" for n in nodes))
-
-    written = set()
-    for node in kernel.nodes():
-        if node.op == "load":
-            note(node.attrs["tensor"], node.access()[0], node.attrs.get("part", ""))
-        elif node.op == "load_state":
-            nodes = node.access()[0]
-            note(node.attrs["tensor"], nodes[: node.attrs["split"]])
-            note(node.attrs["lse"], nodes[node.attrs["split"] :])
-    for s in all_statements(kernel.body):
-        if isinstance(s, Store):
-            note(s.tensor, s.indices, s.part)
-            written.add(s.tensor)
-        elif isinstance(s, StoreState):
-            for tensor, nodes in ((s.out, s.out_indices), (s.lse, s.lse_indices)):
-                if tensor:
-                    note(tensor, nodes)
-                    written.add(tensor)
+    spelled = {tensor: {",".join(n.attrs["name"] if n.op == "name" else "?" for n in nodes) for nodes in lists}
+               for tensor, lists in accesses(kernel).items()}  # fmt: skip
+    stored = written(kernel)
     found: dict[str, str] = {}
     for w in kernel.tensors:
         for r in kernel.tensors:
-            if (w.name in written and r.access == "In" and not r.listed and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
-                    and w.dims == r.dims and w.tiles == r.tiles and r.name in accesses and set(accesses[w.name]) == set(accesses[r.name])
-                    and len(set(accesses[w.name])) == 1 and "?" not in accesses[w.name][0]
+            if (w.name in stored and r.access == "In" and not r.listed and w.name not in found and r.name not in found.values() and w.dtype == r.dtype
+                    and w.dims == r.dims and w.tiles == r.tiles and r.name in spelled and spelled[w.name] == spelled[r.name]
+                    and len(spelled[w.name]) == 1 and "?" not in min(spelled[w.name])
                     and not {w.name, r.name} & set(call.absent) and rng.random() < 0.7):  # fmt: skip
                 found[w.name] = r.name
     return found

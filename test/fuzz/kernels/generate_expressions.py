@@ -341,9 +341,12 @@ class Expressions(Loads):
             return Node("mask", type, [self.state(type, depth - 1), self.expression(BOOL, depth)])
         if how == "rebase":
             return self.rebase(type, depth)
-        states = [self.state(type, depth - 1), self.state(self.pick([type, plain]), depth - 1)]
+        condition = self.full(BOOL, depth - 1)
+        # A condition that is known chooses a state, and whether there is a sink in it.
+        other = type if may_be_constant(condition) else self.pick([type, plain])
+        states = [self.state(type, depth - 1), self.state(other, depth - 1)]
         self.rng.shuffle(states)
-        return Node(self.pick(["ifexp", "where"]), type, [self.full(BOOL, depth - 1), *states])
+        return Node(self.pick(["ifexp", "where"]), type, [condition, *states])
 
     def bare_sink(self, type: Type, depth: int) -> Node:
         """A sink without a dim, among the operands of a merge. It may say its base."""

@@ -117,10 +117,11 @@ class Loads:
         dims = [*leading, row_dim] if row_dim else leading or [self.pick([*self.other_dims, "one=1"])]
         if not row_dim and self.row_dims and self.chance(0.2):
             dims = [*leading, self.pick(self.row_dims)]
-        if element == "f32" and self.chance(0.1) and not self.in_where and "k" not in dims and sum(t.listed for t in self.tensors) < 3:
-            if "k" not in self.other_dims:
-                self.other_dims.append("k")
-            made = self.add_tensor(dtype, ["k", *dims], "In", prefix="parts")
+        if element == "f32" and self.chance(0.1) and not self.in_where and not {"k", "ranks"} & set(dims) and sum(t.listed for t in self.tensors) < 3:
+            count = "ranks" if not self.segment_index and self.chance(0.4) else "k"
+            if count not in self.other_dims:
+                self.other_dims.append(count)
+            made = self.add_tensor(dtype, [count, *dims], "In", prefix="parts" if count == "k" else "parts_of_rank")
             made.listed = True
             return made
         made = self.add_tensor(dtype, dims, "In", optional)
@@ -274,7 +275,8 @@ class Loads:
         plain = Node("load", to, nodes, {"tensor": tensor.name, "widen": to.dtype, **part})
         if guard is None:
             return plain
-        return Node("ifexp", to, [guard, plain, lit(self.rng.randint(-3, 3), to)])
+        other = lit(self.rng.randint(-3, 3), to)
+        return Node("ifexp", to, [guard, plain, Node("convert", to, [other]) if may_be_constant(guard) else other])
 
     def load_state(self, type: Type, depth: int) -> Node:
         usable = [pair for pair in self.pairs if self.tensor_of(pair[0]).dims[-1] == type.dim]

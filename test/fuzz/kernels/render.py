@@ -98,6 +98,8 @@ def _tensor(node: Node) -> str:
 
 
 def _shape(node: Node) -> str:
+    if node.attrs.get("tensor", "").startswith("parts_of_rank"):
+        return f"ranks({node.attrs['tensor']})"
     if node.attrs.get("tensor", "").startswith("parts"):
         return f"len({node.attrs['tensor']})"
     if "tensor" in node.attrs:
@@ -326,6 +328,8 @@ def _indented(body: list[Statement]) -> list[str]:
 
 def _annotation(kernel: Kernel, tensor: Tensor) -> str:
     dtype = tensor.dtype if tensor.dtype in kernel.variables else _conversion(tensor.dtype)
+    if tensor.of_ranks:
+        return f'Peers[In[{dtype}, "{" ".join(tensor.dims[1:])}"]]'
     if tensor.listed:
         return f'List[In[{dtype}, "{" ".join(tensor.dims[1:])}"], {MOST_LISTED}, "{tensor.dims[0]}"]'
     tiles = '.swizzle("128x4")' if tensor.tiles else ""

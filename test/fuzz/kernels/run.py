@@ -15,10 +15,13 @@ from arena import Arena, View, arguments
 from contents import contents
 from interpret import Interpreter, Invalid
 from memory import Cells
+from mlafix._runtime import GROUP_BYTES, PeerGroup, PeerTensors
 from render import source
 from syntax import Call, Case, Kernel, names_of
 
 _MOST_SHOWN = 4
+# The number, in u64s, of the first flag that other ranks write to a workspace (docs/UnitFormat.md, "Groups").
+_FIRST_FLAG = 32
 
 
 @dataclasses.dataclass
@@ -53,6 +56,10 @@ class Device:
     def view(self, view: View) -> Any:
         return view.of(self.buffer)
 
+    def of_ranks(self, arrays: list[Any]) -> Any:
+        """What a call takes of the arrays of all ranks."""
+        return arrays
+
     def end(self) -> np.ndarray:
         return self.buffer
 
@@ -66,6 +73,7 @@ class TorchDevice(Device):
         import torch
 
         self.torch, self.where = torch, "cpu" if where == "torch" else where
+        self.group: PeerGroup | None = None
         self.types = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "f8e4m3fn": torch.float8_e4m3fn,
                       "f8e5m2": torch.float8_e5m2, "f8e8m0": torch.float8_e8m0fnu, "i32": torch.int32, "i64": torch.int64, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}  # fmt: skip
 
@@ -75,6 +83,18 @@ class TorchDevice(Device):
     def view(self, view: View) -> Any:
         typed = self.raw.view(self.types[view.dtype])
         return typed.as_strided(view.shape, view.strides, view.offset // typed.element_size())
+
+    def of_ranks(self, arrays: list[Any]) -> Any:
+        """A GPU is rank 0. The others have come to each launch, and read what they need: so their flags say."""
+        if self.where == "cpu":
+            return arrays
+        if self.group is None or self.group.ranks != len(arrays):
+            words = GROUP_BYTES // 8
+            self.workspaces = self.torch.zeros(len(arrays), words, dtype=self.torch.int64)
+            self.workspaces[0, _FIRST_FLAG:] = 1 << 62
+            self.workspaces = self.workspaces.to(self.where)
+            self.group = PeerGroup(0, [one.data_ptr() for one in self.workspaces], timeout=10.0)
+        return PeerTensors(arrays, self.group)
 
     def end(self) -> np.ndarray:
         if self.where != "cpu":
@@ -225,5 +245,5 @@ class Runner:
 
     def _launch(self, kernel: mlafix.Kernel, made: Kernel, call: Call, arena: Arena, before: np.ndarray) -> np.ndarray:
         self.device.begin(before)
-        kernel(*arguments(arena, made, call, self.device.view))
+        kernel(*arguments(arena, made, call, self.device.view, self.device.of_ranks))
         return self.device.end()

@@ -15,6 +15,7 @@ from generate import generate
 from render import source
 from report import Report, group
 from syntax import Case
+from wellformed import is_well_formed
 
 _SECONDS = 90.0
 
@@ -65,7 +66,7 @@ class Shrinker:
             text = cases.write(candidate)
         except (KeyError, IndexError, StopIteration, AttributeError, TypeError):
             return None
-        if text in self.seen:
+        if text in self.seen or not is_well_formed(candidate):
             return None
         self.seen.add(text)
         return candidate if self.fails(candidate) else None

@@ -16,7 +16,7 @@ FP4 = "f4e2m1"  # of rows alone, and no dtype variable
 STORED = (*FLOATS, *FP8, "i32", "i64", "i8", "u8", "bool")
 INTEGERS = ("i32", "i64", "index")
 BYTES = ("i8", "u8")
-MOST_LISTED = 5  # tensors of a list
+MOST_LISTED = 5  # tensors of a list, or of ranks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,7 +196,8 @@ def all_statements(body: list[Statement], read: bool = False) -> Iterator[Statem
 @dataclasses.dataclass
 class Tensor:
     """A tensor argument. `dtype` is one of the storage dtypes or the name of a variable; `dims` are names, "two=2" or
-    "_". A list of tensors is one whose first dim counts them. In tiles the first dim is "tile=128"."""
+    "_". A list of tensors is one whose first dim counts them, and is "ranks" if there is one of each rank. In tiles the first dim is
+    "tile=128"."""
 
     name: str
     dtype: str
@@ -205,6 +206,10 @@ class Tensor:
     optional: bool = False
     listed: bool = False
     tiles: bool = False
+
+    @property
+    def of_ranks(self) -> bool:
+        return self.listed and self.dims[0] == "ranks"
 
 
 @dataclasses.dataclass

@@ -1,4 +1,4 @@
-"""The instrument itself: the interpreter on cases worked out by hand, the shrinker, planted faults of every kind."""
+"""The instrument itself: the interpreter on cases worked out by hand, the generator, planted faults of every kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from integers import Bools, Ints
 from interpret import Interpreter
 from memory import Cells
 from render import source
-from shrink import Shrinker
 from syntax import BOOL, F32, FP8, I32, INDEX, Assign, Call, Case, For, Grid, If, Kernel, Layout, Node, Store, StoreState, Tensor, Type, lit, name, row
 from words import WORDS, words
 
@@ -338,7 +337,7 @@ def test_an_arena_keeps_tensors_apart() -> None:
     assert spans[0][1] <= spans[1][0] and spans[1][1] <= arena.size
 
 
-# -- The generator, the shrinker, planted faults -----------------------------------------------------------------------------
+# -- The generator, planted faults ----------------------------------------------------------------------------------------
 
 
 def test_a_presence_may_turn_out_to_be_a_constant() -> None:
@@ -359,15 +358,6 @@ def test_every_word_is_met_and_every_kernel_is_python() -> None:
         assert cases.write(cases.read(cases.write(case))) == cases.write(case)
         met |= words(case)
     assert not set(WORDS) - met
-
-
-def test_a_case_shrinks_to_what_fails() -> None:
-    def fails(case: Case) -> bool:
-        return any(node.op == "unary" and node.attrs["name"] == "rsqrt" for node in case.kernel.nodes())
-
-    case = next(case for case in map(generate, range(1000)) if not case.kernel.inlines and fails(case) and len(case.kernel.body) > 3)
-    small = Shrinker(fails, seconds=60).shrink(case)
-    assert fails(small) and len(source(small.kernel)) < len(source(case.kernel)) / 2 and len(small.kernel.body) == 1
 
 
 @pytest.fixture(scope="module")

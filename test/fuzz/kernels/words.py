@@ -11,8 +11,8 @@ WORDS = (
     "load-widen load-own load-table store store-byte move store-where store-row store-splat store-state store-state-out store-state-lse store-state-where "
     "store-state-scale load_state load_state-where make_state sink sink-bare state-with-sink identity merge merge-many mask rebase base-e base-2 base-B state-choice add sub mul "
     "div floordiv mod shl shr and or xor min max copysign fma neg abs not exp exp2 log log2 sqrt rsqrt tanh sin cos erf floor ceil round trunc bf16 f16 f8e4m3fn f8e5m2 f8e8m0 compare swizzle "
-    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along scan-add scan-max scan-min scan-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len present is-None splat "
-    "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List "
+    "compare-chain logic-and logic-or ifexp where where-row reduce-add reduce-max reduce-min reduce-argmax reduce-argmin reduce-along scan-add scan-max scan-min scan-along load-group load-member load-part store-group store-member store-part payload lse_of broadcast product iota convert shape tensor.shape len ranks present is-None splat "
+    "optional absent alias stride-0 reversed padded transposed offset fixed-dim dtype-variable bound-dim dim-zero In Out InOut List Peers "
     + " ".join(f"dtype-{d}" for d in (*STORED, FP4))
 ).split()
 
@@ -28,7 +28,7 @@ def words(case: Case) -> set[str]:
     found |= {"at_most" for scalar in kernel.scalars if scalar.at_most} | {"or_tensor" for scalar in kernel.scalars if scalar.from_tensor}
     found |= {"held" for call in case.calls if call.held}
     for tensor in kernel.tensors:
-        found |= {"List" if tensor.listed else tensor.access, "optional" if tensor.optional else tensor.access}
+        found |= {"Peers" if tensor.of_ranks else "List" if tensor.listed else tensor.access, "optional" if tensor.optional else tensor.access}
         found |= {"dtype-variable" if tensor.dtype in kernel.variables else f"dtype-{tensor.dtype}"}
         found |= {"swizzle"} if tensor.tiles else set()
         found |= {"fixed-dim" for dim in tensor.dims if "=" in dim}
@@ -93,7 +93,8 @@ def _node(node, kernel, found: set[str]) -> None:
     elif node.op == "present":
         found.add("present" if attrs["style"] == "present" else "is-None")
     elif node.op == "shape":
-        found.add("shape" if "tensor" not in attrs else "len" if attrs["tensor"].startswith("parts") else "tensor.shape")
+        counted = "ranks" if attrs.get("tensor", "").startswith("parts_of_rank") else "len"
+        found.add("shape" if "tensor" not in attrs else counted if attrs["tensor"].startswith("parts") else "tensor.shape")
     elif node.op == "call":
         found.add("inline")
     elif node.op in ("load", "load_state"):

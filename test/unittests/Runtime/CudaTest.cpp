@@ -72,6 +72,11 @@ const std::set<std::string> launchFunctions = {
     "cuKernelGetAttribute",
     "cuLaunchKernel",
     "cuLaunchKernelEx",
+    "cuStreamGetCaptureInfo",
+    "cuStreamWaitEvent",
+    "cuEventCreate",
+    "cuEventRecord",
+    "cuEventDestroy",
     "cuPointerGetAttributes",
 };
 std::string withheld;

@@ -7,6 +7,7 @@
 
 #include "FakeCuda.h"
 
+#include "CollectiveOrder.h"
 #include "CudaCode.h"
 #include "LocalMemory.h"
 
@@ -193,6 +194,7 @@ CUresult record(CUfunction function, unsigned grid, unsigned block,
   ++fake().numLaunches;
   if (!fake().keepLaunches)
     return cuda::success;
+  fake().streamWork.push_back("launch");
   auto &kernel = *reinterpret_cast<FakeCuda::Kernel *>(function);
   FakeCuda::Launch launch;
   launch.entry = kernel.entry;
@@ -350,6 +352,7 @@ void FakeCuda::rebuildTable() {
   }
   driver.cuLaunchKernel = fakeLaunchKernel;
   driver.cuLaunchKernelEx = fakeLaunchKernelEx;
+  addFakeEvents(driver);
   driver.cuPointerGetAttributes = fakePointerGetAttributes;
 }
 
@@ -361,11 +364,13 @@ FakeCuda::FakeCuda() {
   setCudaDriverForTesting(&driver);
   forgetContextsForTesting();
   forgetOwnersForTesting();
+  forgetCollectivesForTesting();
 }
 
 FakeCuda::~FakeCuda() {
   setCudaDriverForTesting(nullptr);
   forgetContextsForTesting();
   forgetOwnersForTesting();
+  forgetCollectivesForTesting();
   instance = nullptr;
 }

@@ -41,6 +41,10 @@ public:
     unsigned memoryType;
     int managed;
   };
+  struct Event {
+    runtime::CUcontext context;
+    int number;
+  };
 
   FakeCuda();
   ~FakeCuda();
@@ -59,6 +63,9 @@ public:
   std::set<std::string> missingEntries;
   runtime::CUresult launchResult = runtime::cuda::success;
   runtime::CUresult pointerResult = runtime::cuda::success;
+  /// The number of the capture that a stream is in; none if it is not here.
+  std::map<void *, unsigned long long> captures;
+  runtime::CUresult waitResult = runtime::cuda::success;
 
   int loadMilliseconds = 0; ///< how long loading an image takes
   /// False: only count launches, and so allocate nothing for them.
@@ -70,7 +77,9 @@ public:
   std::vector<std::string> loads;
   int unloads = 0, retains = 0, pushes = 0, pops = 0;
   int deviceQuestions = 0; ///< calls of cuCtxGetDevice
-  int captureMode = 0;     ///< the thread's
+  /// Launches, and waits and records of events, in words and in order.
+  std::vector<std::string> streamWork;
+  int captureMode = 0; ///< the thread's
   bool loadedInRelaxedMode = true, askedInRelaxedMode = true;
   int pointerQuestions = 0; ///< calls of cuPointerGetAttributes
   std::map<uint64_t, Allocation> allocations; ///< known to the "driver"
@@ -94,6 +103,7 @@ public:
   };
   std::vector<std::unique_ptr<Library>> libraries;
   std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<std::unique_ptr<Event>> events;
   std::mutex mutex; ///< launches come from several threads
 
 private:
@@ -102,6 +112,9 @@ private:
 
 /// The one that lives.
 FakeCuda &fakeCuda();
+
+/// Its functions for events and captures.
+void addFakeEvents(runtime::CudaDriver &driver);
 
 } // namespace mlafix::test
 

@@ -1,0 +1,155 @@
+//===- WidenWords.cpp - floats of 16 bits as words of 32 bits -------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/ElementaryMath.h"
+#include "lib/Conversion/Passes.h"
+#include "lib/Transforms/Target.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/DebugLog.h"
+
+#define DEBUG_TYPE "mlafix-widen-words"
+
+namespace mlafix {
+#define GEN_PASS_DEF_WIDENWORDSPASS
+#include "lib/Conversion/Passes.h.inc"
+} // namespace mlafix
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Whether `type` fills words of 32 bits, each with two elements.
+static bool fillsWords(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getRank() == 1 &&
+         vector.getElementTypeBitWidth() == 16 &&
+         vector.getNumElements() % 2 == 0;
+}
+
+/// The words of `x`, a vector that fills them.
+static Value getWords(OpBuilder &b, Location loc, Value x) {
+  int64_t count = cast<VectorType>(x.getType()).getNumElements() / 2;
+  return vector::BitCastOp::create(b, loc,
+                                   VectorType::get({count}, b.getI32Type()), x);
+}
+
+/// The elements in `words` of `type`, as f32: bf16 by two instructions a word,
+/// of which the first element moves up and the second one loses what is below
+/// it. Both elements take the word, or LLVM would mask them one by one.
+static Value widenWords(OpBuilder &b, Location loc, Type type, Value words) {
+  ShapedBuilder s(b, loc, words.getType());
+  if (type.isBF16()) {
+    Value first = s.floatOf(s.op<arith::ShLIOp>(words, s.i(16)));
+    Value second = s.floatOf(s.op<arith::AndIOp>(words, s.i(0xffff0000)));
+    return vector::InterleaveOp::create(b, loc, first, second);
+  }
+  auto widen = [&](Value word) -> Value {
+    Value bits = arith::TruncIOp::create(b, loc, s.i16(), word);
+    Value narrow = arith::BitcastOp::create(b, loc, s.typeOf(type), bits);
+    return arith::ExtFOp::create(b, loc, s.f32(), narrow);
+  };
+  Value second = widen(s.op<arith::ShRUIOp>(words, s.i(16)));
+  return vector::InterleaveOp::create(b, loc, widen(words), second);
+}
+
+/// Whether all that uses `value` computes with it. What is only moved keeps its
+/// bits if LLVM finds a widening before a narrowing.
+static bool isComputedWith(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    return isa<arith::ArithDialect, math::MathDialect>(user->getDialect()) &&
+           !isa<arith::TruncFOp, arith::SelectOp, arith::BitcastOp>(user);
+  });
+}
+
+/// `widening` if it is masked, and used by the mask alone: a selection by one
+/// condition between it and a constant that its elements' type can hold. Sets
+/// `bits` to those of the constant.
+static arith::SelectOp getMask(arith::ExtFOp widening, APInt &bits) {
+  if (!widening->hasOneUse())
+    return {};
+  auto mask = dyn_cast<arith::SelectOp>(*widening->user_begin());
+  APFloat other(0.0f);
+  if (!mask || !isComputedWith(mask) ||
+      isa<VectorType>(mask.getCondition().getType()) ||
+      !(matchPattern(mask.getTrueValue(), m_ConstantFloat(&other)) ||
+        matchPattern(mask.getFalseValue(), m_ConstantFloat(&other))))
+    return {};
+  auto narrow = cast<FloatType>(getElementTypeOrSelf(widening.getIn()));
+  bool isInexact = false;
+  other.convert(narrow.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                &isInexact);
+  if (isInexact || other.isNaN())
+    return {};
+  bits = other.bitcastToAPInt();
+  return mask;
+}
+
+/// Masks the words of what is widened, half as many selections: true if so.
+static bool maskWords(arith::ExtFOp widening) {
+  APInt bits;
+  arith::SelectOp mask = getMask(widening, bits);
+  if (!mask)
+    return false;
+  OpBuilder b(mask);
+  Location loc = mask.getLoc();
+  Value words = getWords(b, loc, widening.getIn());
+  ShapedBuilder s(b, loc, words.getType());
+  Value other = s.i(bits.getZExtValue() * 0x10001);
+  bool isOtherFirst = mask.getFalseValue() == widening.getResult();
+  Value masked = s.select(mask.getCondition(), isOtherFirst ? other : words,
+                          isOtherFirst ? words : other);
+  LDBG() << "masked as words: " << widening;
+  Type type = getElementTypeOrSelf(widening.getIn());
+  mask.replaceAllUsesWith(widenWords(b, loc, type, masked));
+  mask.erase();
+  widening.erase();
+  return true;
+}
+
+namespace {
+class WidenWordsPass : public mlafix::impl::WidenWordsPassBase<WidenWordsPass> {
+public:
+  void runOnOperation() override {
+    if (!isGPU(getTarget(getOperation())))
+      return;
+    bool hasWords = !getMachine(getOperation()).pairArithmetic;
+    SmallVector<arith::ExtFOp> widenings;
+    bool narrowsToF16 = false;
+    getOperation().walk([&](Operation *op) {
+      if (auto widening = dyn_cast<arith::ExtFOp>(op))
+        widenings.push_back(widening);
+      if (isa<arith::TruncFOp>(op))
+        narrowsToF16 |= getElementTypeOrSelf(op->getResult(0)).isF16();
+    });
+    for (arith::ExtFOp widening : widenings) {
+      Type type = widening.getIn().getType();
+      bool isWords = hasWords && fillsWords(type);
+      if (isWords && maskWords(widening))
+        continue;
+      if (!getElementTypeOrSelf(type).isBF16())
+        continue;
+      OpBuilder b(widening);
+      Location loc = widening.getLoc();
+      Value wide;
+      if (isWords && isComputedWith(widening))
+        wide = widenWords(b, loc, getElementTypeOrSelf(type),
+                          getWords(b, loc, widening.getIn()));
+      else if (narrowsToF16)
+        wide = extendBF16(ShapedBuilder(b, loc, widening.getType()),
+                          widening.getIn());
+      else
+        continue;
+      LDBG() << "in integers: " << widening;
+      widening.replaceAllUsesWith(wide);
+      widening.erase();
+    }
+  }
+};
+} // namespace

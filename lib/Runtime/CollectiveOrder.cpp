@@ -1,0 +1,138 @@
+//===- CollectiveOrder.cpp - Collectives run one after the other ----------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "CollectiveOrder.h"
+
+#include "Unit.h"
+
+#include <array>
+#include <utility>
+#include <vector>
+
+using namespace mlafix::runtime;
+
+namespace {
+
+/// `event` is recorded behind the latest collective of a rank.
+struct Mark {
+  uint32_t rank;
+  CUstream stream;
+  CUevent event;
+};
+
+/// The latest collectives, which are of one group, and those that they waited
+/// for.
+struct Order {
+  uint64_t group = 0;             ///< GroupRank::group
+  unsigned long long capture = 0; ///< the number of their capture; 0 for none
+  std::vector<Mark> latest, before;
+  std::vector<CUevent> spare; ///< events that nobody waits for any more
+
+  Mark *find(uint32_t rank) {
+    for (Mark &mark : latest)
+      if (mark.rank == rank)
+        return &mark;
+    return nullptr;
+  }
+  void drop(std::vector<Mark> &marks) {
+    for (const Mark &mark : marks)
+      spare.push_back(mark.event);
+    marks.clear();
+  }
+  /// The next collective is of another group, or of another capture.
+  void turnTo(uint64_t next, unsigned long long nextCapture) {
+    drop(before);
+    std::swap(before, latest);
+    if (nextCapture != capture)
+      drop(before);
+    group = next;
+    capture = nextCapture;
+  }
+};
+
+} // namespace
+
+/// A device's.
+struct mlafix::runtime::CollectiveHistory {
+  std::mutex mutex;
+  Order launched, captured;
+
+  Order &of(unsigned long long capture) {
+    return capture ? captured : launched;
+  }
+};
+
+static std::array<CollectiveHistory, numDeviceSlots> histories;
+
+/// Whether what is enqueued on `stream` follows what was enqueued on it before,
+/// by any thread.
+static bool isOneStream(CUstream stream) {
+  return stream != cuda::streamPerThread;
+}
+
+/// Whether an event is not known any more: its context was destroyed, and
+/// nothing that was recorded there is running.
+static bool isGone(CUresult result) {
+  return result == cuda::errorInvalidHandle ||
+         result == cuda::errorContextIsDestroyed;
+}
+
+CollectiveTurn::CollectiveTurn(const CudaDriver &driver, int32_t ordinal,
+                               void *stream, GroupRank self)
+    : driver(driver), history(histories[1 + static_cast<size_t>(ordinal)]),
+      lock(history.mutex), stream(static_cast<CUstream>(stream)), self(self) {}
+
+mlafix_status CollectiveTurn::begin() {
+  int status = cuda::captureStatusNone;
+  MLAFIX_CUDA_TRY(driver, cuStreamGetCaptureInfo, stream, &status, &capture);
+  if (status != cuda::captureStatusActive)
+    capture = 0;
+  Order &order = history.of(capture);
+  bool isSame = order.group == self.group;
+  if (order.capture != capture || (isSame))
+    return MLAFIX_OK;
+  for (const Mark &mark : isSame ? order.before : order.latest) {
+    if (mark.stream == stream && isOneStream(stream))
+      continue;
+    CUresult result = driver.cuStreamWaitEvent(stream, mark.event, 0);
+    if (result != cuda::success && !isGone(result))
+      return cudaError(driver, "cuStreamWaitEvent", result);
+  }
+  return MLAFIX_OK;
+}
+
+mlafix_status CollectiveTurn::end() {
+  Order &order = history.of(capture);
+  if (order.group != self.group || order.capture != capture)
+    order.turnTo(self.group, capture);
+  Mark *mark = order.find(self.rank);
+  if (!mark) {
+    CUevent event = nullptr;
+    if (!order.spare.empty()) {
+      event = order.spare.back();
+      order.spare.pop_back();
+    }
+    order.latest.push_back({self.rank, stream, event});
+    mark = &order.latest.back();
+  }
+  mark->stream = stream;
+  if (mark->event && driver.cuEventRecord(mark->event, stream) == cuda::success)
+    return MLAFIX_OK;
+  // No event yet, or one of another context of the device.
+  if (mark->event)
+    driver.cuEventDestroy(mark->event);
+  mark->event = nullptr;
+  MLAFIX_CUDA_TRY(driver, cuEventCreate, &mark->event,
+                  cuda::eventDisableTiming);
+  MLAFIX_CUDA_TRY(driver, cuEventRecord, mark->event, stream);
+  return MLAFIX_OK;
+}
+
+void mlafix::runtime::forgetCollectivesForTesting() {
+  for (CollectiveHistory &history : histories)
+    history.launched = history.captured = Order();
+}

@@ -1,0 +1,64 @@
+"""Which elements the rows of a kernel's grid read and write: its own, of what any row writes."""
+
+from __future__ import annotations
+
+from syntax import PART_INDICES, Case, Each, Kernel, Node, Store, StoreState, all_statements
+
+
+def accesses(kernel: Kernel) -> dict[str, list[list[Node]]]:
+    """The indices of every load and store, by tensor, without those that name a part of a row. What a loop over a tuple loads
+    stands under the name that the loop gives it."""
+    found: dict[str, list[list[Node]]] = {}
+
+    def note(tensor: str, nodes: list[Node], part: str = "") -> None:
+        found.setdefault(tensor, []).append(nodes[: len(nodes) - PART_INDICES[part]])
+
+    for node in kernel.nodes():
+        if node.op == "load":
+            note(node.attrs["tensor"], node.access()[0], node.attrs.get("part", ""))
+        elif node.op == "load_state":
+            nodes = node.access()[0]
+            note(node.attrs["tensor"], nodes[: node.attrs["split"]])
+            note(node.attrs["lse"], nodes[node.attrs["split"] :])
+    for s in all_statements(kernel.body):
+        if isinstance(s, Store):
+            note(s.tensor, s.indices, s.part)
+        elif isinstance(s, StoreState):
+            for tensor, nodes in ((s.out, s.out_indices), (s.lse, s.lse_indices)):
+                if tensor:
+                    note(tensor, nodes)
+    return found
+
+
+def written(kernel: Kernel) -> set[str]:
+    """The tensors that some statement stores to."""
+    found: set[str] = set()
+    for s in all_statements(kernel.body):
+        found |= {s.tensor} if isinstance(s, Store) else {s.out, s.lse} if isinstance(s, StoreState) else set()
+    return found - {""}
+
+
+def may_race(case: Case) -> bool:
+    """Whether a row may write what another one reads or writes. Rows keep apart where every access of a tensor that is written
+    has each index of the grid at one place; a tensor that a call passes as another one is that one."""
+    kernel = case.kernel
+    found = accesses(kernel)
+    for s in all_statements(kernel.body):
+        if isinstance(s, Each):
+            for item in s.items:
+                for short, node in zip(s.names, item):
+                    if node.op == "tensor":
+                        found.setdefault(node.attrs["name"], []).extend(found.get(short, []))
+    own = kernel.grid.indices[1:] if kernel.grid.segments else kernel.grid.indices  # a segment's rows are its own
+    for tensor in written(kernel):
+        same = {tensor} | {call.aliases[tensor] for call in case.calls if tensor in call.aliases}
+        lists = [nodes for name in same for nodes in found.get(name, [])]
+        if any(not _shared_places(index, lists) for index in own):
+            return True
+    return False
+
+
+def _shared_places(index: str, lists: list[list[Node]]) -> set[int]:
+    """Where all of these lists have an index of the grid."""
+    places = [{i for i, node in enumerate(nodes) if node.op == "name" and node.attrs["name"] == index} for nodes in lists]
+    return set.intersection(*places)

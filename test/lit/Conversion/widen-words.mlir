@@ -1,0 +1,101 @@
+// bf16 that is computed with is widened as words, and masked as words; what is only moved is not.
+// LLVM narrows arithmetic between a widening and a narrowing to the narrow type, if that has as many digits: f16 for bf16, whose range it does
+// not have. Where f16 is stored, bf16 is widened by a shift, which LLVM does not take for a widening.
+// RUN: %mlafix-opt %s --kernel=mixed --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=MIXED --implicit-check-not=cvt.f32.bf16 --implicit-check-not=cvt.f32.f16
+// RUN: %mlafix-opt %s --kernel=alike --target=sm_90 --emit=ptx | FileCheck %s --check-prefix=ALIKE
+
+!bf16s = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!f16s = memref<?x64xf16, strided<[?, 1], offset: ?>>
+!f32s = memref<?x64xf32, strided<[?, 1], offset: ?>>
+!bools = memref<?xi1, strided<[?], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+
+// MIXED-LABEL: .entry mixed_dense(
+// MIXED: ld.global{{.*}}.b32
+// MIXED: div.rn.f32
+// MIXED: cvt.rn.f16x2.f32
+mlafix.kernel @mixed(%y: !f16s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !f16s
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !bf16s -> !tile
+    %two = arith.constant 2.0 : f32
+    %twos = mlafix.splat %two : f32 -> !tile
+    %q = arith.divf %twos, %v : !tile
+    mlafix.store %q, %y[%t] : !tile, !f16s
+  }
+}
+
+// Elsewhere one word holds two elements.
+// ALIKE-LABEL: .entry alike_dense(
+// ALIKE-NOT: cvt.f32.bf16
+// ALIKE: shl.b32
+// ALIKE: and.b32 {{.*}}, -65536;
+// ALIKE-NOT: cvt.f32.bf16
+// ALIKE: cvt.rn.bf16x2.f32
+mlafix.kernel @alike(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !bf16s
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !bf16s -> !tile
+    %two = arith.constant 2.0 : f32
+    %twos = mlafix.splat %two : f32 -> !tile
+    %q = arith.divf %twos, %v : !tile
+    mlafix.store %q, %y[%t] : !tile, !bf16s
+  }
+}
+
+// A row that is masked by one condition: its words are, of bf16 and of f16.
+// RUN: %mlafix-opt %s --kernel=masked --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=MASKED
+// RUN: %mlafix-opt %s --kernel=masked --target=sm_100 --emit=ptx --variant=dense | FileCheck %s --check-prefix=PAIRS
+// MASKED-LABEL: .entry masked_dense(
+// MASKED-COUNT-4: selp.b32 {{.*}}-2147450880,
+// MASKED-NOT: selp
+// MASKED: st.global
+// Not where there is arithmetic on pairs.
+// PAIRS-LABEL: .entry masked_dense(
+// PAIRS-NOT: -2147450880
+mlafix.kernel @masked(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                      %z: !f16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %c: !bools {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %minus = arith.constant -0.0 : f32
+  %n = memref.dim %y, %c0 : !f32s
+  mlafix.forall (%t) in (%n) {
+    %p = mlafix.load %c[%t] : !bools -> i1
+    %v = mlafix.load %x[%t] : !bf16s -> !tile
+    %u = mlafix.load %z[%t] : !f16s -> !tile
+    %none = mlafix.splat %minus : f32 -> !tile
+    %first = arith.select %p, %none, %v : !tile
+    %second = arith.select %p, %none, %u : !tile
+    %sum = arith.addf %first, %second : !tile
+    mlafix.store %sum, %y[%t] : !tile, !f32s
+  }
+}
+
+// RUN: %mlafix-opt %s --kernel=moved --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=MOVED
+// A copy keeps its bits: NaN are not made again.
+// MOVED-LABEL: .entry moved_dense(
+// MOVED-NOT: cvt.{{rn|f32}}
+// MOVED: st.global
+mlafix.kernel @moved(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                     %c: !bools {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %two = arith.constant 2.0 : f32
+  %n = memref.dim %y, %c0 : !bf16s
+  mlafix.forall (%t) in (%n) {
+    %p = mlafix.load %c[%t] : !bools -> i1
+    %v = mlafix.load %x[%t] : !bf16s -> !tile
+    %twos = mlafix.splat %two : f32 -> !tile
+    %w = arith.select %p, %v, %twos : !tile
+    mlafix.store %w, %y[%t] : !tile, !bf16s
+  }
+}
+
+// The pass alone.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-widen-words))" | FileCheck %s --check-prefix=ALONE
+// ALONE-LABEL: mlafix.kernel @mixed
+// ALONE-NOT: arith.extf {{.*}}bf16
+// ALONE: arith.truncf {{.*}} to {{.*}}f16
+// ALONE-LABEL: mlafix.kernel @alike_dense
+// ALONE: arith.shli {{.*}} : vector<{{[0-9]}}xi32>
+// ALONE: vector.interleave

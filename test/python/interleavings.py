@@ -1,0 +1,50 @@
+"""A search of all interleavings of what a model may do next."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+
+
+class Broken(Exception):
+    """Something happened that must not."""
+
+
+class Searched(Protocol):
+    """What is searched: its states are values, and a step leads from one to another."""
+
+    def start(self) -> Any: ...
+    def steps(self, state: Any) -> Iterator[Any]: ...
+    def is_over(self, state: Any) -> bool: ...
+    def check(self, state: Any) -> None:
+        """Raises Broken for a state that must not be."""
+
+
+def search(model: Searched) -> int:
+    """Looks at every state that can be reached; how many there are.
+
+    Raises:
+        Broken: a step or a state that must not be, or a state that no step leads out of before all is over.
+    """
+    start: Hashable = model.start()
+    seen = {start}
+    stack = [start]
+    while stack:
+        state = stack.pop()
+        moved = False
+        for after in model.steps(state):
+            moved = True
+            model.check(after)
+            if after not in seen:
+                seen.add(after)
+                stack.append(after)
+        if not moved and not model.is_over(state):
+            raise Broken("some wait for each other for ever")
+    return len(seen)
+
+
+def replaced(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
+    """The same with one that is another."""
+    return (*values[:at], value, *values[at + 1 :])
