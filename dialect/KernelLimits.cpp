@@ -89,7 +89,8 @@ LogicalResult mlafix::verifyLimits(KernelOp kernel) {
            << " bytes, got one of " << name.size() << " bytes";
   if (failed(verifyText(kernel, name, "the kernel's name", false)))
     return failure();
-  if (kernel.getNumArguments() > MLAFIX_MAX_ARGS)
+  // A distributed kernel has arguments more, which are none of the unit's.
+  if (!kernel.getGeometry() && kernel.getNumArguments() > MLAFIX_MAX_ARGS)
     return kernel.emitOpError()
            << "expected at most " << int(MLAFIX_MAX_ARGS) << " arguments, got "
            << kernel.getNumArguments();

@@ -43,6 +43,35 @@ static LogicalResult verifyPairs(KernelOp kernel, unsigned index,
          << size;
 }
 
+/// Strides that are known, of rows and columns in tiles: as the launch asks for
+/// them. Code versions have the strides of the calls that they are for, which
+/// may be none.
+static LogicalResult verifyPitch(KernelOp kernel, unsigned index,
+                                 MemRefType type) {
+  if (kernel.getLayoutAttr())
+    return success();
+  SmallVector<int64_t> strides = type.getStridesAndOffset().first;
+  int64_t columns = 1; // of the dims from `i` on, as far as they are known
+  for (int64_t i = type.getRank() - 1; i > 0; --i) {
+    int64_t size = type.getDimSize(i);
+    if (ShapedType::isDynamic(size))
+      break;
+    if (size > 1 && !ShapedType::isDynamic(strides[i]) && strides[i] != columns)
+      return failAt(kernel, index)
+             << "expected stride " << columns << " in dim " << i
+             << ", since the columns of a tensor with '" << kSwizzleAttr
+             << "' follow each other, got " << strides[i];
+    columns *= size;
+  }
+  int64_t pitch = strides.front();
+  if (ShapedType::isDynamic(pitch) || (pitch >= columns && pitch % 4 == 0))
+    return success();
+  return failAt(kernel, index)
+         << "expected rows that are a multiple of 4 elements apart, and "
+         << columns << " or more, of a tensor with '" << kSwizzleAttr
+         << "', got stride " << pitch;
+}
+
 /// Rows and columns in tiles: the first dim is the rows, the columns are the
 /// others.
 static LogicalResult verifyTiles(KernelOp kernel, unsigned index,
@@ -66,7 +95,7 @@ static LogicalResult verifyTiles(KernelOp kernel, unsigned index,
                                  << kSwizzleAttr << "', got " << type;
   int64_t rows = type.getDimSize(0);
   if (ShapedType::isDynamic(rows) || rows % 128 == 0)
-    return success();
+    return verifyPitch(kernel, index, type);
   return failAt(kernel, index)
          << "expected a multiple of 128 rows, padding included, of "
             "a tensor with '"

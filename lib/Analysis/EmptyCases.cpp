@@ -141,7 +141,7 @@ void EmptyCases::runBlock(Block &block) {
     if (!values.storesLse(&op))
       continue;
     LseSet outer = control;
-    auto restore = llvm::make_scope_exit([&] { control = outer; });
+    llvm::scope_exit restore([&] { control = outer; });
     auto happens = [&](Value predicate) {
       if (!predicate)
         return true;

@@ -67,7 +67,7 @@ static unsigned add(unsigned a, unsigned b) {
   if (a & F::Infinite || (b & F::Zeros && !(a & F::Zeros)))
     return a;
   if (b & F::Infinite || a & F::Zeros)
-    return b & F::Zeros && a != b ? F::Zero : b;
+    return b & F::Zeros && a != b ? unsigned(F::Zero) : b;
   return a == b ? a : F::Neg | F::Zero | F::Pos;
 }
 
@@ -114,7 +114,7 @@ static unsigned logarithm(unsigned a) {
 }
 
 static unsigned squareRoot(unsigned a) {
-  return a & (F::Neg | F::NegInf) ? F::NaN : a;
+  return a & (F::Neg | F::NegInf) ? unsigned(F::NaN) : a;
 }
 
 static unsigned reciprocalRoot(unsigned a) {

@@ -20,6 +20,7 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -118,7 +119,24 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
   return result;
 }
 
+/// Keeps what InstCombine would move into the one branch that uses it: the load
+/// of a row that is stored under a condition would follow all that is computed
+/// from the other loads, in whose time it can be under way. Loads that a branch
+/// alone shall do have predicates. For all that this process compiles: there is
+/// no option of a pipeline for it.
+static void keepLoadsAhead() {
+  static bool once = [] {
+    auto &options = cl::getRegisteredOptions();
+    auto sinking = options.find("instcombine-code-sinking");
+    if (sinking != options.end())
+      static_cast<cl::opt<bool> *>(sinking->second)->setValue(false);
+    return true;
+  }();
+  (void)once;
+}
+
 void mlafix::target::optimize(Module &module, TargetMachine &machine) {
+  keepLoadsAhead();
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager sccs;

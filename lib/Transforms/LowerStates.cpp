@@ -158,10 +158,9 @@ struct LowerMask : OpConversionPattern<MaskOp> {
     Parts state(adaptor.getState());
     Value live = adaptor.getPredicate().front();
     // A sum that is NaN must not outlive its state: 0 * NaN is NaN.
-    rewriter.replaceOpWithMultiple(
-        op, {Parts(f.select(live, state.max, f.negInf()),
-                   f.select(live, state.sum, f.constant(0.0f)), state.acc)
-                 .values()});
+    Value sum = f.select(live, state.sum, f.constant(0.0f));
+    Value max = f.select(live, state.max, f.negInf());
+    rewriter.replaceOpWithMultiple(op, {Parts(max, sum, state.acc).values()});
     return success();
   }
 };
@@ -207,8 +206,8 @@ struct Normalized {
     Value log = math::Log2Op::create(b, loc, sum, arith::FastMathFlags::afn);
     Value scale = f.constant(isBaseE(type) ? llvm::numbers::ln2f : 1.0f);
     // A sum of one is a copy: an lse of -0.0 stays one (N4).
-    Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max,
-                         f.fma(log, scale, state.max));
+    Value summed = f.fma(log, scale, state.max);
+    Value lse = f.select(f.equal(sum, f.constant(1.0f)), state.max, summed);
     return f.select(isEmpty, f.negInf(), lse);
   }
 

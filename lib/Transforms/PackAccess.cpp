@@ -49,41 +49,15 @@ static SmallVector<Value> buildMemberIndices(OpBuilder &b, Location loc,
   return indices;
 }
 
-/// The member of the groups of a pack: out of what whole groups have, or
-/// element by element.
-static Value readMember(OpBuilder &b, Location loc, const RowLayout &layout,
-                        const MemoryAccess &access, Value predicate,
-                        VectorType pack, Value start) {
-  Type element = pack.getElementType();
-  int64_t count = pack.getNumElements();
-  std::optional<int64_t> member = access.getMovedMember();
-  if (!member) {
-    SmallVector<Value> elements;
-    for (int64_t i = 0; i < count; ++i)
-      elements.push_back(readMemory(
-          b, loc, layout, predicate, element, access.memref,
-          buildMemberIndices(b, loc, access, start, i, access.member)));
-    auto type = VectorType::get({count}, elements.front().getType());
-    return vector::FromElementsOp::create(b, loc, type, elements);
-  }
-  int64_t size = access.getProduct().getGroup().getSize();
-  Value groups = readMemory(
-      b, loc, layout, predicate, VectorType::get({count * size}, element),
-      access.memref, buildMemberIndices(b, loc, access, start, 0, Value()));
-  SmallVector<int64_t> places;
-  for (int64_t i = 0; i < count; ++i)
-    places.push_back(i * size + *member);
-  return vector::ShuffleOp::create(b, loc, groups, groups, places);
-}
-
 static void writeMember(OpBuilder &b, Location loc, const MemoryAccess &access,
                         Value pack, Value start) {
   int64_t count = cast<VectorType>(pack.getType()).getNumElements();
   for (int64_t i = 0; i < count; ++i) {
     Value element = vector::ExtractOp::create(b, loc, pack, i);
-    memref::StoreOp::create(
-        b, loc, narrow(b, loc, access.memref, element), access.memref,
-        buildMemberIndices(b, loc, access, start, i, access.member));
+    SmallVector<Value> indices =
+        buildMemberIndices(b, loc, access, start, i, access.member);
+    memref::StoreOp::create(b, loc, narrow(b, loc, access.memref, element),
+                            access.memref, indices);
   }
 }
 
@@ -116,16 +90,73 @@ static bool isSpread(Value memref) {
   return type.getStridesAndOffset().first.back() != 1 || isSwizzled(memref);
 }
 
-/// The element of a group, in all of a pack.
-static Value readElement(OpBuilder &b, Location loc, const RowLayout &layout,
-                         const MemoryAccess &access, Value predicate,
-                         VectorType pack, Value start) {
-  Value element =
-      readMemory(b, loc, layout, predicate, pack.getElementType(),
-                 access.memref, buildIndices(b, loc, access, start));
-  auto type = VectorType::get(pack.getShape(), element.getType());
-  return vector::BroadcastOp::create(b, loc, type, element);
-}
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Reads the pack at `start`: of zeros where `predicate` does not hold.
+class PackReader {
+public:
+  PackReader(OpBuilder &b, const RowLayout &layout, LoadOp load,
+             Value predicate, Value start)
+      : b(b), loc(load.getLoc()), layout(layout),
+        access(load.getAccesses().front()), predicate(predicate), start(start) {
+    Type element = cast<MemRefType>(access.memref.getType()).getElementType();
+    pack = layout.packType(load.getType(), element);
+  }
+
+  Value read() {
+    if (access.member)
+      return access.getMovedMember() ? readMemberOfGroups() : readMember();
+    SmallVector<Value> indices = buildIndices(b, loc, access, start);
+    return isSpread(access.memref) ? readElement(indices) : read(pack, indices);
+  }
+
+private:
+  Value read(Type type, ValueRange indices) {
+    return readMemory(b, loc, layout, predicate, type, access.memref, indices);
+  }
+
+  /// The member of the groups, element by element.
+  Value readMember() {
+    SmallVector<Value> elements;
+    for (int64_t i = 0, count = pack.getNumElements(); i < count; ++i)
+      elements.push_back(
+          read(pack.getElementType(),
+               buildMemberIndices(b, loc, access, start, i, access.member)));
+    auto type = VectorType::get(pack.getShape(), elements.front().getType());
+    return vector::FromElementsOp::create(b, loc, type, elements);
+  }
+
+  /// The same out of whole groups.
+  Value readMemberOfGroups() {
+    int64_t size = access.getProduct().getGroup().getSize();
+    int64_t count = pack.getNumElements();
+    Value groups = read(VectorType::get({count * size}, pack.getElementType()),
+                        buildMemberIndices(b, loc, access, start, 0, Value()));
+    SmallVector<int64_t> places;
+    for (int64_t i = 0; i < count; ++i)
+      places.push_back(i * size + *access.getMovedMember());
+    return vector::ShuffleOp::create(b, loc, groups, groups, places);
+  }
+
+  /// The element of a group, in all of the pack.
+  Value readElement(ValueRange indices) {
+    Value element = read(pack.getElementType(), indices);
+    auto type = VectorType::get(pack.getShape(), element.getType());
+    return vector::BroadcastOp::create(b, loc, type, element);
+  }
+
+  OpBuilder &b;
+  Location loc;
+  const RowLayout &layout;
+  MemoryAccess access;
+  Value predicate;
+  VectorType pack;
+  Value start;
+};
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // The ops
@@ -137,20 +168,10 @@ Value mlafix::loadPack(OpBuilder &b, const RowLayout &layout, LoadOp load,
                        PackPlaceFn placeIn) {
   Location loc = load.getLoc();
   Value source = load.getSource();
-  MemoryAccess access = load.getAccesses().front();
   Value predicate = accessPredicate(b, loc, load.getPredicate(), source);
   PackPlace place = placeIn(source);
-  Type element = cast<MemRefType>(source.getType()).getElementType();
-  VectorType type = layout.packType(load.getType(), element);
   predicate = both(b, loc, predicate, place.exists);
-  Value pack;
-  if (access.member)
-    pack = readMember(b, loc, layout, access, predicate, type, place.start);
-  else if (isSpread(source))
-    pack = readElement(b, loc, layout, access, predicate, type, place.start);
-  else
-    pack = readMemory(b, loc, layout, predicate, type, source,
-                      buildIndices(b, loc, access, place.start));
+  Value pack = PackReader(b, layout, load, predicate, place.start).read();
   pack = widen(b, load, pack, predicate);
   if (!load.getOther())
     return pack;

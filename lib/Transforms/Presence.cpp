@@ -101,10 +101,10 @@ LogicalResult mlafix::bindAsAbsent(KernelOp kernel, unsigned index) {
       Value none = arith::ConstantIndexOp::create(b, dim.getLoc(), 0);
       dim.replaceAllUsesWith(none);
     } else if (!isa<StoreOp, DistinctOp>(user)) {
-      return user->emitOpError()
-             << "expected an argument that is bound to " << kAbsent
-             << " to be loaded, stored and asked for its dims alone, got '"
-             << kernel.getArgName(index) << "' here";
+      return user->emitError()
+             << "expected a load, a store or a memref.dim of argument '"
+             << kernel.getArgName(index) << "', which is bound to " << kAbsent
+             << ", got '" << user->getName() << "'";
     }
     user->erase();
   }

@@ -53,6 +53,8 @@ LogicalResult mlafix::verifyBuffers(KernelOp kernel) {
   return emitError(row.getLoc())
          << "expected rows of which a thread keeps at most " << most
          << " bytes, got " << all << " bytes, " << largest
-         << " of them here: kept is what loops and branches give, and what is "
-            "used after the memory that it is made of was written";
+         << " of them here, for " << row.getType().getNumElements()
+         << " elements: kept is what loops and branches give, and what is used "
+            "after the memory that it is made of was written; shorten the "
+            "rows, or have another kernel write what is used again to a tensor";
 }

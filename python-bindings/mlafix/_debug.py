@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _toolchain
+from ._debug_arrays import INTEGERS, DebugArray, make_array, number_of
 from .errors import ArgumentError, CompileError
 
 # Of a tensor whose elements decide what is accessed, so many are passed on to be looked at.
 _MOST_ELEMENTS = 1 << 20
-_INTEGERS = ("i8", "u8", "i32", "i64", "bool")
 
 
 @dataclass(frozen=True)
@@ -107,13 +107,8 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
         raise ArgumentError(
             f'kernel "{kernel.name}": expected a kernel that reads no tensors of other ranks or of lists to follow its rows, got one that does'
         )
-    # Copies of their arrays would have other pitches, and elements that share a byte are no items of an array.
-    if any("swizzle" in arg or arg.get("dtype") == "f4e2m1" for arg in described):
-        raise ArgumentError(
-            f'kernel "{kernel.name}": expected a kernel without f4e2m1 and tensors in tiles to follow its rows, got one with them'
-        )
     arrays = {
-        arg["name"]: _Array(arg, value) for arg, value in zip(described, args) if arg["kind"] == "tensor" and value is not None
+        arg["name"]: make_array(arg, value) for arg, value in zip(described, args) if arg["kind"] == "tensor" and value is not None
     }
     followed = _follow(kernel, described, args, arrays)
     faults = [
@@ -152,7 +147,7 @@ def _place(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _follow(
-    kernel: Any, described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, _Array]
+    kernel: Any, described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
 ) -> dict[str, Any]:
     """What the compiler says of the rows of this launch, which it follows on the host."""
     by_element = {arg["name"] for arg in kernel.report()["args"] if arg.get("by_element")}
@@ -160,11 +155,11 @@ def _follow(
     for arg, value in zip(described, args):
         name = arg["name"]
         if name not in arrays:
-            launch[name] = value if value is None else _number(value)
+            launch[name] = value if value is None else number_of(value)
             continue
         array = arrays[name]
         launch[name] = {"sizes": array.sizes}
-        wanted = name in by_element or arg["dtype"] in _INTEGERS
+        wanted = name in by_element or arg["dtype"] in INTEGERS
         if wanted and math.prod(array.sizes) <= _MOST_ELEMENTS:
             launch[name] = {"sizes": array.sizes, "elements": array.elements()}
     text = _toolchain.compiler().compile(
@@ -174,14 +169,6 @@ def _follow(
     return found
 
 
-def _number(value: Any) -> object:
-    """A scalar as the compiler reads it."""
-    number = value.item() if hasattr(value, "item") else value
-    if isinstance(number, float) and not math.isfinite(number):
-        return "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
-    return number
-
-
 # -- Elements that no row writes -------------------------------------------------------------------------------------
 
 
@@ -189,12 +176,12 @@ def _unwritten(
     kernel: Any,
     described: Sequence[dict[str, Any]],
     args: Sequence[object],
-    arrays: dict[str, _Array],
+    arrays: dict[str, DebugArray],
     stream: object | None,
 ) -> Iterator[Fault]:
     """Launches twice, into outputs that hold something else each time: what comes back both times is unwritten."""
     outputs = [arg["name"] for arg in described if arg.get("access") == "write" and arg["name"] in arrays]
-    results: list[dict[str, _Array]] = []
+    results: list[dict[str, DebugArray]] = []
     for which in (0, 1):
         passed = dict(arrays)
         for arg in described:
@@ -212,75 +199,9 @@ def _unwritten(
         if left.any():
             first_one = tuple(int(indices[0]) for indices in left.nonzero())
             count = int(left.sum())
+            if first.per_item > 1:  # rows are stored by whole bytes
+                first_one = (*first_one[:-1], first.per_item * first_one[-1])
+                count *= first.per_item
             many = f" ({count} elements in all)" if count > 1 else ""
             message = f"{name}[{', '.join(map(str, first_one))}]: no row writes it{many}"
             yield Fault("coverage", name, first_one, count=count, message=message)
-
-
-class _Array:
-    """A tensor of a call: a numpy array or a torch tensor.
-
-    Args:
-        arg: its entry in the signature.
-        value: what was passed.
-    """
-
-    def __init__(self, arg: dict[str, Any], value: Any) -> None:
-        self.arg, self.value = arg, value
-        kind = type(value).__module__.partition(".")[0]
-        if kind not in ("numpy", "torch"):
-            raise ArgumentError(
-                f'argument "{arg["name"]}": expected a numpy array or a torch tensor to debug with, got {type(value).__name__}'
-            )
-        self.is_torch = kind == "torch"
-
-    @property
-    def sizes(self) -> list[int]:
-        return [int(size) for size in self.value.shape]
-
-    def _like(self, value: Any) -> _Array:
-        return _Array(self.arg, value)
-
-    def elements(self) -> list[object]:
-        """All of them, the last dim varying fastest."""
-        host = self.value.detach().cpu() if self.is_torch else self.value
-        if self.arg["dtype"] not in _INTEGERS:
-            host = host.float() if self.is_torch else host.astype("float32")
-        return [_number(number) for number in host.reshape(-1).tolist()]
-
-    def copy(self) -> _Array:
-        return self._like(self.value.clone() if self.is_torch else self.value.copy(order="K"))
-
-    def poisoned(self, which: int) -> _Array:
-        """A new tensor of this shape, full of one of two values: NaN with and without a sign, -1 and the largest integer,
-        true and false."""
-        if self.is_torch:
-            import torch
-
-            made = torch.empty_like(self.value, requires_grad=False)
-        else:
-            import numpy
-
-            made = numpy.empty_like(self.value)
-        self._like(made)._bits()[...] = self._poison(which)
-        return self._like(made)
-
-    def _poison(self, which: int) -> int:
-        bits = 8 * int(self.value.itemsize if not self.is_torch else self.value.element_size())
-        if self.arg["dtype"] == "bool":
-            return which
-        return -1 if which == 0 else (1 << (bits - 1)) - 1
-
-    def _bits(self) -> Any:
-        """The same memory as signed integers of the elements' size."""
-        if self.is_torch:
-            import torch
-
-            integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-            return self.value.view(integers[self.value.element_size()])
-        return self.value.view(f"i{self.value.itemsize}")
-
-    def is_poison(self, which: int) -> Any:
-        """A numpy array: which elements are what `poisoned` put there."""
-        mask = self._bits() == self._poison(which)
-        return mask.cpu().numpy() if self.is_torch else mask

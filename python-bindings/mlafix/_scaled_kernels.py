@@ -44,6 +44,8 @@ B = Base("B", default="e")
 SMALLEST = 1e-10
 # 1 / 6, in f32.
 SIXTH = float.fromhex("0x1.555556p-3")
+# The next f32 above 1 / 2.
+ABOVE_HALF = float.fromhex("0x1.000002p-1")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,11 +53,13 @@ class Scaling:
     """How a result is quantised.
 
     Args:
-        is_power: scales are rounded up to powers of two.
+        is_power: scales are powers of two, rounded up.
         rounding: the dtype that rows are rounded to first; f32 for none.
         pads: heads do not fill the last words of scales.
-        is_fp4: elements are f4e2m1 and scales f8e4m3fn, times a global scale (NVFP4).
+        is_fp4: elements are f4e2m1: with scales that are powers of two MXFP4, else NVFP4, whose scales are f8e4m3fn and have a
+            global scale.
         in_tiles: scales lie in tiles of 128 x 4.
+        floors: scales of MXFP4 are rounded down.
     """
 
     is_power: bool
@@ -63,10 +67,11 @@ class Scaling:
     pads: bool
     is_fp4: bool = False
     in_tiles: bool = False
+    floors: bool = False
 
     @property
-    def parts(self) -> tuple[bool, Any, bool, bool, bool]:
-        return self.is_power, self.rounding, self.pads, self.is_fp4, self.in_tiles
+    def parts(self) -> tuple[bool, Any, bool, bool, bool, bool]:
+        return self.is_power, self.rounding, self.pads, self.is_fp4, self.in_tiles, self.floors
 
 
 def stored(is_fp4: bool) -> Any:
@@ -106,19 +111,40 @@ def halved(row, global_scale, rounding):
 
 
 @inline
-def grouped(row, global_scale, is_power, rounding, is_fp4):
+def microscaled(row, floors, rounding):
+    """A row's scales, powers of two, and what its elements are in e2m1: MXFP4.
+
+    Rounded down, the scale is the largest power of two that is not above the largest magnitude, divided by 4: OCP MX v1.0, 6.3.
+    Rounded up, it is the least one that is not below largest * (1 / 6): FlashInfer's mxfp4_quantize, but for its approximate
+    reciprocal of 6. Quotients by powers of two are products.
+    """
+    row = rounding(row)
+    largest = max(abs(row), along="K")
+    if floors:
+        # A little more than half of it rounds up to the power of two that is not above it.
+        scale = f8e8m0(f8e8m0(largest * ABOVE_HALF) * 0.25)
+    else:
+        scale = f8e8m0(largest * SIXTH)
+    return scale, row * (1.0 / scale)
+
+
+@inline
+def grouped(row, global_scale, is_power, rounding, is_fp4, floors):
     """A row's scales, and its elements as they are stored."""
     if is_fp4:
-        scale, elements = halved(row, global_scale[0], rounding)
+        if is_power:
+            scale, elements = microscaled(row, floors, rounding)
+        else:
+            scale, elements = halved(row, global_scale[0], rounding)
     else:
         scale, elements = scaled(row, is_power, rounding)
     return scale, elements
 
 
 @inline
-def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles):
+def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors):
     """A row with its scales; the last head clears what is left of its word of scales; nothing clears the padding of tiles."""
-    scale, elements = grouped(row, global_scale, is_power, rounding, is_fp4)
+    scale, elements = grouped(row, global_scale, is_power, rounding, is_fp4, floors)
     if in_tiles:
         out_scales[first_row + t, h] = scale
     else:
@@ -132,7 +158,7 @@ def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, 
 
 def two_states(scaling: Scaling, copies: bool) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
-    is_power, rounding, pads, is_fp4, in_tiles = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors = scaling.parts
 
     @kernel
     def merge_two_states(
@@ -156,7 +182,7 @@ def two_states(scaling: Scaling, copies: bool) -> Any:
             if copies:
                 if not in_context:
                     row, lse = f32(suffix[t, h]), suffix_lse[h, t]
-            store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles)
+            store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors)
             out_lse[h, t] = lse
 
     return merge_two_states
@@ -164,7 +190,7 @@ def two_states(scaling: Scaling, copies: bool) -> Any:
 
 def dense_states(scaling: Scaling) -> Any:
     """k states of one array, in its order."""
-    is_power, rounding, pads, is_fp4, in_tiles = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors = scaling.parts
 
     @kernel
     def merge_dense_states(
@@ -180,7 +206,7 @@ def dense_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for i in range(shape("k")):
                 merged = merge(merged, load_state(v[t, i, h], s[t, i, h], base=B))
-            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors)
             out_lse[t, h] = lse_of(merged)
 
     return merge_dense_states
@@ -188,7 +214,7 @@ def dense_states(scaling: Scaling) -> Any:
 
 def listed_states(scaling: Scaling) -> Any:
     """Up to eight states, of arrays with the same strides that are apart from the result."""
-    is_power, rounding, pads, is_fp4, in_tiles = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors = scaling.parts
 
     @kernel
     def merge_listed_states(
@@ -204,7 +230,7 @@ def listed_states(scaling: Scaling) -> Any:
             # One merge of them all, as without scales: a running one rounds otherwise.
             p = [load_state(vs[i][t, h], ss[i][t, h], where=i < len(vs), base=B) for i in range(8)]
             merged = merge(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
-            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors)
             out_lse[t, h] = lse_of(merged)
 
     return merge_listed_states
@@ -212,7 +238,7 @@ def listed_states(scaling: Scaling) -> Any:
 
 def ragged_states(scaling: Scaling) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
-    is_power, rounding, pads, is_fp4, in_tiles = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors = scaling.parts
 
     @kernel
     def merge_ragged_states(
@@ -232,7 +258,7 @@ def ragged_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for i in range(start, end if sound else start):
                 merged = merge(merged, load_state(v[i, h], s[i, h], base=B))
-            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors)
             out_lse[t, h] = lse_of(merged)
 
     return merge_ragged_states
@@ -240,7 +266,7 @@ def ragged_states(scaling: Scaling) -> Any:
 
 def split_states(scaling: Scaling) -> Any:
     """The splits of split-KV attention; scales have no words."""
-    is_power, rounding, _, is_fp4, in_tiles = scaling.parts
+    is_power, rounding, _, is_fp4, in_tiles, floors = scaling.parts
 
     @kernel
     def merge_split_states(
@@ -256,7 +282,7 @@ def split_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for part in range(shape("s")):
                 merged = merge(merged, load_state(partial[part, i, j, h], partial_lse[part, i, j, h], base=B))
-            scale, elements = grouped(payload(merged), global_scale, is_power, rounding, is_fp4)
+            scale, elements = grouped(payload(merged), global_scale, is_power, rounding, is_fp4, floors)
             if in_tiles:
                 out_scales[first_row + i * shape("l") + j, h] = scale
             else:

@@ -109,11 +109,15 @@ private:
       arg.dtypes = dtypesLike(dtype);
     arg.written = text(json, "access") != "read";
     arg.optional = text(json, "optional") == "True";
+    nb::object shape = nb::borrow<nb::dict>(json)["shape"];
     for (nb::handle dim : nb::borrow<nb::dict>(json)["dims"]) {
       std::string name = textOf(dim);
-      bool bound = !name.empty() &&
-                   (std::isupper(static_cast<unsigned char>(name.front())) ||
-                    isListed(dim));
+      // A size that the kernel says itself binds nothing.
+      bool isFree = nb::cast<int64_t>(shape[arg.dims.size()]) < 0;
+      bool bound =
+          !name.empty() &&
+          ((isFree && std::isupper(static_cast<unsigned char>(name.front()))) ||
+           isListed(dim));
       if (!name.empty() && name.front() == '(')
         addProduct(name, arg);
       arg.dimKeys.push_back(bound ? key(name, false) : -1);

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from sources import load
 
+import mlafix
+
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
 TEXT = """
@@ -34,6 +36,12 @@ def rows_i32(z: InOut[f32, "n"], cu: In[i32, "b1"], rows: i32.at_most("n")):
 def fixed_rows(y: Out[f32, "n e=8"], x: In[f32, "n e=8"], w: In[f32, "_=8"]):
     for t in grid("n"):
         y[t] = x[t] + w[:] + splat(1.0, "e")
+
+
+@mlafix.kernel
+def fixed_upper(y: Out[f32, "n D=8"], x: In[f32, "n D=8"]):
+    for t in grid("n"):
+        y[t] = x[t] + splat(1.0, "D")
 
 
 @mlafix.kernel
@@ -83,6 +91,14 @@ def test_rows_along_a_dim_of_fixed_size_are_rows_of_that_size(made: ModuleType) 
     np.testing.assert_array_equal(y, x + w + 1)
     made.fixed_states(y, x, np.array([0.0, np.inf, -np.inf], np.float32))
     np.testing.assert_array_equal(y, np.where(np.arange(3)[:, None] == 0, x, 0))
+
+
+def test_a_fixed_size_binds_no_name_that_begins_with_an_upper_case_letter(made: ModuleType) -> None:
+    x, y = np.ones((3, 8), np.float32), np.zeros((3, 8), np.float32)
+    made.fixed_upper(y, x)
+    assert (y == 2).all()
+    with pytest.raises(mlafix.ArgumentError, match='"y": expected size 8 in dim 1 .*got 9'):
+        made.fixed_upper(np.zeros((3, 9), np.float32), x)
 
 
 @pytest.mark.parametrize("a", [0x2AAAAAAAAAAAAAAA, 5, -7, 2**31, -(2**63)])

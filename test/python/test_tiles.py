@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -206,9 +207,58 @@ def test_elements_that_no_row_writes_are_shown(tmp_path: Path) -> None:
         load(tmp_path, text).k(np.zeros((128, 4), np.int32), np.zeros(128, np.int32))
 
 
-def test_rows_of_tiles_are_not_followed(tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match="expected a kernel without f4e2m1 and tensors in tiles to follow its rows"):
-        made(tmp_path).whole.debug(np.zeros((128, 8), np.uint8).view(E8M0)[:, :5], np.ones((128, 160), F32))
+DEBUGGED = """
+@mlafix.kernel
+def gather(y: Out[f32, "m"], x: In[f32, "k"], at: In[i32, "m c"].swizzle("128x4")):
+    for t in grid("m"):
+        y[t] = x[at[t, 1]]
+
+
+@mlafix.kernel
+def some(scales: Out[S, "m G"].swizzle("128x4"), q: Out[f4e2m1, "m (G 32)"], x: In[f32, "m (G 32)"]):
+    for t in grid("m"):
+        scales[t] = max(abs(x[t]), along=32)
+        q[t] = x[t]
+"""
+
+
+class Forgetful:
+    """Stands in for the launches of `some`: what it does to some rows is undone."""
+
+    def __init__(self, dispatch: Any, rows: list[int]) -> None:
+        self.dispatch, self.rows = dispatch, rows
+
+    def __call__(self, args: Any, stream: Any) -> None:
+        scales, q, _ = args
+        flat = np.lib.stride_tricks.as_strided(scales.view(np.uint8), (128 * 8,), (1,))
+        places = in_tiles(np.array(self.rows)[:, None], np.arange(5), 8)
+        kept = flat[places].copy(), q[self.rows].copy()
+        self.dispatch(args, stream)
+        flat[places], q[self.rows] = kept
+
+
+def test_an_index_in_a_tile_is_followed(tmp_path: Path, device: Device) -> None:
+    at = np.zeros((256, 8), np.int32)
+    at.reshape(-1)[in_tiles(np.int64(170), np.int64(1), 8)] = 9
+    kernel = load(tmp_path, HEADER_OF_S + DEBUGGED).gather
+    (fault,) = kernel.debug(device.poisoned((256,), F32), device.put(np.ones(9, F32)), device.put(at)[:, :6]).faults
+    assert (fault.question, fault.argument, fault.element, fault.row) == ("bounds", "x", (9,), (170,))
+
+
+def test_a_watched_launch_leaves_tiles_and_pairs_as_they_are(tmp_path: Path, device: Device) -> None:
+    scales, q = device.put(np.full((128, 8), 0x5A, np.uint8).view(E8M0)), device.put(np.full((128, 80), 0x5A, np.uint8))
+    kernel = load(tmp_path, HEADER_OF_S + DEBUGGED).some
+    assert kernel.debug(scales[:, :5], q, device.put(np.ones((128, 160), F32))).faults == ()
+    assert (device.get(scales).view(np.uint8) == 0x5A).all() and (device.get(q) == 0x5A).all()
+
+
+def test_unwritten_elements_of_tiles_and_pairs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = load(tmp_path, HEADER_OF_S + DEBUGGED).some
+    monkeypatch.setitem(kernel.__dict__, "_dispatch", Forgetful(kernel._dispatch, [3, 77]))
+    scales, q = np.zeros((128, 8), np.uint8).view(E8M0), np.zeros((128, 80), np.uint8)
+    faults = kernel.debug(scales[:, :5], q, np.ones((128, 160), F32)).faults
+    assert [(fault.question, fault.argument, fault.element, fault.count) for fault in faults] == [
+        ("coverage", "scales", (3, 0), 10), ("coverage", "q", (3, 0), 320)]  # fmt: skip
 
 
 def test_mxfp4(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:

@@ -20,12 +20,6 @@
 using namespace llvm;
 using namespace mlafix;
 
-static constexpr char targetHelp[] =
-#define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY ", "
-#define MLAFIX_CPU_TARGET(NAME, LEVEL) NAME ", "
-#include "mlafix/Targets.def"
-    "or cpu for every x86-64 baseline";
-
 /// One a line, as --target takes them.
 static constexpr char targetList[] =
 #define MLAFIX_GPU_TARGET(CAPABILITY) "sm_" #CAPABILITY "\n"

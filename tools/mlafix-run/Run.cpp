@@ -116,7 +116,8 @@ public:
     std::vector<LaunchValue> values;
     for (uint32_t i = 0; i < arrays.size(); ++i) {
       mlafix_arg_info info = kernel.arg(i);
-      LaunchValue value = {info.name};
+      LaunchValue value;
+      value.name = info.name;
       if (present[i])
         value.array = &arrays[i];
       else if (info.kind != MLAFIX_ARG_TENSOR)

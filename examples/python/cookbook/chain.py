@@ -6,9 +6,10 @@ What it costs is the bytes of the two states, read once, and of the result, and 
 A small grid prefetches the rows before it is known which of them count.
 """
 
-from mlafix.dsl import DType, In, InOut, f8e4m3fn, f32, grid, i32, i64, index, inline, kernel, load_state, lse_of, merge, payload, store_state
+from mlafix.dsl import DType, In, InOut, f8e4m3fn, f32, grid, i32, i64, index, inline, kernel, load_state, lse_of, mask, merge, payload, shape, store_state
 
 T = DType("T")
+FEW = 128  # tokens, whose rows take less time than finding out which of them count
 
 
 @inline
@@ -41,15 +42,19 @@ def has_keys(row, inside, kv_lens, starts, halvings):
     """Whether a row's sequence has keys. In a decode of one token each, the sequence has the row's number: its length is on
     the way before that is known."""
     live = kv_lens[row] > 0
-    if inside and not ((starts[row] <= row) & (row < starts[row + 1])):
+    is_own = (starts[row] <= row) & (row < starts[row + 1])
+    if inside and not is_own:
         live = kv_lens[sequence_of(row, starts, halvings)] > 0
     return live & inside
 
 
 @inline
-def merge_where(live, a, a_lse, b, b_lse, t, h):
-    """The first state where it is live, merged with the second."""
-    return merge(load_state(a[t, h], a_lse[t, h], where=live, base="e"), load_state(b[t, h], b_lse[t, h], base="e"))
+def merge_where(early, live, a, a_lse, b, b_lse, t, h):
+    """The first state where it is live, merged with the second. `early` is the first one of few tokens, read before it was known."""
+    first = early
+    if shape("n") > FEW:
+        first = load_state(a[t, h], a_lse[t, h], where=live, base="e")
+    return merge(mask(first, live), load_state(b[t, h], b_lse[t, h], base="e"))
 
 
 @kernel
@@ -60,9 +65,10 @@ def chain_static(q: InOut[f8e4m3fn, "n H D"], lse: InOut[f32, "n H"], scale: In[
     Rows of no sequence are left as they are. `halvings`: see `sequence_of`.
     """
     for t, h in grid("n", "H"):
+        early = load_state(a[t, h], a_lse[t, h], where=shape("n") <= FEW, base="e")
         inside = is_of_a_sequence(t, starts)
         live = has_keys(t, inside, kv_lens, starts, halvings)
-        merged = merge_where(live, a, a_lse, b, b_lse, t, h)
+        merged = merge_where(early, live, a, a_lse, b, b_lse, t, h)
         store_state(merged, q[t, h], lse[t, h], scale=scale[0], where=inside)
 
 
@@ -72,9 +78,10 @@ def chain_groups(q: InOut[f8e4m3fn, "n H (G K)"], lse: InOut[f32, "n H"], scales
                  halvings: index):  # fmt: skip
     """The same with one scale for each group of K elements, which is stored."""
     for t, h in grid("n", "H"):
+        early = load_state(a[t, h], a_lse[t, h], where=shape("n") <= FEW, base="e")
         inside = is_of_a_sequence(t, starts)
         live = has_keys(t, inside, kv_lens, starts, halvings)
-        merged = merge_where(live, a, a_lse, b, b_lse, t, h)
+        merged = merge_where(early, live, a, a_lse, b, b_lse, t, h)
         row = payload(merged)
         scale = max(max(abs(row), along="K"), 1e-10) / 448.0
         if inside:

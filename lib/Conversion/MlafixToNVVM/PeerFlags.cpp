@@ -277,9 +277,9 @@ Value PeerFlags::countBlock() {
   }
   Value mine = arith::TruncIOp::create(b, loc, i32Type, count.getResult(0));
   Value before = buildShuffleFirst(b, loc, mine);
+  Value blocks = buildGridSize(b, loc);
   return compare(arith::CmpIPredicate::eq,
-                 arith::AddIOp::create(b, loc, before, i32(1)),
-                 buildGridSize(b, loc));
+                 arith::AddIOp::create(b, loc, before, i32(1)), blocks);
 }
 
 /// The last block: tells all ranks that this one has read, waits for them, and

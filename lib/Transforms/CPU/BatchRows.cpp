@@ -193,10 +193,10 @@ void BatchBuilder::computeScalars(OpBuilder &b, Value first, Value position) {
     vectors[op->getResult(0)] = b.create(state)->getResult(0);
   }
   for (auto [value, buffer] : buffers)
-    for (int64_t lane = 0; lane < batch; ++lane)
-      memref::StoreOp::create(
-          b, loc, laneOf(b, value, lane), buffer,
-          ValueRange{x.add(position, x.constant(lane * strip))});
+    for (int64_t lane = 0; lane < batch; ++lane) {
+      Value place = x.add(position, x.constant(lane * strip));
+      memref::StoreOp::create(b, loc, laneOf(b, value, lane), buffer, place);
+    }
 }
 
 /// The program of the row that is `lane` rows after `row` along the outermost
@@ -240,8 +240,8 @@ Value BatchBuilder::run(OpBuilder &b, RowRange range) {
                 [&](Value i) { computeScalars(b, x.add(first, i), i); });
       buildLoop(b, loc, zero, lanes, one, [&](Value lane) {
         buildLoop(b, loc, zero, width, one, [&](Value i) {
-          moveRow(b, x.add(first, i), lane,
-                  x.add(x.mul(lane, x.constant(strip)), i));
+          Value place = x.add(x.mul(lane, x.constant(strip)), i);
+          moveRow(b, x.add(first, i), lane, place);
         });
       });
     });

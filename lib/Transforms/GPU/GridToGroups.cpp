@@ -146,8 +146,8 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
 
   Value total = rows.count();
   Value one = rows.constant(1);
-  Value isStored = x.band(x.ult(row, total), x.compare(arith::CmpIPredicate::eq,
-                                                       thread.group, x.i32(0)));
+  Value isFirst = x.compare(arith::CmpIPredicate::eq, thread.group, x.i32(0));
+  Value isStored = x.band(x.ult(row, total), isFirst);
   row = arith::MinUIOp::create(b, loc, row, x.sub(total, one));
   SmallVector<Value> indices = rows.indicesOf(row);
   buildDependency(b, loc, kernel);

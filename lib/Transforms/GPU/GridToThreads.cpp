@@ -133,7 +133,8 @@ static Value interleaveHalves(OpBuilder &b, ForallOp forall, Value block) {
   Value blocks = buildGridSize(b, loc);
   Value two = x.i32(2);
   Value half = x.div(x.add(blocks, x.i32(1)), two);
-  Value place = x.add(x.div(block, two), x.mul(x.rem(block, two), half));
+  Value offset = x.mul(x.rem(block, two), half);
+  Value place = x.add(x.div(block, two), offset);
   return differs ? arith::SelectOp::create(b, loc, differs, place, block)
                  : place;
 }
@@ -169,7 +170,8 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
     rowsPerBlock = x.div(buildBlockSize(b, loc), x.i32(layout.getLanes()));
   rowsPerBlock = rows.number(rowsPerBlock);
   Value block = rows.number(interleaveHalves(b, forall, buildBlockId(b, loc)));
-  Value row = x.add(x.mul(block, rowsPerBlock), rows.number(thread.group));
+  Value group = rows.number(thread.group);
+  Value row = x.add(x.mul(block, rowsPerBlock), group);
   Value total = rows.count();
   SmallVector<Value> indices = rows.indicesOf(row);
 

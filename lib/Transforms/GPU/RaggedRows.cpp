@@ -65,8 +65,8 @@ void RaggedRows::shareTile(RaggedTile &tile) {
   // tiles - 1, since total is at least 1.
   Value last = x.div(x.sub(total, x.i32(1)), x.i32(tile.rows));
   // floor(log2(blocks)) - ceil(log2(tiles))
-  Value spare =
-      x.sub(x.sub(leadingZeros(last), leadingZeros(blocks)), x.i32(1));
+  Value ofBlocks = leadingZeros(blocks);
+  Value spare = x.sub(x.sub(leadingZeros(last), ofBlocks), x.i32(1));
   tile.shared = arith::MaxSIOp::create(b, loc, spare, x.i32(0));
   tile.first = arith::ShRUIOp::create(b, loc, tile.block, tile.shared);
 }
@@ -83,9 +83,9 @@ void RaggedRows::mark(const RaggedTile &tile, Value position, Value before,
   auto branch = scf::IfOp::create(b, loc, meets, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  Value place = x.toIndex(x.sub(begin, first));
   memref::StoreOp::create(b, loc, x.add(x.toI32(position), x.i32(1)),
-                          tile.marks,
-                          ValueRange{x.toIndex(x.sub(begin, first))});
+                          tile.marks, place);
 }
 
 void RaggedRows::publish(Value position, ArrayRef<Value> starts,
@@ -123,8 +123,8 @@ Value RaggedRows::search(Value number) {
 Value RaggedRows::endOf(Value position) {
   Value next = x.add(position, x.constant(1)), last = x.constant(positions - 1);
   Value known = arith::MinUIOp::create(b, loc, next, last);
-  return x.select(x.compare(arith::CmpIPredicate::ugt, next, last), total,
-                  memref::LoadOp::create(b, loc, prefix, ValueRange{known}));
+  Value end = memref::LoadOp::create(b, loc, prefix, ValueRange{known});
+  return x.select(x.compare(arith::CmpIPredicate::ugt, next, last), total, end);
 }
 
 /// The position of this thread's row of the block's first tile: the last mark
@@ -177,8 +177,9 @@ void RaggedRows::forTile(
   for (Value extent : inner)
     innerSize = x.mul(innerSize, extent);
 
-  auto loop = scf::ForOp::create(b, loc, x.toIndex(first), x.toIndex(total),
-                                 x.toIndex(x.mul(blocks, rows)),
+  Value step = x.toIndex(x.mul(blocks, rows));
+  Value upper = x.toIndex(total), lower = x.toIndex(first);
+  auto loop = scf::ForOp::create(b, loc, lower, upper, step,
                                  ValueRange{firstPosition, firstEnd});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());

@@ -101,9 +101,9 @@ private:
 /// threads + t.
 Value RaggedScan::segmentOf(Value base, Value position) {
   Value perThread = x.constant(machine.raggedSegments);
-  return x.add(base,
-               x.add(x.mul(x.rem(position, perThread), x.constant(threads)),
-                     x.div(position, perThread)));
+  Value round = x.div(position, perThread);
+  Value first = x.mul(x.rem(position, perThread), x.constant(threads));
+  return x.add(base, x.add(first, round));
 }
 
 /// Whether the predicate selects the segment, which exists.
@@ -181,8 +181,9 @@ Value RaggedScan::scan(Value sum, Value &total) {
     Value has = x.compare(arith::CmpIPredicate::uge, laneId, x.i32(distance));
     inclusive = x.select(has, rows->saturatingAdd(inclusive, other), inclusive);
   }
+  Value below = buildShuffleUp(b, loc, inclusive, 1);
   Value before = x.select(x.compare(arith::CmpIPredicate::eq, laneId, x.i32(0)),
-                          x.i32(0), buildShuffleUp(b, loc, inclusive, 1));
+                          x.i32(0), below);
   auto isLast = scf::IfOp::create(
       b, loc,
       x.compare(arith::CmpIPredicate::eq, laneId, x.i32(kWarpThreads - 1)),

@@ -1,4 +1,4 @@
-"""What a merge stores scales in, where that is more than an array: NVFP4, and scales in tiles."""
+"""What a merge stores scales in, where that is more than an array: NVFP4, MXFP4, and scales in tiles."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from ._types import Array
 
 @dataclasses.dataclass(frozen=True)
 class BlockScales:
-    """`out_scales` of a merge with more than an array says: a global scale, which makes the result NVFP4, or scales in tiles.
+    """`out_scales` of a merge with more than an array says: a global scale, which makes the result NVFP4, MXFP4, or scales in tiles.
 
     Args:
         scales: the array that scales are written to. With `global_scale` f8e4m3fn, `[n, H, G]` or `[n, H * G]` of any strides for G =
             D / 16 groups of a head. With `swizzle` f8e4m3fn, or f8e8m0 without `global_scale`, `[m, ceil(H * G / 4) * 4]`, m a multiple
             of 128, rows contiguous: row `first_row + t` holds token t's scales; uint8 and int32 (words of four) of as many bytes are
-            taken, too. Without `swizzle`, uint8 is taken beside a `global_scale`; with neither, an array as `out_scales` describes.
+            taken, too. With `mxfp4` f8e8m0, in tiles as these, else `[n, H, G]` or `[n, H * G]` of any strides for G = D / 32.
+            Without `swizzle`, uint8 is taken beside a `global_scale` or `mxfp4`; with none of them, an array as `out_scales` describes.
         global_scale: one f32 on the inputs' device, of any rank, or a float, which is copied there: the number that scales are
-            multiplied by, 448 * 6 / the largest magnitude of a tensor in engines. None: fp8.
+            multiplied by, 448 * 6 / the largest magnitude of a tensor in engines. None: fp8 or MXFP4.
         swizzle: "128x4" for scales in tiles of 128 rows and 4 columns, as cuBLAS and CUTLASS read them; "" for others.
         first_row: in tiles, the first token's row. A launch writes the scales of its tokens and nothing else, neither padding nor other
             rows of a tile: two launches, of prefill and of decode tokens, may share one.
+        mxfp4: makes the result MXFP4, and is the rule by which the scale of a group of 32, a power of two, is made of its largest
+            magnitude. "floor": that of OCP MX v1.0 (6.3), 2^(floor(log2(largest)) - 2), which lets what is beyond 6 times the scale
+            saturate. "ceil": the least power of two that is not below largest / 6, FlashInfer's `mxfp4_quantize`. "": no MXFP4.
 
     Example:
         >>> rows, lse = np.full((3, 2, 32), 3, np.float32), np.zeros((2, 3), np.float32)
@@ -36,12 +40,13 @@ class BlockScales:
     global_scale: Any = None
     swizzle: str = ""
     first_row: int = 0
+    mxfp4: str = ""
 
 
 def empty_quantised(like: Any, shape: tuple[int, ...], scales: Any, dtype: str | None = None) -> Any:
     """An array for rows that are stored with `scales`: fp8, or bytes of two elements; without scales (None) as `empty`, of `dtype`."""
     if scales is None:
         return empty(like, shape, dtype)
-    if getattr(scales, "global_scale", None) is None:
+    if getattr(scales, "global_scale", None) is None and not getattr(scales, "mxfp4", ""):
         return empty(like, shape, "f8e4m3fn")
     return empty(like, (*shape[:-1], shape[-1] // 2), "u8")

@@ -3,7 +3,7 @@
 The layouts: f32, or bytes of f8e8m0 for powers of two, `[n, H, G]` or `[n, H * G]` with any strides, so that scales are row-major,
 column-major, or column-major with tokens padded for TMA, whose padding is not touched; and i32 `[n, ceil(H * G / 4)]`, any strides,
 of which each word holds the powers of four groups in a row, the first in its low byte (DeepGEMM). `BlockScales` has more: NVFP4,
-and tiles.
+MXFP4, and tiles.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ._wrong import wrong
 
 _ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 _BYTES_A_WORD = 4
-_FP4_GROUP = 16
+_NVFP4_GROUP, _MX_GROUP = 16, 32
 _TILE_ROWS, _TILE_COLUMNS = 128, 4
 
 
@@ -35,7 +35,7 @@ Rows = tuple[Any, ...]
 
 def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, copies: bool, stream: Any) -> None:
     out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows = rows
-    where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix)
+    where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
     arguments = (out, *where, _transposed(out_lse, layout), prefix, _transposed(prefix_lse, layout), suffix, _transposed(suffix_lse, layout), context_rows)
     _launch("two_states", how, base, arguments, stream, copies=copies)
 
@@ -43,20 +43,20 @@ def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, 
 def dense_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int) -> None:
     out, out_lse, v, s = rows
     n, _, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
-    where, how = _scaling(scales, (n, heads, dim), rounds, source, v)
+    where, how = _scaling(scales, (n, heads, dim), rounds, source, v, out)
     _launch("dense_states", how, base, (out, *where, out_lse, v, s), stream, "k", bound)
 
 
 def ragged_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any) -> None:
     out, out_lse, v, s, indptr = rows
     n = rows_of(out, "out", ("n", "H", "D"))[0]
-    where, how = _scaling(scales, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), rounds, source, v)
+    where, how = _scaling(scales, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), rounds, source, v, out)
     _launch("ragged_states", how, base, (out, *where, out_lse, v, s, indptr), stream)
 
 
 def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
     out, out_lse, vs, ss = rows
-    where, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0])
+    where, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0], out)
     # The kernel's lses are [n, H].
     turned = [lse if layout == "nh" or lse is None else _turn(lse) for lse in (out_lse, *ss)]
     _launch("listed_states", how, base, (out, *where, turned[0], list(vs), turned[1:]), stream, "k", len(vs))
@@ -65,29 +65,30 @@ def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: st
 def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int, dtype: Any) -> None:
     out, out_lse, partial, partial_lse = rows
     _, *lead, heads, dim = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
-    (view, *rest), how = _scaling(scales, (*lead, heads, dim), rounds, source, partial, dtype)
-    in_tiles = how[-1]
+    (view, *rest), how = _scaling(scales, (*lead, heads, dim), rounds, source, partial, out, dtype)
+    in_tiles = how[4]
     _launch("split_states", how, base, (out, view if in_tiles else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
 
 
-How = tuple[bool, str, bool, bool, bool]
+How = tuple[bool, str, bool, bool, bool, bool]
 """What a `Scaling` says, with the name of the dtype that rows are rounded to."""
 
 
-def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like: Any, dtype: Any = None) -> tuple[tuple[Any, Any, int], How]:
+def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like: Any, out: Any, dtype: Any = None) -> tuple[tuple[Any, Any, int], How]:
     """The scales' arguments of a kernel for rows `[…, H, D]`, and how it scales; `dtype`: of the result without scales, if not
     that of `like`, an input."""
     *lead, heads, dim = rows
     of = scales if isinstance(scales, BlockScales) else BlockScales(scales)
-    is_fp4 = of.global_scale is not None
-    if is_fp4 and rounds:
-        raise wrong("round_scales", "False for scales in e4m3", True)
+    is_fp4 = _is_fp4(of, rounds)
+    shape = getattr(out, "shape", None)
+    if is_fp4 and shape is not None and tuple(shape) != (*lead, heads, dim // 2):
+        raise wrong("out", f"shape {[*lead, heads, dim // 2]}, two elements of f4e2m1 in a byte", tuple(shape))
     if of.first_row and not of.swizzle:
         raise wrong("out_scales", 'first_row 0 without swizzle "128x4"', of.first_row)
     if of.swizzle:
         view, is_power, pads = *_tiles(of, tuple(lead), heads, dim), False
     elif is_fp4:
-        view, is_power, pads = _of_fp4(of.scales, tuple(lead), heads, dim), False, False
+        view, is_power, pads = _of_fp4(of, tuple(lead), heads, dim), bool(of.mxfp4), False
     else:
         view, is_power, pads = scales_of_groups(of.scales, tuple(lead), heads, dim)
     if source not in ("f32", "output"):
@@ -95,8 +96,20 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like
     name = "f32" if source == "f32" else dtype_name(like.dtype if dtype is None else dtype)
     if name not in _ROUNDINGS:
         raise wrong("quantize_from", "'f32' for a result that is no bf16, f16 or f32", repr(source))
-    number = one_element(of.global_scale, like) if is_fp4 else None
-    return (view, number, of.first_row), (is_power or rounds, name, pads, is_fp4, bool(of.swizzle))
+    number = None if of.global_scale is None else one_element(of.global_scale, like)
+    return (view, number, of.first_row), (is_power or rounds, name, pads, is_fp4, bool(of.swizzle), of.mxfp4 == "floor")
+
+
+def _is_fp4(of: BlockScales, rounds: bool) -> bool:
+    """Whether results are f4e2m1."""
+    if of.mxfp4 not in ("", "floor", "ceil"):
+        raise wrong("out_scales", 'mxfp4 "floor", "ceil" or ""', repr(of.mxfp4))
+    if of.mxfp4 and of.global_scale is not None:
+        raise wrong("out_scales", "a global_scale or mxfp4", "both")
+    is_fp4 = of.global_scale is not None or of.mxfp4 != ""
+    if is_fp4 and rounds:
+        raise wrong("round_scales", "False for scales in e4m3 and those of MXFP4", True)
+    return is_fp4
 
 
 def _kind(scales: Any) -> str:
@@ -114,25 +127,26 @@ def _bytes_as(scales: Any, name: str) -> Any:
     return scales.view(getattr(sys.modules["torch"], name))
 
 
-def _of_fp4(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> Any:
-    """The scales of NVFP4 as a kernel takes them: `[*lead, H, 1, G]`."""
-    groups, rest = divmod(dim, _FP4_GROUP)
-    kind, shape = _kind(scales), tuple(scales.shape)
-    if kind not in ("float8_e4m3fn", "uint8"):
-        raise wrong("out_scales", "dtype float8_e4m3fn or uint8 beside a global scale", kind)
+def _of_fp4(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> Any:
+    """The scales of NVFP4 or MXFP4 as a kernel takes them: `[*lead, H, 1, G]`."""
+    name, size = ("float8_e8m0fnu", _MX_GROUP) if of.mxfp4 else ("float8_e4m3fn", _NVFP4_GROUP)
+    groups, rest = divmod(dim, size)
+    kind, shape = _kind(of.scales), tuple(of.scales.shape)
+    if kind not in (name, "uint8"):
+        raise wrong("out_scales", f"dtype {name} or uint8 beside {'mxfp4' if of.mxfp4 else 'a global scale'}", kind)
     if rest or not groups or _groups(shape, lead, heads) != groups:
-        raise wrong("out_scales", _expected(lead, heads, f"G = D / {_FP4_GROUP} of D = {dim}"), shape)
-    return _bytes_as(scales, "float8_e4m3fn").reshape((*lead, heads, 1, groups))
+        raise wrong("out_scales", _expected(lead, heads, f"G = D / {size} of D = {dim}"), shape)
+    return _bytes_as(of.scales, name).reshape((*lead, heads, 1, groups))
 
 
 def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool]:
     """Scales in tiles as a kernel takes them, `[m, H, G]`, and whether they are powers of two."""
     if of.swizzle != "128x4":
         raise wrong("out_scales", 'swizzle "128x4" or ""', repr(of.swizzle))
-    is_fp4, kind = of.global_scale is not None, _kind(of.scales)
-    name, size = ("float8_e4m3fn", _FP4_GROUP) if is_fp4 else ("float8_e8m0fnu", 2 * _FP4_GROUP)
+    is_nvfp4, kind = of.global_scale is not None, _kind(of.scales)
+    name, size = ("float8_e4m3fn", _NVFP4_GROUP) if is_nvfp4 else ("float8_e8m0fnu", _MX_GROUP)
     if kind not in (name, "uint8", "int32"):
-        raise wrong("out_scales", f"dtype {name}, uint8 or int32 in tiles, {'with' if is_fp4 else 'without'} a global scale", kind)
+        raise wrong("out_scales", f"dtype {name}, uint8 or int32 in tiles, {'with' if is_nvfp4 else 'without'} a global scale", kind)
     columns, rest = divmod(heads * dim, size)
     shape = tuple(of.scales.shape)
     if kind == "int32" and len(shape) == 2:
@@ -149,7 +163,7 @@ def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tupl
         step = of.scales.strides[1] // 4 if isinstance(of.scales, numpy.ndarray) else of.scales.stride(1)
         if step != 1:
             raise wrong("out_scales", "words next to each other in a row, in tiles", f"stride {step}")
-    return _bytes_as(of.scales, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_fp4
+    return _bytes_as(of.scales, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_nvfp4
 
 
 def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
@@ -217,8 +231,8 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 def _make(*key: Any) -> bool:
     """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
     if key not in _kernels:
-        name, is_power, rounding, pads, is_fp4, in_tiles, base, count, bound, copies = key
-        scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles)
+        name, is_power, rounding, pads, is_fp4, in_tiles, floors, base, count, bound, copies = key
+        scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors)
         made = getattr(kernels, name)(scaling, *([copies] if name == "two_states" else []))
         bindings = ({count: bound} if bound else {}) | ({"B": base} if base != "e" else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made

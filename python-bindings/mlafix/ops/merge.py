@@ -38,14 +38,22 @@ NaN, and so its elements. The dtype and the shape of `out_scales` say how scales
 - i32 `[n, ceil(H * G / 4)]` of any strides, for groups of 128: four such bytes a word, the first group in the low one (DeepGEMM). Bytes
   of the last word that belong to no group are 0.
 
-**NVFP4, and scales in tiles.** `out_scales=BlockScales(scales, global_scale)` makes the output e2m1, two elements a byte, `[n, H, D / 2]`
+**NVFP4.** `out_scales=BlockScales(scales, global_scale)` makes the output e2m1, two elements a byte, `[n, H, D / 2]`
 uint8 or torch's float4_e2m1fn_x2, with a scale in e4m3 for each group of 16: `scale = e4m3(global_scale * (largest * (1 / 6)))`,
 `element = e2m1(value * (1 / (scale * (1 / global_scale))))`, and `value * 0` where the scale is 0, each step rounded in f32: vLLM's
 `scaled_fp4_quant` and FlashInfer's `nvfp4_quantize` with correct reciprocals, as in their references; on a GPU theirs are approximate,
 and may differ by a unit in the last place of f32. The rows of empty states are zeros with the scale 0. NaN in a group makes its
-scale NaN, and its elements 6. `swizzle="128x4"` stores these scales, or without a global scale those in f8e8m0 of fp8 in groups
-of 32 (MXFP8), in the tiles that block-scaled matrix products read: `scales` is then `[m, ceil(H * G / 4) * 4]`, m a multiple of 128,
-and token t's are in row `first_row + t`. Padding, and rows of other tokens, keep what they hold.
+scale NaN, and its elements 6.
+
+**MXFP4.** `out_scales=BlockScales(scales, mxfp4="floor")` makes the output e2m1, too, with a scale in f8e8m0 for each group of 32:
+`scale = 2^(floor(log2(largest)) - 2)`, the rule of OCP MX v1.0 (6.3), or with `mxfp4="ceil"` the least power of two that is not below
+`largest * (1 / 6)`, as FlashInfer's `mxfp4_quantize` has it; from 2^-127 to 2^127. `element = e2m1(value / scale)`, which saturates:
+by the first rule what is beyond 6 times the scale is 6. The rows of empty states are zeros with the scale 2^-127, code 0. NaN in a
+group makes its scale NaN, and its elements 6.
+
+**Scales in tiles.** `swizzle="128x4"` stores the scales of NVFP4 and MXFP4, or without a global scale and `mxfp4` those in f8e8m0 of fp8
+in groups of 32 (MXFP8), in the tiles that block-scaled matrix products read: `scales` is then `[m, ceil(H * G / 4) * 4]`, m a multiple
+of 128, and token t's are in row `first_row + t`. Padding, and rows of other tokens, keep what they hold.
 
 Values are quantised as they are computed, in f32; with `quantize_from="output"` they are rounded to the inputs' dtype first, and the
 result has the bits of a merge into that dtype and the engine's quantiser after it.
@@ -100,7 +108,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         prefix_lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides.
         suffix: `[n, H, D] T`.
         suffix_lse: as `prefix_lse`.
-        out: `[n, H, D]`, T or f8e4m3fn (then with `out_scale` or `out_scales`; of NVFP4 as above); may be `prefix` or `suffix` itself (N11). Allocated if None.
+        out: `[n, H, D]`, T or f8e4m3fn (then with `out_scale` or `out_scales`; of NVFP4 and MXFP4 as above); may be `prefix` or `suffix` itself (N11). Allocated if None.
         out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         context_rows: a host integer, 0 to n: tokens at or past it take the suffix alone. None is n.

@@ -1571,6 +1571,33 @@ mlafix.kernel @k(%x: memref<100x4xi8, strided<[?, 1], offset: ?>> {mlafix.dims =
 
 // -----
 
+// expected-error @below {{argument 'x': expected rows that are a multiple of 4 elements apart, and 6 or more, of a tensor with 'mlafix.swizzle', got stride 6}}
+mlafix.kernel @k(%x: memref<?x6xi8, strided<[6, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected rows that are a multiple of 4 elements apart, and 6 or more, of a tensor with 'mlafix.swizzle', got stride 4}}
+mlafix.kernel @k(%x: memref<?x6xi8, strided<[4, 1], offset: ?>> {mlafix.dims = ["m", "n"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
+// expected-error @below {{argument 'x': expected stride 4 in dim 1, since the columns of a tensor with 'mlafix.swizzle' follow each other, got 8}}
+mlafix.kernel @k(%x: memref<?x3x4xi8, strided<[?, 8, 1], offset: ?>> {mlafix.dims = ["m", "n", "k"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
+  %c1 = arith.constant 1 : index
+  mlafix.forall (%t) in (%c1) {
+  }
+}
+
+// -----
+
 mlafix.kernel @k(%x: memref<?x4xf32, strided<[?, 1], offset: ?>> {mlafix.dims = ["m", "D"], mlafix.access = "update", mlafix.swizzle = "128x4"}) {
   %c0 = arith.constant 0 : index
   %n = memref.dim %x, %c0 : memref<?x4xf32, strided<[?, 1], offset: ?>>

@@ -12,7 +12,7 @@
 // The row of an absent tensor is zeros, as many as the dim has.
 // STILL: error: expected a size for dim 'E' of kernel 'k', got no binding of it
 // DIM: error: expected a size for dim 'E' of kernel 'k', got no binding of it
-// USE: error: 'memref.load' op expected an argument that is bound to absent to be loaded, stored and asked for its dims alone, got 'lse' here
+// USE: error: expected a load, a store or a memref.dim of argument 'lse', which is bound to absent, got 'memref.load'
 
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 !lses = memref<?xf32, strided<[?], offset: ?>>

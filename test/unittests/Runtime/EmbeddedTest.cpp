@@ -10,6 +10,7 @@
 #include "mlafix/runtime/views.hpp"
 
 #include <cstdio>
+#include <deque>
 #include <thread>
 #include <unistd.h>
 
@@ -33,8 +34,14 @@ struct Program {
                               nullptr};
 };
 
+/// A program that is there to the end of the process, as its unit is.
+Program &makeProgram() {
+  static auto *programs = new std::deque<Program>;
+  return programs->emplace_back();
+}
+
 TEST(Embedded, first_call_loads_the_unit_and_finds_its_kernels) {
-  Program program;
+  Program &program = makeProgram();
   const mlafix_kernel *kernel = nullptr;
   check(mlafix_embedded_kernel(&program.embedded, 0, &kernel));
   EXPECT_STREQ(mlafix_kernel_name(kernel), "add_bias");
@@ -47,7 +54,7 @@ TEST(Embedded, first_call_loads_the_unit_and_finds_its_kernels) {
 }
 
 TEST(Embedded, threads_that_load_at_once_get_one_unit) {
-  Program program;
+  Program &program = makeProgram();
   std::vector<mlafix_unit *> units(8);
   std::vector<std::thread> threads;
   for (mlafix_unit *&unit : units)
@@ -60,7 +67,7 @@ TEST(Embedded, threads_that_load_at_once_get_one_unit) {
 }
 
 TEST(Embedded, without_bytes_the_unit_comes_from_a_file) {
-  Program program;
+  Program &program = makeProgram();
   program.embedded.begin = program.embedded.end = nullptr;
   mlafix_unit *unit = nullptr;
   expectError(MLAFIX_NOT_FOUND, {"biases", "biases_load", "got neither"},
@@ -83,7 +90,7 @@ TEST(Embedded, without_bytes_the_unit_comes_from_a_file) {
 }
 
 TEST(Embedded, a_unit_that_lacks_a_kernel_is_not_loaded) {
-  Program program;
+  Program &program = makeProgram();
   const char *const others[] = {"add_bias", "D=8"};
   program.embedded.kernels = others;
   expectError(MLAFIX_NOT_FOUND, {"biases", "add_bias", "D=8"},
@@ -92,7 +99,7 @@ TEST(Embedded, a_unit_that_lacks_a_kernel_is_not_loaded) {
 }
 
 TEST(Embedded, a_program_for_another_abi_version_is_refused) {
-  Program program;
+  Program &program = makeProgram();
   program.embedded.abi_version = MLAFIX_ABI_VERSION + 1;
   expectError(MLAFIX_VERSION_MISMATCH, {"biases", "ABI version 2", "got 1"},
               [&] { check(mlafix_embedded_load(&program.embedded, nullptr)); });
@@ -102,7 +109,7 @@ TEST(Embedded, a_program_for_another_abi_version_is_refused) {
 }
 
 TEST(Embedded, damaged_bytes_are_refused) {
-  Program program;
+  Program &program = makeProgram();
   program.bytes.back() ^= 1;
   expectError(MLAFIX_BAD_UNIT, {"biases", "checksum"},
               [&] { check(mlafix_embedded_load(&program.embedded, nullptr)); });

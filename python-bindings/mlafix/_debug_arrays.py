@@ -1,0 +1,150 @@
+"""The tensors of a launch that is watched: copies, and outputs full of values that are told from what rows write."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .errors import ArgumentError
+
+INTEGERS = ("i8", "u8", "i32", "i64", "bool")
+_TILE_ROWS = 128
+
+
+def make_array(arg: dict[str, Any], value: Any) -> DebugArray:
+    """`value`, passed for the tensor that `arg` of a signature is, as its kind of DebugArray."""
+    return _Tiles(arg, value) if "swizzle" in arg else DebugArray(arg, value)
+
+
+def number_of(value: Any) -> object:
+    """A scalar as the compiler reads it."""
+    number = value.item() if hasattr(value, "item") else value
+    if isinstance(number, float) and not math.isfinite(number):
+        return "nan" if math.isnan(number) else "inf" if number > 0 else "-inf"
+    return number
+
+
+class DebugArray:
+    """A tensor of a call: a numpy array or a torch tensor.
+
+    Args:
+        arg: its entry in the signature.
+        value: what was passed.
+    """
+
+    def __init__(self, arg: dict[str, Any], value: Any) -> None:
+        self.arg, self.value = arg, value
+        kind = type(value).__module__.partition(".")[0]
+        if kind not in ("numpy", "torch"):
+            raise ArgumentError(
+                f'argument "{arg["name"]}": expected a numpy array or a torch tensor to debug with, got {type(value).__name__}'
+            )
+        self.is_torch = kind == "torch"
+        self.per_item = 2 if arg["dtype"] == "f4e2m1" else 1  # elements
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many elements."""
+        sizes = [int(size) for size in self.value.shape]
+        if self.per_item > 1:
+            sizes[-1] *= self.per_item
+        return sizes
+
+    def _like(self, value: Any) -> DebugArray:
+        return type(self)(self.arg, value)
+
+    def elements(self) -> list[object]:
+        """All of them, the last dim varying fastest."""
+        host = self.value.detach().cpu() if self.is_torch else self.value
+        if self.arg["dtype"] not in INTEGERS:
+            host = host.float() if self.is_torch else host.astype("float32")
+        return [number_of(number) for number in host.reshape(-1).tolist()]
+
+    def copy(self) -> DebugArray:
+        return self._like(self.value.clone() if self.is_torch else self.value.copy(order="K"))
+
+    def poisoned(self, which: int) -> DebugArray:
+        """A new tensor of this shape, full of one of two values: NaN with and without a sign, -1 and the largest integer,
+        true and false."""
+        if self.is_torch:
+            import torch
+
+            made = torch.empty_like(self.value, requires_grad=False)
+        else:
+            import numpy
+
+            made = numpy.empty_like(self.value)
+        self._like(made)._bits()[...] = self._poison(which)
+        return self._like(made)
+
+    def _poison(self, which: int) -> int:
+        bits = 8 * int(self.value.itemsize if not self.is_torch else self.value.element_size())
+        if self.arg["dtype"] == "bool":
+            return which
+        return -1 if which == 0 else (1 << (bits - 1)) - 1
+
+    def _bits(self) -> Any:
+        """The same memory as signed integers of the elements' size."""
+        if self.is_torch:
+            import torch
+
+            integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+            return self.value.view(integers[self.value.element_size()])
+        return self.value.view(f"i{self.value.itemsize}")
+
+    def is_poison(self, which: int) -> Any:
+        """A numpy array: which elements are what `poisoned` put there."""
+        mask = self._bits() == self._poison(which)
+        return mask.cpu().numpy() if self.is_torch else mask
+
+
+class _Tiles(DebugArray):
+    """A tensor in tiles of 128 x 4 (docs/Dialect.md): of its memory, rows times their pitch, each element has one place."""
+
+    @property
+    def _pitch(self) -> int:
+        return int(self.value.stride(0) if self.is_torch else self.value.strides[0] // self.value.itemsize)
+
+    def _memory(self) -> Any:
+        """All of it, padding included, in one dim."""
+        count = self._pitch * self.sizes[0] if math.prod(self.sizes) else 0
+        if self.is_torch:
+            return self.value.as_strided((count,), (1,))
+        import numpy
+
+        return numpy.lib.stride_tricks.as_strided(self.value, (count,), (self.value.itemsize,))
+
+    def _over(self, memory: Any) -> DebugArray:
+        """Another such tensor, over `memory`."""
+        if self.is_torch:
+            return self._like(memory.as_strided(self.value.shape, self.value.stride()))
+        import numpy
+
+        return self._like(numpy.lib.stride_tricks.as_strided(memory, self.value.shape, self.value.strides))
+
+    def _in_order(self, memory: Any) -> Any:
+        """Of what is in the order of memory, a numpy array, the elements in theirs."""
+        import numpy
+
+        rows = self.sizes[0]
+        r = numpy.arange(rows)[:, None]
+        c = numpy.arange(math.prod(self.sizes[1:]))
+        tile = r // _TILE_ROWS * (self._pitch // 4) + c // 4
+        places = tile * 512 + r % 32 * 16 + r % _TILE_ROWS // 32 * 4 + c % 4
+        return memory[places].reshape(self.sizes) if places.size else memory.reshape(self.sizes)
+
+    def elements(self) -> list[object]:
+        flat = DebugArray(self.arg, self._memory()).elements()
+        import numpy
+
+        return list(self._in_order(numpy.array(flat, dtype=object)).reshape(-1))
+
+    def copy(self) -> DebugArray:
+        memory = self._memory()
+        return self._over(memory.clone() if self.is_torch else memory.copy())
+
+    def poisoned(self, which: int) -> DebugArray:
+        return self._over(DebugArray(self.arg, self._memory()).poisoned(which).value)
+
+    def is_poison(self, which: int) -> Any:
+        return self._in_order(DebugArray(self.arg, self._memory()).is_poison(which))
