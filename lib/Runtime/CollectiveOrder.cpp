@@ -93,7 +93,7 @@ mlafix_status CollectiveTurn::begin() {
     capture = 0;
   Order &order = history.of(capture);
   bool isSame = order.group == self.group;
-  if (order.capture != capture || (isSame))
+  if (order.capture != capture || (isSame && order.find(self.rank)))
     return MLAFIX_OK;
   for (const Mark &mark : isSame ? order.before : order.latest) {
     if (mark.stream == stream && isOneStream(stream))
