@@ -72,7 +72,9 @@ ScannedPack mlafix::scanPack(OpBuilder &b, const RowLayout &layout, ScanOp op,
 }
 
 /// The other halves are blocks of whole warps, whose totals are in shared
-/// memory: the lanes' trees go on there.
+/// memory. There are no more warps than a warp has lanes: each lane takes the
+/// total of one, and the lanes of every warp add them as the tree of warps
+/// does. So a thread holds one total of each pack.
 static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
                             LaneBits bits, SmallVector<ScannedPack> &scanned) {
   Location loc = op.getLoc();
@@ -81,21 +83,27 @@ static void scanAcrossWarps(OpBuilder &b, const RowLayout &layout, ScanOp op,
   for (const ScannedPack &each : scanned)
     partials.push_back(each.total);
   Value shared = shareAcrossWarps(b, loc, layout, partials);
-  Value warp = x.div(layout.lane, x.constant(kWarpThreads));
   int64_t packs = scanned.size();
+  int64_t warps = layout.layout.getLanes() / kWarpThreads;
   int64_t step = std::max<int64_t>(1, bits.first / kWarpThreads);
-  for (int64_t half = step; half < bits.end / kWarpThreads; half *= 2) {
-    Value block = half == 1 ? warp : x.div(warp, x.constant(half));
-    Value sibling = arith::XOrIOp::create(b, loc, block, x.constant(1));
-    Value other = x.mul(sibling, x.constant(half * packs));
+  Value mine = x.band(layout.lane, x.constant((warps - 1) & -step));
+  Value base = x.mul(mine, x.constant(packs));
+  SmallVector<Value> totals; // of the block of warps that `mine` is in
+  for (int64_t p = 0; p < packs; ++p)
+    totals.push_back(memref::LoadOp::create(
+        b, loc, shared, ValueRange{x.add(base, x.constant(p))}));
+  Value warp = x.div(layout.lane, x.constant(kWarpThreads));
+  Value all = x.i32(-1);
+  int64_t met = bits.end / kWarpThreads;
+  for (int64_t half = step; half < met; half *= 2) {
+    Value sibling =
+        x.toI32(arith::XOrIOp::create(b, loc, warp, x.constant(half)));
     Value isRight = isBitSet(b, loc, warp, half);
-    for (auto [p, each] : llvm::enumerate(scanned)) {
-      SmallVector<Value> values;
-      for (int64_t w = 0; w < half; w += step)
-        values.push_back(memref::LoadOp::create(
-            b, loc, shared,
-            ValueRange{x.add(other, x.constant(w * packs + p))}));
-      addHalf(b, op, each, reduceTree(b, loc, op.getKind(), values), isRight);
+    for (auto [total, each] : llvm::zip(totals, scanned)) {
+      addHalf(b, op, each, buildShuffleFrom(b, loc, total, sibling), isRight);
+      if (2 * half < met)
+        total = combine(b, loc, op.getKind(), total,
+                        buildShuffleXor(b, loc, all, total, half));
     }
   }
   buildBarrier(b, loc); // a loop may come back to this memory

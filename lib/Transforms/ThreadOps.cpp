@@ -73,11 +73,16 @@ Value mlafix::buildShuffleUp(OpBuilder &b, Location loc, Value value,
                               UnitAttr());
 }
 
-Value mlafix::buildShuffleFirst(OpBuilder &b, Location loc, Value value) {
+Value mlafix::buildShuffleFrom(OpBuilder &b, Location loc, Value value,
+                               Value lane) {
   IndexBuilder x(b, loc);
-  return NVVM::ShflOp::create(b, loc, value.getType(), x.i32(-1), value,
-                              x.i32(0), x.i32(kWarpThreads - 1),
-                              NVVM::ShflKind::idx, UnitAttr());
+  return NVVM::ShflOp::create(b, loc, value.getType(), x.i32(-1), value, lane,
+                              x.i32(kWarpThreads - 1), NVVM::ShflKind::idx,
+                              UnitAttr());
+}
+
+Value mlafix::buildShuffleFirst(OpBuilder &b, Location loc, Value value) {
+  return buildShuffleFrom(b, loc, value, IndexBuilder(b, loc).i32(0));
 }
 
 bool mlafix::isShuffle(Operation *op) { return isa<NVVM::ShflOp>(op); }

@@ -54,6 +54,9 @@ mlir::Value buildShuffleXor(mlir::OpBuilder &b, mlir::Location loc,
 /// there is none; the whole warp takes part.
 mlir::Value buildShuffleUp(mlir::OpBuilder &b, mlir::Location loc,
                            mlir::Value value, int64_t distance);
+/// `value` of the warp's thread number `lane`, i32; the whole warp takes part.
+mlir::Value buildShuffleFrom(mlir::OpBuilder &b, mlir::Location loc,
+                             mlir::Value value, mlir::Value lane);
 /// `value` of the warp's first thread; the whole warp takes part.
 mlir::Value buildShuffleFirst(mlir::OpBuilder &b, mlir::Location loc,
                               mlir::Value value);
