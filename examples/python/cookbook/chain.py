@@ -3,7 +3,7 @@ result is quantised to fp8.
 
 The mask is a predicate of the load: rows of a sequence without keys are not even read, and nothing blanks them before.
 What it costs is the bytes of the two states, read once, and of the result, and a few loads from the caches for each row.
-A small grid prefetches the rows before it is known which of them count.
+Of up to 128 tokens, all rows are read before it is known which of them count.
 """
 
 from mlafix.dsl import DType, In, InOut, f8e4m3fn, f32, grid, i32, i64, index, inline, kernel, load_state, lse_of, mask, merge, payload, shape, store_state
