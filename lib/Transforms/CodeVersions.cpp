@@ -21,11 +21,12 @@ using namespace mlafix;
 
 /// The type of a tensor whose rows follow each other without gaps, where its
 /// sizes say how far apart they then are: outside of a dim of unknown size,
-/// they do not. Null if `type` says all of it already.
-static MemRefType getDenseType(MemRefType type) {
+/// they do not, nor are the tensors of a list (`isMany`) any one distance
+/// apart. Null if `type` says all of it already.
+static MemRefType getDenseType(MemRefType type, bool isMany) {
   SmallVector<int64_t> strides = type.getStridesAndOffset().first;
   int64_t stride = 1;
-  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+  for (int64_t dim = type.getRank() - 1; dim >= isMany; --dim) {
     strides[dim] = stride;
     if (type.isDynamicDim(dim))
       break;
@@ -74,7 +75,7 @@ void mlafix::makeDense(KernelOp version, const RowShape &shape) {
   SmallVector<Type> types(version.getArgumentTypes());
   for (auto [index, bits] : shape.elementBits) {
     auto type = cast<MemRefType>(types[index]);
-    MemRefType dense = getDenseType(type);
+    MemRefType dense = getDenseType(type, version.isArgMany(index));
     if (!dense)
       continue;
     SmallVector<int64_t> given = type.getStridesAndOffset().first,

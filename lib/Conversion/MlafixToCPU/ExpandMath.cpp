@@ -57,8 +57,8 @@ Value expandExp2(ShapedBuilder s, Value x) {
     return s.floatOf(
         s.op<arith::ShLIOp>(s.op<arith::AddIOp>(exponent, s.i(127)), s.i(23)));
   };
-  return s.op<arith::MulFOp>(s.op<arith::MulFOp>(p, power(half)),
-                             power(s.op<arith::SubIOp>(n, half)));
+  Value rest = power(s.op<arith::SubIOp>(n, half));
+  return s.op<arith::MulFOp>(s.op<arith::MulFOp>(p, power(half)), rest);
 }
 
 Value truncateBF16(ShapedBuilder s, Value x, Type type) {
@@ -118,7 +118,8 @@ Value expandFma(ShapedBuilder s, math::FmaOp op) {
   auto wide = [&](Value x) -> Value {
     return arith::ExtFOp::create(s.b, s.loc, f64, x);
   };
-  Value product = s.op<arith::MulFOp>(wide(op.getA()), wide(op.getB()));
+  Value b = wide(op.getB()), a = wide(op.getA());
+  Value product = s.op<arith::MulFOp>(a, b);
   return arith::TruncFOp::create(s.b, s.loc, s.f32(),
                                  s.op<arith::AddFOp>(product, wide(op.getC())));
 }

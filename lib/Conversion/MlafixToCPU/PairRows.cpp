@@ -128,8 +128,9 @@ static Value truncatePairs(OpBuilder &b, Location loc, Value x, Type type) {
   };
   Value lower = half(0), upper = half(size / 2);
   ShapedBuilder s(b, loc, lower.getType());
-  Value words = s.op<arith::OrIOp>(s.op<arith::ShRUIOp>(lower, s.i(16)),
-                                   s.op<arith::AndIOp>(upper, s.i(kUpperHalf)));
+  upper = s.op<arith::AndIOp>(upper, s.i(kUpperHalf));
+  lower = s.op<arith::ShRUIOp>(lower, s.i(16));
+  Value words = s.op<arith::OrIOp>(lower, upper);
   return vector::BitCastOp::create(b, loc, type, words);
 }
 

@@ -125,7 +125,8 @@ std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
       arith::MinUIOp::create(b, loc, segment, x.sub(segments, x.constant(1)));
   Value start = loadBoundary(b, grid, known),
         end = loadBoundary(b, grid, x.add(known, x.constant(1)));
-  Value selected = x.band(isSelected(known), x.ult(segment, segments));
+  Value exists = x.ult(segment, segments);
+  Value selected = x.band(isSelected(known), exists);
   selected = selectWellFormed(b, grid, selected, start, end);
   return {start, x.select(selected, x.toI32(x.sub(end, start)), x.i32(0))};
 }
