@@ -50,9 +50,9 @@ struct StreamForm {
 
 /// A function of a baseline: see Launch.
 struct BaselineCall {
-  void *function;
-  uint32_t gridX, gridY, threads;
-  bool isDependent;
+  void *function = nullptr;
+  uint32_t gridX = 0, gridY = 0, threads = 0;
+  bool isDependent = false;
   std::vector<uint64_t> params; ///< one 8-byte slot each
 };
 
