@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/Fp4.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -161,8 +161,7 @@ private:
   }
   /// Bytes of two words, by PTX's `prmt`.
   Value permute(Value low, Value high, uint32_t selector) {
-    return NVVM::PermuteOp::create(s.b, s.loc, s.b.getI32Type(), low, high,
-                                   s.i(selector), NVVM::PermuteMode::DEFAULT);
+    return buildPermute(s.b, s.loc, low, high, s.i(selector));
   }
   Value addSums(int64_t first, int64_t count);
   Value gatherSigns(int64_t first, int64_t count);

@@ -115,6 +115,16 @@ bool mlafix::isGridControl(Operation *op) {
   return isa<NVVM::GriddepcontrolOp>(op);
 }
 
+Value mlafix::buildPermute(OpBuilder &b, Location loc, Value low, Value high,
+                           Value selector) {
+  return NVVM::PermuteOp::create(b, loc, b.getI32Type(), low, high, selector,
+                                 NVVM::PermuteMode::DEFAULT);
+}
+
+Value mlafix::buildNearReciprocal(OpBuilder &b, Location loc, Value x) {
+  return NVVM::RcpApproxFtzF32Op::create(b, loc, b.getF32Type(), x);
+}
+
 Value mlafix::buildNarrowFp8Pair(OpBuilder &b, Location loc, Value low,
                                  Value high, Type type) {
   // The first operand becomes the upper byte.

@@ -76,6 +76,17 @@ void buildLaunchDependents(mlir::OpBuilder &b, mlir::Location loc);
 /// Whether `op` is one of these two.
 bool isGridControl(mlir::Operation *op);
 
+/// Four bytes of those of `low` and `high`, i32, which are numbered 0 to 7:
+/// the four lowest digits of `selector` say which; 8 more take the byte's
+/// highest bit eight times (PTX, `prmt`).
+mlir::Value buildPermute(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::Value low, mlir::Value high,
+                         mlir::Value selector);
+/// About 1 / x, f32, off by 1 unit in the last place at most; of subnormals and
+/// to them 0 (PTX, `rcp.approx.ftz.f32`).
+mlir::Value buildNearReciprocal(mlir::OpBuilder &b, mlir::Location loc,
+                                mlir::Value x);
+
 /// Two f32 as `type`, f8E4M3FN or f8E5M2, to the nearest, saturating:
 /// vector<2xi8>.
 mlir::Value buildNarrowFp8Pair(mlir::OpBuilder &b, mlir::Location loc,

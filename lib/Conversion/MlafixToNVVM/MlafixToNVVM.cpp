@@ -86,12 +86,14 @@ static bool hasStridedRows(KernelOp kernel) {
 /// How many blocks a multiprocessor is to hold at once; 0: as many as there
 /// happen to fit. A kernel that holds one pack of each row is all latency: as
 /// many warps as there are registers for hide it, and assemblers differ in how
-/// few registers they find by themselves.
+/// few registers they find by themselves. Rows of other ranks come over a link,
+/// which fewer warps fill.
 static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   bool isRagged = isa<RaggedGeometryAttr>(kernel.getGeometryAttr());
-  if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1)
+  if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1 ||
+      kernel.isCollective())
     return 0;
   int64_t loaded = countRowRegisters(kernel);
   bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);

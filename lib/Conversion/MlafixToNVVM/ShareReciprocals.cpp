@@ -24,8 +24,8 @@
 #include "lib/Conversion/Passes.h"
 #include "lib/Conversion/ShapedBuilder.h"
 #include "lib/Transforms/RowReduce.h"
+#include "lib/Transforms/ThreadOps.h"
 
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Dominance.h"
@@ -92,7 +92,7 @@ static Value buildLargest(OpBuilder &b, Location loc, ArrayRef<Value> packs) {
 /// for `rcp.rn.f32` of such, without a look at whether it is one.
 static Value buildReciprocal(OpBuilder &b, Location loc, Value divisor) {
   ShapedBuilder s(b, loc, divisor.getType());
-  Value near = NVVM::RcpApproxFtzF32Op::create(b, loc, s.f32(), divisor);
+  Value near = buildNearReciprocal(b, loc, divisor);
   Value rest = s.fma(divisor, near, s.f(-1.0f));
   return s.fma(near, arith::NegFOp::create(b, loc, rest), near);
 }
