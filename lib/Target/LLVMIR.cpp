@@ -24,6 +24,9 @@
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
 
+#include <condition_variable>
+#include <mutex>
+
 using namespace llvm;
 using namespace mlafix::target;
 
@@ -119,24 +122,51 @@ mlafix::target::translateToLLVMIR(mlir::ModuleOp module, const KernelInfo &info,
   return result;
 }
 
-/// Keeps what InstCombine would move into the one branch that uses it: the load
-/// of a row that is stored under a condition would follow all that is computed
-/// from the other loads, in whose time it can be under way. Loads that a branch
-/// alone shall do have predicates. For all that this process compiles: there is
-/// no option of a pipeline for it.
-static void keepLoadsAhead() {
-  static bool once = [] {
+namespace {
+/// While it lives, InstCombine moves nothing into the one branch that uses it,
+/// or, where `isWanted`, does so as ever. On a GPU the load of a row that is
+/// stored under a condition would follow all that is computed from the other
+/// loads, in whose time it can be under way; loads that a branch alone shall do
+/// have predicates. LLVM has an option of the process for it and none of a
+/// pipeline, so modules of the other kind wait.
+class CodeSinking {
+public:
+  explicit CodeSinking(bool isWanted) {
     auto &options = cl::getRegisteredOptions();
-    auto sinking = options.find("instcombine-code-sinking");
-    if (sinking != options.end())
-      static_cast<cl::opt<bool> *>(sinking->second)->setValue(false);
-    return true;
-  }();
-  (void)once;
-}
+    auto found = options.find("instcombine-code-sinking");
+    if (found == options.end())
+      return;
+    auto *option = static_cast<cl::opt<bool> *>(found->second);
+    std::unique_lock<std::mutex> lock(mutex);
+    isFree.wait(lock, [&] { return users == 0 || *option == isWanted; });
+    option->setValue(isWanted);
+    ++users;
+    isHeld = true;
+  }
+  ~CodeSinking() {
+    if (!isHeld)
+      return;
+    std::unique_lock<std::mutex> lock(mutex);
+    if (--users == 0)
+      isFree.notify_all();
+  }
+  CodeSinking(const CodeSinking &) = delete;
+  CodeSinking &operator=(const CodeSinking &) = delete;
+
+private:
+  static std::mutex mutex;
+  static std::condition_variable isFree;
+  static int users; ///< that have the option as it is
+  bool isHeld = false;
+};
+} // namespace
+
+std::mutex CodeSinking::mutex;
+std::condition_variable CodeSinking::isFree;
+int CodeSinking::users = 0;
 
 void mlafix::target::optimize(Module &module, TargetMachine &machine) {
-  keepLoadsAhead();
+  CodeSinking sinking(/*isWanted=*/!machine.getTargetTriple().isNVPTX());
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
   CGSCCAnalysisManager sccs;
