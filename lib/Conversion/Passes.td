@@ -38,6 +38,9 @@ def KeepSumsPass : Pass<"mlafix-keep-sums", "::mlafix::KernelOp"> {
     place of the sum with -0.0: the same number, by a predicate of the addition, so that a GPU needs no selection for each element. Not for targets that compute
     with two f32 at once, whose selections are none the fewer.
 
+    The merged row of two states of which neither has one is 0. Where a kernel computes with such rows, of 8 elements or more in a lane, the selections of their
+    elements go, too: there, both payloads are -0.0, and the numbers that the first one and the sum are multiplied by become 1 and -1.
+
     ```mlir
     // Before
     %payload = arith.select %isZero, %minusZeros, %x : vector<8xf32>
@@ -85,8 +88,8 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
     puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
 
     f4E2M1FN is made by arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte. A CPU
-    adds a power of two that depends on the element's exponent. On a GPU a magnitude is rounded on three lines, of which the lowest is its code, and eight
-    elements are put together in a word, their signs by permutations of bytes.
+    adds a power of two that depends on the element's exponent. On a GPU a magnitude is rounded on three lines, of which the lowest is its code, compared as integers
+    where that is one instruction, and eight elements are put together in a word, their signs by permutations of bytes.
 
     ```mlir
     // Before
@@ -101,6 +104,26 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"];
+}
+
+def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"> {
+  let summary = "divisions by powers of two and by constants become products";
+  let description = [{
+    A division by a power of two that was f8E8M0FNU becomes the product with its inverse, which is one too: exact, for all numbers.
+
+    A division by a constant of at most 20 significant bits, above 1, becomes a product with the constant's inverse in two parts: two operations in place of a dozen, without
+    a branch, correctly rounded (N10). For dividends that a maximum keeps at 2^-60 or more, as that of a scale is. For GPUs.
+
+    ```mlir
+    // Before
+    %most = arith.maximumf %largest, %c1e-10 : f32
+    %scale = arith.divf %most, %c448 : f32
+    // After
+    %less = arith.mulf %most, %low : f32
+    %scale = math.fma %most, %high, %less : f32
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"> {
@@ -127,6 +150,38 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     } else {
       %slow = arith.divf %x, %d : vector<2xf32>
       scf.yield %slow : vector<2xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def JoinReciprocalsPass : Pass<"mlafix-join-reciprocals", "::mlafix::KernelOp"> {
+  let summary = "reciprocals of a block are checked together";
+  let description = [{
+    Two or more correctly rounded reciprocals of a block, each of one number, are computed in the two steps that hold for normal numbers, also one of another. One
+    branch behind the last checks what all of them leave of 1, and computes them in full where one is too far off: of 0, a subnormal number, an infinity or NaN, or beyond
+    2^126. What lies between them is computed again there; what needs one of them and is not between them is moved behind the branch. For GPUs.
+
+    ```mlir
+    // Before
+    %a = arith.divf %one, %x : f32
+    %y = arith.mulf %a, %s : f32
+    %b = arith.divf %one, %y : f32
+    // After
+    %near = nvvm.rcp.approx.ftz.f %x : f32
+    …
+    %a = math.fma %near, %minusRest, %near : f32
+    %y = arith.mulf %a, %s : f32
+    …
+    %r = scf.if %areNear -> (f32) {
+      scf.yield %b : f32
+    } else {
+      %a1 = arith.divf %one, %x : f32
+      %y1 = arith.mulf %a1, %s : f32
+      %b1 = arith.divf %one, %y1 : f32
+      scf.yield %b1 : f32
     }
     ```
   }];
