@@ -57,7 +57,8 @@ def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
   let summary = "floats of 16 bits are masked, and bf16 is widened, as words of 32 bits";
   let description = [{
     A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many selections. A pack of bf16 that is computed
-    with is widened by two instructions a word, where the instruction that widens one element takes three. Not for targets that compute with two f32 at
+    with is widened by two instructions a word, where the instruction that widens one element takes three. What both branches of an `scf.if` widen is widened behind
+    them, so that words come out of it, too. Not for targets that compute with two f32 at
     once: what LLVM makes of words there takes more registers.
 
     LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at

@@ -113,6 +113,55 @@ static bool maskWords(arith::ExtFOp widening) {
   return true;
 }
 
+/// What widens words into the operand `index` of `yield`; null for another.
+static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
+  auto widening = yield.getOperand(index).getDefiningOp<arith::ExtFOp>();
+  return widening && fillsWords(widening.getIn().getType()) ? widening
+                                                            : arith::ExtFOp();
+}
+
+/// Has `yield` yield what `widening` widens.
+static void yieldNarrow(scf::YieldOp yield, unsigned index,
+                        arith::ExtFOp widening) {
+  yield->setOperand(index, widening.getIn());
+  if (widening->use_empty())
+    widening.erase();
+}
+
+/// Words that each branch widens are widened behind the branches: half as many
+/// registers join there, and what masks them masks words.
+static void widenBehind(scf::IfOp branch) {
+  SmallVector<Type> types(branch.getResultTypes());
+  SmallVector<unsigned> moved;
+  for (unsigned i = 0; i < types.size(); ++i) {
+    scf::YieldOp yields[] = {branch.thenYield(), branch.elseYield()};
+    arith::ExtFOp first = getWidening(yields[0], i),
+                  second = getWidening(yields[1], i);
+    if (!first || !second ||
+        first.getIn().getType() != second.getIn().getType())
+      continue;
+    moved.push_back(i);
+    types[i] = first.getIn().getType();
+    yieldNarrow(yields[0], i, first);
+    yieldNarrow(yields[1], i, second);
+  }
+  if (moved.empty())
+    return;
+  LDBG() << moved.size() << " rows are widened behind " << branch.getLoc();
+  OpBuilder b(branch);
+  auto narrow =
+      scf::IfOp::create(b, branch.getLoc(), types, branch.getCondition(),
+                        /*withElseRegion=*/true);
+  narrow.getThenRegion().takeBody(branch.getThenRegion());
+  narrow.getElseRegion().takeBody(branch.getElseRegion());
+  SmallVector<Value> results(narrow.getResults());
+  for (unsigned i : moved)
+    results[i] = arith::ExtFOp::create(
+        b, branch.getLoc(), branch.getResult(i).getType(), results[i]);
+  branch.replaceAllUsesWith(results);
+  branch.erase();
+}
+
 namespace {
 class WidenWordsPass : public mlafix::impl::WidenWordsPassBase<WidenWordsPass> {
 public:
@@ -120,6 +169,8 @@ public:
     if (!isGPU(getTarget(getOperation())))
       return;
     bool hasWords = !getMachine(getOperation()).pairArithmetic;
+    if (hasWords)
+      getOperation().walk(widenBehind);
     SmallVector<arith::ExtFOp> widenings;
     bool narrowsToF16 = false;
     getOperation().walk([&](Operation *op) {
