@@ -97,7 +97,9 @@ static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createSplitConversionsPass());
   pm.addNestedPass<KernelOp>(createKeepSumsPass());
   pm.addNestedPass<KernelOp>(createWidenWordsPass());
+  pm.addNestedPass<KernelOp>(createReplaceDivisionsPass());
   pm.addNestedPass<KernelOp>(createShareReciprocalsPass());
+  pm.addNestedPass<KernelOp>(createJoinReciprocalsPass());
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addPass(createKernelsToNVVMPass());
   pm.addNestedPass<LLVM::LLVMFuncOp>(createDelayWaitsPass());

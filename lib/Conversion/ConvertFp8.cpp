@@ -184,6 +184,15 @@ static Value narrowByInstruction(OpBuilder &b, Location loc, Format format,
   return vector::BitCastOp::create(b, loc, VectorType::get({count}, i8), words);
 }
 
+/// The pair, i16, of which `byte` is the lower one, as narrowByInstruction has
+/// left it; else `byte` with zeros.
+static Value getPair(OpBuilder &b, Location loc, Value byte) {
+  if (auto truncation = byte.getDefiningOp<arith::TruncIOp>())
+    if (truncation.getIn().getType().isInteger(16))
+      return truncation.getIn();
+  return arith::ExtUIOp::create(b, loc, b.getI16Type(), byte);
+}
+
 /// `cvt.rn.f16x2.e4m3x2` or that of e5m2: f16 holds every number of both.
 static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
                                 Value bytes) {
@@ -204,8 +213,9 @@ static Value widenByInstruction(OpBuilder &b, Location loc, Format format,
   };
   SmallVector<Value> elements;
   if (count == 1) {
-    Value byte = type ? vector::ExtractOp::create(b, loc, bytes, 0) : bytes;
-    elements = convert(arith::ExtUIOp::create(b, loc, i16, byte), 1);
+    Value byte =
+        type ? b.createOrFold<vector::ExtractOp>(loc, bytes, 0) : bytes;
+    elements = convert(getPair(b, loc, byte), 1);
     if (!type)
       return elements.front();
   } else {
@@ -247,6 +257,7 @@ namespace {
 struct Conversions {
   bool isOnGPU;
   bool byInstruction; ///< of fp8
+  bool asBits;        ///< compares positive floats
 };
 } // namespace
 
@@ -269,7 +280,7 @@ static Value narrowToBits(OpBuilder &b, Location loc, Type type, Value x,
     x = dropBounds(x, type);
   ShapedBuilder s(b, loc, x.getType());
   if (sharesByte(type))
-    return has.isOnGPU ? narrowFp4OnGPU(s, x) : narrowFp4(s, x);
+    return has.isOnGPU ? narrowFp4OnGPU(s, x, has.asBits) : narrowFp4(s, x);
   if (isPower(type))
     return narrowPower(s, x);
   return has.byInstruction ? narrowByInstruction(b, loc, Format::of(type), x)
@@ -282,14 +293,21 @@ static Value narrow(OpBuilder &b, arith::TruncFOp op, Conversions has) {
       .getResult(0);
 }
 
+/// The bits of `narrow`, which may have been made of bits of that type.
+static Value getBits(OpBuilder &b, Value narrow, Type type) {
+  auto cast = narrow.getDefiningOp<UnrealizedConversionCastOp>();
+  if (cast && cast.getOperand(0).getType() == type)
+    return cast.getOperand(0);
+  return UnrealizedConversionCastOp::create(b, narrow.getLoc(), type, narrow)
+      .getResult(0);
+}
+
 static Value widen(OpBuilder &b, arith::ExtFOp op, Conversions has) {
   Location loc = op.getLoc();
   Type type = op.getIn().getType();
   ShapedBuilder s(b, loc, op.getType());
   Type bits = b.getIntegerType(sharesByte(type) ? 4 : 8);
-  Value bytes =
-      UnrealizedConversionCastOp::create(b, loc, s.typeOf(bits), op.getIn())
-          .getResult(0);
+  Value bytes = getBits(b, op.getIn(), s.typeOf(bits));
   if (sharesByte(type))
     return widenFp4(s, bytes);
   if (isPower(type))
@@ -302,8 +320,11 @@ namespace {
 class ConvertFp8Pass : public mlafix::impl::ConvertFp8PassBase<ConvertFp8Pass> {
 public:
   void runOnOperation() override {
+    // sm_90 has the least of three integers in one instruction; what computes
+    // with two f32 at once has that of three floats.
+    MachineModel machine = getMachine(getOperation());
     Conversions has{isGPU(getTarget(getOperation())),
-                    getMachine(getOperation()).fp8Conversion != 0};
+                    machine.fp8Conversion != 0, machine.pairArithmetic == 0};
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       auto isHere = [](Type type) { return isFp8(type) || sharesByte(type); };

@@ -122,11 +122,16 @@ static constexpr uint32_t kUnitsBits = 0x4b400000;
 ///
 /// Each line is the lowest where it counts. It is rounded once, as it is added
 /// to kUnits; rounding keeps the order, so the lowest of the rounded is the
-/// lowest, rounded, and ties go to codes that are even.
-static Value buildCodes(ShapedBuilder s, Value magnitudes) {
+/// lowest, rounded, and ties go to codes that are even. `asBits`: compared as
+/// integers, as which positive floats have the same order.
+static Value buildCodes(ShapedBuilder s, Value magnitudes, bool asBits) {
   Value halves = s.fma(magnitudes, s.f(2.0f), s.f(kUnits));
   Value ones = s.op<arith::AddFOp>(magnitudes, s.f(kUnits + 2));
   Value twos = s.fma(magnitudes, s.f(0.5f), s.f(kUnits + 4));
+  if (asBits) {
+    Value lowest = s.op<arith::MinSIOp>(s.bits(halves), s.bits(ones));
+    return s.op<arith::MinSIOp>(lowest, s.bits(twos));
+  }
   Value lowest = s.op<arith::MinNumFOp>(halves, ones);
   return s.bits(s.op<arith::MinNumFOp>(lowest, twos));
 }
@@ -191,7 +196,7 @@ Value WordBuilder::gatherSigns(int64_t first, int64_t count) {
   return permute(low, high, kSignOfLow | kSignOfHigh << 4);
 }
 
-Value mlafix::narrowFp4OnGPU(ShapedBuilder s, Value x) {
+Value mlafix::narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
   Value unbounded = getUnbounded(x);
   Value magnitudes, signs = x;
   if (unbounded && hasPositiveNaN(unbounded))
@@ -201,7 +206,8 @@ Value mlafix::narrowFp4OnGPU(ShapedBuilder s, Value x) {
   magnitudes = math::AbsFOp::create(s.b, s.loc, signs);
   if (unbounded)
     magnitudes = s.op<arith::MinNumFOp>(magnitudes, s.f(kLargest));
-  WordBuilder builder(s.b, s.loc, buildCodes(s, magnitudes), s.bits(signs));
+  WordBuilder builder(s.b, s.loc, buildCodes(s, magnitudes, asBits),
+                      s.bits(signs));
   int64_t count = cast<VectorType>(x.getType()).getNumElements();
   int64_t each = std::min<int64_t>(count, 8);
   assert(count % each == 0 && "expected whole words");

@@ -21,8 +21,8 @@ namespace mlafix {
 mlir::Value narrowFp4(ShapedBuilder s, mlir::Value x);
 
 /// The same in the fewest instructions of a GPU; the number of elements is 2, 4
-/// or a multiple of 8.
-mlir::Value narrowFp4OnGPU(ShapedBuilder s, mlir::Value x);
+/// or a multiple of 8. `asBits`: positive floats are compared as integers.
+mlir::Value narrowFp4OnGPU(ShapedBuilder s, mlir::Value x, bool asBits);
 
 /// The f32 of which `halves`, a vector of i4, are the codes.
 mlir::Value widenFp4(ShapedBuilder s, mlir::Value halves);

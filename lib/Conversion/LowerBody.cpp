@@ -103,7 +103,7 @@ Value BodyLowering::buildElementOffset(Location loc,
                                        const LoweredAccess &access,
                                        unsigned first) {
   BlockArgument argument = getKernelArgument(access.memref);
-  SmallVector<int64_t> strides = getStrides(access.getMemRefType());
+  SmallVector<int64_t> strides = getStrides(access.memref);
   auto strideOf = [&](unsigned dim) {
     int64_t owner =
         getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
@@ -118,7 +118,8 @@ Value BodyLowering::buildElementOffset(Location loc,
                       ? strideOf(0)
                       : i64Constant(loc, strides[0]);
     return buildTiledOffset(b, loc, access.indices[0],
-                            build(access.indices.drop_front(), 1), pitch);
+                            build(access.indices.drop_front(), 1),
+                            countColumns(access.memref, 1), pitch);
   }
   SmallVector<Value> indices(access.indices.drop_front(first));
   if (sharesByte(access.type) && !indices.empty()) {

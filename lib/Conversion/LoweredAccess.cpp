@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -56,7 +57,23 @@ SmallVector<BlockArgument> mlafix::getAddressed(Operation *op) {
   return {};
 }
 
-SmallVector<int64_t> mlafix::getStrides(MemRefType type) {
+int64_t mlafix::countColumns(Value memref, unsigned first) {
+  int64_t columns = 1;
+  for (int64_t size :
+       cast<MemRefType>(memref.getType()).getShape().drop_front(first))
+    if (ShapedType::isDynamic(size) ||
+        llvm::MulOverflow(columns, size, columns))
+      return ShapedType::kDynamic;
+  return columns;
+}
+
+SmallVector<int64_t> mlafix::getStrides(Value memref) {
   // The kernel's verifier has seen to it that it has some.
-  return type.getStridesAndOffset().first;
+  SmallVector<int64_t> strides =
+      cast<MemRefType>(memref.getType()).getStridesAndOffset().first;
+  for (unsigned dim = 1; isSwizzled(memref) && dim < strides.size(); ++dim)
+    if (int64_t columns = countColumns(memref, dim + 1);
+        !ShapedType::isDynamic(columns))
+      strides[dim] = columns;
+  return strides;
 }

@@ -37,8 +37,14 @@ std::optional<LoweredAccess> getAccess(mlir::Operation *op);
 /// mlafix.present and mlafix.same_tensor; empty for other ops.
 llvm::SmallVector<mlir::BlockArgument> getAddressed(mlir::Operation *op);
 
-/// Strides in elements; dynamic ones are ShapedType::kDynamic.
-llvm::SmallVector<int64_t> getStrides(mlir::MemRefType type);
+/// Strides in elements; dynamic ones are ShapedType::kDynamic. The columns of a
+/// tensor in tiles follow each other, which a launch checks: their strides are
+/// known as far as the sizes are.
+llvm::SmallVector<int64_t> getStrides(mlir::Value memref);
+
+/// The elements of the dims from `first` on, by their sizes; kDynamic where one
+/// of these is not known, or their product has more than 64 bits.
+int64_t countColumns(mlir::Value memref, unsigned first);
 
 } // namespace mlafix
 

@@ -80,24 +80,40 @@ Value mlafix::buildOffset(
 }
 
 Value mlafix::buildTiledOffset(OpBuilder &b, Location loc, Value row,
-                               Value column, Value pitch) {
-  auto number = [&](int64_t value) {
-    return arith::ConstantIntOp::create(b, loc, value, 64);
+                               Value column, int64_t columns, Value pitch) {
+  constexpr int64_t kRows = 128, kMostColumns = int64_t(1) << 23;
+  Type i64 = b.getI64Type();
+  bool isShort = !ShapedType::isDynamic(columns) && columns <= kMostColumns;
+  Type type = isShort ? b.getI32Type() : i64;
+  auto shorten = [&](Value x) -> Value {
+    return isShort ? arith::TruncIOp::create(b, loc, type, x) : x;
+  };
+  auto number = [&](Value like, int64_t value) {
+    return arith::ConstantIntOp::create(b, loc, like.getType(), value);
   };
   auto above = [&](Value x, int64_t bits) -> Value {
-    return arith::ShRUIOp::create(b, loc, x, number(bits));
+    return arith::ShRUIOp::create(b, loc, x, number(x, bits));
   };
-  auto below = [&](Value x, int64_t size) -> Value {
-    return arith::AndIOp::create(b, loc, x, number(size - 1));
+  auto bits = [&](Value x, int64_t mask) -> Value {
+    return arith::AndIOp::create(b, loc, x, number(x, mask));
   };
-  auto add = [&](Value x, Value y, int64_t factor) -> Value {
-    Value product = arith::MulIOp::create(b, loc, y, number(factor));
-    return arith::AddIOp::create(b, loc, x, product);
+  auto times = [&](Value x, int64_t factor) -> Value {
+    return arith::MulIOp::create(b, loc, x, number(x, factor));
+  };
+  auto join = [&](Value x, Value y) -> Value {
+    return arith::OrIOp::create(b, loc, x, y);
   };
   row = toI64(b, loc, row);
-  Value offset = arith::MulIOp::create(b, loc, above(row, 7), pitch);
-  offset = add(below(column, 4), offset, 128);
-  offset = add(offset, above(column, 2), 512);
-  offset = add(offset, below(row, 32), 16);
-  return add(offset, below(above(row, 5), 4), 4);
+  Value tiles = arith::MulIOp::create(b, loc, above(row, 7), pitch);
+  Value inRow = shorten(column); // where it is in a row
+  Value inColumn = shorten(row);
+  // Parts that have no bits in common.
+  Value of32 = bits(times(inColumn, 16), 31 * 16);
+  Value of128 = bits(above(inColumn, 3), 3 * 4);
+  Value of4 = bits(inRow, 3);
+  Value others = bits(times(inRow, kRows), -4 * kRows);
+  Value offset = join(others, join(join(of32, of128), of4));
+  if (isShort)
+    offset = arith::ExtUIOp::create(b, loc, i64, offset);
+  return arith::AddIOp::create(b, loc, times(tiles, kRows), offset);
 }

@@ -23,12 +23,13 @@ buildOffset(mlir::OpBuilder &b, mlir::Location loc, mlir::ValueRange indices,
             llvm::ArrayRef<int64_t> strides,
             llvm::function_ref<mlir::Value(unsigned dim)> dynamicStride);
 
-/// The element at `row` and `column` of rows `pitch` apart that lie in tiles of
-/// 128 x 4 (mlafix.swizzle), i64: a tile has 512 elements, and in it rows 32
-/// apart are next to each other.
+/// The element at `row` and `column`, i64, of rows `pitch` apart that lie in
+/// tiles of 128 x 4 (mlafix.swizzle), i64: a tile has 512 elements, and in it
+/// rows 32 apart are next to each other. `columns` is how many there are, or
+/// kDynamic: what few columns add is computed in 32 bits.
 mlir::Value buildTiledOffset(mlir::OpBuilder &b, mlir::Location loc,
                              mlir::Value row, mlir::Value column,
-                             mlir::Value pitch);
+                             int64_t columns, mlir::Value pitch);
 
 } // namespace mlafix
 

@@ -53,8 +53,7 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
         getStrideOwner(kernel.getGuardsAttr(), argument.getArgNumber());
     // Several tensors have addresses, and no stride between them.
     bool isMany = kernel.isArgMany(argument.getArgNumber());
-    for (auto [dim, stride] :
-         llvm::enumerate(getStrides(access->getMemRefType())))
+    for (auto [dim, stride] : llvm::enumerate(getStrides(access->memref)))
       if (ShapedType::isDynamic(stride) && !(isMany && dim == 0))
         uses[owner].stride[dim] = true;
   });

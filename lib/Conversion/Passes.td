@@ -38,6 +38,9 @@ def KeepSumsPass : Pass<"mlafix-keep-sums", "::mlafix::KernelOp"> {
     place of the sum with -0.0: the same number, by a predicate of the addition, so that a GPU needs no selection for each element. Not for targets that compute
     with two f32 at once, whose selections are none the fewer.
 
+    The merged row of two states of which neither has one is 0. Where a kernel computes with such rows, of 8 elements or more in a lane, the selections of their
+    elements go, too: there, both payloads are -0.0, and the numbers that the first one and the sum are multiplied by become 1 and -1.
+
     ```mlir
     // Before
     %payload = arith.select %isZero, %minusZeros, %x : vector<8xf32>
@@ -54,7 +57,8 @@ def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
   let summary = "floats of 16 bits are masked, and bf16 is widened, as words of 32 bits";
   let description = [{
     A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many selections. A pack of bf16 that is computed
-    with is widened by two instructions a word, where the instruction that widens one element takes three. Not for targets that compute with two f32 at
+    with is widened by two instructions a word, where the instruction that widens one element takes three. What both branches of an `scf.if` widen is widened behind
+    them, so that words come out of it, too. Not for targets that compute with two f32 at
     once: what LLVM makes of words there takes more registers.
 
     LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at
@@ -85,8 +89,8 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
     puts around its value go: the conversion has them. f8E8M0FNU, the exponents of f32, is made by integer arithmetic on all targets, and rounded up.
 
     f4E2M1FN is made by arithmetic on all targets, of packs whose elements are within -6 and 6: their codes are vectors of i4, of which two are one byte. A CPU
-    adds a power of two that depends on the element's exponent. On a GPU a magnitude is rounded on three lines, of which the lowest is its code, and eight
-    elements are put together in a word, their signs by permutations of bytes.
+    adds a power of two that depends on the element's exponent. On a GPU a magnitude is rounded on three lines, of which the lowest is its code, compared as integers
+    where that is one instruction, and eight elements are put together in a word, their signs by permutations of bytes.
 
     ```mlir
     // Before
@@ -101,6 +105,26 @@ def ConvertFp8Pass : Pass<"mlafix-convert-fp8", "::mlafix::KernelOp"> {
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::vector::VectorDialect"];
+}
+
+def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"> {
+  let summary = "divisions by powers of two and by constants become products";
+  let description = [{
+    A division by a power of two that was f8E8M0FNU becomes the product with its inverse, which is one too: exact, for all numbers.
+
+    A division by a constant of at most 20 significant bits, above 1, becomes a product with the constant's inverse in two parts: two operations in place of a dozen, without
+    a branch, correctly rounded (N10). For dividends that a maximum keeps at 2^-60 or more, as that of a scale is. For GPUs.
+
+    ```mlir
+    // Before
+    %most = arith.maximumf %largest, %c1e-10 : f32
+    %scale = arith.divf %most, %c448 : f32
+    // After
+    %less = arith.mulf %most, %low : f32
+    %scale = math.fma %most, %high, %less : f32
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
 
 def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"> {
@@ -127,6 +151,38 @@ def ShareReciprocalsPass : Pass<"mlafix-share-reciprocals", "::mlafix::KernelOp"
     } else {
       %slow = arith.divf %x, %d : vector<2xf32>
       scf.yield %slow : vector<2xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def JoinReciprocalsPass : Pass<"mlafix-join-reciprocals", "::mlafix::KernelOp"> {
+  let summary = "reciprocals of a block are checked together";
+  let description = [{
+    Two or more correctly rounded reciprocals of a block, each of one number, are computed in the two steps that hold for normal numbers, also one of another. One
+    branch behind the last checks what all of them leave of 1, and computes them in full where one is too far off: of 0, a subnormal number, an infinity or NaN, or beyond
+    2^126. What lies between them is computed again there; what needs one of them and is not between them is moved behind the branch. For GPUs.
+
+    ```mlir
+    // Before
+    %a = arith.divf %one, %x : f32
+    %y = arith.mulf %a, %s : f32
+    %b = arith.divf %one, %y : f32
+    // After
+    %near = nvvm.rcp.approx.ftz.f %x : f32
+    …
+    %a = math.fma %near, %minusRest, %near : f32
+    %y = arith.mulf %a, %s : f32
+    …
+    %r = scf.if %areNear -> (f32) {
+      scf.yield %b : f32
+    } else {
+      %a1 = arith.divf %one, %x : f32
+      %y1 = arith.mulf %a1, %s : f32
+      %b1 = arith.divf %one, %y1 : f32
+      scf.yield %b1 : f32
     }
     ```
   }];
@@ -213,7 +269,7 @@ def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
   let description = [{
     Has a thread compute the addresses of its first loads while it waits for the preceding grid: moves that arithmetic before the wait, and makes the
     wait need its results. Without that, ptxas issues the wait first of all its block of instructions; in a chain of launches that cost 8% of a merge of 16
-    tokens on an H200.
+    tokens on an H200. Of the packs of a row, whose addresses differ by constants that loads add by themselves, it needs one.
 
     What is loaded after the wait, in loops by their first iteration, is also prefetched into the second-level cache before it: there, memory is coherent, so that a line which
     the preceding grid has yet to write is none the worse for having been fetched. Only the first threads of a grid prefetch their rows, as many as move

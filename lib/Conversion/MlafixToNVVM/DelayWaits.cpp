@@ -13,7 +13,10 @@
 #include "lib/Transforms/ThreadOps.h"
 #include "mlafix/runtime.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-delay-waits"
@@ -43,6 +46,58 @@ static SmallVector<Value> collectPointers(Operation *wait) {
     });
   llvm::erase_if(pointers, [](Value pointer) { return !isGlobal(pointer); });
   return pointers;
+}
+
+/// Whether more than one element is loaded through `pointer`.
+static bool isOfPack(Value pointer) {
+  return llvm::any_of(pointer.getUsers(), [](Operation *user) {
+    auto vector = user->getNumResults() == 1
+                      ? dyn_cast<VectorType>(user->getResult(0).getType())
+                      : VectorType();
+    return vector && vector.getNumElements() > 1;
+  });
+}
+
+/// Whether two values are computed alike, without a look at memory.
+static bool isAlike(Value x, Value y) {
+  if (x == y)
+    return true;
+  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
+  return a && b && isPure(a) && a->getNumResults() == 1 &&
+         a->getNumRegions() == 0 && a->getName() == b->getName() &&
+         a->getAttrs() == b->getAttrs() && x.getType() == y.getType() &&
+         a->getNumOperands() == b->getNumOperands() &&
+         llvm::all_of_zip(a->getOperands(), b->getOperands(), isAlike);
+}
+
+/// What a constant is added to in `value`; null for another value.
+static Value getAugend(Value value) {
+  auto sum = value.getDefiningOp<arith::AddIOp>();
+  return sum && matchPattern(sum.getRhs(), m_Constant()) ? sum.getLhs()
+                                                         : Value();
+}
+
+/// Whether two values differ by a constant, in a sum or a conversion of it.
+static bool differByConstant(Value x, Value y) {
+  if (isAlike(x, y))
+    return true;
+  if (Value augend = getAugend(x))
+    return differByConstant(augend, y);
+  if (Value augend = getAugend(y))
+    return differByConstant(x, augend);
+  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
+  if (!a || !b || a->getName() != b->getName())
+    return false;
+  if (isa<CastOpInterface>(a))
+    return differByConstant(a->getOperand(0), b->getOperand(0));
+  if (!isa<arith::AddIOp, LLVM::GEPOp>(a) || a->getNumOperands() != 2 ||
+      b->getNumOperands() != 2 || a->getAttrs() != b->getAttrs())
+    return false;
+  for (unsigned i : {0, 1})
+    if (isAlike(a->getOperand(i), b->getOperand(i)) &&
+        differByConstant(a->getOperand(1 - i), b->getOperand(1 - i)))
+      return true;
+  return false;
 }
 
 /// PTX with one operand that is or may be an address.
@@ -227,14 +282,21 @@ void DelayWaitsPass::delay(Operation *wait) {
   OpBuilder b(wait);
   Location loc = wait->getLoc();
   Value addresses;
+  SmallVector<Value> needed;
   size_t moved = 0;
   for (Value pointer : collectPointers(wait)) {
     if (!moveBeforeWait(pointer, wait))
       continue;
+    ++moved;
+    // The packs of a row: loads add constants to an address.
+    if (isOfPack(pointer) && llvm::any_of(needed, [&](Value other) {
+          return differByConstant(other, pointer);
+        }))
+      continue;
+    needed.push_back(pointer);
     Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer);
     addresses =
         addresses ? LLVM::OrOp::create(b, loc, addresses, address) : address;
-    ++moved;
   }
   prefetch(wait);
   auto opts = nameRemark("delay-waits", DEBUG_TYPE, getOperation());

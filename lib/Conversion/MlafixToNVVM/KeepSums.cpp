@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-keep-sums"
@@ -78,6 +79,126 @@ static bool keepSum(math::FmaOp fma) {
 }
 
 namespace {
+/// What a merge of two leaves: 0 where neither state has a row, else the sum of
+/// two payloads, the second of which may be left out (keepSum), times a number.
+struct MergedRow {
+  static std::optional<MergedRow> get(arith::SelectOp op);
+  Value getNone() { return op.getCondition(); }
+  int64_t countElements() {
+    return cast<VectorType>(op.getType()).getNumElements();
+  }
+  void maskNumbers();
+
+  arith::SelectOp op;    ///< 0 or `product`
+  arith::MulFOp product; ///< of `kept`
+  arith::SelectOp kept;  ///< `first` or `sum`
+  math::FmaOp sum;       ///< of the second payload and `first`
+  arith::MulFOp first;   ///< of `mask`
+  arith::SelectOp mask;  ///< -0.0 or the first payload
+};
+} // namespace
+
+/// Whether nothing is computed with `value`: it is narrowed, between bounds.
+/// Fewer words than numbers are then masked.
+static bool isOnlyNarrowed(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    if (isa<arith::TruncFOp>(user))
+      return true;
+    return isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
+               arith::MinNumFOp>(user) &&
+           matchPattern(user->getOperand(1), m_Constant()) &&
+           isOnlyNarrowed(user->getResult(0));
+  });
+}
+
+static bool isOfNumber(Value condition) {
+  return !isa<VectorType>(condition.getType());
+}
+
+/// None where `op` is something else, or parts are used by others.
+std::optional<MergedRow> MergedRow::get(arith::SelectOp op) {
+  MergedRow row;
+  row.op = op;
+  row.product = op.getFalseValue().getDefiningOp<arith::MulFOp>();
+  if (!isa<VectorType>(op.getType()) || !isOfNumber(op.getCondition()) ||
+      !matchPattern(op.getTrueValue(), m_PosZeroFloat()) || !row.product ||
+      !row.product->hasOneUse() || !getSplat(row.product.getRhs()) ||
+      isOnlyNarrowed(op))
+    return std::nullopt;
+  row.kept = row.product.getLhs().getDefiningOp<arith::SelectOp>();
+  if (!row.kept || !row.kept->hasOneUse() ||
+      !isOfNumber(row.kept.getCondition()))
+    return std::nullopt;
+  row.sum = row.kept.getFalseValue().getDefiningOp<math::FmaOp>();
+  row.first = row.kept.getTrueValue().getDefiningOp<arith::MulFOp>();
+  if (!row.sum || !row.sum->hasOneUse() || !row.first ||
+      row.sum.getC() != row.first ||
+      !llvm::hasNItems(row.first->getUses(), 2) ||
+      !getSplat(row.first.getLhs()))
+    return std::nullopt;
+  row.mask = row.first.getRhs().getDefiningOp<arith::SelectOp>();
+  if (!row.mask || !row.mask->hasOneUse() ||
+      !isOfNumber(row.mask.getCondition()) ||
+      !matchPattern(row.mask.getTrueValue(), m_NegZeroFloat()))
+    return std::nullopt;
+  return row;
+}
+
+/// Where neither state has a row, both payloads are left out, and the numbers
+/// that the first one and the sum are multiplied by are 1 and -1: the result is
+/// 1 * -0.0 * -1.
+void MergedRow::maskNumbers() {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value none = getNone();
+  auto extend = [&](arith::SelectOp of) -> Value {
+    return arith::OrIOp::create(b, loc, of.getCondition(), none);
+  };
+  auto replace = [&](Value splat, float number) -> Value {
+    Value other = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(number));
+    Value chosen =
+        arith::SelectOp::create(b, loc, none, other, getSplat(splat));
+    return vector::BroadcastOp::create(b, loc, splat.getType(), chosen);
+  };
+  Value payload = arith::SelectOp::create(
+      b, loc, extend(mask), mask.getTrueValue(), mask.getFalseValue());
+  Value before =
+      arith::MulFOp::create(b, loc, replace(first.getLhs(), 1.0f), payload);
+  Value more = math::FmaOp::create(b, loc, sum.getA(), sum.getB(), before);
+  Value either = arith::SelectOp::create(b, loc, extend(kept), before, more);
+  Value result =
+      arith::MulFOp::create(b, loc, either, replace(product.getRhs(), -1.0f));
+  op.replaceAllUsesWith(result);
+  for (Operation *dead :
+       {op.getOperation(), product.getOperation(), kept.getOperation(),
+        sum.getOperation(), first.getOperation(), mask.getOperation()})
+    dead->erase();
+}
+
+/// Four operations on numbers and conditions take the place of a selection for
+/// each element.
+static int64_t maskRows(KernelOp kernel) {
+  constexpr int64_t kFewestElements = 8;
+  llvm::MapVector<Value, SmallVector<MergedRow>> rows; // by their condition
+  kernel.walk([&](arith::SelectOp op) {
+    if (std::optional<MergedRow> row = MergedRow::get(op))
+      rows[row->getNone()].push_back(*row);
+  });
+  int64_t masked = 0;
+  for (auto &[none, ofOne] : rows) {
+    int64_t elements = 0;
+    for (MergedRow &row : ofOne)
+      elements += row.countElements();
+    if (elements < kFewestElements)
+      continue;
+    for (MergedRow &row : ofOne)
+      row.maskNumbers();
+    masked += ofOne.size();
+  }
+  return masked;
+}
+
+namespace {
 class KeepSumsPass : public mlafix::impl::KeepSumsPassBase<KeepSumsPass> {
 public:
   void runOnOperation() override {
@@ -87,7 +208,9 @@ public:
     SmallVector<math::FmaOp> sums;
     kernel.walk([&](math::FmaOp op) { sums.push_back(op); });
     int64_t kept = llvm::count_if(sums, keepSum);
-    LDBG() << kernel.getSymName() << ": " << kept << " sums are kept";
+    int64_t masked = maskRows(kernel);
+    LDBG() << kernel.getSymName() << ": " << kept << " sums are kept, "
+           << masked << " packs are masked by numbers";
   }
 };
 } // namespace

@@ -115,14 +115,14 @@ static bool maskWords(arith::ExtFOp widening) {
 
 /// Selects between words in place of what they are widened to, where one
 /// condition selects between two rows: half as many selections, and fewer
-/// registers until they are widened. True if so.
-static bool selectWords(arith::SelectOp select) {
+/// registers until they are widened.
+static void selectWords(arith::SelectOp select) {
   auto first = select.getTrueValue().getDefiningOp<arith::ExtFOp>(),
        second = select.getFalseValue().getDefiningOp<arith::ExtFOp>();
   if (!first || !second || isa<VectorType>(select.getCondition().getType()) ||
       first.getIn().getType() != second.getIn().getType() ||
       !fillsWords(first.getIn().getType()) || !isComputedWith(select))
-    return false;
+    return;
   OpBuilder b(select);
   Location loc = select.getLoc();
   Value words = arith::SelectOp::create(b, loc, select.getCondition(),
@@ -132,7 +132,55 @@ static bool selectWords(arith::SelectOp select) {
   Type type = getElementTypeOrSelf(first.getIn());
   select.replaceAllUsesWith(widenWords(b, loc, type, words));
   select.erase();
-  return true;
+}
+
+/// What widens words into the operand `index` of `yield`; null for another.
+static arith::ExtFOp getWidening(scf::YieldOp yield, unsigned index) {
+  auto widening = yield.getOperand(index).getDefiningOp<arith::ExtFOp>();
+  return widening && fillsWords(widening.getIn().getType()) ? widening
+                                                            : arith::ExtFOp();
+}
+
+/// Has `yield` yield what `widening` widens.
+static void yieldNarrow(scf::YieldOp yield, unsigned index,
+                        arith::ExtFOp widening) {
+  yield->setOperand(index, widening.getIn());
+  if (widening->use_empty())
+    widening.erase();
+}
+
+/// Words that each branch widens are widened behind the branches: half as many
+/// registers join there, and what masks them masks words.
+static void widenBehind(scf::IfOp branch) {
+  SmallVector<Type> types(branch.getResultTypes());
+  SmallVector<unsigned> moved;
+  for (unsigned i = 0; i < types.size(); ++i) {
+    scf::YieldOp yields[] = {branch.thenYield(), branch.elseYield()};
+    arith::ExtFOp first = getWidening(yields[0], i),
+                  second = getWidening(yields[1], i);
+    if (!first || !second ||
+        first.getIn().getType() != second.getIn().getType())
+      continue;
+    moved.push_back(i);
+    types[i] = first.getIn().getType();
+    yieldNarrow(yields[0], i, first);
+    yieldNarrow(yields[1], i, second);
+  }
+  if (moved.empty())
+    return;
+  LDBG() << moved.size() << " rows are widened behind " << branch.getLoc();
+  OpBuilder b(branch);
+  auto narrow =
+      scf::IfOp::create(b, branch.getLoc(), types, branch.getCondition(),
+                        /*withElseRegion=*/true);
+  narrow.getThenRegion().takeBody(branch.getThenRegion());
+  narrow.getElseRegion().takeBody(branch.getElseRegion());
+  SmallVector<Value> results(narrow.getResults());
+  for (unsigned i : moved)
+    results[i] = arith::ExtFOp::create(
+        b, branch.getLoc(), branch.getResult(i).getType(), results[i]);
+  branch.replaceAllUsesWith(results);
+  branch.erase();
 }
 
 namespace {
@@ -142,10 +190,12 @@ public:
     if (!isGPU(getTarget(getOperation())))
       return;
     bool hasWords = !getMachine(getOperation()).pairArithmetic;
+    if (hasWords) {
+      getOperation().walk(widenBehind);
+      getOperation().walk(selectWords);
+    }
     SmallVector<arith::ExtFOp> widenings;
     bool narrowsToF16 = false;
-    if (hasWords)
-      getOperation().walk([](arith::SelectOp select) { selectWords(select); });
     getOperation().walk([&](Operation *op) {
       if (auto widening = dyn_cast<arith::ExtFOp>(op))
         widenings.push_back(widening);

@@ -1,5 +1,6 @@
 // f4e2m1, of which two share a byte: arithmetic on every target, a word for eight elements of a row. NaN and what is beyond 6 becomes 6 by a
-// minimum and a maximum on a CPU, by a minimum of magnitudes on a GPU; there, a code is the lowest of three lines.
+// minimum and a maximum on a CPU, by a minimum of magnitudes on a GPU; there, a code is the lowest of three lines: of three integers, or of three
+// floats where there is arithmetic on pairs of f32.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute),mlafix-to-nvvm,cse)" | FileCheck %s
 // RUN: %mlafix-opt %s --kernel=narrow --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PTX
 // RUN: %mlafix-opt %s --kernel=narrow --target=x86-64-v3 --emit=llvm -o - | FileCheck %s --check-prefix=CPU
@@ -16,8 +17,9 @@
 // CHECK: %[[POSITIVE:.*]] = arith.minnumf
 // CHECK-NOT: arith.maxnumf
 // CHECK: math.absf %[[POSITIVE]]
-// CHECK-COUNT-3: arith.minnumf
-// CHECK-NOT: arith.minnumf
+// CHECK: arith.minnumf
+// CHECK-COUNT-2: arith.minsi
+// CHECK-NOT: arith.min
 // CHECK: nvvm.prmt
 // CHECK-NOT: vector<8xf4E2M1FN>
 // CHECK: llvm.store %{{.*}} {alignment = 4 : i64} : vector<4xi8>, !llvm.ptr
@@ -26,7 +28,8 @@
 // CHECK: llvm.store %{{.*}} {alignment = 1 : i64} : vector<1xi8>, !llvm.ptr
 // PTX-LABEL: .entry narrow_dense
 // PTX: ld.global.v4.b32
-// PTX-COUNT-32: min.f32
+// PTX-COUNT-16: min.f32
+// PTX-COUNT-16: min.s32
 // PTX-COUNT-6: prmt.b32
 // PTX-NOT: max.f32
 // PTX: shl.b64 %{{.*}}, 6;
@@ -47,13 +50,18 @@ mlafix.kernel @narrow(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "
 
 // Of a product it is not.
 // RUN: %mlafix-opt %s --kernel=product --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=PRODUCT
+// RUN: %mlafix-opt %s --kernel=product --target=sm_100 --emit=ptx -o - | FileCheck %s --check-prefix=FLOATS
+// FLOATS-LABEL: .entry product_dense
+// FLOATS-COUNT-24: min.f32
+// FLOATS-NOT: min.s32
+// FLOATS-LABEL: .entry product_fast
 // PRODUCT-LABEL: .entry product_dense
 // PRODUCT-COUNT-8: min.f32 %{{.*}}, 0f40C00000;
 // PRODUCT: fma.rn.f32 %{{.*}}, 0f40000000, 0f4B400000;
 // PRODUCT: add.rn.f32 %{{.*}}, 0f4B400002;
 // PRODUCT: fma.rn.f32 %{{.*}}, 0f3F000000, 0f4B400004;
-// PRODUCT-COUNT-16: min.f32 %{{r[0-9]+}}, %{{r[0-9]+}}, %
-// PRODUCT-NOT: min.f32
+// PRODUCT-COUNT-16: min.s32 %{{r[0-9]+}}, %{{r[0-9]+}}, %
+// PRODUCT-NOT: min.
 // PRODUCT-COUNT-6: prmt.b32 %{{.*}}, {{0xfbU|0x5410U}};
 // PRODUCT-LABEL: .entry product_fast
 mlafix.kernel @product(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "write"},

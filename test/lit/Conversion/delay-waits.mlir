@@ -35,6 +35,47 @@ module attributes {mlafix.target = "sm_90"} {
     llvm.return
   }
 
+  // The packs of a row are a constant apart: one address is enough. Both are prefetched.
+  // CHECK-LABEL: llvm.func @packs
+  // CHECK-COUNT-1: llvm.ptrtoint
+  // CHECK-NOT: {{llvm.ptrtoint|llvm.or}}
+  // CHECK-COUNT-2: prefetch.global.L2
+  // CHECK: @ready griddepcontrol.wait
+  // Other rows have addresses of their own.
+  // CHECK-LABEL: llvm.func @rows
+  // CHECK-COUNT-2: llvm.ptrtoint
+  llvm.func @packs(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %row: i64, %number: i32) {
+    nvvm.griddepcontrol wait
+    %lane = arith.index_castui %number : i32 to index
+    %c128 = arith.constant 128 : i64
+    %c64 = arith.constant 64 : index
+    %start = arith.muli %row, %c128 : i64
+    %first = arith.index_cast %lane : index to i64
+    %i = arith.addi %start, %first : i64
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    %again = arith.muli %row, %c128 : i64
+    %other = arith.addi %lane, %c64 : index
+    %second = arith.index_cast %other : index to i64
+    %j = arith.addi %again, %second : i64
+    %b = llvm.getelementptr %x[%j] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+  llvm.func @rows(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %pitch: i64) {
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %v = llvm.load %a : !llvm.ptr<1> -> vector<8xbf16>
+    %j = arith.addi %i, %pitch : i64
+    %b = llvm.getelementptr %x[%j] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+    llvm.store %v, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
+    llvm.return
+  }
+
   // What an address needs memory for stays behind the wait.
   // CHECK-LABEL: llvm.func @chased
   llvm.func @chased(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %i: i64) {

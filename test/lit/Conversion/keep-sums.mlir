@@ -34,6 +34,67 @@ mlafix.kernel @two(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}
   }
 }
 
+// A row of eight elements that something is computed with: where neither state has one, both payloads are left out, and 1 * -0.0 * -1 is 0. The other
+// rows of this file, of four elements, are selected.
+// CHECK-LABEL: mlafix.kernel @computed_dense
+// CHECK-DAG: %[[MINUS_ZEROS:.*]] = arith.constant dense<-0.000000e+00> : vector<8xf32>
+// CHECK: %[[LARGEST:.*]] = arith.maximumf
+// CHECK-NEXT: %[[NONE:.*]] = arith.cmpf oeq, %[[LARGEST]]
+// CHECK: %[[NOFIRST:.*]] = arith.ori %{{.*}}, %[[NONE]]
+// CHECK: %[[PAYLOAD0:.*]] = arith.select %[[NOFIRST]], %[[MINUS_ZEROS]], %{{.*}} : vector<8xf32>
+// CHECK: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK: %[[WEIGHT:.*]] = arith.select %[[NONE]], %[[ONE]], %{{.*}} : f32
+// CHECK: %[[WEIGHTS:.*]] = vector.broadcast %[[WEIGHT]]
+// CHECK: %[[BEFORE:.*]] = arith.mulf %[[WEIGHTS]], %[[PAYLOAD0]]
+// CHECK: %[[MORE:.*]] = math.fma %{{.*}}, %{{.*}}, %[[BEFORE]]
+// CHECK: %[[NOSECOND:.*]] = arith.ori %{{.*}}, %[[NONE]]
+// CHECK: %[[SUM:.*]] = arith.select %[[NOSECOND]], %[[BEFORE]], %[[MORE]]
+// CHECK: %[[MINUS_ONE:.*]] = arith.constant -1.000000e+00 : f32
+// CHECK: %[[INVERSE:.*]] = arith.select %[[NONE]], %[[MINUS_ONE]], %{{.*}} : f32
+// CHECK: %[[INVERSES:.*]] = vector.broadcast %[[INVERSE]]
+// CHECK: arith.mulf %[[SUM]], %[[INVERSES]]
+// CHECK-NOT: arith.select %[[NONE]], %{{.*}} : vector
+// MASKED-LABEL: mlafix.kernel @computed_{{[a-z]+}}(
+// MASKED: arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf32>
+// MASKED: arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf32>
+// MASKED: arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf32>
+!row8 = memref<?x8xbf16, strided<[?, 1], offset: ?>>
+!state8 = !mlafix.state<8, e>
+!tile8 = tensor<8xf32, #mlafix.dim<8>>
+mlafix.kernel @computed(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"},
+                        %x: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "read"}, %a: !lses {mlafix.dims = ["n"], mlafix.access = "read"},
+                        %z: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "read"}, %b: !lses {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !row8
+  mlafix.forall (%t) in (%n) {
+    %first = mlafix.load_state %x[%t] lse %a[%t] : !row8, !lses -> !state8
+    %second = mlafix.load_state %z[%t] lse %b[%t] : !row8, !lses -> !state8
+    %merged = mlafix.merge %first, %second : !state8
+    %row = mlafix.payload %merged : !state8
+    %square = arith.mulf %row, %row : !tile8
+    mlafix.store %square, %y[%t] : !tile8, !row8
+  }
+}
+
+// What is only narrowed is masked in words, which are fewer.
+// CHECK-LABEL: mlafix.kernel @narrowed_dense
+// CHECK: %[[LARGEST:.*]] = arith.maximumf
+// CHECK-NEXT: %[[NONE:.*]] = arith.cmpf oeq, %[[LARGEST]]
+// CHECK: %[[ROW:.*]] = arith.select %[[NONE]], %{{.*}} : vector<8xf32>
+// CHECK: arith.truncf %[[ROW]]
+mlafix.kernel @narrowed(%y: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "write"},
+                        %x: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "read"}, %a: !lses {mlafix.dims = ["n"], mlafix.access = "read"},
+                        %z: !row8 {mlafix.dims = ["n", "E"], mlafix.access = "read"}, %b: !lses {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !row8
+  mlafix.forall (%t) in (%n) {
+    %first = mlafix.load_state %x[%t] lse %a[%t] : !row8, !lses -> !state8
+    %second = mlafix.load_state %z[%t] lse %b[%t] : !row8, !lses -> !state8
+    %merged = mlafix.merge %first, %second : !state8
+    mlafix.store_state %merged to %y[%t] : !state8, !row8
+  }
+}
+
 // A mask that says nothing of the factor stays where it is.
 // CHECK-LABEL: mlafix.kernel @other_dense
 // CHECK: %[[OTHER:.*]] = arith.select %{{.*}} : vector<4xf32>

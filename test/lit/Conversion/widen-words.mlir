@@ -91,6 +91,31 @@ mlafix.kernel @moved(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "writ
   }
 }
 
+// Words that come out of either branch are widened behind both.
+// RUN: %mlafix-opt %s --kernel=joined --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=JOINED
+// JOINED-LABEL: .entry joined_dense(
+// JOINED: ld.global.v2.b32
+// JOINED-COUNT-2: shl.b32 %{{.*}}, 16;
+// JOINED-NOT: shl.b32
+// JOINED: st.global
+mlafix.kernel @joined(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                      %z: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %c: !bools {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !f32s
+  mlafix.forall (%t) in (%n) {
+    %p = mlafix.load %c[%t] : !bools -> i1
+    %row = scf.if %p -> (!tile) {
+      %v = mlafix.load %x[%t] : !bf16s -> !tile
+      scf.yield %v : !tile
+    } else {
+      %w = mlafix.load %z[%t] : !bf16s -> !tile
+      scf.yield %w : !tile
+    }
+    %square = arith.mulf %row, %row : !tile
+    mlafix.store %square, %y[%t] : !tile, !f32s
+  }
+}
+
 // The pass alone.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90},mlafix.kernel(mlafix-distribute,mlafix-widen-words))" | FileCheck %s --check-prefix=ALONE
 // ALONE-LABEL: mlafix.kernel @mixed
@@ -99,6 +124,11 @@ mlafix.kernel @moved(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 // ALONE-LABEL: mlafix.kernel @alike_dense
 // ALONE: arith.shli {{.*}} : vector<{{[0-9]}}xi32>
 // ALONE: vector.interleave
+// ALONE-LABEL: mlafix.kernel @joined_dense
+// ALONE: %[[ROW:.*]] = scf.if %{{.*}} -> (vector<4xbf16>)
+// ALONE-NOT: arith.shli %{{.*}} : vector
+// ALONE: %[[WORDS:.*]] = vector.bitcast %[[ROW]] : vector<4xbf16> to vector<2xi32>
+// ALONE: arith.shli %[[WORDS]]
 
 // One of two rows, by one condition: their words are selected, and widened once.
 // RUN: %mlafix-opt %s --kernel=either --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=EITHER

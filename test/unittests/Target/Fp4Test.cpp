@@ -27,12 +27,16 @@ constexpr uint32_t kUnitsBits = 0x4b400000;
 
 /// The sum that buildCodes makes of a magnitude up to 6. Twice it is exact, and
 /// so is half of it but below 2^-126, so that each line is rounded once, as by
-/// fma.
+/// fma. The least of the lines is that of their bits.
 uint32_t sumOf(float magnitude) {
   float halves = magnitude * 2.0f + kUnits;
   float ones = magnitude + (kUnits + 2);
   float twos = magnitude * 0.5f + (kUnits + 4);
-  return llvm::bit_cast<uint32_t>(std::min(std::min(halves, ones), twos));
+  auto least = llvm::bit_cast<int32_t>(std::min({halves, ones, twos}));
+  int32_t leastBits =
+      std::min({llvm::bit_cast<int32_t>(halves), llvm::bit_cast<int32_t>(ones),
+                llvm::bit_cast<int32_t>(twos)});
+  return least == leastBits ? uint32_t(least) : 0;
 }
 
 /// By the ties between 0, 0.5, 1, 1.5, 2, 3, 4 and 6, which go to even codes.

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic of lib/Conversion/MlafixToNVVM/ShareReciprocals.cpp: for all
-// significands, and at the ends of its range.
+// The arithmetic of lib/Conversion/MlafixToNVVM/ShareReciprocals.cpp and of
+// ReplaceDivisions.cpp beside it: for all significands, and at the ends of its
+// range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
 
 namespace {
@@ -26,6 +28,16 @@ float divide(float x, float s) {
   float near = x * r;
   float rest = std::fma(near, s, -x);
   return std::fma(rest, -r, near);
+}
+
+/// By a constant of few bits, above 1.
+float divideByConstant(float x, float c) {
+  double inverse = 1.0 / c;
+  auto high = static_cast<float>(inverse);
+  if (high > inverse)
+    high = std::nextafterf(high, 0.0f);
+  auto low = static_cast<float>(std::fma(-double(high), double(c), 1.0) / c);
+  return std::fma(x, high, x * low);
 }
 
 float fromBits(uint32_t bits) { return llvm::bit_cast<float>(bits); }
@@ -124,5 +136,32 @@ TEST(ReciprocalTest, ZerosKeepTheirSign) {
   for (float s : {0x1p-64f, 0.3f, 1.0f, 448.0f, 0x1p64f}) {
     EXPECT_FALSE(std::signbit(divide(0.0f, s)));
     EXPECT_TRUE(std::signbit(divide(-0.0f, s)));
+  }
+}
+
+// Those of e4m3, e2m1, e5m2 and i8, some with large odd parts, and the largest.
+TEST(ReciprocalTest, QuotientsByConstantsAreExactForAllSignificands) {
+  for (float c : {448.0f, 6.0f, 57344.0f, 127.0f, 3.0f, 1048575.0f, 699051.0f,
+                  524289.0f, 1048575.0f * 0x1p20f}) {
+    uint32_t wrong = 0;
+    for (uint32_t significand = 0; significand < (1u << 23); ++significand) {
+      float x = fromBits(0x3f800000u | significand);
+      wrong += divideByConstant(x, c) != x / c;
+    }
+    EXPECT_EQ(wrong, 0u) << c;
+  }
+}
+
+TEST(ReciprocalTest, QuotientsByConstantsAreExactAtTheEndsOfTheirRange) {
+  for (float c : {448.0f, 3.0f, 1048575.0f * 0x1p20f}) {
+    std::mt19937 random(3);
+    for (int i = 0; i < 1'000'000; ++i) {
+      float significand = 1.0f + (random() & 0x7fffff) * 0x1p-23f;
+      for (float x : {significand * 0x1p-60f, significand * 0x1p127f})
+        ASSERT_EQ(divideByConstant(x, c), x / c) << x << " / " << c;
+    }
+    float infinity = std::numeric_limits<float>::infinity();
+    EXPECT_EQ(divideByConstant(infinity, c), infinity);
+    EXPECT_TRUE(std::isnan(divideByConstant(std::nanf(""), c)));
   }
 }

@@ -1,0 +1,93 @@
+// A division by a power of two from f8E8M0FNU is a product with its inverse; a division by a constant of few bits one with the constant's inverse in
+// two parts. Others stay divisions.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix-plan-layout{target=sm_90 variant=any},mlafix.kernel(mlafix-distribute,canonicalize,cse,mlafix-replace-divisions,canonicalize,cse))" | FileCheck %s
+// RUN: %mlafix-opt %s --kernel=scales --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=PTX
+// RUN: %mlafix-opt %s --kernel=powers --target=sm_90 --variant=any --emit=ptx -o - | FileCheck %s --check-prefix=POWERS
+// RUN: %mlafix-opt %s --kernel=scales --target=x86-64-v3 --variant=any --emit=llvm -o - | FileCheck %s --check-prefix=CPU
+
+!numbers = memref<?xf32, strided<[?], offset: ?>>
+!codes = memref<?xf8E8M0FNU, strided<[?], offset: ?>>
+!rows = memref<?x4xf32, strided<[?, 1], offset: ?>>
+!tile = tensor<4xf32, #mlafix.dim<4>>
+
+// 448 is 7 * 64: its inverse is rounded down, and what is left of it comes first.
+// CHECK-LABEL: mlafix.kernel @scales_any
+// CHECK-DAG: %[[HIGH:.*]] = arith.constant 0.00223214272 : f32
+// CHECK-DAG: %[[LOW:.*]] = arith.constant 1.33046088E-10 : f32
+// CHECK-DAG: %[[LEAST:.*]] = arith.constant 1.000000e-10 : f32
+// CHECK: %[[MOST:.*]] = arith.maximumf %{{.*}}, %[[LEAST]]
+// CHECK: %[[LESS:.*]] = arith.mulf %[[MOST]], %[[LOW]]
+// CHECK: math.fma %[[MOST]], %[[HIGH]], %[[LESS]]
+// PTX-LABEL: .entry scales_any
+// PTX: max.NaN.f32
+// PTX-NEXT: mul.rn.f32
+// PTX-NEXT: fma.rn.f32
+// PTX-NOT: div
+// CPU-LABEL: define {{.*}}@scales
+// CPU: fdiv
+mlafix.kernel @scales(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !numbers {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %least = arith.constant 1.0e-10 : f32
+  %c448 = arith.constant 448.0 : f32
+  %n = memref.dim %y, %c0 : !numbers
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !numbers -> f32
+    %most = arith.maximumf %v, %least : f32
+    %scale = arith.divf %most, %c448 : f32
+    mlafix.store %scale, %y[%t] : f32, !numbers
+  }
+}
+
+// CHECK-LABEL: mlafix.kernel @powers_any
+// CHECK-NOT: arith.divf
+// CHECK: %[[SUM:.*]] = arith.constant -2 : i8
+// CHECK: %[[CODE:.*]] = builtin.unrealized_conversion_cast %{{.*}} : f8E8M0FNU to i8
+// CHECK: %[[OTHER:.*]] = arith.subi %[[SUM]], %[[CODE]]
+// CHECK: %[[POWER:.*]] = builtin.unrealized_conversion_cast %[[OTHER]] : i8 to f8E8M0FNU
+// CHECK: %[[INVERSE:.*]] = arith.extf %[[POWER]]
+// CHECK: %[[ALL:.*]] = vector.broadcast %[[INVERSE]]
+// CHECK: arith.mulf %{{.*}}, %[[ALL]]
+// CHECK: memref.store %[[INVERSE]]
+// CHECK-LABEL: mlafix.kernel @others
+// POWERS-LABEL: .entry powers_any
+// POWERS-NOT: {{rcp|div}}
+mlafix.kernel @powers(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %inverses: !numbers {mlafix.dims = ["n"], mlafix.access = "write"},
+                      %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %scales: !codes {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %n = memref.dim %y, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !rows -> !tile
+    %s = mlafix.load %scales[%t] : !codes -> f32
+    %row = mlafix.splat %s : f32 -> !tile
+    %q = arith.divf %v, %row : !tile
+    mlafix.store %q, %y[%t] : !tile, !rows
+    %inverse = arith.divf %one, %s : f32
+    mlafix.store %inverse, %inverses[%t] : f32, !numbers
+  }
+}
+
+// A dividend that may be small or 0, a constant of 24 bits, one below 1, and a number.
+// CHECK: arith.maximumf
+// CHECK-COUNT-4: arith.divf
+mlafix.kernel @others(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !numbers {mlafix.dims = ["n"], mlafix.access = "read"},
+                      %s: f32) {
+  %c0 = arith.constant 0 : index
+  %least = arith.constant 1.0e-10 : f32
+  %c448 = arith.constant 448.0 : f32
+  %pi = arith.constant 3.14159274 : f32
+  %small = arith.constant 0.75 : f32
+  %n = memref.dim %y, %c0 : !numbers
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !numbers -> f32
+    %most = arith.maximumf %v, %least : f32
+    %a = arith.divf %v, %c448 : f32
+    %b = arith.divf %most, %pi : f32
+    %c = arith.divf %most, %small : f32
+    %d = arith.divf %most, %s : f32
+    %ab = arith.addf %a, %b : f32
+    %cd = arith.addf %c, %d : f32
+    %abcd = arith.addf %ab, %cd : f32
+    mlafix.store %abcd, %y[%t] : f32, !numbers
+  }
+}

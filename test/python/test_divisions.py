@@ -1,0 +1,98 @@
+"""Divisions that GPUs compute otherwise: reciprocals of each other, by constants and by powers of two. The bits are those of f32 division."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import Device
+from sources import load
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+@mlafix.kernel
+def reciprocals(y: Out[f32, "n"], z: Out[f32, "n"], x: In[f32, "n"], factor: In[f32, "n"]):
+    for t in grid("n"):
+        first = 1.0 / x[t]
+        second = 1.0 / (first * factor[t])
+        y[t] = first
+        z[t] = second
+
+
+@mlafix.kernel
+def by_constants(y: Out[f32, "n"], z: Out[f32, "n"], x: In[f32, "n"]):
+    for t in grid("n"):
+        most = max(x[t], 1e-10)
+        y[t] = most / 448.0
+        z[t] = most / 6.0
+
+
+@mlafix.kernel
+def by_powers(y: Out[f32, "n (G 16)"], z: Out[f32, "n G"], x: In[f32, "n (G 16)"], s: In[f8e8m0, "n G"]):
+    for t in grid("n"):
+        y[t] = x[t] / s[t]
+        z[t] = 1.0 / s[t]
+"""
+ENDS = np.array([0.0, 2.0**-149, 2.0**-127, 2.0**-126, 1e-10, 1.0, 448.0, 2.0**126, 2.0**127, 3.4028235e38, np.inf, np.nan], np.float32)
+
+
+def any_floats(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Any bits, numbers near 1, and the ends of f32's range with either sign."""
+    bits = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
+    usual = np.ldexp(rng.uniform(1, 2, count), rng.integers(-20, 20, count)).astype(np.float32)
+    with np.errstate(all="ignore"):
+        around = np.concatenate([np.nextafter(ENDS, np.float32(0)), ENDS, np.nextafter(ENDS, np.float32(np.inf))])
+    return np.concatenate([bits, usual, around, -around])
+
+
+def run(tmp_path: Path, device: Device, name: str, outputs: list[tuple[int, ...]], *inputs: np.ndarray) -> list[np.ndarray]:
+    arrays = [device.poisoned(shape, np.dtype(np.float32)) for shape in outputs]
+    getattr(load(tmp_path, TEXT), name)(*arrays, *(device.put(array) for array in inputs))
+    device.synchronize()
+    return [np.array(device.get(array)) for array in arrays]
+
+
+def check(got: np.ndarray, want: np.ndarray) -> None:
+    nan = np.isnan(want)
+    assert np.isnan(got[nan]).all()
+    np.testing.assert_array_equal(got.view(np.uint32)[~nan], want.view(np.uint32)[~nan])
+
+
+def test_reciprocals_of_each_other(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """A warp has numbers whose reciprocals are normal, and others."""
+    x = any_floats(rng, 50_000)
+    factor = rng.permutation(any_floats(rng, 50_000))
+    factor[: len(x) // 2] = 3.0
+    x[:1024] = np.ldexp(rng.uniform(1, 2, 1024), rng.integers(-60, 60, 1024))  # warps with such numbers alone
+    y, z = run(tmp_path, device, "reciprocals", [x.shape, x.shape], x, factor)
+    with np.errstate(all="ignore"):
+        first = np.float32(1) / x
+        check(y, first)
+        check(z, np.float32(1) / (first * factor))
+
+
+def test_by_constants(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """All significands, in two binades, and the ends; a maximum keeps the dividend above 0."""
+    significands = (np.arange(2**23, dtype=np.uint32) | np.uint32(0x3F800000)).view(np.float32)
+    x = np.concatenate([significands, significands[::64] * np.float32(2.0**-33), any_floats(rng, 50_000)])
+    y, z = run(tmp_path, device, "by_constants", [x.shape, x.shape], x)
+    with np.errstate(all="ignore"):
+        most = np.maximum(x, np.float32(1e-10))
+        check(y, most / np.float32(448))
+        check(z, most / np.float32(6))
+
+
+def test_by_powers_of_two(tmp_path: Path, device: Device, rng: np.random.Generator) -> None:
+    """Of all codes, NaN among them; quotients that are subnormal are rounded once."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    s = np.tile(np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e8m0fnu), 16).reshape(-1, 4)
+    x = rng.permutation(any_floats(rng, 64 * len(s)))[: 64 * len(s)].reshape(-1, 64)
+    y, z = run(tmp_path, device, "by_powers", [x.shape, s.shape], x, s)
+    with np.errstate(all="ignore"):
+        powers = s.astype(np.float32)
+        check(y, (x.reshape(len(s), 4, 16) / powers[..., None]).reshape(x.shape))
+        check(z, np.float32(1) / powers)
