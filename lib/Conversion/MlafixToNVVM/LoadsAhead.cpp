@@ -76,18 +76,40 @@ static Value buildLoad(OpBuilder &b, Location loc, const LoadAhead &load) {
   return LLVM::BitcastOp::create(b, loc, load.type, packed);
 }
 
-/// Has what `guard` loads of this rank's own tensors, without conditions of its
-/// own, be loaded ahead of `place`: so many at most as a thread has registers
-/// to spare.
-static void loadAhead(scf::IfOp guard, Operation *place) {
+static bool mayStore(Operation *op) {
+  return op
+      ->walk([](LLVM::StoreOp store) {
+        return isGlobal(store.getAddr()) ? WalkResult::interrupt()
+                                         : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The loads of `guard` without conditions of their own; those ahead of all
+/// stores alone, unless these are `toPeers`, whose memory is another.
+static SmallVector<LLVM::LoadOp> collectLoads(scf::IfOp guard, bool toPeers) {
+  SmallVector<LLVM::LoadOp> loads;
+  for (Operation &op : *guard.thenBlock()) {
+    if (!toPeers && mayStore(&op))
+      break;
+    if (auto load = dyn_cast<LLVM::LoadOp>(op);
+        load && isGlobal(load.getAddr()))
+      loads.push_back(load);
+  }
+  return loads;
+}
+
+/// Has `loads` of this rank's own tensors, which `guard` has, be done ahead of
+/// `place`: so many at most as a thread has registers to spare.
+static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
+                      Operation *place) {
   constexpr size_t kLoads = 16;
   OpBuilder b(place);
   size_t count = 0;
-  for (auto load :
-       llvm::make_early_inc_range(guard.thenBlock()->getOps<LLVM::LoadOp>())) {
+  for (LLVM::LoadOp load : loads) {
     if (count == kLoads)
       return;
-    if (!isGlobal(load.getAddr()) || !moveBeforeWait(load.getAddr(), place) ||
+    if (!moveBeforeWait(load.getAddr(), place) ||
         !moveBeforeWait(guard.getCondition(), place))
       continue;
     Value early =
@@ -124,9 +146,9 @@ void mlafix::loadAheadOfWaits(BeginExchangeOp begin) {
       return;
   }
   for (scf::IfOp guard : guards)
-    loadAhead(guard, begin);
+    loadAhead(guard, collectLoads(guard, /*toPeers=*/true), begin);
   for (Operation *user : end->getResult(0).getUsers())
     if (auto arrived = dyn_cast<scf::IfOp>(user))
       for (auto guard : arrived.thenBlock()->getOps<scf::IfOp>())
-        loadAhead(guard, end);
+        loadAhead(guard, collectLoads(guard, /*toPeers=*/false), end);
 }
