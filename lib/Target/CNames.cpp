@@ -7,7 +7,6 @@
 
 #include "lib/Target/CNames.h"
 
-#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -8,6 +8,7 @@
 #ifndef MLAFIX_LIB_TARGET_CNAMES_H
 #define MLAFIX_LIB_TARGET_CNAMES_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"
 #include <string>

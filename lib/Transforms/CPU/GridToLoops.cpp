@@ -13,6 +13,7 @@
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/DebugLog.h"
 
 #include <functional>
