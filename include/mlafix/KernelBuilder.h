@@ -222,29 +222,29 @@ public:
   /// @}
 
   /// \name Memory
-  /// One index less than the tensor has dims names a row, else an element. A
-  /// predicate that is no value is true. Of a row along a product (G K), a
-  /// `Part` that is not empty is moved: group `group`, a row along K; element
-  /// `member` of each group, a row along G; both, one element.
+  /// What is moved of a row along a product (G K): group `group`, a row along
+  /// K; element `member` of each group, a row along G; both, one element;
+  /// neither, all of it.
   /// @{
   struct Part {
     Value group, member; ///< of type index, or no value
   };
+  /// One index less than the tensor has dims names a row, else an element.
+  struct Place {
+    Value tensor;
+    Values indices;
+    Value predicate = {}; ///< no value: true
+    Part part = {};
+  };
   /// Floats become f32; integers may become wider: `dtype` is "i32", "i64", or
-  /// empty for what is in memory.
-  Value load(Value tensor, const Values &indices, Value predicate, Value other,
-             std::string_view dtype, const SourceLocation &location,
-             const Part &part);
-  Value load(Value tensor, const Values &indices, Value predicate, Value other,
-             std::string_view dtype, const SourceLocation &location) {
-    return load(tensor, indices, predicate, other, dtype, location, Part());
+  /// empty for what is in memory. `other`, if it is a value, is the result
+  /// where the predicate is false.
+  Value load(const Place &place, const SourceLocation &location, Value other,
+             std::string_view dtype);
+  Value load(const Place &place, const SourceLocation &location) {
+    return load(place, location, Value(), {});
   }
-  bool store(Value value, Value tensor, const Values &indices, Value predicate,
-             const SourceLocation &location, const Part &part);
-  bool store(Value value, Value tensor, const Values &indices, Value predicate,
-             const SourceLocation &location) {
-    return store(value, tensor, indices, predicate, location, Part());
-  }
+  bool store(Value value, const Place &place, const SourceLocation &location);
   Value present(Value tensor, const SourceLocation &location);
   /// @}
 
@@ -254,18 +254,22 @@ public:
   /// halves of a branch, one may be a state with a sink and the other one
   /// without: the result has one.
   /// @{
+  struct StatePlace {
+    Value out;
+    Values outIndices; ///< of a row
+    Value lse;
+    Values lseIndices;    ///< of an element
+    Value predicate = {}; ///< no value: true
+  };
   Value identity(std::string_view dim, std::string_view base,
                  const SourceLocation &location);
-  Value loadState(Value out, const Values &outIndices, Value lse,
-                  const Values &lseIndices, Value predicate,
-                  std::string_view base, bool sink,
+  Value loadState(const StatePlace &place, std::string_view base, bool sink,
                   const SourceLocation &location);
   /// A state of a row and a scalar, both f32.
   Value makeState(Value row, Value lse, std::string_view base, bool sink,
                   const SourceLocation &location);
-  /// `out`, `lse` and `scale` may be no value.
-  bool storeState(Value state, Value out, const Values &outIndices, Value lse,
-                  const Values &lseIndices, Value predicate, Value scale,
+  /// The tensors of `place` and `scale` may be no value.
+  bool storeState(Value state, const StatePlace &place, Value scale,
                   const SourceLocation &location);
   /// At most one of `states` holds a sink.
   Value merge(const Values &states, const SourceLocation &location);

@@ -64,28 +64,27 @@ static bool checkIndices(Impl &impl, const KernelBuilder::Values &indices,
 }
 
 /// What every access needs: a tensor, its indices, and perhaps a predicate.
-static bool checkAccess(Impl &impl, KernelBuilder::Value tensor,
-                        const KernelBuilder::Values &indices,
-                        KernelBuilder::Value predicate, const char *what,
-                        const SourceLocation &location) {
-  return impl.checkOpen(location) && impl.checkTensor(tensor, what, location) &&
-         checkIndices(impl, indices, location) &&
-         (!predicate || impl.checkCondition(predicate, "predicate", location));
+static bool checkAccess(Impl &impl, const KernelBuilder::Place &place,
+                        const char *what, const SourceLocation &location) {
+  return impl.checkOpen(location) &&
+         impl.checkTensor(place.tensor, what, location) &&
+         checkIndices(impl, place.indices, location) &&
+         (!place.predicate ||
+          impl.checkCondition(place.predicate, "predicate", location));
 }
 
 /// The same for a part of a row.
-static bool checkPart(Impl &impl, KernelBuilder::Value tensor,
-                      const KernelBuilder::Part &part,
+static bool checkPart(Impl &impl, const KernelBuilder::Place &place,
                       const SourceLocation &location) {
   KernelBuilder::Values indices;
-  for (KernelBuilder::Value index : {part.group, part.member})
+  for (KernelBuilder::Value index : {place.part.group, place.part.member})
     if (index)
       indices.push_back(index);
   if (indices.empty())
     return true;
   if (!checkIndices(impl, indices, location))
     return false;
-  DimAttr dim = impl.rowDim(tensor, location);
+  DimAttr dim = impl.rowDim(place.tensor, location);
   if (dim && !dim.isProduct())
     impl.fail(location)
         << "expected a tensor whose last dim is a product to take parts of its "
@@ -94,11 +93,17 @@ static bool checkPart(Impl &impl, KernelBuilder::Value tensor,
   return dim && dim.isProduct();
 }
 
+/// Whether a row is accessed rather than an element.
+static bool isRow(Impl &impl, const KernelBuilder::Place &place) {
+  return place.indices.size() + 1 == impl.rank(place.tensor) &&
+         !(place.part.group && place.part.member);
+}
+
 /// The dim of the row that is accessed; null, and an error, where it has none.
-static DimAttr getAccessDim(Impl &impl, KernelBuilder::Value tensor,
-                            const KernelBuilder::Part &part,
+static DimAttr getAccessDim(Impl &impl, const KernelBuilder::Place &place,
                             const SourceLocation &location) {
-  DimAttr dim = impl.rowDim(tensor, location);
+  DimAttr dim = impl.rowDim(place.tensor, location);
+  const KernelBuilder::Part &part = place.part;
   if (!dim)
     return {};
   return part.group ? dim.getGroup() : part.member ? dim.getGroups() : dim;
@@ -108,16 +113,14 @@ static DimAttr getAccessDim(Impl &impl, KernelBuilder::Value tensor,
 // Rows and scalars
 //===----------------------------------------------------------------------===//
 
-KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
-                                         Value predicate, Value other,
-                                         std::string_view dtype,
+KernelBuilder::Value KernelBuilder::load(const Place &place,
                                          const SourceLocation &location,
-                                         const Part &part) {
-  if (!checkAccess(*impl, tensor, indices, predicate, "tensor", location) ||
-      !checkPart(*impl, tensor, part, location) ||
+                                         Value other, std::string_view dtype) {
+  if (!checkAccess(*impl, place, "tensor", location) ||
+      !checkPart(*impl, place, location) ||
       (other && !impl->checkVisible(other, "value instead", location)))
     return {};
-  auto memref = cast<MemRefType>(impl->get(tensor).getType());
+  auto memref = cast<MemRefType>(impl->get(place.tensor).getType());
   Type type = getComputeType(memref.getElementType());
   bool widens = dtype == "i32" || dtype == "i64";
   if (widens && !type.isInteger(1) && type.isInteger())
@@ -125,18 +128,16 @@ KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
   if (!dtype.empty() && getDTypeName(type) != llvm::StringRef(dtype) &&
       dtype != "u8") {
     impl->fail(location) << "expected integers to widen, got "
-                         << impl->spell(tensor) << " and "
+                         << impl->spell(place.tensor) << " and "
                          << llvm::StringRef(dtype);
     return {};
   }
-  bool isRow =
-      indices.size() + 1 == impl->rank(tensor) && !(part.group && part.member);
-  if (isRow) {
-    DimAttr dim = getAccessDim(*impl, tensor, part, location);
+  if (isRow(*impl, place)) {
+    DimAttr dim = getAccessDim(*impl, place, location);
     if (!dim)
       return {};
     type = getRowTileType(dim, type);
-    impl->useRows(tensor);
+    impl->useRows(place.tensor);
   }
   if (other && impl->get(other).getType() != getElementTypeOrSelf(type)) {
     impl->fail(location) << "expected "
@@ -145,20 +146,19 @@ KernelBuilder::Value KernelBuilder::load(Value tensor, const Values &indices,
                          << impl->spell(other);
     return {};
   }
-  auto load = impl->make<LoadOp>(location, type, impl->get(tensor),
-                                 impl->getAll(indices), impl->get(predicate),
-                                 impl->get(other), impl->get(part.group),
-                                 impl->get(part.member));
+  auto load = impl->make<LoadOp>(
+      location, type, impl->get(place.tensor), impl->getAll(place.indices),
+      impl->get(place.predicate), impl->get(other), impl->get(place.part.group),
+      impl->get(place.part.member));
   bool isUnsigned = memref.getElementType().isUnsignedInteger() &&
                     getElementTypeOrSelf(type).isInteger(8);
   return load ? impl->wrap(load, isUnsigned) : Value();
 }
 
-bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
-                          Value predicate, const SourceLocation &location,
-                          const Part &part) {
-  if (!checkAccess(*impl, tensor, indices, predicate, "tensor", location) ||
-      !checkPart(*impl, tensor, part, location) ||
+bool KernelBuilder::store(Value value, const Place &place,
+                          const SourceLocation &location) {
+  if (!checkAccess(*impl, place, "tensor", location) ||
+      !checkPart(*impl, place, location) ||
       !impl->checkVisible(value, "value", location))
     return false;
   ValueType type = impl->type(value);
@@ -168,12 +168,11 @@ bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
     return false;
   }
   mlir::Value stored = impl->get(value);
-  bool isRow =
-      indices.size() + 1 == impl->rank(tensor) && !(part.group && part.member);
-  DimAttr dim = isRow ? getAccessDim(*impl, tensor, part, location) : DimAttr();
-  if (isRow && !dim)
-    return false;
-  if (isRow) {
+  DimAttr dim; // null: an element
+  if (isRow(*impl, place)) {
+    dim = getAccessDim(*impl, place, location);
+    if (!dim)
+      return false;
     Type row = getRowTileType(dim, getElementTypeOrSelf(stored.getType()));
     bool isOfGroups = type.kind == Kind::Row && dim.isProduct() &&
                       getTileDim(stored.getType()) == dim.getGroups();
@@ -184,11 +183,12 @@ bool KernelBuilder::store(Value value, Value tensor, const Values &indices,
   }
   if (!stored)
     return false;
-  if (isRow)
-    impl->useRows(tensor);
+  if (dim)
+    impl->useRows(place.tensor);
   return static_cast<bool>(impl->make<StoreOp>(
-      location, stored, impl->get(tensor), impl->getAll(indices),
-      impl->get(predicate), impl->get(part.group), impl->get(part.member)));
+      location, stored, impl->get(place.tensor), impl->getAll(place.indices),
+      impl->get(place.predicate), impl->get(place.part.group),
+      impl->get(place.part.member)));
 }
 
 KernelBuilder::Value KernelBuilder::present(Value tensor,
@@ -222,6 +222,10 @@ BaseAttr mlafix::parseBase(Impl &impl, std::string_view text,
   impl.fail(location) << "expected base e, 2 or an upper-case name, got '"
                       << llvm::StringRef(text) << "'";
   return {};
+}
+
+static KernelBuilder::Place payloadOf(const KernelBuilder::StatePlace &place) {
+  return {place.out, place.outIndices, place.predicate};
 }
 
 static bool checkStates(Impl &impl, const KernelBuilder::Values &states,
@@ -266,23 +270,22 @@ KernelBuilder::Value KernelBuilder::identity(std::string_view dim,
   return impl->wrap(impl->make<IdentityOp>(location, type));
 }
 
-KernelBuilder::Value
-KernelBuilder::loadState(Value out, const Values &outIndices, Value lse,
-                         const Values &lseIndices, Value predicate,
-                         std::string_view base, bool sink,
-                         const SourceLocation &location) {
-  if (!checkAccess(*impl, out, outIndices, predicate, "payload", location) ||
-      !checkAccess(*impl, lse, lseIndices, {}, "lse", location))
+KernelBuilder::Value KernelBuilder::loadState(const StatePlace &place,
+                                              std::string_view base, bool sink,
+                                              const SourceLocation &location) {
+  if (!checkAccess(*impl, payloadOf(place), "payload", location) ||
+      !checkAccess(*impl, {place.lse, place.lseIndices}, "lse", location))
     return {};
   BaseAttr parsed = parseBase(*impl, base, location);
-  DimAttr dim = parsed ? impl->rowDim(out, location) : DimAttr();
+  DimAttr dim = parsed ? impl->rowDim(place.out, location) : DimAttr();
   if (!dim)
     return {};
-  impl->useRows(out);
+  impl->useRows(place.out);
   auto type = StateType::get(impl->context.get(), dim, parsed, sink);
   return impl->wrap(impl->make<LoadStateOp>(
-      location, type, impl->get(out), impl->getAll(outIndices), impl->get(lse),
-      impl->getAll(lseIndices), impl->get(predicate)));
+      location, type, impl->get(place.out), impl->getAll(place.outIndices),
+      impl->get(place.lse), impl->getAll(place.lseIndices),
+      impl->get(place.predicate)));
 }
 
 KernelBuilder::Value KernelBuilder::makeState(Value row, Value lse,
@@ -307,22 +310,22 @@ KernelBuilder::Value KernelBuilder::makeState(Value row, Value lse,
       impl->make<MakeStateOp>(location, type, payload, impl->get(lse)));
 }
 
-bool KernelBuilder::storeState(Value state, Value out, const Values &outIndices,
-                               Value lse, const Values &lseIndices,
-                               Value predicate, Value scale,
-                               const SourceLocation &location) {
+bool KernelBuilder::storeState(Value state, const StatePlace &place,
+                               Value scale, const SourceLocation &location) {
   if (scale && !checkScalar(*impl, scale, "scale", location))
     return false;
+  Place lse = {place.lse, place.lseIndices, place.predicate};
   if (!checkStates(*impl, {state}, location) ||
-      (out &&
-       !checkAccess(*impl, out, outIndices, predicate, "payload", location)) ||
-      (lse && !checkAccess(*impl, lse, lseIndices, predicate, "lse", location)))
+      (place.out &&
+       !checkAccess(*impl, payloadOf(place), "payload", location)) ||
+      (place.lse && !checkAccess(*impl, lse, "lse", location)))
     return false;
-  if (out)
-    impl->useRows(out);
+  if (place.out)
+    impl->useRows(place.out);
   return static_cast<bool>(impl->make<StoreStateOp>(
-      location, impl->get(state), impl->get(out), impl->getAll(outIndices),
-      impl->get(lse), impl->getAll(lseIndices), impl->get(predicate),
+      location, impl->get(state), impl->get(place.out),
+      impl->getAll(place.outIndices), impl->get(place.lse),
+      impl->getAll(place.lseIndices), impl->get(place.predicate),
       impl->get(scale)));
 }
 

@@ -15,14 +15,16 @@ using namespace mlafix::runtime;
 
 namespace {
 
-/// Sizes and strides of the units in memory: elements, or bytes that two
+/// The tensor of an argument in units of memory: elements, or bytes that two
 /// elements share.
-struct Units {
+struct Units : StridedTensor {
   Units(const ArgDesc &desc, const CallArg &arg) {
     uint32_t first = desc.isMany() ? 1 : 0;
+    data = arg.data;
     ndim = desc.ndim() - first;
     sizes = arg.sizes + first;
     strides = arg.strides + first;
+    elementBytes = desc.elementBytes;
     if (desc.perByte == 1 && !desc.isTiled)
       return;
     std::copy_n(sizes, ndim, own);
@@ -39,8 +41,6 @@ struct Units {
     strides = &one;
   }
 
-  uint32_t ndim;
-  const int64_t *sizes, *strides;
   bool fits = true;
 
 private:
@@ -56,16 +56,13 @@ constexpr int64_t tileRows = 128, tileColumns = 4;
 bool mlafix::runtime::makeByteLayout(const ArgDesc &desc, const CallArg &arg,
                                      ByteLayout &layout) {
   Units units(desc, arg);
-  return units.fits && makeByteLayout(arg.data, units.ndim, units.sizes,
-                                      units.strides, desc.elementBytes, layout);
+  return units.fits && makeByteLayout(units, layout);
 }
 
 bool mlafix::runtime::makeByteSpan(const ArgDesc &desc, const CallArg &arg,
                                    bool distinct, ByteSpan &span) {
   Units units(desc, arg);
-  return units.fits &&
-         makeByteSpan(arg.data, units.ndim, units.sizes, units.strides,
-                      desc.elementBytes, distinct, span);
+  return units.fits && makeByteSpan(units, distinct, span);
 }
 
 bool mlafix::runtime::isContiguous(const ArgDesc &desc, const CallArg &arg) {

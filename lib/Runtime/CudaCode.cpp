@@ -336,21 +336,22 @@ mlafix_status mlafix::runtime::prepareOnCuda(mlafix_unit &unit,
 //===----------------------------------------------------------------------===//
 
 mlafix_status mlafix::runtime::launchOnCuda(const CudaDriver &driver,
-                                            void *function, uint32_t grid,
-                                            uint32_t block, void *stream,
-                                            bool dependent, void **params) {
+                                            const CudaLaunch &launch,
+                                            void *stream) {
   // The driver takes a CUkernel wherever it takes a CUfunction.
-  auto handle = static_cast<CUfunction>(function);
+  auto handle = static_cast<CUfunction>(launch.function);
   auto cuStream = static_cast<CUstream>(stream);
-  if (!dependent) {
-    MLAFIX_CUDA_TRY(driver, cuLaunchKernel, handle, grid, 1, 1, block, 1, 1, 0,
-                    cuStream, params, nullptr);
+  if (!launch.dependent) {
+    MLAFIX_CUDA_TRY(driver, cuLaunchKernel, handle, launch.blocks, 1, 1,
+                    launch.threads, 1, 1, 0, cuStream, launch.params, nullptr);
     return MLAFIX_OK;
   }
   CUlaunchAttribute attribute = {};
   attribute.id = cuda::attributeProgrammaticStreamSerialization;
   attribute.value.programmaticStreamSerializationAllowed = 1;
-  CUlaunchConfig config = {grid, 1, 1, block, 1, 1, 0, cuStream, &attribute, 1};
-  MLAFIX_CUDA_TRY(driver, cuLaunchKernelEx, &config, handle, params, nullptr);
+  CUlaunchConfig config = {
+      launch.blocks, 1, 1, launch.threads, 1, 1, 0, cuStream, &attribute, 1};
+  MLAFIX_CUDA_TRY(driver, cuLaunchKernelEx, &config, handle, launch.params,
+                  nullptr);
   return MLAFIX_OK;
 }

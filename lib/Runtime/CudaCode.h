@@ -69,10 +69,17 @@ struct Candidate {
 std::vector<Candidate> rankImages(const KernelDesc &kernel,
                                   int computeCapability);
 
-/// Enqueues `function` on `stream` of the current context.
-mlafix_status launchOnCuda(const CudaDriver &driver, void *function,
-                           uint32_t grid, uint32_t block, void *stream,
-                           bool dependent, void **params);
+/// A grid of `blocks` blocks of `threads` threads each, in one dim.
+struct CudaLaunch {
+  void *function;
+  uint32_t blocks, threads;
+  void **params;  ///< the address of each parameter
+  bool dependent; ///< with programmatic dependent launch
+};
+
+/// Enqueues a launch on `stream` of the current context.
+mlafix_status launchOnCuda(const CudaDriver &driver, const CudaLaunch &launch,
+                           void *stream);
 
 } // namespace mlafix::runtime
 

@@ -90,10 +90,9 @@ mlafix_status runOnCuda(const PreparedKernel &prepared, const Plan &plan,
     local = readsLocalMemory(*driver, plan, ordinal);
     params[plan.variant->local] = &local;
   }
-  auto launch = [&] {
-    return launchOnCuda(*driver, prepared.entries[plan.index], plan.grid,
-                        plan.threads, stream, isDependent(plan, flags), params);
-  };
+  CudaLaunch kernel = {prepared.entries[plan.index], plan.grid, plan.threads,
+                       params, isDependent(plan, flags)};
+  auto launch = [&] { return launchOnCuda(*driver, kernel, stream); };
   if (plan.variant->group < 0)
     return launch();
   const uint64_t *group = plan.slots + plan.variant->group; // GroupSlots

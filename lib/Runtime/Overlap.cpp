@@ -101,11 +101,9 @@ void collapse(ByteLayout &layout) {
 
 } // namespace
 
-bool mlafix::runtime::makeByteLayout(const void *data, uint32_t ndim,
-                                     const int64_t *sizes,
-                                     const int64_t *strides,
-                                     uint64_t elementBytes,
+bool mlafix::runtime::makeByteLayout(const StridedTensor &tensor,
                                      ByteLayout &layout) {
+  const auto [data, ndim, sizes, strides, elementBytes] = tensor;
   layout.base = reinterpret_cast<uintptr_t>(data);
   layout.extent = 0;
   layout.numDims = 0;
@@ -150,10 +148,9 @@ bool mlafix::runtime::makeByteLayout(const void *data, uint32_t ndim,
   return true;
 }
 
-bool mlafix::runtime::makeByteSpan(const void *data, uint32_t ndim,
-                                   const int64_t *sizes, const int64_t *strides,
-                                   uint64_t elementBytes, bool distinct,
+bool mlafix::runtime::makeByteSpan(const StridedTensor &tensor, bool distinct,
                                    ByteSpan &span) {
+  const auto [data, ndim, sizes, strides, elementBytes] = tensor;
   span.base = reinterpret_cast<uintptr_t>(data);
   span.extent = 0;
   // In elements: from the first to past the last of the dims so far, of which

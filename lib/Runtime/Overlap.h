@@ -22,6 +22,14 @@ namespace mlafix::runtime {
 
 enum class Relation { Disjoint, Overlap, Unknown };
 
+/// A tensor as an argument of a call gives it.
+struct StridedTensor {
+  const void *data; ///< the element whose indices are all 0
+  uint32_t ndim;
+  const int64_t *sizes, *strides; ///< of each dim; strides in elements
+  uint64_t elementBytes;
+};
+
 /// The bytes of a tensor: `numDims` dims in order of falling stride, none of
 /// size 1 or stride 0, strides positive; the last one is the bytes of an
 /// element, or of a contiguous run. Empty if `size` of any dim was 0.
@@ -39,9 +47,7 @@ struct ByteLayout {
 };
 
 /// False if the tensor does not fit the address space (64-bit overflow).
-bool makeByteLayout(const void *data, uint32_t ndim, const int64_t *sizes,
-                    const int64_t *strides, uint64_t elementBytes,
-                    ByteLayout &layout);
+bool makeByteLayout(const StridedTensor &tensor, ByteLayout &layout);
 
 /// Whether two elements of one tensor share a byte.
 Relation selfOverlap(const ByteLayout &layout);
@@ -61,9 +67,7 @@ struct ByteSpan {
 /// Fills in `span`; false if only a layout can tell: a negative stride, no room
 /// in the address space, or, if `distinct` is set, elements that may
 /// overlap.
-bool makeByteSpan(const void *data, uint32_t ndim, const int64_t *sizes,
-                  const int64_t *strides, uint64_t elementBytes, bool distinct,
-                  ByteSpan &span);
+bool makeByteSpan(const StridedTensor &tensor, bool distinct, ByteSpan &span);
 
 /// Whether some byte belongs to both.
 Relation overlap(const ByteLayout &a, const ByteLayout &b);

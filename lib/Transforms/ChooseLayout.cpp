@@ -45,6 +45,7 @@ static bool isHalfOfByte(Operation *op) {
 
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
+  shape.exchanges = bool(kernel.getExchange());
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
@@ -121,6 +122,8 @@ int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
 static int64_t getFewestPacks(const MachineModel &machine,
                               const RowShape &shape, int64_t pack,
                               AliasMode aliasMode) {
+  if (shape.exchanges)
+    return machine.exchangePacks;
   int64_t wanted = aliasMode == AliasMode::InPlace ? machine.inPlacePacks
                    : shape.reduces                 ? machine.reducedPacks
                                                    : 1;
@@ -137,6 +140,8 @@ BlockRule mlafix::getBlockRule(const MachineModel &machine,
     return BlockRule::Ragged;
   if (shape.dims.empty())
     return BlockRule::NoRows;
+  if (shape.exchanges)
+    return BlockRule::Exchange;
   return aliasMode == AliasMode::InPlace &&
                  getFewestPacks(machine, shape, pack, aliasMode) > 1
              ? BlockRule::InPlace
@@ -151,6 +156,8 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
     return machine.raggedBlockThreads;
   case BlockRule::NoRows:
     return machine.minBlockThreads;
+  case BlockRule::Exchange:
+    return machine.exchangeBlockThreads;
   case BlockRule::InPlace:
     return machine.inPlaceBlockThreads;
   case BlockRule::Bytes:

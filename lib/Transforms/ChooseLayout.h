@@ -38,6 +38,7 @@ struct RowShape {
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
   bool reduces = false;                   // a row, or a group of it
+  bool exchanges = false;                 // stores to other ranks
   int64_t moves = 0;                      // of rows, at once
   llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
 
@@ -89,10 +90,11 @@ int64_t countPacks(const RowShape &shape, int64_t pack);
 
 /// By what the number of a block's threads is chosen.
 enum class BlockRule {
-  Ragged,  ///< the block scans a predicate
-  NoRows,  ///< the kernel moves scalars alone
-  InPlace, ///< a lane holds inPlacePacks of each row at once
-  Bytes,   ///< how many bytes the block moves at once
+  Ragged,   ///< the block scans a predicate
+  NoRows,   ///< the kernel moves scalars alone
+  Exchange, ///< the same block of each rank waits for it
+  InPlace,  ///< a lane holds inPlacePacks of each row at once
+  Bytes,    ///< how many bytes the block moves at once
 };
 BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
                        int64_t pack, AliasMode aliasMode);
@@ -103,7 +105,8 @@ BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
 /// packs. A lane group never moves less than a 32-byte sector at once.
 ///
 /// In place, lanes hold inPlacePacks of each row at least, and lanes that
-/// reduce rows reducedPacks, as far as heldBytes and heldAccesses allow.
+/// reduce rows reducedPacks, as far as heldBytes and heldAccesses allow; in a
+/// kernel with an exchange, exchangePacks.
 ///
 /// Lanes that do not synchronise need not be a power of two: a row of one pack
 /// per lane then leaves none idle.

@@ -101,6 +101,8 @@ void Explanation::remarkLanes() {
     why = "a lane would hold too many packs within one warp";
   else if (packs == 1 && lanes == needed)
     why = "a lane holds one pack, and none is idle";
+  else if (shape.exchanges && packs == machine.exchangePacks)
+    why = "more of a row is on the way while the ranks wait for each other";
   else if (shape.reduces && packs == machine.reducedPacks)
     why = "what each lane computes for its row costs less with fewer lanes";
   analysis("layout") << remark::add(
@@ -127,6 +129,9 @@ void Explanation::remarkBlock() {
     break;
   case BlockRule::NoRows:
     why = "there are no rows to move, only scalars";
+    break;
+  case BlockRule::Exchange:
+    why = "the ranks tell each other of a block's rows at once";
     break;
   case BlockRule::InPlace:
     why = llvm::formatv("in place, lanes hold {0} packs and blocks are small, "

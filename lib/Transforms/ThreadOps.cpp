@@ -30,6 +30,8 @@ Value mlafix::buildGridSize(OpBuilder &b, Location loc) {
   return NVVM::GridDimXOp::create(b, loc, b.getI32Type());
 }
 
+bool mlafix::isThreadId(Operation *op) { return isa<NVVM::ThreadIdXOp>(op); }
+
 bool mlafix::isBlockId(Operation *op) { return isa<NVVM::BlockIdXOp>(op); }
 
 void mlafix::buildBarrier(OpBuilder &b, Location loc) {

@@ -31,6 +31,7 @@ mlir::Value buildThreadId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockId(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildBlockSize(mlir::OpBuilder &b, mlir::Location loc);
 mlir::Value buildGridSize(mlir::OpBuilder &b, mlir::Location loc);
+bool isThreadId(mlir::Operation *op);
 bool isBlockId(mlir::Operation *op);
 
 /// The threads of a block wait for each other.

@@ -263,8 +263,8 @@ void bindMemory(nb::class_<Builder> &builder) {
              const Value *predicate, const Value *other, Text dtype,
              const Loc &loc, const Value *group, const Value *member) {
             Builder::Part part = {orNone(group), orNone(member)};
-            return checked(b, b.load(tensor, indices, orNone(predicate),
-                                     orNone(other), dtype, loc, part));
+            Builder::Place place = {tensor, indices, orNone(predicate), part};
+            return checked(b, b.load(place, loc, orNone(other), dtype));
           },
           "tensor"_a, "indices"_a, "predicate"_a.none(), "other"_a.none(),
           "dtype"_a, "location"_a, "group"_a = nb::none(),
@@ -275,8 +275,8 @@ void bindMemory(nb::class_<Builder> &builder) {
              const Value *predicate, const Loc &loc, const Value *group,
              const Value *member) {
             Builder::Part part = {orNone(group), orNone(member)};
-            checked(b, b.store(value, tensor, indices, orNone(predicate), loc,
-                               part));
+            Builder::Place place = {tensor, indices, orNone(predicate), part};
+            checked(b, b.store(value, place, loc));
           },
           "value"_a, "tensor"_a, "indices"_a, "predicate"_a.none(),
           "location"_a, "group"_a = nb::none(), "member"_a = nb::none())
@@ -297,8 +297,9 @@ void bindStates(nb::class_<Builder> &builder) {
           [](Builder &b, Value out, const Values &outIndices, Value lse,
              const Values &lseIndices, const Value *predicate, Text base,
              bool sink, const Loc &loc) {
-            return checked(b, b.loadState(out, outIndices, lse, lseIndices,
-                                          orNone(predicate), base, sink, loc));
+            Builder::StatePlace place = {out, outIndices, lse, lseIndices,
+                                         orNone(predicate)};
+            return checked(b, b.loadState(place, base, sink, loc));
           },
           "out"_a, "out_indices"_a, "lse"_a, "lse_indices"_a,
           "predicate"_a.none(), "base"_a, "sink"_a, "location"_a)
@@ -308,9 +309,9 @@ void bindStates(nb::class_<Builder> &builder) {
              const Values &outIndices, const Value *lse,
              const Values &lseIndices, const Value *predicate,
              const Value *scale, const Loc &loc) {
-            checked(b, b.storeState(state, orNone(out), outIndices, orNone(lse),
-                                    lseIndices, orNone(predicate),
-                                    orNone(scale), loc));
+            Builder::StatePlace place = {orNone(out), outIndices, orNone(lse),
+                                         lseIndices, orNone(predicate)};
+            checked(b, b.storeState(state, place, orNone(scale), loc));
           },
           "state"_a, "out"_a.none(), "out_indices"_a, "lse"_a.none(),
           "lse_indices"_a, "predicate"_a.none(), "scale"_a.none(), "location"_a)

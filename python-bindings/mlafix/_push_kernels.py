@@ -34,66 +34,78 @@ from .dsl import (
 
 
 @inline
-def send_row(i, part, token, t, h, half, rank, own, live, staged, staged_lses, staged_scales, partial, partial_lse):
-    """Stores a row of this rank's state into rank i's memory; one that is not live as an lse of -inf alone.
-
-    Own rows are loaded with the others: they are in the cache then, when they are merged.
-    """
+def send_row(i, part, token, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse):
+    """Stores a row of this rank's state into rank i's memory; of one that is not live no payload, and an lse of -inf."""
     row = load(partial[part, token, h], where=live)
     lse = load(partial_lse[part, token, h], where=live, otherwise=-math.inf)
     if staged_scales is not None:
         scale = scale_of(row)
-        store(staged[i][half, rank, t, h], row * (1.0 / scale), where=live and i != own)
-        store(staged_scales[i][half, rank, t, h], scale, where=live and i != own)
+        store(staged[i][half, rank, t, h], row * (1.0 / scale), where=live)
+        store(staged_scales[i][half, rank, t, h], scale)
     else:
-        store(staged[i][half, rank, t, h], row, where=live and i != own)
-    store(staged_lses[i][half, rank, t, h], lse, where=i != own)
+        store(staged[i][half, rank, t, h], row, where=live)
+    store(staged_lses[i][half, rank, t, h], lse)
 
 
 @inline
-def received_state(i, t, h, half, rank, own, place, mine, live, staged, staged_lses, staged_scales, partial, partial_lse):
-    """The state of a row that rank i has sent, or, where that is `own`, which is `live`, of the row itself."""
-    row = load(staged[rank][half, i, t, h], where=i != own)
+def next_rank(rank, step, count):
+    """The rank that many steps behind: ranks begin with different ones, so that their stores share out the links."""
+    return (rank + step) % count
+
+
+@inline
+def received_row(i, t, h, half, rank, exists, staged, staged_lses, staged_scales):
+    """The row that rank i has sent, and its lse: 0 and -inf where it has not, which `exists` says."""
+    row = load(staged[rank][half, i, t, h], where=exists)
     if staged_scales is not None:
-        row = row * load(staged_scales[rank][half, i, t, h], where=i != own)
-    row = where(i == own, load(partial[place, mine, h], where=live and i == own), row)
-    lse = load(staged_lses[rank][half, i, t, h], where=i != own, otherwise=-math.inf)
-    lse = load(partial_lse[place, mine, h], where=live, otherwise=-math.inf) if i == own else lse
-    return make_state(row, lse, base=B)
+        row = row * load(staged_scales[rank][half, i, t, h], where=exists)
+    return row, load(staged_lses[rank][half, i, t, h], where=exists, otherwise=-math.inf)
 
 
 @inline
-def push_row(t, h, rank, own, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings):
+def merged_row(t, h, half, rank, place, mine, live, staged, staged_lses, staged_scales, partial, partial_lse):
+    """The merge, in the order of ranks, of what the others have sent and of this rank's own row, partial[place, mine, h].
+
+    One of two ranks loads the row of the other in both iterations, which is one load: which of both it is, is known at run time.
+    """
+    row = load(partial[place, mine, h], where=live)
+    lse = load(partial_lse[place, mine, h], where=live, otherwise=-math.inf)
+    are_two = ranks(staged) == 2
+    merged = identity("D", base=B)
+    for i in range(ranks(staged)):
+        is_sent = i != rank
+        sender = next_rank(rank, 1, 2) if are_two else i
+        other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, staged, staged_lses, staged_scales)
+        merged = merge(merged, make_state(where(is_sent, other, row), other_lse if is_sent else lse, base=B))
+    return merged
+
+
+@inline
+def push_row(t, h, rank, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings):
     """The merge of row t, h of a part of each rank's state; part i is for rank i."""
     half = turn()
     live = has_keys(t, seq_lens, query_start_loc, halvings)
-    for i in range(ranks(staged)):
-        send_row(i, i, t, t, h, half, rank, own, live, staged, staged_lses, staged_scales, partial, partial_lse)
+    for step in range(1, ranks(staged)):
+        i = next_rank(rank, step, ranks(staged))
+        send_row(i, i, t, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse)
     exchange()
-    merged = identity("D", base=B)
-    for i in range(ranks(staged)):
-        state = received_state(i, t, h, half, rank, own, rank, t, live, staged, staged_lses, staged_scales, partial, partial_lse)
-        merged = merge(merged, state)
-    return merged
+    return merged_row(t, h, half, rank, rank, t, live, staged, staged_lses, staged_scales, partial, partial_lse)
 
 
 @inline
-def push_token(t, h, rank, own, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings):
+def push_token(t, h, rank, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings):
     """The merge of row t, h of each rank's tokens from i * token_step on, for rank i."""
     half = turn()
     tokens = partial.shape[1]
-    for i in range(ranks(staged)):
+    for step in range(1, ranks(staged)):
+        i = next_rank(rank, step, ranks(staged))
         token = t + i * token_step
         live = token < tokens and has_keys(token, seq_lens, query_start_loc, halvings)
-        send_row(i, 0, token, t, h, half, rank, own, live, staged, staged_lses, staged_scales, partial, partial_lse)
+        send_row(i, 0, token, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse)
     exchange()
     mine = t + rank * token_step
     live = mine < tokens and has_keys(mine, seq_lens, query_start_loc, halvings)
-    merged = identity("D", base=B)
-    for i in range(ranks(staged)):
-        state = received_state(i, t, h, half, rank, own, 0, mine, live, staged, staged_lses, staged_scales, partial, partial_lse)
-        merged = merge(merged, state)
-    return merged
+    return merged_row(t, h, half, rank, 0, mine, live, staged, staged_lses, staged_scales, partial, partial_lse)
 
 
 @kernel
@@ -108,18 +120,17 @@ def push_and_merge(
     query_start_loc: In[Q, "q"] | None,
     halvings: index,
     rank: index,
-    own: index,
     sink: In[f32, "H"] | None,
     out_scale: In[f32, "one=1"] | None,
 ):
     """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
-    of those that merge them. All ranks launch it. Rows of rank `own`, which is `rank`, are not stored."""
+    of those that merge them. All ranks launch it."""
     assume(shape("p") >= ranks(staged))
     assume(rank >= 0)
     assume(rank < ranks(staged))
     assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
-        merged = push_row(t, h, rank, own, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings)
+        merged = push_row(t, h, rank, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings)
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 
@@ -136,17 +147,51 @@ def push_and_merge_fp8(
     query_start_loc: In[Q, "q"] | None,
     halvings: index,
     rank: index,
-    own: index,
     sink: In[f32, "H"] | None,
     out_scale: In[f32, "one=1"] | None,
 ):
-    """As `push_and_merge`, with payloads that travel as in `pack_blocks_fp8`; `own` -1: own rows are stored, and rounded, as well."""
+    """As `push_and_merge`, with payloads that travel as in `pack_blocks_fp8`."""
     assume(shape("p") >= ranks(staged))
     assume(rank >= 0)
     assume(rank < ranks(staged))
     assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
-        merged = push_row(t, h, rank, own, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings)
+        merged = push_row(t, h, rank, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings)
+        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+
+
+@kernel
+def push_and_merge_rounded(
+    out: Out[O, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    staged: Peers[InOut[f8e4m3fn, "turns=2 r n H D"]],
+    staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
+    staged_scales: Peers[InOut[f32, "turns=2 r n H"]],
+    partial: In[T, "p n H D"],
+    partial_lse: In[f32, "p n H"],
+    seq_lens: In[S, "s"] | None,
+    query_start_loc: In[Q, "q"] | None,
+    halvings: index,
+    rank: index,
+    sink: In[f32, "H"] | None,
+    out_scale: In[f32, "one=1"] | None,
+):
+    """As `push_and_merge_fp8`, with own rows that are stored, and so rounded, like the others': all ranks have the same bits."""
+    assume(shape("p") >= ranks(staged))
+    assume(rank >= 0)
+    assume(rank < ranks(staged))
+    assume(shape("r") >= ranks(staged))
+    for t, h in grid("n", "H"):
+        half = turn()
+        live = has_keys(t, seq_lens, query_start_loc, halvings)
+        for step in range(ranks(staged)):
+            i = next_rank(rank, step, ranks(staged))
+            send_row(i, i, t, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse)
+        exchange()
+        merged = identity("D", base=B)
+        for i in range(ranks(staged)):
+            row, lse = received_row(i, t, h, half, rank, True, staged, staged_lses, staged_scales)
+            merged = merge(merged, make_state(row, lse, base=B))
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 
@@ -162,7 +207,6 @@ def push_and_merge_tokens(
     query_start_loc: In[Q, "q"] | None,
     halvings: index,
     rank: index,
-    own: index,
     sink: In[f32, "H"] | None,
     out_scale: In[f32, "one=1"] | None,
     token_step: index,
@@ -175,7 +219,7 @@ def push_and_merge_tokens(
     assume(shape("n") <= shape("b"))
     for t, h in grid("b", "H"):
         merged = push_token(
-            t, h, rank, own, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+            t, h, rank, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
         )
         store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
 
@@ -193,7 +237,6 @@ def push_and_merge_tokens_fp8(
     query_start_loc: In[Q, "q"] | None,
     halvings: index,
     rank: index,
-    own: index,
     sink: In[f32, "H"] | None,
     out_scale: In[f32, "one=1"] | None,
     token_step: index,
@@ -206,6 +249,6 @@ def push_and_merge_tokens_fp8(
     assume(shape("n") <= shape("b"))
     for t, h in grid("b", "H"):
         merged = push_token(
-            t, h, rank, own, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+            t, h, rank, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
         )
         store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))

@@ -19,6 +19,8 @@ torch = pytest.importorskip("torch", reason="these calls come with torch tensors
 MakeDispatcher = Callable[..., _runtime.Dispatcher]
 H, D = 4, 64
 CALLS = 100_000
+# AddressSanitizer keeps for a while what is freed.
+KEEPS_FREED = "libasan" in Path("/proc/self/maps").read_text()
 
 
 def resident_bytes() -> int:
@@ -59,7 +61,7 @@ def assert_leaves_nothing(work: Callable[[], None], calls: int) -> None:
     assert traced < 16 << 10, f"expected no Python memory kept, got {traced} bytes in 1000 calls"
     grown = resident_bytes() - before
     # The least that a call could lose is more than 32 bytes; allocators keep some pages for themselves.
-    assert grown < max(calls * 8, 64 << 10), f"expected less than 8 bytes a call kept, got {grown} in {calls} calls"
+    assert KEEPS_FREED or grown < max(calls * 8, 64 << 10), f"expected less than 8 bytes a call kept, got {grown} in {calls} calls"
 
 
 @pytest.mark.parametrize("kind", ["numpy", "torch"])

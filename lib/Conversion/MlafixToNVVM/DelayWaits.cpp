@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+#include "lib/Conversion/MlafixToNVVM/LoadsAhead.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
@@ -37,6 +38,8 @@ static SmallVector<Value> collectPointers(Operation *wait) {
         pointers.push_back(load.getAddr());
       else if (auto load = dyn_cast<LLVM::MaskedLoadOp>(nested))
         pointers.push_back(load.getData());
+      else if (std::optional<LoadAhead> load = asLoadAhead(nested))
+        pointers.push_back(load->pointer);
       return nested->getNumRegions() && !isa<scf::IfOp>(nested)
                  ? WalkResult::skip()
                  : WalkResult::advance();

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+
+#include "lib/Conversion/MlafixToNVVM/LoadsAhead.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -193,7 +195,9 @@ void PrefetchCandidates::collect(Operation *op, Value condition) {
       if (auto mask = load.getMask().getDefiningOp<vector::BroadcastOp>())
         collectLoad(load.getData(), load.getType(), mask.getSource(),
                     condition);
-    } else if (auto loop = dyn_cast<scf::ForOp>(op))
+    } else if (std::optional<LoadAhead> load = asLoadAhead(op))
+      collectLoad(load->pointer, load->type, load->condition, condition);
+    else if (auto loop = dyn_cast<scf::ForOp>(op))
       collectLoop(loop, condition);
     else if (auto branch = dyn_cast<scf::IfOp>(op))
       if (Value taken = buildBeforeWait(branch.getCondition())) {

@@ -86,14 +86,14 @@ static bool hasStridedRows(KernelOp kernel) {
 /// How many blocks a multiprocessor is to hold at once; 0: as many as there
 /// happen to fit. A kernel that holds one pack of each row is all latency: as
 /// many warps as there are registers for hide it, and assemblers differ in how
-/// few registers they find by themselves. Rows of other ranks come over a link,
-/// which fewer warps fill.
+/// few registers they find by themselves. Rows that are read of other ranks
+/// come over a link, which fewer warps fill.
 static int64_t getResidentBlocks(KernelOp kernel) {
   MachineModel machine = getMachine(kernel);
   LayoutAttr layout = kernel.getLayoutAttr();
   bool isRagged = isa<RaggedGeometryAttr>(kernel.getGeometryAttr());
   if (isRagged || layout.getPacks() > 2 || layout.getPack() == 1 ||
-      kernel.isCollective())
+      !kernel.getBody().getOps<WaitPeersOp>().empty())
     return 0;
   int64_t loaded = countRowRegisters(kernel);
   bool isTight = loaded <= machine.tightRowRegisters && hasStridedRows(kernel);
@@ -103,13 +103,15 @@ static int64_t getResidentBlocks(KernelOp kernel) {
   // prefetched (DelayWaits.cpp).
   if (machine.dependentLaunch && loadsInLoop(kernel))
     others += machine.loopRegisters;
-  // A row in f32, of which a kernel that reduces it holds all packs.
-  bool reduces = kernel
-                     .walk([](Operation *op) {
-                       return isShuffle(op) ? WalkResult::interrupt()
-                                            : WalkResult::advance();
-                     })
-                     .wasInterrupted();
+  // A row in f32, of which a kernel that reduces it holds all packs. What is
+  // sent is reduced before what comes is loaded.
+  bool isSent = !kernel.getBody().getOps<BeginExchangeOp>().empty();
+  bool reduces = !isSent && kernel
+                                .walk([](Operation *op) {
+                                  return isShuffle(op) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+                                })
+                                .wasInterrupted();
   int64_t row = layout.getPack() * (reduces ? layout.getPacks() : 1);
   int64_t perThread = llvm::alignTo(others + row + loaded, 8);
   int64_t threads = std::min(machine.threadsPerMultiprocessor,

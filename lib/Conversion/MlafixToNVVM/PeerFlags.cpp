@@ -7,7 +7,7 @@
 
 #include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
 
-#include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+#include "lib/Conversion/MlafixToNVVM/LoadsAhead.h"
 #include "lib/Conversion/MlafixToNVVM/PeerFlagsBuilder.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Machine/MachineModel.h"
@@ -304,36 +304,6 @@ void PeerFlags::finish(Value epoch, Value arrived) {
   });
 }
 
-/// Has the first rows that are sent be loaded before any is stored, while
-/// `begin` learns whether to send them. The stores go to other tensors, which a
-/// launch checks. Volatile loads stay where they are, where LLVM and ptxas
-/// would move others into the branches of the stores.
-static void loadFirst(BeginExchangeOp begin) {
-  constexpr size_t kLoads = 16;
-  SmallVector<LLVM::LoadOp> loads;
-  Operation *firstStore = nullptr;
-  for (Operation *op = begin; op && !isa<EndExchangeOp>(op);
-       op = op->getNextNode())
-    op->walk([&](Operation *inner) {
-      auto load = dyn_cast<LLVM::LoadOp>(inner);
-      if (load && isGlobal(load.getAddr()))
-        loads.push_back(load);
-      if (isa<LLVM::StoreOp>(inner) && !firstStore)
-        firstStore = inner->getParentOfType<scf::IfOp>();
-    });
-  if (!firstStore)
-    return;
-  llvm::erase_if(loads, [&](LLVM::LoadOp load) {
-    return load->getBlock() != firstStore->getBlock();
-  });
-  for (LLVM::LoadOp load : ArrayRef(loads).take_front(kLoads)) {
-    load.setVolatile_(true);
-    if (firstStore->isBeforeInBlock(load) &&
-        moveBeforeWait(load.getAddr(), firstStore))
-      load->moveBefore(firstStore);
-  }
-}
-
 /// Lowers `op`; `last` is what `mlafix.begin_exchange` has loaded.
 static bool lowerOp(Operation *op, function_ref<PeerFlags()> flags,
                     Value &last) {
@@ -343,7 +313,7 @@ static bool lowerOp(Operation *op, function_ref<PeerFlags()> flags,
     release.getValid().replaceAllUsesWith(
         flags().release(release.getArrived()));
   } else if (auto begin = dyn_cast<BeginExchangeOp>(op)) {
-    loadFirst(begin);
+    loadAheadOfWaits(begin);
     PeerFlags::Begin built = flags().beginExchange();
     last = built.last;
     begin.getTurn().replaceAllUsesWith(built.turn);

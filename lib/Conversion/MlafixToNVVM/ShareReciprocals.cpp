@@ -151,9 +151,10 @@ SmallVector<Value> SharedDivisions::buildQuotients(OpBuilder &b, Location loc) {
     Value &reciprocal = reciprocals[divisor];
     if (!reciprocal)
       reciprocal = buildReciprocal(b, loc, divisor);
-    ShapedBuilder s(b, loc, op.getType());
+    Type row = op.getType();
+    ShapedBuilder s(b, loc, row);
     auto broadcast = [&](Value x) -> Value {
-      return vector::BroadcastOp::create(b, loc, op.getType(), x);
+      return vector::BroadcastOp::create(b, loc, row, x);
     };
     Value factors = broadcast(reciprocal);
     Value near = s.op<arith::MulFOp>(op.getLhs(), factors);

@@ -162,6 +162,28 @@ static void widenBehind(scf::IfOp branch) {
   branch.erase();
 }
 
+/// Selects between words in place of what they are widened to, where one
+/// condition selects between two rows: half as many selections, and fewer
+/// registers until they are widened. True if so.
+static bool selectWords(arith::SelectOp select) {
+  auto first = select.getTrueValue().getDefiningOp<arith::ExtFOp>(),
+       second = select.getFalseValue().getDefiningOp<arith::ExtFOp>();
+  if (!first || !second || isa<VectorType>(select.getCondition().getType()) ||
+      first.getIn().getType() != second.getIn().getType() ||
+      !fillsWords(first.getIn().getType()) || !isComputedWith(select))
+    return false;
+  OpBuilder b(select);
+  Location loc = select.getLoc();
+  Value words = arith::SelectOp::create(b, loc, select.getCondition(),
+                                        getWords(b, loc, first.getIn()),
+                                        getWords(b, loc, second.getIn()));
+  LDBG() << "selected as words: " << select;
+  Type type = getElementTypeOrSelf(first.getIn());
+  select.replaceAllUsesWith(widenWords(b, loc, type, words));
+  select.erase();
+  return true;
+}
+
 namespace {
 class WidenWordsPass : public mlafix::impl::WidenWordsPassBase<WidenWordsPass> {
 public:
@@ -169,10 +191,12 @@ public:
     if (!isGPU(getTarget(getOperation())))
       return;
     bool hasWords = !getMachine(getOperation()).pairArithmetic;
-    if (hasWords)
-      getOperation().walk(widenBehind);
     SmallVector<arith::ExtFOp> widenings;
     bool narrowsToF16 = false;
+    if (hasWords) {
+      getOperation().walk(widenBehind);
+      getOperation().walk([](arith::SelectOp select) { selectWords(select); });
+    }
     getOperation().walk([&](Operation *op) {
       if (auto widening = dyn_cast<arith::ExtFOp>(op))
         widenings.push_back(widening);
@@ -180,6 +204,10 @@ public:
         narrowsToF16 |= getElementTypeOrSelf(op->getResult(0)).isF16();
     });
     for (arith::ExtFOp widening : widenings) {
+      if (widening->use_empty()) { // of rows that were selected
+        widening.erase();
+        continue;
+      }
       Type type = widening.getIn().getType();
       bool isWords = hasWords && fillsWords(type);
       if (isWords && maskWords(widening))

@@ -127,6 +127,7 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
 
     A row with `mlafix.exchange` becomes two programs: the ops before it, which store to the peers, then, once the same block of each rank has stored, the ops behind it, with those before it that it needs.
     Nothing waits at the end: the next launch stores elsewhere (`mlafix.turn`), and the one after that only begins once this rank has completed this one.
+    Scalars that rows store to the peers go by way of shared memory, from where neighbouring threads store those of neighbouring rows: over a link, four bytes alone take about as long as 128 together.
 
     ```mlir
     // Before
@@ -176,7 +177,9 @@ def PlaceCollectivesPass : Pass<"mlafix-place-collectives", "::mlafix::KernelOp"
     }
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+      "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+      "::mlir::scf::SCFDialect"];
 }
 
 def RaggedToThreadsPass : Pass<"mlafix-ragged-to-threads", "::mlafix::KernelOp"> {

@@ -6,11 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/RowProgram.h"
+#include "lib/Transforms/GPU/GatherSends.h"
 #include "lib/Transforms/GridBody.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SetVector.h"
@@ -148,7 +152,9 @@ static void placeExchange(KernelOp kernel, Operation *program) {
     turn.erase();
   }
   Value sends = begin.getSends();
-  keepSends(b.clone(*program), sends);
+  Operation *sending = b.clone(*program);
+  keepSends(sending, sends);
+  gatherSends(kernel, sending);
   Value arrived = EndExchangeOp::create(b, loc, b.getI1Type(), sends);
   auto branch = scf::IfOp::create(b, loc, arrived, /*withElseRegion=*/true);
   keepMerge(program);

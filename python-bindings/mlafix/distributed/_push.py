@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from .._kernel import Kernel
-from .._push_kernels import push_and_merge, push_and_merge_fp8, push_and_merge_tokens, push_and_merge_tokens_fp8
+from .._push_kernels import push_and_merge, push_and_merge_fp8, push_and_merge_rounded, push_and_merge_tokens, push_and_merge_tokens_fp8
 from .._runtime import PeerGroup, PeerTensors
 from ._backends import MOST_BOUND_RANKS, Call, halvings, parts_of
 from ._blocks import block_size, blocks_in
@@ -17,21 +17,27 @@ from ._cut import Cut
 ExchangeName = Literal["auto", "pull", "push"]
 
 # By compute capability: the sizes of blocks, in bytes, that are stored faster than they are read, from the first number to the second.
-# (9, 0): measured on two H200s (docs/Distributed.md), a guess for other GPUs of that kind and for more ranks.
-PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): (0, 5 << 20)}
+# (9, 0): all that were measured on two H200s (docs/Distributed.md), a guess for other GPUs of that kind and for more ranks.
+EVERYTHING, NOTHING = (0, 1 << 62), (1, 0)
+PUSHED: dict[tuple[int, int], tuple[int, int]] = {(9, 0): EVERYTHING}
 
 
-def pushed_on(device: torch.device, exchange: ExchangeName) -> tuple[int, int]:
+# Where nothing is cut, each rank has 2 N blocks that are whole states: "auto" pushes no larger ones.
+MOST_UNCUT = 5 << 20
+
+
+def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[int, int]:
     """The least and the most bytes of the blocks that a reducer's ranks store into each other's memory; others are read."""
-    everything, nothing = (0, 1 << 62), (1, 0)
     if exchange == "auto" and device.type == "cuda":
-        return PUSHED.get(torch.cuda.get_device_capability(device), nothing)
-    return everything if exchange == "push" else nothing
+        least, most = PUSHED.get(torch.cuda.get_device_capability(device), NOTHING)
+        return least, min(most, MOST_UNCUT) if cut == "none" else most
+    return EVERYTHING if exchange == "push" else NOTHING
 
 
-# By whether tokens are cut, and whether rows travel as fp8.
-_KERNELS = {(False, False): push_and_merge, (False, True): push_and_merge_fp8,
-            (True, False): push_and_merge_tokens, (True, True): push_and_merge_tokens_fp8}
+# By the cut, and whether rows travel as fp8. Where nothing is cut, own rows are rounded like the others'.
+_KERNELS = {("heads", False): push_and_merge, ("heads", True): push_and_merge_fp8,
+            ("tokens", False): push_and_merge_tokens, ("tokens", True): push_and_merge_tokens_fp8,
+            ("none", False): push_and_merge, ("none", True): push_and_merge_rounded}
 
 
 class Staged(NamedTuple):
@@ -58,8 +64,6 @@ class Push:
     def __init__(self, rank: int, buffers: list[torch.Tensor], group: PeerGroup, cut: Cut, sink: torch.Tensor | None, *,
                  head_dim: int, wire_dtype: torch.dtype, max_tokens: int) -> None:
         self.rank, self.cut, self.sink = rank, cut, sink
-        # Where nothing is cut, own rows are rounded like the others', so that all ranks have the same bits.
-        self._own = rank if cut.name != "none" or wire_dtype.itemsize > 1 else -1
         form = (cut.block_tokens(max_tokens), cut.block_heads, head_dim, wire_dtype)
         blocks = [blocks_in(buffer, 2 * cut.ranks, *form) for buffer in buffers]
 
@@ -91,10 +95,10 @@ class Push:
         if self.cut.name == "none":  # every rank has the same part
             partial, lse = (one.expand(self.cut.ranks, *one.shape[1:]) for one in (partial, lse))
         starts = call.query_start_loc
-        rows = (partial, lse, call.seq_lens, starts, halvings(starts), self.rank, self._own, self.sink, call.out_scale)
+        rows = (partial, lse, call.seq_lens, starts, halvings(starts), self.rank, self.sink, call.out_scale)
         scales = () if staged.scales is None else (staged.scales,)
         steps = (self.cut.block_tokens(tokens),) if self.cut.name == "tokens" else ()
-        kernel = _push_kernel(_KERNELS[bool(steps), bool(scales)], call.base, self.cut.ranks)
+        kernel = _push_kernel(_KERNELS[self.cut.name, bool(scales)], call.base, self.cut.ranks)
         return kernel, (call.out, call.out_lse, staged.rows, staged.lses, *scales, *rows, *steps)
 
 

@@ -103,7 +103,7 @@ class Reducer:
     def _backend_of(self, backend: str, exchange: ExchangeName, sink: torch.Tensor | None, timeout: float | None) -> Backend:
         form = {"head_dim": self.head_dim, "wire_dtype": self.wire_dtype, "max_tokens": self.max_tokens}
         if backend in ("auto", "symmetric"):
-            pushed = pushed_on(self.device, exchange)
+            pushed = pushed_on(self.device, exchange, self.cut.name)
             size = SymmetricPlan.of(self.cut, **form, pushed=pushed).total
             memory = connect(self._ranks, size, self.device, required=backend == "symmetric")
             if memory is not None:

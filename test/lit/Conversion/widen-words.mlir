@@ -129,3 +129,24 @@ mlafix.kernel @joined(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
 // ALONE-NOT: arith.shli %{{.*}} : vector
 // ALONE: %[[WORDS:.*]] = vector.bitcast %[[ROW]] : vector<4xbf16> to vector<2xi32>
 // ALONE: arith.shli %[[WORDS]]
+
+// One of two rows, by one condition: their words are selected, and widened once.
+// RUN: %mlafix-opt %s --kernel=either --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=EITHER
+// EITHER-LABEL: .entry either_dense(
+// EITHER-COUNT-2: selp.b32
+// EITHER-NOT: selp
+// EITHER: st.global
+mlafix.kernel @either(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                      %z: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %c: !bools {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !f32s
+  mlafix.forall (%t) in (%n) {
+    %p = mlafix.load %c[%t] : !bools -> i1
+    %v = mlafix.load %x[%t] : !bf16s -> !tile
+    %w = mlafix.load %z[%t] : !bf16s -> !tile
+    %one = arith.select %p, %v, %w : !tile
+    %sum = arith.addf %one, %v : !tile
+    %product = arith.mulf %sum, %w : !tile
+    mlafix.store %product, %y[%t] : !tile, !f32s
+  }
+}

@@ -12,25 +12,32 @@
 // NEVER-NOT: .L2::
 // NEVER-NOT: ldu.
 
-// The preceding grid; the number of this collective, and whether a rank has failed. All rows that are sent are loaded meanwhile.
-// Rows of this rank's own are prefetched ahead of that, and nothing else is.
+// The preceding grid; then all rows that are sent are loaded, without a branch, and meanwhile the number of this collective, and
+// whether a rank has failed. Rows of this rank's own are prefetched ahead of that, and nothing else is.
 // CHECK: .entry push_dense(
-// CHECK: ld.param.b64 %[[PARTIAL:rd[0-9]+]], [push_dense_param_6];
-// CHECK: add.s64 %[[FIRST:rd[0-9]+]], %[[PARTIAL]],
-// CHECK: add.s64 %[[SECOND:rd[0-9]+]], %[[FIRST]],
 // CHECK-NOT: griddepcontrol
-// CHECK: prefetch.global.L2 [%[[FIRST]]];
-// CHECK: prefetch.global.L2 [%[[SECOND]]];
+// CHECK: prefetch.global.L2 [%[[FIRST:rd[0-9]+]]];
+// CHECK: prefetch.global.L2 [%[[SECOND:rd[0-9]+]]];
+// CHECK: prefetch.global.L2 [%[[THIRD:rd[0-9]+]]];
+// CHECK: prefetch.global.L2 [%[[FOURTH:rd[0-9]+]]];
+// CHECK-COUNT-2: prefetch.global.L2
 // CHECK-NOT: prefetch
 // CHECK: griddepcontrol.wait;
 // CHECK-NOT: prefetch
+// CHECK: @%[[ISROW:p[0-9]+]] ld.global.v4.b32 [[ROW:{.*}]], [%[[FIRST]]];
+// CHECK: @%[[ISROW]] ld.global.v4.b32 [[REST:{.*}]], [%[[SECOND]]];
+// CHECK: @%[[ISROW]] ld.global.v4.b32 [[OTHER:{.*}]], [%[[THIRD]]];
+// CHECK: @%[[ISROW]] ld.global.v4.b32 [[OTHERREST:{.*}]], [%[[FOURTH]]];
+// CHECK-NOT: {{bra|setp}}
 // CHECK: ld.relaxed.gpu.global.b64 %[[LAST:rd[0-9]+]], [%[[OWN:rd[0-9]+]]];
 // CHECK-NEXT: ld.relaxed.sys.global.b64 %[[FAILED:rd[0-9]+]], [%[[OWN]]+128];
-// CHECK: ld.volatile.global.v4.b32 [[ROW:{.*}]], [
-// CHECK-NOT: st.
-// CHECK: ld.volatile.global.v4.b32 [[OTHER:{.*}]], [
 // CHECK: st.global.v4.b32 [%{{.*}}], [[ROW]];
+// CHECK: st.global.v4.b32 [%{{.*}}], [[REST]];
 // CHECK: st.global.v4.b32 [%{{.*}}], [[OTHER]];
+// CHECK: st.global.v4.b32 [%{{.*}}], [[OTHERREST]];
+// Its own row, which is merged with the others', is loaded while the ranks wait for each other.
+// CHECK: @%[[ISROW]] ld.global.v4.b32 [[MINE:{.*}]], [
+// CHECK: @%[[ISROW]] ld.global.v4.b32
 // All threads of the block have stored: it tells the same block of each rank.
 // CHECK: add.s64 %[[EPOCH:rd[0-9]+]], %[[LAST]], 1;
 // CHECK: bar.red.and.pred
@@ -54,9 +61,9 @@
 
 // All code versions have blocks of as many rows: which one a rank takes, no other knows.
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --emit=layout | FileCheck %s --check-prefix=LAYOUT
-// LAYOUT: @push_dense({{.*}}layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = [[ROWS:[0-9]+]]>
-// LAYOUT: @push_fast({{.*}}layout = #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = [[ROWS]]>
-// LAYOUT: @push_any({{.*}}layout = #mlafix.layout<lanes = 16, packs = 8, pack = 1, rows = [[ROWS]]>
+// LAYOUT: @push_dense({{.*}}layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = [[ROWS:[0-9]+]]>
+// LAYOUT: @push_fast({{.*}}layout = #mlafix.layout<lanes = 8, packs = 2, pack = 8, rows = [[ROWS]]>
+// LAYOUT: @push_any({{.*}}layout = #mlafix.layout<lanes = 8, packs = 16, pack = 1, rows = [[ROWS]]>
 
 // Blocks keep their positions, whatever the conditions of one rank are.
 // RUN: %mlafix-opt %s --specialize=H=64,D=128,T=bf16,ranks=2 --target=sm_90 --variant=dense --emit=distributed | FileCheck %s --check-prefix=PLACES
@@ -75,7 +82,6 @@ mlafix.kernel @push(
     %rank: index, %live: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %zero = arith.constant 0.0 : f32
   %n = memref.dim %out, %c0 : !outs
   %H = memref.dim %out, %c1 : !outs
   %ranks = memref.dim %staged, %c0 : !staged
@@ -87,7 +93,7 @@ mlafix.kernel @push(
       mlafix.store %row, %staged[%r, %turn, %rank, %t, %h] if %isLive : !row, !staged
     }
     mlafix.exchange
-    %none = mlafix.splat %zero : f32 -> !row
+    %none = mlafix.load %partial[%c1, %t, %h] : !rows -> !row
     %sum = scf.for %r = %c0 to %ranks step %c1 iter_args(%acc = %none) -> (!row) {
       %row = mlafix.load %staged[%rank, %turn, %r, %t, %h] : !staged -> !row
       %next = arith.addf %acc, %row : !row

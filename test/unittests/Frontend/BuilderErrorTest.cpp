@@ -28,9 +28,9 @@ struct BuilderErrors : testing::Test {
     t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
   }
 
-  Value row() { return b.load(x, {t}, {}, {}, "", at(3)); }
-  Value other() { return b.load(r, {t}, {}, {}, "", at(3)); }
-  Value count() { return b.load(c, {t}, {}, {}, "", at(3)); }
+  Value row() { return b.load({x, {t}}, at(3)); }
+  Value other() { return b.load({r, {t}}, at(3)); }
+  Value count() { return b.load({c, {t}}, at(3)); }
 
   /// Checks that exactly one error was reported, and in which place.
   void expectError(const std::string &message, unsigned line = 4) {
@@ -73,24 +73,24 @@ TEST_F(BuilderErrors, a_condition_that_is_no_bool) {
 }
 
 TEST_F(BuilderErrors, an_index_of_another_type) {
-  EXPECT_FALSE(b.load(x, {count()}, {}, {}, "", at(4)));
+  EXPECT_FALSE(b.load({x, {count()}}, at(4)));
   expectError("expected indices of type index, got i32");
 }
 
 TEST_F(BuilderErrors, too_few_indices) {
-  EXPECT_FALSE(b.load(x, {}, {}, {}, "", at(4)));
+  EXPECT_FALSE(b.load({x, {}}, at(4)));
   expectError(
       "'mlafix.load' op expected 2 indices for an element of 'x', got 0");
 }
 
 TEST_F(BuilderErrors, a_part_of_a_row_that_has_none) {
-  EXPECT_FALSE(b.load(x, {t}, {}, {}, "", at(4), {t, {}}));
+  EXPECT_FALSE(b.load({x, {t}, {}, {t, {}}}, at(4)));
   expectError("expected a tensor whose last dim is a product to take parts of "
               "its rows, got rows along D");
 }
 
 TEST_F(BuilderErrors, a_store_to_what_is_read) {
-  EXPECT_FALSE(b.store(row(), r, {t}, {}, at(4)));
+  EXPECT_FALSE(b.store(row(), {r, {t}}, at(4)));
   expectError("'mlafix.store' op expected 'r' to be writable to store to it, "
               "got access \"read\"");
 }
@@ -103,7 +103,7 @@ TEST_F(BuilderErrors, states_of_two_bases) {
 }
 
 TEST_F(BuilderErrors, an_lse_that_is_no_float) {
-  EXPECT_FALSE(b.loadState(x, {t}, c, {t}, {}, "e", false, at(4)));
+  EXPECT_FALSE(b.loadState({x, {t}, c, {t}}, "e", false, at(4)));
   expectError("'mlafix.load_state' op expected an lse of f32, got 'i32'");
 }
 

@@ -53,12 +53,11 @@ std::string buildMerge() {
       b.beginForall({b.dim(out, 0, at(3)), b.dim(out, 1, at(3))}, at(3));
   Value t = grid.at(0), h = grid.at(1);
   Value inContext = b.compare("lt", t, limit, at(4));
-  Value p = b.loadState(prefix, {t, h}, prefixLse, {h, t}, inContext, "e",
+  Value p = b.loadState({prefix, {t, h}, prefixLse, {h, t}, inContext}, "e",
                         false, at(4));
-  Value s =
-      b.loadState(suffix, {t, h}, suffixLse, {h, t}, {}, "e", false, at(5));
-  EXPECT_TRUE(b.storeState(b.merge({p, s}, at(6)), out, {t, h}, outLse, {h, t},
-                           {}, {}, at(6)));
+  Value s = b.loadState({suffix, {t, h}, suffixLse, {h, t}}, "e", false, at(5));
+  EXPECT_TRUE(b.storeState(b.merge({p, s}, at(6)),
+                           {out, {t, h}, outLse, {h, t}}, {}, at(6)));
   EXPECT_TRUE(b.endGrid(at(3)));
   std::string text = b.finish();
   EXPECT_NE(text, "") << messages(b);
@@ -110,7 +109,7 @@ TEST(KernelBuilder, promises_fills_and_bounds) {
   ASSERT_TRUE(b.assume(b.compare("ge", n, two, at(2)), "n >= 2", at(2)));
   ASSERT_TRUE(b.distinct(table, at(2)));
   Value t = b.beginForall({n}, at(2)).at(0);
-  Value entry = b.load(table, {t}, {}, {}, "", at(3));
+  Value entry = b.load({table, {t}}, at(3));
   Value zero = b.constant(std::int64_t(0), "i32", at(3));
   ASSERT_TRUE(
       b.assume(b.compare("ge", entry, zero, at(3)), "table[t] >= 0", at(3)));
@@ -134,14 +133,14 @@ TEST(KernelBuilder, moves_parts_of_rows) {
   Value t = b.beginForall({n}, at(2)).at(0);
   Value zero = b.constant(std::int64_t(0), "index", at(3)),
         one = b.constant(std::int64_t(1), "index", at(3));
-  Value even = b.load(x, {t}, {}, {}, "", at(4), {{}, zero});
-  Value pair = b.load(x, {t}, {}, {}, "", at(5), {one, {}});
-  Value element = b.load(x, {t}, {}, {}, "", at(6), {one, one});
+  Value even = b.load({x, {t}, {}, {{}, zero}}, at(4));
+  Value pair = b.load({x, {t}, {}, {one, {}}}, at(5));
+  Value element = b.load({x, {t}, {}, {one, one}}, at(6));
   EXPECT_EQ(b.type(even).str(), "a row of f32 along K");
   EXPECT_EQ(b.type(pair).str(), "a row of f32 along 2");
   EXPECT_EQ(b.type(element).str(), "f32");
-  EXPECT_TRUE(b.store(even, x, {t}, {}, at(7), {{}, one}));
-  EXPECT_TRUE(b.store(element, x, {t}, {}, at(8), {zero, {}})); // broadcast
+  EXPECT_TRUE(b.store(even, {x, {t}, {}, {{}, one}}, at(7)));
+  EXPECT_TRUE(b.store(element, {x, {t}, {}, {zero, {}}}, at(8))); // broadcast
   ASSERT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);
@@ -188,23 +187,23 @@ TEST(KernelBuilder, a_later_pass_points_at_the_front_ends_source) {
 
 TEST(KernelBuilder, a_scalar_beside_a_row_is_a_row) {
   std::string text = buildRows([](auto &b, Value y, Value x, Value, Value t) {
-    Value row = b.load(x, {t}, {}, {}, "", at(3));
+    Value row = b.load({x, {t}}, at(3));
     Value most = b.reduce("max", row, "", at(4));
-    EXPECT_TRUE(b.store(b.binary("sub", row, most, at(4)), y, {t}, {}, at(5)));
+    EXPECT_TRUE(b.store(b.binary("sub", row, most, at(4)), {y, {t}}, at(5)));
   });
   EXPECT_NE(text.find("mlafix.splat"), std::string::npos) << text;
 }
 
 TEST(KernelBuilder, loops_carry_rows) {
   std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
-    Value row = b.load(x, {t}, {}, {}, "", at(3));
+    Value row = b.load({x, {t}}, at(3));
     Value zero = b.constant(std::int64_t(0), "i32", at(3));
     Value one = b.constant(std::int64_t(1), "i32", at(3));
     auto inside = b.beginFor(zero, k, one, {row}, at(4));
     KernelBuilder::Values results;
     EXPECT_TRUE(b.endFor({b.binary("mul", inside.at(1), inside.at(1), at(5))},
                          results, at(4)));
-    EXPECT_TRUE(b.store(results.at(0), y, {t}, {}, at(6)));
+    EXPECT_TRUE(b.store(results.at(0), {y, {t}}, at(6)));
   });
   EXPECT_NE(text.find("scf.for"), std::string::npos) << text;
   EXPECT_NE(text.find("iter_args"), std::string::npos) << text;
@@ -212,16 +211,16 @@ TEST(KernelBuilder, loops_carry_rows) {
 
 TEST(KernelBuilder, branches_yield_values_and_nothing) {
   std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
-    Value row = b.load(x, {t}, {}, {}, "", at(3));
+    Value row = b.load({x, {t}}, at(3));
     Value positive =
         b.compare("gt", k, b.constant(std::int64_t(0), "i32", at(3)), at(3));
     KernelBuilder::Values results;
     EXPECT_TRUE(b.beginIf(positive, at(4)));
     EXPECT_TRUE(b.beginElse({b.unary("exp", row, at(4))}, at(4)));
     EXPECT_TRUE(b.endIf({row}, results, at(4)));
-    EXPECT_TRUE(b.store(results.at(0), y, {t}, {}, at(5)));
+    EXPECT_TRUE(b.store(results.at(0), {y, {t}}, at(5)));
     EXPECT_TRUE(b.beginIf(positive, at(5)));
-    EXPECT_TRUE(b.store(row, y, {t}, {}, at(5)));
+    EXPECT_TRUE(b.store(row, {y, {t}}, at(5)));
     EXPECT_TRUE(b.endIf({}, results, at(5)));
     EXPECT_TRUE(results.empty());
   });
@@ -237,12 +236,12 @@ TEST(KernelBuilder, a_ragged_grid_asks_its_predicate_first) {
       b.addTensor({"lens", {"b"}, "i32", "", "read", false, {}}, at(1));
   Value cu = b.addTensor({"cu", {"b1"}, "i32", "", "read", false, {}}, at(1));
   Value segment = b.beginRaggedForall(cu, b.dim(out, 0, at(2)), {}, at(2));
-  Value length = b.load(lens, {segment}, {}, {}, "", at(2));
+  Value length = b.load({lens, {segment}}, at(2));
   Value dead =
       b.compare("le", length, b.constant(std::int64_t(0), "i32", at(2)), at(2));
   auto indices = b.beginRaggedBody(dead, at(2));
   ASSERT_EQ(indices.size(), 2u) << messages(b);
-  EXPECT_TRUE(b.store(b.constant(0.0, at(3)), out, {indices[1]}, {}, at(3)));
+  EXPECT_TRUE(b.store(b.constant(0.0, at(3)), {out, {indices[1]}}, at(3)));
   EXPECT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   EXPECT_NE(text.find("mlafix.ragged_forall"), std::string::npos)
@@ -257,9 +256,8 @@ TEST(KernelBuilder, says_what_values_are) {
   EXPECT_EQ(b.type(x).str(), "a tensor of bf16 (n, D)");
   Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
   EXPECT_EQ(b.type(t).str(), "index");
-  EXPECT_EQ(b.type(b.load(x, {t}, {}, {}, "", at(3))).str(),
-            "a row of f32 along D");
-  EXPECT_EQ(b.type(b.load(mask, {t}, {}, {}, "", at(3))).str(), "u8");
+  EXPECT_EQ(b.type(b.load({x, {t}}, at(3))).str(), "a row of f32 along D");
+  EXPECT_EQ(b.type(b.load({mask, {t}}, at(3))).str(), "u8");
   EXPECT_EQ(b.type(b.identity("D", "2", at(3))).str(),
             "a state along D in base 2");
 }
@@ -269,10 +267,10 @@ TEST(KernelBuilder, bytes_are_unsigned) {
   Value y = b.addTensor({"y", {"n"}, "i32", "", "write", false, {}}, at(1));
   Value x = b.addTensor({"x", {"n"}, "u8", "", "read", false, {}}, at(1));
   Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  Value byte = b.load(x, {t}, {}, {}, "", at(3));
+  Value byte = b.load({x, {t}}, at(3));
   Value big =
       b.compare("gt", byte, b.constant(std::int64_t(200), "u8", at(3)), at(3));
-  EXPECT_TRUE(b.store(b.convert(byte, "i32", at(4)), y, {t}, big, at(4)));
+  EXPECT_TRUE(b.store(b.convert(byte, "i32", at(4)), {y, {t}, big}, at(4)));
   EXPECT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   EXPECT_NE(text.find("arith.cmpi ugt"), std::string::npos) << text;
@@ -294,11 +292,11 @@ TEST(KernelBuilder, sizes_defaults_and_bases) {
   EXPECT_TRUE(b.setDefault("T", "f16", at(1)));
   Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
   Value first = b.constant(std::int64_t(0), "index", at(3));
-  Value row = b.load(x, {t}, {}, {}, "", at(3));
+  Value row = b.load({x, {t}}, at(3));
   Value state =
       b.makeState(row, b.reduce("max", row, "", at(3)), "B", false, at(3));
-  EXPECT_TRUE(b.storeState(state, out, {t}, lse, {t, first}, {},
-                           b.load(scale, {first}, {}, {}, "", at(4)), at(4)));
+  EXPECT_TRUE(b.storeState(state, {out, {t}, lse, {t, first}},
+                           b.load({scale, {first}}, at(4)), at(4)));
   EXPECT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);
@@ -319,13 +317,13 @@ TEST(KernelBuilder, integers_widen_as_they_are_read) {
   std::string text = buildRows([](auto &b, Value y, Value x, Value k, Value t) {
     Value wide = b.convert(k, "i64", at(3));
     EXPECT_EQ(b.type(wide).str(), "i64");
-    EXPECT_TRUE(b.store(b.convert(wide, "f32", at(3)), y, {t}, {}, at(4)));
+    EXPECT_TRUE(b.store(b.convert(wide, "f32", at(3)), {y, {t}}, at(4)));
   });
   EXPECT_NE(text.find("arith.sitofp"), std::string::npos) << text;
   KernelBuilder b("wide", at(1));
   Value c = b.addTensor({"c", {"n"}, "i32", "", "read", false, {}}, at(1));
   Value t = b.beginForall({b.dim(c, 0, at(2))}, at(2)).at(0);
-  EXPECT_EQ(b.type(b.load(c, {t}, {}, {}, "i64", at(3))).str(), "i64");
+  EXPECT_EQ(b.type(b.load({c, {t}}, at(3), {}, "i64")).str(), "i64");
 }
 
 TEST(KernelBuilder, indices_of_elements) {
@@ -337,15 +335,15 @@ TEST(KernelBuilder, indices_of_elements) {
   Value x =
       b.addTensor({"x", {"n", "D"}, "f8e5m2", "", "read", false, {}}, at(1));
   Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  Value row = b.load(x, {t}, {}, {}, "", at(3));
+  Value row = b.load({x, {t}}, at(3));
   Value indices = b.iota("D", at(3));
   EXPECT_EQ(b.type(indices).str(), "a row of i32 along D");
-  EXPECT_TRUE(b.store(indices, y, {t}, {}, at(4)));
+  EXPECT_TRUE(b.store(indices, {y, {t}}, at(4)));
   Value index = b.reduce("argmax", b.unary("round", row, at(5)), "", at(5));
   EXPECT_EQ(b.type(index).str(), "i32");
   Value sums = b.scan("add", row, "", at(5));
   EXPECT_EQ(b.type(sums).str(), "a row of f32 along D");
-  EXPECT_TRUE(b.store(index, best, {t}, {}, at(5)));
+  EXPECT_TRUE(b.store(index, {best, {t}}, at(5)));
   EXPECT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);
@@ -370,11 +368,11 @@ TEST(KernelBuilder, rows_of_groups) {
   Value lse = b.addTensor({"lse", {"n"}, "f32", "", "read", false, {}}, at(1));
   EXPECT_EQ(b.type(fixed).str(), "a tensor of f32 ((4 128))");
   Value t = b.beginForall({b.dim(x, 0, at(2))}, at(2)).at(0);
-  Value state = b.loadState(x, {t}, lse, {t}, {}, "e", false, at(3));
+  Value state = b.loadState({x, {t}, lse, {t}}, "e", false, at(3));
   Value row = b.payload(state, at(3));
   EXPECT_EQ(b.type(row).str(), "a row of f32 along (G K)");
   EXPECT_EQ(b.type(b.lseOf(state, at(3))).str(), "f32");
-  EXPECT_EQ(b.type(b.load(fixed, {}, {}, {}, "", at(3))).str(),
+  EXPECT_EQ(b.type(b.load({fixed, {}}, at(3))).str(),
             "a row of f32 along (4 128)");
   Value most = b.reduce("max", row, "K", at(4));
   EXPECT_EQ(b.type(most).str(), "a row of f32 along G");
@@ -386,8 +384,8 @@ TEST(KernelBuilder, rows_of_groups) {
   Value chosen = b.select(b.compare("lt", most, b.constant(1.0, at(5)), at(5)),
                           most, row, at(5));
   EXPECT_EQ(b.type(chosen).str(), "a row of f32 along (G K)");
-  EXPECT_TRUE(b.store(chosen, x, {t}, {}, at(6)));
-  EXPECT_TRUE(b.store(most, s, {t}, {}, at(6)));
+  EXPECT_TRUE(b.store(chosen, {x, {t}}, at(6)));
+  EXPECT_TRUE(b.store(most, {s, {t}}, at(6)));
   EXPECT_TRUE(b.endGrid(at(2)));
   std::string text = b.finish();
   ASSERT_NE(text, "") << messages(b);

@@ -21,11 +21,14 @@ struct Tensor {
   uint64_t elementBytes;
   std::vector<int64_t> sizes, strides;
 
+  StridedTensor strided() const {
+    return {reinterpret_cast<void *>(base), static_cast<uint32_t>(sizes.size()),
+            sizes.data(), strides.data(), elementBytes};
+  }
+
   ByteLayout layout() const {
     ByteLayout result;
-    EXPECT_TRUE(makeByteLayout(
-        reinterpret_cast<void *>(base), static_cast<uint32_t>(sizes.size()),
-        sizes.data(), strides.data(), elementBytes, result));
+    EXPECT_TRUE(makeByteLayout(strided(), result));
     return result;
   }
 
@@ -162,8 +165,7 @@ TEST(Overlap, huge_tensors_do_not_overflow) {
 TEST(Overlap, tensors_that_leave_the_address_space_have_no_layout) {
   ByteLayout layout;
   auto fits = [&](uint64_t base, int64_t size, int64_t stride) {
-    return makeByteLayout(reinterpret_cast<void *>(base), 1, &size, &stride, 4,
-                          layout);
+    return makeByteLayout(Tensor{base, 4, {size}, {stride}}.strided(), layout);
   };
   EXPECT_TRUE(fits(4096, 1 << 20, 1));
   EXPECT_FALSE(fits(4096, INT64_MAX, INT64_MAX));
@@ -194,23 +196,18 @@ TEST(SelfOverlap, padded_and_permuted_layouts_are_injective) {
 TEST(ByteSpan, says_nothing_else_than_the_layout) {
   std::mt19937 random(13);
   int told = 0, apart = 0;
-  auto spanOf = [](const Tensor &tensor, bool distinct, ByteSpan &span) {
-    return makeByteSpan(reinterpret_cast<void *>(tensor.base),
-                        static_cast<uint32_t>(tensor.sizes.size()),
-                        tensor.sizes.data(), tensor.strides.data(),
-                        tensor.elementBytes, distinct, span);
-  };
   for (int i = 0; i < 60000; ++i) {
     Tensor a = randomTensor(random), b = randomTensor(random);
     ByteSpan spanA, spanB;
-    if (!spanOf(a, /*distinct=*/true, spanA))
+    if (!makeByteSpan(a.strided(), /*distinct=*/true, spanA))
       continue;
     ++told;
     ByteLayout layout = a.layout();
     ASSERT_EQ(spanA.extent, layout.empty ? 0 : layout.extent);
     ASSERT_EQ(spanA.base, layout.base);
     ASSERT_FALSE(sharesWithItself(a)) << i;
-    if (!spanOf(b, /*distinct=*/false, spanB) || !spanA.isApartFrom(spanB))
+    if (!makeByteSpan(b.strided(), /*distinct=*/false, spanB) ||
+        !spanA.isApartFrom(spanB))
       continue;
     ++apart;
     ASSERT_FALSE(share(a, b)) << i;
@@ -222,8 +219,8 @@ TEST(ByteSpan, says_nothing_else_than_the_layout) {
 TEST(ByteSpan, leaves_what_is_rare_to_the_layout) {
   ByteSpan span;
   auto tells = [&](uint64_t base, int64_t size, int64_t stride, bool distinct) {
-    return makeByteSpan(reinterpret_cast<void *>(base), 1, &size, &stride, 4,
-                        distinct, span);
+    return makeByteSpan(Tensor{base, 4, {size}, {stride}}.strided(), distinct,
+                        span);
   };
   EXPECT_TRUE(tells(4096, 8, 1, true));
   EXPECT_TRUE(tells(4096, 8, 0, false));

@@ -1,0 +1,132 @@
+//===- LoadsAhead.cpp - loads that ranks do not wait for ------------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Conversion/MlafixToNVVM/LoadsAhead.h"
+
+#include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// Of the assembly that loads: the type of what is loaded.
+static constexpr StringLiteral kLoadedAttr = "mlafix.loaded";
+
+std::optional<LoadAhead> mlafix::asLoadAhead(Operation *op) {
+  auto loaded = op->getAttrOfType<TypeAttr>(kLoadedAttr);
+  if (!loaded)
+    return std::nullopt;
+  return LoadAhead{op->getOperand(0), op->getOperand(1), loaded.getValue()};
+}
+
+static unsigned countBits(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector.getNumElements() * vector.getElementTypeBitWidth()
+                : type.getIntOrFloatBitWidth();
+}
+
+/// `words` values of 32 bits, an i32 or a struct of them.
+static Value buildAssembly(OpBuilder &b, const LoadAhead &load, Location loc,
+                           unsigned words) {
+  std::string registers, constraints;
+  for (unsigned i = 0; i < words; ++i) {
+    registers += llvm::formatv("{0}${1}", i ? ", " : "", i);
+    constraints += "=r,";
+  }
+  bool isOne = words == 1;
+  std::string text =
+      llvm::formatv("@${0} ld.global{1}.b32 {2}, [${3}];", words + 1,
+                    isOne ? "" : llvm::formatv(".v{0}", words).str(),
+                    isOne ? registers : "{" + registers + "}", words);
+  SmallVector<Type> types(words, b.getI32Type());
+  Type type = isOne ? types.front()
+                    : LLVM::LLVMStructType::getLiteral(b.getContext(), types);
+  auto op = LLVM::InlineAsmOp::create(
+      b, loc, type, ValueRange{load.pointer, load.condition}, text,
+      constraints + "l,b", /*has_side_effects=*/true, /*is_align_stack=*/false,
+      LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
+      ArrayAttr());
+  op->setAttr(kLoadedAttr, TypeAttr::get(load.type));
+  return op.getResult(0);
+}
+
+/// The value where its condition holds, else any: a load that takes no branch,
+/// and stays where it is, where LLVM and ptxas would move others to their uses.
+/// Null for a type that has no such load.
+static Value buildLoad(OpBuilder &b, Location loc, const LoadAhead &load) {
+  unsigned bits = countBits(load.type), words = bits / 32;
+  if (bits != 32 && bits != 64 && bits != 128)
+    return {};
+  Value loaded = buildAssembly(b, load, loc, words);
+  if (words == 1)
+    return LLVM::BitcastOp::create(b, loc, load.type, loaded);
+  Value packed = LLVM::PoisonOp::create(
+      b, loc, VectorType::get({int64_t(words)}, b.getI32Type()));
+  for (unsigned i = 0; i < words; ++i)
+    packed = LLVM::InsertElementOp::create(
+        b, loc, packed, LLVM::ExtractValueOp::create(b, loc, loaded, i),
+        LLVM::ConstantOp::create(b, loc, b.getI32Type(), i));
+  return LLVM::BitcastOp::create(b, loc, load.type, packed);
+}
+
+/// Has what `guard` loads of this rank's own tensors, without conditions of its
+/// own, be loaded ahead of `place`: so many at most as a thread has registers
+/// to spare.
+static void loadAhead(scf::IfOp guard, Operation *place) {
+  constexpr size_t kLoads = 16;
+  OpBuilder b(place);
+  size_t count = 0;
+  for (auto load :
+       llvm::make_early_inc_range(guard.thenBlock()->getOps<LLVM::LoadOp>())) {
+    if (count == kLoads)
+      return;
+    if (!isGlobal(load.getAddr()) || !moveBeforeWait(load.getAddr(), place) ||
+        !moveBeforeWait(guard.getCondition(), place))
+      continue;
+    Value early =
+        buildLoad(b, load.getLoc(),
+                  {load.getAddr(), guard.getCondition(), load.getType()});
+    if (!early)
+      continue;
+    load.replaceAllUsesWith(early);
+    load.erase();
+    ++count;
+  }
+}
+
+/// Whether `op`, of those between the two ends of an exchange, stores to this
+/// rank's own tensors: the addresses of the others' come from a table.
+static bool storesOwn(Operation *op, Operation *begin) {
+  return op
+      ->walk([&](LLVM::StoreOp store) {
+        return isGlobal(store.getAddr()) &&
+                       moveBeforeWait(store.getAddr(), begin)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+void mlafix::loadAheadOfWaits(BeginExchangeOp begin) {
+  Operation *end = begin;
+  SmallVector<scf::IfOp> guards;
+  for (; !isa<EndExchangeOp>(end); end = end->getNextNode()) {
+    if (auto guard = dyn_cast<scf::IfOp>(end))
+      guards.push_back(guard);
+    if (storesOwn(end, begin))
+      return;
+  }
+  for (scf::IfOp guard : guards)
+    loadAhead(guard, begin);
+  for (Operation *user : end->getResult(0).getUsers())
+    if (auto arrived = dyn_cast<scf::IfOp>(user))
+      for (auto guard : arrived.thenBlock()->getOps<scf::IfOp>())
+        loadAhead(guard, end);
+}
