@@ -294,7 +294,7 @@ static Value narrow(OpBuilder &b, arith::TruncFOp op, Conversions has) {
 }
 
 /// The bits of `narrow`, which may have been made of bits of that type.
-static Value getBits(OpBuilder &b, Value narrow, Type type) {
+static Value castToBits(OpBuilder &b, Value narrow, Type type) {
   auto cast = narrow.getDefiningOp<UnrealizedConversionCastOp>();
   if (cast && cast.getOperand(0).getType() == type)
     return cast.getOperand(0);
@@ -307,7 +307,7 @@ static Value widen(OpBuilder &b, arith::ExtFOp op, Conversions has) {
   Type type = op.getIn().getType();
   ShapedBuilder s(b, loc, op.getType());
   Type bits = b.getIntegerType(sharesByte(type) ? 4 : 8);
-  Value bytes = getBits(b, op.getIn(), s.typeOf(bits));
+  Value bytes = castToBits(b, op.getIn(), s.typeOf(bits));
   if (sharesByte(type))
     return widenFp4(s, bytes);
   if (isPower(type))
