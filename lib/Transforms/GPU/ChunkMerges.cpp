@@ -6,13 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Extents.h"
+#include "lib/Transforms/GPU/RunningMerge.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-chunk-merges"
@@ -25,59 +25,28 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// The merge that ends each iteration, if all that the loop carries is its
-/// running merge; null, and a reason, else.
-static MergeOp getRunningMerge(scf::ForOp loop, StringRef &reason) {
-  auto refuse = [&](StringRef why) {
-    reason = why;
-    return MergeOp();
-  };
-  if (!isa<ForallOp>(loop->getParentOp()))
-    return refuse("it is not at the top of a dense grid's body");
+/// The running merge of a loop that a launch knows how often to run; null, and
+/// a reason, else.
+static MergeOp getChunkedMerge(scf::ForOp loop, StringRef &reason) {
+  if (!isa<ForallOp>(loop->getParentOp())) {
+    reason = "it is not at the top of a dense grid's body";
+    return {};
+  }
   std::optional<int64_t> lower = getConstantIntValue(loop.getLowerBound());
   if (!lower || *lower < 0 || getConstantIntValue(loop.getStep()) != 1 ||
-      !isKnownAtLaunch(loop.getUpperBound()))
-    return refuse("a launch does not know how often it runs");
-  if (loop.getNumRegionIterArgs() != 1 ||
-      !isa<StateType>(loop.getRegionIterArg(0).getType()))
-    return refuse("it carries other values than one state");
-  BlockArgument running = loop.getRegionIterArg(0);
-  auto merge =
-      loop.getBody()->getTerminator()->getOperand(0).getDefiningOp<MergeOp>();
-  if (!merge || merge->getParentOp() != loop || !running.hasOneUse() ||
-      *running.getUsers().begin() != merge || merge.getStates().size() < 2 ||
-      !merge->hasOneUse())
-    return refuse("it does more than merge into the state that it carries");
-  for (Operation &op : loop.getBody()->without_terminator())
-    if (op.getNumRegions() || !(isPure(&op) || isa<LoadOp, LoadStateOp>(op)))
-      return refuse("its body stores or branches");
-  return merge;
+      !isKnownAtLaunch(loop.getUpperBound())) {
+    reason = "a launch does not know how often it runs";
+    return {};
+  }
+  return getRunningMerge(loop, reason);
 }
 
 /// Clones one iteration at `index`, in which nothing is read unless `exists`,
 /// and appends the states that it would merge to `chunk`.
-static void cloneIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
-                           Value index, Value exists,
-                           SmallVector<Value> &chunk) {
-  IRMapping mapping;
-  mapping.map(loop.getInductionVar(), index);
-  auto restrict = [&](Operation *op, MutableOperandRange predicate) {
-    Value both = exists;
-    if (!predicate.empty())
-      both = arith::AndIOp::create(b, op->getLoc(), predicate[0].get(), exists);
-    predicate.assign(both);
-  };
-  for (Operation &op : loop.getBody()->without_terminator()) {
-    if (&op == merge)
-      continue;
-    Operation *copy = b.clone(op, mapping);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(copy);
-    if (auto load = dyn_cast<LoadStateOp>(copy))
-      restrict(load, load.getPredicateMutable());
-    else if (auto load = dyn_cast<LoadOp>(copy))
-      restrict(load, load.getPredicateMutable());
-  }
+static void appendIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
+                            Value index, Value exists,
+                            SmallVector<Value> &chunk) {
+  IRMapping mapping = cloneIteration(b, loop, merge, index, exists);
   for (Value state : merge.getStates()) {
     if (state == loop.getRegionIterArg(0))
       continue;
@@ -107,26 +76,12 @@ static void chunk(scf::ForOp loop, MergeOp merge, int64_t size) {
     Value exists =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, offset, left);
     Value index = arith::AddIOp::create(b, loc, first, offset);
-    cloneIteration(b, loop, merge, index, exists, states);
+    appendIteration(b, loop, merge, index, exists, states);
   }
   Value merged = MergeOp::create(b, merge.getLoc(), merge.getType(), states);
   YieldOp::create(b, loc, merged);
   loop.replaceAllUsesWith(chunks.getResults());
   loop.erase();
-}
-
-/// Bytes of the rows that one iteration loads.
-static int64_t countRowBytes(scf::ForOp loop) {
-  int64_t bytes = 0;
-  for (auto op : loop.getBody()->getOps<MemoryAccessOpInterface>())
-    for (const MemoryAccess &access : op.getAccesses()) {
-      auto type = cast<MemRefType>(access.memref.getType());
-      if (access.isTile && !access.isWrite &&
-          !type.isDynamicDim(type.getRank() - 1))
-        bytes +=
-            type.getShape().back() * getDTypeBits(access.getElementType()) / 8;
-    }
-  return bytes;
 }
 
 namespace {
@@ -170,7 +125,7 @@ MergeOp ChunkMergesPass::chooseLoop(scf::ForOp loop,
     return {};
   }
   StringRef reason;
-  MergeOp merge = getRunningMerge(loop, reason);
+  MergeOp merge = getChunkedMerge(loop, reason);
   if (merge) {
     remark::passed(loop.getLoc(), opts)
         << remark::add("a running merge goes by chunks of {0} states, which "

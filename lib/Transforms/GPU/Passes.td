@@ -44,6 +44,9 @@ def UnrollLoopsPass : Pass<"mlafix-unroll-loops", "::mlafix::KernelOp"> {
     On a GPU, a loop of at most 8 known iterations that reads rows is unrolled altogether, a longer one or one of unknown length four times. The merges of a
     running state then flatten into one (canonicalise), which needs one common maximum instead of four. A CPU reads ahead by itself.
     What is divided by four is the exact number of iterations, which is 0 for a range that is empty by any number of steps.
+
+    Up to three iterations are left. Of a loop that does nothing but merge states into the one it carries, of rows of at most 1024 bytes an iteration, they are no loop: they load all
+    their states at once, each if there is such an iteration, and then merge them one after the other. The merges are those of the loop, and so are the results, to the bit.
   }];
   let options = [TargetOption<>, MachineOption<>];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];

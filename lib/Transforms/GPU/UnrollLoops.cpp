@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Transforms/GPU/RunningMerge.h"
 #include "lib/Transforms/Iterations.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
@@ -61,6 +62,56 @@ static uint64_t countOps(scf::ForOp loop) {
   return count;
 }
 
+/// Replaces the loop over the iterations that are left, fewer than `factor`,
+/// by the same iterations without a loop: all loads at once, and then the same
+/// merges, one after the other. All is in a branch, out of which no load moves
+/// ahead of the loop before: lanes would hold these rows beside that loop's.
+static void loadRestAtOnce(scf::ForOp rest, MergeOp merge, uint64_t factor) {
+  Location loc = rest.getLoc();
+  OpBuilder b(rest);
+  Value first = rest.getLowerBound(), running = rest.getInitArgs()[0];
+  // Does not wrap: the upper bound is no less.
+  Value left = arith::SubIOp::create(b, loc, rest.getUpperBound(), first);
+  auto addBranch = [&](Value exists) {
+    auto branch = scf::IfOp::create(b, loc, running.getType(), exists,
+                                    /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, running);
+    b.setInsertionPointToStart(branch.thenBlock());
+    return branch;
+  };
+  auto constant = [&](uint64_t i) -> Value {
+    return arith::ConstantOp::create(
+        b, loc, b.getIntegerAttr(first.getType(), int64_t(i)));
+  };
+  auto exists = [&](uint64_t i) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, constant(i),
+                                 left);
+  };
+  scf::IfOp outermost = addBranch(exists(0));
+  Value yes = arith::ConstantIntOp::create(b, loc, true, 1);
+  SmallVector<std::pair<Value, IRMapping>> iterations;
+  for (uint64_t i = 0; i + 1 < factor; ++i) {
+    Value condition = i ? exists(i) : yes;
+    Value index = arith::AddIOp::create(b, loc, first, constant(i));
+    iterations.push_back(
+        {condition, cloneIteration(b, rest, merge, index, condition)});
+  }
+  for (auto &[condition, iteration] : iterations) {
+    if (condition != yes) {
+      OpBuilder after(b);
+      scf::IfOp branch = addBranch(condition);
+      after.setInsertionPointAfter(branch);
+      scf::YieldOp::create(after, loc, branch.getResults());
+    }
+    iteration.map(rest.getRegionIterArg(0), running);
+    running = b.clone(*merge, iteration)->getResult(0);
+  }
+  scf::YieldOp::create(b, loc, running);
+  rest.replaceAllUsesWith(outermost.getResults());
+  rest.erase();
+}
+
 namespace {
 class UnrollLoopsPass
     : public mlafix::impl::UnrollLoopsPassBase<UnrollLoopsPass> {
@@ -89,6 +140,10 @@ private:
   /// Ops that unrolling may make of one loop: loops in loops multiply. This
   /// bounds the time that compiling takes, whatever the machine.
   static constexpr uint64_t kMaxOps = 1024;
+  /// Bytes of the rows of one iteration up to which those that unrolling leaves
+  /// are loaded at once: two accesses a lane of a warp. Of longer rows the
+  /// registers of three iterations cost more warps than the loads gain.
+  static constexpr int64_t kMostRestBytes = 1024;
 
   LogicalResult unroll(scf::ForOp loop, const MachineModel &model);
 };
@@ -113,6 +168,15 @@ LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
       "a loop that reads rows is unrolled {0}, so that the rows of {1} "
       "iterations are loaded at once",
       isShort ? "whole" : "in part", factor);
-  return isShort ? loopUnrollFull(loop)
-                 : LogicalResult(loopUnrollByFactor(loop, factor));
+  if (isShort)
+    return loopUnrollFull(loop);
+  FailureOr<UnrolledLoopInfo> unrolled = loopUnrollByFactor(loop, factor);
+  if (failed(unrolled))
+    return failure();
+  StringRef reason;
+  if (std::optional<scf::ForOp> rest = unrolled->epilogueLoopOp)
+    if (MergeOp merge = getRunningMerge(*rest, reason);
+        merge && countRowBytes(*rest) <= kMostRestBytes)
+      loadRestAtOnce(*rest, merge, factor);
+  return success();
 }

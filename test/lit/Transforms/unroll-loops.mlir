@@ -41,11 +41,19 @@ mlafix.kernel @short(
 // CHECK-COUNT-4: mlafix.load_state
 // CHECK: mlafix.merge %{{[a-z0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}}, %{{[0-9]+}} :
 // CHECK-NEXT: scf.yield
-// The rest, one by one.
-// CHECK: scf.for
-// CHECK-NEXT: mlafix.load_state
-// CHECK-NEXT: mlafix.merge
+// The rest: all loads at once behind the loop, then merges one by one, each of what there is.
+// CHECK-NOT: mlafix.load_state
+// CHECK: scf.if
+// CHECK: %[[X:.*]] = mlafix.load_state %v[%{{.*}}] lse %s[%{{.*}}] : 
+// CHECK: %[[Y:.*]] = mlafix.load_state %v[%{{.*}}] lse %s[%{{.*}}] if %[[TWO:[0-9]+]] : 
+// CHECK: %[[Z:.*]] = mlafix.load_state %v[%{{.*}}] lse %s[%{{.*}}] if %[[THREE:[0-9]+]] : 
+// CHECK: %[[A:.*]] = mlafix.merge %{{[0-9]+}}, %[[X]] :
+// CHECK: scf.if %[[TWO]]
+// CHECK-NEXT: %[[B:.*]] = mlafix.merge %[[A]], %[[Y]] :
+// CHECK-NEXT: scf.if %[[THREE]]
+// CHECK-NEXT: mlafix.merge %[[B]], %[[Z]] :
 // CHECK-NEXT: scf.yield
+// CHECK-NOT: mlafix.load_state
 // CHECK: mlafix.store_state
 mlafix.kernel @unknown(
     %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
@@ -66,7 +74,6 @@ mlafix.kernel @unknown(
 }
 
 // CHECK-LABEL: @between
-// CHECK: %[[ONE:.*]] = arith.constant 1 : index
 // A range that is empty by any number of rows has as many iterations as one that ends where it starts.
 // CHECK: %[[END:.*]] = arith.maxsi %from, %to : index
 // CHECK: %[[COUNT:.*]] = arith.subi %[[END]], %from
@@ -74,7 +81,9 @@ mlafix.kernel @unknown(
 // CHECK: %[[WHOLE:.*]] = arith.subi %[[COUNT]], %[[REST]]
 // CHECK: %[[MAIN:.*]] = arith.addi %from, %[[WHOLE]]
 // CHECK: scf.for %{{.*}} = %from to %[[MAIN]] step %c4
-// CHECK: scf.for %{{.*}} = %[[MAIN]] to %[[END]] step %[[ONE]]
+// CHECK: %[[LEFT:.*]] = arith.subi %[[END]], %[[MAIN]]
+// CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[LEFT]], %c0
+// CHECK: scf.if %[[ANY]]
 mlafix.kernel @between(
     %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
     %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %from: index, %to: index) {
@@ -100,7 +109,8 @@ mlafix.kernel @between(
 // CHECK: %[[COUNT:.*]] = arith.select %{{.*}} : index
 // CHECK: arith.remsi %[[COUNT]], %c4
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c4
-// CHECK: scf.for %{{.*}} = %{{.*}} to %[[COUNT]] step %c1
+// CHECK: arith.subi %[[COUNT]], %{{[0-9]+}} : index
+// CHECK: scf.if
 mlafix.kernel @steps(
     %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
     %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %from: i32, %to: i32) {
@@ -116,5 +126,29 @@ mlafix.kernel @steps(
       scf.yield %m : !state
     }
     mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// What does more than merge, here with two states, keeps a loop for the rest.
+// CHECK-LABEL: @two
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK-NOT: scf.if
+mlafix.kernel @two(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r:2 = scf.for %k = %c0 to %count step %c1 iter_args(%a = %e, %b = %e) -> (!state, !state) {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %a, %x : !state
+      scf.yield %m, %a : !state, !state
+    }
+    %both = mlafix.merge %r#0, %r#1 : !state
+    mlafix.store_state %both to %out[%t] : !state, !out
   }
 }
