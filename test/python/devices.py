@@ -1,10 +1,15 @@
-"""Where the operations run, and how arrays get there: numpy, torch on the CPU, torch on a GPU.
+"""Where the operations run, and how arrays get there: numpy, torch on the CPU, torch on a GPU, or PTX without a GPU.
 
+MLAFIX_TEST_DEVICE=ptx in the environment: that alone. Kernels are compiled for sm_90, and their PTX is executed in this process (test/ptx).
 Tests make numpy arrays, `put` them on a device with the same strides, and `get` results back as numpy.
 """
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,8 +103,44 @@ class TorchDevice(Device):
             torch.cuda.synchronize()
 
 
+class PtxDevice(Device):
+    """A CUDA device whose memory is the host's."""
+
+    name = "ptx"
+
+    def __init__(self) -> None:
+        sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+        from ptx import emulated
+
+        self.make = emulated.Tensor
+        with tempfile.TemporaryDirectory() as folder:
+            self.device = emulated.start(Path(folder))
+
+    def put(self, array: np.ndarray) -> Any:
+        array = np.asarray(array)
+        span = 1 + sum((n - 1) * s // array.itemsize for n, s in zip(array.shape, array.strides)) if array.size else 0
+        raw = self.device.array(span * array.itemsize)
+        raw[:] = poison((raw.size,), np.dtype(np.uint8))
+        strides = array.strides if array.size else None
+        made = np.ndarray(array.shape, array.dtype, raw, strides=strides)
+        made[...] = array
+        return self.make(made, self.device)
+
+    def get(self, array: Any) -> np.ndarray:
+        self.synchronize()
+        return np.asarray(array.array)
+
+    def write(self, target: Any, array: np.ndarray) -> None:
+        target.array[...] = array
+
+    def synchronize(self) -> None:
+        self.device.check()
+
+
 def all_devices() -> list[Device]:
     """What this machine has: numpy, then torch's CPU, then its GPU."""
+    if os.environ.get("MLAFIX_TEST_DEVICE") == "ptx":
+        return [PtxDevice()]
     devices = [Device()]
     if torch is not None:
         devices.append(TorchDevice("cpu"))

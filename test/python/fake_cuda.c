@@ -1,11 +1,18 @@
 /* A CUDA driver with two devices of compute capability 9.0 that launches
- * nothing and takes notes. Only what the runtime asks for; calls that no test
+ * nothing and takes notes, or hands launches to the process: to a function that
+ * executes PTX (test/ptx). Only what the runtime asks for; calls that no test
  * here makes are answered with an error. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_DEVICE = 101, NOT_FOUND = 500 };
+enum {
+  SUCCESS = 0,
+  INVALID_VALUE = 1,
+  INVALID_DEVICE = 101,
+  NO_BINARY_FOR_GPU = 209,
+  NOT_FOUND = 500
+};
 
 struct launch {
   uint64_t stream;
@@ -13,7 +20,14 @@ struct launch {
   uint32_t grid;
 };
 static struct launch launches[64];
-static int num_launches, next_result;
+static int num_launches, next_result, multiprocessors = 132;
+
+struct kernel {
+  const char *ptx, *name;
+};
+typedef int (*executor)(const char *ptx, const char *name, unsigned grid,
+                        unsigned threads, void **params);
+static executor execute;
 /* A context is its device: 1 for device 0. */
 static uintptr_t current, below;
 
@@ -22,6 +36,11 @@ struct launch fake_launch(int index) {
   return launches[index];
 }
 void fake_fail_next_launch(int result) { next_result = result; }
+/* Of devices that take PTX alone, and have so many multiprocessors. */
+void fake_execute_by(executor function, int count) {
+  execute = function;
+  multiprocessors = count;
+}
 
 static int init(unsigned flags) { return flags; }
 static int driver_version(int *version) {
@@ -41,7 +60,7 @@ static int device_get(int *device, int ordinal) {
   return ordinal < 2 ? SUCCESS : INVALID_DEVICE;
 }
 static int device_attribute(int *value, int attribute, int device) {
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 132;
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : multiprocessors;
   return device < 2 ? SUCCESS : INVALID_DEVICE;
 }
 static int retain(void **context, int device) {
@@ -76,12 +95,20 @@ static int exchange_mode(int *mode) {
 }
 static int library_load(void **library, const void *data, int *a, void **b,
                         unsigned c, int *d, void **e, unsigned f) {
-  *library = (void *)data;
+  if (!execute) {
+    *library = (void *)data;
+    return SUCCESS;
+  }
+  if (memcmp(data, "\177ELF", 4) == 0)
+    return NO_BINARY_FOR_GPU;
+  *library = strdup(data);
   return SUCCESS;
 }
 static int library_unload(void *library) { return SUCCESS; }
 static int get_kernel(void **kernel, void *library, const char *name) {
-  *kernel = library;
+  struct kernel *made = malloc(sizeof(*made));
+  *made = (struct kernel){library, strdup(name)};
+  *kernel = made;
   return SUCCESS;
 }
 static int get_function(void **function, void *kernel) {
@@ -93,11 +120,14 @@ static int kernel_attribute(int *value, int attribute, void *kernel,
   *value = 1024;
   return SUCCESS;
 }
-static int launch(unsigned grid, void *stream) {
+static int launch(const struct kernel *kernel, unsigned grid, unsigned threads,
+                  void *stream, void **params) {
   int result = next_result;
   next_result = 0;
   if (result != SUCCESS)
     return result;
+  if (execute)
+    return execute(kernel->ptx, kernel->name, grid, threads, params);
   if (num_launches == 64)
     abort();
   launches[num_launches++] =
@@ -107,7 +137,7 @@ static int launch(unsigned grid, void *stream) {
 static int launch_kernel(void *function, unsigned gx, unsigned gy, unsigned gz,
                          unsigned bx, unsigned by, unsigned bz, unsigned shared,
                          void *stream, void **params, void **extra) {
-  return launch(gx, stream);
+  return launch(function, gx, bx, stream, params);
 }
 struct config {
   unsigned grid[3], block[3], shared;
@@ -115,7 +145,8 @@ struct config {
 };
 static int launch_kernel_ex(const struct config *config, void *function,
                             void **params, void **extra) {
-  return launch(config->grid[0], config->stream);
+  return launch(function, config->grid[0], config->block[0], config->stream,
+                params);
 }
 /* No stream is captured; whatever a stream waits for has happened. */
 static int capture_info(void *stream, int *status, unsigned long long *id) {

@@ -12,19 +12,16 @@ from typing import Any
 
 import mlafix
 import numpy as np
+import peers
 from arena import Arena, View, arguments
 from contents import contents
 from interpret import Interpreter, Invalid
 from memory import Cells
-from mlafix._runtime import GROUP_BYTES, PeerGroup, PeerTensors
+from mlafix._runtime import PeerGroup, PeerTensors
 from render import source
 from syntax import Call, Case, Kernel, Tensor, names_of
 
 _MOST_SHOWN = 4
-# The number, in u64s, of the first flag that other ranks write to a workspace (docs/UnitFormat.md, "Groups").
-_FIRST_FLAG = 32
-# Blocks of a launch, of which a row takes one at the most.
-_SLOTS = 1024
 # For kernels that no CPU runs.
 _ANY_GPU = "sm_90"
 
@@ -95,16 +92,13 @@ class TorchDevice(Device):
         return typed.as_strided(view.shape, view.strides, view.offset // typed.element_size())
 
     def of_ranks(self, tensor: Tensor, array: Any, turn: int) -> Any:
-        """A GPU is rank 0. The others have come to each launch, and have read or stored what there is: so their flags say."""
         if self.where == "cpu":
             return super().of_ranks(tensor, array, turn)
         if self.group is None:
-            words = GROUP_BYTES // 8 + _SLOTS * len(array)
-            self.workspaces = self.torch.zeros(len(array), -(-words // 16) * 16, dtype=self.torch.int64)
-            self.workspaces[0, 0] = turn
-            self.workspaces[0, _FIRST_FLAG:] = 1 << 62
-            self.workspaces = self.workspaces.to(self.where)
-            self.group = PeerGroup(0, [one.data_ptr() for one in self.workspaces], 10.0, slots=_SLOTS)
+            workspaces = np.zeros((len(array), peers.words_of(len(array))), np.int64)
+            peers.fill(workspaces, turn)
+            self.workspaces = self.torch.from_numpy(workspaces).to(self.where)
+            self.group = peers.group_of([one.data_ptr() for one in self.workspaces])
         return PeerTensors(list(array), self.group)
 
     def end(self) -> np.ndarray:
@@ -115,6 +109,10 @@ class TorchDevice(Device):
 
 
 def device(where: str) -> Device:
+    if where == "ptx":
+        from ptx_device import PtxDevice
+
+        return PtxDevice()
     return Device() if where == "cpu" else TorchDevice(where)
 
 
@@ -194,7 +192,7 @@ class Runner:
     """Runs cases on one device.
 
     Args:
-        where: "cpu", "torch" or "cuda:0".
+        where: "cpu", "torch", "ptx" or "cuda:0".
         text_rate: of how many cases one is run from its text in MLIR's syntax as well; 0 for none.
         target: compile for it, and run nothing.
     """

@@ -1,0 +1,26 @@
+"""A group of ranks of which this process is rank 0, and the others have come to each launch, and have read or stored what there is."""
+
+from __future__ import annotations
+
+import numpy as np
+from mlafix._runtime import GROUP_BYTES, PeerGroup
+
+# The number, in u64s, of the first flag that other ranks write to a workspace (docs/UnitFormat.md, "Groups").
+_FIRST_FLAG = 32
+# Blocks of a launch, of which a row takes one at the most.
+_SLOTS = 1024
+
+
+def words_of(ranks: int) -> int:
+    """Of 64 bits, of a workspace."""
+    return -(-(GROUP_BYTES // 8 + _SLOTS * ranks) // 16) * 16
+
+
+def fill(workspaces: np.ndarray, turn: int) -> None:
+    """Workspaces [ranks, words] i64, zeros before: rank 0 has completed `turn` launches."""
+    workspaces[0, 0] = turn
+    workspaces[0, _FIRST_FLAG:] = 1 << 62
+
+
+def group_of(addresses: list[int]) -> PeerGroup:
+    return PeerGroup(0, addresses, 10.0, slots=_SLOTS)

@@ -1,0 +1,150 @@
+"""Arithmetic of PTX on arrays, one element for each thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+TYPES: dict[str, Any] = {
+    **{f"{kind}{bits}": np.dtype(f"{name}{bits}") for kind, name in (("b", "uint"), ("u", "uint"), ("s", "int")) for bits in (8, 16, 32, 64)},
+    "f32": np.dtype("float32"), "f64": np.dtype("float64"), "f16": np.dtype("float16"), "bf16": np.dtype(ml_dtypes.bfloat16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn), "e5m2": np.dtype(ml_dtypes.float8_e5m2), "pred": np.dtype(bool),
+}  # fmt: skip
+_NAN = {"f32": np.uint32(0x7FFFFFFF), "f16": np.uint16(0x7FFF), "bf16": np.uint16(0x7FFF)}
+
+
+def canonical(kind: str, value: Array) -> Array:
+    """A NaN that arithmetic makes has one pattern (PTX ISA, "Floating Point Instructions")."""
+    if kind in _NAN:
+        bad = np.isnan(value)
+        if bad.any():
+            value = np.array(value)
+            value.view(_NAN[kind].dtype)[bad] = _NAN[kind]
+    return value
+
+
+def flush(value: Array) -> Array:
+    """Subnormal f32 as zeros of their sign."""
+    return np.where(np.abs(value) < np.float32(2.0**-126), np.copysign(np.float32(0), value), value).astype(np.float32)
+
+
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """f32, rounded once: the sum of the exact product, in f64 rounded to odd."""
+    product = a.astype(np.float64) * b.astype(np.float64)
+    addend = c.astype(np.float64)
+    total = product + addend
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    odd = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    isEven = (np.ascontiguousarray(total).view(np.uint64) & np.uint64(1)) == 0
+    total = np.where((error != 0) & isEven & np.isfinite(total), odd, total)
+    return total.astype(np.float32)
+
+
+def _magnitude(value: Array) -> Array:
+    unsigned = value.view(f"uint{value.dtype.itemsize * 8}")
+    return np.where(value < 0, np.zeros_like(unsigned) - unsigned, unsigned)
+
+
+def divide(a: Array, b: Array) -> Array:
+    """Integers, towards zero; all ones for a divisor of 0 (which PTX leaves open)."""
+    quotient = _magnitude(a) // np.maximum(_magnitude(b), 1)
+    quotient = np.where((a < 0) != (b < 0), np.zeros_like(quotient) - quotient, quotient)
+    return np.where(b == 0, ~np.zeros_like(quotient), quotient).view(a.dtype)
+
+
+def high_product(a: Array, b: Array) -> Array:
+    """The upper half of the product, of any integers."""
+    bits = a.dtype.itemsize * 8
+    if bits < 64:
+        wide = np.int64 if a.dtype.kind == "i" else np.uint64
+        return np.asarray(a.astype(wide) * b.astype(wide) >> wide(bits)).astype(a.dtype)
+    x, y, half, low = a.view(np.uint64), b.view(np.uint64), np.uint64(32), np.uint64(0xFFFFFFFF)
+    inner = (x >> half) * (y & low) + ((x & low) * (y & low) >> half)
+    outer = (x & low) * (y >> half) + (inner & low)
+    high = (x >> half) * (y >> half) + (inner >> half) + (outer >> half)
+    if a.dtype.kind == "i":
+        zero = np.uint64(0)
+        high = high - np.where(a < 0, y, zero) - np.where(b < 0, x, zero)
+    return high.view(a.dtype)
+
+
+def approximate(name: str, value: Array) -> Array:
+    """ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh: correctly rounded, which is within what the hardware promises."""
+    wide = value.astype(np.float64)
+    functions: dict[str, Any] = {
+        "ex2": np.exp2, "lg2": np.log2, "rcp": lambda x: 1 / x, "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos,
+        "tanh": np.tanh,
+    }  # fmt: skip
+    return np.asarray(functions[name](wide)).astype(value.dtype)
+
+
+def to_integer(value: Array, kind: str, rounding: str) -> Array:
+    """Saturating; NaN is 0."""
+    wide = value.astype(np.float64)
+    rounded = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}[rounding](wide)
+    info = np.iinfo(TYPES[kind])
+    # Both ends may lie between two f64.
+    inside = (rounded > float(info.min) - 1) & (rounded < float(info.max)) if info.bits == 64 else (rounded >= info.min) & (rounded <= info.max)
+    made = np.where(inside, rounded, 0).astype(TYPES[kind])
+    made = np.where(~inside & (rounded > 0), info.max, made)
+    made = np.where(~inside & (rounded < 0), info.min, made)
+    return np.where(np.isnan(wide), 0, made).astype(TYPES[kind])
+
+
+def narrow(value: Array, kind: str, finite: bool) -> Array:
+    """A float as a narrower one: to the nearest, ties to even; `finite` saturates."""
+    target = TYPES[kind]
+    if finite:
+        largest = np.float32(ml_dtypes.finfo(target).max)
+        value = np.where(np.isnan(value), value, np.clip(value, -largest, largest)).astype(value.dtype)
+    return canonical(kind, value.astype(target))
+
+
+def _bits(value: Array) -> Array:
+    """The bits of unsigned integers, the highest first: [n, bits]."""
+    by_byte = np.ascontiguousarray(value.astype(value.dtype.newbyteorder(">"))).view(np.uint8)
+    return np.unpackbits(by_byte.reshape(value.size, value.dtype.itemsize), axis=1)
+
+
+def leading_zeros(value: Array) -> Array:
+    bits = _bits(value)
+    return np.where(bits.any(axis=1), bits.argmax(axis=1), bits.shape[1]).astype(np.uint32)
+
+
+def ones(value: Array) -> Array:
+    return _bits(value).sum(axis=1).astype(np.uint32)
+
+
+def shift(name: str, value: Array, amount: Array) -> Array:
+    """shl and shr: amounts of the width and more give zeros, or the sign."""
+    bits = value.dtype.itemsize * 8
+    small = np.minimum(amount.astype(np.uint64), bits - 1).astype(value.dtype)
+    made = value << small if name == "shl" else value >> small
+    isFar = amount.astype(np.uint64) >= bits
+    rest = (value >> np.array(bits - 1, value.dtype)) if value.dtype.kind == "i" and name == "shr" else np.zeros_like(value)
+    return np.where(isFar, rest, made).astype(value.dtype)
+
+
+def permute(a: Array, b: Array, selector: Array) -> Array:
+    """prmt without a mode."""
+    pool = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
+    made = np.zeros(np.broadcast(a, b, selector).shape, np.uint32)
+    for i in range(4):
+        nibble = (selector >> np.uint32(4 * i)) & np.uint32(0xF)
+        byte = ((pool >> (np.uint64(8) * (nibble & np.uint32(7)).astype(np.uint64))) & np.uint64(0xFF)).astype(np.uint32)
+        sign = np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0))
+        made |= np.where(nibble & np.uint32(8), sign, byte) << np.uint32(8 * i)
+    return made
+
+
+def three_inputs(a: Array, b: Array, c: Array, table: int) -> Array:
+    """lop3."""
+    made = np.zeros(np.broadcast(a, b, c).shape, a.dtype)
+    for i in range(8):
+        if table >> i & 1:
+            made |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+    return made

@@ -1,0 +1,165 @@
+"""A CUDA device that executes PTX in this process: the driver of test/python/fake_cuda.c, with memory of the host.
+
+The runtime checks, chooses and launches as on a GPU; what it launches is executed by machine.py. A process either uses this driver or
+NVIDIA's: `start` comes before anything asks for one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import traceback
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from .arithmetic import Array
+from .machine import launch
+from .memory import Memory
+from .text import Entry, PtxError, parse
+
+_SOURCE = Path(__file__).resolve().parent.parent / "python" / "fake_cuda.c"
+# Few, so that blocks have more than one thing to do.
+MULTIPROCESSORS = 3
+# DLPack's codes of types that numpy has no kind of its own for.
+_CODES = {"bfloat16": 4, "bool": 6, "float8_e4m3fn": 10, "float8_e5m2": 12, "float8_e8m0fnu": 14}
+_KINDS = {"i": 0, "u": 1, "f": 2}
+_Executor = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
+
+
+class Device:
+    """The driver, the memory that kernels may access, and what became of launches.
+
+    Attributes:
+        entries: the kernels that were launched, in order. The threads of every other launch go on in an order that is drawn.
+        failure: of the last launch that failed; `check` raises it.
+    """
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.library = library
+        self.ranges: dict[int, tuple[int, weakref.ref[Array]]] = {}
+        self.entries: list[str] = []
+        self.failure: PtxError | None = None
+        self._parsed: dict[bytes, dict[str, Entry]] = {}
+        self._execute = _Executor(self._on_launch)
+        library.fake_execute_by(self._execute, MULTIPROCESSORS)
+
+    def array(self, size: int) -> Array:
+        """Bytes that kernels may access, from a multiple of 256 on."""
+        whole = np.zeros(size + 256, np.uint8)
+        begin = -whole.ctypes.data % 256
+        address = whole.ctypes.data + begin
+        # What is made of it keeps the whole alive; then nobody may access it any more.
+        self.ranges[address] = (size, weakref.ref(whole, lambda _: self.ranges.pop(address, None)))
+        return whole[begin : begin + size]
+
+    def _memory(self) -> Memory:
+        found = []
+        for address, (size, held) in list(self.ranges.items()):
+            whole = held()
+            if whole is not None and size:
+                begin = address - whole.ctypes.data
+                found.append((address, whole[begin : begin + size]))
+        return Memory(found, "global")
+
+    def _on_launch(self, ptx: bytes, name: bytes, grid: int, threads: int, params: Any) -> int:
+        try:
+            entries = self._parsed.get(ptx)
+            if entries is None:
+                entries = self._parsed[ptx] = parse(ptx.decode())
+            entry = entries[name.decode()]
+            given = {param: ctypes.string_at(params[i], size) for i, (param, (_, size)) in enumerate(entry.params.items())}
+            self.entries.append(entry.name)
+            # In both orders in turn.
+            seed = len(self.entries) if len(self.entries) % 2 == 0 else None
+            launch(entry, grid, threads, given, self._memory(), seed)
+        except Exception as error:  # as of a GPU, known once somebody asks
+            self.failure = error if isinstance(error, PtxError) else PtxError(f"a fault of the interpreter: {traceback.format_exc()}")
+        return 0
+
+    def check(self) -> None:
+        """Raises PtxError if a launch failed since the last check."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
+
+
+def start(folder: Path) -> Device:
+    """The device, with the driver built in `folder`."""
+    path = folder / "libcuda.so.1"
+    if not path.exists():
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1", str(_SOURCE), "-o", str(path)], check=True)
+    return Device(ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL))
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Namespace:
+    """Where outputs come from: as the Python array API standard says."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def __getattr__(self, name: str) -> Any:
+        return np.dtype(getattr(ml_dtypes, name, None) or getattr(np, name))
+
+    def empty(self, shape: tuple[int, ...], dtype: Any, device: object) -> Tensor:
+        dtype = np.dtype(dtype)
+        raw = self._device.array(int(np.prod(shape)) * dtype.itemsize)
+        raw[:] = 0xA5
+        return Tensor(raw.view(dtype).reshape(shape), self._device)
+
+
+class Tensor:
+    """A numpy array's memory as a tensor on the CUDA device, by DLPack."""
+
+    def __init__(self, array: Array, device: Device) -> None:
+        self.array, self.owner = array, device
+        self.shape, self.dtype, self.device = array.shape, array.dtype, "cuda:0"
+        item = array.dtype.itemsize
+        shape, strides = (ctypes.c_int64 * array.ndim)(*array.shape), (ctypes.c_int64 * array.ndim)(*(step // item for step in array.strides))
+        code = _CODES.get(array.dtype.name, _KINDS.get(array.dtype.kind, 0))
+        self.managed = _Managed(_DLTensor(array.ctypes.data, 2, 0, array.ndim, code, 8 * item, 1, shape, strides, 0), None, None)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
+        return Namespace(self.owner)
+
+    def reshape(self, shape: tuple[int, ...]) -> Tensor:
+        return Tensor(self.array.reshape(shape), self.owner)
+
+    def swapaxes(self, first: int, second: int) -> Tensor:
+        return Tensor(self.array.swapaxes(first, second), self.owner)
+
+    def __getitem__(self, key: Any) -> Tensor:
+        return Tensor(self.array[key], self.owner)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (Tensor(self.array[i : i + 1][0], self.owner) for i in range(len(self.array)))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)
+
+    def __dlpack__(self, *, stream: object = None, max_version: object = None) -> object:
+        return _new_capsule(ctypes.addressof(self.managed), b"dltensor", None)

@@ -1,0 +1,212 @@
+"""Executes a kernel of PTX: all threads of some blocks at once, as arrays.
+
+Threads that are at one instruction execute it together. Which group of threads goes on is drawn, or is the one that is furthest behind:
+whatever is drawn, a kernel without races gives the same result. Barriers, votes and shuffles wait for those that take part.
+"""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from .arithmetic import TYPES, Array
+from . import movement  # noqa: F401 (defines operations)
+from .memory import Memory, PerThread
+from .operations import OPERATIONS, Threads
+from .text import Entry, Instruction, PtxError
+
+WARP = 32
+# Threads that are executed together.
+_MOST_THREADS = 16384
+_BRANCHES = ("bra", "ret", "exit")
+_MEETINGS = ("bar", "barrier", "shfl", "vote", "redux", "match")
+
+
+def _is_meeting(one: Instruction) -> bool:
+    return one.parts[0] in _MEETINGS
+
+
+class Blocks:
+    """Blocks of a launch that are executed together.
+
+    Args:
+        entry: the kernel.
+        blocks: their numbers.
+        grid, threads: of the launch: blocks, and threads of a block.
+        params: the bytes of all parameters.
+        memory: global memory.
+        seed: of the order; None for the group that is furthest behind.
+    """
+
+    def __init__(self, entry: Entry, blocks: range, grid: int, threads: int, params: Array, memory: Memory, seed: int | None) -> None:
+        self.entry, self.threads, self.grid = entry, threads, grid
+        count = len(blocks) * threads
+        self.block = np.repeat(np.arange(len(blocks)), threads)
+        number = np.arange(count)
+        self.warp, self.lane = self.block * -(-threads // WARP) + number % threads // WARP, number % threads % WARP
+        special = {
+            "%tid.x": number % threads, "%ntid.x": np.full(count, threads), "%ctaid.x": self.block + blocks.start, "%nctaid.x": np.full(count, grid),
+            "%laneid": self.lane, "%warpid": number % threads // WARP,
+            **{f"%{name}.{axis}": np.full(count, name[0] == "n") for name in ("tid", "ctaid", "ntid", "nctaid") for axis in "yz"},
+        }  # fmt: skip
+        self.special = {name: value.astype(np.uint32) for name, value in special.items()}
+        kinds = {1: "pred", 8: "b8", 16: "b16", 32: "b32", 64: "b64"}
+        self.registers = {name: np.zeros(count, TYPES[kinds[bits]]) for name, bits in entry.registers.items()}
+        self.params, self.memory = params, memory
+        self.shared = PerThread(self.block, entry.shared_bytes, "shared")
+        self.local = PerThread(number, entry.local_bytes, "local")
+        self.at = np.zeros(count, np.int64)
+        self.alive = np.ones(count, bool)
+        self.waits = np.zeros(count, bool)
+        self.random = None if seed is None else random.Random(seed)
+        self.steps = 0
+        # Where straight code ends: threads elsewhere may join.
+        self.leaders = {0, *entry.labels.values()}
+        for i, one in enumerate(entry.code):
+            if one.parts[0] in _BRANCHES or _is_meeting(one):
+                self.leaders |= {i, i + 1}
+
+    def run(self, most_steps: int) -> None:
+        while self.alive.any():
+            self.steps += 1
+            if self.steps > most_steps:
+                raise PtxError("expected the kernel to end, got no end")
+            ready = self.alive & ~self.waits
+            if not ready.any():
+                waiting = sorted({int(at) for at in self.at[self.alive]})
+                raise PtxError("threads wait for others that do not come: " + ", ".join(str(self.entry.code[at]) for at in waiting))
+            at = self._choose(self.at[ready])
+            chosen = np.flatnonzero(ready & (self.at == at))
+            if self.random is not None and self.random.random() < 0.5:
+                warps = np.unique(self.warp[chosen])
+                some = warps[[self.random.random() < 0.5 for _ in warps]]
+                if some.size:
+                    chosen = chosen[np.isin(self.warp[chosen], some)]
+            self._execute(at, chosen)
+
+    def _choose(self, places: Array) -> int:
+        if self.random is None:
+            return int(places.min())
+        return int(self.random.choice(list(np.unique(places))))
+
+    def _execute(self, at: int, chosen: Array) -> None:
+        code = self.entry.code
+        while True:
+            if at >= len(code):
+                self.alive[chosen] = False
+                return
+            one = code[at]
+            try:
+                if one.parts[0] in _BRANCHES:
+                    self._branch(one, at, chosen)
+                    return
+                if _is_meeting(one):
+                    self._meet(one, at, chosen)
+                    return
+                self._step(one, chosen)
+            except PtxError as error:
+                raise PtxError(f"{self.entry.name}, {one}: {error}") from None
+            at += 1
+            if at in self.leaders:
+                self.at[chosen] = at
+                return
+
+    def _guarded(self, one: Instruction, chosen: Array) -> Array:
+        """Those threads that execute it."""
+        if one.guard is None:
+            return chosen
+        flags = self.registers[one.guard][chosen]
+        return chosen[flags != one.negated]
+
+    def _branch(self, one: Instruction, at: int, chosen: Array) -> None:
+        taken = self._guarded(one, chosen)
+        self.at[chosen] = at + 1
+        if one.parts[0] == "bra":
+            self.at[taken] = self.entry.labels[str(one.operands[0])]
+        else:
+            self.alive[taken] = False
+            self._release_blocks()
+
+    def _step(self, one: Instruction, chosen: Array) -> None:
+        threads = self._guarded(one, chosen)
+        if threads.size:
+            operation = OPERATIONS.get(one.parts[0])
+            if operation is None:
+                raise PtxError("an instruction that is not known")
+            operation(Threads(self, threads), one)
+
+    # What waits for other threads.
+
+    def _meet(self, one: Instruction, at: int, chosen: Array) -> None:
+        threads = self._guarded(one, chosen)
+        skipped = np.setdiff1d(chosen, threads)
+        self.at[skipped] = at + 1
+        self.waits[threads] = True
+        if one.parts[0] in ("bar", "barrier") and one.parts[1] != "warp":
+            self._release_blocks()
+        else:
+            self._release_warps(one, at, np.unique(self.warp[threads]))
+
+    def _release_blocks(self) -> None:
+        """Lets those blocks go on of which all threads are at one barrier."""
+        code = self.entry.code
+        for at in {int(at) for at in np.unique(self.at[self.waits])}:
+            one = code[at]
+            if one.parts[0] not in ("bar", "barrier") or one.parts[1] == "warp":
+                continue
+            here = self.waits & (self.at == at)
+            for block in np.unique(self.block[here]):
+                of_block = self.alive & (self.block == block)
+                if not (here == of_block)[self.block == block].all():
+                    continue
+                threads = np.flatnonzero(of_block)
+                if one.parts[1] == "red":
+                    self._reduce(one, threads)
+                self.waits[threads] = False
+                self.at[threads] = at + 1
+
+    def _reduce(self, one: Instruction, threads: Array) -> None:
+        here = Threads(self, threads)
+        flags = here.get(one.operands[-1], "pred")
+        operation, kind = one.parts[2], one.parts[-1]
+        if operation == "popc":
+            here.put(one.operands[0], "u32", np.full(threads.size, flags.sum(), np.uint32))
+        else:
+            assert kind == "pred"
+            here.put(one.operands[0], "pred", np.full(threads.size, flags.any() if operation == "or" else flags.all()))
+
+    def _release_warps(self, one: Instruction, at: int, warps: Array) -> None:
+        for warp in warps:
+            of_warp = np.flatnonzero(self.warp == warp)
+            here = of_warp[self.waits[of_warp] & (self.at[of_warp] == at)]
+            masks = Threads(self, here).get(one.operands[-1], "b32")
+            for mask in np.unique(masks):
+                members = of_warp[(np.uint32(mask) >> self.lane[of_warp].astype(np.uint32) & np.uint32(1)).astype(bool)]
+                group = here[masks == mask]
+                if not np.isin(group, members).all():
+                    raise PtxError(f"a thread that is not of its own mask {int(mask):#x}")
+                if group.size == members.size:
+                    OPERATIONS[one.parts[0]](Threads(self, group), one)
+                    self.waits[group] = False
+                    self.at[group] = at + 1
+
+
+def launch(entry: Entry, grid: int, threads: int, params: dict[str, bytes], memory: Memory, seed: int | None = None,
+           most_steps: int = 2_000_000) -> int:
+    """Executes all blocks, some at a time; returns the number of times that a group of threads went on, at most `most_steps` for each."""
+    size = max((at + bytes for at, bytes in entry.params.values()), default=0)
+    values = np.zeros(size, np.uint8)
+    for name, value in params.items():
+        at, expected = entry.params[name]
+        if len(value) != expected:
+            raise PtxError(f"{name}: expected {expected} bytes, got {len(value)}")
+        values[at : at + expected] = np.frombuffer(value, np.uint8)
+    steps, together = 0, max(1, _MOST_THREADS // threads)
+    with np.errstate(all="ignore"):
+        for first in range(0, grid, together):
+            blocks = Blocks(entry, range(first, min(first + together, grid)), grid, threads, values, memory, seed)
+            blocks.run(most_steps)
+            steps += blocks.steps
+    return steps
+

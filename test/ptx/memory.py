@@ -1,0 +1,79 @@
+"""Memory that threads access by address: any access outside of it, or that is not aligned, is an error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .arithmetic import Array
+from .text import PtxError
+
+
+class Memory:
+    """Ranges of bytes by their addresses.
+
+    Args:
+        ranges: (address, bytes as u8) of each; addresses are multiples of 16.
+        what: how errors call it.
+    """
+
+    def __init__(self, ranges: list[tuple[int, Array]], what: str) -> None:
+        ranges = sorted(ranges, key=lambda one: one[0])
+        self.begins = np.array([begin for begin, _ in ranges], np.uint64)
+        self.arrays = [data for _, data in ranges]
+        self.what = what
+
+    def _place(self, addresses: Array, size: int) -> list[tuple[Array, Array, Array]]:
+        """For each range that is accessed: its elements of `size` bytes, which threads, and which elements."""
+        if (addresses & np.uint64(size - 1)).any():
+            raise PtxError(f"an access of {size} bytes of {self.what} memory is not aligned")
+        numbers, found = np.searchsorted(self.begins, addresses, "right") - 1, []
+        for number in np.unique(numbers):
+            threads = np.flatnonzero(numbers == number)
+            begin, data = (int(self.begins[number]), self.arrays[number]) if number >= 0 else (0, np.empty(0, np.uint8))
+            elements = ((addresses[threads] - np.uint64(begin)) // np.uint64(size)).astype(np.int64)
+            whole = data.size // size
+            if (elements >= whole).any():
+                outside = int(addresses[threads][elements >= whole][0])
+                raise PtxError(f"an access of {size} bytes of {self.what} memory at {outside:#x} is outside of it")
+            found.append((data[: whole * size].view(f"uint{size * 8}"), threads, elements))
+        return found
+
+    def load(self, addresses: Array, size: int) -> Array:
+        made = np.zeros(addresses.shape, f"uint{size * 8}")
+        for data, threads, elements in self._place(addresses, size):
+            made[threads] = data[elements]
+        return made
+
+    def store(self, addresses: Array, values: Array) -> None:
+        """Of several threads that store to one element, the last one's value remains."""
+        for data, threads, elements in self._place(addresses, values.dtype.itemsize):
+            data[elements] = values[threads]
+
+
+class PerThread:
+    """Shared or local memory: a row of bytes for each block or thread.
+
+    Args:
+        owners: the row of each thread.
+        size: bytes of a row.
+    """
+
+    def __init__(self, owners: Array, size: int, what: str) -> None:
+        self.pitch = -(-size // 16) * 16
+        rows = int(owners.max()) + 1 if owners.size else 0
+        # Poison: a read of what nobody wrote shows.
+        self.data = np.full(rows * self.pitch, 0xA5, np.uint8)
+        self.owners, self.size = owners.astype(np.uint64), size
+        self.memory = Memory([(0, self.data)], what)
+        self.what = what
+
+    def _addresses(self, threads: Array, offsets: Array, size: int) -> Array:
+        if (offsets + np.uint64(size) > np.uint64(self.size)).any():
+            raise PtxError(f"an access of {size} bytes of {self.what} memory at {int(offsets.max())} is outside of its {self.size}")
+        return self.owners[threads] * np.uint64(self.pitch) + offsets
+
+    def load(self, threads: Array, offsets: Array, size: int) -> Array:
+        return self.memory.load(self._addresses(threads, offsets, size), size)
+
+    def store(self, threads: Array, offsets: Array, values: Array) -> None:
+        self.memory.store(self._addresses(threads, offsets, values.dtype.itemsize), values)

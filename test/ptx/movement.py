@@ -1,0 +1,238 @@
+"""Instructions of PTX that move values: between registers, memory, formats and threads."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from . import arithmetic as exact
+from .arithmetic import TYPES, Array
+from .operations import _FLOATS, _POISON, _ROUNDINGS, Threads, _packed, operation
+from .text import Instruction, PtxError
+
+_NARROW = ("e4m3", "e5m2")
+
+
+@operation("mov")
+def _move(threads: Threads, one: Instruction) -> None:
+    to, source = one.operands
+    kind = one.parts[-1]
+    if isinstance(to, tuple):
+        part = f"u{TYPES[kind].itemsize * 8 // len(to)}"
+        value = threads.get(source, f"u{TYPES[kind].itemsize * 8}")
+        for i, register in enumerate(to):
+            width = TYPES[part].itemsize * 8
+            threads.put(register, part, (value >> np.array(width * i, value.dtype)).astype(TYPES[part]))
+    elif isinstance(source, tuple):
+        whole = TYPES[f"u{TYPES[kind].itemsize * 8}"]
+        width = whole.itemsize * 8 // len(source)
+        made = np.zeros(threads.chosen.shape, whole)
+        for i, register in enumerate(source):
+            made |= threads.get(register, f"u{width}").astype(whole) << np.array(width * i, whole)
+        threads.put(to, kind, made)
+    elif source in ("%globaltimer", "%clock64"):
+        threads.put(to, "u64", np.full(threads.chosen.shape, time.monotonic_ns(), np.uint64))
+    elif source == "%lanemask_lt":
+        lane = threads.blocks.lane[threads.chosen].astype(np.uint32)
+        threads.put(to, "u32", (np.uint32(1) << lane) - np.uint32(1))
+    else:
+        threads.put(to, kind, threads.get(source, kind))
+
+
+@operation("cvta", "isspacep")
+def _generic(threads: Threads, one: Instruction) -> None:
+    threads.put(one.operands[0], "u64", threads.get(one.operands[1], "u64"))
+
+
+@operation("cvt")
+def _convert(threads: Threads, one: Instruction) -> None:
+    target, source = one.parts[-2:]
+    if target.endswith("x2"):
+        _convert_pair(threads, one, target[:-2], source)
+    elif source in _FLOATS and target in _FLOATS:
+        value = threads.get(one.operands[1], source)
+        value = exact.flush(value) if "ftz" in one.parts and source == "f32" else value
+        rounding = next((part for part in one.parts if part in _ROUNDINGS), "")
+        if target == source and rounding:
+            functions: dict[str, Any] = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}
+            value = functions[rounding](value)
+        elif any(part in ("rz", "rm", "rp") for part in one.parts):
+            raise PtxError("a rounding that is not known")
+        made = exact.narrow(value, target, "satfinite" in one.parts)
+        if "sat" in one.parts:
+            made = np.where(np.isnan(made), 0, np.clip(made, 0, 1)).astype(made.dtype)
+        threads.put(one.operands[0], target, exact.flush(made) if "ftz" in one.parts and target == "f32" else made)
+    elif source in _FLOATS:
+        rounding = next(part for part in one.parts if part in _ROUNDINGS)
+        threads.put(one.operands[0], target, exact.to_integer(threads.get(one.operands[1], source), target, rounding))
+    elif target in _FLOATS:
+        value = threads.get(one.operands[1], source)
+        if target in ("f32", "f64"):
+            made = value.astype(TYPES[target])
+        else:
+            made = np.array([_rounded(int(x), target) for x in value], TYPES[target])
+        threads.put(one.operands[0], target, made)
+    else:
+        value = threads.get(one.operands[1], source)
+        if "sat" in one.parts:
+            info = np.iinfo(TYPES[target])
+            value = np.array([min(max(int(x), int(info.min)), int(info.max)) for x in value], TYPES[target])
+        threads.put(one.operands[0], target, value.astype(TYPES[target]))
+
+
+def _rounded(value: int, kind: str) -> Any:
+    """An integer as a 16-bit float, rounded once: what f64 cannot hold is far beyond where it matters."""
+    return np.array(float(value)).astype(TYPES[kind])[()]
+
+
+def _convert_pair(threads: Threads, one: Instruction, target: str, source: str) -> None:
+    """The second operand goes to the low half."""
+    if source.endswith("x2"):  # fp8 or fp4 to halves
+        word = threads.get(one.operands[1], "b16")
+        narrow = source[:-2]
+        halves = [np.ascontiguousarray(part.astype(np.uint8)).view(TYPES[narrow]) for part in (word & np.uint16(0xFF), word >> np.uint16(8))]
+        threads.put(one.operands[0], "b32", _packed([exact.canonical(target, half.astype(np.float32).astype(TYPES[target])) for half in halves]))
+        return
+    high, low = (threads.get(operand, source) for operand in one.operands[1:3])
+    if "relu" in one.parts:
+        low, high = (np.where(np.isnan(value), value, np.maximum(value, 0)).astype(value.dtype) for value in (low, high))
+    if target in _NARROW:
+        parts = [exact.narrow(value, target, True).view(np.uint8).astype(np.uint16) for value in (low, high)]
+        threads.put(one.operands[0], "b16", parts[0] | parts[1] << np.uint16(8))
+        return
+    if target not in _FLOATS:
+        raise PtxError("a conversion that is not known")
+    threads.put(one.operands[0], "b32", _packed([exact.narrow(value, target, "satfinite" in one.parts) for value in (low, high)]))
+
+
+def _space(one: Instruction) -> str:
+    return next((part for part in one.parts if part in ("global", "shared", "local", "param")), "global")
+
+
+def _vector(one: Instruction) -> int:
+    return next((int(part[1:]) for part in one.parts if part in ("v2", "v4", "v8")), 1)
+
+
+def _checked(addresses: Array, whole: int) -> Array:
+    if (addresses % np.uint64(whole)).any():
+        raise PtxError(f"an access of {whole} bytes is not aligned")
+    return addresses
+
+
+@operation("ld", "ldu")
+def _load(threads: Threads, one: Instruction) -> None:
+    kind, count, space = one.parts[-1], _vector(one), _space(one)
+    size = TYPES[kind].itemsize
+    addresses = _checked(threads.address(one.operands[1]), size * count)
+    to = one.operands[0] if isinstance(one.operands[0], tuple) else (one.operands[0],)
+    made = []
+    for i in range(count):
+        at = addresses + np.uint64(size * i)
+        if space == "param":
+            data = threads.blocks.params
+            if (at + np.uint64(size) > np.uint64(data.size)).any():
+                raise PtxError("a load of parameters is outside of them")
+            loaded = np.ascontiguousarray(data[at.astype(np.int64)[:, None] + np.arange(size)]).view(f"uint{size * 8}")[:, 0]
+        elif space == "global":
+            loaded = threads.blocks.memory.load(at, size)
+        else:
+            loaded = getattr(threads.blocks, space).load(threads.chosen, at, size)
+        made.append(loaded.view(TYPES[kind]))
+    for register, value in zip(to, made):
+        threads.put(register, kind, value)
+
+
+@operation("st")
+def _store(threads: Threads, one: Instruction) -> None:
+    kind, count, space = one.parts[-1], _vector(one), _space(one)
+    size = TYPES[kind].itemsize
+    addresses = _checked(threads.address(one.operands[0]), size * count)
+    values = one.operands[1] if isinstance(one.operands[1], tuple) else (one.operands[1],)
+    for i, operand in enumerate(values):
+        value = np.ascontiguousarray(threads.get(operand, kind)).view(f"uint{size * 8}")
+        at = addresses + np.uint64(size * i)
+        if space == "global":
+            threads.blocks.memory.store(at, value)
+        else:
+            getattr(threads.blocks, space).store(threads.chosen, at, value)
+
+
+@operation("atom", "red")
+def _atomic(threads: Threads, one: Instruction) -> None:
+    kind = one.parts[-1]
+    size = TYPES[kind].itemsize
+    name = next(part for part in one.parts if part in ("add", "exch", "cas", "min", "max", "inc", "or", "and"))
+    shift = one.parts[0] == "atom"
+    addresses = threads.address(one.operands[int(shift)])
+    value = threads.get(one.operands[1 + int(shift)], kind)
+    functions: dict[str, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum, "or": np.bitwise_or, "and": np.bitwise_and, "exch": lambda old, new: new}
+    if name not in functions:
+        raise PtxError("an atomic operation that is not known")
+    before = np.zeros_like(value)
+    for i in range(value.size):
+        old = threads.blocks.memory.load(addresses[i : i + 1], size).view(TYPES[kind])
+        before[i : i + 1] = old
+        made = np.asarray(functions[name](old, value[i : i + 1])).astype(TYPES[kind])
+        threads.blocks.memory.store(addresses[i : i + 1], made.view(f"uint{size * 8}"))
+    if shift:
+        threads.put(one.operands[0], kind, before)
+
+
+@operation("griddepcontrol", "prefetch", "prefetchu", "fence", "membar", "nanosleep", "bar", "barrier", "applypriority", "discard")
+def _nothing(threads: Threads, one: Instruction) -> None:
+    """What only says when, or where to."""
+
+
+@operation("activemask")
+def _active(threads: Threads, one: Instruction) -> None:
+    raise PtxError("which threads run together is open")
+
+
+@operation("shfl")
+def _shuffle(threads: Threads, one: Instruction) -> None:
+    """Of a group that is all there. A thread that reads another one's register that takes no part gets poison."""
+    mode = one.parts[2]
+    to = one.operands[0] if isinstance(one.operands[0], tuple) else (one.operands[0],)
+    value = threads.get(one.operands[1], "b32")
+    lane = threads.blocks.lane[threads.chosen].astype(np.int64)
+    amount, control = threads.get(one.operands[2], "u32").astype(np.int64) & 31, threads.get(one.operands[3], "u32").astype(np.int64)
+    clamp, segment = control & 31, control >> 8 & 31
+    last, first = lane & segment | clamp & ~segment & 31, lane & segment
+    if mode == "up":
+        source, inside = lane - amount, lane - amount >= last
+    elif mode == "down":
+        source, inside = lane + amount, lane + amount <= last
+    elif mode == "bfly":
+        source, inside = lane ^ amount, (lane ^ amount) <= last
+    else:
+        source, inside = first | amount & ~segment & 31, (first | amount & ~segment & 31) <= last
+    source = np.where(inside, source, lane)
+    by_lane = np.full(32, _POISON, np.uint32)
+    by_lane[lane] = value
+    threads.put(to[0], "b32", by_lane[source])
+    if len(to) > 1:
+        threads.put(to[1], "pred", inside)
+
+
+@operation("vote")
+def _vote(threads: Threads, one: Instruction) -> None:
+    flags = threads.get(one.operands[1], "pred")
+    name = one.parts[2]
+    if name == "ballot":
+        lanes = threads.blocks.lane[threads.chosen][flags]
+        threads.put(one.operands[0], "b32", np.full(flags.size, sum(1 << int(lane) for lane in lanes), np.uint32))
+        return
+    made = {"any": flags.any(), "all": flags.all(), "uni": flags.all() or not flags.any()}[name]
+    threads.put(one.operands[0], "pred", np.full(flags.size, made))
+
+
+@operation("redux")
+def _reduce(threads: Threads, one: Instruction) -> None:
+    kind = one.parts[-1]
+    value = threads.get(one.operands[1], kind)
+    functions: dict[str, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+    threads.put(one.operands[0], kind, np.full(value.size, functions[one.parts[2]].reduce(value), TYPES[kind]))
+
+

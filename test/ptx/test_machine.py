@@ -1,0 +1,166 @@
+"""The interpreter itself: arithmetic against exact numbers, and that it sees what is wrong with a kernel."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from ptx import arithmetic  # noqa: E402
+from ptx.machine import launch  # noqa: E402
+from ptx.memory import Memory  # noqa: E402
+from ptx.text import PtxError, parse  # noqa: E402
+
+BASE = 0x1000
+
+
+def execute(body: str, size: int, threads: int = 64, grid: int = 1, seed: int | None = None, shared: int = 256) -> np.ndarray:
+    """Executes `body`, in which %out is the address of the thread's u32, and %addr that of the first; returns all of them."""
+    text = f""".visible .entry k(
+	.param .u64 k_param_0
+)
+{{
+	.reg .pred 	%p<9>;
+	.reg .b32 	%r<9>;
+	.reg .b64 	%rd<9>;
+	.reg .b64 	%out, %addr;
+	.shared .align 16 .b8 area[{shared}];
+	ld.param.b64 	%addr, [k_param_0];
+	mov.u32 	%r0, %tid.x;
+	mul.wide.u32 	%rd0, %r0, 4;
+	add.s64 	%out, %addr, %rd0;
+{body}
+	ret;
+}}
+"""
+    data = np.zeros(size * 4, np.uint8)
+    launch(parse(text)["k"], grid, threads, {"k_param_0": np.uint64(BASE).tobytes()}, Memory([(BASE, data)], "global"), seed, most_steps=2000)
+    return data.view(np.uint32)
+
+
+def integers(bits: int, signed: bool) -> st.SearchStrategy[int]:
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return st.sampled_from([low, high, 0, 1, high - 1]) | st.integers(low, high)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("bits", [16, 32, 64])
+@given(data=st.data())
+def test_integers_as_python_has_them(bits: int, signed: bool, data: st.DataObject) -> None:
+    x, y = data.draw(integers(bits, signed)), data.draw(integers(bits, signed))
+    a, b = (np.array([value], f"{'int' if signed else 'uint'}{bits}") for value in (x, y))
+    with np.errstate(all="ignore"):
+        quotient, high = arithmetic.divide(a, b), arithmetic.high_product(a, b)
+    if y:
+        exact = abs(x) // abs(y) * (-1 if (x < 0) != (y < 0) else 1)
+        assert int(quotient[0]) % (1 << bits) == exact % (1 << bits)
+    assert int(high[0]) == x * y >> bits
+    if not signed:
+        assert int(arithmetic.leading_zeros(a)[0]) == bits - x.bit_length()
+        assert int(arithmetic.ones(a)[0]) == bin(x).count("1")
+
+
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@given(a=FLOATS, b=FLOATS, c=FLOATS, cancels=st.booleans())
+def test_fma_rounds_once(a: float, b: float, c: float, cancels: bool) -> None:
+    with np.errstate(all="ignore"):
+        if cancels:
+            c = float(-(np.float32(a) * np.float32(b)))
+        if not np.isfinite(c):
+            return
+        found = float(arithmetic.fma(*(np.array([value], np.float32) for value in (a, b, c)))[0])
+        below, above = (float(np.nextafter(np.float32(found), np.float32(end))) for end in (-np.inf, np.inf))
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if np.isinf(found):
+        assert abs(exact) >= Fraction(2) ** 128 - Fraction(2) ** 103
+        return
+    for other in (below, above):
+        if np.isfinite(other):
+            assert abs(exact - Fraction(found)) <= abs(exact - Fraction(other))
+
+
+@pytest.mark.parametrize("seed", [None, *range(8)])
+def test_threads_meet_at_barriers(seed: int | None) -> None:
+    """Each thread reads what the last one of the next warp but one wrote."""
+    found = execute(_EXCHANGE.format(barrier="bar.sync 0;"), 64, seed=seed)
+    assert found.tolist() == [(i + 33) % 64 for i in range(64)]
+
+
+def test_a_missing_barrier_shows() -> None:
+    right = [(i + 33) % 64 for i in range(64)]
+    assert any(execute(_EXCHANGE.format(barrier=""), 64, seed=seed).tolist() != right for seed in range(64))
+
+
+_EXCHANGE = """
+	mov.b32 	%r1, area;
+	shl.b32 	%r2, %r0, 2;
+	add.s32 	%r3, %r1, %r2;
+	st.shared.b32 	[%r3], %r0;
+	bra 	$L1;
+$L1:
+	{barrier}
+	add.s32 	%r4, %r0, 33;
+	and.b32 	%r4, %r4, 63;
+	shl.b32 	%r4, %r4, 2;
+	add.s32 	%r4, %r1, %r4;
+	ld.shared.b32 	%r5, [%r4];
+	st.global.b32 	[%out], %r5;
+"""
+
+
+@pytest.mark.parametrize("body, message", [
+    ("	st.global.b32 	[%out+4], %r0;", "outside of it"),
+    ("	st.global.b32 	[%out+2], %r0;", "not aligned"),
+    ("	ld.global.v2.b32 	{%r1, %r2}, [%out];", "not aligned"),
+    ("	mov.b32 	%r1, area;\n	st.shared.b32 	[%r1+256], %r0;", "outside of its 256"),
+    ("	setp.lt.u32 	%p1, %r0, 32;\n	@%p1 bra 	$L1;\n	bar.sync 	0;\n	bra 	$L2;\n$L1:\n	shfl.sync.idx.b32 	%r1, %r0, 0, 31, -1;\n	bar.sync 	0;\n$L2:",
+     "do not come"),
+    ("	setp.eq.u32 	%p1, %r0, 0;\n	@%p1 bra 	$L1;\n	shfl.sync.idx.b32 	%r1, %r0, 0, 31, -1;\n$L1:", "do not come"),
+    ("$L1:\n	bra 	$L1;", "expected the kernel to end"),
+    ("	tex.2d.v4.f32.f32 	%r1, %r2;", "not known"),
+])  # fmt: skip
+def test_what_is_wrong_is_said(body: str, message: str) -> None:
+    with pytest.raises(PtxError, match=message):
+        execute(body, 64)
+
+
+def test_a_register_of_a_thread_that_takes_no_part_is_poison() -> None:
+    body = "	setp.gt.u32 	%p1, %r0, 7;\n	@%p1 bra 	$L1;\n	shfl.sync.bfly.b32 	%r1, %r0, 8, 31, 255;\n	st.global.b32 	[%out], %r1;\n$L1:"
+    assert (execute(body, 64)[:8] == 0xDEADBEEF).all()
+
+
+def test_shuffles_and_votes() -> None:
+    body = """
+	shfl.sync.up.b32 	%r1, %r0, 1, 0, -1;
+	shfl.sync.bfly.b32 	%r2, %r0, 4, 31, -1;
+	setp.lt.u32 	%p1, %r0, 3;
+	vote.sync.ballot.b32 	%r3, %p1, -1;
+	add.s32 	%r4, %r1, %r2;
+	add.s32 	%r4, %r4, %r3;
+	st.global.b32 	[%out], %r4;
+"""
+    found = execute(body, 32, threads=32)
+    assert found.tolist() == [max(i - 1, 0) + (i ^ 4) + 7 for i in range(32)]
+
+
+def test_scopes_of_inline_assembly_have_registers_of_their_own() -> None:
+    body = """
+	{
+	.reg .b32 t;
+	add.s32 t, %r0, 1;
+	{
+	.reg .b32 t;
+	mov.b32 t, 5;
+	}
+	st.global.b32 [%out], t;
+	}
+"""
+    assert execute(body, 64).tolist() == list(range(1, 65))
