@@ -18,6 +18,7 @@ level of cache cannot hold. Payloads and lses are random. Times are medians of r
     push fp8           the same with fp8 on the wire
     pull by hand       pull.cu on the same memory: one launch, flags at both ends
     push by hand       push.cu: one launch that stores rows where they are merged, a flag for each block
+    push alone         push.cu: the rows stored over the link, and nothing else: no flags, no merge
     copy + fp8         copy + symmetric with fp8 on the wire
     list               mlafix.ops.merge_states_list on the other ranks' memory as plain arguments, without flags; wrong where ranks run apart
     list of unit       that of --unit

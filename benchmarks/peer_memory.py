@@ -58,18 +58,18 @@ class PeerMemory:
         self._make_pull(device)
         self._make_push(device)
 
-    def _compile(self, name: str) -> Callable[..., None]:
-        """The kernel of a hand-written file, for this shape."""
+    def _compile(self, name: str, entry: str) -> Callable[..., None]:
+        """A kernel of a hand-written file, for this shape."""
         macros = {"RANKS": self.ranks, "HEADS": self.heads // self.ranks, "ALL_HEADS": self.heads, "DIM": self.dim}
         source = "".join(f"#define {macro} {value}\n" for macro, value in macros.items())
         for file in ("ranks.cuh", f"{name}.cu"):
             source += (Path(__file__).parent / file).read_text(encoding="utf-8")
-        kernel: Callable[..., None] = torch.cuda._compile_kernel(source, f"{name}_merge")
+        kernel: Callable[..., None] = torch.cuda._compile_kernel(source, entry)
         return kernel
 
     def _make_pull(self, device: torch.device) -> None:
         """The kernel, and a table of addresses for each set of buffers."""
-        self.pull_kernel = self._compile("pull")
+        self.pull_kernel = self._compile("pull", "pull_merge")
         self.flags = [SymmetricMemory(CollectiveRanks(dist.group.WORLD, "nccl"), 8 * _WORKSPACE_WORDS, device) for _ in range(self.sets)]
         self.tables = []
         for reducer, flags in zip(self.reducers, self.flags):
@@ -83,7 +83,8 @@ class PeerMemory:
 
     def _make_push(self, device: torch.device) -> None:
         """Likewise; each set has memory for what the ranks send, payloads, lses and flags one behind the other."""
-        self.push_kernel = self._compile("push")
+        self.push_kernel = self._compile("push", "push_merge")
+        self.push_alone_kernel = self._compile("push", "push_alone")
         sent = 2 * self.ranks * self.rows
         sizes = (2 * self.dim * sent, 4 * sent, 8 * (_FIRST_SLOT + self.blocks * self.ranks))
         offsets = [sum(-(-size // 128) * 128 for size in sizes[:part]) for part in range(4)]
@@ -130,6 +131,11 @@ class PeerMemory:
         arguments = [*self.sent_outs[i], *self.copies[i], self.sent_tables[i], self.rows, self.rank]
         self.push_kernel(grid=(self.blocks, 1, 1), block=(256, 1, 1), args=arguments)
 
+    def push_alone(self, i: int) -> None:
+        i %= self.sets
+        arguments = [*self.copies[i], self.sent_tables[i], self.rows, self.rank]
+        self.push_alone_kernel(grid=(self.blocks, 1, 1), block=(256, 1, 1), args=arguments)
+
     def _states(self, i: int) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
         pulled = self.reducers[i]._backend._pulled(self.tokens)  # type: ignore[attr-defined]
         return list(pulled.rows.tensors), list(pulled.lses.tensors)
@@ -149,7 +155,7 @@ class PeerMemory:
     def steps(self) -> dict[str, Step]:
         steps: dict[str, Step] = {"symmetric": self.reduce, "copy + symmetric": self.copy_and_reduce,
                                   "push": self.push, "copy + fp8": self.copy_and_reduce_fp8, "push fp8": self.push_fp8,
-                                  "pull by hand": self.pull, "push by hand": self.push_by_hand}
+                                  "pull by hand": self.pull, "push by hand": self.push_by_hand, "push alone": self.push_alone}
         if self.ranks <= 8:
             steps["list"] = self.merge_list
         if self.unit is not None:

@@ -18,6 +18,9 @@
 // complete, 1: blocks that are done, 32 + RANKS b + r: the last call for which
 // block b of rank r has stored its rows.
 //
+// push_alone stores the same bytes, and does nothing else: the rate of the link
+// for a launch of this size.
+//
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -90,5 +93,28 @@ extern "C" __global__ void __launch_bounds__(threads, 8)
     }
     merge(out + (long long)row * lanes + lane, outLse + row, packs, lse,
           lane == 0);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(threads, 8)
+    push_alone(const uint4 *rows, const float *lses, const u64 *table,
+               int total, int rank) {
+  int first = blockIdx.x * rowsPerBlock;
+  int row = first + threadIdx.x / lanes, lane = threadIdx.x % lanes;
+  auto source = [](int row) {
+    return (long long)(row / HEADS) * ALL_HEADS + row % HEADS;
+  };
+#pragma unroll
+  for (int r = 0; r < RANKS; ++r) {
+    if (r == rank)
+      continue;
+    long long to = (long long)rank * total;
+    if (row < total)
+      reinterpret_cast<uint4 *>(table[r])[(to + row) * lanes + lane] =
+          rows[(source(row) + r * HEADS) * lanes + lane];
+    int scalar = first + threadIdx.x;
+    if (threadIdx.x < rowsPerBlock && scalar < total)
+      reinterpret_cast<float *>(table[RANKS + r])[to + scalar] =
+          lses[source(scalar) + r * HEADS];
   }
 }
