@@ -65,6 +65,19 @@ def test_fixup_blanks_dead_sequences_and_nothing_else(dtype: np.dtype, lse_layou
         check_blanked(dead, device.get(on_device[0]), turned(device.get(on_device[1]), lse_layout), out, turned(lse, lse_layout))
 
 
+@pytest.mark.parametrize("heads, dim", [(1, 64), (3, 192), (40, 128), (128, 128), (128, 512)])
+@pytest.mark.parametrize("lens", [[0], [0, 0, 0, 0, 5, 0], [3, 0], [0] * 9 + [1] + [0] * 30], ids=len)
+def test_fixup_of_segments_that_blocks_share(lens: list[int], heads: int, dim: int, device: Device, rng: np.random.Generator) -> None:
+    """Blocks take parts of a row of heads in turn; the numbers of heads, parts and blocks need not divide each other."""
+    starts = np.cumsum([0, *rng.integers(0, 1 + 96 // len(lens), len(lens))]).astype(np.int32)
+    n = int(starts[-1]) + 3
+    out, lse = garbage(rng, (n, heads, dim), BF16), garbage(rng, (heads, n), F32)
+    on_device = device.put(out.copy()), device.put(lse.copy())
+    ops.fixup_zero_kv_rows(*on_device, device.put(np.array(lens, np.int32)), device.put(starts))
+    dead = contract.dead_rows(n, np.array(lens, np.int32), starts)
+    check_blanked(dead, device.get(on_device[0]), device.get(on_device[1]).T, out, lse.T)
+
+
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1), layout=st.sampled_from(LAYOUTS), lse_layout=st.sampled_from(["hn", "nh"]))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_fixup_of_any_segments(data: st.DataObject, seed: int, layout: str, lse_layout: str) -> None:

@@ -189,8 +189,9 @@ def RaggedToThreadsPass : Pass<"mlafix-ragged-to-threads", "::mlafix::KernelOp">
   let summary = "a ragged grid becomes a scan of its predicate and a loop over the selected rows";
   let description = [{
     Every block scans the predicate over all segments, a chunk of two segments a thread at a time; where none is selected, a chunk ends after one reduction. Otherwise the prefix
-    sums of the selected segments' lengths go to shared memory, and blocks take the rows of these segments in turn. Scalars that only depend on indices are stored in a loop
-    of their own, one thread each. Records the launch geometry on the kernel.
+    sums of the selected segments' lengths go to shared memory, and blocks take the rows of these segments in turn. Of rows that are only stored, neighbouring blocks take
+    neighbouring inner indices, as many as they have lane groups for, so that all blocks together write a small window of memory. Scalars that only depend on indices are stored
+    in a loop of their own, one thread each. Records the launch geometry on the kernel.
 
     ```mlir
     // Before

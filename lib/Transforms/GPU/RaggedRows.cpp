@@ -55,8 +55,17 @@ void RaggedRows::clear() {
   }
 }
 
+/// The product of the inner extents.
+Value RaggedRows::innerSize() {
+  Value size = x.constant(1);
+  for (Value extent : inner)
+    size = x.mul(size, extent);
+  return size;
+}
+
 /// Which tile the block begins with, and with how many others it shares it: as
-/// many as there are blocks for, but a power of two of them.
+/// many as there are blocks for, but a power of two of them. A tile whose parts
+/// are scattered is shared by at least as many as it has parts.
 void RaggedRows::shareTile(RaggedTile &tile) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
@@ -67,7 +76,14 @@ void RaggedRows::shareTile(RaggedTile &tile) {
   // floor(log2(blocks)) - ceil(log2(tiles))
   Value ofBlocks = leadingZeros(blocks);
   Value spare = x.sub(x.sub(leadingZeros(last), ofBlocks), x.i32(1));
-  tile.shared = arith::MaxSIOp::create(b, loc, spare, x.i32(0));
+  Value least = x.i32(0);
+  if (tile.isScattered) {
+    // floor(log2(parts)), and 0 of none.
+    Value parts = x.div(x.toI32(innerSize()), x.i32(tile.perRow));
+    parts = arith::MaxUIOp::create(b, loc, parts, x.i32(1));
+    least = x.sub(x.i32(31), leadingZeros(parts));
+  }
+  tile.shared = arith::MaxSIOp::create(b, loc, spare, least);
   tile.first = arith::ShRUIOp::create(b, loc, tile.block, tile.shared);
 }
 
@@ -156,34 +172,34 @@ Value RaggedRows::findMarked(const RaggedTile &tile) {
 void RaggedRows::forTile(
     const RaggedTile &tile,
     function_ref<void(Value position, Value row, ValueRange inner)> body) {
-  Value rows = x.i32(tile.rows);
-  Value blocks = buildGridSize(b, loc);
-  Value first = x.add(x.mul(tile.first, rows), tile.slot);
   Value firstPosition = x.constant(0), firstEnd = x.i32(0);
   if (tile.marks) {
     firstPosition = findMarked(tile);
     firstEnd = endOf(firstPosition);
   }
-  // This thread's inner indices: the block's part of the tile, then its
-  // position in it.
-  Value one = x.i32(1);
-  Value part = x.band(
-      tile.block, x.sub(arith::ShLIOp::create(b, loc, one, tile.shared), one));
-  Value firstInner =
-      x.toIndex(x.add(x.mul(part, x.i32(tile.perRow)), tile.place));
-  Value innerStep =
-      x.toIndex(arith::ShLIOp::create(b, loc, x.i32(tile.perRow), tile.shared));
-  Value innerSize = x.constant(1);
-  for (Value extent : inner)
-    innerSize = x.mul(innerSize, extent);
+  Value shared = x.toIndex(tile.shared), slot = x.toIndex(tile.slot);
+  auto timesShared = [&](Value value) -> Value {
+    return arith::ShLIOp::create(b, loc, value, shared);
+  };
+  Value perRow = x.i32(tile.perRow), size = innerSize();
+  Value parts = arith::ShLIOp::create(b, loc, x.i32(1), tile.shared);
+  Value innerStep = x.toIndex(x.mul(parts, perRow));
 
-  Value step = x.toIndex(x.mul(blocks, rows));
-  Value upper = x.toIndex(total), lower = x.toIndex(first);
-  auto loop = scf::ForOp::create(b, loc, lower, upper, step,
-                                 ValueRange{firstPosition, firstEnd});
+  // Of the parts of all tiles, every block takes its own, and then each that
+  // lies as many further as there are blocks. This thread's row is in
+  // ceil((total - slot) / rows) of the tiles.
+  Value rows = x.constant(tile.rows);
+  Value beyond = x.add(x.toIndex(total), x.constant(tile.rows - 1));
+  Value tiles = x.div(x.sub(beyond, slot), rows);
+  auto loop = scf::ForOp::create(
+      b, loc, x.toIndex(tile.block), timesShared(tiles),
+      x.toIndex(buildGridSize(b, loc)), ValueRange{firstPosition, firstEnd});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value number = x.toI32(loop.getInductionVar());
+  Value part = x.band(x.toI32(loop.getInductionVar()), x.sub(parts, x.i32(1)));
+  Value firstInner = x.toIndex(x.add(x.mul(part, perRow), tile.place));
+  Value at = arith::ShRUIOp::create(b, loc, loop.getInductionVar(), shared);
+  Value number = x.toI32(x.add(x.mul(at, rows), slot));
   Value position = loop.getRegionIterArg(0), end = loop.getRegionIterArg(1);
   // The search is left out where a row is of the same segment as the one
   // before.
@@ -201,7 +217,7 @@ void RaggedRows::forTile(
       memref::LoadOp::create(b, loc, shift, ValueRange{position}), number));
   auto yield = scf::YieldOp::create(b, loc, isNew.getResults());
   b.setInsertionPoint(yield);
-  buildLoop(b, loc, firstInner, innerSize, innerStep, [&](Value linear) {
+  buildLoop(b, loc, firstInner, size, innerStep, [&](Value linear) {
     body(position, row, x.delinearize(linear, inner));
   });
 }

@@ -20,6 +20,10 @@ struct RaggedTile {
   mlir::Value slot;  ///< the row of this thread, i32
   mlir::Value place; ///< of this thread or lane group in the row, i32
   mlir::Value block; ///< the number of the block, i32
+  /// Whether neighbouring blocks take neighbouring parts of a tile, rather than
+  /// a tile each. A part is as many inner indices as the tile has threads or
+  /// lane groups for.
+  bool isScattered = false;
 
   // What RaggedRows adds.
 
@@ -38,7 +42,7 @@ struct RaggedTile {
 /// A row number becomes a (position, row) by a binary search. For the first
 /// tile of a block there is no need: threads whose segments meet it mark where.
 /// Where there are fewer tiles than blocks, blocks share a tile's inner
-/// indices.
+/// indices; where the tile is scattered, always.
 class RaggedRows {
 public:
   /// For chunks of `positions` (a power of two) segments, `inner` the extents
@@ -72,6 +76,7 @@ public:
   mlir::Value saturatingAdd(mlir::Value a, mlir::Value c);
 
 private:
+  mlir::Value innerSize();
   void shareTile(RaggedTile &tile);
   void mark(const RaggedTile &tile, mlir::Value position, mlir::Value before,
             mlir::Value end);

@@ -207,9 +207,24 @@ Value RaggedScan::scan(Value sum, Value &total) {
   return before;
 }
 
+/// Whether the operations of a grid's body read no memory.
+static bool onlyStores(Block &body) {
+  return llvm::all_of(body, [](Operation &op) {
+    std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+        getEffectsRecursively(&op);
+    return effects && llvm::all_of(*effects, [](auto &effect) {
+             return isa<MemoryEffects::Write>(effect.getEffect());
+           });
+  });
+}
+
 /// What a block does at once, and how many blocks there are to be. Scalars are
 /// begun by the last blocks, since the first ones have rows to do; a lane
 /// group's rows, by as many groups as there may be inner indices.
+///
+/// Rows that are only stored are scattered: together, all blocks then write a
+/// window of memory that is contiguous and small. On an H200 a fill of 268 MB
+/// takes 60 us with 4 KB for each block at a time, and 64 with 32 KB.
 void RaggedScan::planTiles() {
   scalars = findIndexStores(grid.getBody().front());
   Value block = buildBlockId(b, loc);
@@ -238,9 +253,12 @@ void RaggedScan::planTiles() {
     perRow = std::min<int64_t>(perRow, llvm::PowerOf2Ceil(size));
   if (!isAllScalars) {
     Value groups = x.i32(perRow);
-    rowTile = RaggedTile{layout.getRows() / perRow, perRow,
+    rowTile = RaggedTile{layout.getRows() / perRow,
+                         perRow,
                          x.div(thread.group, groups),
-                         x.rem(thread.group, groups), block};
+                         x.rem(thread.group, groups),
+                         block,
+                         /*isScattered=*/onlyStores(grid.getBody().front())};
     rows->addTile(*rowTile);
   }
   LDBG() << kernel.getSymName() << ": " << scalars.stores.size()

@@ -1,0 +1,48 @@
+// Rows of a ragged grid that are only stored: neighbouring blocks take neighbouring inner indices. Where rows are read, a block takes all of a row, so that
+// its loads are on the way together.
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads,canonicalize))" | FileCheck %s
+
+!rows = memref<?x128x64xf32, strided<[?, 64, 1], offset: ?>>
+!ints = memref<?xi32, strided<[1], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+module attributes {mlafix.target = "sm_90"} {
+  // 16 rows of 16 lanes each, so 8 parts of 128 heads: at least 2^3 blocks share a token.
+  // CHECK-LABEL: mlafix.kernel @stored
+  // CHECK:         %[[SHARED:.*]] = arith.maxsi %{{.*}}, %c3_i32 : i32
+  // CHECK:         %[[PARTS:.*]] = arith.shli %c1_i32, %[[SHARED]] : i32
+  // CHECK:         scf.for %[[AT:.*]] = %{{.*}} to %{{.*}} step
+  // CHECK:           %[[MASK:.*]] = arith.subi %[[PARTS]], %c1_i32
+  // CHECK:           %[[NUMBER:.*]] = arith.index_castui %[[AT]] : index to i32
+  // CHECK:           arith.andi %[[NUMBER]], %[[MASK]] : i32
+  mlafix.kernel @stored(%out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                        %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 1, pack = 4, rows = 16>} {
+    %c0 = arith.constant 0 : index
+    %H = arith.constant 128 : index
+    %n = memref.dim %out, %c0 : !rows
+    mlafix.ragged_forall (%b, %t, %h) in (%starts, %n, %H) : !ints where {
+      %all = arith.constant true
+      mlafix.yield %all : i1
+    } do {
+      %zeros = arith.constant dense<0.0> : !tile
+      mlafix.store %zeros, %out[%t, %h] : !tile, !rows
+    }
+  }
+  // CHECK-LABEL: mlafix.kernel @copied
+  // CHECK:         arith.maxsi %{{.*}}, %c0_i32 : i32
+  mlafix.kernel @copied(%in: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+                        %out: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                        %starts: !ints {mlafix.dims = ["b1"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 16, packs = 1, pack = 4, rows = 16>} {
+    %c0 = arith.constant 0 : index
+    %H = arith.constant 128 : index
+    %n = memref.dim %out, %c0 : !rows
+    mlafix.ragged_forall (%b, %t, %h) in (%starts, %n, %H) : !ints where {
+      %all = arith.constant true
+      mlafix.yield %all : i1
+    } do {
+      %row = mlafix.load %in[%t, %h] : !rows -> !tile
+      mlafix.store %row, %out[%t, %h] : !tile, !rows
+    }
+  }
+}
