@@ -59,6 +59,8 @@ class Blocks:
         self.at = np.zeros(count, np.int64)
         self.alive = np.ones(count, bool)
         self.waits = np.zeros(count, bool)
+        # For the preceding grid: what a thread accesses before may be stale, or not read yet.
+        self.is_behind = np.full(count, not any(one.parts[:2] == ["griddepcontrol", "wait"] for one in entry.code))
         self.random = None if seed is None else random.Random(seed)
         self.steps = 0
         # Where straight code ends: threads elsewhere may join.

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import arithmetic as exact
 from .arithmetic import TYPES, Array
+from .memory import Memory
 from .operations import _FLOATS, _POISON, _ROUNDINGS, Threads, _packed, operation
 from .text import Instruction, PtxError
 
@@ -136,7 +137,7 @@ def _load(threads: Threads, one: Instruction) -> None:
                 raise PtxError("a load of parameters is outside of them")
             loaded = np.ascontiguousarray(data[at.astype(np.int64)[:, None] + np.arange(size)]).view(f"uint{size * 8}")[:, 0]
         elif space == "global":
-            loaded = threads.blocks.memory.load(at, size)
+            loaded = _memory(threads).load(at, size)
         else:
             loaded = getattr(threads.blocks, space).load(threads.chosen, at, size)
         made.append(loaded.view(TYPES[kind]))
@@ -154,7 +155,7 @@ def _store(threads: Threads, one: Instruction) -> None:
         value = np.ascontiguousarray(threads.get(operand, kind)).view(f"uint{size * 8}")
         at = addresses + np.uint64(size * i)
         if space == "global":
-            threads.blocks.memory.store(at, value)
+            _memory(threads).store(at, value)
         else:
             getattr(threads.blocks, space).store(threads.chosen, at, value)
 
@@ -172,15 +173,29 @@ def _atomic(threads: Threads, one: Instruction) -> None:
         raise PtxError("an atomic operation that is not known")
     before = np.zeros_like(value)
     for i in range(value.size):
-        old = threads.blocks.memory.load(addresses[i : i + 1], size).view(TYPES[kind])
+        old = _memory(threads).load(addresses[i : i + 1], size).view(TYPES[kind])
         before[i : i + 1] = old
         made = np.asarray(functions[name](old, value[i : i + 1])).astype(TYPES[kind])
-        threads.blocks.memory.store(addresses[i : i + 1], made.view(f"uint{size * 8}"))
+        _memory(threads).store(addresses[i : i + 1], made.view(f"uint{size * 8}"))
     if shift:
         threads.put(one.operands[0], kind, before)
 
 
-@operation("griddepcontrol", "prefetch", "prefetchu", "fence", "membar", "nanosleep", "bar", "barrier", "applypriority", "discard")
+def _memory(threads: Threads) -> Memory:
+    """Global memory, for an access of it."""
+    if not threads.blocks.is_behind[threads.chosen].all():
+        raise PtxError("an access of global memory before the wait for the preceding grid")
+    return threads.blocks.memory
+
+
+@operation("griddepcontrol")
+def _grids(threads: Threads, one: Instruction) -> None:
+    """Nothing but grids that are waited for: the preceding one has ended."""
+    if one.parts[1] == "wait":
+        threads.blocks.is_behind[threads.chosen] = True
+
+
+@operation("prefetch", "prefetchu", "fence", "membar", "nanosleep", "bar", "barrier", "applypriority", "discard")
 def _nothing(threads: Threads, one: Instruction) -> None:
     """What only says when, or where to."""
 

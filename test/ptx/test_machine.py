@@ -124,6 +124,7 @@ $L1:
     ("	setp.lt.u32 	%p1, %r0, 32;\n	@%p1 bra 	$L1;\n	bar.sync 	0;\n	bra 	$L2;\n$L1:\n	shfl.sync.idx.b32 	%r1, %r0, 0, 31, -1;\n	bar.sync 	0;\n$L2:",
      "do not come"),
     ("	setp.eq.u32 	%p1, %r0, 0;\n	@%p1 bra 	$L1;\n	shfl.sync.idx.b32 	%r1, %r0, 0, 31, -1;\n$L1:", "do not come"),
+    ("	setp.lt.u32 	%p1, %r0, 9;\n	@%p1 griddepcontrol.wait;\n	st.global.b32 	[%out], %r0;", "before the wait for the preceding grid"),
     ("$L1:\n	bra 	$L1;", "expected the kernel to end"),
     ("	tex.2d.v4.f32.f32 	%r1, %r2;", "not known"),
 ])  # fmt: skip
