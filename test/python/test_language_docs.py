@@ -23,9 +23,23 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS, README = ROOT / "docs", ROOT / "README.md"
 
 
-def blocks(page: str, kind: str) -> str:
+def blocks_of(page: str, kind: str) -> list[str]:
     text = (DOCS / page).read_text(encoding="utf-8")
-    return "\n".join(re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    return re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str, kind: str) -> str:
+    return "\n".join(blocks_of(page, kind))
+
+
+def kernels_of_the_reference() -> dict[str, str]:
+    """Each kernel of docs/Python.md, and the page's code up to the end of its block: later ones give names other meanings."""
+    found: dict[str, str] = {}
+    text = ""
+    for block in blocks_of("Python.md", "python"):
+        text += block + "\n"
+        found |= dict.fromkeys(re.findall(r"^@mlafix\.kernel\ndef (\w+)", block, re.MULTILINE), text)
+    return found
 
 
 def test_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,10 +51,16 @@ def test_tutorial_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Monkey
     assert doctest.OutputChecker().check_output(want, printed.getvalue(), doctest.ELLIPSIS), printed.getvalue()
 
 
-def test_kernels_of_the_reference_compile(tmp_path: Path) -> None:
-    module = load(tmp_path, blocks("Python.md", "python"), header="")
-    assert "mlafix.merge" in module.merge_attn_states.ir()
-    assert module.clamp.name == "clamp"
+@pytest.mark.parametrize("name, text", kernels_of_the_reference().items(), ids=list(kernels_of_the_reference()))
+def test_kernels_of_the_reference_compile(name: str, text: str, tmp_path: Path) -> None:
+    kernel = getattr(load(tmp_path, text, header=""), name)
+    assert f"mlafix.kernel @{name}(" in kernel.ir()
+
+
+def test_all_code_of_the_reference_runs(tmp_path: Path) -> None:
+    text = blocks("Python.md", "python")
+    assert load(tmp_path, text, header="").clamp.name == "clamp"
+    assert len(kernels_of_the_reference()) == text.count("@mlafix.kernel\n")
 
 
 def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
