@@ -28,10 +28,10 @@ def Mlafix_KernelOp : Mlafix_Op<"kernel", [
     - optionally, of one that is written, `mlafix.fill`: what elements get that no store writes, a number (`0xFF800000 : f32`), or `"identity"`, which is -inf for the lse of a
       `mlafix.store_state` and 0 for all else. The grid must have one row for each of those that are stored (`mlafix-fill-outputs`);
     - optionally `mlafix.dtype`: a dtype variable. The element type written is what it is until bound;
-    - optionally `mlafix.optional`: the tensor may be omitted at launch; loads and stores of it then do nothing
+    - optionally `mlafix.optional`: the tensor may be omitted at launch; loads of it then give zeros, states the identity, and stores do nothing
       (see `mlafix.present`). `mlafix-specialize` may bind its name: to `absent` (the access becomes `"absent"`, nothing
       in the body uses the argument, and a launch must omit it) or to `present` (it is not optional any more);
-    - optionally, of one that is only read, `mlafix.peers`: each rank of a group has a tensor of its own, all of the same sizes, strides and dtype. The first dim counts
+    - optionally `mlafix.peers`, of one with access `"read"`, or `"update"` in a kernel with `mlafix.exchange`: each rank of a group has a tensor of its own, all of the same sizes, strides and dtype. The first dim counts
       the ranks, at most 72, and each has an address of its own, so that the first stride is dynamic and means nothing. A kernel with such an argument is *collective*: all ranks launch it, and
       `mlafix-place-collectives` has them wait for each other. It has a dense grid, and all its peers' tensors have the same first dim;
     - optionally, of one that is only read, `mlafix.list`, a number from 1 to 72: a call passes a list of 1 to so many tensors, all of the same sizes, strides and dtype. The first dim counts

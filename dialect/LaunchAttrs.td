@@ -16,7 +16,7 @@
 include "dialect/MlafixAttrs.td"
 
 def Mlafix_GuardAttr : Mlafix_Attr<"Guard", "guard"> {
-  let summary = "what must hold of a call for a variant to be launched";
+  let summary = "what must hold of a call for a code version to be launched";
   let description = [{
     The kinds, with their fields, are those of `include/mlafix/Guards.def`; `mlafix-plan-layout` writes them. Arguments are named by their
     index. A list of arguments holds none twice.

@@ -31,7 +31,7 @@ def Mlafix_Dialect : Dialect {
     | N4 | one side empty: the result is the other side, bit for bit (after conversion to the output type) |
     | N5 | a term whose weight is zero contributes nothing whatever its payload holds; an excluded row is not read |
     | N6 | NaN in a live `lse` gives NaN out and NaN lse |
-    | N7 | weights and accumulation are f32; floats in memory are bf16, f16 or f32 |
+    | N7 | weights and accumulation are f32; narrower floats in memory are widened when loaded, and rounded to the nearest, ties to even, when stored; f8e4m3fn and f8e5m2 saturate and keep NaN |
     | N8 | the base of the lse is part of the state's type; mixing bases is an error |
     | N9 | a row's bits depend on that row's inputs only |
     | N10 | error against an f64 reference: at most 1 ulp for bf16 and f16, relative 4e-6 for f32 |

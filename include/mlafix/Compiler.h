@@ -25,14 +25,16 @@
 namespace mlafix {
 
 /// What compile() makes: the table in CompilerOptions.def says what each is.
-/// The first ones are text after a stage of the passes; those before Layout
-/// need no target, and are generic without bindings.
+/// Those up to MLIR are JSON (Signature, Report, Faults), text for hosts (Header,
+/// TvmFfi), or text after a stage of the passes; those before Layout need no
+/// target, and are generic without bindings.
 enum class Emit {
 #define MLAFIX_EMISSION(EMIT, NAME, MEANING) EMIT,
 #include "mlafix/CompilerOptions.def"
 };
 
-/// Values for a kernel's upper-case names, and "absent" or "present" for
+/// Values for a kernel's names (upper-case ones, and lower-case dims as an
+/// optimisation), and "absent" or "present" for
 /// optional arguments: {{"H", "128"}, {"T", "bf16"}, {"out_lse", "absent"}}.
 using Bindings = std::vector<std::pair<std::string, std::string>>;
 
@@ -124,8 +126,8 @@ bool parseAssembler(std::string_view text, AssemblerKind &kind,
 /// Compiles the kernels in `source`, text in MLIR's syntax or its bytecode;
 /// `name` is its name in messages. A unit, and the text of its hosts (Header,
 /// TvmFfi), is of any number of kernels, sets of bindings and targets; every
-/// other emission requires exactly one kernel, at most one set of bindings, and
-/// one target.
+/// other emission requires exactly one kernel, at most one set of bindings and,
+/// from Layout on, one target.
 ///
 /// Source that is already in the LLVM dialect and carries `mlafix.signature`
 /// (what Emit::MLIR gives) skips the passes; it is for one target and has no

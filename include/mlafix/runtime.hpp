@@ -57,7 +57,8 @@ inline int32_t cudaDeviceCount() noexcept {
   return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
 }
 
-/// A view of memory that somebody else owns. Sizes and strides in elements.
+/// A view of memory that somebody else owns. Sizes in elements; strides too, but
+/// of f4e2m1, two of which share a byte, in bytes (mlafix/runtime/tensor.h).
 class Tensor {
 public:
   /// No tensor: an omitted optional argument.
@@ -67,15 +68,10 @@ public:
   static Tensor contiguous(const void *data, mlafix_dtype dtype,
                            const std::vector<int64_t> &sizes,
                            mlafix_device device = cpu()) {
-    std::vector<int64_t> strides(sizes.size());
-    int64_t stride = 1;
-    for (size_t i = sizes.size(); i-- > 0;) {
-      strides[i] = stride;
-      // A wrapped product is no stride; the runtime checks the size itself.
-      stride = static_cast<int64_t>(static_cast<uint64_t>(stride) *
-                                    static_cast<uint64_t>(sizes[i]));
-    }
-    return strided(data, dtype, sizes, strides, device);
+    // The runtime knows how long rows of each dtype are.
+    Tensor tensor = strided(data, dtype, sizes, sizes, device);
+    tensor.hasStrides = false;
+    return tensor;
   }
 
   static Tensor strided(const void *data, mlafix_dtype dtype,
@@ -111,13 +107,14 @@ public:
     out.device = device;
     out.data = data;
     out.sizes = sizes.data();
-    out.strides = strides.data();
+    out.strides = hasStrides ? strides.data() : nullptr;
     return out;
   }
 
 private:
   Tensor() = default;
   bool present = false;
+  bool hasStrides = true;
   int32_t dtype = 0;
   uint32_t ndim = 0;
   mlafix_device device = {MLAFIX_CPU, 0};

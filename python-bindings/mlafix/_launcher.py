@@ -104,6 +104,7 @@ class Launcher:
         Raises:
             ArgumentError: an argument is wrong; nothing was launched.
             CompileError, UnitError, DriverError: there is no code for these arguments.
+            RankError: a rank did not come to an earlier launch of the group.
         """
         # Plain tensors, as they mostly are: the dispatcher itself asks whether torch watches, and then launches nothing.
         if args and type(args[0]) is _tensor and not (kwargs or _dynamo_traces() or self._is_watched) and self._dispatch.try_launch(args, stream) is not None:

@@ -51,7 +51,7 @@ enum {
   MLAFIX_MAX_ARGS = 64,     /**< arguments of a kernel */
   MLAFIX_MAX_PARAMS = 256,  /**< parameters of the compiled code */
   MLAFIX_MAX_RANKS = 72,    /**< ranks of a group */
-  MLAFIX_GROUP_BYTES = 2048 /**< of a rank's workspace */
+  MLAFIX_GROUP_BYTES = 2048 /**< of a rank's workspace, without slots */
 };
 
 /** A view of memory that the caller owns. Only read during the call it is

@@ -256,8 +256,8 @@ def _over_ranks(cut: Any, out: Any, lse: Any, group: Any, return_lse: bool, is_l
 class DirectDCPA2AWorkspace:
     """A workspace that outlives its calls, one for each micro-batch (`mlafix.distributed.Reducer`).
 
-    Differences from vLLM: rows travel over NCCL, not by stores to peers' memory; f32 is legal, and so is any head dim. The
-    micro-batch is the one that vLLM's worker is in where vLLM is loaded, else the first.
+    Differences from vLLM: rows travel as `Reducer` moves them, by accesses of the peers' memory where GPUs have it, else over
+    NCCL; f32 is legal, and so is any head dim. The micro-batch is the one that vLLM's worker is in where vLLM is loaded, else the first.
 
     Args:
         group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.

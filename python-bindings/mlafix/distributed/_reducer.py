@@ -161,8 +161,8 @@ class Reducer:
     def check(self) -> None:
         """Raises RankError if a rank did not come to a call that is complete on the device: backend symmetric.
 
-        Every call does it first; call it after a replay of a graph. It waits for nothing. Outputs of a call to which a rank did
-        not come are NaN.
+        Every call does it first; call it after a replay of a graph. It waits for nothing. Rows of outputs of a call
+        to which a rank did not come are NaN, or right if the rank came before they were read.
         """
         self._backend.check()
 
@@ -199,7 +199,7 @@ class Reducer:
 
         Raises:
             ArgumentError: an argument does not fit; nothing was sent then.
-            RankError: gloo: a rank did not come.
+            RankError: gloo: a rank did not come. symmetric: one did not come to an earlier call.
         """
         base = base or self.base
         problem = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base)

@@ -203,8 +203,8 @@ class TensorType:
         return dataclasses.replace(self, tiles=tiles)
 
     def __or__(self, other: None) -> TensorType:
-        """``Out[f32, "H n"] | None``: the tensor may be omitted (None) at a call; loads and stores of it then do
-        nothing."""
+        """``Out[f32, "H n"] | None``: the tensor may be omitted (None) at a call; loads of it then give
+        zeros, states the identity, and stores do nothing."""
         if other is not None:
             raise ArgumentError(f"expected None beside |, which makes a tensor optional, got {other!r}")
         if self.many:

@@ -70,7 +70,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
     Args:
         v: `[n, K, H, D] T`, T of bf16, f16, f32.
         s: `[n, K, H] f32`, any strides.
-        out: `[n, H, D] T`. Allocated if None.
+        out: `[n, H, D] T`, or with `out_scales` as in `merge_attn_states`. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
@@ -125,7 +125,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         v: `[nnz, H, D] T`, T of bf16, f16, f32.
         s: `[nnz, H] f32`, any strides.
         indptr: `[n + 1] i32`, on the arrays' device; never read by the host.
-        out: `[n, H, D] T`. Allocated if None.
+        out: `[n, H, D] T`, or with `out_scales` as in `merge_attn_states`. Allocated if None.
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
@@ -266,14 +266,15 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
     Args:
         partial: `[S, B, L, H, D] T`, T of f32, bf16, f16.
         partial_lse: `[S, B, L, H] f32`, any strides (a transposed `[S, B, H, L]` among them).
-        out: `[B, L, H, D]`, of any float dtype. Allocated if None.
+        out: `[B, L, H, D]`, bf16, f16 or f32, or as `out_scales` requires. Allocated if None.
         out_lse: `[B, L, H] f32`, any strides. Allocated if None and `return_lse`.
-        out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype.
+        out_dtype: of `out` where it is allocated; None is the dtype of `partial`. Beside an `out` it must be that one's dtype. With
+            `out_scales` it is only what `quantize_from="output"` rounds to.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `partial_lse` and `out_lse`: "e" or "2".
         out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`, f32 or f8e8m0 `[B, L, H, G]` or `[B, L, H * G]`.
         round_scales: whether f32 scales are rounded up to powers of two.
-        quantize_from: "f32", or "output" for values rounded to the `out_dtype`, or the inputs', dtype first.
+        quantize_from: "f32", or "output" for values that are first rounded to `out_dtype` (None: to the inputs' dtype).
         stream: the CUDA stream; None is torch's current one.
 
     Returns:

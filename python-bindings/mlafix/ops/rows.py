@@ -32,7 +32,7 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
 
     Args:
         x: `[n, D] T`, T of bf16, f16, f32.
-        scale: one f32 on x's device, rank 0 or 1; a float is copied there first.
+        scale: one f32 on x's device, of any number of dims; a float is copied there first.
         out: `[n, D] f8e4m3fn`. Allocated if None.
         stream: the CUDA stream; None is torch's current one.
 

@@ -73,6 +73,12 @@ TEST_F(Plan, a_ragged_grid_without_inner_rows_is_empty) {
   EXPECT_EQ(info().rows, 0);
 }
 
+TEST_F(Plan, rows_of_half_bytes_are_half_as_far_apart) {
+  writer.kernel()["args"][1]["dtype"] = "f4e2m1";
+  call.args[1] = Tensor::contiguous(call.in(), MLAFIX_F4E2M1, {20, 4}, cuda(0));
+  EXPECT_EQ(info().slots[3], 2u) << "the first stride of argument 1, in bytes";
+}
+
 TEST_F(Plan, no_extents_are_one_row) {
   variant()["geometry"]["extents"] = json::array();
   EXPECT_EQ(info().rows, 1);
