@@ -111,23 +111,40 @@ static bool hasPositiveNaN(Value x) {
          !matchPattern(product.getRhs(), m_Constant());
 }
 
-/// What is added to round to an integer: 1.5 * 2^23, whose unit is 1.
-static constexpr float kUnits = 12582912.0f;
-static constexpr uint32_t kUnitsBits = 0x4b400000;
+/// Elements of a word, of up to eight codes.
+static constexpr int64_t kWordElements = 8;
 
-/// The code of each of `magnitudes`, at most 6, plus kUnitsBits. The numbers
-/// lie on three lines:
+/// What is added to round to an integer: a number whose unit is 1. The second
+/// element of a word has another one than the rest: the bits of the two, c and
+/// d, are such that c + 16 * d is 0 modulo 2^32, and so is 256 * c. So nothing
+/// is left of them in a word.
+static constexpr float kUnits = 8388608.0f, kSecondUnits = 13631488.0f;
+
+/// kUnits or kSecondUnits, plus `more`, for each element of a pack.
+static Value buildUnits(ShapedBuilder s, float more) {
+  auto type = cast<VectorType>(s.typeOf(s.b.getF32Type()));
+  int64_t count = type.getNumElements(),
+          each = std::min<int64_t>(count, kWordElements);
+  SmallVector<float> units;
+  for (int64_t i = 0; i < count; ++i)
+    units.push_back((i % each == 1 ? kSecondUnits : kUnits) + more);
+  return arith::ConstantOp::create(
+      s.b, s.loc, DenseElementsAttr::get(type, ArrayRef<float>(units)));
+}
+
+/// The code of each of `magnitudes`, at most 6, plus its units as bits. The
+/// numbers lie on three lines:
 ///
 ///   2 x where they are 0.5 apart, x + 2 where 1, x / 2 + 4 where 2
 ///
 /// Each line is the lowest where it counts. It is rounded once, as it is added
-/// to kUnits; rounding keeps the order, so the lowest of the rounded is the
+/// to the units; rounding keeps the order, so the lowest of the rounded is the
 /// lowest, rounded, and ties go to codes that are even. `asBits`: compared as
 /// integers, as which positive floats have the same order.
 static Value buildCodes(ShapedBuilder s, Value magnitudes, bool asBits) {
-  Value halves = s.fma(magnitudes, s.f(2.0f), s.f(kUnits));
-  Value ones = s.op<arith::AddFOp>(magnitudes, s.f(kUnits + 2));
-  Value twos = s.fma(magnitudes, s.f(0.5f), s.f(kUnits + 4));
+  Value halves = s.fma(magnitudes, s.f(2.0f), buildUnits(s, 0.0f));
+  Value ones = s.op<arith::AddFOp>(magnitudes, buildUnits(s, 2.0f));
+  Value twos = s.fma(magnitudes, s.f(0.5f), buildUnits(s, 4.0f));
   if (asBits) {
     Value lowest = s.op<arith::MinSIOp>(s.bits(halves), s.bits(ones));
     return s.op<arith::MinSIOp>(lowest, s.bits(twos));
@@ -146,23 +163,19 @@ public:
 
   /// Elements `first` to `first + count`, in the low bits.
   Value build(int64_t first, int64_t count) {
-    uint32_t units = 0;
-    for (int64_t i = 0; i < count; ++i)
-      units += kUnitsBits << (4 * i);
-    Value codes = s.op<arith::SubIOp>(addSums(first, count), s.i(units));
     Value even = gatherSigns(first, count / 2);
     Value odd = gatherSigns(first + 1, count / 2);
-    return choose(0x88888888, choose(0x0f0f0f0f, even, odd), codes);
+    // The codes, in this order, take an instruction with each mask.
+    Value word = addBits(addSums(first, count), even, 0x08080808);
+    return addBits(word, odd, 0x80808080);
   }
 
 private:
   Value get(Value vector, int64_t i) {
     return vector::ExtractOp::create(s.b, s.loc, vector, i);
   }
-  /// The bits of x in `mask`, those of y elsewhere.
-  Value choose(uint32_t mask, Value x, Value y) {
-    return s.op<arith::OrIOp>(s.op<arith::AndIOp>(x, s.i(mask)),
-                              s.op<arith::AndIOp>(y, s.i(~mask)));
+  Value addBits(Value word, Value x, uint32_t mask) {
+    return s.op<arith::OrIOp>(word, s.op<arith::AndIOp>(x, s.i(mask)));
   }
   /// Bytes of two words, by PTX's `prmt`.
   Value permute(Value low, Value high, uint32_t selector) {
@@ -209,14 +222,15 @@ Value mlafix::narrowFp4OnGPU(ShapedBuilder s, Value x, bool asBits) {
   WordBuilder builder(s.b, s.loc, buildCodes(s, magnitudes, asBits),
                       s.bits(signs));
   int64_t count = cast<VectorType>(x.getType()).getNumElements();
-  int64_t each = std::min<int64_t>(count, 8);
+  int64_t each = std::min<int64_t>(count, kWordElements);
   assert(count % each == 0 && "expected whole words");
   Type type = s.b.getIntegerType(4 * each);
   SmallVector<Value> words;
   for (int64_t i = 0; i < count; i += each) {
     Value word = builder.build(i, each);
-    words.push_back(
-        each == 8 ? word : arith::TruncIOp::create(s.b, s.loc, type, word));
+    words.push_back(each == kWordElements
+                        ? word
+                        : arith::TruncIOp::create(s.b, s.loc, type, word));
   }
   Value all = vector::FromElementsOp::create(
       s.b, s.loc, VectorType::get({count / each}, type), words);

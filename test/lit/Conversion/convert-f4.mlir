@@ -57,12 +57,19 @@ mlafix.kernel @narrow(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "
 // FLOATS-LABEL: .entry product_fast
 // PRODUCT-LABEL: .entry product_dense
 // PRODUCT-COUNT-8: min.f32 %{{.*}}, 0f40C00000;
-// PRODUCT: fma.rn.f32 %{{.*}}, 0f40000000, 0f4B400000;
-// PRODUCT: add.rn.f32 %{{.*}}, 0f4B400002;
-// PRODUCT: fma.rn.f32 %{{.*}}, 0f3F000000, 0f4B400004;
-// PRODUCT-COUNT-16: min.s32 %{{r[0-9]+}}, %{{r[0-9]+}}, %
+// One element of a word, the second, is added to another number than the rest, so that nothing is left of them in the word: no subtraction.
+// PRODUCT-COUNT-7: fma.rn.f32 %{{.*}}, 0f40000000, 0f4B000000;
+// PRODUCT-NEXT: fma.rn.f32 %{{r[0-9]+}}, [[SECOND:%r[0-9]+]], 0f40000000, 0f4B500000;
+// PRODUCT-COUNT-7: add.rn.f32 %{{.*}}, 0f4B000002;
+// PRODUCT-NEXT: add.rn.f32 %{{r[0-9]+}}, [[SECOND]], 0f4B500002;
+// PRODUCT-NEXT: fma.rn.f32 [[TWOS:%r[0-9]+]], [[SECOND]], 0f3F000000, 0f4B500004;
+// PRODUCT-COUNT-7: fma.rn.f32 %{{.*}}, 0f3F000000, 0f4B000004;
+// PRODUCT-COUNT-15: min.s32 %{{r[0-9]+}}, %{{r[0-9]+}}, %
+// PRODUCT-NEXT: min.s32 [[CODE:%r[0-9]+]], %{{r[0-9]+}}, [[TWOS]]
 // PRODUCT-NOT: min.
 // PRODUCT-COUNT-6: prmt.b32 %{{.*}}, {{0xfbU|0x5410U}};
+// PRODUCT: shl.b32 %{{r[0-9]+}}, [[CODE]], 4;
+// PRODUCT-NOT: {{sub.s32|add.s32 .*, -?[0-9]+;}}
 // PRODUCT-LABEL: .entry product_fast
 mlafix.kernel @product(%out: !halves {mlafix.dims = ["n", "D"], mlafix.access = "write"},
                        %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %scale: f32) {
