@@ -7,6 +7,7 @@
 
 #include "lib/Transforms/GPU/IndexStores.h"
 #include "lib/Transforms/GPU/RaggedRows.h"
+#include "lib/Transforms/GPU/SegmentPredicate.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/Geometry.h"
 #include "lib/Transforms/GridBody.h"
@@ -57,7 +58,7 @@ public:
   RaggedScan(KernelOp kernel, RaggedForallOp grid)
       : kernel(kernel), grid(grid), layout(kernel.getLayoutAttr()),
         threads(layout.getThreads()), machine(getMachine(kernel)), b(grid),
-        loc(grid.getLoc()), x(b, loc) {}
+        loc(grid.getLoc()), x(b, loc), predicate(b, grid) {}
 
   void build();
 
@@ -69,7 +70,6 @@ private:
                      x.i32(0));
   }
   Value segmentOf(Value base, Value position);
-  Value isSelected(Value segment);
   std::pair<Value, Value> selectedRows(Value segment, Value segments);
   Value countSegments();
   Value evaluatePredicates(Value segments);
@@ -88,6 +88,7 @@ private:
   OpBuilder b;
   Location loc;
   IndexBuilder x;
+  SegmentPredicate predicate;
   Thread thread;
   Value warpId, laneId, warpTotals;
   std::optional<RaggedRows> rows;
@@ -106,16 +107,6 @@ Value RaggedScan::segmentOf(Value base, Value position) {
   return x.add(base, x.add(first, round));
 }
 
-/// Whether the predicate selects the segment, which exists.
-Value RaggedScan::isSelected(Value segment) {
-  IRMapping mapping;
-  mapping.map(grid.getPredicate().getArgument(0), segment);
-  for (Operation &op : grid.getPredicate().front().without_terminator())
-    b.clone(op, mapping);
-  auto yield = cast<YieldOp>(grid.getPredicate().front().getTerminator());
-  return mapping.lookupOrDefault(yield.getValues()[0]);
-}
-
 /// Where a segment begins and the number of its rows, i32: 0 where it is past
 /// the last one (then the last is looked at again: rather than a branch, all
 /// loads are on the way at once), malformed or not selected.
@@ -126,7 +117,7 @@ std::pair<Value, Value> RaggedScan::selectedRows(Value segment,
   Value start = loadBoundary(b, grid, known),
         end = loadBoundary(b, grid, x.add(known, x.constant(1)));
   Value exists = x.ult(segment, segments);
-  Value selected = x.band(isSelected(known), exists);
+  Value selected = x.band(predicate.isSelected(known), exists);
   selected = selectWellFormed(b, grid, selected, start, end);
   return {start, x.select(selected, x.toI32(x.sub(end, start)), x.i32(0))};
 }
@@ -151,22 +142,18 @@ Value RaggedScan::evaluatePredicates(Value segments) {
   scf::YieldOp::create(b, loc, segments);
   b.setInsertionPointToStart(many.thenBlock());
   buildDependency(b, loc, kernel);
-  Value last = x.sub(segments, x.constant(1));
   Value none = arith::ConstantIntOp::create(b, loc, false, 1);
   auto loop =
-      scf::ForOp::create(b, loc, x.toIndex(thread.id), segments,
+      scf::ForOp::create(b, loc, x.constant(0), segments,
                          x.constant(threads * machine.raggedAhead), none);
   {
     OpBuilder::InsertionGuard inLoop(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value any = loop.getRegionIterArg(0);
-    // The last one again rather than a branch: all loads are on the way at
-    // once.
-    for (int64_t k = 0; k < machine.raggedAhead; ++k) {
-      Value segment = x.add(loop.getInductionVar(), x.constant(k * threads));
-      segment = arith::MinUIOp::create(b, loc, segment, last);
-      any = arith::OrIOp::create(b, loc, any, isSelected(segment));
-    }
+    Value selected =
+        predicate.isAnySelected(loop.getInductionVar(), x.toIndex(thread.id),
+                                machine.raggedAhead, threads, segments);
+    Value any =
+        arith::OrIOp::create(b, loc, loop.getRegionIterArg(0), selected);
     scf::YieldOp::create(b, loc, any);
   }
   Value result = x.select(isAny(loop.getResult(0)), segments, x.constant(0));
