@@ -58,18 +58,6 @@ static bool isOfPack(Value pointer) {
   });
 }
 
-/// Whether two values are computed alike, without a look at memory.
-static bool isAlike(Value x, Value y) {
-  if (x == y)
-    return true;
-  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
-  return a && b && isPure(a) && a->getNumResults() == 1 &&
-         a->getNumRegions() == 0 && a->getName() == b->getName() &&
-         a->getAttrs() == b->getAttrs() && x.getType() == y.getType() &&
-         a->getNumOperands() == b->getNumOperands() &&
-         llvm::all_of_zip(a->getOperands(), b->getOperands(), isAlike);
-}
-
 /// What a constant is added to in `value`; null for another value.
 static Value getAugend(Value value) {
   auto sum = value.getDefiningOp<arith::AddIOp>();

@@ -70,6 +70,17 @@ bool mlafix::moveBeforeWait(Value value, Operation *wait) {
   return true;
 }
 
+bool mlafix::isAlike(Value x, Value y) {
+  if (x == y)
+    return true;
+  Operation *a = x.getDefiningOp(), *b = y.getDefiningOp();
+  return a && b && isPure(a) && a->getNumResults() == 1 &&
+         a->getNumRegions() == 0 && a->getName() == b->getName() &&
+         a->getAttrs() == b->getAttrs() && x.getType() == y.getType() &&
+         a->getNumOperands() == b->getNumOperands() &&
+         llvm::all_of_zip(a->getOperands(), b->getOperands(), isAlike);
+}
+
 bool mlafix::isGlobal(Value pointer) {
   constexpr unsigned kGlobal = 1;
   return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() ==
@@ -185,6 +196,38 @@ void PrefetchCandidates::collectLoop(scf::ForOp loop, Value condition) {
   starts.map(loop.getInductionVar(), first);
   collect(&loop.getBody()->front(), bothHold(b, condition, iterates));
   starts = around;
+}
+
+/// Whether two groups have the same packs, in one order.
+static bool haveAlikeRows(const EarlyLoads &x, const EarlyLoads &y) {
+  return !x.rows.empty() && x.rows.size() == y.rows.size() &&
+         llvm::all_of_zip(x.rows, y.rows, isAlike);
+}
+
+/// What is loaded in one place under one condition, and in another place under
+/// another one, is prefetched where either holds.
+void PrefetchCandidates::joinRows() {
+  OpBuilder b(wait);
+  auto getCondition = [&](const EarlyLoads &group) {
+    return group.mask ? bothHold(b, group.condition, group.mask)
+                      : group.condition;
+  };
+  for (size_t i = 0; i < loads.size(); ++i)
+    for (size_t j = i + 1; j < loads.size(); ++j) {
+      if (!haveAlikeRows(loads[i], loads[j]))
+        continue;
+      Value x = getCondition(loads[i]), y = getCondition(loads[j]), either;
+      if (x && y)
+        either = arith::OrIOp::create(b, wait->getLoc(), x, y);
+      loads.push_back({either, Value(), loads[i].rows, {}, loads[i].rowBytes});
+      for (EarlyLoads *group : {&loads[i], &loads[j]}) {
+        group->rows.clear(); // what is shared stays
+        group->rowBytes = 0;
+      }
+    }
+  llvm::erase_if(loads, [](const EarlyLoads &group) {
+    return group.rows.empty() && group.shared.empty();
+  });
 }
 
 void PrefetchCandidates::collect(Operation *op, Value condition) {

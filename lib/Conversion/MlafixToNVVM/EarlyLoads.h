@@ -17,6 +17,9 @@ namespace mlafix {
 /// arithmetic.
 bool moveBeforeWait(mlir::Value value, mlir::Operation *wait);
 
+/// Whether two values are computed alike, without a look at memory.
+bool isAlike(mlir::Value x, mlir::Value y);
+
 /// Whether `pointer` is one of the arguments' memory: rows may be on a thread's
 /// stack, too.
 bool isGlobal(mlir::Value pointer);
@@ -42,6 +45,7 @@ public:
   PrefetchCandidates(mlir::Operation *wait, int64_t rowBytes)
       : wait(wait), rowBytes(rowBytes) {
     collect(wait->getNextNode(), mlir::Value());
+    joinRows();
   }
   llvm::SmallVector<EarlyLoads> loads;
 
@@ -53,6 +57,7 @@ private:
   mlir::Value buildBeforeWait(mlir::Value value);
   mlir::Value buildKnown(mlir::Value mask);
   EarlyLoads &find(mlir::Value condition, mlir::Value mask);
+  void joinRows();
 
   mlir::Operation *wait;
   int64_t rowBytes;

@@ -92,6 +92,30 @@ module attributes {mlafix.target = "sm_90"} {
     llvm.return
   }
 
+  // A row that is loaded in two places, under two conditions, is one row: it is prefetched where either holds, and its bytes count once.
+  // CHECK-LABEL: llvm.func @either
+  // CHECK: arith.ori
+  // MANY: llvm.mlir.constant(196608 : i32) : i32
+  // CHECK-COUNT-1: prefetch.global.L2
+  // CHECK-NOT: prefetch
+  // CHECK: @never exit
+  llvm.func @either(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %isSmall: i1, %live: !llvm.ptr<1>) {
+    %zeros = arith.constant dense<0.0> : vector<8xbf16>
+    %true = arith.constant true
+    %isLarge = arith.xori %isSmall, %true : i1
+    nvvm.griddepcontrol wait
+    %a = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+    %mask = vector.broadcast %isSmall : i1 to vector<8xi1>
+    %v = llvm.intr.masked.load %a, %mask, %zeros {alignment = 16 : i32} : (!llvm.ptr<1>, vector<8xi1>, vector<8xbf16>) -> vector<8xbf16>
+    llvm.store %v, %y : vector<8xbf16>, !llvm.ptr<1>
+    scf.if %isLarge {
+      %b = llvm.getelementptr %x[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+      %w = llvm.load %b : !llvm.ptr<1> -> vector<8xbf16>
+      llvm.store %w, %y : vector<8xbf16>, !llvm.ptr<1>
+    }
+    llvm.return
+  }
+
   // Without a load there is nothing to wait for in another place.
   // CHECK-LABEL: llvm.func @nothing()
   // CHECK-NEXT: nvvm.griddepcontrol wait

@@ -42,11 +42,11 @@ mlafix.kernel @five(
     %pc = arith.cmpi ult, %t, %c : index
     %pd = arith.cmpi ult, %t, %d : index
     %pe = arith.cmpi ult, %t, %e : index
-    %va = mlafix.load %x[%t] if %pa : !rows -> !row
-    %vb = mlafix.load %x[%t] if %pb : !rows -> !row
-    %vc = mlafix.load %x[%t] if %pc : !rows -> !row
-    %vd = mlafix.load %x[%t] if %pd : !rows -> !row
-    %ve = mlafix.load %x[%t] if %pe : !rows -> !row
+    %va = mlafix.load %x[%a] if %pa : !rows -> !row
+    %vb = mlafix.load %x[%b] if %pb : !rows -> !row
+    %vc = mlafix.load %x[%c] if %pc : !rows -> !row
+    %vd = mlafix.load %x[%d] if %pd : !rows -> !row
+    %ve = mlafix.load %x[%e] if %pe : !rows -> !row
     %ab = arith.addf %va, %vb : !row
     %cd = arith.addf %vc, %vd : !row
     %abcd = arith.addf %ab, %cd : !row
