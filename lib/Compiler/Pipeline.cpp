@@ -103,6 +103,7 @@ static void addNVVMPasses(OpPassManager &pm) {
   pm.addNestedPass<KernelOp>(createConvertFp8Pass());
   pm.addPass(createKernelsToNVVMPass());
   pm.addNestedPass<LLVM::LLVMFuncOp>(createDelayWaitsPass());
+  pm.addNestedPass<LLVM::LLVMFuncOp>(createPlaceLaunchesPass());
   FloatsToBitsPassOptions bits;
   bits.width = 8;
   pm.addNestedPass<LLVM::LLVMFuncOp>(createFloatsToBitsPass(bits));

@@ -299,6 +299,35 @@ def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
 
+def PlaceLaunchesPass : Pass<"mlafix-place-launches", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "the next grid is let begin between loads of rows and those that need an index from memory";
+  let description = [{
+    Where a load's address comes of another load, `griddepcontrol.launch_dependents` moves behind the loads of packs that need no memory to be found, and these come before
+    all others: ptxas moves nothing across it. Elsewhere ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that memory is asked for
+    half of a row only when it has answered once.
+
+    ```mlir
+    // Before
+    nvvm.griddepcontrol launch_dependents
+    scf.if %isRow {
+      %i = llvm.load %place : !llvm.ptr<1> -> i64
+      %a = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
+      %q = llvm.getelementptr %table[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+      %c = llvm.load %q : !llvm.ptr<1> -> vector<8xbf16>
+      …
+    }
+    // After
+    scf.if %isRow {
+      %a = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
+      llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}" : () -> ()
+      %i = llvm.load %place : !llvm.ptr<1> -> i64
+      …
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "math becomes NVIDIA's instructions";
   let description = [{
