@@ -113,7 +113,7 @@ def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"
     A division by a power of two that was f8E8M0FNU becomes the product with its inverse, which is one too: exact, for all numbers.
 
     A division by a constant of at most 20 significant bits, above 1, becomes a product with the constant's inverse in two parts: two operations in place of a dozen, without
-    a branch, correctly rounded (N10). For dividends that a maximum keeps at 2^-60 or more, as that of a scale is. For GPUs.
+    a branch, correctly rounded (N10). For dividends that a maximum keeps above what the constant allows, 2^-114 for 448, as that of a scale is. For GPUs.
 
     ```mlir
     // Before
