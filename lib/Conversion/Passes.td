@@ -58,8 +58,10 @@ def WidenWordsPass : Pass<"mlafix-widen-words", "::mlafix::KernelOp"> {
   let description = [{
     A pack of bf16 or f16 that is masked after it was widened is masked before, as words of two elements: half as many selections. A pack of bf16 that is computed
     with is widened by two instructions a word, where the instruction that widens one element takes three. What both branches of an `scf.if` widen is widened behind
-    them, so that words come out of it, too. Not for targets that compute with two f32 at
-    once: what LLVM makes of words there takes more registers.
+    them, so that words come out of it, too. Fp8 that is multiplied by a number and masked then is masked before, as words of four elements, and the number with 1.
+    Not for targets that compute with two f32 at once: what LLVM makes of words there takes more registers.
+
+    What is widened for both branches of an `scf.if`, and used nowhere else, is widened in each: until then it takes half of the registers, or a quarter, and each may mask it.
 
     LLVM narrows arithmetic between a widening and a narrowing to the narrow type if that has as many digits: to f16 between bf16 and f16, but f16 ends at
     65504 where bf16 ends at 3.4e38. In a kernel that narrows to f16, bf16 is therefore always widened by integer arithmetic, which LLVM does not recognise. For
@@ -113,7 +115,7 @@ def ReplaceDivisionsPass : Pass<"mlafix-replace-divisions", "::mlafix::KernelOp"
     A division by a power of two that was f8E8M0FNU becomes the product with its inverse, which is one too: exact, for all numbers.
 
     A division by a constant of at most 20 significant bits, above 1, becomes a product with the constant's inverse in two parts: two operations in place of a dozen, without
-    a branch, correctly rounded (N10). For dividends that a maximum keeps at 2^-60 or more, as that of a scale is. For GPUs.
+    a branch, correctly rounded (N10). For dividends that a maximum keeps above what the constant allows, 2^-114 for 448, as that of a scale is. For GPUs.
 
     ```mlir
     // Before

@@ -6,6 +6,7 @@ Each rank has two halves there, with a block (_rank_kernels.py) of every rank.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ._rank_kernels import B, O, Q, S, T, has_keys, scale_of, store_merged
 from .dsl import (
@@ -63,25 +64,32 @@ def received_row(i, t, h, half, rank, exists, staged, staged_lses, staged_scales
 
 
 @inline
-def merged_row(t, h, half, rank, place, mine, live, staged, staged_lses, staged_scales, partial, partial_lse):
+def merged_row(t, h, half, rank, place, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse):
     """The merge, in the order of ranks, of what the others have sent and of this rank's own row, partial[place, mine, h].
 
-    One of two ranks loads the row of the other in both iterations, which is one load: which of both it is, is known at run time.
+    Of two ranks each merges the same two rows, in an order that all threads know: by a branch, which costs nothing for an element.
     """
     row = load(partial[place, mine, h], where=live)
     lse = load(partial_lse[place, mine, h], where=live, otherwise=-math.inf)
-    are_two = ranks(staged) == 2
-    merged = identity("D", base=B)
-    for i in range(ranks(staged)):
-        is_sent = i != rank
-        sender = next_rank(rank, 1, 2) if are_two else i
-        other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, staged, staged_lses, staged_scales)
-        merged = merge(merged, make_state(where(is_sent, other, row), other_lse if is_sent else lse, base=B))
+    if of_two:
+        own = make_state(row, lse, base=B)
+        other, other_lse = received_row(next_rank(rank, 1, 2), t, h, half, rank, True, staged, staged_lses, staged_scales)
+        sent = make_state(other, other_lse, base=B)
+        if rank == 0:
+            merged = merge(own, sent)
+        else:
+            merged = merge(sent, own)
+    else:
+        merged = identity("D", base=B)
+        for i in range(ranks(staged)):
+            is_sent = i != rank
+            other, other_lse = received_row(i, t, h, half, rank, is_sent, staged, staged_lses, staged_scales)
+            merged = merge(merged, make_state(where(is_sent, other, row), other_lse if is_sent else lse, base=B))
     return merged
 
 
 @inline
-def push_row(t, h, rank, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings):
+def push_row(t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings):
     """The merge of row t, h of a part of each rank's state; part i is for rank i."""
     half = turn()
     live = has_keys(t, seq_lens, query_start_loc, halvings)
@@ -89,11 +97,13 @@ def push_row(t, h, rank, staged, staged_lses, staged_scales, partial, partial_ls
         i = next_rank(rank, step, ranks(staged))
         send_row(i, i, t, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse)
     exchange()
-    return merged_row(t, h, half, rank, rank, t, live, staged, staged_lses, staged_scales, partial, partial_lse)
+    return merged_row(t, h, half, rank, rank, t, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse)
 
 
 @inline
-def push_token(t, h, rank, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings):
+def push_token(
+    t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+):
     """The merge of row t, h of each rank's tokens from i * token_step on, for rank i."""
     half = turn()
     tokens = partial.shape[1]
@@ -105,59 +115,65 @@ def push_token(t, h, rank, staged, staged_lses, staged_scales, partial, partial_
     exchange()
     mine = t + rank * token_step
     live = mine < tokens and has_keys(mine, seq_lens, query_start_loc, halvings)
-    return merged_row(t, h, half, rank, 0, mine, live, staged, staged_lses, staged_scales, partial, partial_lse)
+    return merged_row(t, h, half, rank, 0, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse)
 
 
-@kernel
-def push_and_merge(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    staged: Peers[InOut[T, "turns=2 r n H D"]],
-    staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
-    partial: In[T, "p n H D"],
-    partial_lse: In[f32, "p n H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
-    halvings: index,
-    rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
-):
-    """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
-    of those that merge them. All ranks launch it."""
-    assume(shape("p") >= ranks(staged))
-    assume(rank >= 0)
-    assume(rank < ranks(staged))
-    assume(shape("r") >= ranks(staged))
-    for t, h in grid("n", "H"):
-        merged = push_row(t, h, rank, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings)
-        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+def _heads(of_two):
+    @kernel
+    def push_and_merge(
+        out: Out[O, "n H D"],
+        out_lse: Out[f32, "n H"] | None,
+        staged: Peers[InOut[T, "turns=2 r n H D"]],
+        staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
+        partial: In[T, "p n H D"],
+        partial_lse: In[f32, "p n H"],
+        seq_lens: In[S, "s"] | None,
+        query_start_loc: In[Q, "q"] | None,
+        halvings: index,
+        rank: index,
+        sink: In[f32, "H"] | None,
+        out_scale: In[f32, "one=1"] | None,
+    ):
+        """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
+        of those that merge them. All ranks launch it."""
+        assume(shape("p") >= ranks(staged))
+        assume(rank >= 0)
+        assume(rank < ranks(staged))
+        assume(shape("r") >= ranks(staged))
+        for t, h in grid("n", "H"):
+            merged = push_row(t, h, rank, of_two, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings)
+            store_merged(merged, t, h, out, out_lse, sink, out_scale)
+
+    return push_and_merge
 
 
-@kernel
-def push_and_merge_fp8(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    staged: Peers[InOut[f8e4m3fn, "turns=2 r n H D"]],
-    staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
-    staged_scales: Peers[InOut[f32, "turns=2 r n H"]],
-    partial: In[T, "p n H D"],
-    partial_lse: In[f32, "p n H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
-    halvings: index,
-    rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
-):
-    """As `push_and_merge`, with payloads that travel as in `pack_blocks_fp8`."""
-    assume(shape("p") >= ranks(staged))
-    assume(rank >= 0)
-    assume(rank < ranks(staged))
-    assume(shape("r") >= ranks(staged))
-    for t, h in grid("n", "H"):
-        merged = push_row(t, h, rank, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings)
-        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+def _heads_fp8(of_two):
+    @kernel
+    def push_and_merge_fp8(
+        out: Out[O, "n H D"],
+        out_lse: Out[f32, "n H"] | None,
+        staged: Peers[InOut[f8e4m3fn, "turns=2 r n H D"]],
+        staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
+        staged_scales: Peers[InOut[f32, "turns=2 r n H"]],
+        partial: In[T, "p n H D"],
+        partial_lse: In[f32, "p n H"],
+        seq_lens: In[S, "s"] | None,
+        query_start_loc: In[Q, "q"] | None,
+        halvings: index,
+        rank: index,
+        sink: In[f32, "H"] | None,
+        out_scale: In[f32, "one=1"] | None,
+    ):
+        """As `push_and_merge`, with payloads that travel as in `pack_blocks_fp8`."""
+        assume(shape("p") >= ranks(staged))
+        assume(rank >= 0)
+        assume(rank < ranks(staged))
+        assume(shape("r") >= ranks(staged))
+        for t, h in grid("n", "H"):
+            merged = push_row(t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings)
+            store_merged(merged, t, h, out, out_lse, sink, out_scale)
+
+    return push_and_merge_fp8
 
 
 @kernel
@@ -195,60 +211,77 @@ def push_and_merge_rounded(
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 
-@kernel
-def push_and_merge_tokens(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    staged: Peers[InOut[T, "turns=2 r b H D"]],
-    staged_lses: Peers[InOut[f32, "turns=2 r b H"]],
-    partial: In[T, "p m H D"],
-    partial_lse: In[f32, "p m H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
-    halvings: index,
-    rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
-    token_step: index,
-):
-    """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
-    assume(shape("p") > 0)
-    assume(rank >= 0)
-    assume(rank < ranks(staged))
-    assume(shape("r") >= ranks(staged))
-    assume(shape("n") <= shape("b"))
-    for t, h in grid("b", "H"):
-        merged = push_token(
-            t, h, rank, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
-        )
-        store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
+def _tokens(of_two):
+    @kernel
+    def push_and_merge_tokens(
+        out: Out[O, "n H D"],
+        out_lse: Out[f32, "n H"] | None,
+        staged: Peers[InOut[T, "turns=2 r b H D"]],
+        staged_lses: Peers[InOut[f32, "turns=2 r b H"]],
+        partial: In[T, "p m H D"],
+        partial_lse: In[f32, "p m H"],
+        seq_lens: In[S, "s"] | None,
+        query_start_loc: In[Q, "q"] | None,
+        halvings: index,
+        rank: index,
+        sink: In[f32, "H"] | None,
+        out_scale: In[f32, "one=1"] | None,
+        token_step: index,
+    ):
+        """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
+        assume(shape("p") > 0)
+        assume(rank >= 0)
+        assume(rank < ranks(staged))
+        assume(shape("r") >= ranks(staged))
+        assume(shape("n") <= shape("b"))
+        for t, h in grid("b", "H"):
+            merged = push_token(
+                t, h, rank, of_two, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+            )
+            store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
+
+    return push_and_merge_tokens
 
 
-@kernel
-def push_and_merge_tokens_fp8(
-    out: Out[O, "n H D"],
-    out_lse: Out[f32, "n H"] | None,
-    staged: Peers[InOut[f8e4m3fn, "turns=2 r b H D"]],
-    staged_lses: Peers[InOut[f32, "turns=2 r b H"]],
-    staged_scales: Peers[InOut[f32, "turns=2 r b H"]],
-    partial: In[T, "p m H D"],
-    partial_lse: In[f32, "p m H"],
-    seq_lens: In[S, "s"] | None,
-    query_start_loc: In[Q, "q"] | None,
-    halvings: index,
-    rank: index,
-    sink: In[f32, "H"] | None,
-    out_scale: In[f32, "one=1"] | None,
-    token_step: index,
-):
-    """As `push_and_merge_tokens`, with payloads that travel as in `pack_blocks_fp8`."""
-    assume(shape("p") > 0)
-    assume(rank >= 0)
-    assume(rank < ranks(staged))
-    assume(shape("r") >= ranks(staged))
-    assume(shape("n") <= shape("b"))
-    for t, h in grid("b", "H"):
-        merged = push_token(
-            t, h, rank, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
-        )
-        store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
+def _tokens_fp8(of_two):
+    @kernel
+    def push_and_merge_tokens_fp8(
+        out: Out[O, "n H D"],
+        out_lse: Out[f32, "n H"] | None,
+        staged: Peers[InOut[f8e4m3fn, "turns=2 r b H D"]],
+        staged_lses: Peers[InOut[f32, "turns=2 r b H"]],
+        staged_scales: Peers[InOut[f32, "turns=2 r b H"]],
+        partial: In[T, "p m H D"],
+        partial_lse: In[f32, "p m H"],
+        seq_lens: In[S, "s"] | None,
+        query_start_loc: In[Q, "q"] | None,
+        halvings: index,
+        rank: index,
+        sink: In[f32, "H"] | None,
+        out_scale: In[f32, "one=1"] | None,
+        token_step: index,
+    ):
+        """As `push_and_merge_tokens`, with payloads that travel as in `pack_blocks_fp8`."""
+        assume(shape("p") > 0)
+        assume(rank >= 0)
+        assume(rank < ranks(staged))
+        assume(shape("r") >= ranks(staged))
+        assume(shape("n") <= shape("b"))
+        for t, h in grid("b", "H"):
+            merged = push_token(
+                t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+            )
+            store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
+
+    return push_and_merge_tokens_fp8
+
+
+def _kernels(of_two: bool) -> dict[tuple[str, bool], Any]:
+    """By the cut, and whether rows travel as fp8, for two ranks or for any number. Where nothing is cut, own rows are rounded like the
+    others'."""
+    heads = _heads(of_two)
+    return {("heads", False): heads, ("heads", True): _heads_fp8(of_two), ("none", False): heads, ("none", True): push_and_merge_rounded,
+            ("tokens", False): _tokens(of_two), ("tokens", True): _tokens_fp8(of_two)}
+
+
+OF_TWO, OF_MANY = _kernels(True), _kernels(False)

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -32,24 +33,39 @@ static unsigned countBits(Type type) {
                 : type.getIntOrFloatBitWidth();
 }
 
+/// Of one load, which is the widest that all GPUs have.
+static constexpr unsigned kMostWords = 4;
+
+/// PTX that loads `words` values of 32 bits into its first operands, from the
+/// next one on if the last one holds.
+static std::string buildText(unsigned words) {
+  std::string text;
+  for (unsigned first = 0; first < words; first += kMostWords) {
+    unsigned count = std::min(words - first, kMostWords);
+    std::string registers;
+    for (unsigned i = 0; i < count; ++i)
+      registers += llvm::formatv("{0}${1}", i ? ", " : "", first + i);
+    text += llvm::formatv("{0}@${1} ld.global{2}.b32 {3}, [${4}{5}];",
+                          first ? "\n\t" : "", words + 1,
+                          count == 1 ? "" : llvm::formatv(".v{0}", count).str(),
+                          count == 1 ? registers : "{" + registers + "}", words,
+                          first ? llvm::formatv("+{0}", 4 * first).str() : "");
+  }
+  return text;
+}
+
 /// `words` values of 32 bits, an i32 or a struct of them.
 static Value buildAssembly(OpBuilder &b, const LoadAhead &load, Location loc,
                            unsigned words) {
-  std::string registers, constraints;
-  for (unsigned i = 0; i < words; ++i) {
-    registers += llvm::formatv("{0}${1}", i ? ", " : "", i);
+  std::string constraints;
+  for (unsigned i = 0; i < words; ++i)
     constraints += "=r,";
-  }
-  bool isOne = words == 1;
-  std::string text =
-      llvm::formatv("@${0} ld.global{1}.b32 {2}, [${3}];", words + 1,
-                    isOne ? "" : llvm::formatv(".v{0}", words).str(),
-                    isOne ? registers : "{" + registers + "}", words);
   SmallVector<Type> types(words, b.getI32Type());
-  Type type = isOne ? types.front()
-                    : LLVM::LLVMStructType::getLiteral(b.getContext(), types);
+  Type type = words == 1
+                  ? types.front()
+                  : LLVM::LLVMStructType::getLiteral(b.getContext(), types);
   auto op = LLVM::InlineAsmOp::create(
-      b, loc, type, ValueRange{load.pointer, load.condition}, text,
+      b, loc, type, ValueRange{load.pointer, load.condition}, buildText(words),
       constraints + "l,b", /*has_side_effects=*/true, /*is_align_stack=*/false,
       LLVM::tailcallkind::TailCallKind::None, LLVM::AsmDialectAttr(),
       ArrayAttr());
@@ -59,10 +75,11 @@ static Value buildAssembly(OpBuilder &b, const LoadAhead &load, Location loc,
 
 /// The value where its condition holds, else any: a load that takes no branch,
 /// and stays where it is, where LLVM and ptxas would move others to their uses.
-/// Null for a type that has no such load.
+/// A pack that is wider than one load takes two, as 16 elements of bf16 do
+/// beside fp8. Null for a type that has no such load.
 static Value buildLoad(OpBuilder &b, Location loc, const LoadAhead &load) {
   unsigned bits = countBits(load.type), words = bits / 32;
-  if (bits != 32 && bits != 64 && bits != 128)
+  if (bits % 32 || !llvm::isPowerOf2_32(words) || words > 2 * kMostWords)
     return {};
   Value loaded = buildAssembly(b, load, loc, words);
   if (words == 1)

@@ -18,11 +18,12 @@
 // last place of the quotient. In such units, a quotient X * 2^s / m of a
 // significand X that is not halfway between two floats is at least 1 / (2 m)
 // from any number that is, hence more than that; and none is halfway, since m
-// would divide X and the quotient would have no more digits than X. Nothing
-// underflows from x = 2^-60 on; an infinite x stays infinite, since h and l are
-// above 0. (Brisebarre and Muller, "Correctly rounded multiplication by
-// arbitrary precision constants", IEEE Trans. Comput. 57, 2008, have other
-// constants.)
+// would divide X and the quotient would have no more digits than X. Where x * l
+// is below 2^-126, it is off by up to 2^-150 as well: with a small m, of a few
+// units of the quotient, that is too little to matter, too. An infinite x stays
+// infinite, since h and l are above 0. (Brisebarre and Muller, "Correctly
+// rounded multiplication by arbitrary precision constants", IEEE Trans. Comput.
+// 57, 2008, have other constants.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,7 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-static constexpr float kLargestConstant = 0x1p40f, kLeastDividend = 0x1p-60f;
+static constexpr float kLargestConstant = 0x1p40f;
 static constexpr uint32_t kOddParts = 1u << 20;
 
 /// The number in all elements of a constant f32; 0 if it is none.
@@ -97,22 +98,26 @@ static Value invertPower(OpBuilder &b, Value divisor) {
   return b.clone(*op, mapping)->getResult(0);
 }
 
-/// Whether a product with the inverse in two parts is the quotient.
-static bool isReplaceable(float divisor) {
-  if (!(divisor > 1.0f) || divisor > kLargestConstant)
+/// Whether a product with the inverse in two parts is the quotient, for
+/// dividends of at least `least`.
+static bool isReplaceable(float divisor, float least) {
+  if (!(divisor > 1.0f) || divisor > kLargestConstant || !(least > 0.0f))
     return false;
   int exponent = 0;
   auto significand =
       static_cast<uint32_t>(std::ldexp(std::frexp(divisor, &exponent), 24));
   uint32_t odd = significand >> llvm::countr_zero(significand);
-  return odd > 1 && odd < kOddParts;
+  int ofQuotient = std::ilogb(double(least) / divisor);
+  // In units of the last place of the least quotient.
+  double off = 0x1p-22 + std::ldexp(0x1p-150, 23 - ofQuotient);
+  return odd > 1 && odd < kOddParts && ofQuotient >= -126 && off < 0.5 / odd;
 }
 
-/// Whether `value` is at least kLeastDividend, or NaN.
-static bool isLarge(Value value) {
+/// The number that `value` is at least, unless it is NaN; 0 if none is known.
+static float getLeast(Value value) {
   Operation *op = value.getDefiningOp();
-  return isa_and_nonnull<arith::MaximumFOp>(op) &&
-         getConstant(op->getOperand(1)) >= kLeastDividend;
+  return isa_and_nonnull<arith::MaximumFOp>(op) ? getConstant(op->getOperand(1))
+                                                : 0.0f;
 }
 
 static Value buildByConstant(OpBuilder &b, Location loc, Value x, float c) {
@@ -157,7 +162,7 @@ private:
                  ? inverse
                  : Value(arith::MulFOp::create(b, loc, op.getLhs(), inverse));
     float divisor = getConstant(op.getRhs());
-    return isReplaceable(divisor) && isLarge(op.getLhs())
+    return isReplaceable(divisor, getLeast(op.getLhs()))
                ? buildByConstant(b, loc, op.getLhs(), divisor)
                : Value();
   }

@@ -25,17 +25,18 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
-/// Whether `type` fills words of 32 bits, each with two elements.
-static bool fillsWords(Type type) {
+/// Whether `type` fills words of 32 bits with elements of `bits` bits.
+static bool fillsWords(Type type, unsigned bits = 16) {
   auto vector = dyn_cast<VectorType>(type);
   return vector && vector.getRank() == 1 &&
-         vector.getElementTypeBitWidth() == 16 &&
-         vector.getNumElements() % 2 == 0;
+         vector.getElementTypeBitWidth() == bits &&
+         vector.getNumElements() * bits % 32 == 0;
 }
 
 /// The words of `x`, a vector that fills them.
 static Value getWords(OpBuilder &b, Location loc, Value x) {
-  int64_t count = cast<VectorType>(x.getType()).getNumElements() / 2;
+  auto type = cast<VectorType>(x.getType());
+  int64_t count = type.getNumElements() * type.getElementTypeBitWidth() / 32;
   return vector::BitCastOp::create(b, loc,
                                    VectorType::get({count}, b.getI32Type()), x);
 }
@@ -68,49 +69,110 @@ static bool isComputedWith(Value value) {
   });
 }
 
-/// `widening` if it is masked, and used by the mask alone: a selection by one
-/// condition between it and a constant that its elements' type can hold. Sets
-/// `bits` to those of the constant.
-static arith::SelectOp getMask(arith::ExtFOp widening, APInt &bits) {
-  if (!widening->hasOneUse())
+/// The selection by one condition between `row` and a constant that is all that
+/// `row` is used for; null for another use. Sets `other` to the constant.
+static arith::SelectOp getMask(Operation *row, APFloat &other) {
+  if (!row->hasOneUse())
     return {};
-  auto mask = dyn_cast<arith::SelectOp>(*widening->user_begin());
-  APFloat other(0.0f);
-  if (!mask || !isComputedWith(mask) ||
-      isa<VectorType>(mask.getCondition().getType()) ||
-      !(matchPattern(mask.getTrueValue(), m_ConstantFloat(&other)) ||
-        matchPattern(mask.getFalseValue(), m_ConstantFloat(&other))))
-    return {};
+  auto mask = dyn_cast<arith::SelectOp>(*row->user_begin());
+  return mask && isComputedWith(mask) &&
+                 !isa<VectorType>(mask.getCondition().getType()) &&
+                 (matchPattern(mask.getTrueValue(), m_ConstantFloat(&other)) ||
+                  matchPattern(mask.getFalseValue(), m_ConstantFloat(&other)))
+             ? mask
+             : arith::SelectOp();
+}
+
+/// Whether the elements of `widening`'s operand can be `other`, whose bits then
+/// are in all elements of the word `bits`.
+static bool canHold(arith::ExtFOp widening, APFloat other, int64_t &bits) {
   auto narrow = cast<FloatType>(getElementTypeOrSelf(widening.getIn()));
   bool isInexact = false;
   other.convert(narrow.getFloatSemantics(), APFloat::rmNearestTiesToEven,
                 &isInexact);
   if (isInexact || other.isNaN())
-    return {};
-  bits = other.bitcastToAPInt();
-  return mask;
+    return false;
+  bits = APInt::getSplat(32, other.bitcastToAPInt()).getZExtValue();
+  return true;
+}
+
+/// The words of `widening`'s operand, or `bits` where `mask` has its constant.
+static Value selectMasked(OpBuilder &b, arith::SelectOp mask, Value row,
+                          arith::ExtFOp widening, int64_t bits) {
+  Value words = getWords(b, mask.getLoc(), widening.getIn());
+  ShapedBuilder s(b, mask.getLoc(), words.getType());
+  bool isOtherFirst = mask.getFalseValue() == row;
+  return s.select(mask.getCondition(), isOtherFirst ? s.i(bits) : words,
+                  isOtherFirst ? words : s.i(bits));
 }
 
 /// Masks the words of what is widened, half as many selections: true if so.
 static bool maskWords(arith::ExtFOp widening) {
-  APInt bits;
-  arith::SelectOp mask = getMask(widening, bits);
-  if (!mask)
+  APFloat other(0.0f);
+  int64_t bits = 0;
+  arith::SelectOp mask = getMask(widening, other);
+  if (!mask || !canHold(widening, other, bits))
     return false;
   OpBuilder b(mask);
-  Location loc = mask.getLoc();
-  Value words = getWords(b, loc, widening.getIn());
-  ShapedBuilder s(b, loc, words.getType());
-  Value other = s.i(bits.getZExtValue() * 0x10001);
-  bool isOtherFirst = mask.getFalseValue() == widening.getResult();
-  Value masked = s.select(mask.getCondition(), isOtherFirst ? other : words,
-                          isOtherFirst ? words : other);
+  Value masked = selectMasked(b, mask, widening, widening, bits);
   LDBG() << "masked as words: " << widening;
   Type type = getElementTypeOrSelf(widening.getIn());
-  mask.replaceAllUsesWith(widenWords(b, loc, type, masked));
+  mask.replaceAllUsesWith(widenWords(b, mask.getLoc(), type, masked));
   mask.erase();
   widening.erase();
   return true;
+}
+
+/// A row of fp8 and the number that it is multiplied by.
+struct ScaledRow {
+  arith::ExtFOp widening;
+  vector::BroadcastOp scale;
+};
+static std::optional<ScaledRow> getScaledRow(arith::MulFOp product) {
+  auto of = [](Value row, Value factor) -> std::optional<ScaledRow> {
+    auto widening = row.getDefiningOp<arith::ExtFOp>();
+    auto scale = factor.getDefiningOp<vector::BroadcastOp>();
+    if (!widening || !scale || isa<VectorType>(scale.getSourceType()) ||
+        !isa<Float8E4M3FNType, Float8E5M2Type>(
+            getElementTypeOrSelf(widening.getIn())) ||
+        !fillsWords(widening.getIn().getType(), /*bits=*/8))
+      return std::nullopt;
+    return ScaledRow{widening, scale};
+  };
+  std::optional<ScaledRow> row = of(product.getLhs(), product.getRhs());
+  return row ? row : of(product.getRhs(), product.getLhs());
+}
+
+/// Masks the words of fp8 that is scaled, and the scale with 1, in place of
+/// their product: a quarter as many selections.
+static void maskScaled(arith::MulFOp product) {
+  APFloat other(0.0f);
+  int64_t bits = 0;
+  std::optional<ScaledRow> row = getScaledRow(product);
+  if (!row || !row->widening->hasOneUse())
+    return;
+  auto [widening, scale] = *row;
+  arith::SelectOp mask = getMask(product, other);
+  if (!mask || !canHold(widening, other, bits))
+    return;
+  OpBuilder b(mask);
+  Location loc = mask.getLoc();
+  Value words = selectMasked(b, mask, product, widening, bits);
+  Value narrow =
+      vector::BitCastOp::create(b, loc, widening.getIn().getType(), words);
+  Value wide = arith::ExtFOp::create(b, loc, widening.getType(), narrow);
+  Value number = scale.getSource();
+  ShapedBuilder s(b, loc, number.getType());
+  bool isOtherFirst = mask.getFalseValue() == product.getResult();
+  Value factor = s.select(mask.getCondition(), isOtherFirst ? s.f(1) : number,
+                          isOtherFirst ? number : s.f(1));
+  Value factors = vector::BroadcastOp::create(b, loc, scale.getType(), factor);
+  LDBG() << "masked as words of fp8: " << widening;
+  mask.replaceAllUsesWith(
+      arith::MulFOp::create(b, loc, wide, factors).getResult());
+  for (Operation *dead :
+       {mask.getOperation(), product.getOperation(), widening.getOperation()})
+    dead->erase();
 }
 
 /// Selects between words in place of what they are widened to, where one
@@ -183,6 +245,52 @@ static void widenBehind(scf::IfOp branch) {
   branch.erase();
 }
 
+/// Whether `op` makes a row of f32 of a narrower one, or scales such a row.
+static bool makesRow(Operation *op) {
+  if (auto product = dyn_cast<arith::MulFOp>(op))
+    return getScaledRow(product).has_value();
+  auto widening = dyn_cast<arith::ExtFOp>(op);
+  return widening && (fillsWords(widening.getIn().getType()) ||
+                      fillsWords(widening.getIn().getType(), /*bits=*/8));
+}
+
+/// The first op of `block` that uses `row`, or has one that does.
+static Operation *findFirstUse(Block *block, Operation *row) {
+  Operation *first = nullptr;
+  for (Operation *user : row->getUsers())
+    if (Operation *found = block->findAncestorOpInBlock(*user);
+        found && (!first || found->isBeforeInBlock(first)))
+      first = found;
+  return first;
+}
+
+/// What is widened for both branches, and nothing else, each widens: until then
+/// it takes half of the registers, or a quarter, and one of them may mask it.
+static void widenInside(scf::IfOp branch) {
+  if (branch.getElseRegion().empty())
+    return;
+  Operation *next = nullptr;
+  for (Operation *op = branch->getPrevNode(); op; op = next) {
+    next = op->getPrevNode();
+    if (!makesRow(op) || !llvm::all_of(op->getUsers(), [&](Operation *user) {
+          return branch->isProperAncestor(user);
+        }))
+      continue;
+    Operation *places[] = {findFirstUse(branch.thenBlock(), op),
+                           findFirstUse(branch.elseBlock(), op)};
+    if (!places[0] || !places[1])
+      continue;
+    LDBG() << "widened in both branches: " << *op;
+    for (Operation *place : places) {
+      Value row = OpBuilder(place).clone(*op)->getResult(0);
+      op->getResult(0).replaceUsesWithIf(row, [&](OpOperand &use) {
+        return place->getBlock()->findAncestorOpInBlock(*use.getOwner());
+      });
+    }
+    op->erase();
+  }
+}
+
 namespace {
 class WidenWordsPass : public mlafix::impl::WidenWordsPassBase<WidenWordsPass> {
 public:
@@ -193,6 +301,12 @@ public:
     if (hasWords) {
       getOperation().walk(widenBehind);
       getOperation().walk(selectWords);
+    }
+    getOperation().walk(widenInside);
+    if (hasWords) {
+      SmallVector<arith::MulFOp> products;
+      getOperation().walk([&](arith::MulFOp op) { products.push_back(op); });
+      llvm::for_each(products, maskScaled);
     }
     SmallVector<arith::ExtFOp> widenings;
     bool narrowsToF16 = false;

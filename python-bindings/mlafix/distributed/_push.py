@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 
 from .._kernel import Kernel
-from .._push_kernels import push_and_merge, push_and_merge_fp8, push_and_merge_rounded, push_and_merge_tokens, push_and_merge_tokens_fp8
+from .._push_kernels import OF_MANY, OF_TWO
 from .._runtime import PeerGroup, PeerTensors
 from ._backends import MOST_BOUND_RANKS, Call, halvings, parts_of
 from ._blocks import block_size, blocks_in
@@ -32,12 +32,6 @@ def pushed_on(device: torch.device, exchange: ExchangeName, cut: str) -> tuple[i
         least, most = PUSHED.get(torch.cuda.get_device_capability(device), NOTHING)
         return least, min(most, MOST_UNCUT) if cut == "none" else most
     return EVERYTHING if exchange == "push" else NOTHING
-
-
-# By the cut, and whether rows travel as fp8. Where nothing is cut, own rows are rounded like the others'.
-_KERNELS = {("heads", False): push_and_merge, ("heads", True): push_and_merge_fp8,
-            ("tokens", False): push_and_merge_tokens, ("tokens", True): push_and_merge_tokens_fp8,
-            ("none", False): push_and_merge, ("none", True): push_and_merge_rounded}
 
 
 class Staged(NamedTuple):
@@ -98,7 +92,8 @@ class Push:
         rows = (partial, lse, call.seq_lens, starts, halvings(starts), self.rank, self.sink, call.out_scale)
         scales = () if staged.scales is None else (staged.scales,)
         steps = (self.cut.block_tokens(tokens),) if self.cut.name == "tokens" else ()
-        kernel = _push_kernel(_KERNELS[self.cut.name, bool(scales)], call.base, self.cut.ranks)
+        kernels = OF_TWO if self.cut.ranks == 2 else OF_MANY
+        kernel = _push_kernel(kernels[self.cut.name, bool(scales)], call.base, self.cut.ranks)
         return kernel, (call.out, call.out_lse, staged.rows, staged.lses, *scales, *rows, *steps)
 
 

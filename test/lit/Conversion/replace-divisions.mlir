@@ -48,7 +48,6 @@ mlafix.kernel @scales(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"
 // CHECK: %[[ALL:.*]] = vector.broadcast %[[INVERSE]]
 // CHECK: arith.mulf %{{.*}}, %[[ALL]]
 // CHECK: memref.store %[[INVERSE]]
-// CHECK-LABEL: mlafix.kernel @others
 // POWERS-LABEL: .entry powers_any
 // POWERS-NOT: {{rcp|div}}
 mlafix.kernel @powers(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %inverses: !numbers {mlafix.dims = ["n"], mlafix.access = "write"},
@@ -64,6 +63,29 @@ mlafix.kernel @powers(%y: !rows {mlafix.dims = ["n", "D"], mlafix.access = "writ
     mlafix.store %q, %y[%t] : !tile, !rows
     %inverse = arith.divf %one, %s : f32
     mlafix.store %inverse, %inverses[%t] : f32, !numbers
+  }
+}
+
+// How small a dividend may be depends on the constant's digits: 2^-100 for 448, and not for one of twenty.
+// CHECK-LABEL: mlafix.kernel @small_any
+// CHECK: %[[LEAST:.*]] = arith.constant 7.88860905E-31 : f32
+// CHECK: %[[MOST:.*]] = arith.maximumf %{{.*}}, %[[LEAST]]
+// CHECK: math.fma %[[MOST]]
+// CHECK: arith.divf %[[MOST]]
+// CHECK-LABEL: mlafix.kernel @others
+mlafix.kernel @small(%y: !numbers {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !numbers {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %least = arith.constant 7.88860905E-31 : f32
+  %c448 = arith.constant 448.0 : f32
+  %long = arith.constant 1048575.0 : f32
+  %n = memref.dim %y, %c0 : !numbers
+  mlafix.forall (%t) in (%n) {
+    %v = mlafix.load %x[%t] : !numbers -> f32
+    %most = arith.maximumf %v, %least : f32
+    %a = arith.divf %most, %c448 : f32
+    %b = arith.divf %most, %long : f32
+    %sum = arith.addf %a, %b : f32
+    mlafix.store %sum, %y[%t] : f32, !numbers
   }
 }
 

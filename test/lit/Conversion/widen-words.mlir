@@ -150,3 +150,72 @@ mlafix.kernel @either(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "writ
     mlafix.store %product, %y[%t] : !tile, !f32s
   }
 }
+
+// fp8 times a number, masked: its words are, four elements each, and the number with 1.
+// RUN: %mlafix-opt %s --kernel=scaled --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=SCALED
+// SCALED-LABEL: .entry scaled_dense(
+// SCALED: selp.b32 {{.*}}-2139062144,
+// SCALED-NOT: selp
+// SCALED: cvt.rn.f16x2.e4m3x2
+// SCALED: selp.f32 {{.*}}0f3F800000,
+// SCALED-NOT: selp
+// SCALED: st.global
+!bytes = memref<?x64xf8E4M3FN, strided<[?, 1], offset: ?>>
+!scales = memref<?xf32, strided<[?], offset: ?>>
+mlafix.kernel @scaled(%y: !f32s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bytes {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                      %s: !scales {mlafix.dims = ["n"], mlafix.access = "read"}, %c: !bools {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %minus = arith.constant -0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %n = memref.dim %y, %c0 : !f32s
+  mlafix.forall (%t) in (%n) {
+    %p = mlafix.load %c[%t] : !bools -> i1
+    %v = mlafix.load %x[%t] : !bytes -> !tile
+    %scale = mlafix.load %s[%t] : !scales -> f32
+    %scales = mlafix.splat %scale : f32 -> !tile
+    %wide = arith.mulf %v, %scales : !tile
+    %none = mlafix.splat %minus : f32 -> !tile
+    %masked = arith.select %p, %none, %wide : !tile
+    %ones = mlafix.splat %one : f32 -> !tile
+    %sum = arith.addf %masked, %ones : !tile
+    mlafix.store %sum, %y[%t] : !tile, !f32s
+  }
+}
+
+// Rows that both branches compute with are widened in both, behind the condition, where one is masked as words: no f32 of them lives before.
+// RUN: %mlafix-opt %s --kernel=both --target=sm_90 --emit=ptx --variant=dense | FileCheck %s --check-prefix=BOTH
+// BOTH-LABEL: .entry both_dense(
+// BOTH-NOT: {{and.b32 .*-65536|cvt.f32|e4m3}}
+// BOTH: setp.ne.b64 %[[SECOND:p[0-9]+]], %rd{{[0-9]+}}, 0;
+// BOTH-NOT: {{and.b32 .*-65536|cvt.f32|e4m3}}
+// BOTH: @%[[SECOND]] bra
+// BOTH-COUNT-4: cvt.rn.f16x2.e4m3x2
+// BOTH-COUNT-4: and.b32 {{.*}}, -65536;
+// BOTH: bra.uni
+// BOTH-COUNT-4: selp.b32 {{.*}}-2147450880,
+// BOTH-COUNT-4: and.b32 {{.*}}, -65536;
+// BOTH-COUNT-4: cvt.rn.f16x2.e4m3x2
+// BOTH: st.global
+mlafix.kernel @both(%y: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %x: !bf16s {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+                    %z: !bytes {mlafix.dims = ["n", "D"], mlafix.access = "read"}, %c: !bools {mlafix.dims = ["n"], mlafix.access = "read"},
+                    %which: index) {
+  %c0 = arith.constant 0 : index
+  %minus = arith.constant -0.0 : f32
+  %n = memref.dim %y, %c0 : !bf16s
+  mlafix.forall (%t) in (%n) {
+    %p = mlafix.load %c[%t] : !bools -> i1
+    %v = mlafix.load %x[%t] : !bf16s -> !tile
+    %u = mlafix.load %z[%t] : !bytes -> !tile
+    %isFirst = arith.cmpi eq, %which, %c0 : index
+    %none = mlafix.splat %minus : f32 -> !tile
+    %sum = scf.if %isFirst -> (!tile) {
+      %masked = arith.select %p, %none, %v : !tile
+      %first = math.fma %masked, %masked, %u : !tile
+      scf.yield %first : !tile
+    } else {
+      %second = math.fma %u, %u, %v : !tile
+      scf.yield %second : !tile
+    }
+    mlafix.store %sum, %y[%t] : !tile, !bf16s
+  }
+}

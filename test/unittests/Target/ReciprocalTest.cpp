@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <utility>
 
 namespace {
 
@@ -152,12 +153,15 @@ TEST(ReciprocalTest, QuotientsByConstantsAreExactForAllSignificands) {
   }
 }
 
+// The least dividends, by the bound of ReplaceDivisions.cpp.
 TEST(ReciprocalTest, QuotientsByConstantsAreExactAtTheEndsOfTheirRange) {
-  for (float c : {448.0f, 3.0f, 1048575.0f * 0x1p20f}) {
+  for (auto [c, least] : {std::pair(448.0f, 0x1p-114f),
+                          {3.0f, 0x1p-120f},
+                          {1048575.0f * 0x1p20f, 0x1p-60f}}) {
     std::mt19937 random(3);
     for (int i = 0; i < 1'000'000; ++i) {
       float significand = 1.0f + (random() & 0x7fffff) * 0x1p-23f;
-      for (float x : {significand * 0x1p-60f, significand * 0x1p127f})
+      for (float x : {significand * least, significand * 0x1p127f})
         ASSERT_EQ(divideByConstant(x, c), x / c) << x << " / " << c;
     }
     float infinity = std::numeric_limits<float>::infinity();
