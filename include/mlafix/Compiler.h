@@ -25,9 +25,9 @@
 namespace mlafix {
 
 /// What compile() makes: the table in CompilerOptions.def says what each is.
-/// Those up to MLIR are JSON (Signature, Report, Faults), text for hosts (Header,
-/// TvmFfi), or text after a stage of the passes; those before Layout need no
-/// target, and are generic without bindings.
+/// Those up to MLIR are JSON (Signature, Report, Faults), text for hosts
+/// (Header, TvmFfi), or text after a stage of the passes; those before Layout
+/// need no target, and are generic without bindings.
 enum class Emit {
 #define MLAFIX_EMISSION(EMIT, NAME, MEANING) EMIT,
 #include "mlafix/CompilerOptions.def"

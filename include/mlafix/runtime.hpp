@@ -57,8 +57,9 @@ inline int32_t cudaDeviceCount() noexcept {
   return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
 }
 
-/// A view of memory that somebody else owns. Sizes in elements; strides too, but
-/// of f4e2m1, two of which share a byte, in bytes (mlafix/runtime/tensor.h).
+/// A view of memory that somebody else owns. Sizes in elements; strides too,
+/// but of f4e2m1, two of which share a byte, in bytes
+/// (mlafix/runtime/tensor.h).
 class Tensor {
 public:
   /// No tensor: an omitted optional argument.

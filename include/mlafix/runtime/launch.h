@@ -73,8 +73,9 @@ MLAFIX_API void mlafix_bound_destroy(mlafix_bound *bound) MLAFIX_NOEXCEPT;
 /** New data pointers: `pointers[i]` for argument i (`num_args` of them; those
  * of scalars, and of arguments with a tensor of each rank, are not looked at:
  * the latter keep theirs). Checked like a launch (null, overlap,
- * alignment); may select another code version. On failure the bound is as it was.
- * Allocates nothing. Not to be called while another thread uses the bound. */
+ * alignment); may select another code version. On failure the bound is as it
+ * was. Allocates nothing. Not to be called while another thread uses the bound.
+ */
 MLAFIX_API mlafix_status
 mlafix_bound_set_pointers(mlafix_bound *bound, void *const *pointers,
                           uint32_t num_args) MLAFIX_NOEXCEPT;

@@ -6,7 +6,7 @@ import numpy as np
 from mlafix._runtime import GROUP_BYTES, PeerGroup
 
 # The number, in u64s, of the first flag that other ranks write to a workspace (docs/UnitFormat.md, "Groups").
-_FIRST_FLAG = 32
+FIRST_FLAG = 32
 # Blocks of a launch, of which a row takes one at the most.
 _SLOTS = 1024
 
@@ -19,8 +19,8 @@ def words_of(ranks: int) -> int:
 def fill(workspaces: np.ndarray, turn: int) -> None:
     """Workspaces [ranks, words] i64, zeros before: rank 0 has completed `turn` launches."""
     workspaces[0, 0] = turn
-    workspaces[0, _FIRST_FLAG:] = 1 << 62
+    workspaces[0, FIRST_FLAG:] = 1 << 62
 
 
-def group_of(addresses: list[int]) -> PeerGroup:
-    return PeerGroup(0, addresses, 10.0, slots=_SLOTS)
+def group_of(addresses: list[int], rank: int = 0) -> PeerGroup:
+    return PeerGroup(rank, addresses, 10.0, slots=_SLOTS)

@@ -98,7 +98,7 @@ module attributes {mlafix.target = "sm_90"} {
   // MANY: llvm.mlir.constant(196608 : i32) : i32
   // CHECK-COUNT-1: prefetch.global.L2
   // CHECK-NOT: prefetch
-  // CHECK: @never exit
+  // CHECK: griddepcontrol.wait
   llvm.func @either(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %i: i64, %isSmall: i1, %live: !llvm.ptr<1>) {
     %zeros = arith.constant dense<0.0> : vector<8xbf16>
     %true = arith.constant true

@@ -1,0 +1,78 @@
+"""Rows that ranks store into each other's memory, merged on each: the kernels of mlafix.distributed, which no CPU runs.
+
+The ranks' launches are executed one after the other, twice, with flags that say that all have come: the first time stores what the second
+one reads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+pytest.importorskip("torch")
+_TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(_TESTS / "python"), str(_TESTS / "fuzz" / "kernels")]
+os.environ["MLAFIX_TEST_DEVICE"] = "ptx"  # before anything asks for the driver
+import peers  # noqa: E402
+from devices import Device, all_devices  # noqa: E402
+from mlafix._push_kernels import OF_MANY, OF_TWO  # noqa: E402
+from mlafix._runtime import PeerTensors  # noqa: E402
+from numerics import BF16, E4M3, F32, poison  # noqa: E402
+from states import make_states  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    return all_devices()[0]
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.parametrize("wire", [BF16, E4M3], ids=str)
+@pytest.mark.parametrize("ranks, tokens, heads, dim", [(2, 9, 8, 128), (2, 5, 4, 512), (3, 4, 6, 128)])
+def test_heads_that_are_cut(ranks: int, tokens: int, heads: int, dim: int, wire: np.dtype, turn: int, device: Any) -> None:
+    """Each rank merges its heads of all tokens; rows of each kind, empty ones with garbage as their payload."""
+    states = make_states(np.random.default_rng(ranks * dim + turn), ranks, tokens, heads, dim, BF16, faults=False)
+    own = heads // ranks
+    staged = [device.put(poison((2, ranks, tokens, own, dim), wire)) for _ in range(ranks)]
+    staged_lses = [device.put(poison((2, ranks, tokens, own), F32)) for _ in range(ranks)]
+    scales = [device.put(poison((2, ranks, tokens, own), F32)) for _ in range(ranks)] if wire == E4M3 else []
+    workspaces = device.device.array(ranks * peers.words_of(ranks) * 8).view(np.int64).reshape(ranks, -1)
+    # [ranks, n, H / ranks, D]: part i is for rank i.
+    parts = [device.put(v.reshape(tokens, ranks, own, dim).swapaxes(0, 1)) for v in states.v]
+    lses = [device.put(s.reshape(tokens, ranks, own).swapaxes(0, 1)) for s in states.s]
+    kernels = OF_TWO if ranks == 2 else OF_MANY
+    kernel = kernels["heads", bool(scales)].specialize(B="e", ranks=ranks)
+    for _ in range(2):
+        results = []
+        for rank in range(ranks):
+            workspaces[:] = 0
+            workspaces[:, 0] = turn
+            workspaces[rank, peers.FIRST_FLAG :] = 1 << 62
+            group = peers.group_of([one.ctypes.data for one in workspaces], rank)
+            of_all = [PeerTensors(tensors, group) for tensors in (staged, staged_lses, *([scales] if scales else []))]
+            results.append((device.put(poison((tokens, own, dim), BF16)), device.put(poison((tokens, own), F32))))
+            kernel(*results[-1], *of_all, parts[rank], lses[rank], None, None, 0, rank, None, None)
+    out = np.concatenate([device.get(one) for one, _ in results], 1).astype(np.float64)
+    lse = np.concatenate([device.get(one) for _, one in results], 1).astype(np.float64)
+    s = np.where(np.isposinf(states.s), -np.inf, states.s).astype(np.float64)
+    most = np.where(np.isneginf(s.max(0)), 0, s.max(0))
+    weights = np.exp(s - most)
+    weights[weights < 1e-100] = 0  # in f32; then what the row holds does not count
+    total = weights.sum(0)
+    payloads = np.where((weights > 0)[..., None], states.v.astype(np.float64), 0)
+    with np.errstate(all="ignore"):
+        want = np.where(total[..., None] > 0, (weights[..., None] * payloads).sum(0) / total[..., None], 0)
+        want_lse = np.where(total > 0, most + np.log(total), -np.inf)
+        size = np.where(total[..., None] > 0, (weights[..., None] * abs(payloads)).sum(0) / total[..., None], 0)
+    largest = abs(payloads).max(-1, keepdims=True).max(0)
+    bound = size * 2.0**-7 if wire == BF16 else size * 2.0**-3 + largest * 2.0**-8
+    assert (abs(out - want) <= bound + 1e-30).all()
+    assert (np.isneginf(lse) == np.isneginf(want_lse)).all()
+    live = ~np.isneginf(want_lse)
+    assert (abs(lse[live] - want_lse[live]) <= 4e-6 * np.maximum(1, abs(want_lse[live]))).all()
