@@ -80,7 +80,34 @@ static void chooseZerosAsBits(Module &module) {
   }
 }
 
+/// Of `neg.f32`, PTX leaves the sign open where the result is NaN. LLVM takes
+/// it for that of an element that is a half of the word, whatever the other
+/// half makes of it: of an infinity, a NaN. The sign of a negation is taken as
+/// bits.
+static void takeSignsAsBits(Module &module) {
+  SmallVector<std::pair<Instruction *, Value *>> copies;
+  for (Function &function : module)
+    for (Instruction &instruction : instructions(function)) {
+      Value *negated;
+      if (instruction.getType()->getScalarType()->isFloatTy() &&
+          match(&instruction, m_CopySign(m_Value(), m_FNeg(m_Value(negated)))))
+        copies.push_back({&instruction, negated});
+    }
+  for (auto [copy, negated] : copies) {
+    IRBuilder<> b(copy);
+    Type *bits = copy->getType()->getWithNewType(b.getInt32Ty());
+    Value *sign = b.CreateAnd(b.CreateNot(b.CreateBitCast(negated, bits)),
+                              ConstantInt::get(bits, 1u << 31));
+    Value *rest = b.CreateAnd(b.CreateBitCast(copy->getOperand(0), bits),
+                              ConstantInt::get(bits, ~(1u << 31)));
+    copy->replaceAllUsesWith(
+        b.CreateBitCast(b.CreateOr(rest, sign), copy->getType()));
+    copy->eraseFromParent();
+  }
+}
+
 void mlafix::target::avoidPtxasFaults(Module &module) {
   hideNegations(module);
   chooseZerosAsBits(module);
+  takeSignsAsBits(module);
 }

@@ -185,7 +185,8 @@ def _arithmetic(threads: Threads, one: Instruction) -> None:
         if name in ("abs", "neg"):  # of bits
             bits = values[0].view(f"uint{values[0].dtype.itemsize * 8}")
             sign = np.array(1, bits.dtype) << np.array(bits.dtype.itemsize * 8 - 1, bits.dtype)
-            made = (bits & ~sign if name == "abs" else bits ^ sign).view(values[0].dtype)
+            negated = np.where(np.isnan(values[0].view(kind.replace("f", "float"))) if kind in ("f32", "f64") else False, bits, bits ^ sign)  # the sign of a NaN is left open
+            made = (bits & ~sign if name == "abs" else negated).view(values[0].dtype)
             threads.put(one.operands[0], kind, made)
             return
         _end(threads, one, kind, made)
