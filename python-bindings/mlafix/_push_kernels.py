@@ -67,7 +67,8 @@ def received_row(i, t, h, half, rank, exists, staged, staged_lses, staged_scales
 def merged_row(t, h, half, rank, place, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse):
     """The merge, in the order of ranks, of what the others have sent and of this rank's own row, partial[place, mine, h].
 
-    Of two ranks each merges the same two rows, in an order that all threads know: by a branch, which costs nothing for an element.
+    Of two ranks each merges the same two rows, in an order that all threads know. Rows that are converted anyhow are merged by a branch,
+    which costs nothing for an element; others are selected, in two iterations that load one row (docs/Experiments.md).
     """
     row = load(partial[place, mine, h], where=live)
     lse = load(partial_lse[place, mine, h], where=live, otherwise=-math.inf)
@@ -80,10 +81,12 @@ def merged_row(t, h, half, rank, place, mine, live, of_two, staged, staged_lses,
         else:
             merged = merge(sent, own)
     else:
+        are_two = ranks(staged) == 2
         merged = identity("D", base=B)
         for i in range(ranks(staged)):
             is_sent = i != rank
-            other, other_lse = received_row(i, t, h, half, rank, is_sent, staged, staged_lses, staged_scales)
+            sender = next_rank(rank, 1, 2) if are_two else i
+            other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, staged, staged_lses, staged_scales)
             merged = merge(merged, make_state(where(is_sent, other, row), other_lse if is_sent else lse, base=B))
     return merged
 
@@ -118,33 +121,30 @@ def push_token(
     return merged_row(t, h, half, rank, 0, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse)
 
 
-def _heads(of_two):
-    @kernel
-    def push_and_merge(
-        out: Out[O, "n H D"],
-        out_lse: Out[f32, "n H"] | None,
-        staged: Peers[InOut[T, "turns=2 r n H D"]],
-        staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
-        partial: In[T, "p n H D"],
-        partial_lse: In[f32, "p n H"],
-        seq_lens: In[S, "s"] | None,
-        query_start_loc: In[Q, "q"] | None,
-        halvings: index,
-        rank: index,
-        sink: In[f32, "H"] | None,
-        out_scale: In[f32, "one=1"] | None,
-    ):
-        """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
-        of those that merge them. All ranks launch it."""
-        assume(shape("p") >= ranks(staged))
-        assume(rank >= 0)
-        assume(rank < ranks(staged))
-        assume(shape("r") >= ranks(staged))
-        for t, h in grid("n", "H"):
-            merged = push_row(t, h, rank, of_two, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings)
-            store_merged(merged, t, h, out, out_lse, sink, out_scale)
-
-    return push_and_merge
+@kernel
+def push_and_merge(
+    out: Out[O, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    staged: Peers[InOut[T, "turns=2 r n H D"]],
+    staged_lses: Peers[InOut[f32, "turns=2 r n H"]],
+    partial: In[T, "p n H D"],
+    partial_lse: In[f32, "p n H"],
+    seq_lens: In[S, "s"] | None,
+    query_start_loc: In[Q, "q"] | None,
+    halvings: index,
+    rank: index,
+    sink: In[f32, "H"] | None,
+    out_scale: In[f32, "one=1"] | None,
+):
+    """As `merge_peers`, of the blocks of `pack_blocks` for heads that are cut, or nothing: each rank stores its rows into the memory
+    of those that merge them. All ranks launch it."""
+    assume(shape("p") >= ranks(staged))
+    assume(rank >= 0)
+    assume(rank < ranks(staged))
+    assume(shape("r") >= ranks(staged))
+    for t, h in grid("n", "H"):
+        merged = push_row(t, h, rank, False, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings)
+        store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 
 def _heads_fp8(of_two):
@@ -211,36 +211,33 @@ def push_and_merge_rounded(
         store_merged(merged, t, h, out, out_lse, sink, out_scale)
 
 
-def _tokens(of_two):
-    @kernel
-    def push_and_merge_tokens(
-        out: Out[O, "n H D"],
-        out_lse: Out[f32, "n H"] | None,
-        staged: Peers[InOut[T, "turns=2 r b H D"]],
-        staged_lses: Peers[InOut[f32, "turns=2 r b H"]],
-        partial: In[T, "p m H D"],
-        partial_lse: In[f32, "p m H"],
-        seq_lens: In[S, "s"] | None,
-        query_start_loc: In[Q, "q"] | None,
-        halvings: index,
-        rank: index,
-        sink: In[f32, "H"] | None,
-        out_scale: In[f32, "one=1"] | None,
-        token_step: index,
-    ):
-        """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
-        assume(shape("p") > 0)
-        assume(rank >= 0)
-        assume(rank < ranks(staged))
-        assume(shape("r") >= ranks(staged))
-        assume(shape("n") <= shape("b"))
-        for t, h in grid("b", "H"):
-            merged = push_token(
-                t, h, rank, of_two, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
-            )
-            store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
-
-    return push_and_merge_tokens
+@kernel
+def push_and_merge_tokens(
+    out: Out[O, "n H D"],
+    out_lse: Out[f32, "n H"] | None,
+    staged: Peers[InOut[T, "turns=2 r b H D"]],
+    staged_lses: Peers[InOut[f32, "turns=2 r b H"]],
+    partial: In[T, "p m H D"],
+    partial_lse: In[f32, "p m H"],
+    seq_lens: In[S, "s"] | None,
+    query_start_loc: In[Q, "q"] | None,
+    halvings: index,
+    rank: index,
+    sink: In[f32, "H"] | None,
+    out_scale: In[f32, "one=1"] | None,
+    token_step: index,
+):
+    """As `push_and_merge`, of tokens that are cut: row t of rank i's block is token t + i * token_step."""
+    assume(shape("p") > 0)
+    assume(rank >= 0)
+    assume(rank < ranks(staged))
+    assume(shape("r") >= ranks(staged))
+    assume(shape("n") <= shape("b"))
+    for t, h in grid("b", "H"):
+        merged = push_token(
+            t, h, rank, False, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+        )
+        store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
 
 
 def _tokens_fp8(of_two):
@@ -279,9 +276,9 @@ def _tokens_fp8(of_two):
 def _kernels(of_two: bool) -> dict[tuple[str, bool], Any]:
     """By the cut, and whether rows travel as fp8, for two ranks or for any number. Where nothing is cut, own rows are rounded like the
     others'."""
-    heads = _heads(of_two)
-    return {("heads", False): heads, ("heads", True): _heads_fp8(of_two), ("none", False): heads, ("none", True): push_and_merge_rounded,
-            ("tokens", False): _tokens(of_two), ("tokens", True): _tokens_fp8(of_two)}
+    return {("heads", False): push_and_merge, ("heads", True): _heads_fp8(of_two),
+            ("none", False): push_and_merge, ("none", True): push_and_merge_rounded,
+            ("tokens", False): push_and_merge_tokens, ("tokens", True): _tokens_fp8(of_two)}
 
 
 OF_TWO, OF_MANY = _kernels(True), _kernels(False)
