@@ -304,30 +304,32 @@ def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
 def PlaceLaunchesPass : Pass<"mlafix-place-launches", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "the next grid is let begin between loads of rows and those that need an index from memory";
   let description = [{
-    Where a load's address comes of another load, `griddepcontrol.launch_dependents` moves behind the loads of packs that need no memory to be found, and these come before
-    all others: ptxas moves nothing across it. Elsewhere ptxas 13.0 issues one of these loads, waits for the index, and then issues the rest, so that memory is asked for
-    half of a row only when it has answered once.
+    Where a load's address comes of another load, the index comes first, then the loads of packs that need no memory to be found, then
+    `griddepcontrol.launch_dependents`, then all else: ptxas moves no load across it. Elsewhere ptxas 13.0 issues one of these loads, waits for the index, and then issues the
+    rest, so that memory is asked for half of a row only when it has answered once. ptxas waits for the index ahead of that, so the next grid begins then. Of a grid that prefetches
+    all of its rows before the wait it begins at once, too.
 
     ```mlir
     // Before
     nvvm.griddepcontrol launch_dependents
     scf.if %isRow {
-      %i = llvm.load %place : !llvm.ptr<1> -> i64
       %a = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
+      %i = llvm.load %place : !llvm.ptr<1> -> i64
       %q = llvm.getelementptr %table[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
       %c = llvm.load %q : !llvm.ptr<1> -> vector<8xbf16>
-      …
     }
     // After
+    scf.if %isPrefetched { nvvm.griddepcontrol launch_dependents }
     scf.if %isRow {
+      %i = llvm.load %place : !llvm.ptr<1> -> i64
       %a = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
       llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}" : () -> ()
-      %i = llvm.load %place : !llvm.ptr<1> -> i64
-      …
+      %q = llvm.getelementptr %table[%i] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+      %c = llvm.load %q : !llvm.ptr<1> -> vector<8xbf16>
     }
     ```
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect", "::mlir::NVVM::NVVMDialect"];
 }
 
 def MathToNVVMPass : Pass<"mlafix-math-to-nvvm", "::mlir::LLVM::LLVMFuncOp"> {

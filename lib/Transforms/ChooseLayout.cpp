@@ -118,12 +118,22 @@ int64_t mlafix::countPacks(const RowShape &shape, int64_t pack) {
   return most;
 }
 
+/// Whether rows are long enough, and enough is computed for their elements, for
+/// lanes that hold halfBytePacks.
+static bool holdsHalfBytes(const MachineModel &machine, const RowShape &shape,
+                           int64_t pack) {
+  return shape.leastPack() > 1 &&
+         countPacks(shape, pack) >= machine.halfByteRowPacks;
+}
+
 /// The packs of each row that lanes are to hold at least.
 static int64_t getFewestPacks(const MachineModel &machine,
                               const RowShape &shape, int64_t pack,
                               AliasMode aliasMode) {
   if (shape.exchanges)
     return machine.exchangePacks;
+  if (holdsHalfBytes(machine, shape, pack))
+    return machine.halfBytePacks;
   int64_t wanted = aliasMode == AliasMode::InPlace ? machine.inPlacePacks
                    : shape.reduces                 ? machine.reducedPacks
                                                    : 1;
@@ -142,6 +152,8 @@ BlockRule mlafix::getBlockRule(const MachineModel &machine,
     return BlockRule::NoRows;
   if (shape.exchanges)
     return BlockRule::Exchange;
+  if (holdsHalfBytes(machine, shape, pack))
+    return BlockRule::HalfBytes;
   return aliasMode == AliasMode::InPlace &&
                  getFewestPacks(machine, shape, pack, aliasMode) > 1
              ? BlockRule::InPlace
@@ -157,7 +169,10 @@ static int64_t chooseBlock(const MachineModel &machine, const RowShape &shape,
   case BlockRule::NoRows:
     return machine.minBlockThreads;
   case BlockRule::Exchange:
-    return machine.exchangeBlockThreads;
+    return shape.reduces ? machine.reducedExchangeBlockThreads
+                         : machine.exchangeBlockThreads;
+  case BlockRule::HalfBytes:
+    return machine.halfByteBlockThreads;
   case BlockRule::InPlace:
     return machine.inPlaceBlockThreads;
   case BlockRule::Bytes:

@@ -90,11 +90,12 @@ int64_t countPacks(const RowShape &shape, int64_t pack);
 
 /// By what the number of a block's threads is chosen.
 enum class BlockRule {
-  Ragged,   ///< the block scans a predicate
-  NoRows,   ///< the kernel moves scalars alone
-  Exchange, ///< the same block of each rank waits for it
-  InPlace,  ///< a lane holds inPlacePacks of each row at once
-  Bytes,    ///< how many bytes the block moves at once
+  Ragged,    ///< the block scans a predicate
+  NoRows,    ///< the kernel moves scalars alone
+  Exchange,  ///< the same block of each rank waits for it
+  HalfBytes, ///< a lane holds halfBytePacks of each row at once
+  InPlace,   ///< a lane holds inPlacePacks of each row at once
+  Bytes,     ///< how many bytes the block moves at once
 };
 BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
                        int64_t pack, AliasMode aliasMode);
@@ -106,7 +107,8 @@ BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
 ///
 /// In place, lanes hold inPlacePacks of each row at least, and lanes that
 /// reduce rows reducedPacks, as far as heldBytes and heldAccesses allow; in a
-/// kernel with an exchange, exchangePacks.
+/// kernel with an exchange, exchangePacks; of long rows of which two elements
+/// share a byte, halfBytePacks.
 ///
 /// Lanes that do not synchronise need not be a power of two: a row of one pack
 /// per lane then leaves none idle.

@@ -94,6 +94,8 @@ void Explanation::remarkLanes() {
       dim = other;
   int64_t pack = layout.packFor(dim), needed = dim.getSize() / pack,
           lanes = layout.getLanes(), packs = layout.packsFor(dim);
+  bool isHalfByte = getBlockRule(machine, shape, layout.getPack(), aliasMode) ==
+                    BlockRule::HalfBytes;
   StringRef why = "a row stays within one warp";
   if (layout.isGrouped())
     why = "the launch chooses how many groups of lanes share the merge loops";
@@ -103,7 +105,7 @@ void Explanation::remarkLanes() {
     why = "a lane holds one pack, and none is idle";
   else if (shape.exchanges && packs == machine.exchangePacks)
     why = "more of a row is on the way while the ranks wait for each other";
-  else if (shape.reduces && packs == machine.reducedPacks)
+  else if (shape.reduces && (packs == machine.reducedPacks || isHalfByte))
     why = "what each lane computes for its row costs less with fewer lanes";
   analysis("layout") << remark::add(
       "a row of {0} is {1} of {2}; {3} {4} {5}: {6}",
@@ -132,6 +134,9 @@ void Explanation::remarkBlock() {
     break;
   case BlockRule::Exchange:
     why = "the ranks tell each other of a block's rows at once";
+    break;
+  case BlockRule::HalfBytes:
+    why = "lanes hold so much of a row that small blocks end sooner";
     break;
   case BlockRule::InPlace:
     why = llvm::formatv("in place, lanes hold {0} packs and blocks are small, "

@@ -7,19 +7,25 @@
 //
 // Where a load's address comes of another load, ptxas 13.0 issues the first of
 // the other rows' loads, then waits for the one that has the address, and then
-// issues the rest. It moves nothing across `griddepcontrol.launch_dependents`,
-// which waits for nothing itself: that comes behind the rows that need no
-// memory to be found, and before all else.
+// issues the rest. It moves no load across `griddepcontrol.launch_dependents`:
+// that comes behind the index, and the rows that need no memory to be found.
+//
+// ptxas waits for the index ahead of it, so that the next grid begins once the
+// index is there. A grid whose rows have all been prefetched lets it begin at
+// once, too: it has nothing to lose to what the next grid prefetches.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
 #include "lib/Conversion/Passes.h"
+#include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/DataLayoutInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/DebugLog.h"
 
 #define DEBUG_TYPE "mlafix-place-launches"
@@ -41,15 +47,21 @@ static scf::IfOp getGuard(Operation *launch) {
   return guard && guard.getNumResults() == 0 ? guard : scf::IfOp();
 }
 
-/// Whether `value` is computed from what is loaded in `block`.
-static bool needsMemory(Value value, Block &block) {
+/// Whether `value` is computed from what is loaded in `block`; adds the
+/// operations that are not pure, of which it is computed, to `of`.
+static bool needsMemory(Value value, Block &block,
+                        llvm::SmallSetVector<Operation *, 4> &of) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getBlock() != &block)
     return false;
-  return !isPure(op) || op->getNumRegions() ||
-         llvm::any_of(op->getOperands(), [&](Value operand) {
-           return needsMemory(operand, block);
-         });
+  if (!isPure(op) || op->getNumRegions()) {
+    of.insert(op);
+    return true;
+  }
+  bool needs = false;
+  for (Value operand : op->getOperands())
+    needs |= needsMemory(operand, block, of);
+  return needs;
 }
 
 /// Whether `op` loads a pack without a predicate.
@@ -59,26 +71,30 @@ static bool isRowLoad(Operation &op) {
   return type && type.getNumElements() > 1 && isGlobal(load.getAddr());
 }
 
-/// The rows that are found without memory, if they come before the first write
-/// and some load beside them needs what another one gives; else none.
-static SmallVector<LLVM::LoadOp> collectRows(Block &block) {
-  SmallVector<LLVM::LoadOp> rows;
-  bool hasIndex = false;
+/// The loads that come before all others, if some load needs what another one
+/// gives: first what it needs, then the rows that are found without memory and
+/// come before the first write. None where there are no such rows.
+static SmallVector<LLVM::LoadOp> collectLoads(Block &block) {
+  SmallVector<LLVM::LoadOp> rows, loads;
+  llvm::SmallSetVector<Operation *, 4> needed;
   for (Operation &op : block) {
     if (isMemoryEffectFree(&op))
       continue;
     if (!isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op))
       break;
-    bool needs = llvm::any_of(op.getOperands(), [&](Value operand) {
-      return needsMemory(operand, block);
-    });
-    hasIndex |= needs;
+    bool needs = false;
+    for (Value operand : op.getOperands())
+      needs |= needsMemory(operand, block, needed);
     if (!needs && isRowLoad(op))
       rows.push_back(cast<LLVM::LoadOp>(op));
   }
-  if (!hasIndex)
-    rows.clear();
-  return rows;
+  if (needed.empty() || rows.empty())
+    return {};
+  for (Operation *op : needed)
+    if (auto index = dyn_cast<LLVM::LoadOp>(op); index && !isRowLoad(*op))
+      loads.push_back(index);
+  llvm::append_range(loads, rows);
+  return loads;
 }
 
 /// The launch as assembly that LLVM takes for a store: it would move loads
@@ -112,16 +128,32 @@ private:
 } // namespace
 
 void PlaceLaunchesPass::place(Operation *launch, Block &block) {
-  SmallVector<LLVM::LoadOp> rows = collectRows(block);
-  llvm::erase_if(rows, [&](LLVM::LoadOp row) {
-    return !moveBeforeWait(row.getAddr(), launch);
+  SmallVector<LLVM::LoadOp> loads = collectLoads(block);
+  llvm::erase_if(loads, [&](LLVM::LoadOp load) {
+    return !moveBeforeWait(load.getAddr(), launch);
   });
-  if (rows.empty())
+  int64_t bytes = 0; // of rows, a thread
+  for (LLVM::LoadOp load : loads)
+    if (isRowLoad(*load))
+      bytes += DataLayout::closest(load).getTypeSize(load.getType());
+  if (!bytes)
     return;
-  LDBG() << rows.size() << " loads before " << *launch;
+  LDBG() << loads.size() << " loads before " << *launch;
+  Location loc = launch->getLoc();
   auto b = OpBuilder::atBlockBegin(&block);
-  Operation *later = buildLaunchAssembly(b, launch->getLoc());
-  for (LLVM::LoadOp row : rows)
-    row->moveBefore(later);
-  launch->erase();
+  Operation *later = buildLaunchAssembly(b, loc);
+  for (LLVM::LoadOp load : loads)
+    load->moveBefore(later);
+
+  // As DelayWaits.cpp counts the threads that prefetch.
+  b.setInsertionPoint(launch);
+  Value threads = LLVM::MulOp::create(b, loc, buildGridSize(b, loc),
+                                      buildBlockSize(b, loc));
+  Value most = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
+                                        getMachine(launch).earlyBytes / bytes);
+  Value isPrefetched =
+      LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ule, threads, most);
+  auto early =
+      scf::IfOp::create(b, loc, isPrefetched, /*withElseRegion=*/false);
+  launch->moveBefore(early.thenBlock()->getTerminator());
 }
