@@ -1,4 +1,4 @@
-//===- LaunchAttrs.td - what a launch must know of a variant -*- C++ -*-===//
+//===- LaunchAttrs.td - what a launch knows of a code version *- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
@@ -179,11 +179,11 @@ def Mlafix_Geometry : AnyAttrOf<[
   Mlafix_GridGeometryAttr, Mlafix_RaggedGeometryAttr, Mlafix_GroupsGeometryAttr, Mlafix_CpuGeometryAttr], "launch geometry">;
 
 //===----------------------------------------------------------------------===//
-// Variants
+// Code versions
 //===----------------------------------------------------------------------===//
 
 def Mlafix_VariantAttr : Mlafix_Attr<"Variant", "variant"> {
-  let summary = "what a unit says of a variant: on a lowered function, as `mlafix.variant`";
+  let summary = "what a unit says of a code version: on a lowered function, as `mlafix.variant`";
   let description = [{
     The function's name, what must hold for it to be launched, what a launch passes, how many threads it starts, the layout that the code was
     made for, and whether the code waits for the preceding grid, so that it may be launched before that one ends.

@@ -10,6 +10,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from . import _runtime, _toolchain, cache
 from ._kernel import Kernel
@@ -62,16 +63,16 @@ _INTEGERS = ("i32", "i64")
 
 
 @functools.lru_cache(maxsize=None)
-def _legal_dtypes(name: str) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """For each dtype variable of a kernel: the argument that binds it, and what it can be bound to.
+def _legal_dtypes(name: str) -> dict[str, tuple[dict[str, Any], tuple[str, ...]]]:
+    """For each dtype variable of a kernel: the signature's argument that binds it, and what it can be bound to.
 
     A variable that stands for a float in the source takes bf16, f16 and f32; fp8 is for what a kernel only writes.
     """
-    legal: dict[str, tuple[str, tuple[str, ...]]] = {}
+    legal: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
     for arg in json.loads(signature(name))["args"]:
         variable = arg.get("dtype_name")
         if variable and variable not in legal:
-            legal[variable] = arg["name"], _FLOATS if arg["dtype"] in _FLOATS else _INTEGERS
+            legal[variable] = arg, _FLOATS if arg["dtype"] in _FLOATS else _INTEGERS
     return legal
 
 
@@ -108,8 +109,8 @@ def dispatcher(
             got = bound.get(variable, dtypes[0])
             if got in dtypes or (variable in stored and got == _FP8):
                 continue
-            why = " (fp8 is for outputs)" if got == _FP8 and variable not in stored else ""
-            raise ArgumentError(f'kernel "{name}": argument "{argument}": expected dtype {" or ".join(dtypes)}, got {got}{why}')
+            why = " (fp8 is for outputs)" if got == _FP8 and argument["access"] == "read" else ""
+            raise ArgumentError(f'kernel "{name}": argument "{argument["name"]}": expected dtype {" or ".join(dtypes)}, got {got}{why}')
         return compiled({**bound, **fixed}, device_type, ordinal)
 
     return _runtime.Dispatcher(name, signature(name), resolve, views, specialize)

@@ -139,6 +139,8 @@ def test_vllm_says_that_fp8_is_not_read(device: Device) -> None:
                                                    r'\(fp8 is for outputs\)'):
         vllm.merge_attn_states(device.poisoned((3, 2, 64), E4M3), prefix, lse, suffix, lse,
                                output_scale=device.put(np.ones(1, np.float32)))
+    with pytest.raises(mlafix.ArgumentError, match='argument "out": expected dtype bf16 or f16 or f32, got f8e4m3fn$'):
+        ops.merge_attn_states(prefix, lse, suffix, lse)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)], ids=str)

@@ -65,7 +65,9 @@ Value RaggedRows::innerSize() {
 
 /// Which tile the block begins with, and with how many others it shares it: as
 /// many as there are blocks for, but a power of two of them. A tile whose parts
-/// are scattered is shared by at least as many as it has parts.
+/// are scattered is shared by at least as many as it has parts: a block then
+/// searches for a row's segment as often as it comes to another segment, which
+/// takes longer than a part.
 void RaggedRows::shareTile(RaggedTile &tile) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
@@ -77,11 +79,13 @@ void RaggedRows::shareTile(RaggedTile &tile) {
   Value ofBlocks = leadingZeros(blocks);
   Value spare = x.sub(x.sub(leadingZeros(last), ofBlocks), x.i32(1));
   Value least = x.i32(0);
-  if (tile.isScattered) {
+  if (tile.scatteredRows) {
     // floor(log2(parts)), and 0 of none.
     Value parts = x.div(x.toI32(innerSize()), x.i32(tile.perRow));
     parts = arith::MaxUIOp::create(b, loc, parts, x.i32(1));
-    least = x.sub(x.i32(31), leadingZeros(parts));
+    Value isLong = x.compare(arith::CmpIPredicate::uge, total,
+                             x.i32(positions * tile.scatteredRows));
+    least = x.select(isLong, x.sub(x.i32(31), leadingZeros(parts)), least);
   }
   tile.shared = arith::MaxSIOp::create(b, loc, spare, least);
   tile.first = arith::ShRUIOp::create(b, loc, tile.block, tile.shared);

@@ -20,10 +20,11 @@ struct RaggedTile {
   mlir::Value slot;  ///< the row of this thread, i32
   mlir::Value place; ///< of this thread or lane group in the row, i32
   mlir::Value block; ///< the number of the block, i32
-  /// Whether neighbouring blocks take neighbouring parts of a tile, rather than
+  /// Where a chunk has so many rows for each of its positions, the tile is
+  /// scattered: neighbouring blocks take neighbouring parts of it, rather than
   /// a tile each. A part is as many inner indices as the tile has threads or
-  /// lane groups for.
-  bool isScattered = false;
+  /// lane groups for. 0: never.
+  int64_t scatteredRows = 0;
 
   // What RaggedRows adds.
 

@@ -1,5 +1,5 @@
-// Rows of a ragged grid that are only stored: neighbouring blocks take neighbouring inner indices. Where rows are read, a block takes all of a row, so that
-// its loads are on the way together.
+// Rows of a ragged grid that are only stored: where there are 8192 and more, neighbouring blocks take neighbouring inner indices. Where rows are
+// read, a block takes all of a row, so that its loads are on the way together.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-ragged-to-threads,canonicalize))" | FileCheck %s
 
 !rows = memref<?x128x64xf32, strided<[?, 64, 1], offset: ?>>
@@ -8,7 +8,9 @@
 module attributes {mlafix.target = "sm_90"} {
   // 16 rows of 16 lanes each, so 8 parts of 128 heads: at least 2^3 blocks share a token.
   // CHECK-LABEL: mlafix.kernel @stored
-  // CHECK:         %[[SHARED:.*]] = arith.maxsi %{{.*}}, %c3_i32 : i32
+  // CHECK:         %[[LONG:.*]] = arith.cmpi uge, %{{.*}}, %c8192_i32 : i32
+  // CHECK:         %[[MOST:.*]] = arith.select %[[LONG]], %c3_i32, %c0_i32 : i32
+  // CHECK:         %[[SHARED:.*]] = arith.maxsi %{{.*}}, %[[MOST]] : i32
   // CHECK:         %[[PARTS:.*]] = arith.shli %c1_i32, %[[SHARED]] : i32
   // CHECK:         scf.for %[[AT:.*]] = %{{.*}} to %{{.*}} step
   // CHECK:           %[[MASK:.*]] = arith.subi %[[PARTS]], %c1_i32
