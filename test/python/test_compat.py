@@ -12,6 +12,7 @@ import pytest
 import contract
 import mlafix
 from devices import Device
+from mlafix import ops
 from mlafix.compat import aiter, flash_attn, flash_mla, flashinfer, ring_attention, sglang, tensorrt_llm, tokenspeed, vllm
 from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits
 from states import make_states
