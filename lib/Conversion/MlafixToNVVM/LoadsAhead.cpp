@@ -76,10 +76,13 @@ static Value buildAssembly(OpBuilder &b, const LoadAhead &load, Location loc,
 /// The value where its condition holds, else any: a load that takes no branch,
 /// and stays where it is, where LLVM and ptxas would move others to their uses.
 /// A pack that is wider than one load takes two, as 16 elements of bf16 do
-/// beside fp8. Null for a type that has no such load.
-static Value buildLoad(OpBuilder &b, Location loc, const LoadAhead &load) {
+/// beside fp8. Null for a type that has no such load, and for a pack whose
+/// address need not be a multiple of what one load takes.
+static Value buildLoad(OpBuilder &b, const LoadAhead &load, Location loc,
+                       std::optional<uint64_t> alignment) {
   unsigned bits = countBits(load.type), words = bits / 32;
-  if (bits % 32 || !llvm::isPowerOf2_32(words) || words > 2 * kMostWords)
+  if (bits % 32 || !llvm::isPowerOf2_32(words) || words > 2 * kMostWords ||
+      (alignment && *alignment < 4 * std::min(words, kMostWords)))
     return {};
   Value loaded = buildAssembly(b, load, loc, words);
   if (words == 1)
@@ -130,8 +133,8 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
         !moveBeforeWait(guard.getCondition(), place))
       continue;
     Value early =
-        buildLoad(b, load.getLoc(),
-                  {load.getAddr(), guard.getCondition(), load.getType()});
+        buildLoad(b, {load.getAddr(), guard.getCondition(), load.getType()},
+                  load.getLoc(), load.getAlignment());
     if (!early)
       continue;
     load.replaceAllUsesWith(early);

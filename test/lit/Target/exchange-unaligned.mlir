@@ -1,0 +1,33 @@
+// Packs of two bf16, as a row of f4e2m1 has them, whose addresses need not be multiples of 4: they are not loaded ahead of the ranks' wait, which
+// would take one access of 4 bytes.
+// RUN: %mlafix-opt %s --target=sm_90 --variant=any --emit=ptx | FileCheck %s
+
+!rows = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!packed = memref<?x64xf4E2M1FN, strided<[?, 1], offset: ?>>
+!scalars = memref<?xf32, strided<[?], offset: ?>>
+!staged = memref<?x2x?xf32, strided<[?, ?, ?], offset: ?>>
+!tile = tensor<64xf32, #mlafix.dim<64>>
+
+// The lse alone is loaded ahead.
+// CHECK-LABEL: .entry unaligned_any(
+// CHECK: @%p{{[0-9]+}} ld.global.b32
+// CHECK-NOT: ld.global
+// CHECK: ld.acquire.sys.global.b64
+// CHECK-NOT: ld.global.b32
+// CHECK-COUNT-16: ld.global.b16
+mlafix.kernel @unaligned(
+    %out: !packed {mlafix.dims = ["n", "D"], mlafix.access = "write"},
+    %x: !rows {mlafix.dims = ["n", "D"], mlafix.access = "read"},
+    %lse: !scalars {mlafix.dims = ["n"], mlafix.access = "read"},
+    %staged: !staged {mlafix.dims = ["ranks", "turns", "n"], mlafix.access = "update", mlafix.peers}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !packed
+  mlafix.forall (%t) in (%n) {
+    %turn = mlafix.turn : index
+    %its = mlafix.load %lse[%t] : !scalars -> f32
+    mlafix.store %its, %staged[%c0, %turn, %t] : f32, !staged
+    mlafix.exchange
+    %row = mlafix.load %x[%t] : !rows -> !tile
+    mlafix.store %row, %out[%t] : !tile, !packed
+  }
+}
