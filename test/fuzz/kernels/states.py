@@ -243,7 +243,10 @@ def _mean(state: States, times: np.ndarray, gap: np.ndarray, slack: np.ndarray, 
     count = times.sum(axis=0)
     low = gap - 2 * slack
     maybe = ~gone & ~(low - np.abs(low) * 1e-6 > SURELY_THERE)
-    far = np.where((state.base == "e") & (count >= 3), np.maximum(0, np.where(np.isfinite(low), -low, 0) * FAR_ERROR - ERROR), 0)
+    # Code for three and more computes like this whether or not they hold anything.
+    is_many = state.merges > 1 or sum(max(1, most) for most in times.max(axis=1)) >= 3
+    is_far = np.isfinite(low) & (state.base == "e") & is_many
+    far = np.maximum(0, np.where(is_far, -low, 0) * FAR_ERROR - ERROR)
     for term, w, is_gone, is_maybe, far_error in zip(state.terms, weight[..., None], gone[..., None], maybe[..., None], far[..., None]):
         lo, hi, nan = term.payload.bounds()
         finite = np.isfinite(lo) & np.isfinite(hi) & ~nan

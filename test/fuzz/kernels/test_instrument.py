@@ -218,6 +218,15 @@ def test_merges_of_merges_are_one_merge_of_all() -> None:
     assert flat[0].lo[0, 0] < -one and flat[0].hi[0, 0] > one
 
 
+def test_a_merge_of_three_is_one_where_one_of_them_is_empty() -> None:
+    """The code for three computes weights as far off as it does where all hold something."""
+    heavy, light, empty = state([0.0], 0.0), state([1.0], -60.0), state([1.0], -math.inf)
+    two = states.stored(states.merge(heavy, light), None)[0]
+    for merged in (states.merge(heavy, light, empty), states.merge(states.merge(heavy, empty), light)):
+        three = states.stored(merged, None)[0]
+        assert three.hi[0, 0] - three.lo[0, 0] > 2 * (two.hi[0, 0] - two.lo[0, 0])
+
+
 def test_a_state_that_is_merged_with_itself_counts_twice() -> None:
     a, b = state([8.0], 0.0), state([2.0], 0.0)
     payload, lse = states.stored(states.merge(states.merge(a, b), a), None)
