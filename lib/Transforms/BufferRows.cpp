@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/RowProgram.h"
 #include "lib/Transforms/GridBody.h"
 #include "lib/Transforms/LongRows.h"
+#include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowBuffers.h"
@@ -133,7 +135,22 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
   }
 }
 
+/// Merge loops that carry rows become loops, whose rows can be in buffers;
+/// those that lane groups share cannot.
+static void lowerMergeLoops(KernelOp kernel) {
+  SmallVector<MergeLoopOp> loops;
+  kernel.walk([&](MergeLoopOp loop) {
+    auto row = loop->getParentOfType<RowOp>();
+    if (isTileOp(loop) && (!row || row.getGroups().empty()))
+      loops.push_back(loop);
+  });
+  IRRewriter rewriter(kernel.getContext());
+  for (MergeLoopOp loop : loops)
+    lowerToFor(rewriter, loop);
+}
+
 static void bufferRows(KernelOp kernel) {
+  lowerMergeLoops(kernel);
   SmallVector<Operation *> carriers;
   kernel.walk([&](Operation *op) {
     if (isa<scf::ForOp, scf::IfOp>(op) && isTileOp(op))

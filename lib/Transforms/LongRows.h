@@ -32,7 +32,7 @@ bool isTooLongToKeep(KernelOp kernel, mlir::Type tile);
 
 /// Whether the rows of `kernel` are walked in loops over their packs: not those
 /// of a kernel in which scf.while carries rows. Keeping rows in buffers
-/// (mlafix-buffer-rows) does not change the answer.
+/// (mlafix-buffer-rows) adds to their ops, and does not change a yes.
 bool walksRows(KernelOp kernel);
 
 } // namespace mlafix

@@ -7,6 +7,9 @@
 
 #include "lib/Transforms/MergeStates.h"
 #include "lib/Transforms/F32Builder.h"
+#include "lib/Transforms/IndexBuilder.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlafix;
@@ -105,4 +108,24 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
               : f.mul(weight.value, state.sum);
   }
   return {max, sum, sums};
+}
+
+void mlafix::lowerToFor(IRRewriter &rewriter, MergeLoopOp op) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  Location loc = op.getLoc();
+  Value step = IndexBuilder(rewriter, loc).constant(op.getStep());
+  auto loop = scf::ForOp::create(rewriter, loc, op.getLower(), op.getUpper(),
+                                 step, op.getInit());
+  Block *body = &op.getBody().front();
+  auto yield = cast<YieldOp>(body->getTerminator());
+  rewriter.inlineBlockBefore(body, loop.getBody(), loop.getBody()->end(),
+                             loop.getInductionVar());
+  rewriter.setInsertionPoint(yield);
+  LoweredState running(ValueRange(loop.getRegionIterArgs()));
+  LoweredState chunk(yield.getValues());
+  LoweredState merged =
+      buildMerge(rewriter, loc, {running, chunk}, *op.getBaseAttr().getBase());
+  rewriter.replaceOpWithNewOp<scf::YieldOp>(yield, merged.values());
+  rewriter.replaceOp(op, loop.getResults());
 }

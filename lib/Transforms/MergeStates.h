@@ -9,7 +9,7 @@
 #define MLAFIX_TRANSFORMS_MERGESTATES_H
 
 #include "dialect/Mlafix.h"
-#include "mlir/IR/Builders.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace mlafix {
 
@@ -38,6 +38,10 @@ struct LoweredState {
 /// zero contributes nothing, whatever it holds (N5); NaN maxima propagate (N6).
 LoweredState buildMerge(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<LoweredState> states, LogBase base);
+
+/// Makes an scf.for of a merge loop whose states are lowered: every iteration
+/// merges a chunk into the running state.
+void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op);
 
 } // namespace mlafix
 

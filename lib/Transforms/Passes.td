@@ -158,7 +158,7 @@ def BufferRowsPass : Pass<"mlafix-buffer-rows", "::mlafix::KernelOp"> {
   let description = [{
     A row that a loop carries, that a branch yields or that a nested block uses would tie the loops over packs of two blocks together. In a buffer on the stack, stored where it is
     made and loaded where it is used, it leaves each block with rows of its own alone. A buffer holds what a lane has of the row. For rows that
-    `mlafix-loop-over-packs` walks.
+    `mlafix-loop-over-packs` walks. A `mlafix.merge_loop` that carries such rows becomes a loop that merges each chunk, unless lane groups share it.
 
     ```mlir
     // Before
@@ -176,7 +176,8 @@ def BufferRowsPass : Pass<"mlafix-buffer-rows", "::mlafix::KernelOp"> {
     %sum = mlafix.load %buffer[] : memref<4112xf32> -> tensor<4112xf32, #mlafix.dim<4112>>
     ```
   }];
-  let dependentDialects = ["::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
 def LoopOverPacksPass : Pass<"mlafix-loop-over-packs", "::mlafix::KernelOp"> {

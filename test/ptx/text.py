@@ -110,7 +110,7 @@ class _Parser:
         if line.startswith((".visible .entry", ".entry")):
             name = line.split(".entry")[1].partition("(")[0].strip()
             self.entry = self.entries[name] = Entry(name)
-        elif self.entry is None or line in ("(", ")") or line.startswith((".loc", ".file", ".pragma")):
+        elif self.entry is None or line in ("(", ")") or line.split()[0] in (".loc", ".file", ".pragma"):
             pass
         elif not self.scopes and line.startswith(".param"):
             self.param(line)

@@ -39,25 +39,19 @@ static llvm::MaybeAlign alignmentOf(VectorType pack) {
 }
 
 namespace {
-/// Makes an scf.for of a merge loop whose rows are packs. In a layout of lane
-/// groups, group g computes the chunks g, g + groups, …; the groups leave
+/// Makes an scf.for of a merge loop whose rows are packs, in a layout of lane
+/// groups: group g computes the chunks g, g + groups, …; the groups leave
 /// theirs in shared memory, and the first group merges them in the order of one
 /// group alone.
 class MergeLoopLowering {
 public:
-  MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, MergeLoopOp op,
-                    int64_t collected)
+  MergeLoopLowering(IRRewriter &rewriter, KernelOp kernel, RowOp row,
+                    MergeLoopOp op, int64_t collected)
       : b(rewriter), op(op), loc(op.getLoc()),
         base(*op.getBaseAttr().getBase()),
-        threads(kernel.getLayoutAttr().getThreads()), collected(collected) {
-    if (auto row = op->getParentOfType<RowOp>();
-        row && !row.getGroups().empty()) {
-      group = row.getGroups()[0];
-      groups = row.getGroups()[1];
-      groupThreads = row.getGroups()[2];
-      member = row.getGroups()[3];
-    }
-  }
+        threads(kernel.getLayoutAttr().getThreads()), collected(collected),
+        group(row.getGroups()[0]), groups(row.getGroups()[1]),
+        groupThreads(row.getGroups()[2]), member(row.getGroups()[3]) {}
 
   void run();
 
@@ -84,7 +78,7 @@ private:
   LogBase base;
   int64_t threads;   // of a block, at most
   int64_t collected; // chunks that the first group merges in one iteration
-  /// Of the row (mlafix.row); null where it has no lane groups.
+  /// Of the row (mlafix.row).
   Value group, groups, groupThreads, member;
 };
 } // namespace
@@ -93,13 +87,11 @@ void MergeLoopLowering::run() {
   b.setInsertionPoint(op);
   IndexBuilder x(b, loc);
   Value step = x.constant(op.getStep());
-  Value stride = groups ? x.mul(step, x.toIndex(groups)) : step;
+  Value stride = x.mul(step, x.toIndex(groups));
   auto loop = scf::ForOp::create(b, loc, op.getLower(), op.getUpper(), stride,
                                  op.getInit());
   b.setInsertionPointToStart(loop.getBody());
-  Value first = loop.getInductionVar();
-  if (groups)
-    first = x.add(first, x.mul(step, x.toIndex(group)));
+  Value first = x.add(loop.getInductionVar(), x.mul(step, x.toIndex(group)));
   auto yield = cast<YieldOp>(op.getBody().front().getTerminator());
   b.inlineBlockBefore(&op.getBody().front(), loop.getBody(),
                       loop.getBody()->end(), first);
@@ -107,16 +99,12 @@ void MergeLoopLowering::run() {
   b.replaceOp(op, loop.getResults());
 }
 
-/// The end of an iteration: a chunk is merged, or, in lane groups, the chunks
-/// of all groups in their order.
+/// The end of an iteration: a chunk is merged, or the chunks of all groups in
+/// their order.
 void MergeLoopLowering::buildYield(scf::ForOp loop, YieldOp yield) {
   SmallVector<Value> running(loop.getRegionIterArgs());
   SmallVector<Value> chunk(yield.getValues());
   b.setInsertionPoint(yield);
-  if (!groups) {
-    b.replaceOpWithNewOp<scf::YieldOp>(yield, merge(running, chunk));
-    return;
-  }
   IndexBuilder x(b, loc);
   Value isShared = x.compare(arith::CmpIPredicate::ugt, groups, x.i32(1));
   SmallVector<Value> buffers = publish(isShared, chunk);
@@ -244,7 +232,11 @@ public:
     IRRewriter rewriter(&getContext());
     for (MergeLoopOp loop : loops) {
       LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
-      MergeLoopLowering(rewriter, kernel, loop, collected).run();
+      auto row = loop->getParentOfType<RowOp>();
+      if (row && !row.getGroups().empty())
+        MergeLoopLowering(rewriter, kernel, row, loop, collected).run();
+      else
+        lowerToFor(rewriter, loop);
     }
   }
 };
