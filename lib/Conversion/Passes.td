@@ -306,7 +306,7 @@ def PlaceLaunchesPass : Pass<"mlafix-place-launches", "::mlir::LLVM::LLVMFuncOp"
   let description = [{
     Where a load's address comes of another load, the index comes first, then the loads of packs that need no memory to be found, then
     `griddepcontrol.launch_dependents`, then all else: ptxas moves no load across it. Elsewhere ptxas 13.0 issues one of these loads, waits for the index, and then issues the
-    rest, so that memory is asked for half of a row only when it has answered once. ptxas waits for the index ahead of that, so the next grid begins then. Of a grid that prefetches
+    rest, so that half of a row's loads wait for one load. ptxas waits for the index ahead of that instruction, so the next grid begins then. Of a grid that prefetches
     all of its rows before the wait it begins at once, too.
 
     ```mlir

@@ -140,8 +140,7 @@ static void bufferNestedUses(KernelOp kernel, Operation *op) {
 static void lowerMergeLoops(KernelOp kernel) {
   SmallVector<MergeLoopOp> loops;
   kernel.walk([&](MergeLoopOp loop) {
-    auto row = loop->getParentOfType<RowOp>();
-    if (isTileOp(loop) && (!row || row.getGroups().empty()))
+    if (isTileOp(loop) && !getSharedRow(loop))
       loops.push_back(loop);
   });
   IRRewriter rewriter(kernel.getContext());

@@ -110,22 +110,45 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
   return {max, sum, sums};
 }
 
+RowOp mlafix::getSharedRow(MergeLoopOp op) {
+  auto row = op->getParentOfType<RowOp>();
+  return row && !row.getGroups().empty() ? row : RowOp();
+}
+
+void mlafix::lowerToFor(
+    IRRewriter &rewriter, MergeLoopOp op, Value stride, Value offset,
+    function_ref<SmallVector<Value>(ValueRange running, ValueRange chunk)>
+        merge) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPoint(op);
+  auto loop = scf::ForOp::create(rewriter, op.getLoc(), op.getLower(),
+                                 op.getUpper(), stride, op.getInit());
+  rewriter.setInsertionPointToStart(loop.getBody());
+  Value index = loop.getInductionVar();
+  if (offset)
+    index = IndexBuilder(rewriter, op.getLoc()).add(index, offset);
+  Block *body = &op.getBody().front();
+  auto yield = cast<YieldOp>(body->getTerminator());
+  rewriter.inlineBlockBefore(body, loop.getBody(), loop.getBody()->end(),
+                             index);
+  rewriter.setInsertionPoint(yield);
+  SmallVector<Value> merged =
+      merge(ValueRange(loop.getRegionIterArgs()), yield.getValues());
+  rewriter.replaceOpWithNewOp<scf::YieldOp>(yield, merged);
+  rewriter.replaceOp(op, loop.getResults());
+}
+
 void mlafix::lowerToFor(IRRewriter &rewriter, MergeLoopOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
   rewriter.setInsertionPoint(op);
   Location loc = op.getLoc();
+  LogBase base = *op.getBaseAttr().getBase();
   Value step = IndexBuilder(rewriter, loc).constant(op.getStep());
-  auto loop = scf::ForOp::create(rewriter, loc, op.getLower(), op.getUpper(),
-                                 step, op.getInit());
-  Block *body = &op.getBody().front();
-  auto yield = cast<YieldOp>(body->getTerminator());
-  rewriter.inlineBlockBefore(body, loop.getBody(), loop.getBody()->end(),
-                             loop.getInductionVar());
-  rewriter.setInsertionPoint(yield);
-  LoweredState running(ValueRange(loop.getRegionIterArgs()));
-  LoweredState chunk(yield.getValues());
-  LoweredState merged =
-      buildMerge(rewriter, loc, {running, chunk}, *op.getBaseAttr().getBase());
-  rewriter.replaceOpWithNewOp<scf::YieldOp>(yield, merged.values());
-  rewriter.replaceOp(op, loop.getResults());
+  lowerToFor(rewriter, op, step, /*offset=*/{},
+             [&](ValueRange running, ValueRange chunk) {
+               return buildMerge(rewriter, loc,
+                                 {LoweredState(running), LoweredState(chunk)},
+                                 base)
+                   .values();
+             });
 }

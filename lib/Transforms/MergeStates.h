@@ -8,7 +8,7 @@
 #ifndef MLAFIX_TRANSFORMS_MERGESTATES_H
 #define MLAFIX_TRANSFORMS_MERGESTATES_H
 
-#include "dialect/Mlafix.h"
+#include "dialect/RowProgram.h"
 #include "mlir/IR/PatternMatch.h"
 
 namespace mlafix {
@@ -39,8 +39,20 @@ struct LoweredState {
 LoweredState buildMerge(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<LoweredState> states, LogBase base);
 
-/// Makes an scf.for of a merge loop whose states are lowered: every iteration
-/// merges a chunk into the running state.
+/// The row whose lane groups share the loop; null where none do.
+RowOp getSharedRow(MergeLoopOp op);
+
+/// Makes an scf.for of a merge loop whose states are lowered: its index takes
+/// steps of `stride`, each iteration computes the chunk at `offset` from it,
+/// and `merge` builds the values of the running state with that chunk.
+void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op, mlir::Value stride,
+                mlir::Value offset,
+                llvm::function_ref<llvm::SmallVector<mlir::Value>(
+                    mlir::ValueRange running, mlir::ValueRange chunk)>
+                    merge);
+
+/// The same where no lane groups share the loop: every iteration merges the
+/// chunk at its index.
 void lowerToFor(mlir::IRRewriter &rewriter, MergeLoopOp op);
 
 } // namespace mlafix

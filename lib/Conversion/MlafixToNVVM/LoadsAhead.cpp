@@ -73,27 +73,30 @@ static Value buildAssembly(OpBuilder &b, const LoadAhead &load, Location loc,
   return op.getResult(0);
 }
 
-/// The value where its condition holds, else any: a load that takes no branch,
-/// and stays where it is, where LLVM and ptxas would move others to their uses.
-/// A pack that is wider than one load takes two, as 16 elements of bf16 do
-/// beside fp8. Null for a type that has no such load, and for a pack whose
-/// address need not be a multiple of what one load takes.
-static Value buildLoad(OpBuilder &b, const LoadAhead &load, Location loc,
-                       std::optional<uint64_t> alignment) {
-  unsigned bits = countBits(load.type), words = bits / 32;
+/// What `load` loads where the condition holds, else any value: a load that
+/// takes no branch, and stays where it is, where LLVM and ptxas would move
+/// others to their uses. A pack that is wider than one load takes two, as 16
+/// elements of bf16 do beside fp8. Null for a type that has no such load, and
+/// for a pack whose address need not be a multiple of what one load takes.
+static Value buildLoad(OpBuilder &b, LLVM::LoadOp load, Value condition) {
+  Type type = load.getType();
+  Location loc = load.getLoc();
+  unsigned bits = countBits(type), words = bits / 32;
+  std::optional<uint64_t> alignment = load.getAlignment();
   if (bits % 32 || !llvm::isPowerOf2_32(words) || words > 2 * kMostWords ||
       (alignment && *alignment < 4 * std::min(words, kMostWords)))
     return {};
-  Value loaded = buildAssembly(b, load, loc, words);
+  Value loaded =
+      buildAssembly(b, {load.getAddr(), condition, type}, loc, words);
   if (words == 1)
-    return LLVM::BitcastOp::create(b, loc, load.type, loaded);
+    return LLVM::BitcastOp::create(b, loc, type, loaded);
   Value packed = LLVM::PoisonOp::create(
       b, loc, VectorType::get({int64_t(words)}, b.getI32Type()));
   for (unsigned i = 0; i < words; ++i)
     packed = LLVM::InsertElementOp::create(
         b, loc, packed, LLVM::ExtractValueOp::create(b, loc, loaded, i),
         LLVM::ConstantOp::create(b, loc, b.getI32Type(), i));
-  return LLVM::BitcastOp::create(b, loc, load.type, packed);
+  return LLVM::BitcastOp::create(b, loc, type, packed);
 }
 
 static bool mayStore(Operation *op) {
@@ -132,9 +135,7 @@ static void loadAhead(scf::IfOp guard, ArrayRef<LLVM::LoadOp> loads,
     if (!moveBeforeWait(load.getAddr(), place) ||
         !moveBeforeWait(guard.getCondition(), place))
       continue;
-    Value early =
-        buildLoad(b, {load.getAddr(), guard.getCondition(), load.getType()},
-                  load.getLoc(), load.getAlignment());
+    Value early = buildLoad(b, load, guard.getCondition());
     if (!early)
       continue;
     load.replaceAllUsesWith(early);

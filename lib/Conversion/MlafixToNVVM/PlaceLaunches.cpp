@@ -1,4 +1,4 @@
-//===- PlaceLaunches.cpp - rows are asked for before a row's index --------===//
+//===- PlaceLaunches.cpp - loads are issued before one is waited for ------===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

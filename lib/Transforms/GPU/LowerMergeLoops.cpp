@@ -56,7 +56,7 @@ public:
   void run();
 
 private:
-  void buildYield(scf::ForOp loop, YieldOp yield);
+  SmallVector<Value> buildChunkEnd(ValueRange running, ValueRange chunk);
   SmallVector<Value> merge(ValueRange state, ValueRange next) {
     return buildMerge(b, loc, {LoweredState(state), LoweredState(next)}, base)
         .values();
@@ -88,40 +88,29 @@ void MergeLoopLowering::run() {
   IndexBuilder x(b, loc);
   Value step = x.constant(op.getStep());
   Value stride = x.mul(step, x.toIndex(groups));
-  auto loop = scf::ForOp::create(b, loc, op.getLower(), op.getUpper(), stride,
-                                 op.getInit());
-  b.setInsertionPointToStart(loop.getBody());
-  Value first = x.add(loop.getInductionVar(), x.mul(step, x.toIndex(group)));
-  auto yield = cast<YieldOp>(op.getBody().front().getTerminator());
-  b.inlineBlockBefore(&op.getBody().front(), loop.getBody(),
-                      loop.getBody()->end(), first);
-  buildYield(loop, yield);
-  b.replaceOp(op, loop.getResults());
+  Value offset = x.mul(step, x.toIndex(group));
+  lowerToFor(b, op, stride, offset, [&](ValueRange running, ValueRange chunk) {
+    return buildChunkEnd(running, chunk);
+  });
 }
 
 /// The end of an iteration: a chunk is merged, or the chunks of all groups in
 /// their order.
-void MergeLoopLowering::buildYield(scf::ForOp loop, YieldOp yield) {
-  SmallVector<Value> running(loop.getRegionIterArgs());
-  SmallVector<Value> chunk(yield.getValues());
-  b.setInsertionPoint(yield);
+SmallVector<Value> MergeLoopLowering::buildChunkEnd(ValueRange running,
+                                                    ValueRange chunk) {
   IndexBuilder x(b, loc);
   Value isShared = x.compare(arith::CmpIPredicate::ugt, groups, x.i32(1));
   SmallVector<Value> buffers = publish(isShared, chunk);
-  auto branch =
-      scf::IfOp::create(b, loc, ValueRange(running).getTypes(), isShared,
-                        /*withElseRegion=*/true);
+  auto branch = scf::IfOp::create(b, loc, running.getTypes(), isShared,
+                                  /*withElseRegion=*/true);
   branch->setAttr(kChunkEndAttr, b.getUnitAttr());
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(b, loc, merge(running, chunk));
-    b.setInsertionPointToStart(branch.thenBlock());
-    buildBarrier(b, loc);
-    scf::YieldOp::create(
-        b, loc, collect(running, buffers, ValueRange(chunk).getTypes()));
-  }
-  b.replaceOpWithNewOp<scf::YieldOp>(yield, branch.getResults());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, merge(running, chunk));
+  b.setInsertionPointToStart(branch.thenBlock());
+  buildBarrier(b, loc);
+  scf::YieldOp::create(b, loc, collect(running, buffers, chunk.getTypes()));
+  return branch.getResults();
 }
 
 /// Shared memory for a value of each thread of a block.
@@ -232,8 +221,7 @@ public:
     IRRewriter rewriter(&getContext());
     for (MergeLoopOp loop : loops) {
       LDBG() << kernel.getSymName() << ": chunks of " << loop.getStep();
-      auto row = loop->getParentOfType<RowOp>();
-      if (row && !row.getGroups().empty())
+      if (RowOp row = getSharedRow(loop))
         MergeLoopLowering(rewriter, kernel, row, loop, collected).run();
       else
         lowerToFor(rewriter, loop);

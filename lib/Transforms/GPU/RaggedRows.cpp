@@ -65,9 +65,9 @@ Value RaggedRows::innerSize() {
 
 /// Which tile the block begins with, and with how many others it shares it: as
 /// many as there are blocks for, but a power of two of them. A tile whose parts
-/// are scattered is shared by at least as many as it has parts: a block then
-/// searches for a row's segment as often as it comes to another segment, which
-/// takes longer than a part.
+/// are scattered is shared by at least as many as it has parts. A block
+/// searches for the segment of each part that it takes, which can take longer
+/// than to store the part; hence few rows are not scattered.
 void RaggedRows::shareTile(RaggedTile &tile) {
   Value blocks = buildGridSize(b, loc);
   auto leadingZeros = [&](Value value) {
