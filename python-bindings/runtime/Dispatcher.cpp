@@ -113,8 +113,7 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
   for (uint32_t i = 0; i < signature->numOutputs; ++i) {
     if (!wanted[i])
       continue;
-    nb::object made =
-        allocate(*signature, call, args, i, *wanted[i], prototypes);
+    nb::object made = allocate(*signature, call, args, i, *wanted[i]);
     if (!made.is_valid())
       return false;
     call.readArg(*signature, i, made.ptr());

@@ -59,7 +59,6 @@ private:
 
   std::shared_ptr<const Signature> signature;
   std::unordered_map<Key, Entry, KeyHash> table;
-  Prototypes prototypes;
 };
 
 void bindDispatcher(nanobind::module_ &module);

@@ -4,110 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-//
-// By torch's own functions, so that the tensors are torch's in every respect.
-// Most of what such a call costs in Python is the way to it: attributes, dtype
-// and device objects, keywords.
-//
-//===----------------------------------------------------------------------===//
 
 #include "NewTensor.h"
 #include "Errors.h"
 
-#include <algorithm>
-#include <cstring>
 #include <nanobind/stl/string.h>
 
 namespace nb = nanobind;
 using namespace mlafix::python;
 
 namespace {
-
-const char *torchName(int32_t dtype) {
-  switch (dtype) {
-  case MLAFIX_BF16:
-    return "bfloat16";
-  case MLAFIX_F16:
-    return "float16";
-  case MLAFIX_F32:
-    return "float32";
-  case MLAFIX_F8E4M3FN:
-    return "float8_e4m3fn";
-  default:
-    return nullptr;
-  }
-}
-
-/// What is asked of torch, looked up once. References are kept for ever: the
-/// process does, too.
-struct Torch {
-  static constexpr int maxDTypes = 16, maxDevices = 32;
-
-  nb::handle module;
-  PyObject *emptyLike, *emptyStrided, *device;
-  PyObject *dispatchModes, *functionModes, *tracing;
-  PyObject *keywords; ///< of emptyStrided
-  PyObject *dtypes[maxDTypes] = {};
-  PyObject *devices[maxDevices + 1] = {}; ///< the CPU, and each GPU
-
-  Torch() : module(importedModule("torch")) {
-    nb::object internal = module.attr("_C");
-    auto keep = [](nb::object object) { return object.release().ptr(); };
-    emptyLike = keep(module.attr("empty_like"));
-    emptyStrided = keep(module.attr("empty_strided"));
-    device = keep(module.attr("device"));
-    dispatchModes = keep(internal.attr("_len_torch_dispatch_stack"));
-    functionModes = keep(internal.attr("_len_torch_function_stack"));
-    tracing = keep(internal.attr("_get_tracing_state"));
-    keywords = keep(nb::make_tuple("dtype", "device"));
-  }
-
-  PyObject *dtypeObject(int32_t dtype) {
-    const char *name = torchName(dtype);
-    if (!name || dtype >= maxDTypes)
-      return nullptr;
-    if (!dtypes[dtype])
-      dtypes[dtype] = nb::object(module.attr(name)).release().ptr();
-    return dtypes[dtype];
-  }
-
-  PyObject *deviceObject(mlafix_device where) {
-    int index = where.type == MLAFIX_CPU ? 0 : where.ordinal + 1;
-    if (index < 0 || index > maxDevices)
-      return nullptr;
-    if (!devices[index])
-      devices[index] = (index ? nb::handle(device)("cuda", where.ordinal)
-                              : nb::handle(device)("cpu"))
-                           .release()
-                           .ptr();
-    return devices[index];
-  }
-};
-
-Torch &torch() {
-  static Torch found;
-  return found;
-}
-
-nb::object call(PyObject *function) {
-  nb::object result = nb::steal(PyObject_CallNoArgs(function));
-  if (!result.is_valid())
-    nb::raise_python_error();
-  return result;
-}
-
-bool isZero(PyObject *function) {
-  return PyLong_AsLong(call(function).ptr()) == 0;
-}
-
-nb::object makeTuple(const int64_t *values, uint32_t count) {
-  nb::object tuple = nb::steal(PyTuple_New(count));
-  for (uint32_t i = 0; tuple.is_valid() && i < count; ++i)
-    NB_TUPLE_SET_ITEM(tuple.ptr(), i, PyLong_FromLongLong(values[i]));
-  if (!tuple.is_valid() || PyErr_Occurred())
-    nb::raise_python_error();
-  return tuple;
-}
 
 /// What an output is to be; false where the call does not say.
 bool findShape(const ArgSpec &spec, const CallArgs &call,
@@ -132,7 +38,7 @@ bool findShape(const ArgSpec &spec, const CallArgs &call,
     // There are tensors of these sizes, so the product does not wrap.
     stride *= shape.sizes[dim] ? shape.sizes[dim] : 1;
   }
-  return torchName(shape.dtype) && torch().deviceObject(shape.device);
+  return canAllocate(shape.dtype);
 }
 
 /// Whether an argument that is read by the same `spec.view` has that shape.
@@ -146,60 +52,7 @@ bool matches(const Shape &shape, const ArgSpec &spec, const TensorView &view) {
   return true;
 }
 
-nb::object checked(PyObject *made) {
-  if (!made)
-    nb::raise_python_error();
-  return nb::steal(made);
-}
-
-nb::object makeStrided(const Shape &shape) {
-  nb::object sizes = makeTuple(shape.sizes, shape.ndim);
-  nb::object strides = makeTuple(shape.strides, shape.ndim);
-  PyObject *arguments[] = {sizes.ptr(), strides.ptr(),
-                           torch().dtypeObject(shape.dtype),
-                           torch().deviceObject(shape.device)};
-  return checked(PyObject_Vectorcall(torch().emptyStrided, arguments, 2,
-                                     torch().keywords));
-}
-
-nb::object makeLike(PyObject *other) {
-  return checked(PyObject_Vectorcall(torch().emptyLike, &other, 1, nullptr));
-}
-
 } // namespace
-
-bool Shape::operator==(const Shape &other) const {
-  return ndim == other.ndim && dtype == other.dtype &&
-         device.type == other.device.type &&
-         device.ordinal == other.device.ordinal &&
-         std::memcmp(sizes, other.sizes, ndim * sizeof(int64_t)) == 0 &&
-         std::memcmp(strides, other.strides, ndim * sizeof(int64_t)) == 0;
-}
-
-nb::object Prototypes::make(const Shape &shape) {
-  // Every call of torch may let another thread in, who may change the entries.
-  auto find = [&] {
-    return std::find_if(entries.begin(), entries.end(),
-                        [&](const Entry &e) { return e.shape == shape; });
-  };
-  auto known = find();
-  if (known == entries.end()) {
-    if (entries.size() < maxEntries)
-      entries.push_back({shape, {}});
-    else
-      entries[oldest++ % maxEntries] = {shape, {}};
-    return makeStrided(shape);
-  }
-  if (known->tensor.is_valid()) {
-    nb::object prototype = known->tensor;
-    return makeLike(prototype.ptr());
-  }
-  nb::object prototype = makeStrided(shape);
-  prototype.attr("untyped_storage")().attr("resize_")(0);
-  if (auto again = find(); again != entries.end())
-    again->tensor = prototype;
-  return makeLike(prototype.ptr());
-}
 
 const NewTensor *mlafix::python::asNewTensor(PyObject *object) {
   static PyTypeObject *type =
@@ -236,26 +89,20 @@ NewTensor::NewTensor(const std::string &dtype, int32_t like, nb::object order)
   }
 }
 
-bool mlafix::python::isTorchUnwatched() {
-  static bool isLoaded = false;
-  if (!isLoaded && !(isLoaded = importedModule("torch") != nullptr))
-    return false;
-  return isZero(torch().dispatchModes) && isZero(torch().functionModes) &&
-         call(torch().tracing).is_none();
-}
-
 nb::object mlafix::python::allocate(const Signature &signature,
                                     const CallArgs &call, nb::handle args,
-                                    uint32_t index, const NewTensor &wanted,
-                                    Prototypes &prototypes) {
+                                    uint32_t index, const NewTensor &wanted) {
   const ArgSpec &spec = signature.args[index];
   Shape shape;
   if (!findShape(spec, call, wanted, shape))
     return {};
-  if (spec.twin >= 0 && call.views[spec.twin].dtype == shape.dtype &&
-      (wanted.like == spec.twin || matches(shape, spec, call.views[spec.twin])))
+  // Of an input with gaps or another order of dims, the strides are torch's
+  // affair.
+  if (spec.twin >= 0 && wanted.like == spec.twin &&
+      call.views[spec.twin].dtype == shape.dtype &&
+      !matches(shape, spec, call.views[spec.twin]))
     return makeLike(CallArgs::argument(args.ptr(), spec.twin));
-  return prototypes.make(shape);
+  return makeEmpty(shape);
 }
 
 void mlafix::python::bindNewTensor(nb::module_ &module) {

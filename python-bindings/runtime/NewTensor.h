@@ -8,7 +8,7 @@
 #ifndef MLAFIX_PYTHON_NEWTENSOR_H
 #define MLAFIX_PYTHON_NEWTENSOR_H
 
-#include "Args.h"
+#include "EmptyTensor.h"
 
 namespace mlafix::python {
 
@@ -37,43 +37,12 @@ struct SizeOf {
 const NewTensor *asNewTensor(PyObject *object);
 const SizeOf *asSizeOf(PyObject *object);
 
-/// Sizes and strides of a tensor as the caller sees it.
-struct Shape {
-  uint32_t ndim;
-  int32_t dtype;
-  mlafix_device device;
-  int64_t sizes[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS];
-
-  bool operator==(const Shape &other) const;
-};
-
-/// Tensors without memory, of the shapes that two calls have allocated.
-/// torch makes one like another in two thirds of the time that it takes to be
-/// told sizes, strides, dtype and device.
-class Prototypes {
-public:
-  nanobind::object make(const Shape &shape);
-
-private:
-  static constexpr size_t maxEntries = 8;
-  struct Entry {
-    Shape shape;
-    nanobind::object tensor; ///< null: allocated once
-  };
-  std::vector<Entry> entries;
-  size_t oldest = 0;
-};
-
-/// Whether no mode or tracer of torch is active, so that a plain tensor is not
-/// a placeholder.
-bool isTorchUnwatched();
-
 /// Allocates output `index` of a call whose inputs are in `call`, by torch: the
 /// tensor, or null where the call does not say its sizes or dtype. Throws what
 /// torch raises.
 nanobind::object allocate(const Signature &signature, const CallArgs &call,
                           nanobind::handle args, uint32_t index,
-                          const NewTensor &wanted, Prototypes &prototypes);
+                          const NewTensor &wanted);
 
 void bindNewTensor(nanobind::module_ &module);
 
