@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,10 +81,9 @@ def _cache() -> str:
 def cached_folders() -> list[tuple[Path, int, int]]:
     """The folders of the cache, one for each compiler: path, files and their bytes."""
     root = _env.cache_dir()
-    folders = sorted(path for path in root.iterdir() if path.is_dir()) if root and root.is_dir() else []
     found = []
-    for folder in folders:
-        sizes = [path.stat().st_size for path in folder.iterdir() if path.suffix in _KEPT]
+    for folder in sorted(path for path in _paths(root) if path.is_dir()) if root else []:
+        sizes = [_size(path) for path in _paths(folder) if path.suffix in _KEPT]
         found.append((folder, len(sizes), sum(sizes)))
     return found
 
@@ -92,17 +91,37 @@ def cached_folders() -> list[tuple[Path, int, int]]:
 def clear_cache(*, only_old: bool) -> int:
     """Removes the cache's folders, or those of other compilers than this one; the bytes that are free then.
 
-    A folder that holds anything else is left alone, and so is what another process compiles meanwhile.
+    A folder that holds anything else is left alone. What another process adds meanwhile may stay.
     """
     current = cache.compiler_cache()
     freed = 0
-    for folder, _, size in cached_folders():
-        foreign = [path for path in folder.iterdir() if path.suffix not in _KEPT and not path.name.startswith(".new-")]
+    for folder, _, _ in cached_folders():
+        paths = _paths(folder)
+        foreign = [path for path in paths if path.suffix not in _KEPT and not path.name.startswith(".new-")]
         if foreign or (only_old and current and folder == current.path):
             continue
-        shutil.rmtree(folder)
-        freed += size
+        for path in paths:
+            freed += _size(path)
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
     return freed
+
+
+def _paths(folder: Path) -> list[Path]:
+    """What a folder holds: nothing, where there is none."""
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _size(path: Path) -> int:
+    """In bytes; 0 of a file that another process has removed since it was listed."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def size_text(size: float) -> str:

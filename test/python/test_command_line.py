@@ -176,6 +176,26 @@ def test_clearing_leaves_other_peoples_folders_alone(tmp_path: Path, monkeypatch
     assert (tmp_path / "photos" / "holiday.jpg").exists()
 
 
+@pytest.mark.parametrize("command", [["info"], ["cache"], ["cache", "--clear"]], ids=" ".join)
+def test_files_of_the_cache_may_vanish_meanwhile(
+    command: list[str], capsys: CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the locks of processes that compile do."""
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path))
+    folder = tmp_path / "of a compiler"
+    folder.mkdir(mode=0o700)
+    (folder / "kept.mlafix").write_bytes(bytes(1 << 20))
+    listed = Path.iterdir
+
+    def iterdir(path: Path) -> list[Path]:
+        return [*listed(path), *([folder / "gone.lock"] if path == folder else [])]
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    assert main(command) == 0
+    assert "1.0 MiB" in capsys.readouterr().out
+    assert folder.exists() == ("--clear" not in command)
+
+
 @pytest.mark.parametrize(("lines", "message"), [("twice D=8 extra", "shapes.txt:1: expected KERNEL NAME=VALUE,…"), ("", "got neither")])
 def test_wrong_warmup_files(lines: str, message: str, capsys: CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "shapes.txt").write_text(lines)
