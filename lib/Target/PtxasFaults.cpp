@@ -10,6 +10,7 @@
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/PatternMatch.h"
 
@@ -18,23 +19,34 @@ using namespace llvm::PatternMatch;
 
 /// -x as ~x + 1, which neither LLVM nor ptxas makes a negation of.
 static Value *negate(IRBuilder<> &b, Value *x) {
-  auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()}, false);
-  auto *negation = InlineAsm::get(
-      type,
-      "{\n\t.reg .b32 rest;\n\tnot.b32 rest, $1;\n\tadd.s32 $0, rest, 1;\n\t}",
-      "=r,r", /*hasSideEffects=*/false);
+  auto *type = FunctionType::get(x->getType(), {x->getType()}, false);
+  bool isWide = x->getType()->isIntegerTy(64);
+  auto *negation =
+      InlineAsm::get(type,
+                     isWide ? "{\n\t.reg .b64 rest;\n\tnot.b64 rest, $1;\n\t"
+                              "add.s64 $0, rest, 1;\n\t}"
+                            : "{\n\t.reg .b32 rest;\n\tnot.b32 rest, $1;\n\t"
+                              "add.s32 $0, rest, 1;\n\t}",
+                     isWide ? "=l,l" : "=r,r", /*hasSideEffects=*/false);
   return b.CreateCall(type, negation, {x});
 }
 
-/// Of three integers of which one is a negation, ptxas 13.0 makes one maximum
-/// and drops the negation.
+/// Whether ptxas may compile the negation of `x` wrongly. Of three integers of
+/// 32 bits of which one is a negation, 13.0 makes one maximum and drops the
+/// negation; of a comparison of -|x| with a constant, also one for a minimum of
+/// 64 bits, 12.9 and 13.0 make a constant.
+static bool isNegationFaulty(Value *x) {
+  Type *type = x->getType()->getScalarType();
+  return type->isIntegerTy(32) ||
+         (type->isIntegerTy(64) && match(x, m_Intrinsic<Intrinsic::abs>()));
+}
+
 static void hideNegations(Module &module) {
   SmallVector<std::pair<Instruction *, Value *>> negations;
   for (Function &function : module)
     for (Instruction &instruction : instructions(function)) {
       Value *x;
-      if (instruction.getType()->getScalarType()->isIntegerTy(32) &&
-          match(&instruction, m_Neg(m_Value(x))))
+      if (match(&instruction, m_Neg(m_Value(x))) && isNegationFaulty(x))
         negations.push_back({&instruction, x});
     }
   for (auto [instruction, x] : negations) {

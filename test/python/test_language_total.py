@@ -97,6 +97,18 @@ def divisions(quotient: Out[INT, "n"], remainder: Out[INT, "n"], size: Out[INT, 
 
 
 @mlafix.kernel
+def magnitudes(byte: Out[i8, "n"], least: Out[INT, "n"], order: Out[i32, "s=4 n"], x: In[INT, "n"]):
+    for t in grid("n"):
+        negated = -abs(x[t])
+        byte[t] = negated
+        least[t] = min(negated, -7)
+        order[0, t] = 1 if negated < -5 else 0
+        order[1, t] = 1 if negated == -5 else 0
+        order[2, t] = 1 if negated > -5 else 0
+        order[3, t] = 1 if negated > 0 else 0
+
+
+@mlafix.kernel
 def conversions(narrow: Out[i32, "n"], long: Out[i64, "n"], wide: Out[i32, "n D"], x: In[f32, "n"], row: In[f32, "n D"]):
     for t in grid("n"):
         narrow[t] = i32(x[t])
@@ -245,6 +257,19 @@ def test_divisions_of_any_operands(device: Device, made: dict[type, ModuleType],
     assert absolute.tolist() == [abs(x) if x != ENDS[dtype][0] else x for x, _ in pairs]  # wraps around
     each = [divided(int(x), int(y), 32) for x, y in zip(row.flat, by.flat)]
     assert wide.ravel().tolist() == [x ^ y for x, y in each]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64], ids=["i32", "i64"])
+def test_negated_magnitudes_are_no_constants(device: Device, made: dict[type, ModuleType], dtype: type) -> None:
+    """ptxas 12.9 and 13.0 make one of each comparison with -abs(x)."""
+    values = [0, 1, -1, 4, 5, -5, 6, -6, 7, 8, -8, 127, -128, 129, 1 << 20, np.iinfo(dtype).max, -np.iinfo(dtype).max]
+    x = np.array(values, dtype)
+    negated = -np.abs(x)
+    outputs = [np.empty(len(x), np.int8), np.empty_like(x), np.empty((4, len(x)), np.int32)]
+    byte, least, order = run(device, made[dtype].magnitudes, outputs, x)
+    np.testing.assert_array_equal(byte, np.maximum(negated, -128))
+    np.testing.assert_array_equal(least, np.minimum(negated, -7))
+    np.testing.assert_array_equal(order, [negated < -5, negated == -5, negated > -5, negated > 0])
 
 
 def converted(x: float, dtype: type) -> int:
