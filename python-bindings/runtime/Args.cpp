@@ -178,6 +178,11 @@ void CallArgs::readView(const ArgSpec &spec, PyObject *object,
                         const ArgContext &place, Conversion &conversion,
                         TensorView &view) {
   readTensor(object, place, conversion, view);
+  fitView(spec, place, view);
+}
+
+void CallArgs::fitView(const ArgSpec &spec, const ArgContext &place,
+                       TensorView &view) {
   // What counts several tensors is not a dim of each.
   size_t ndim = spec.dims.size() - (spec.isMany() ? 1 : 0);
   if (view.ndim == 0 && ndim == 1) {
@@ -337,6 +342,19 @@ void CallArgs::readArg(const Signature &signature, uint32_t index,
   }
   present |= uint64_t(1) << index;
   readView(spec, object, place, conversion, views[index]);
+  addTensor(index);
+  bindKeys(signature, spec, index, place);
+}
+
+void CallArgs::setArg(const Signature &signature, uint32_t index,
+                      const TensorView &view) {
+  const ArgSpec &spec = signature.args[index];
+  ArgContext place = contextOf(signature, spec);
+  args[index].struct_size = sizeof(mlafix_arg);
+  args[index].kind = MLAFIX_ARG_TENSOR;
+  present |= uint64_t(1) << index;
+  views[index] = view;
+  fitView(spec, place, views[index]);
   addTensor(index);
   bindKeys(signature, spec, index, place);
 }

@@ -50,6 +50,9 @@ struct CallArgs {
   // The steps of `read`, for calls whose outputs are made in between.
   void begin(const Signature &signature, PyObject *given, uint32_t flags);
   void readArg(const Signature &signature, uint32_t index, PyObject *object);
+  /// A tensor whose view is known.
+  void setArg(const Signature &signature, uint32_t index,
+              const TensorView &view);
   /// An integer that is the size of a tensor read before; false if it is none.
   bool readSize(const Signature &signature, uint32_t index, int32_t arg,
                 int32_t dim);
@@ -65,6 +68,9 @@ struct CallArgs {
   nanobind::dict presence(const Signature &signature) const;
 
 private:
+  /// The view of a tensor as `spec` wants it. Throws ArgumentError.
+  static void fitView(const ArgSpec &spec, const ArgContext &place,
+                      TensorView &view);
   void addTensor(uint32_t index);
   void readMany(const ArgSpec &spec, uint32_t index, PyObject *object,
                 const ArgContext &place);

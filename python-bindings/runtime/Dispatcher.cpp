@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dispatcher.h"
+#include "EmptyTensor.h"
 #include "Errors.h"
 
 #include <nanobind/stl/string.h>
@@ -116,7 +117,6 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
     nb::object made = allocate(*signature, call, args, i, *wanted[i]);
     if (!made.is_valid())
       return false;
-    call.readArg(*signature, i, made.ptr());
     NB_TUPLE_SET_ITEM(outputs.ptr(), i, made.release().ptr());
   }
   call.finish(*signature);

@@ -42,19 +42,32 @@ const char *torchName(int32_t dtype) {
   }
 }
 
+/// A library that is loaded already.
+class LoadedLibrary {
+public:
+  explicit LoadedLibrary(const char *name)
+      : handle(dlopen(name, RTLD_NOW | RTLD_NOLOAD)) {}
+
+  /// Sets `function`, to null where there is none of this name.
+  template <typename Function>
+  void find(const char *name, Function *&function) const {
+    function =
+        handle ? reinterpret_cast<Function *>(dlsym(handle, name)) : nullptr;
+  }
+
+private:
+  void *handle; // Never closed: torch stays.
+};
+
 /// torch's C interface for compiled models (torch/csrc/inductor/aoti_torch/c/
 /// shim.h), and the function by which torch makes a tensor's Python object.
-class TorchLibrary {
+class Allocator {
 public:
-  TorchLibrary() {
-    // They are loaded: this opens nothing.
-    void *core = dlopen("libtorch_cpu.so", RTLD_NOW | RTLD_NOLOAD);
-    void *python = dlopen("libtorch_python.so", RTLD_NOW | RTLD_NOLOAD);
-    if (!core || !python)
-      return;
-    auto code = [&](const std::string &name) -> int32_t {
-      auto ask = reinterpret_cast<int32_t (*)()>(
-          dlsym(core, ("aoti_torch_" + name).c_str()));
+  Allocator() {
+    LoadedLibrary core("libtorch_cpu.so");
+    auto code = [&](const std::string &name) {
+      int32_t (*ask)();
+      core.find(("aoti_torch_" + name).c_str(), ask);
       return ask ? ask() : -1;
     };
     for (int32_t dtype = 0; dtype < maxDTypes; ++dtype)
@@ -63,66 +76,105 @@ public:
                           : -1;
     cpu = code("device_type_cpu");
     cuda = code("device_type_cuda");
-    find(core, "aoti_torch_empty_strided", empty);
-    find(core, "aoti_torch_delete_tensor_object", destroy);
+    core.find("aoti_torch_empty_strided", empty);
+    core.find("aoti_torch_get_data_ptr", address);
+    core.find("aoti_torch_delete_tensor_object", destroy);
     // PyObject *THPVariable_Wrap(const at::TensorBase &)
-    find(python, "_Z16THPVariable_WrapRKN2at10TensorBaseE", wrap);
+    LoadedLibrary("libtorch_python.so")
+        .find("_Z16THPVariable_WrapRKN2at10TensorBaseE", wrap);
   }
 
   /// The tensor; null where the interface lacks something, or has failed.
-  nb::object make(const Shape &shape) const {
-    int32_t dtype = dtypes[shape.dtype];
-    int32_t device = shape.device.type == MLAFIX_CPU ? cpu : cuda;
-    if (!empty || !destroy || !wrap || dtype < 0 || device < 0)
+  nb::object make(TensorView &view) const {
+    int32_t dtype = dtypes[view.dtype];
+    int32_t device = view.device.type == MLAFIX_CPU ? cpu : cuda;
+    if (!empty || !address || !destroy || !wrap || dtype < 0 || device < 0)
       return {};
     void *tensor = nullptr;
     int32_t status;
     {
       // An allocator may call back into Python from another thread.
       nb::gil_scoped_release unlocked;
-      status = empty(shape.ndim, shape.sizes, shape.strides, dtype, device,
-                     shape.device.ordinal, &tensor);
+      status = empty(view.ndim, view.sizes, view.strides, dtype, device,
+                     view.device.ordinal, &tensor);
     }
     if (status)
       return {};
     nb::object object = nb::steal(wrap(tensor));
+    status = address(tensor, &view.data);
     destroy(tensor); // A reference, of which the object has another.
     if (!object.is_valid())
       nb::raise_python_error();
-    return object;
+    return status ? nb::object() : object;
   }
 
 private:
-  template <typename Function>
-  static void find(void *library, const char *name, Function *&function) {
-    function = reinterpret_cast<Function *>(dlsym(library, name));
-  }
-
   int32_t dtypes[maxDTypes] = {}; ///< by mlafix_dtype; -1: has none
   int32_t cpu = -1, cuda = -1;
   int32_t (*empty)(int64_t ndim, const int64_t *sizes, const int64_t *strides,
                    int32_t dtype, int32_t deviceType, int32_t deviceIndex,
                    void **tensor) = nullptr;
+  int32_t (*address)(void *tensor, void **data) = nullptr;
   int32_t (*destroy)(void *tensor) = nullptr;
   PyObject *(*wrap)(const void *tensor) = nullptr;
+};
+
+nb::object call(PyObject *function) {
+  nb::object result = nb::steal(PyObject_CallNoArgs(function));
+  if (!result.is_valid())
+    nb::raise_python_error();
+  return result;
+}
+
+bool isZero(PyObject *function) {
+  return PyLong_AsLong(call(function).ptr()) == 0;
+}
+
+PyObject *keep(nb::object object) { return object.release().ptr(); }
+
+/// Who sees this thread's calls of torch: by torch's C++ functions, and where
+/// it does not export all of them, by those in Python that call them.
+class Watchers {
+public:
+  explicit Watchers(nb::handle internal)
+      : pythonDispatch(keep(internal.attr("_len_torch_dispatch_stack"))),
+        pythonFunctions(keep(internal.attr("_len_torch_function_stack"))),
+        pythonTracing(keep(internal.attr("_get_tracing_state"))) {
+    LoadedLibrary core("libtorch_cpu.so"), base("libc10.so");
+    // c10::impl::TorchDispatchModeTLS::stack_len()
+    base.find("_ZN3c104impl20TorchDispatchModeTLS9stack_lenEv", dispatch);
+    // at::impl::PythonTorchFunctionTLS::stack_len()
+    core.find("_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv", functions);
+    // const std::shared_ptr<TracingState>
+    // &torch::jit::tracer::getTracingState()
+    core.find("_ZN5torch3jit6tracer15getTracingStateEv", tracing);
+  }
+
+  bool areNone() const {
+    if (dispatch && functions && tracing)
+      return dispatch() == 0 && functions() == 0 && !tracing();
+    return isZero(pythonDispatch) && isZero(pythonFunctions) &&
+           call(pythonTracing).is_none();
+  }
+
+private:
+  int64_t (*dispatch)();
+  int64_t (*functions)();
+  const std::shared_ptr<void> &(*tracing)();
+  PyObject *pythonDispatch, *pythonFunctions, *pythonTracing;
 };
 
 /// What is asked of torch, looked up once. References are kept for ever: the
 /// process does, too.
 struct Torch {
   nb::handle module;
-  TorchLibrary library;
+  Allocator allocator;
+  Watchers watchers;
   PyObject *emptyLike;
-  PyObject *dispatchModes, *functionModes, *tracing;
 
-  Torch() : module(importedModule("torch")) {
-    nb::object internal = module.attr("_C");
-    auto keep = [](nb::object object) { return object.release().ptr(); };
-    emptyLike = keep(module.attr("empty_like"));
-    dispatchModes = keep(internal.attr("_len_torch_dispatch_stack"));
-    functionModes = keep(internal.attr("_len_torch_function_stack"));
-    tracing = keep(internal.attr("_get_tracing_state"));
-  }
+  Torch()
+      : module(importedModule("torch")), watchers(module.attr("_C")),
+        emptyLike(keep(module.attr("empty_like"))) {}
 };
 
 const Torch &torch() {
@@ -137,17 +189,6 @@ const Torch &torch() {
   return *found;
 }
 
-nb::object call(PyObject *function) {
-  nb::object result = nb::steal(PyObject_CallNoArgs(function));
-  if (!result.is_valid())
-    nb::raise_python_error();
-  return result;
-}
-
-bool isZero(PyObject *function) {
-  return PyLong_AsLong(call(function).ptr()) == 0;
-}
-
 nb::list makeList(const int64_t *values, uint32_t count) {
   nb::list list;
   for (uint32_t i = 0; i < count; ++i)
@@ -156,15 +197,18 @@ nb::list makeList(const int64_t *values, uint32_t count) {
 }
 
 /// Through Python, which raises what keeps torch from it.
-nb::object makeStrided(const Shape &shape) {
+nb::object makeStrided(TensorView &view) {
   nb::handle module = torch().module;
-  nb::object device = shape.device.type == MLAFIX_CPU
+  nb::object device = view.device.type == MLAFIX_CPU
                           ? module.attr("device")("cpu")
-                          : module.attr("device")("cuda", shape.device.ordinal);
-  return module.attr("empty_strided")(
-      makeList(shape.sizes, shape.ndim), makeList(shape.strides, shape.ndim),
-      nb::arg("dtype") = module.attr(torchName(shape.dtype)),
+                          : module.attr("device")("cuda", view.device.ordinal);
+  nb::object made = module.attr("empty_strided")(
+      makeList(view.sizes, view.ndim), makeList(view.strides, view.ndim),
+      nb::arg("dtype") = module.attr(torchName(view.dtype)),
       nb::arg("device") = device);
+  auto address = nb::cast<uintptr_t>(made.attr("data_ptr")());
+  view.data = reinterpret_cast<void *>(address);
+  return made;
 }
 
 } // namespace
@@ -173,9 +217,9 @@ bool mlafix::python::canAllocate(int32_t dtype) {
   return torchName(dtype) != nullptr;
 }
 
-nb::object mlafix::python::makeEmpty(const Shape &shape) {
-  nb::object made = torch().library.make(shape);
-  return made.is_valid() ? made : makeStrided(shape);
+nb::object mlafix::python::makeEmpty(TensorView &view) {
+  nb::object made = torch().allocator.make(view);
+  return made.is_valid() ? made : makeStrided(view);
 }
 
 nb::object mlafix::python::makeLike(PyObject *other) {
@@ -190,6 +234,5 @@ bool mlafix::python::isTorchUnwatched() {
   static bool isLoaded = false;
   if (!isLoaded && !(isLoaded = importedModule("torch") != nullptr))
     return false;
-  return isZero(torch().dispatchModes) && isZero(torch().functionModes) &&
-         call(torch().tracing).is_none();
+  return torch().watchers.areNone();
 }

@@ -8,24 +8,16 @@
 #ifndef MLAFIX_PYTHON_EMPTYTENSOR_H
 #define MLAFIX_PYTHON_EMPTYTENSOR_H
 
-#include "Args.h"
+#include "Tensor.h"
 
 namespace mlafix::python {
-
-/// Sizes and strides of a tensor, in elements, as the caller sees it.
-struct Shape {
-  uint32_t ndim;
-  int32_t dtype; ///< a mlafix_dtype
-  mlafix_device device;
-  int64_t sizes[MLAFIX_MAX_DIMS], strides[MLAFIX_MAX_DIMS];
-};
 
 /// Whether torch, which is loaded, allocates outputs of this dtype.
 bool canAllocate(int32_t dtype);
 
-/// torch.empty_strided of a dtype that can be allocated. Throws what torch
-/// raises.
-nanobind::object makeEmpty(const Shape &shape);
+/// torch.empty_strided of the dtype (one that can be allocated), device, sizes
+/// and strides of `view`, whose `data` is set. Throws what torch raises.
+nanobind::object makeEmpty(TensorView &view);
 
 /// torch.empty_like.
 nanobind::object makeLike(PyObject *other);

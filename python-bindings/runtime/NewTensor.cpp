@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NewTensor.h"
+#include "EmptyTensor.h"
 #include "Errors.h"
 
 #include <nanobind/stl/string.h>
@@ -15,9 +16,10 @@ using namespace mlafix::python;
 
 namespace {
 
-/// What an output is to be; false where the call does not say.
+/// What an output is to be, but for its memory; false where the call does not
+/// say.
 bool findShape(const ArgSpec &spec, const CallArgs &call,
-               const NewTensor &wanted, Shape &shape) {
+               const NewTensor &wanted, TensorView &shape) {
   if (spec.sources.empty() ||
       (!wanted.order.empty() && wanted.order.size() != spec.dims.size()))
     return false;
@@ -27,6 +29,7 @@ bool findShape(const ArgSpec &spec, const CallArgs &call,
   else if (!shape.dtype && spec.dtypeKey >= 0)
     shape.dtype = static_cast<int32_t>(call.key.values[spec.dtypeKey]);
   shape.device = call.device;
+  shape.readOnly = false;
   shape.ndim = static_cast<uint32_t>(spec.dims.size());
   for (uint32_t i = 0; i < shape.ndim; ++i)
     shape.sizes[spec.view.empty() ? i : spec.view[i]] =
@@ -42,7 +45,8 @@ bool findShape(const ArgSpec &spec, const CallArgs &call,
 }
 
 /// Whether an argument that is read by the same `spec.view` has that shape.
-bool matches(const Shape &shape, const ArgSpec &spec, const TensorView &view) {
+bool matches(const TensorView &shape, const ArgSpec &spec,
+             const TensorView &view) {
   for (uint32_t i = 0; i < shape.ndim; ++i) {
     uint32_t dim = spec.view.empty() ? i : spec.view[i];
     if (view.sizes[i] != shape.sizes[dim] ||
@@ -89,20 +93,25 @@ NewTensor::NewTensor(const std::string &dtype, int32_t like, nb::object order)
   }
 }
 
-nb::object mlafix::python::allocate(const Signature &signature,
-                                    const CallArgs &call, nb::handle args,
-                                    uint32_t index, const NewTensor &wanted) {
+nb::object mlafix::python::allocate(const Signature &signature, CallArgs &call,
+                                    nb::handle args, uint32_t index,
+                                    const NewTensor &wanted) {
   const ArgSpec &spec = signature.args[index];
-  Shape shape;
+  TensorView shape;
   if (!findShape(spec, call, wanted, shape))
     return {};
   // Of an input with gaps or another order of dims, the strides are torch's
   // affair.
   if (spec.twin >= 0 && wanted.like == spec.twin &&
       call.views[spec.twin].dtype == shape.dtype &&
-      !matches(shape, spec, call.views[spec.twin]))
-    return makeLike(CallArgs::argument(args.ptr(), spec.twin));
-  return makeEmpty(shape);
+      !matches(shape, spec, call.views[spec.twin])) {
+    nb::object made = makeLike(CallArgs::argument(args.ptr(), spec.twin));
+    call.readArg(signature, index, made.ptr());
+    return made;
+  }
+  nb::object made = makeEmpty(shape);
+  call.setArg(signature, index, shape);
+  return made;
 }
 
 void mlafix::python::bindNewTensor(nb::module_ &module) {

@@ -8,7 +8,7 @@
 #ifndef MLAFIX_PYTHON_NEWTENSOR_H
 #define MLAFIX_PYTHON_NEWTENSOR_H
 
-#include "EmptyTensor.h"
+#include "Args.h"
 
 namespace mlafix::python {
 
@@ -37,10 +37,10 @@ struct SizeOf {
 const NewTensor *asNewTensor(PyObject *object);
 const SizeOf *asSizeOf(PyObject *object);
 
-/// Allocates output `index` of a call whose inputs are in `call`, by torch: the
-/// tensor, or null where the call does not say its sizes or dtype. Throws what
-/// torch raises.
-nanobind::object allocate(const Signature &signature, const CallArgs &call,
+/// Allocates output `index` of a call whose inputs are in `call`, by torch, and
+/// adds it to `call`: the tensor, or null where the call does not say its sizes
+/// or dtype. Throws what torch raises.
+nanobind::object allocate(const Signature &signature, CallArgs &call,
                           nanobind::handle args, uint32_t index,
                           const NewTensor &wanted);
 

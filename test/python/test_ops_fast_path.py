@@ -191,6 +191,22 @@ def test_modes_and_tracers_see_every_call(where: str) -> None:
             assert any("mlafix" in function for function in seen), (mode, name)
 
 
+@pytest.mark.filterwarnings("ignore")  # torch.jit is deprecated.
+def test_tracers_see_every_call(where: str) -> None:
+    v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
+    dispatch = library.dispatcher("merge_states", specialize=("k",))
+    dispatch((torch.empty(N, H, D, device=where), None, v, s))
+    tried = []
+
+    def step(rows: Any) -> Any:
+        tried.append(dispatch.try_launch((NewTensor(), None, v, s)))
+        return rows + 1
+
+    step(v)
+    torch.jit.trace(step, (v,), check_trace=False)
+    assert [outputs is None for outputs in tried] == [False, True]
+
+
 def test_outputs_are_allocated_without_a_call_of_python(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     v, s = torch.randn(N, 2, H, D, device=where), torch.randn(N, 2, H, device=where)
     want = ops.merge_states(v, s)
