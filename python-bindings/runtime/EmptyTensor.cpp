@@ -164,8 +164,7 @@ private:
   PyObject *pythonDispatch, *pythonFunctions, *pythonTracing;
 };
 
-/// What is asked of torch, looked up once. References are kept for ever: the
-/// process does, too.
+/// What is asked of torch. References are kept for ever.
 struct Torch {
   nb::handle module;
   Allocator allocator;
@@ -177,17 +176,7 @@ struct Torch {
         emptyLike(keep(module.attr("empty_like"))) {}
 };
 
-const Torch &torch() {
-  // No variable with a guard: who waits for it keeps the interpreter's lock,
-  // which the thread that fills the variable in may want.
-  static const Torch *found = nullptr;
-  if (!found) {
-    auto made = std::make_unique<Torch>();
-    if (!found)
-      found = made.release();
-  }
-  return *found;
-}
+const Torch &torch() { return lookedUp<Torch>(); }
 
 nb::list makeList(const int64_t *values, uint32_t count) {
   nb::list list;

@@ -16,6 +16,7 @@
 #include "ManagedDLPack.h"
 #include "mlafix/runtime.h"
 #include <cstdarg>
+#include <memory>
 #include <nanobind/nanobind.h>
 #include <string>
 #include <vector>
@@ -97,6 +98,20 @@ nanobind::object pairOf(nanobind::handle object);
 
 /// The module if it has been imported already, else null; borrowed.
 PyObject *importedModule(const char *name);
+
+/// What is looked up once, by the first call, and kept for ever, as the process
+/// keeps Python's modules. The interpreter's lock is held.
+template <typename Found> const Found &lookedUp() {
+  // No variable with a guard: who waits for it keeps the interpreter's lock,
+  // which the thread that fills the variable in may want.
+  static const Found *found = nullptr;
+  if (!found) {
+    auto made = std::make_unique<Found>();
+    if (!found)
+      found = made.release();
+  }
+  return *found;
+}
 
 } // namespace mlafix::python
 

@@ -16,7 +16,6 @@
 #include "Errors.h"
 #include "Tensor.h"
 
-#include <memory>
 #include <nanobind/stl/string.h>
 
 namespace nb = nanobind;
@@ -24,8 +23,7 @@ using namespace mlafix::python;
 
 namespace {
 
-/// What is asked of torch at every call, looked up once. References are kept
-/// for ever: the process does, too.
+/// What is asked of torch at every call. References are kept for ever.
 struct Torch {
   PyObject *isGradEnabled;
   PyObject *requiresGrad; ///< the attribute's descriptor, and what reads it
@@ -48,17 +46,7 @@ struct Torch {
                            reinterpret_cast<PyObject *>(Py_TYPE(tensor)));
   }
 };
-const Torch &torch() {
-  // No variable with a guard: who waits for it keeps the interpreter's lock,
-  // which the thread that fills the variable in may want.
-  static const Torch *found = nullptr;
-  if (!found) {
-    auto made = std::make_unique<Torch>();
-    if (!found)
-      found = made.release();
-  }
-  return *found;
-}
+const Torch &torch() { return lookedUp<Torch>(); }
 
 std::string attributeText(nb::handle object, const char *attribute) {
   nb::object value = nb::steal(PyObject_GetAttrString(object.ptr(), attribute));
