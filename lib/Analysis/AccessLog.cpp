@@ -37,6 +37,17 @@ AccessLog::AccessLog(KernelOp kernel, const SmallLaunch &launch)
   }
 }
 
+SmallVector<int64_t> AccessLog::getPlaces(unsigned argument) const {
+  int64_t group = groups.lookup(argument);
+  if (group == 0)
+    return llvm::to_vector(llvm::seq(kMaxTile));
+  SmallVector<int64_t> places;
+  for (int64_t first = 0; first < kMaxTile * group; first += group)
+    for (int64_t member : llvm::seq(std::min(kMaxTile, group)))
+      places.push_back(first + member);
+  return places;
+}
+
 void AccessLog::report(Question question, unsigned argument, Operation *op,
                        ArrayRef<int64_t> row, ArrayRef<int64_t> element) {
   for (const Violation &known : violations)
@@ -74,21 +85,26 @@ void AccessLog::checkCoverage() {
         llvm::is_contained(launch.absent, i))
       continue;
     ArrayRef<int64_t> sizes = launch.sizes.find(i)->second;
-    SmallVector<int64_t> limits(sizes);
-    if (tiled.contains(i) && !groups.lookup(i))
-      limits.back() = std::min(limits.back(), kMaxTile);
+    // Of a row, the elements of `places`.
+    bool isTiled = tiled.contains(i);
+    SmallVector<int64_t> limits(sizes), places = getPlaces(i);
+    if (isTiled)
+      limits.back() = llvm::count_if(
+          places, [&](int64_t place) { return place < sizes.back(); });
     if (llvm::is_contained(limits, 0))
       continue;
-    std::vector<int64_t> element(limits.size(), 0);
+    std::vector<int64_t> at(limits.size(), 0);
     for (int64_t dim = 1, count = 0; dim > 0 && ++count <= kMaxElements;) {
-      bool isLookedAt = !tiled.contains(i) || looksAt(i, element.back());
-      if (isLookedAt && !writers.count({i, element})) {
+      std::vector<int64_t> element(at);
+      if (isTiled)
+        element.back() = places[at.back()];
+      if (!writers.count({i, element})) {
         report(Question::Coverage, i, nullptr, {}, element);
         break;
       }
       dim = limits.size();
-      while (dim > 0 && ++element[dim - 1] == limits[dim - 1])
-        element[--dim] = 0;
+      while (dim > 0 && ++at[dim - 1] == limits[dim - 1])
+        at[--dim] = 0;
     }
   }
 }

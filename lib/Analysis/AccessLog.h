@@ -26,14 +26,9 @@ public:
 
   AccessLog(KernelOp kernel, const SmallLaunch &launch);
 
-  /// Whether an element at this place of a row is looked at: one of the first;
-  /// where parts of rows are accessed, one of the first of the first groups.
-  bool looksAt(unsigned argument, int64_t place) const {
-    int64_t group = groups.lookup(argument);
-    if (group == 0)
-      return place < kMaxTile;
-    return place / group < kMaxTile && place % group < kMaxTile;
-  }
+  /// Which elements of a row are looked at, ascending, whatever its size: the
+  /// first; where parts of rows are accessed, the first of the first groups.
+  llvm::SmallVector<int64_t> getPlaces(unsigned argument) const;
 
   /// An access of `row` to an element that the tensor has.
   void add(const MemoryAccess &access, llvm::ArrayRef<int64_t> row,

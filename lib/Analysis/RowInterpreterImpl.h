@@ -50,6 +50,11 @@ private:
   struct RowElements {
     int64_t first = 0, count = 0, step = 1;
     bool isInside = true;
+
+    bool contains(int64_t place) const {
+      int64_t distance = place - first;
+      return distance >= 0 && distance % step == 0 && distance / step < count;
+    }
   };
   RowElements elementsOf(const MemoryAccess &access, int64_t size);
   /// Whether the access happens, and within bounds.

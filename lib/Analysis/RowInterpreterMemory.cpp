@@ -63,9 +63,8 @@ bool RowInterpreter::access(const MemoryAccess &access) {
       noteStored(access, element);
     return true;
   }
-  for (int64_t i = 0; i < part.count; ++i) {
-    int64_t at = part.first + i * part.step;
-    if (!log.looksAt(argument, at))
+  for (int64_t at : log.getPlaces(argument)) {
+    if (!part.contains(at))
       continue;
     element.push_back(at);
     log.add(access, row, element);

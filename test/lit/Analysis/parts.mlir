@@ -40,6 +40,24 @@ mlafix.kernel @half(%x: !rows {mlafix.dims = ["n", "(2 K)"], mlafix.access = "wr
 
 // -----
 
+// The same of long rows, of which few elements are looked at.
+!rows = memref<?x2000000000xf32, strided<[?, 1], offset: ?>>
+
+// expected-remark @below {{x: one writer: proved}}
+// expected-remark @below {{x: bounds: proved}}
+mlafix.kernel @long_half(%x: !rows {mlafix.dims = ["n", "(2 1000000000)"], mlafix.access = "write"}) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = memref.dim %x, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    %z = mlafix.splat %zero : f32 -> tensor<1000000000xf32, #mlafix.dim<1000000000>>
+    // expected-remark @below {{x: coverage: refuted: n = 1: x[0, 1000000000]}}
+    mlafix.store %z, %x[%t] group %c0 : tensor<1000000000xf32, #mlafix.dim<1000000000>>, !rows
+  }
+}
+
+// -----
+
 // Both members of each pair.
 !rows = memref<?x?xf32, strided<[?, 1], offset: ?>>
 
