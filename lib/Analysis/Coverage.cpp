@@ -175,21 +175,26 @@ Answer Prover::coverRows(unsigned argument,
       (void)one.getColumn(var);
     placeElement(one, *store, element);
     one.restrict(dropUncertain(model, store->condition));
-    if (one.isOverBudget() || ++systems > Budget::systems)
+    std::optional<PresburgerSet> places;
+    if (!one.isOverBudget() && ++systems <= Budget::systems)
+      places = one.project(dims);
+    if (!places)
       return makeUnknown(Question::Coverage, argument, store,
                          "too many cases to look at");
-    written.unionInPlace(
-        PresburgerSet(one.getSet(dims).computeReprWithOnlyDivLocals()));
+    written.unionInPlace(*places);
   }
-  if (elements.isOverBudget() || written.getNumDisjuncts() > Budget::disjuncts)
+  std::optional<PresburgerSet> missed;
+  if (!elements.isOverBudget() &&
+      written.getNumDisjuncts() <= Budget::disjuncts)
+    missed = subtract(elements.getSet(), written);
+  if (!missed)
     return makeUnknown(Question::Coverage, argument, nullptr,
                        "too many cases to look at");
-  PresburgerSet missed = elements.getSet(dims).subtract(written);
-  if (missed.isIntegerEmpty())
+  if (missed->isIntegerEmpty())
     return {Question::Coverage, argument};
   return conclude(Question::Coverage, argument,
                   stores.empty() ? nullptr : stores.front(), elements,
-                  elements.findPoint(missed));
+                  elements.findPoint(*missed));
 }
 
 /// Whether `other` is in a loop that `store` is not in.
@@ -242,17 +247,16 @@ Prover::subtractStores(System &cases, ArrayRef<Form> element,
       (void)one.getColumn(var);
     placeElement(one, *store, element);
     one.restrict(store->condition);
-    if (one.isOverBudget())
+    std::optional<PresburgerSet> places;
+    if (!one.isOverBudget())
+      places = one.project(dims);
+    if (!places)
       return std::nullopt;
-    PresburgerSet set = one.getSet(dims);
-    written.unionInPlace(
-        one.getNumColumns() == dims
-            ? set
-            : PresburgerSet(set.computeReprWithOnlyDivLocals()));
+    written.unionInPlace(*places);
   }
   if (cases.isOverBudget() || written.getNumDisjuncts() > Budget::disjuncts)
     return std::nullopt;
-  return cases.getSet(dims).subtract(written);
+  return subtract(cases.getSet(), written);
 }
 
 /// The second step: the row writes its element in every case.

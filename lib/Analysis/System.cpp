@@ -181,11 +181,182 @@ std::optional<bool> System::isEmpty() const {
   return true;
 }
 
-PresburgerSet System::getSet(unsigned numDims) const {
+namespace {
+/// The constraints of a polyhedron, equalities first; the columns are its dims,
+/// its locals and a constant.
+struct Constraints {
+  unsigned numDims, numEqualities;
+  IntMatrix rows;
+
+  explicit Constraints(const IntegerPolyhedron &set)
+      : numDims(set.getNumDimVars()), numEqualities(set.getNumEqualities()),
+        rows(0, set.getNumCols()) {
+    for (unsigned i = 0; i < set.getNumEqualities(); ++i)
+      rows.appendExtraRow(set.getEquality(i));
+    for (unsigned i = 0; i < set.getNumInequalities(); ++i)
+      rows.appendExtraRow(set.getInequality(i));
+  }
+
+  unsigned getNumLocals() const { return rows.getNumColumns() - numDims - 1; }
+
+  /// Replaces the locals by others, of which they are the products by a
+  /// unimodular matrix: those of which the equalities have fewest.
+  void separateLocals() {
+    IntMatrix given(numEqualities, getNumLocals());
+    for (unsigned i = 0; i < numEqualities; ++i)
+      given.setRow(i, rows.getRow(i).slice(numDims, getNumLocals()));
+    IntMatrix change = given.computeHermiteNormalForm().second;
+    for (unsigned i = 0; i < rows.getNumRows(); ++i) {
+      auto locals = rows.getRow(i).slice(numDims, getNumLocals());
+      llvm::copy(change.preMultiplyWithRow(locals), locals.begin());
+    }
+  }
+
+  /// Drops a local that an equality gives as a sum of integer multiples of the
+  /// other columns. False: there is none.
+  bool dropGiven() {
+    for (unsigned i = 0; i < numEqualities; ++i)
+      for (unsigned j = numDims; j < numDims + getNumLocals(); ++j) {
+        DynamicAPInt unit = rows(i, j);
+        if (abs(unit) != 1)
+          continue;
+        for (unsigned k = 0; k < rows.getNumRows(); ++k)
+          if (k != i)
+            rows.addToRow(i, k, -unit * rows(k, j));
+        rows.removeRow(i);
+        rows.removeColumn(j);
+        --numEqualities;
+        return true;
+      }
+    return false;
+  }
+
+  IntegerPolyhedron getPolyhedron() const {
+    IntegerPolyhedron set(
+        PresburgerSpace::getSetSpace(numDims, 0, getNumLocals()));
+    for (unsigned i = 0; i < rows.getNumRows(); ++i)
+      if (i < numEqualities)
+        set.addEquality(rows.getRow(i));
+      else
+        set.addInequality(rows.getRow(i));
+    return set;
+  }
+};
+} // namespace
+
+/// The same set with fewer locals. Of `(7 i + t) mod n` with the i of a loop,
+/// one is left in place of i, the quotient and the remainder. The algorithms
+/// that ask for the least values of locals find such relations by cuts, whose
+/// number grows with n.
+static IntegerPolyhedron solveLocals(const IntegerPolyhedron &set) {
+  Constraints constraints(set);
+  constraints.separateLocals();
+  while (constraints.dropGiven()) {
+  }
+  return constraints.getPolyhedron();
+}
+
+PresburgerSet System::getSet() const {
+  PresburgerSet set =
+      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numColumns));
+  for (const Disjunct &disjunct : disjuncts)
+    set.unionInPlace(getPolyhedron(disjunct, numColumns));
+  return set;
+}
+
+/// Whether the least values of the locals that are no quotients yet are found
+/// soon.
+static bool isSoonSolved(const IntegerPolyhedron &set) {
+  unsigned numDims = set.getNumDimVars(), numLocals = set.getNumLocalVars();
+  if (numLocals <= 1 || set.getLocalReprs().hasAllReprs())
+    return true;
+  auto isSmall = [&](ArrayRef<DynamicAPInt> row) {
+    return llvm::all_of(row.slice(numDims, numLocals),
+                        [](const DynamicAPInt &factor) {
+                          return abs(factor) <= DynamicAPInt(Budget::factor);
+                        });
+  };
+  auto areSmall = [&](unsigned count, auto getRow) {
+    return llvm::all_of(llvm::seq(count),
+                        [&](unsigned i) { return isSmall(getRow(i)); });
+  };
+  return numLocals <= Budget::locals &&
+         areSmall(set.getNumInequalities(),
+                  [&](unsigned i) { return set.getInequality(i); }) &&
+         areSmall(set.getNumEqualities(),
+                  [&](unsigned i) { return set.getEquality(i); });
+}
+
+/// Two inequalities may keep a quotient's remainder in a shorter range than
+/// that from 0 to the divisor less 1. Subtraction takes them for the definition
+/// of the quotient then, and loses what they say beyond it (MLIR 22). Gives the
+/// quotient that definition, and another name in one of them. False: there are
+/// no such inequalities.
+static bool separateRemainder(IntegerRelation &set) {
+  unsigned constant = set.getNumVars(),
+           numInequalities = set.getNumInequalities();
+  auto areOpposite = [&](unsigned i, unsigned j) {
+    return llvm::all_of(llvm::seq(constant), [&](unsigned k) {
+      return set.atIneq(i, k) == -set.atIneq(j, k);
+    });
+  };
+  auto getQuotient = [&](unsigned i) {
+    unsigned largest = set.getVarKindOffset(VarKind::Local);
+    for (unsigned k : llvm::seq(largest, constant))
+      if (abs(set.atIneq(i, k)) > abs(set.atIneq(i, largest)))
+        largest = k;
+    return largest;
+  };
+  for (unsigned i : llvm::seq(numInequalities))
+    for (unsigned j : llvm::seq(numInequalities)) {
+      if (!areOpposite(i, j))
+        continue;
+      unsigned quotient = getQuotient(i);
+      DynamicAPInt divisor = set.atIneq(i, quotient),
+                   most = set.atIneq(i, constant) + set.atIneq(j, constant);
+      if (divisor - 1 <= most || most < 0)
+        continue;
+      auto definition = llvm::to_vector(set.getInequality(i));
+      definition.back() += divisor - 1 - most;
+      set.addInequality(definition);
+      unsigned name = set.appendVar(VarKind::Local);
+      std::swap(set.atIneq(i, quotient), set.atIneq(i, name));
+      SmallVector<DynamicAPInt> isSame(set.getNumCols());
+      isSame[quotient] = 1;
+      isSame[name] = -1;
+      set.addEquality(isSame);
+      return true;
+    }
+  return false;
+}
+
+std::optional<PresburgerSet> System::project(unsigned numDims) const {
   PresburgerSet set =
       PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
-  for (const Disjunct &disjunct : disjuncts)
-    set.unionInPlace(getPolyhedron(disjunct, numDims));
+  for (const Disjunct &disjunct : disjuncts) {
+    IntegerPolyhedron solved = solveLocals(getPolyhedron(disjunct, numDims));
+    if (!isSoonSolved(solved))
+      return std::nullopt;
+    set.unionInPlace(solved);
+  }
+  PresburgerSet result =
+      PresburgerSet::getEmpty(PresburgerSpace::getSetSpace(numDims));
+  PresburgerRelation solved = set.computeReprWithOnlyDivLocals();
+  for (IntegerRelation disjunct : solved.getAllDisjuncts()) {
+    while (disjunct.getNumLocalVars() && separateRemainder(disjunct)) {
+    }
+    result.unionInPlace(disjunct);
+  }
+  return result;
+}
+
+std::optional<PresburgerSet> mlafix::subtract(PresburgerSet set,
+                                              const PresburgerSet &other) {
+  for (const IntegerRelation &disjunct : other.getAllDisjuncts()) {
+    set = set.subtract(PresburgerSet(PresburgerRelation(disjunct)));
+    if (set.getNumDisjuncts() > Budget::pieces)
+      return std::nullopt;
+  }
   return set;
 }
 
@@ -224,5 +395,5 @@ std::optional<System::Point> System::findPoint(const PresburgerSet &set) const {
 std::optional<System::Point> System::findPoint() const {
   if (isOverBudget())
     return std::nullopt;
-  return findPoint(getSet(numColumns));
+  return findPoint(getSet());
 }

@@ -36,6 +36,12 @@ struct Budget {
   // Before those without a point are dropped.
   static constexpr unsigned candidates = 128;
   static constexpr unsigned rows = 96; // of one disjunct
+  // Of a disjunct, columns that exist and that no equality gives; and where
+  // they are several, their factors. The time to solve for them grows with the
+  // factors, except for one alone.
+  static constexpr unsigned locals = 2;
+  static constexpr int64_t factor = 64;
+  static constexpr unsigned pieces = 64; // of a difference, at each step
   // Of one kernel: sets that are looked at, and examples that are run.
   static constexpr unsigned systems = 1024, examples = 32;
 };
@@ -69,8 +75,11 @@ public:
   std::optional<bool> isEmpty() const;
   /// A point whose sizes and scalars are as small as they can be, roughly.
   std::optional<Point> findPoint() const;
-  /// The set as one of its first `numDims` columns; the others are existential.
-  mlir::presburger::PresburgerSet getSet(unsigned numDims) const;
+  mlir::presburger::PresburgerSet getSet() const;
+  /// The set as one of its first `numDims` columns, of which the others, that
+  /// exist, become quotients; none where that takes too long.
+  std::optional<mlir::presburger::PresburgerSet>
+  project(unsigned numDims) const;
   /// A small point of `set`, whose dims are the first columns.
   std::optional<Point>
   findPoint(const mlir::presburger::PresburgerSet &set) const;
@@ -97,6 +106,12 @@ private:
   std::vector<Disjunct> disjuncts;
   bool isTooLarge = false;
 };
+
+/// `set` without `other`, whose locals are quotients; none where that has too
+/// many pieces.
+std::optional<mlir::presburger::PresburgerSet>
+subtract(mlir::presburger::PresburgerSet set,
+         const mlir::presburger::PresburgerSet &other);
 
 } // namespace mlafix
 

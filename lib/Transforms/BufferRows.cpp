@@ -13,6 +13,7 @@
 #include "lib/Transforms/RowAccess.h"
 #include "lib/Transforms/RowBuffers.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/DebugLog.h"

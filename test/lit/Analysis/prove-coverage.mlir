@@ -223,3 +223,75 @@ mlafix.kernel @numbered_but_one(%out: memref<?x3xf32, strided<[?, ?], offset: ?>
     mlafix.store %x, %out[%t, %c2] : f32, memref<?x3xf32, strided<[?, ?], offset: ?>>
   }
 }
+
+// -----
+
+// Each row turns its elements by another distance: 7 and 4096 have no common factor.
+!rows = memref<?x4096xf32, strided<[?, ?], offset: ?>>
+
+// expected-remark @below {{out: coverage: proved}}
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @turned(%out: !rows {mlafix.dims = ["n", "4096"], mlafix.access = "write"}, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %c4096 = arith.constant 4096 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    scf.for %i = %c0 to %c4096 step %c1 {
+      %scaled = arith.muli %i, %c7 : index
+      %moved = arith.addi %scaled, %t : index
+      %at = arith.remui %moved, %c4096 : index
+      mlafix.store %x, %out[%t, %at] : f32, !rows
+    }
+  }
+}
+
+// What is too much to look at ends soon, with that as its answer.
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @turned_twice(%out: !rows {mlafix.dims = ["n", "4096"], mlafix.access = "write"}, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c5 = arith.constant 5 : index
+  %c4096 = arith.constant 4096 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    scf.for %i = %c0 to %c4096 step %c1 {
+      scf.for %j = %c0 to %c3 step %c1 {
+        %a = arith.muli %i, %c5 : index
+        %b = arith.muli %j, %c3 : index
+        %moved = arith.addi %a, %b : index
+        %at = arith.remui %moved, %c4096 : index
+        // expected-remark @below {{out: coverage: unknown: too many cases to look at}}
+        mlafix.store %x, %out[%t, %at] : f32, !rows
+      }
+    }
+  }
+}
+
+// -----
+
+// 6 and 64 have a common factor.
+!rows = memref<?x64xf32, strided<[?, ?], offset: ?>>
+
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+mlafix.kernel @turned_in_steps(%out: !rows {mlafix.dims = ["n", "64"], mlafix.access = "write"}, %x: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %c64 = arith.constant 64 : index
+  %n = memref.dim %out, %c0 : !rows
+  mlafix.forall (%t) in (%n) {
+    scf.for %i = %c0 to %c64 step %c1 {
+      %scaled = arith.muli %i, %c6 : index
+      %moved = arith.addi %scaled, %t : index
+      %at = arith.remui %moved, %c64 : index
+      // expected-remark @below {{out: coverage: refuted: n = 1: out[0, 1]}}
+      mlafix.store %x, %out[%t, %at] : f32, !rows
+    }
+  }
+}
