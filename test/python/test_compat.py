@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from types import ModuleType
 from typing import Any
 
@@ -218,6 +219,19 @@ def test_vllm_masks_payloads_of_any_rank(shape: tuple[int, ...], dtype: np.dtype
         got = device.get(payload)
         assert same_bits(got[:2], np.zeros_like(got[:2])) and same_bits(got[2:], out[2:])
         held[...] = out
+
+
+@pytest.mark.parametrize("shape, dtype, message", [
+    ((1, 6, 2, 64), F32, '"output": expected [6, ...], as many tokens as lse has, got [1, 6, 2, 64]'),
+    ((5, 3, 64), F32, '"output": expected [6, ...], as many tokens as lse has, got [5, 3, 64]'),
+    ((), F32, '"output": expected [6, ...], as many tokens as lse has, got []'),
+    ((6, 3, 64), np.dtype(np.float64), '"output": expected dtype bf16 or f16 or f32 or f8e4m3fn, got float64'),
+])
+def test_vllm_masks_nothing_where_the_payload_does_not_fit(shape: tuple[int, ...], dtype: np.dtype, message: str, device: Device) -> None:
+    lse, payload = device.put(np.ones((2, 6), np.float32)), device.put(np.ones(shape, dtype))
+    with pytest.raises(mlafix.ArgumentError, match=re.escape(message)):
+        vllm.mask_empty_context(lse, payload, device.put(np.array([0, 6])), device.put(np.array([0, 0])))
+    assert (device.get(lse) == 1).all() and (device.get(payload) == 1).all()
 
 
 def test_sglang_fixup_wants_one_more_offset_than_lengths(device: Device, rng: np.random.Generator) -> None:

@@ -12,7 +12,7 @@ import contract
 import mlafix
 from devices import Device
 from mlafix.compat import ring_attention, sglang, tensorrt_llm, vllm
-from numerics import BF16, F16, F32, garbage, same_bits, widen
+from numerics import BF16, E4M3, F16, F32, garbage, same_bits, widen
 from states import LAYOUTS, lay_out, make_states
 
 
@@ -127,6 +127,21 @@ def test_tensorrt_llm_refuses_other_dims(device: Device) -> None:
         tensorrt_llm.helix_post_process_native(rows, stats, 1.0, 0)
 
 
+@pytest.mark.parametrize("dtype", [E4M3, np.dtype(np.uint8), np.dtype(np.int64)], ids=str)
+def test_payloads_of_other_dtypes_are_refused(dtype: np.dtype, device: Device) -> None:
+    """Their kernels have dtype variables that stand for more than is promised."""
+    rows, counts = device.put(np.zeros((2, 3, 8), dtype)), device.put(np.zeros((2, 3, 2, 2), np.float32))
+    lses = device.put(np.zeros((2, 2, 3), np.float32))
+    for argument, call in (
+        ("gathered_o", lambda: tensorrt_llm.helix_post_process(rows, counts, 1.0)),
+        ("gathered_o", lambda: tensorrt_llm.helix_post_process_native(rows[:, :, None], device.put(np.zeros((2, 3, 1, 2), np.float32)), 1.0, 1)),
+        ("block_out", lambda: ring_attention.update_out_and_lse(None, None, rows, device.put(np.zeros((3, 2), np.float32)))),
+        ("out", lambda: vllm.correct_attn_out(rows, lses, 0, None)),
+    ):
+        with pytest.raises(mlafix.ArgumentError, match=f'argument "{argument}": expected dtype bf16 or f16 or f32, got '):
+            call()
+
+
 @pytest.mark.parametrize("varlen", [False, True])
 def test_ring_attention_folds_blocks_in_f32(varlen: bool, device: Device, rng: np.random.Generator) -> None:
     """Many bf16 blocks: the accumulator errs as f32 does. The first block may have no keys."""
@@ -156,5 +171,8 @@ def test_ring_attention_updates_a_slice_alone(device: Device, rng: np.random.Gen
     want.check(device.get(out)[0, 3:], "out")
     want_lse.check(device.get(lse)[0, 3:, :, 0], "lse")
     assert same_bits(device.get(out)[0, :3], states.v[0, :3]) and same_bits(device.get(lse)[0, :3, :, 0], states.s[0, :3])
+    copied = [0, 1]
+    with pytest.raises(mlafix.ArgumentError, match='"slice_": expected an index that gives views of out and lse, got one that copies'):
+        ring_attention.update_out_and_lse(out, lse, device.put(states.v[1][None, :2]), device.put(states.s[1][:2].T[None].copy()), (slice(None), copied))
     with pytest.raises(mlafix.ArgumentError, match='"slice_": expected None for the first block'):
         ring_attention.update_out_and_lse(None, None, out, lse[..., 0].swapaxes(1, 2), half)

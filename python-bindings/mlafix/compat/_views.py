@@ -63,6 +63,13 @@ def _flattened(payload: Any) -> Any:
     return flat if numpy.may_share_memory(flat, payload) else None
 
 
+def shares_memory(view: Any, array: Any) -> bool:
+    """Whether what an index of an array gave, which may be empty, is a view of it."""
+    if _is_torch(array):
+        return bool(view.untyped_storage().data_ptr() == array.untyped_storage().data_ptr())
+    return view.size == 0 or numpy.may_share_memory(view, array)
+
+
 def joined(array: Any, *, is_payload: bool = True) -> Any:
     """`[A, B, C, D]`, or without a payload `[A, B, C]`, as `[A, B * C, D]` over the same memory; None where no view is that."""
     if is_payload:

@@ -7,8 +7,9 @@ from typing import Any
 
 from .._rank_kernels import fold_state
 from ..ops import Array
-from ..ops._arrays import empty
+from ..ops._arrays import check_dtype, empty
 from ..ops._wrong import renames, wrong
+from ._views import shares_memory
 
 
 @renames(block="block_out")
@@ -30,7 +31,7 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
         `(out, lse)`: the accumulator, new where None was given.
 
     Raises:
-        ArgumentError: an argument does not fit; nothing was launched then.
+        ArgumentError: an argument does not fit, or `slice_` copies; nothing was launched then.
     """
     block: Any = block_out
     lses: Any = block_lse
@@ -40,11 +41,20 @@ def update_out_and_lse(out: Array | None, lse: Array | None, block_out: Array, b
         out = empty(block_out, tuple(block_out.shape), "f32")
         lse = empty(block_out, (*block_out.shape[:-1], 1), "f32")
         lse[...] = -math.inf  # type: ignore[index]
-    rows: Any = out if slice_ is None else out[slice_]  # type: ignore[index]
-    sums: Any = lse if slice_ is None else lse[slice_]  # type: ignore[index]
+    check_dtype(block, "block_out")
+    rows: Any = out if slice_ is None else _view(out, slice_)
+    sums: Any = lse if slice_ is None else _view(lse, slice_)
     if len(block.shape) not in (3, 4):
         raise wrong("block_out", "4 dims [B, S, H, D] or 3 dims [T, H, D]", len(block.shape))
     if len(block.shape) == 3:
         rows, sums, block, lses = rows[None], sums[None], block[None], lses[None]
     fold_state(rows, sums[..., 0], block, lses.swapaxes(1, 2))
     return out, lse
+
+
+def _view(array: Any, index: Any) -> Any:
+    """`array[index]`, which is to be over the same memory: what is written to a copy is lost."""
+    view = array[index]
+    if not shares_memory(view, array):
+        raise wrong("slice_", "an index that gives views of out and lse", f"one that copies, {index!r}")
+    return view

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._rank_kernels import merge_stats_blocks
 from ..ops import Array
-from ..ops._arrays import empty, rows_of
+from ..ops._arrays import check_dtype, empty, rows_of
 from ..ops._wrong import wrong
 
 
@@ -31,6 +31,7 @@ def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -
     heads = rows_of(gathered_stats, "gathered_stats", ("cp", "T", "H", "2"))[2]
     if not heads or width % heads:
         raise wrong("gathered_o", f"a multiple of the {heads} heads of gathered_stats in the last dim", width)
+    check_dtype(gathered_o, "gathered_o")
     outputs: Any = gathered_o
     rows = outputs.reshape(ranks, tokens, heads, width // heads)
     out = empty(gathered_o, (tokens, heads, width // heads))
@@ -57,6 +58,7 @@ def helix_post_process_native(gathered_o: Array, gathered_stats: Array, scale: f
         raise wrong("cp_dim", "1 or 2", cp_dim)
     rows_of(gathered_o, "gathered_o", ("T", "H or cp", "cp or H", "D"))
     rows_of(gathered_stats, "gathered_stats", ("T", "H or cp", "cp or H", "2"))
+    check_dtype(gathered_o, "gathered_o")
     outputs: Any = gathered_o
     stats: Any = gathered_stats
     if cp_dim == 2:

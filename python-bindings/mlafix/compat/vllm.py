@@ -13,7 +13,7 @@ from ..errors import ArgumentError
 from ..ops import Array
 from ..ops._wrong import renames, wrong
 from .._rank_kernels import mask_rows_without_keys, weight_of_rank
-from ..ops._arrays import empty
+from ..ops._arrays import PAYLOADS, check_dtype, empty, rows_of
 from ._groups import merged_over_ranks
 from ._views import bytes_as_fp8, rows_of_heads, widened
 
@@ -95,13 +95,17 @@ def mask_empty_context(lse: Array, output: Array, query_start_loc: Array, contex
         context_start_loc: `[B + 1]`, likewise.
 
     Raises:
-        ArgumentError: an argument does not fit; no output of `[N, H, D]` was written then.
+        ArgumentError: an argument does not fit; nothing was written then.
     """
     starts, contexts = widened(query_start_loc), widened(context_start_loc)
     payload = bytes_as_fp8(output)
     if len(payload.shape) == 3 and payload.shape[1] == lse.shape[0]:
         ops.mask_empty_context(payload, lse, starts, contexts)
         return
+    tokens = rows_of(lse, "lse", ("H", "N"))[1]
+    if tuple(payload.shape[:1]) != (tokens,):
+        raise wrong("output", f"[{tokens}, ...], as many tokens as lse has", f"[{', '.join(map(str, payload.shape))}]")
+    check_dtype(payload, "output", (*PAYLOADS, "f8e4m3fn"))
     ops.mask_empty_context_lse(lse, starts, contexts)
     for rows in rows_of_heads(payload, "output"):
         ops.mask_empty_context(rows, None, starts, contexts)
@@ -188,6 +192,7 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
     """
+    check_dtype(out, "out")
     rows: Any = out
     shares: Any = lses
     if len(rows.shape) == 4 and rows.shape[1] == 1:

@@ -98,8 +98,8 @@ def one_element(array: Any, like: Any) -> Any:
 def offsets_as_i32(offsets: Any, name: str, rows: int) -> Any:
     """Integers that count up to `rows`, fewer than 2^31, as i32 over the same memory.
 
-    Of 64 bits these are the low words, which is the whole number for what lies in bounds. What is no array of 32 or 64 bits of
-    numpy's or torch's is left to the launch, which says so if it does not fit.
+    Of 64 bits these are the low words, which is the whole number for what is at least -2^31 and below 2^31. What is no array of 32
+    or 64 bits of numpy's or torch's is left to the launch, which says so if it does not fit.
     """
     offsets = as_signed(offsets)
     if _integer_bytes(offsets) != 8:
@@ -141,6 +141,17 @@ def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:
     if len(shape) != len(dims):
         raise wrong(name, f"{len(dims)} dim{'s' if len(dims) > 1 else ''} [{', '.join(dims)}]", len(shape))
     return shape
+
+
+PAYLOADS = "bf16", "f16", "f32"
+
+
+def check_dtype(array: Any, name: str, dtypes: tuple[str, ...] = PAYLOADS) -> None:
+    """Raises ArgumentError unless the array's dtype is one of these: for kernels that compute with more than a function promises."""
+    dtype = getattr(array, "dtype", None)
+    spelling = type(array).__qualname__ if dtype is None else _spelling(dtype)
+    if spelling not in {_STANDARD[dtype] for dtype in dtypes}:
+        raise wrong(name, f"dtype {' or '.join(dtypes)}", spelling)
 
 
 def is_contiguous(array: Any) -> bool:

@@ -134,7 +134,8 @@ def mask_empty_context_lse(lse: Array, query_start_loc: Array, context_start_loc
             lse of the tokens query_start_loc[b] … query_start_loc[b + 1] - 1 = -inf
 
     A later merge then takes nothing from these rows, whatever their payload holds (N5). A request counts only if its rows
-    are part of [0, n]. Offsets of 64 bits, which a cumulative sum of lengths gives, are read where they are.
+    are part of [0, n]. Offsets of 64 bits, which a cumulative sum of lengths gives, are read where they are; of
+    query_start_loc's the low 32 bits, so none may be 2^31 or more, or below -2^31, in entries that are not used either.
 
     Args:
         lse: `[H, n] f32` (or `[n, H]`, by `lse_layout`), any strides; updated.
