@@ -125,7 +125,8 @@ private:
 };
 
 /// One argument: a Tensor, an integer, a float or a bool. An integer becomes an
-/// i32 where the kernel wants one and the value fits, else an i64.
+/// i32 where the kernel wants one and the value fits, else an i64; one that no
+/// i64 holds is an Error.
 class Arg {
 public:
   Arg(const Tensor &tensor) : kind(MLAFIX_ARG_TENSOR), tensor(tensor) {}
@@ -137,7 +138,12 @@ public:
     made.kind = MLAFIX_ARG_LIST;
     return made;
   }
-  Arg(bool value) : kind(MLAFIX_ARG_BOOL) { integer = value; }
+  // No pointer becomes a bool here.
+  template <typename T,
+            std::enable_if_t<std::is_same<T, bool>::value, bool> = true>
+  Arg(T value) : kind(MLAFIX_ARG_BOOL) {
+    integer = value;
+  }
   Arg(float value) : kind(MLAFIX_ARG_F32) { real = value; }
   Arg(double value) : kind(MLAFIX_ARG_F32) { real = static_cast<float>(value); }
   template <typename T,
@@ -145,6 +151,10 @@ public:
                                         !std::is_same<T, bool>::value>>
   Arg(T value) : kind(MLAFIX_ARG_I64) {
     integer = static_cast<int64_t>(value);
+    if (value > 0 && integer < 0)
+      throw Error(MLAFIX_INVALID_ARGUMENT,
+                  "expected an integer that an i64 holds, got " +
+                      std::to_string(value));
   }
 
   /// The C argument for a parameter of kind `wanted`; `storage` keeps the view.

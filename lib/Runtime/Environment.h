@@ -7,9 +7,11 @@
 //
 //   MLAFIX_NUM_THREADS           threads for CPU launches, the caller included
 //   MLAFIX_NO_DEPENDENT_LAUNCH   1: never use programmatic dependent launch
-//   MLAFIX_CPU_TARGET            x86-64: run the portable CPU code everywhere
-//   MLAFIX_CPU_CACHE_BYTES       outputs of more bytes are written past the
-//                                caches of the CPU; unset: its last cache's
+//   MLAFIX_CPU_TARGET            x86-64 or x86-64-v3: no CPU code of a higher
+//                                level
+//   MLAFIX_CPU_CACHE_BYTES       size of the CPU's last cache: launches that
+//                                move more than half of it use streaming
+//                                stores; unset: what the system says
 //   MLAFIX_LOG                   debug, info or warning: log to stderr
 //
 // Read once, at the first use.

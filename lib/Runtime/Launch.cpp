@@ -240,40 +240,74 @@ extern "C" void mlafix_bound_destroy(mlafix_bound *bound) noexcept {
   delete bound;
 }
 
+/// Gives a copy of a bound call other memory: one pointer for each argument.
+static mlafix_status movePointers(Call &call, void *const *pointers,
+                                  uint32_t num_args) {
+  const KernelDesc &desc = call.desc();
+  if (num_args != desc.args.size() || (num_args > 0 && !pointers))
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "kernel \"%s\": expected %zu pointers, one per argument, got "
+                "%u%s",
+                desc.name.c_str(), desc.args.size(), num_args,
+                pointers ? "" : " (null)");
+  for (uint32_t i = 0; i < num_args; ++i) {
+    if (!desc.args[i].isTensor() || desc.args[i].isMany())
+      continue;
+    CallArg &arg = call.args[i];
+    // An omitted argument has no shape that a pointer could go with.
+    if (pointers[i] && !arg.hasShape)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "kernel \"%s\": argument \"%s\": expected null, since it "
+                  "was omitted when the call was bound, got %p",
+                  desc.name.c_str(), desc.args[i].name.c_str(), pointers[i]);
+    if (!pointers[i] && arg.hasShape && desc.args[i].optional && !arg.empty)
+      return fail(MLAFIX_INVALID_ARGUMENT,
+                  "kernel \"%s\": argument \"%s\": expected a data pointer, "
+                  "since it was passed when the call was bound, got null",
+                  desc.name.c_str(), desc.args[i].name.c_str());
+    arg.data = pointers[i];
+    arg.present = pointers[i] != nullptr;
+  }
+  MLAFIX_TRY(named(desc, checkPointers(call)));
+  if (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS)
+    MLAFIX_TRY(named(desc, checkMemory(call)));
+  return MLAFIX_OK;
+}
+
+/// Gives a copy of a bound call another scalar.
+static mlafix_status replaceScalar(Call &call, uint32_t index,
+                                   const mlafix_arg *value) {
+  const KernelDesc &desc = call.desc();
+  if (!value || value->struct_size < sizeof(mlafix_arg) ||
+      value->kind != desc.args[index].kind)
+    return fail(MLAFIX_INVALID_ARGUMENT,
+                "kernel \"%s\": argument \"%s\": expected a scalar of dtype "
+                "%s, got something else",
+                desc.name.c_str(), desc.args[index].name.c_str(),
+                desc.args[index].dtypeName.c_str());
+  return named(desc, readScalar(desc.args[index], *value, call.args[index]));
+}
+
 extern "C" mlafix_status mlafix_bound_set_pointers(mlafix_bound *bound,
                                                    void *const *pointers,
                                                    uint32_t num_args) noexcept {
+  return mlafix_bound_set_args(bound, pointers, nullptr, num_args);
+}
+
+extern "C" mlafix_status mlafix_bound_set_args(mlafix_bound *bound,
+                                               void *const *pointers,
+                                               const mlafix_arg *scalars,
+                                               uint32_t num_args) noexcept {
   return guarded([&] {
     MLAFIX_TRY(requireBound(bound));
     const KernelDesc &desc = bound->call.desc();
-    if (num_args != desc.args.size() || (num_args > 0 && !pointers))
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "kernel \"%s\": expected %zu pointers, one per argument, got "
-                  "%u%s",
-                  desc.name.c_str(), desc.args.size(), num_args,
-                  pointers ? "" : " (null)");
     Call call = bound->call;
-    for (uint32_t i = 0; i < num_args; ++i) {
-      if (!desc.args[i].isTensor() || desc.args[i].isMany())
-        continue;
-      CallArg &arg = call.args[i];
-      // An omitted argument has no shape that a pointer could go with.
-      if (pointers[i] && !arg.hasShape)
-        return fail(MLAFIX_INVALID_ARGUMENT,
-                    "kernel \"%s\": argument \"%s\": expected null, since it "
-                    "was omitted when the call was bound, got %p",
-                    desc.name.c_str(), desc.args[i].name.c_str(), pointers[i]);
-      if (!pointers[i] && arg.hasShape && desc.args[i].optional && !arg.empty)
-        return fail(MLAFIX_INVALID_ARGUMENT,
-                    "kernel \"%s\": argument \"%s\": expected a data pointer, "
-                    "since it was passed when the call was bound, got null",
-                    desc.name.c_str(), desc.args[i].name.c_str());
-      arg.data = pointers[i];
-      arg.present = pointers[i] != nullptr;
-    }
-    MLAFIX_TRY(named(desc, checkPointers(call)));
-    if (call.flags & MLAFIX_LAUNCH_DEEP_CHECKS)
-      MLAFIX_TRY(named(desc, checkMemory(call)));
+    MLAFIX_TRY(movePointers(call, pointers, num_args));
+    for (uint32_t i = 0; scalars && i < num_args; ++i)
+      if (!desc.args[i].isTensor())
+        MLAFIX_TRY(replaceScalar(call, i, &scalars[i]));
+    if (scalars)
+      MLAFIX_TRY(named(desc, checkScalarBounds(call)));
     return named(desc, planBound(*bound, call));
   });
 }
@@ -289,16 +323,8 @@ mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
                   "kernel \"%s\": argument \"index\": expected that of a "
                   "scalar, got %u",
                   desc.name.c_str(), index);
-    if (!value || value->struct_size < sizeof(mlafix_arg) ||
-        value->kind != desc.args[index].kind)
-      return fail(MLAFIX_INVALID_ARGUMENT,
-                  "kernel \"%s\": argument \"%s\": expected a scalar of dtype "
-                  "%s, got something else",
-                  desc.name.c_str(), desc.args[index].name.c_str(),
-                  desc.args[index].dtypeName.c_str());
     Call call = bound->call;
-    MLAFIX_TRY(
-        named(desc, readScalar(desc.args[index], *value, call.args[index])));
+    MLAFIX_TRY(replaceScalar(call, index, value));
     MLAFIX_TRY(named(desc, checkScalarBounds(call)));
     return named(desc, planBound(*bound, call));
   });
@@ -339,6 +365,8 @@ mlafix_bound_launch_info(const mlafix_bound *bound,
     out.variant = plan.index;
     out.dependent = isDependent(plan, bound->call.flags);
     out.entry = plan.variant->entry.c_str();
+    for (const Param &param : plan.variant->params)
+      out.num_slots += param.slots;
     uint32_t size = info->struct_size;
     std::memcpy(info, &out, std::min<size_t>(size, sizeof(out)));
     info->struct_size = size;

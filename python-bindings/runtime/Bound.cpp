@@ -132,11 +132,8 @@ void Bound::setPointers(nb::handle args) {
   }
   // All is read; from here on only the runtime's own checks can fail, and they
   // leave the bound as it was.
-  check(mlafix_bound_set_pointers(handle.get(), pointers,
-                                  static_cast<uint32_t>(specs.size())));
-  for (uint32_t i = 0; i < specs.size(); ++i)
-    if (!specs[i].isTensor() && !specs[i].isMany())
-      check(mlafix_bound_set_scalar(handle.get(), i, &scalars[i]));
+  check(mlafix_bound_set_args(handle.get(), pointers, scalars,
+                              static_cast<uint32_t>(specs.size())));
   // What stays as it was has its memory kept, too.
   nb::list kept;
   for (size_t i = 0; i < specs.size(); ++i)
@@ -157,10 +154,11 @@ nb::dict Bound::launchInfo() const {
   out["grid"] = info.grid_x;
   out["block"] = info.block_x;
   out["dependent"] = info.dependent != 0;
+  out["num_params"] = info.num_params;
   out["function"] = reinterpret_cast<uintptr_t>(info.function);
   out["kernel_params"] = reinterpret_cast<uintptr_t>(info.kernel_params);
   nb::list slots;
-  for (uint32_t i = 0; i < info.num_params; ++i)
+  for (uint32_t i = 0; i < info.num_slots; ++i)
     slots.append(info.slots[i]);
   out["slots"] = slots;
   return out;
@@ -203,5 +201,6 @@ void mlafix::python::bindBound(nb::module_ &module) {
            "Raises ArgumentError and leaves the call as it was.")
       .def_prop_ro("launch_info", &Bound::launchInfo,
                    "What a launch hands to the driver: entry, variant, rows, "
-                   "grid, block, dependent, function, kernel_params, slots.");
+                   "grid, block, dependent, num_params, function, "
+                   "kernel_params, slots.");
 }

@@ -209,12 +209,13 @@ for ranks, kernel in ((2, copied), (3, copied.specialize(ranks=3))):
     most, addresses = 72 if ranks == 2 else 3, [part.managed.tensor.data for part in parts]
     # out, the size n, two strides, the table of addresses, its stride, the group: of these the tables are known.
     params = params_of(info)
-    count = len(info["slots"])
+    count = info["num_params"]
     table = next(at for at, address in enumerate(params[:count]) if read(address, 1) == addresses[:1])
     assert read(params[table], most) == [*addresses, *[0] * (most - ranks)]
     assert params[table + 1] - params[table] == 8 * most
     assert read(params[count - 1], 3 + most) == [
         ranks - 1 | ranks << 32, 2500000000, ctypes.addressof(failure), *workspaces, *[0] * (most - ranks)]
+    assert info["slots"] == read(params[0], count - 2 + most + 3 + most)
     assert info["rows"] == 4 and info["dependent"]
 
 # A rank without rows of its own launches, too.

@@ -140,7 +140,9 @@ def test_strided_tensors(dispatch: _runtime.Dispatcher) -> None:
 
 
 def test_no_rows(dispatch: _runtime.Dispatcher) -> None:
-    dispatch((np.empty((0, H, D), np.float32), None, *inputs("f32", 0), 0))
+    out = np.full((1, H, D), 7, np.float32)
+    dispatch((out[:0], None, *inputs("f32", 0), 0))
+    assert (out == 7).all()
 
 
 def test_views_permute_dims(merge_dispatcher: MakeDispatcher) -> None:
@@ -262,10 +264,13 @@ def test_bound_call_refuses_other_tensors(
     out = np.full((N, H, D), np.nan, np.float32)
     args = (out, None, *given, 3)
     bound = dispatch.bind(args)
+    unused = np.full((N, H, D), np.nan, np.float32)
+    others = (unused, *args[1:])
     with pytest.raises(mlafix.ArgumentError, match=message):
-        bound.set_pointers((*args[:index], value, *args[index + 1 :]))
+        bound.set_pointers((*others[:index], value, *others[index + 1 :]))
     bound()
     assert_merged("f32", out, None, given, 3)
+    assert np.isnan(unused).all()
 
 
 def test_threads_share_a_dispatcher(merge_dispatcher: MakeDispatcher) -> None:

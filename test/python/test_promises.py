@@ -49,6 +49,13 @@ def shifted(out: Out[f32, "n"], x: In[f32, "m"], k: i32, step: i64, wide: bool_)
         out[t] = x[t + index(k)] * f32(step)
 
 
+@mlafix.kernel
+def between(out: Out[f32, "n"], low: i32, high: i32):
+    assume(low <= high)
+    for t in grid("n"):
+        out[t] = f32(high - low)
+
+
 @mlafix.kernel(bounds="prove")
 def scatter(out: InOut[f32, "m"], x: In[f32, "n"], slots: In[I, "n"]):
     distinct(slots)
@@ -110,6 +117,21 @@ def test_a_bound_call_checks_new_scalars(device: Device) -> None:
     out, x = device.poisoned((8,), np.float32), device.put(np.arange(20, dtype=np.float32))
     with pytest.raises(mlafix.ArgumentError, match="expected shape"):
         shifted.bind(out, x, 13, -5, False)
+
+
+def test_new_scalars_of_a_bound_call_are_checked_together(device: Device) -> None:
+    """Neither 5 <= 1 nor 0 <= 6 counts on the way from (0, 1) to (5, 6)."""
+    out, other = device.poisoned((8,), np.float32), device.poisoned((8,), np.float32)
+    bound = between.bind(out, 0, 1)
+    with pytest.raises(mlafix.ArgumentError, match="expected low <= high, got low = 7, high = 6"):
+        bound.set_pointers((other, 7, 6))
+    bound()
+    device.synchronize()
+    assert (device.get(out) == 1).all()
+    bound.set_pointers((other, 5, 7))
+    bound()
+    device.synchronize()
+    assert (device.get(other) == 2).all()
 
 
 def test_promises_about_tables_are_believed(device: Device, rng: np.random.Generator) -> None:

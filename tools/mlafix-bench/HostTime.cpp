@@ -72,7 +72,7 @@ std::vector<HostResult> mlafix::bench::measureHost(Machine &machine,
                          1,
                          info.block_x,
                          info.dependent != 0,
-                         {info.slots, info.slots + info.num_params}};
+                         {info.slots, info.slots + info.num_slots}};
 
   std::vector<TimedLaunch> implementations = {
       {"mlafix_launch, all checks",

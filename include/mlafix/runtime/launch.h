@@ -71,8 +71,8 @@ MLAFIX_API mlafix_status mlafix_bind(const mlafix_kernel *kernel,
 MLAFIX_API void mlafix_bound_destroy(mlafix_bound *bound) MLAFIX_NOEXCEPT;
 
 /** New data pointers: `pointers[i]` for argument i (`num_args` of them; those
- * of scalars, and of arguments with a tensor of each rank, are not looked at:
- * the latter keep theirs). Checked like a launch (null, overlap,
+ * of scalars, of lists, and of arguments with a tensor of each rank are not
+ * looked at: the last two keep theirs). Checked like a launch (null, overlap,
  * alignment); may select another code version. On failure the bound is as it
  * was. Allocates nothing. Not to be called while another thread uses the bound.
  */
@@ -84,6 +84,14 @@ mlafix_bound_set_pointers(mlafix_bound *bound, void *const *pointers,
 MLAFIX_API mlafix_status
 mlafix_bound_set_scalar(mlafix_bound *bound, uint32_t index,
                         const mlafix_arg *value) MLAFIX_NOEXCEPT;
+
+/** Both at once: `scalars[i]` is the value of scalar argument i; others are not
+ * looked at. With `scalars` null they stay as they are. What a kernel assumes
+ * of several scalars is checked of all the new ones together. On failure the
+ * bound is as it was. */
+MLAFIX_API mlafix_status mlafix_bound_set_args(
+    mlafix_bound *bound, void *const *pointers, const mlafix_arg *scalars,
+    uint32_t num_args) MLAFIX_NOEXCEPT;
 
 /** Launch. `stream` as in mlafix_launch; of `flags`, only
  * MLAFIX_LAUNCH_NO_DEPENDENT counts here. Several threads may launch one bound
@@ -108,17 +116,18 @@ typedef struct mlafix_launch_info {
    * slots for what has a value of each rank. Both arrays belong to the bound
    * and change with it. */
   const uint64_t *slots;
-  int64_t rows;      /**< 0: nothing is to be launched */
-  uint32_t grid_x;   /**< CUDA: blocks; the other dims are 1 */
-  uint32_t block_x;  /**< CUDA: threads of a block */
-  uint32_t variant;  /**< which of the code versions was chosen */
-  int32_t dependent; /**< 1: the code waits for its predecessor, so that
-                          programmatic stream serialization is safe */
-  const char *entry; /**< name of the entry point */
+  int64_t rows;       /**< 0: nothing is to be launched */
+  uint32_t grid_x;    /**< CUDA: blocks; the other dims are 1 */
+  uint32_t block_x;   /**< CUDA: threads of a block */
+  uint32_t variant;   /**< which of the code versions was chosen */
+  int32_t dependent;  /**< 1: the code waits for its predecessor, so that
+                           programmatic stream serialization is safe */
+  const char *entry;  /**< name of the entry point */
+  uint32_t num_slots; /**< of `slots`: at least `num_params` */
 } mlafix_launch_info;
 
 #define MLAFIX_LAUNCH_INFO_INIT                                                \
-  { sizeof(mlafix_launch_info), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL }
+  { sizeof(mlafix_launch_info), 0, NULL, NULL, NULL, 0, 0, 0, 0, 0, NULL, 0 }
 
 /** Fill in `info` (the caller sets struct_size). */
 MLAFIX_API mlafix_status mlafix_bound_launch_info(

@@ -57,8 +57,8 @@ MLAFIX_API void mlafix_set_parallel_for(mlafix_parallel_for parallel_for,
 MLAFIX_API int32_t mlafix_cpu_threads(void) MLAFIX_NOEXCEPT;
 
 /** Bytes of the last level of caches that these threads reach, or what
- * MLAFIX_CPU_CACHE_BYTES says instead: launches that move more write past the
- * caches. 0 if memory runs out. */
+ * MLAFIX_CPU_CACHE_BYTES says instead: launches that move more than half of it
+ * use streaming stores. 0 if memory runs out. */
 MLAFIX_API int64_t mlafix_cpu_cache_bytes(void) MLAFIX_NOEXCEPT;
 
 /** Run `task` over [0, count) as a CPU launch would, on the same threads, and

@@ -454,11 +454,45 @@ TEST_F(Cuda, a_bound_takes_new_scalars) {
             MLAFIX_INVALID_ARGUMENT);
 }
 
+TEST_F(Cuda, a_bound_takes_all_new_arguments_or_none) {
+  AddBiasCall other(call.rows);
+  Bound bound = kernel.bind(call.args, cuda(0));
+  void *pointers[] = {other.out(), other.in(), nullptr, nullptr, nullptr};
+  mlafix_arg scalars[5] = {};
+  scalars[3] = {sizeof(mlafix_arg), MLAFIX_ARG_F32, {}};
+  scalars[3].value.f32 = 2.0f;
+  scalars[4] = {sizeof(mlafix_arg), MLAFIX_ARG_F32, {}};
+  auto set = [&](const mlafix_arg *values) {
+    return mlafix_bound_set_args(bound.get(), pointers, values, 5);
+  };
+  expectError(MLAFIX_INVALID_ARGUMENT,
+              {"\"limit\"", "expected a scalar of dtype index"},
+              [&] { check(set(scalars)); });
+  bound.launch();
+  EXPECT_EQ(fake.launches.at(0).params[0],
+            reinterpret_cast<uintptr_t>(call.out()));
+  EXPECT_NE(fake.launches.at(0).params[5], 0x40000000u);
+  scalars[4].kind = MLAFIX_ARG_I64;
+  scalars[4].value.i64 = call.rows;
+  ASSERT_EQ(set(scalars), MLAFIX_OK) << mlafix_last_error();
+  bound.launch();
+  EXPECT_EQ(fake.launches.at(1).params[0],
+            reinterpret_cast<uintptr_t>(other.out()));
+  EXPECT_EQ(fake.launches.at(1).params[5], 0x40000000u);
+  pointers[0] = call.out();
+  ASSERT_EQ(set(nullptr), MLAFIX_OK) << mlafix_last_error();
+  bound.launch();
+  EXPECT_EQ(fake.launches.at(2).params[0],
+            reinterpret_cast<uintptr_t>(call.out()));
+  EXPECT_EQ(fake.launches.at(2).params[5], 0x40000000u);
+}
+
 TEST_F(Cuda, a_bound_exports_what_a_graph_node_needs) {
   Bound bound = kernel.bind(call.args, cuda(0));
   mlafix_launch_info info = bound.info();
   EXPECT_NE(info.function, nullptr);
   EXPECT_EQ(info.num_params, 6u);
+  EXPECT_EQ(info.num_slots, 6u);
   EXPECT_EQ(info.grid_x, 3u);
   EXPECT_EQ(info.block_x, 128u);
   EXPECT_EQ(info.rows, 20);

@@ -89,6 +89,15 @@ TEST(Embedded, without_bytes_the_unit_comes_from_a_file) {
   check(mlafix_embedded_load(&program.embedded, "/no/such.mlafix"));
 }
 
+TEST(Embedded, null_for_the_result_is_an_error) {
+  Program program;
+  expectError(MLAFIX_INVALID_ARGUMENT, {"\"unit\"", "got null"},
+              [&] { check(mlafix_embedded_unit(&program.embedded, nullptr)); });
+  expectError(MLAFIX_INVALID_ARGUMENT, {"\"kernel\"", "got null"}, [&] {
+    check(mlafix_embedded_kernel(&program.embedded, 0, nullptr));
+  });
+}
+
 TEST(Embedded, a_unit_that_lacks_a_kernel_is_not_loaded) {
   Program &program = makeProgram();
   const char *const others[] = {"add_bias", "D=8"};

@@ -29,6 +29,22 @@ TEST(LaunchChecks, a_launch_that_passes) {
   EXPECT_TRUE(call.isDone());
 }
 
+// What is no number is no argument: a pointer would become a bool.
+static_assert(!std::is_convertible<const char *, Arg>::value, "");
+static_assert(!std::is_convertible<float *, Arg>::value, "");
+static_assert(!std::is_convertible<std::nullptr_t, Arg>::value, "");
+static_assert(std::is_convertible<bool, Arg>::value, "");
+
+TEST(LaunchChecks, an_integer_that_no_i64_holds_is_an_error) {
+  expectError(MLAFIX_INVALID_ARGUMENT,
+              {"expected an integer that an i64 holds", "9223372036854775808"},
+              [] { Arg argument(uint64_t(1) << 63); });
+  AddBiasCall call{8};
+  call.args[4] = size_t(8);
+  call.launch(unitWith(json::array({leastRows(2)})).kernel("add_bias"));
+  EXPECT_TRUE(call.isDone());
+}
+
 TEST(LaunchChecks, one_that_fails_launches_nothing) {
   Unit unit = unitWith(json::array({leastRows(2), leastRows(9)}));
   Kernel kernel = unit.kernel("add_bias");

@@ -108,6 +108,7 @@ TEST_F(Peers, tables_take_a_slot_for_each_rank) {
             (std::vector<uint64_t>{2 | uint64_t(3) << 32, 7, bits(&failure),
                                    0x1000, 0x2000, 0x3000}));
   EXPECT_EQ(info.kernel_params[6], info.slots + 8);
+  EXPECT_EQ(info.num_slots, 8u + 6);
 }
 
 /// The same kernel of a list of one to three tensors: no launch has a group.
