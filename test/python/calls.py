@@ -3,6 +3,7 @@ way to merge K states, behind one face."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -145,6 +146,22 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("rmsnorm", lambda r: {"out": r.rows(N + 1, D)}, 'argument "x": expected size 6 .*"out".*got 5'),
     ("rmsnorm", lambda r: {"weight": r.rows(D + 1)}, 'argument "weight": expected size 64 .*got 65'),
     ("softmax", lambda r: {"out": r.rows(N, D, dtype=BF16)}, 'argument "(x|out)": expected dtype .*got'),
+    ("softmax", lambda r: {"scale": -1.0}, 'argument "scale": expected 0 or more, got -1.0'),
+    ("softmax", lambda r: {"scale": math.nan}, 'argument "scale": expected 0 or more, got nan'),
+    ("softmax", lambda r: {"x": r.rows(N, D, dtype=np.float64), "out": None}, 'argument "x": expected dtype bf16 or f16 or f32, got float64'),
+    ("merge_attn_states", lambda r: {"prefix": r.rows(dtype=np.float64), "out": None}, 'argument "prefix": expected dtype bf16 or f16 or f32, got float64'),
+    ("merge_attn_states", lambda r: {"quantize_from": "output"}, "argument \"quantize_from\": expected 'f32' without out_scales, got 'output'"),
+    ("merge_attn_stats", lambda r: {"softmax_scale": 0.0}, 'argument "softmax_scale": expected more than 0, got 0.0'),
+    ("merge_states", lambda r: {"round_scales": True}, 'argument "round_scales": expected False without out_scales, got True'),
+    ("merge_states", lambda r: {"v": r.rows(N, 3, H, D, dtype=np.int32), "out": None}, 'argument "v": expected dtype bf16 or f16 or f32, got int32'),
+    ("merge_states_ragged", lambda r: {"quantize_from": "output"}, 'argument "quantize_from": expected .* without out_scales'),
+    ("merge_states_list", lambda r: {"vs": None}, 'argument "vs": expected a sequence of arrays, got NoneType'),
+    ("merge_states_list", lambda r: {"ss": (lse for lse in ())}, 'argument "ss": expected a sequence of arrays, got generator'),
+    ("merge_states_list", lambda r: {"round_scales": True}, 'argument "round_scales": expected False without out_scales'),
+    ("combine_split_kv", lambda r: {"quantize_from": "output"}, 'argument "quantize_from": expected .* without out_scales'),
+    ("expand_context_lens", lambda r: {"num_decodes": None}, 'argument "num_decodes": expected an integer, got None'),
+    ("expand_context_lens", lambda r: {"max_decode_len": 1.5}, 'argument "max_decode_len": expected an integer, got 1.5'),
+    ("expand_context_lens", lambda r: {"buffer": r.rows(9)}, 'argument "buffer": expected dtype i32.*got f32'),
 ]
 """A function, what to change in a right call, and what the ArgumentError then says."""
 

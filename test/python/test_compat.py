@@ -141,7 +141,7 @@ def test_vllm_says_that_fp8_is_not_read(device: Device) -> None:
                                                    r'\(fp8 is for outputs\)'):
         vllm.merge_attn_states(device.poisoned((3, 2, 64), E4M3), prefix, lse, suffix, lse,
                                output_scale=device.put(np.ones(1, np.float32)))
-    with pytest.raises(mlafix.ArgumentError, match='argument "out": expected dtype bf16 or f16 or f32, got f8e4m3fn$'):
+    with pytest.raises(mlafix.ArgumentError, match='argument "prefix": expected dtype bf16 or f16 or f32, got float8_e4m3fn$'):
         ops.merge_attn_states(prefix, lse, suffix, lse)
 
 
@@ -369,3 +369,5 @@ def test_flash_attn_combine_says_what_it_does_not_take(device: Device) -> None:
     partial, lse = device.put(np.ones((1, 2, 2, 64), np.float32)), device.put(np.ones((1, 2, 2), np.float32))
     with pytest.raises(mlafix.ArgumentError, match='argument "out_partial": expected 5 dims .* got 3'):
         flash_attn.flash_attn_combine(partial[0], lse)
+    with pytest.raises(mlafix.ArgumentError, match='argument "out_partial": expected an array, got NoneType'):
+        flash_attn.flash_attn_combine(None, lse)  # type: ignore[arg-type]

@@ -114,6 +114,8 @@ def test_aiter_names_its_own_arguments(device: Device) -> None:
         aiter.mla_reduce_v1(*ones, *ints, 0, 0, out)
     with pytest.raises(mlafix.ArgumentError, match='argument "reduce_partial_map": expected dtype i32.*got i64'):
         aiter.mla_reduce_v1(*ones, *ints[:2], device.put(np.zeros(2, np.int64)), 1, 0, out)
+    with pytest.raises(mlafix.ArgumentError, match='argument "reduce_final_map": expected size 2 in dim 1, got 1'):
+        aiter.mla_reduce_v1(*ones, ints[0], device.put(np.zeros((1, 1), np.int32)), ints[2], 1, 0, out)
 
 
 # -- FlashMLA -------------------------------------------------------------------------------------------------------------

@@ -98,6 +98,19 @@ def test_groups_of_one_rank_return_what_they_get() -> None:
         sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend="fi_a2a")
 
 
+def test_calls_over_ranks_name_the_engines_arguments() -> None:
+    torch = pytest.importorskip("torch")
+    out, lse = np.zeros((2, 2, 4), np.float32), np.zeros((2, 2), np.float32)
+    two: Any = SimpleNamespace(world_size=2)
+    for function in (vllm.cp_lse_ag_out_rs, vllm.cp_lse_ag_out_ar, vllm.dcp_a2a_lse_reduce, sglang.cp_lse_ag_out_rs_mha):
+        with pytest.raises(mlafix.ArgumentError, match='argument "cp_attn_out": expected a torch.Tensor, got ndarray'):
+            function(out, lse, two)
+        with pytest.raises(mlafix.ArgumentError, match='argument "cp_attn_lse": expected a torch.Tensor, got NoneType'):
+            function(torch.from_numpy(out), None, two)
+        with pytest.raises(mlafix.ArgumentError, match='argument "cp_group": expected a process group, or an object with'):
+            function(torch.from_numpy(out), torch.from_numpy(lse), two)
+
+
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("scale", [1.0, 0.5, 3.0])
 def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device: Device, rng: np.random.Generator) -> None:

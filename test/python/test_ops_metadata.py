@@ -43,6 +43,9 @@ def test_is_prefilling_allocates_beside_its_inputs(device: Device) -> None:
                             (ops.is_prefilling(computed, prompt, 1, padded=5), [True, False, False, False, False]),
                             (ops.is_prefilling(computed, prompt, device.scalar(3)), [True, False, True])]:
         assert type(flags) is type(computed) and device.get(flags).tolist() == expected
+    for padded, message in ((-1, "expected 0 or more, got -1"), (2.0, "expected an integer, got 2.0")):
+        with pytest.raises(mlafix.ArgumentError, match=f'argument "padded": {message}'):
+            ops.is_prefilling(computed, prompt, padded=padded)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("where", ["host", "device"])

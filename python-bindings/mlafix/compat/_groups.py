@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops._wrong import renames
+
+
+of_ranks = renames(partial="cp_attn_out", lse="cp_attn_lse", group="cp_group")
+"""The engines' names of the arguments."""
+
 
 def merged_over_ranks(out: Any, lse: Any, group: Any, *, return_lse: bool, **how: Any) -> Any:
     """`mlafix.distributed`'s merge of `out`, or of `(out, lse)`; the inputs themselves where the group has one rank.

@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import ops
 from ..ops import Array
-from ..ops._arrays import empty
-from ..ops._wrong import renames, wrong
+from ..ops._arrays import empty, rows_of
+from ..ops._wrong import check_integer, renames, wrong
 from ._views import counted
 
 
@@ -45,8 +45,11 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
     indptr: Any = reduce_indptr
     parts: Any = reduce_partial_map
     final: Any = reduce_final_map
+    check_integer("max_seqlen_q", max_seqlen_q)
     if max_seqlen_q < 1:
         raise wrong("max_seqlen_q", "at least 1", max_seqlen_q)
+    if final is not None and (width := rows_of(final, "reduce_final_map", ("tiles", "2"))[1]) != 2:
+        raise wrong("reduce_final_map", "size 2 in dim 1", width)
     rows = None if final is None else final[:, 0]
     if max_seqlen_q > 1:
         if parts.shape[0] < 2:

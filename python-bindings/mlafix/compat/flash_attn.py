@@ -51,7 +51,10 @@ def flash_attn_combine(out_partial: Array, lse_partial: Array, out: Array | None
 
 @renames(partial="out_partial", partial_lse="lse_partial")
 def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtype: Any, return_lse: bool) -> tuple[Any, Any]:
-    dims = len(out_partial.shape)
+    shape = getattr(out_partial, "shape", None)
+    if shape is None:
+        raise wrong("out_partial", "an array", type(out_partial).__qualname__)
+    dims = len(shape)
     if dims not in (4, 5):
         raise wrong("out_partial", "5 dims [S, B, L, H, D] or 4 dims [S, T, H, D]", dims)
     varlen = dims == 4

@@ -7,7 +7,7 @@ from typing import Any
 from .. import ops
 from ..ops import Array
 from ..ops._wrong import renames, wrong
-from ._groups import merged_over_ranks
+from ._groups import merged_over_ranks, of_ranks
 
 
 @renames(out="v_merged", out_lse="s_merged", prefix="v_a", prefix_lse="s_a", suffix="v_b", suffix_lse="s_b")
@@ -98,6 +98,7 @@ def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Arr
 # -- Decode context parallelism: sglang.srt.layers.dcp.comm ------------------------------------------------------------
 
 
+@of_ranks
 def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, return_lse: bool = False) -> Any:
     """Merges the partial states of a group's ranks, base e; each rank receives H / N heads (`mlafix.distributed.Reducer`).
 
@@ -120,6 +121,7 @@ def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
     return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base="e", return_lse=return_lse)
 
 
+@of_ranks
 def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None,
                          is_lse_base_on_e: bool = False) -> Any:
     """As `cp_lse_ag_out_rs_mha`, base 2 unless said otherwise, without the lse; rows travel in their own dtype, not as f32."""
@@ -127,6 +129,7 @@ def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
     return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False)
 
 
+@of_ranks
 def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is_lse_base_on_e: bool = True,
                        cuda_graph_buffers: dict[str, Any] | None = None, comm_backend: str = "a2a") -> Any:
     """As `cp_lse_ag_out_rs_mla`, under the name of SGLang's function with one exchange.

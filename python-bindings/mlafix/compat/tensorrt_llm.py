@@ -7,9 +7,10 @@ from typing import Any
 from .._rank_kernels import merge_stats_blocks
 from ..ops import Array
 from ..ops._arrays import check_dtype, empty, rows_of
-from ..ops._wrong import wrong
+from ..ops._wrong import renames, wrong
 
 
+@renames(rows="gathered_o", stats="gathered_stats")
 def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -> Any:
     """Merges the outputs of cp ranks (`torch.ops.trtllm.helix_post_process`).
 
@@ -39,6 +40,7 @@ def helix_post_process(gathered_o: Array, gathered_stats: Array, scale: float) -
     return out.reshape(tokens, width)
 
 
+@renames(rows="gathered_o", stats="gathered_stats")
 def helix_post_process_native(gathered_o: Array, gathered_stats: Array, scale: float, cp_dim: int) -> Any:
     """As `helix_post_process`, with the ranks at another dim (`torch.ops.trtllm.helix_post_process_native`).
 

@@ -14,7 +14,7 @@ from ..ops import Array
 from ..ops._wrong import renames, wrong
 from .._rank_kernels import mask_rows_without_keys, weight_of_rank
 from ..ops._arrays import PAYLOADS, check_dtype, empty, rows_of
-from ._groups import merged_over_ranks
+from ._groups import merged_over_ranks, of_ranks
 from ._views import bytes_as_fp8, rows_of_heads, widened
 
 
@@ -209,6 +209,7 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
 _WEIGHT_E, _WEIGHT_2 = weight_of_rank.specialize(B="e"), weight_of_rank.specialize(B="2")
 
 
+@of_ranks
 def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
                      is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
     """Merges the partial states of a group's ranks; each rank receives H / N heads (`mlafix.distributed.Reducer`).
@@ -236,6 +237,7 @@ def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
     return _over_ranks("heads", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
 
 
+@of_ranks
 def cp_lse_ag_out_ar(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
                      is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
     """As `cp_lse_ag_out_rs`; each rank receives all heads: `out [B, H, D]`, `lse [B, H]`.
@@ -246,6 +248,7 @@ def cp_lse_ag_out_ar(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
     return _over_ranks("none", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
 
 
+@of_ranks
 def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None, return_lse: bool = False,
                        is_lse_base_on_e: bool = True, seq_lens: Array | None = None, query_start_loc: Array | None = None) -> Any:
     """As `cp_lse_ag_out_rs`, under the name of vLLM's function with one exchange."""
@@ -290,6 +293,7 @@ class DirectDCPA2AWorkspace:
         self.reducers = [Reducer(group, max_tokens=max_num_tokens, heads=heads, head_dim=head_dim, dtype=dtype, device=device)
                          for _ in range(num_ubatches)]
 
+    @renames(partial="partial_output", lse="partial_lse")
     def lse_reduce(self, partial_output: Array, partial_lse: Array, is_lse_base_on_e: bool, seq_lens: Array | None = None,
                    query_start_loc: Array | None = None) -> Any:
         """As `dcp_a2a_lse_reduce`: `[B, heads_per_rank, D]`, a new tensor. ArgumentError for more than `max_num_tokens`."""

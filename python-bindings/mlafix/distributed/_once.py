@@ -11,6 +11,7 @@ from ._blocks import block_size, blocks_in
 from ._checks import Expected, first_problem
 from ._cut import Cut, CutName
 from ._ranks import Ranks, ranks_of
+from ..ops._wrong import wrong
 
 
 def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: CutName, base: str,
@@ -20,6 +21,9 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
 
     Legal in capture: the buffers are then part of the graph's memory.
     """
+    for name, tensor in (("partial", partial), ("lse", lse)):
+        if not isinstance(tensor, torch.Tensor):
+            raise wrong(name, "a torch.Tensor", type(tensor).__qualname__)
     ranks = ranks_of(group, partial.device)
     requests = None if seq_lens is None else len(seq_lens)
     integers = (torch.int32, torch.int64)

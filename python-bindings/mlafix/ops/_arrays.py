@@ -34,6 +34,8 @@ def empty(like: Any, shape: tuple[int, ...], dtype: str | None = None) -> Any:
 def empty_rows(like: Any, name: str, dims: tuple[str, ...], dtype: str | None = None) -> Any:
     """As `empty`, with the shape of `like`, an argument called `name`, which must have as many dims as are named."""
     shape = rows_of(like, name, dims)
+    if dtype is None and hasattr(like, "dtype"):
+        check_dtype(like, name)
     if dtype is None and hasattr(type(like), "__torch_function__"):
         return sys.modules["torch"].empty_like(like)  # Half the time of new_empty.
     return empty(like, shape, dtype)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ._arrays import empty
+from ..errors import ArgumentError
+from ._arrays import check_dtype, empty
 from ._types import Array
+from ._wrong import wrong
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +45,20 @@ class BlockScales:
     mxfp4: str = ""
 
 
-def empty_quantised(like: Any, shape: tuple[int, ...], scales: Any, dtype: str | None = None) -> Any:
-    """An array for rows that are stored with `scales`: fp8, or bytes of two elements; without scales (None) as `empty`, of `dtype`."""
+def without_scales(round_scales: bool, quantize_from: str) -> ArgumentError:
+    """The error for a call that has no `out_scales` and says how they are made."""
+    if round_scales:
+        return wrong("round_scales", "False without out_scales", round_scales)
+    return wrong("quantize_from", "'f32' without out_scales", repr(quantize_from))
+
+
+def empty_quantised(like: Any, name: str, shape: tuple[int, ...], scales: Any, dtype: str | None = None) -> Any:
+    """An array for rows that are stored with `scales`: fp8, or bytes of two elements; without scales (None) as `empty`, of `dtype`.
+
+    Raises ArgumentError where `dtype` is None and the dtype of `like`, an argument called `name`, is none of a payload.
+    """
+    if dtype is None and hasattr(like, "dtype"):
+        check_dtype(like, name)
     if scales is None:
         return empty(like, shape, dtype)
     if getattr(scales, "global_scale", None) is None and not getattr(scales, "mxfp4", ""):

@@ -18,6 +18,12 @@ def wrong(argument: str, expected: str, got: object) -> ArgumentError:
     return ArgumentError(f'argument "{argument}": expected {expected}, got {got}')
 
 
+def check_integer(name: str, value: object) -> None:
+    """Raises ArgumentError unless the value is an integer of Python's, numpy's or a symbolic one."""
+    if not isinstance(value, int) and not hasattr(type(value), "__index__"):
+        raise wrong(name, "an integer", repr(value))
+
+
 def renames(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """For a function whose arguments have other names than the kernel's: its errors then speak of its own."""
 

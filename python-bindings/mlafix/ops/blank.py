@@ -18,7 +18,7 @@ from ._arrays import as_signed, count_or_tensor, offsets_as_i32
 from ._families import KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, LseLayout, Stream
-from ._wrong import wrong
+from ._wrong import check_integer, wrong
 
 __all__ = ["fixup_zero_kv_rows", "chunks_with_zero_kv", "mask_empty_context_lse", "mask_empty_context", "fill_pad_rows"]
 
@@ -93,10 +93,12 @@ def chunks_with_zero_kv(kv_lens: Any, chunk_size: int | None = None, num_chunks:
         return [bool((row <= 0).any()) for row in lens]
     if lens.ndim != 1:
         raise wrong("kv_lens", "1 dim [B] with a chunk_size", lens.ndim)
+    check_integer("chunk_size", chunk_size)
     if chunk_size <= 0:
         raise wrong("chunk_size", "more than 0", chunk_size)
     if num_chunks is None:
         num_chunks = int(-(-lens.max(initial=0) // chunk_size))
+    check_integer("num_chunks", num_chunks)
     # The shortest context runs out of keys first.
     shortest = lens.min(initial=num_chunks * chunk_size)
     return [bool(shortest <= chunk * chunk_size) for chunk in range(num_chunks)]
@@ -106,7 +108,10 @@ def _host_integers(values: Any, name: str) -> numpy.ndarray[Any, Any]:
     device = getattr(values, "device", None)
     if getattr(device, "type", device) not in (None, "cpu"):
         raise wrong(name, "lengths on the host, since reading a device waits for it", f"an array on {device}")
-    array = numpy.asarray(values)
+    try:
+        array = numpy.asarray(values)
+    except ValueError:  # numpy's words for a ragged list
+        raise wrong(name, "integers, as many in each list", repr(values)) from None
     if array.size == 0:
         array = array.astype(numpy.int64)
     if array.dtype.kind not in "iu":

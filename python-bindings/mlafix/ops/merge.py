@@ -70,7 +70,7 @@ from typing import Any
 
 from .._runtime import NewTensor, SizeOf
 from ._arrays import empty, empty_lse, empty_rows, one_element, rows_of
-from ._block_scales import BlockScales, empty_quantised
+from ._block_scales import BlockScales, empty_quantised, without_scales
 from ._families import PLAIN, KernelDispatchers, check_key
 from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
@@ -134,6 +134,8 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         >>> out[:, 0, 0].tolist(), out_lse.round(3).tolist()
         ([3.0, 4.0, 4.0], [[0.6930000185966492, 0.0, 0.0]])
     """
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
     copies = copy_past_context and context_rows is not None
     key = (lse_layout, base)
     if out_scale is None and out_scales is None and (fast := fast_path(_COPY if copies else _MERGE, key)):
@@ -145,7 +147,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
         context_rows = (getattr(prefix, "shape", None) or rows_of(prefix, "prefix", _ROWS))[0]
     if out is None:
         if out_scales is not None:
-            out = empty_quantised(prefix, rows_of(prefix, "prefix", _ROWS), out_scales)
+            out = empty_quantised(prefix, "prefix", rows_of(prefix, "prefix", _ROWS), out_scales)
         else:
             out = empty_rows(prefix, "prefix", _ROWS, None if out_scale is None else "f8e4m3fn")
     if out_lse is None and return_lse:
@@ -231,6 +233,8 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
         >>> out[0, 0, 0].item(), merged[0, 0].tolist()
         (3.0, [10.0, 6.0])
     """
+    if isinstance(softmax_scale, (int, float)) and not softmax_scale > 0:
+        raise wrong("softmax_scale", "more than 0", softmax_scale)
     if out is None:
         out = empty_rows(prefix, "prefix", _ROWS)
     if out_stats is None and return_stats:

@@ -24,7 +24,7 @@ from .. import _toolchain
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
-from ._block_scales import BlockScales, empty_quantised
+from ._block_scales import BlockScales, empty_quantised, without_scales
 from ._families import KernelDispatchers, Key, check_key
 from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
@@ -92,6 +92,8 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         >>> round(out[0, 0, 0].item(), 4), round(lse[0, 0].item(), 4)  # (1 + 2 + 4) / 3, ln 3
         (2.3333, 1.0986)
     """
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
     shape = getattr(v, "shape", ())
     if out_scales is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
@@ -99,7 +101,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
             return made[0], made[1]
     n, count, heads, dim = rows_of(v, "v", ("n", "K", "H", "D"))
     if out is None:
-        out = empty_quantised(v, (n, heads, dim), out_scales)
+        out = empty_quantised(v, "v", (n, heads, dim), out_scales)
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, heads), "f32")
     if out_scales is not None:
@@ -146,11 +148,13 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         >>> out[:, 0, 0].tolist(), lse[:, 0].round(3).tolist()
         ([2.0, 0.0, 5.0], [0.6930000185966492, -inf, 0.0])
     """
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
     n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
     if n < 0:
         raise wrong("indptr", "at least 1 entry", "0")
     if out is None:
-        out = empty_quantised(v, (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), out_scales)
+        out = empty_quantised(v, "v", (n, *rows_of(v, "v", ("nnz", "H", "D"))[1:]), out_scales)
     elif (rows := rows_of(out, "out", ("n", "H", "D"))[0]) != n:
         raise wrong("indptr", f"{rows + 1} entries for the {rows} rows of out", n + 1)
     if out_lse is None and return_lse:
@@ -200,6 +204,11 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         >>> out is vs[0], out[:, 0, 0].tolist()
         (True, [4.0, 4.0])
     """
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
+    for name, arrays in (("vs", vs), ("ss", ss)):
+        if not hasattr(type(arrays), "__len__"):
+            raise wrong(name, "a sequence of arrays", type(arrays).__qualname__)
     count = len(vs)
     if not 1 <= count <= MAX_LIST:
         raise wrong("vs", f"1 to {MAX_LIST} arrays", count)
@@ -208,7 +217,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
     first = vs[0]
     if out is None:
         dims = ("n", "H", "D")
-        out = empty_rows(first, "vs[0]", dims) if out_scales is None else empty_quantised(first, rows_of(first, "vs[0]", dims), out_scales)
+        out = empty_rows(first, "vs[0]", dims) if out_scales is None else empty_quantised(first, "vs[0]", rows_of(first, "vs[0]", dims), out_scales)
     if out_lse is None and return_lse:
         out_lse = empty_lse(first, "vs[0]", lse_layout)
     if out_scales is not None:
@@ -290,6 +299,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         >>> out.dtype, out[0, :, 0, 0].tolist()
         (dtype('float16'), [3.0, 3.0])
     """
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
     made = None
     if out_scales is None:
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
@@ -300,7 +311,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
         raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
     if out is None:
         name = None if out_dtype is None else dtype_name(out_dtype)
-        out = empty_quantised(partial, tuple(shape[1:]), out_scales, name)
+        out = empty_quantised(partial, "partial", tuple(shape[1:]), out_scales, name)
     if out_lse is None and return_lse:
         out_lse = empty(partial, tuple(shape[1:4]), "f32")
     if out_scales is not None:

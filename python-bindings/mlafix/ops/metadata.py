@@ -16,7 +16,7 @@ from ._arrays import count_or_tensor, empty, is_contiguous, rows_of
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, Stream
-from ._wrong import wrong
+from ._wrong import check_integer, wrong
 
 __all__ = ["clear_pad_flags", "mark_prefilling", "is_prefilling", "expand_context_lens"]
 
@@ -96,12 +96,16 @@ def is_prefilling(computed: Array, prompt: Array, live_rows: int | Array | None 
         [True, False, True, False]
     """
     (size,) = rows_of(computed, "computed", ("m",))
+    if padded is not None:
+        check_integer("padded", padded)
+        if padded < 0:
+            raise wrong("padded", "0 or more", padded)
     flags = empty(computed, (size if padded is None else padded,), "bool")
     mark_prefilling(flags, computed, prompt, size if live_rows is None else live_rows, stream=stream)
     return flags
 
 
-@operation(_COUNT)
+@operation({**_COUNT, "out": "buffer"})
 def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_decode_len: int, *,
                         live_rows: int | Array | None = None, stream: Stream = None) -> Any:
     """One context length per (request, token) of a decode batch, contiguous, in a buffer that is there already.
@@ -133,6 +137,8 @@ def expand_context_lens(buffer: Array, seq_lens: Array, num_decodes: int, max_de
         [-1, -1, -1, -1, -1, -1, -1]
     """
     (capacity,) = rows_of(buffer, "buffer", ("capacity",))
+    check_integer("num_decodes", num_decodes)
+    check_integer("max_decode_len", max_decode_len)
     if num_decodes < 0:
         raise wrong("num_decodes", "0 or more", num_decodes)
     if max_decode_len < 1:

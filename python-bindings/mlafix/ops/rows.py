@@ -16,6 +16,7 @@ from ._arrays import empty_rows, one_element
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, Stream
+from ._wrong import wrong
 
 __all__ = ["quantize_fp8_static", "rmsnorm", "softmax"]
 
@@ -100,6 +101,8 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
         >>> ops.softmax(np.log(np.array([[1.0, 2.0, 5.0]], np.float32))).round(3).tolist()
         [[0.125, 0.25, 0.625]]
     """
+    if isinstance(scale, (int, float)) and not scale >= 0:
+        raise wrong("scale", "0 or more", scale)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"))
     launch(_SOFTMAX, PLAIN, x, (out, x, scale), stream)
