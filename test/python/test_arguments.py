@@ -162,9 +162,14 @@ def test_unknown_flags(dispatch: _runtime.Dispatcher) -> None:
 
 def test_grad_may_be_ignored(dispatch: _runtime.Dispatcher) -> None:
     args = arguments(prefix=torch.ones(N, H, D, requires_grad=True))
+    out = args[0]
+    out[:] = 7
     dispatch(args, None, _runtime.IGNORE_GRAD)
+    assert (out == 1).all()
+    out[:] = 7
     with torch.no_grad():
         dispatch(args)
+    assert (out == 1).all()
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,6 @@ def test_a_rank_that_does_not_come_is_named(pool: RankPool, who: int, exchange: 
         assert result["marked"], rank
         assert all("RankError" in error for error in result["errors"]), result["errors"]
         assert all(f"got none of rank {who} before the time-out" in error for error in result["errors"]), result["errors"]
-        assert result["took"] < 3.0 and (rank == who or result["took"] > 0.9), (rank, result["took"])
         assert (result["again"] == 1).all(), rank
 
 

@@ -158,9 +158,12 @@ def test_calls_that_do_not_fit_are_errors(tmp_path: Path) -> None:
 
 
 def test_tensors_next_to_each_other_are_apart(tmp_path: Path) -> None:
-    memory = np.zeros(288, np.uint8)
-    load(tmp_path, TEXT).write(memory[:32].reshape(4, 8), memory[32:].view(np.float32).reshape(4, 16))
-    load(tmp_path, TEXT).write(memory[256:].reshape(4, 8), memory[:256].view(np.float32).reshape(4, 16))
+    write = load(tmp_path, TEXT).write
+    for codes, values in ((slice(0, 32), slice(32, 288)), (slice(256, 288), slice(0, 256))):
+        memory = np.full(288, 0xEE, np.uint8)
+        memory[values].view(np.float32)[:] = 1.5
+        write(memory[codes].reshape(4, 8), memory[values].view(np.float32).reshape(4, 16))
+        assert (memory[codes] == 0x33).all() and (memory[values].view(np.float32) == 1.5).all()
 
 
 @pytest.mark.parametrize("body, message", [
