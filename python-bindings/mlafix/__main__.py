@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from . import Kernel, _env, _inventory, _runtime, _toolchain, cache, explain, library, warmup
-from .errors import ArgumentError, Error
+from ._warmup import default_device
+from .errors import ArgumentError, Error, UnitError
 
 
 def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
@@ -158,8 +159,21 @@ def _warmup(options: argparse.Namespace) -> int:
     requests = _requests(options)
     begin = time.monotonic()
     warmup(requests, options.device, jobs=options.jobs)
+    _check_kept(requests, options.device)
     print(f"{len(requests)} ready after {time.monotonic() - begin:.1f} s", file=sys.stderr)
     return 0
+
+
+def _check_kept(requests: Sequence[tuple[Kernel, dict[str, str]]], device: str | None) -> None:
+    """Raises UnitError unless the next process finds what was compiled. Where nothing compiles, it was found on disk itself."""
+    if _env.strict() or _toolchain.compiler_file() is None:
+        return
+    target = _runtime.device_target(device or default_device())
+    lost = sum(not kernel.variants.is_kept(kernel.bindings(bindings), target) for kernel, bindings in requests)
+    if lost:
+        folder = cache.compiler_cache()
+        place = f'cache "{folder.path}": expected a folder that keeps' if folder else "MLAFIX_CACHE: expected a cache on disk that keeps"
+        raise UnitError(f"{place} the compiled kernels, got none for {lost} of {len(requests)}")
 
 
 def _cache(options: argparse.Namespace) -> int:

@@ -42,7 +42,7 @@ def warmup(
         ArgumentError, CompileError, UnitError, DriverError: of the first request that failed; the others are still
             compiled, and kept.
     """
-    place = device or ("cuda:0" if _runtime.cuda_device_count() else "cpu")
+    place = device or default_device()
     target = _runtime.device_target(place)
     wanted = [_variant(request) for request in requests]
     show = progress if progress is not None else len(wanted) > 1 and sys.stderr.isatty()
@@ -59,6 +59,11 @@ def warmup(
             for _ in as_completed(futures):
                 advance()
     return [future.result() for future in futures]
+
+
+def default_device() -> str:
+    """The first CUDA device if there is one, else the CPU."""
+    return "cuda:0" if _runtime.cuda_device_count() else "cpu"
 
 
 def _variant(request: Request) -> tuple[cache.Variants, dict[str, str]]:

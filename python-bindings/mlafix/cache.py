@@ -144,6 +144,11 @@ class Variants:
                 unit = _memory[name] = self._made(name, bound, target)
         return unit
 
+    def is_kept(self, bindings: Mapping[str, object], target: str) -> bool:
+        """Whether another process finds the specialisation compiled: ahead, or in the cache on disk."""
+        bound = {name: str(value) for name, value in bindings.items()}
+        return (self._prebuilt(bound, target) or self._cached(compiler_cache(), bound, target)) is not None
+
     def _file(self, bindings: Mapping[str, str], target: str) -> str:
         options = ["line-info"] if _env.line_info() else []
         return _keys.unit_file_name(self.kernel, self._compiled(), bindings, target, *options)

@@ -147,6 +147,18 @@ def test_info_names_the_compiler_the_assembler_and_the_places(capsys: CaptureFix
     assert "cuda:0" in said["devices"] or "no GPU (" in said["devices"]
 
 
+@pytest.mark.parametrize("name, place, message", [
+    ("MLAFIX_CACHE_DIR", "a file/cache", "expected a folder that keeps the compiled kernels, got none for 1 of 1"),
+    ("MLAFIX_CACHE", "0", "MLAFIX_CACHE: expected a cache on disk that keeps the compiled kernels, got none for 1 of 1"),
+])  # fmt: skip
+def test_warmup_that_keeps_nothing_fails(name: str, place: str, message: str, file: Path, capsys: CaptureFixture[str], tmp_path: Path,
+                                         monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a file").write_text("no folder")
+    monkeypatch.setenv(name, place if name == "MLAFIX_CACHE" else str(tmp_path / place))
+    assert main(["warmup", f"{file}:twice", "--bind", "D=72", "--device", "cpu"]) == 1
+    assert message in capsys.readouterr().err
+
+
 def test_warmup_fills_the_cache_that_cache_shows_and_clears(
     file: Path, capsys: CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
