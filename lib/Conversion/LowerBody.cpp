@@ -189,7 +189,8 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
     value = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, mask, none,
                                        access.alignment);
   } else {
-    value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment);
+    value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment,
+                                 /*isVolatile=*/false, access.isStreamed);
   }
   if (isBoolean) {
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(memory));

@@ -32,6 +32,7 @@ std::optional<LoweredAccess> mlafix::getAccess(Operation *op) {
   } else if (auto load = dyn_cast<vector::LoadOp>(op)) {
     found = access(load.getBase(), load.getIndices(), load.getType(),
                    load.getAlignment());
+    found->isStreamed = load.getNontemporal();
   } else if (auto store = dyn_cast<vector::StoreOp>(op)) {
     found = access(store.getBase(), store.getIndices(),
                    store.getValueToStore().getType(), store.getAlignment());

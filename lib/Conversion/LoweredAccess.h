@@ -23,7 +23,7 @@ struct LoweredAccess {
   mlir::Value stored = {};   ///< null for a load and a prefetch
   mlir::Value mask = {};     ///< of a masked load
   mlir::Value passThru = {}; ///< where its mask is false
-  bool isStreamed = false;   ///< a streaming store
+  bool isStreamed = false;   ///< the caches need not keep it
 
   mlir::MemRefType getMemRefType() const {
     return llvm::cast<mlir::MemRefType>(memref.getType());

@@ -307,7 +307,8 @@ def PlaceLaunchesPass : Pass<"mlafix-place-launches", "::mlir::LLVM::LLVMFuncOp"
     Where a load's address comes of another load, the index comes first, then the loads of packs that need no memory to be found, then
     `griddepcontrol.launch_dependents`, then all else: ptxas moves no load across it. Elsewhere ptxas 13.0 issues one of these loads, waits for the index, and then issues the
     rest, so that half of a row's loads wait for one load. ptxas waits for the index ahead of that instruction, so the next grid begins then. Of a grid that prefetches
-    all of its rows before the wait it begins at once, too.
+    all of its rows before the wait it begins at once, too. Where the first chunk of a merge loop is loaded ahead of it (`mlafix-load-chunks-ahead`), the next grid begins
+    behind these loads: what it prefetches takes turns with them.
 
     ```mlir
     // Before

@@ -124,8 +124,9 @@ mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
 }
 
 /// The number of lane groups for each row: at most one per chunk, and no more
-/// threads than the multiprocessors use well. A row's result does not depend on
-/// it.
+/// threads than the multiprocessors use well. Where these hold all threads at
+/// once, the block is the largest of which one can hold two and each has one. A
+/// row's result depends on neither.
 mlafix_status computeGroups(const Call &call, const Geometry &geometry,
                             const Rows &rows, int64_t multiprocessors,
                             Plan &plan) {
@@ -149,6 +150,10 @@ mlafix_status computeGroups(const Call &call, const Geometry &geometry,
     groups *= 2;
   int64_t threads =
       std::max(of.leastThreads, limits::leastGroupedBlock / groups);
+  const int64_t mostThreads = std::min(geometry.threads, of.threadsPerSm / 2);
+  while (lanes <= most / groups && 2 * threads * groups <= mostThreads &&
+         lanes / (2 * threads) >= multiprocessors)
+    threads *= 2;
   plan.groupThreads = static_cast<uint32_t>(threads);
   plan.threads = static_cast<uint32_t>(threads * groups);
   return setBlocks(call, (lanes - 1) / threads + 1, plan);

@@ -188,8 +188,10 @@ void mlafix::target::optimize(Module &module, TargetMachine &machine) {
   builder.crossRegisterProxies(loops, functions, sccs, modules);
   builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3)
       .run(module, modules);
-  if (machine.getTargetTriple().isNVPTX())
+  if (machine.getTargetTriple().isNVPTX()) {
     avoidPtxasFaults(module);
+    streamLoads(module);
+  }
 }
 
 namespace {

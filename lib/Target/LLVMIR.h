@@ -50,12 +50,16 @@ std::unique_ptr<llvm::Module> translateToLLVMIR(mlir::ModuleOp module,
 
 /// Runs LLVM's O3 over `module`. No function is taken for one of the C
 /// library, and none is made into a call to it. For NVPTX, avoidPtxasFaults()
-/// comes last.
+/// and streamLoads() come last.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// For NVPTX: replaces code that ptxas 13.0 compiles wrongly by code that it
 /// compiles correctly.
 void avoidPtxasFaults(llvm::Module &module);
+
+/// For NVPTX: makes loads of 16 bytes with !nontemporal such that the caches
+/// drop first.
+void streamLoads(llvm::Module &module);
 
 /// Runs `machine`'s code generator. What it reports as an error (and would
 /// otherwise print) is returned as one.

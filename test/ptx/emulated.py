@@ -143,6 +143,10 @@ class Tensor:
     def __array_namespace__(self, *, api_version: str | None = None) -> Namespace:
         return Namespace(self.owner)
 
+    def __array_function__(self, function: Any, types: object, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """As CuPy's arrays answer numpy's questions; of two of these alone."""
+        return function(*(one.array for one in arguments), **options)
+
     def reshape(self, shape: tuple[int, ...]) -> Tensor:
         return Tensor(self.array.reshape(shape), self.owner)
 

@@ -14,6 +14,9 @@
 // index is there. A grid whose rows have all been prefetched lets it begin at
 // once, too: it has nothing to lose to what the next grid prefetches.
 //
+// Lane groups load their first chunk ahead of the merge loop: the next grid,
+// whose prefetches take turns with these loads, begins behind them.
+//
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/MlafixToNVVM/EarlyLoads.h"
@@ -38,13 +41,42 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
+/// The next op that has effects on memory; null if there is none.
+static Operation *getNextEffect(Operation *op) {
+  do
+    op = op->getNextNode();
+  while (op && isMemoryEffectFree(op));
+  return op;
+}
+
 /// The branch that is all that follows `launch`; null if there is more.
 static scf::IfOp getGuard(Operation *launch) {
-  Operation *op = launch->getNextNode();
-  while (op && isMemoryEffectFree(op))
-    op = op->getNextNode();
-  auto guard = dyn_cast_or_null<scf::IfOp>(op);
+  auto guard = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
   return guard && guard.getNumResults() == 0 ? guard : scf::IfOp();
+}
+
+static bool loadsOnly(scf::IfOp branch) {
+  return !branch
+              ->walk([](Operation *op) {
+                bool loads = isa<LLVM::LoadOp, LLVM::MaskedLoadOp>(op);
+                return loads || op->getNumRegions() || isMemoryEffectFree(op)
+                           ? WalkResult::advance()
+                           : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
+/// The merge loop whose first chunk is the first that is loaded after `launch`
+/// (mlafix-load-chunks-ahead); null if there is none.
+static scf::ForOp getChunkLoop(Operation *launch) {
+  auto first = dyn_cast_or_null<scf::IfOp>(getNextEffect(launch));
+  if (!first || !loadsOnly(first))
+    return scf::ForOp();
+  auto loop = dyn_cast_or_null<scf::ForOp>(getNextEffect(first));
+  bool isCarried = loop && llvm::any_of(loop.getInitArgs(), [&](Value value) {
+                     return value.getDefiningOp() == first;
+                   });
+  return isCarried ? loop : scf::ForOp();
 }
 
 /// Whether `value` is computed from what is loaded in `block`; adds the
@@ -117,9 +149,15 @@ public:
       if (isGridControl(op) && !isGridWait(op))
         launches.push_back(op);
     });
-    for (Operation *launch : launches)
+    for (Operation *launch : launches) {
       if (scf::IfOp guard = getGuard(launch))
         place(launch, *guard.thenBlock());
+      if (scf::ForOp loop = getChunkLoop(launch)) {
+        OpBuilder b(loop);
+        buildLaunchAssembly(b, launch->getLoc());
+        launch->erase();
+      }
+    }
   }
 
 private:

@@ -29,13 +29,20 @@ namespace mlafix {
 using namespace mlir;
 using namespace mlafix;
 
+static int64_t countBytes(vector::MaskedLoadOp load) {
+  VectorType type = load.getVectorType();
+  return type.getNumElements() * type.getElementTypeBitWidth() / 8;
+}
+
 namespace {
 /// The loads of one iteration of a merge loop, as they can be built for any.
 class ChunkLoads {
 public:
-  /// `mostBytes`: what a lane may hold of the next chunk.
-  ChunkLoads(scf::ForOp loop, int64_t mostBytes)
-      : loop(loop), mostBytes(mostBytes) {}
+  /// `mostBytes`: what a lane may hold of the next chunk. `streamedBytes`: of
+  /// a load of f32 that the caches are to drop first.
+  ChunkLoads(scf::ForOp loop, int64_t mostBytes,
+             std::optional<int64_t> streamedBytes)
+      : loop(loop), mostBytes(mostBytes), streamedBytes(streamedBytes) {}
 
   /// Collects the loads. False, and the reason, if one of them takes what only
   /// its own iteration knows, or all together take too many registers.
@@ -54,9 +61,14 @@ private:
   void collectCarried();
   SmallVector<Value> cloneLoads(OpBuilder &b, IRMapping mapping,
                                 bool isMasked) const;
+  bool isStreamed(vector::MaskedLoadOp load) const {
+    return load.getVectorType().getElementType().isF32() &&
+           countBytes(load) == streamedBytes;
+  }
 
   mutable scf::ForOp loop;
   int64_t mostBytes;
+  std::optional<int64_t> streamedBytes;
   llvm::SetVector<Operation *> indices; // what needs no load, in order
   llvm::SetVector<Operation *> loads;   // loads, and what needs them, in order
   llvm::SetVector<Value> masks;         // i1
@@ -105,8 +117,7 @@ bool ChunkLoads::collectMasks(StringRef &reason) {
     auto load = dyn_cast<vector::MaskedLoadOp>(op);
     if (!load)
       continue;
-    VectorType type = load.getVectorType();
-    bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    bytes += countBytes(load);
     Value mask = getMask(load);
     if (!mask || loads.contains(mask.getDefiningOp())) {
       reason = "whether a state is loaded depends on another load";
@@ -157,8 +168,7 @@ SmallVector<Value> ChunkLoads::cloneLoads(OpBuilder &b, IRMapping mapping,
           });
       mapping.map(load.getResult(),
                   vector::LoadOp::create(b, load.getLoc(), load.getVectorType(),
-                                         load.getBase(), at,
-                                         /*nontemporal=*/false,
+                                         load.getBase(), at, isStreamed(load),
                                          load.getMaybeAlign())
                       .getResult());
     } else if (!isMasked && select && masks.contains(select.getCondition())) {
@@ -218,7 +228,11 @@ SmallVector<Value> ChunkLoads::build(OpBuilder &b, Location loc,
 static void loadAhead(KernelOp kernel, scf::IfOp end) {
   auto loop = cast<scf::ForOp>(end->getParentOp());
   auto opts = nameRemark("load-chunks-ahead", DEBUG_TYPE, kernel);
-  ChunkLoads loads(loop, getMachine(kernel).chunkAheadBytes);
+  MachineModel machine = getMachine(kernel);
+  std::optional<int64_t> streamedBytes;
+  if (machine.streamedLoads)
+    streamedBytes = machine.accessBytes;
+  ChunkLoads loads(loop, machine.chunkAheadBytes, streamedBytes);
   StringRef reason;
   if (!loads.collect(reason)) {
     LDBG() << kernel.getSymName() << ": nothing loaded ahead: " << reason;

@@ -276,7 +276,8 @@ def LoadChunksAheadPass : Pass<"mlafix-load-chunks-ahead", "::mlafix::KernelOp">
   let description = [{
     Memory has nothing to do while lane groups exchange their chunks and merge them. So a loop whose chunk ends with a branch marked `mlafix.chunk_end` loads the
     next chunk before that branch, and the first chunk before the loop. A chunk whose iterations all exist is loaded without masks. A loop is left as
-    it is if its loads depend on what it carries, or if a lane would hold more than 144 bytes of them. The mark is removed.
+    it is if its loads depend on what it carries, or if a lane would hold more than 144 bytes of them. The mark is removed. Where the number `streamedLoads` of the machine
+    is 1, what is loaded of f32 without masks, in accesses of 16 bytes, is `nontemporal`: the caches drop it first.
 
     ```mlir
     // Before

@@ -68,3 +68,58 @@ llvm.func @stored(%x: !llvm.ptr<1>, %places: !llvm.ptr<1>, %table: !llvm.ptr<1>,
   }
   llvm.return
 }
+
+// Lane groups load their first chunk ahead of the merge loop, and let the next grid begin behind that.
+// CHECK-LABEL: llvm.func @chunks
+// CHECK: nvvm.griddepcontrol wait
+// CHECK-NOT: launch_dependents
+// CHECK: %[[FIRST:.*]] = scf.if
+// CHECK: llvm.inline_asm has_side_effects "griddepcontrol.launch_dependents;", "~{memory}"
+// CHECK-NEXT: scf.for {{.*}} iter_args(%{{.*}} = %[[FIRST]])
+// CHECK-NOT: launch_dependents
+llvm.func @chunks(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %none = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32>
+  nvvm.griddepcontrol wait
+  nvvm.griddepcontrol launch_dependents
+  %first = scf.if %exists -> (vector<4xf32>) {
+    %a = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
+    scf.yield %a : vector<4xf32>
+  } else {
+    scf.yield %none : vector<4xf32>
+  }
+  %all = scf.for %i = %zero to %n step %one iter_args(%v = %first) -> (vector<4xf32>) : i32 {
+    %next = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
+    %w = arith.addf %v, %next : vector<4xf32>
+    scf.yield %w : vector<4xf32>
+  }
+  llvm.store %all, %y : vector<4xf32>, !llvm.ptr<1>
+  llvm.return
+}
+
+// A branch that stores is no chunk.
+// CHECK-LABEL: llvm.func @no_chunk
+// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK-NOT: inline_asm
+llvm.func @no_chunk(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>, %exists: i1, %n: i32) {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %one = llvm.mlir.constant(1 : i32) : i32
+  %none = llvm.mlir.constant(dense<0.0> : vector<4xf32>) : vector<4xf32>
+  nvvm.griddepcontrol wait
+  nvvm.griddepcontrol launch_dependents
+  %first = scf.if %exists -> (vector<4xf32>) {
+    %a = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
+    llvm.store %a, %y : vector<4xf32>, !llvm.ptr<1>
+    scf.yield %a : vector<4xf32>
+  } else {
+    scf.yield %none : vector<4xf32>
+  }
+  %all = scf.for %i = %zero to %n step %one iter_args(%v = %first) -> (vector<4xf32>) : i32 {
+    %next = llvm.load %x : !llvm.ptr<1> -> vector<4xf32>
+    %w = arith.addf %v, %next : vector<4xf32>
+    scf.yield %w : vector<4xf32>
+  }
+  llvm.store %all, %y : vector<4xf32>, !llvm.ptr<1>
+  llvm.return
+}

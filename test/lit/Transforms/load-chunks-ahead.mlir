@@ -100,3 +100,51 @@ mlafix.kernel @many(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %n: 
     }
   }
 }
+
+// -----
+
+!col = memref<?xf32, strided<[1], offset: ?>>
+!half = memref<?xbf16, strided<[1], offset: ?>>
+// The caches of an H200 drop first what is loaded of f32 by the widest access: not a single element, nor bf16.
+module attributes {mlafix.target = "sm_90"} {
+  // CHECK-LABEL: mlafix.kernel @streamed
+  mlafix.kernel @streamed(%x: !col {mlafix.dims = ["n"], mlafix.access = "read"}, %l: !col {mlafix.dims = ["n"], mlafix.access = "read"},
+                          %b: !half {mlafix.dims = ["n"], mlafix.access = "read"}, %n: index, %m: f32, %shared: i1)
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 1, groups = 16>} {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %zero = arith.constant dense<0.0> : vector<4xf32>
+    %one = arith.constant dense<0.0> : vector<1xf32>
+    %none = arith.constant dense<0.0> : vector<8xbf16>
+    mlafix.forall (%t) in (%n) {
+      // CHECK: scf.if
+      // CHECK-NEXT: vector.load %{{.*}} {nontemporal = true} : {{.*}}, vector<4xf32>
+      // CHECK-NEXT: vector.load %{{[^ ]*}} : {{.*}}, vector<1xf32>
+      // CHECK-NEXT: vector.load %{{[^ ]*}} : {{.*}}, vector<8xbf16>
+      // CHECK: scf.for
+      // CHECK: vector.load %{{.*}} {nontemporal = true} : {{.*}}, vector<4xf32>
+      %all = scf.for %k = %c0 to %n step %c4 iter_args(%running = %m) -> (f32) {
+        %exists = arith.cmpi slt, %k, %n : index
+        %mask = vector.broadcast %exists : i1 to vector<4xi1>
+        %mask1 = vector.broadcast %exists : i1 to vector<1xi1>
+        %mask8 = vector.broadcast %exists : i1 to vector<8xi1>
+        %v = vector.maskedload %x[%k], %mask, %zero : !col, vector<4xi1>, vector<4xf32> into vector<4xf32>
+        %w = vector.maskedload %l[%k], %mask1, %one : !col, vector<1xi1>, vector<1xf32> into vector<1xf32>
+        %h = vector.maskedload %b[%k], %mask8, %none : !half, vector<8xi1>, vector<8xbf16> into vector<8xbf16>
+        %sum = vector.reduction <add>, %v : vector<4xf32> into f32
+        %first = vector.extract %w[0] : f32 from vector<1xf32>
+        %halves = arith.extf %h : vector<8xbf16> to vector<8xf32>
+        %sums = vector.reduction <add>, %halves, %first : vector<8xf32> into f32
+        %both = arith.addf %sum, %sums : f32
+        %merged = scf.if %shared -> (f32) {
+          nvvm.barrier
+          scf.yield %running : f32
+        } else {
+          %larger = arith.maximumf %running, %both : f32
+          scf.yield %larger : f32
+        } {mlafix.chunk_end}
+        scf.yield %merged : f32
+      }
+    }
+  }
+}

@@ -208,14 +208,35 @@ TEST_F(GroupPlan, pieces_are_shared_while_the_device_has_room) {
   EXPECT_EQ(info().slots[0], 32u);
   // 132 multiprocessors, 8192 threads each.
   constexpr int64_t room = 132 * 8192 / 32;
-  EXPECT_EQ(plan(room / 8).block_x, 256u);
-  EXPECT_EQ(plan(room / 8 + 1).slots[0], 32u);
-  EXPECT_EQ(info().block_x, 128u) << "four groups";
-  EXPECT_EQ(plan(room / 2).slots[0], 64u) << "two groups";
-  EXPECT_EQ(info().block_x, 128u);
-  EXPECT_EQ(plan(room).slots[0], 128u) << "one group";
-  EXPECT_EQ(info().grid_x, room / 4);
+  auto groups = [&](int64_t rows) {
+    return plan(rows).block_x / info().slots[0];
+  };
+  EXPECT_EQ(groups(room / 8), 8u);
+  EXPECT_EQ(groups(room / 8 + 1), 4u);
+  EXPECT_EQ(groups(room / 2), 2u);
+  EXPECT_EQ(groups(room), 1u);
+  EXPECT_EQ(info().grid_x, room / 16) << "512 threads, 16 rows";
   EXPECT_EQ(plan(0).rows, 0);
+}
+
+TEST_F(GroupPlan, blocks_are_large_if_each_multiprocessor_has_one) {
+  auto plan = [&](int64_t rows, int64_t threadsPerSm) {
+    useGroups(32);
+    json &geometry = variant()["geometry"];
+    geometry["groups"]["pieces"] = {{"value", 1}};
+    geometry["groups"]["threads_per_sm"] = threadsPerSm;
+    call.args[4] = rows;
+    return info().block_x;
+  };
+  // 132 multiprocessors: 132 blocks of 8 rows, and of 16.
+  EXPECT_EQ(plan(132 * 8 - 1, 1024), 128u);
+  EXPECT_EQ(plan(132 * 8, 1024), 256u);
+  EXPECT_EQ(info().grid_x, 132u);
+  EXPECT_EQ(plan(132 * 16 - 1, 1024), 256u);
+  EXPECT_EQ(plan(132 * 16, 1024), 512u);
+  EXPECT_EQ(plan(132 * 32, 1024), 512u) << "what the unit has at most";
+  EXPECT_EQ(plan(132 * 32 - 32, 1023), 256u) << "two blocks a multiprocessor";
+  EXPECT_EQ(plan(132 * 32 + 1, 1024), 128u) << "not all threads at once";
 }
 
 TEST_F(GroupPlan, groups_are_no_more_than_chunks) {
