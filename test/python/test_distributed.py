@@ -167,7 +167,7 @@ def errors(results: list[Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("name, value", [("max_tokens", 5), ("heads", 8), ("head_dim", 32), ("dtype", "f16"), ("cut", "none"),
-                                         ("base", "2"), ("wire_dtype", "f8e4m3fn"), ("check_calls", True)])
+                                         ("base", "2"), ("wire_dtype", "f8e4m3fn"), ("check_calls", False), ("overflow", "exchange")])
 def test_a_configuration_that_differs_is_an_error_on_all_ranks(pool: RankPool, name: str, value: Any) -> None:
     texts = errors(pool.run("construct", [(GOOD,), (GOOD,), ({**GOOD, name: value},), (GOOD,)]))
     assert len(set(texts)) == 1 and f'argument "{name}": expected' in texts[0] and f"{value} on rank 2" in plain(texts[0])
@@ -230,7 +230,7 @@ def test_a_rank_whose_process_ended_is_named(tmp_path: Path, who: int) -> None:
         for rank in range(3):
             pool.pipes[rank].send(("leave", 3, ({"max_tokens": 4, "heads": 3, "head_dim": 16}, who)))
         for rank in {0, 1, 2} - {who}:
-            assert pool.result(rank).startswith(f"RankError: expected rows from rank {who} of 3 within the group's timeout, got none: ")
+            assert pool.result(rank) == f"RankError: expected rows from rank {who} of 3, got none: the connection closed"
     finally:
         pool.close()
 
@@ -241,7 +241,7 @@ def test_a_rank_that_comes_too_late_is_named(tmp_path: Path) -> None:
         options = {"max_tokens": 4, "heads": 3, "head_dim": 16, "timeout": 1.0}
         results = pool.run("late", [(options, {1: 2.5})] * 3)
         for rank in (0, 2):
-            assert results[rank].startswith("RankError: expected rows from rank 1 of 3 within 1 s, got none: "), results
+            assert results[rank] == "RankError: expected rows from rank 1 of 3 within 1 s, got none", results
     finally:
         pool.close()
 

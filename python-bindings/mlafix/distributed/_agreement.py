@@ -12,34 +12,48 @@ from ..ops._wrong import wrong
 from ._ranks import Ranks
 
 _BYTES = 1024
+# A text of so many characters is cut, and to fewer where all together do not fit.
+_CUTS = 400, 200, 40
 
 
 def gather_facts(ranks: Ranks, device: torch.device, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The facts of every rank, in order. Waits for all of them: not legal while a stream is captured."""
+    """The facts of every rank, in order, long texts cut. Waits for all of them: not legal while a stream is captured."""
     if ranks.size == 1:
         return [facts]
-    text = json.dumps(facts).encode()[:_BYTES]
-    mine = torch.frombuffer(bytearray(text.ljust(_BYTES)), dtype=torch.uint8).to(device)[None]
-    everyone = torch.empty(ranks.size, _BYTES, dtype=torch.uint8, device=device)
+    mine = torch.frombuffer(bytearray(_encoded(facts)), dtype=torch.uint8).to(device)[None]
+    # Not torch.empty: a call that compares allocates no tensor of its own on the host.
+    everyone = torch.frombuffer(bytearray(ranks.size * _BYTES), dtype=torch.uint8).view(ranks.size, _BYTES).to(device)
     ranks.all_gather(everyone, mine)
-    return [json.loads(bytes(row.tolist())) for row in everyone.cpu()]
+    texts = everyone.cpu().numpy().tobytes()
+    return [json.loads(texts[at : at + _BYTES]) for at in range(0, len(texts), _BYTES)]
 
 
-def agree(ranks: Ranks, device: torch.device, facts: dict[str, Any], problem: ArgumentError | None) -> None:
-    """Raises the same ArgumentError on every rank where one has a problem, or where a fact differs from rank 0's.
+def _encoded(facts: dict[str, Any]) -> bytes:
+    """Facts as JSON of `_BYTES` bytes."""
+    for most in _CUTS:
+        cut = {name: fact[:most] if isinstance(fact, str) else fact for name, fact in facts.items()}
+        text = json.dumps(cut, ensure_ascii=False).encode(errors="replace")
+        if len(text) <= _BYTES:
+            return text.ljust(_BYTES)
+    raise AssertionError(f"expected facts of at most {_BYTES} bytes, got {len(text)}")
+
+
+def agree(ranks: Ranks, device: torch.device, facts: dict[str, Any], problem: Exception | None) -> None:
+    """Raises an ArgumentError on every rank where one has a problem, or where a fact differs from rank 0's.
+
+    Ranks without a problem of their own raise the first other's.
 
     Args:
         ranks: the group.
         device: of the group's tensors.
         facts: numbers, strings and booleans by the argument's name.
-        problem: what this rank would raise by itself.
+        problem: what this rank raises once the others know.
     """
-    note = None if problem is None else str(problem)[:400]
-    everyone = gather_facts(ranks, device, {"problem": note} if note else facts)
+    everyone = gather_facts(ranks, device, facts if problem is None else {"problem": str(problem) or type(problem).__qualname__})
+    if problem is not None:
+        raise problem
     for rank, theirs in enumerate(everyone):
         if "problem" in theirs:
-            if problem is not None and rank == ranks.rank:
-                raise problem
             raise ArgumentError(f"rank {rank} of {ranks.size}: {theirs['problem']}")
     for rank, theirs in enumerate(everyone):
         for name, value in everyone[0].items():

@@ -42,6 +42,9 @@ class Backend(Protocol):
     def prepare(self, call: Call) -> None:
         """Compiles what such a call runs, connects ranks that meet at their first call, and makes the call. All ranks together."""
 
+    def verify(self, call: Call) -> None:
+        """Raises what the launches of a call would raise, before any of them. Nothing is sent."""
+
     def reduce(self, call: Call) -> None: ...
 
     def inputs(self, tokens: int) -> tuple[torch.Tensor, torch.Tensor] | None: ...
@@ -86,8 +89,13 @@ class ExchangeBackend:
     def prepare(self, call: Call) -> None:
         self.reduce(call)
 
+    def verify(self, call: Call) -> None:
+        verify(self.ranks.rank, self.cut, *self._blocks(call.partial.shape[0]), call, self.sink)
+
     def reduce(self, call: Call) -> None:
         sent, received = self._blocks(call.partial.shape[0])
+        if _may_be_refused(call, self.sink, is_fp8=received.scales is not None):
+            self.verify(call)
         exchange(self.ranks, self.cut, sent, received, call, self.sink)
 
     def inputs(self, tokens: int) -> None:
@@ -106,16 +114,42 @@ def exchange(ranks: Ranks, cut: Cut, sent: Blocks, received: Blocks, call: Call,
     merge(ranks.rank, cut, received, call, sink)
 
 
+def verify(rank: int, cut: Cut, sent: Blocks, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
+    """Raises what `exchange` would raise before and after it has sent rows."""
+    for kernel, arguments in (_packing(rank, cut, sent, call), _merging(rank, cut, received, call, sink)):
+        kernel.bind(*arguments)
+
+
+def _may_be_refused(call: Call, sink: torch.Tensor | None, *, is_fp8: bool) -> bool:
+    """Whether the merge may refuse a call's outputs: tensors of their own whose elements follow each other it never does."""
+    outputs = [tensor for tensor in (call.out, call.out_lse) if tensor is not None]
+    if not all(tensor.is_contiguous() and not tensor.requires_grad for tensor in outputs):
+        return True
+    read = [tensor for tensor in (call.out_scale, sink, call.partial if is_fp8 else None) if tensor is not None]
+    spans = [_span(tensor) for tensor in (*outputs, *read)]
+    return any(first[0] < second[1] and second[0] < first[1] for at, first in enumerate(spans[: len(outputs)]) for second in spans[at + 1 :])
+
+
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
+    """The first address of a tensor and the one past its last."""
+    begin = tensor.data_ptr()
+    reach = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride())) + 1 if tensor.numel() else 0
+    return begin, begin + reach * tensor.itemsize
+
+
 def merge(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor | None) -> None:
     """Merges the blocks of all ranks, of which the last tokens may be padding, into a call's outputs."""
+    kernel, arguments = _merging(rank, cut, received, call, sink)
+    kernel(*arguments)
+
+
+def _merging(rank: int, cut: Cut, received: Blocks, call: Call, sink: torch.Tensor | None) -> tuple[Kernel, tuple[Any, ...]]:
     owned, ranks = call.out.shape[0], received.rows.shape[0]
     rows, lses = received.rows[:, :owned], received.lses[:, :owned]
     if received.scales is None:
-        _merge_kernel(merge_blocks, call.base, ranks)(call.out, call.out_lse, rows, lses, sink, call.out_scale)
-    else:
-        scales = received.scales[:, :owned]
-        own = own_rows(rank, cut, call)
-        _merge_kernel(merge_blocks_fp8, call.base, ranks)(call.out, call.out_lse, rows, lses, scales, own, rank, sink, call.out_scale)
+        return _merge_kernel(merge_blocks, call.base, ranks), (call.out, call.out_lse, rows, lses, sink, call.out_scale)
+    more = (received.scales[:, :owned], own_rows(rank, cut, call), rank)
+    return _merge_kernel(merge_blocks_fp8, call.base, ranks), (call.out, call.out_lse, rows, lses, *more, sink, call.out_scale)
 
 
 def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
@@ -133,14 +167,18 @@ def own_rows(rank: int, cut: Cut, call: Call) -> torch.Tensor | None:
 
 def pack(rank: int, cut: Cut, blocks: Blocks, call: Call) -> None:
     """Copies a call's partial state into blocks, rows without keys as the identity; of fp8, what does not travel is left out."""
+    kernel, arguments = _packing(rank, cut, blocks, call)
+    kernel(*arguments)
+
+
+def _packing(rank: int, cut: Cut, blocks: Blocks, call: Call) -> tuple[Kernel, tuple[Any, ...]]:
     partial, lse = parts_of(cut, call)
     token_step = blocks.rows.shape[1] if cut.name == "tokens" else 0
     masks = (call.seq_lens, call.query_start_loc, token_step, halvings(call.query_start_loc))
     if blocks.scales is None:
-        pack_blocks(blocks.rows, blocks.lses, partial, lse, *masks)
-    else:
-        own = rank if cut.blocks > 1 else -1
-        pack_blocks_fp8(blocks.rows, blocks.lses, blocks.scales, partial, lse, *masks, own, cut.blocks - (own >= 0))
+        return pack_blocks, (blocks.rows, blocks.lses, partial, lse, *masks)
+    own = rank if cut.blocks > 1 else -1
+    return pack_blocks_fp8, (blocks.rows, blocks.lses, blocks.scales, partial, lse, *masks, own, cut.blocks - (own >= 0))
 
 
 def parts_of(cut: Cut, call: Call) -> tuple[torch.Tensor, torch.Tensor]:

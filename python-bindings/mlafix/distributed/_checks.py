@@ -45,6 +45,14 @@ def _problem(one: Expected, device: torch.device) -> ArgumentError | None:
     return None
 
 
+def lengths(seq_lens: Any, query_start_loc: Any) -> list[Expected]:
+    """What the lengths and offsets of a call must be."""
+    requests = seq_lens.shape[0] if isinstance(seq_lens, torch.Tensor) and seq_lens.dim() == 1 else None
+    integers = (torch.int32, torch.int64)
+    return [Expected("seq_lens", seq_lens, (requests,), integers),
+            Expected("query_start_loc", query_start_loc, (None if requests is None else requests + 1,), integers)]
+
+
 def _text(shape: Any) -> str:
     return "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
 

@@ -6,51 +6,76 @@ from typing import Any
 
 import torch
 
-from ._backends import Call, exchange
-from ._blocks import block_size, blocks_in
-from ._checks import Expected, first_problem
+from ._agreement import agree
+from ._backends import Call, exchange, verify
+from ._blocks import Blocks, block_size, blocks_in
+from ._checks import Expected, first_problem, lengths
 from ._cut import Cut, CutName
-from ._ranks import Ranks, ranks_of
+from ._ranks import Ranks, default_device, meeting_of, ranks_of
+from ..errors import ArgumentError
 from ..ops._wrong import wrong
 
 
 def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: CutName, base: str,
                 seq_lens: torch.Tensor | None = None, query_start_loc: torch.Tensor | None = None,
-                return_lse: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """As `Reducer.reduce`, without a reducer: buffers are allocated by each call, and nothing is compared across ranks.
+                return_lse: bool = False, heads_first: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """As `Reducer.reduce`, without a reducer: buffers are allocated by each call.
 
-    Legal in capture: the buffers are then part of the graph's memory.
+    Ranks of a gloo group compare shapes, dtypes and errors first; others compare nothing. Legal in capture: the buffers are then
+    part of the graph's memory. `heads_first`: the result is `[heads, tokens, D]`, contiguous.
     """
+    problem: Exception | None = _problem(partial, lse, seq_lens, query_start_loc)
+    made = buffers = call = None
+    try:
+        ranks = ranks_of(group, partial.device if isinstance(partial, torch.Tensor) else default_device(group))
+    except ArgumentError as error:  # There is no group to tell.
+        raise problem or error from None
+    compares = ranks.name == "gloo"
+    if problem is None:
+        try:
+            made = Cut(cut, ranks.size, partial.shape[1])
+            call = _call(ranks, made, partial, lse, seq_lens, query_start_loc, return_lse, heads_first, base)
+            buffers = _buffers(ranks, made, partial)
+            if compares:
+                verify(ranks.rank, made, *buffers, call, None)
+        except Exception as error:
+            problem = error
+    if compares:
+        facts = {} if problem else {"partial": f"{list(partial.shape)} of {str(partial.dtype).removeprefix('torch.')}", "base": base}
+        agree(*meeting_of(group), facts, problem)
+    if problem is not None or made is None or buffers is None or call is None:
+        raise problem or AssertionError
+    if partial.shape[0]:
+        exchange(ranks, made, *buffers, call, None)
+    return call.out.transpose(0, 1) if heads_first else call.out, call.out_lse
+
+
+def _problem(partial: Any, lse: Any, seq_lens: Any, query_start_loc: Any) -> ArgumentError | None:
+    """The first argument that does not fit, or None."""
     for name, tensor in (("partial", partial), ("lse", lse)):
         if not isinstance(tensor, torch.Tensor):
-            raise wrong(name, "a torch.Tensor", type(tensor).__qualname__)
-    ranks = ranks_of(group, partial.device)
-    requests = None if seq_lens is None else len(seq_lens)
-    integers = (torch.int32, torch.int64)
-    problem = first_problem([
+            return wrong(name, "a torch.Tensor", type(tensor).__qualname__)
+    return first_problem([
         Expected("partial", partial, (None, None, None), (torch.bfloat16, torch.float16, torch.float32), row=True),
         Expected("lse", lse, tuple(partial.shape[:2]), (torch.float32,)),
-        Expected("seq_lens", seq_lens, (requests,), integers),
-        Expected("query_start_loc", query_start_loc, (None if requests is None else requests + 1,), integers),
+        *lengths(seq_lens, query_start_loc),
     ], partial.device)
-    if problem is not None:
-        raise problem
-    tokens, heads, head_dim = partial.shape
-    made = Cut(cut, ranks.size, heads)
-    rows, columns = made.owned(ranks.rank, tokens)
-    shape = (rows.stop - rows.start, columns.stop - columns.start)
-    out = partial.new_empty((*shape, head_dim))
-    out_lse = lse.new_empty(shape) if return_lse else None
-    if tokens:
-        form = (made.block_tokens(tokens), made.block_heads, head_dim, partial.dtype)
-        size = block_size(*form).total
-        buffers = [torch.empty(count * size, dtype=torch.uint8, device=partial.device) for count in _counts(made, ranks)]
-        sent, received = blocks_in(buffers[0], made.blocks, *form), blocks_in(buffers[-1], ranks.size, *form)
-        exchange(ranks, made, sent, received, Call(partial, lse, seq_lens, query_start_loc, out, out_lse, None, base), None)
-    return out, out_lse
 
 
-def _counts(cut: Cut, ranks: Ranks) -> list[int]:
-    """How many blocks each buffer holds: the one that is sent, and the one that is received where there are other ranks."""
-    return [cut.blocks, ranks.size] if ranks.size > 1 else [1]
+def _call(ranks: Ranks, cut: Cut, partial: torch.Tensor, lse: torch.Tensor, seq_lens: torch.Tensor | None,
+          query_start_loc: torch.Tensor | None, return_lse: bool, heads_first: bool, base: str) -> Call:
+    """The call, with outputs of its own."""
+    rows, columns = cut.owned(ranks.rank, partial.shape[0])
+    tokens, heads, head_dim = rows.stop - rows.start, columns.stop - columns.start, partial.shape[2]
+    out = partial.new_empty((heads, tokens, head_dim)).transpose(0, 1) if heads_first else partial.new_empty((tokens, heads, head_dim))
+    out_lse = lse.new_empty((tokens, heads)) if return_lse else None
+    return Call(partial, lse, seq_lens, query_start_loc, out, out_lse, None, base)
 
+
+def _buffers(ranks: Ranks, cut: Cut, partial: torch.Tensor) -> tuple[Blocks, Blocks]:
+    """The blocks that are sent, and those that are received: the same where there is one rank."""
+    form = (cut.block_tokens(partial.shape[0]), cut.block_heads, partial.shape[2], partial.dtype)
+    size = block_size(*form).total
+    counts = [cut.blocks, ranks.size] if ranks.size > 1 else [1]
+    buffers = [torch.empty(count * size, dtype=torch.uint8, device=partial.device) for count in counts]
+    return blocks_in(buffers[0], cut.blocks, *form), blocks_in(buffers[-1], ranks.size, *form)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 import torch.distributed as dist
 
-from ..errors import RankError
+from ..errors import ArgumentError, RankError
 from ..ops._wrong import wrong
 
 
@@ -42,8 +42,16 @@ class CollectiveRanks:
         dist.all_gather_into_tensor(received, sent, group=self.group)
 
 
+# Of all messages that ranks send each other here over gloo: "mlaf". Messages of the group's other users, which have tag 0 unless they
+# say otherwise, are not taken for these. A group of our own would keep them apart as well, but all processes of the job make one
+# together, those of other groups included.
+TAG = 0x6D6C6166
+
+
 class GlooRanks:
     """A gloo group on the CPU. Ranks send to each other directly, so that an error knows which of them did not come.
+
+    Messages have the tag `TAG`, which the group's other users leave alone.
 
     Args:
         group: the process group.
@@ -73,7 +81,7 @@ class GlooRanks:
             for peer in peers:
                 block = data[peer if move is dist.irecv else block_for[peer]]
                 try:
-                    works.append((peer, move(block, self._global[peer], self.group)))
+                    works.append((peer, move(block, self._global[peer], self.group, TAG)))
                 except RuntimeError as error:
                     failed.setdefault(peer, error)
         received[self.rank].copy_(sent[block_for[self.rank]])
@@ -86,13 +94,17 @@ class GlooRanks:
             except RuntimeError as error:
                 failed.setdefault(peer, error)
         for peer, error in failed.items():  # The first one is the cause.
-            raise self._missing(peer, error)
+            raise self._missing(peer, error) from error
 
     def _missing(self, peer: int, error: RuntimeError) -> RankError:
         alias = "" if self._global[peer] == peer else f" (global rank {self._global[peer]})"
-        within = "the group's timeout" if self.timeout is None else f"{self.timeout:g} s"
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return RankError(f"expected rows from rank {peer} of {self.size}{alias} within {within}, got none: {reason}")
+        rows = f"expected rows from rank {peer} of {self.size}{alias}"
+        text = str(error).lower()
+        if "timed out" in text or "timeout" in text:
+            return RankError(f"{rows} within {'the timeout of the group' if self.timeout is None else f'{self.timeout:g} s'}, got none")
+        closed = "connection" in text or "broken pipe" in text
+        return RankError(f"{rows}, got none: {'the connection closed' if closed else 'the exchange failed'}")
+
 
 
 class EngineRanks:
@@ -136,24 +148,70 @@ def ranks_of(group: Any, device: torch.device, backend: str = "auto", timeout: f
         raise wrong("backend", '"auto", "symmetric", "nccl" or "gloo"', repr(backend))
     process_group = group_of(group)
     if process_group is None:
-        if not hasattr(group, "world_size") or not hasattr(group, "rank_in_group"):
-            raise wrong("group", "a process group, or an object with world_size and rank_in_group", type(group).__qualname__)
         return EngineRanks(group)
     found = backend_for(process_group, device.type)
+    if not found:
+        raise wrong("group", f"a group with a backend for {device.type}, where the tensors are", f"one for {_devices_of(process_group)}")
     if backend not in ("auto", "symmetric", found):
         raise wrong("backend", f'"auto" or "{found}", what the group has for {device.type}', repr(backend))
     return GlooRanks(process_group, timeout) if found == "gloo" and device.type == "cpu" else CollectiveRanks(process_group, found)
 
 
 def group_of(group: Any) -> dist.ProcessGroup | None:
-    """The process group of torch's behind a group, or None where there is none."""
+    """The process group of torch's behind a group, or None where it is an engine's own.
+
+    Raises:
+        ArgumentError: what is given is no group, or this process is none of its ranks.
+    """
     if group is None:
+        if not dist.is_initialized():
+            raise wrong("group", "a default group, which torch.distributed.init_process_group makes", "None before that call")
         return dist.group.WORLD
     inner = getattr(group, "device_group", group)
-    return inner if isinstance(inner, dist.ProcessGroup) else None
+    if isinstance(inner, dist.ProcessGroup):
+        if dist.get_rank(inner) < 0:
+            raise _not_a_rank()
+        return inner
+    if inner is dist.GroupMember.NON_GROUP_MEMBER:
+        raise _not_a_rank()
+    if not hasattr(group, "world_size") or not hasattr(group, "rank_in_group"):
+        raise wrong("group", "a process group, or an object with world_size and rank_in_group", type(group).__qualname__)
+    return None
+
+
+def _not_a_rank() -> ArgumentError:
+    return wrong("group", "a group that this process is a rank of", f"one without rank {dist.get_rank()} of the default group")
 
 
 def backend_for(group: dist.ProcessGroup, device_type: str) -> str:
     """The backend that a process group has for a type of device; "" where it has none."""
-    config = dict(entry.split(":") for entry in dist.get_backend_config(group).split(","))
-    return config.get(device_type, "")
+    return _backends_of(group).get(device_type, "")
+
+
+def _backends_of(group: dist.ProcessGroup) -> dict[str, str]:
+    return dict(entry.split(":") for entry in dist.get_backend_config(group).split(","))
+
+
+def _devices_of(group: dist.ProcessGroup) -> str:
+    return " and ".join(device for device in _backends_of(group) if device in ("cpu", "cuda")) or "neither cpu nor cuda"
+
+
+def default_device(group: Any) -> torch.device:
+    """The current CUDA device where a group has a backend of its own for it, else the CPU."""
+    process_group = group_of(group)
+    on_gpu = torch.cuda.is_available() and (process_group is None or backend_for(process_group, "cuda") not in ("", "gloo"))
+    return torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+
+
+def meeting_of(group: Any, device: torch.device | None = None, timeout: float | None = None) -> tuple[Ranks, torch.device]:
+    """What ranks compare their arguments over, and the device of the tensors for it.
+
+    It depends on the group alone, so that ranks with different arguments meet: the host's backend where the group has one, which
+    waits for no device. An engine's own group is not asked what it has: `device` then.
+    """
+    process_group = group_of(group)
+    if process_group is None:
+        where = default_device(group) if device is None else device
+    else:
+        where = torch.device("cpu") if backend_for(process_group, "cpu") else default_device(group)
+    return ranks_of(group, where, timeout=timeout), where

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 
@@ -13,11 +13,16 @@ from ..ops._wrong import wrong
 from ._agreement import agree
 from ._backends import Backend, Call, ExchangeBackend
 from ._blocks import block_size
-from ._checks import Expected, first_problem
+from ._checks import Expected, first_problem, lengths
 from ._cut import Cut, CutName
-from ._ranks import CollectiveRanks, backend_for, group_of, ranks_of
+from ._ranks import CollectiveRanks, GlooRanks, default_device, meeting_of, ranks_of
 from ._push import ExchangeName, pushed_on
 from ._symmetric import DEFAULT_TIMEOUT, SymmetricBackend, SymmetricPlan, connect
+
+OverflowName = Literal["error", "exchange"]
+
+# As the runtime's groups take it.
+_MOST_SECONDS = 1e9
 
 # Backends whose workspace a captured graph uses: kept, since the graph may be replayed when its reducer is gone.
 _CAPTURED: dict[int, Backend] = {}
@@ -61,8 +66,10 @@ class Reducer:
         device: where the tensors are; None is the current CUDA device where the group has a backend for it, else the CPU.
         timeout: gloo and symmetric: how many seconds to wait for each rank. None is the group's timeout for gloo, and 10 for
             symmetric, whose kernels wait.
-        check_calls: whether each call compares numbers of tokens and wrong arguments across ranks before rows are sent. It
-            waits for all ranks on the host, and is not legal in capture.
+        check_calls: whether each call compares numbers of tokens and errors across ranks before rows are sent. It waits for all
+            ranks on the host, and is not legal in capture. None: where the backend is gloo, whose calls wait on the host anyway.
+        overflow: a call of more than max_tokens: "error", or "exchange": it goes over the group's own collectives (NCCL, say),
+            with buffers that the call allocates.
 
     Raises:
         ArgumentError: an argument is wrong on any rank, or differs between ranks; raised on every rank.
@@ -71,33 +78,46 @@ class Reducer:
 
     def __init__(self, group: Any = None, *, max_tokens: int, heads: int, head_dim: int, dtype: Any = "bf16",
                  wire_dtype: Any = None, cut: CutName = "heads", base: Base = "e", sink: torch.Tensor | None = None, backend: str = "auto",
-                 exchange: ExchangeName = "auto", device: torch.device | str | None = None, timeout: float | None = None, check_calls: bool = False) -> None:
-        self.device = _device_for(group, device)
-        self._ranks = ranks_of(group, self.device, backend, timeout)
-        self.rank, self.size = self._ranks.rank, self._ranks.size
+                 exchange: ExchangeName = "auto", device: torch.device | str | None = None, timeout: float | None = None, check_calls: bool | None = None,
+                 overflow: OverflowName = "error") -> None:
+        self.device, problem = _device_for(group, device)
+        if wrong_timeout := _wrong_timeout(timeout):
+            problem, timeout = problem or wrong_timeout, None
+        self._meeting = meeting_of(group, self.device, timeout if default_device(group).type == "cpu" else None)
+        self.rank, self.size = self._meeting[0].rank, self._meeting[0].size
         self.max_tokens, self.heads, self.head_dim, self.base = max_tokens, heads, head_dim, base
-        self._check_calls = check_calls
-        problem: ArgumentError | None = None
         facts: dict[str, Any] = {}
         try:
+            if problem is not None:
+                raise problem
+            self._ranks = ranks_of(group, self.device, backend, timeout)
             self.dtype = _payload_dtype(dtype)
             self.wire_dtype = self.dtype if wire_dtype is None else _wire_dtype(wire_dtype, self.dtype)
             _check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
             _check_base(base)
-            if exchange not in ("auto", "pull", "push"):
-                raise wrong("exchange", '"auto", "pull" or "push"', repr(exchange))
+            _check_names("exchange", exchange, ("auto", "pull", "push"))
+            _check_names("overflow", overflow, ("error", "exchange"))
             self.cut = Cut(cut, self.size, heads)
             if sink is not None and (found := first_problem([Expected("sink", sink, (heads,), (torch.float32,))], self.device)):
                 raise found
-            facts = {"max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
+            self._check_calls = self._ranks.name == "gloo" if check_calls is None else bool(check_calls)
+            facts = {"device": self.device.type, "max_tokens": max_tokens, "heads": heads, "head_dim": head_dim, "dtype": str(self.dtype),
                      "wire_dtype": str(self.wire_dtype), "cut": cut, "base": base, "sink": "absent" if sink is None else "present", "backend": backend,
-                     "exchange": exchange, "check_calls": check_calls}
+                     "exchange": exchange, "check_calls": self._check_calls, "overflow": overflow}
         except ArgumentError as error:
             problem = error
-        agree(self._ranks, self.device, facts, problem)
+        agree(*self._meeting, facts, problem)
+        if isinstance(self._ranks, GlooRanks):
+            self._meeting = self._ranks, self.device
+        self._sink, self._overflow = sink, overflow
         # Collectives may write to these tensors in inference mode and outside of it.
         with torch.inference_mode(False):
-            self._backend = self._backend_of(backend, exchange, sink, timeout)
+            try:
+                self._backend = self._backend_of(backend, exchange, sink, timeout)
+            except (RuntimeError, MemoryError) as error:  # What torch raises where there is not as much memory.
+                problem = wrong("max_tokens", "tokens whose workspace can be allocated", max_tokens)
+                problem.__cause__ = error
+            agree(*self._meeting, {}, problem)
             self._prepare()
 
     def _backend_of(self, backend: str, exchange: ExchangeName, sink: torch.Tensor | None, timeout: float | None) -> Backend:
@@ -110,6 +130,13 @@ class Reducer:
                 return SymmetricBackend(cast(CollectiveRanks, self._ranks), memory, self.cut, sink, **form,
                                         timeout=DEFAULT_TIMEOUT if timeout is None else timeout, pushed=pushed)
         return ExchangeBackend(self._ranks, self.cut, sink, **form, device=self.device)
+
+    def _backend_for(self, tokens: int) -> Backend:
+        """What moves the rows of a call: beyond max_tokens the group's collectives, in buffers that live as long as the call."""
+        if tokens <= self.max_tokens:
+            return self._backend
+        return ExchangeBackend(self._ranks, self.cut, self._sink, head_dim=self.head_dim, wire_dtype=self.wire_dtype, max_tokens=tokens,
+                               device=self.device)
 
     def _prepare(self) -> None:
         """One call of one row."""
@@ -142,7 +169,7 @@ class Reducer:
         that push read from anywhere: new tensors.
 
         Args:
-            tokens: of the next call, from 0 to max_tokens.
+            tokens: of the next call, from 0 to max_tokens, or more with overflow="exchange".
 
         Returns:
             `[tokens, heads, D]` of the reducer's dtype and `[tokens, heads] f32`, contiguous, not initialised.
@@ -150,9 +177,9 @@ class Reducer:
         Raises:
             ArgumentError: too many tokens.
         """
-        if not 0 <= tokens <= self.max_tokens:
-            raise wrong("tokens", f"0 to the reducer's {self.max_tokens}", tokens)
-        found = self._backend.inputs(tokens)
+        if not isinstance(tokens, int) or not 0 <= tokens or tokens > self.max_tokens and self._overflow == "error":
+            raise wrong("tokens", f"an int from 0 to the reducer's {self.max_tokens}", repr(tokens))
+        found = self._backend.inputs(tokens) if tokens <= self.max_tokens else None
         if found is not None:
             return found
         return (torch.empty(tokens, self.heads, self.head_dim, dtype=self.dtype, device=self.device),
@@ -177,11 +204,11 @@ class Reducer:
         """Merges the partial states of all ranks. On a GPU everything is enqueued on the current stream.
 
         With every output given nothing is allocated. A wrong argument is an error before anything is sent; it is an error on
-        every rank alike where the ranks are called alike, which `check_calls` compares.
+        every rank alike where the ranks are called alike, or where `check_calls` compares.
 
         Args:
-            partial: `[tokens, heads, D]` of the reducer's dtype, any strides but the last; tokens from 0 to max_tokens, equal on
-                all ranks. The keys of this rank only. For cut="heads" also `[tokens, ranks, heads / ranks, D]`, any strides.
+            partial: `[tokens, heads, D]` of the reducer's dtype, any strides but the last; tokens from 0 to max_tokens, or more
+                with overflow="exchange", equal on all ranks. The keys of this rank only. For cut="heads" also `[tokens, ranks, heads / ranks, D]`, any strides.
             lse: `[tokens, heads] f32` (or `[tokens, ranks, heads / ranks]`), any strides.
             seq_lens: `[requests]` i32 or i64: keys of each request on this rank. Rows of a request without keys count for
                 nothing and are not read. Without `query_start_loc` each request has one token, and tokens past the last request
@@ -201,23 +228,40 @@ class Reducer:
             ArgumentError: an argument does not fit; nothing was sent then.
             RankError: gloo: a rank did not come. symmetric: one did not come to an earlier call.
         """
-        base = base or self.base
-        problem = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base)
+        base = self.base if base is None else base
+        problem: Exception | None = self._problem(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base)
+        backend = call = None
+        if problem is None:
+            tokens = partial.shape[0]
+            rows, heads = self._owned_shape(tokens)
+            if out is None:
+                out = partial.new_empty((rows, heads, self.head_dim), dtype=self.dtype if out_scale is None else torch.float8_e4m3fn)
+            if out_lse is None and return_lse:
+                out_lse = lse.new_empty((rows, heads))
+            backend, call = self._backend_for(tokens), Call(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base)
         if self._check_calls:
-            agree(self._ranks, self.device, {} if problem else {"partial": f"{partial.shape[0]} tokens", "base": base}, problem)
+            self._compare(backend, call, problem)
         if problem is not None:
             raise problem
-        tokens = partial.shape[0]
-        rows, heads = self._owned_shape(tokens)
-        if out is None:
-            out = partial.new_empty((rows, heads, self.head_dim), dtype=self.dtype if out_scale is None else torch.float8_e4m3fn)
-        if out_lse is None and return_lse:
-            out_lse = lse.new_empty((rows, heads))
-        if tokens:
+        assert backend is not None and call is not None
+        if call.partial.shape[0]:
             if self.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-                _CAPTURED[id(self._backend)] = self._backend
-            self._backend.reduce(Call(partial, lse, seq_lens, query_start_loc, out, out_lse, out_scale, base))
-        return out, out_lse
+                _CAPTURED[id(backend)] = backend
+            backend.reduce(call)
+        return call.out, call.out_lse
+
+    def _compare(self, backend: Backend | None, call: Call | None, problem: Exception | None) -> None:
+        """Compares a call with those of the other ranks; raises what is wrong with any of them, before anything is sent."""
+        facts = {}
+        if problem is None and backend is not None and call is not None:
+            tokens = call.partial.shape[0]
+            facts = {"partial": f"{tokens} tokens", "base": call.base}
+            try:
+                if tokens:
+                    backend.verify(call)
+            except Exception as error:  # Whatever it is, the others must not wait for this rank.
+                problem = error
+        agree(*self._meeting, facts, problem)
 
     def _owned_shape(self, tokens: int) -> tuple[int, int]:
         mine, heads = self.cut.owned(self.rank, tokens)
@@ -231,18 +275,15 @@ class Reducer:
         if len(shape) != 3 and not split:
             return wrong("partial", "3 dims [tokens, heads, D]", len(shape))
         tokens = shape[0]
-        if tokens > self.max_tokens:
+        if tokens > self.max_tokens and self._overflow == "error":
             return wrong("partial", f"at most the reducer's {self.max_tokens} tokens", tokens)
         rows, heads = self._owned_shape(tokens)
         floats = (torch.bfloat16, torch.float16, torch.float32) if out_scale is None else (torch.float8_e4m3fn,)
         whole = (tokens, self.size, self.cut.block_heads) if split else (tokens, self.heads)
-        requests = None if seq_lens is None else len(seq_lens)
-        integers = (torch.int32, torch.int64)
         expected = [
             Expected("partial", partial, (*whole, self.head_dim), (self.dtype,), row=True),
             Expected("lse", lse, whole, (torch.float32,)),
-            Expected("seq_lens", seq_lens, (requests,), integers),
-            Expected("query_start_loc", query_start_loc, (None if requests is None else requests + 1,), integers),
+            *lengths(seq_lens, query_start_loc),
             Expected("out", out, (rows, heads, self.head_dim), floats, row=True),
             Expected("out_lse", out_lse, (rows, heads), (torch.float32,)),
             Expected("out_scale", out_scale, (1,), (torch.float32,)),
@@ -252,14 +293,27 @@ class Reducer:
         return None if base in ("e", "2") else _wrong_base(base)
 
 
-def _device_for(group: Any, device: torch.device | str | None) -> torch.device:
-    """The device of a reducer's tensors, with its number."""
+def _device_for(group: Any, device: torch.device | str | None) -> tuple[torch.device, ArgumentError | None]:
+    """The device of a reducer's tensors, with its number; the group's own, and what is wrong, where no reducer can be there."""
+    group_own = default_device(group)
     if device is None:
-        process_group = group_of(group)
-        on_gpu = torch.cuda.is_available() and (process_group is None or backend_for(process_group, "cuda") not in ("", "gloo"))
-        device = "cuda" if on_gpu else "cpu"
-    made = torch.device(device)
-    return torch.device("cuda", torch.cuda.current_device()) if made.type == "cuda" and made.index is None else made
+        return group_own, None
+    try:
+        made = torch.device(device)
+    except (RuntimeError, TypeError):
+        return group_own, wrong("device", "a device of type cpu or cuda", repr(device))
+    if made.type not in ("cpu", "cuda"):
+        return group_own, wrong("device", "a device of type cpu or cuda", repr(str(made)))
+    count = torch.cuda.device_count() if made.type == "cuda" else 1
+    if made.type == "cuda" and (made.index or 0) >= count:
+        return group_own, wrong("device", f"one of this process's {count} CUDA devices", repr(str(made)))
+    return torch.device("cuda", torch.cuda.current_device()) if made.type == "cuda" and made.index is None else made, None
+
+
+def _wrong_timeout(timeout: Any) -> ArgumentError | None:
+    if timeout is None or isinstance(timeout, (int, float)) and 0 < timeout <= _MOST_SECONDS:
+        return None
+    return wrong("timeout", "a positive number of seconds", repr(timeout))
 
 
 def _payload_dtype(dtype: Any) -> torch.dtype:
@@ -288,6 +342,12 @@ def _check_base(base: str) -> None:
 
 def _wrong_base(base: str) -> ArgumentError:
     return wrong("base", "'e' or '2'", repr(base))
+
+
+def _check_names(argument: str, name: Any, legal: tuple[str, ...]) -> None:
+    if name not in legal:
+        quoted = [f'"{one}"' for one in legal]
+        raise wrong(argument, f"{', '.join(quoted[:-1])} or {quoted[-1]}", repr(name))
 
 
 def _check_sizes(**sizes: int) -> None:

@@ -160,6 +160,12 @@ class SymmetricBackend:
         kernel, arguments = self._merge(call)
         kernel(*arguments)
 
+    def verify(self, call: Call) -> None:
+        """Raises what the launch of a call would raise, before a partial state is copied or sent."""
+        push = self._pushes(call.partial.shape[0])
+        kernel, arguments = self._merge(call) if push is None else push.launch(call)
+        kernel.bind(*arguments)
+
     def prepare(self, call: Call) -> None:
         """Has all ranks compile and load what such a call runs before any makes it: none waits on the device for a compiler."""
         if self._push is not None:
@@ -255,7 +261,7 @@ def _connect(ranks: CollectiveRanks, size: int, device: torch.device) -> tuple[S
     try:
         memory = SymmetricMemory(ranks, size, device)
     except (RuntimeError, ImportError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0][:400]
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
     facts = gather_facts(ranks, device, {"reason": reason})
     reason = next((f"on rank {rank}: {fact['reason']}" for rank, fact in enumerate(facts) if fact["reason"]), "")
     return (None, reason) if reason else (memory, "")

@@ -1,0 +1,137 @@
+"""Calls of ranks that do not fit, of the rank itself or of the others: as in rank_work.py."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from mlafix.distributed import Reducer
+from numerics import poison
+
+HEADS, DIM, MOST = 4, 16, 4
+
+
+def own_traffic(group: Any, size: int) -> dict[str, Any]:
+    """A call of a reducer of two ranks while a message of the group's user is on its way from rank 1 to rank 0."""
+    reducer = Reducer(group, max_tokens=MOST, heads=2, head_dim=DIM, dtype="f32")
+    rank = reducer.rank
+    theirs = torch.full((size,), 42 if rank else 0, dtype=torch.uint8)
+    receives = dist.irecv(theirs, dist.get_global_rank(group, 1), group) if rank == 0 else None
+    out, _ = reducer.reduce(torch.full((MOST, 2, DIM), 1.0 + rank), torch.zeros(MOST, 2))
+    if receives is None:
+        dist.send(theirs, dist.get_global_rank(group, 0), group)
+    else:
+        receives.wait()
+    return {"out": out.numpy(), "theirs": theirs.numpy()}
+
+
+def mistaken(group: Any, mistake: str, options: dict[str, Any]) -> list[Any]:
+    """A call of a reducer with one thing wrong, or other than on other ranks, and a right one; the error and whether outputs were
+    written, then the result."""
+    ranks = dist.get_world_size(group)
+    reducer = Reducer(group, max_tokens=MOST, heads=HEADS * ranks, head_dim=DIM, dtype="f32", **options)
+    memory = torch.from_numpy(poison((4096,), np.dtype(np.float32)))
+    before = memory.clone()
+    arguments = _arguments(mistake, ranks, memory)
+    try:
+        reducer.reduce(**arguments)
+        error = "none"
+    except Exception as found:
+        error = f"{type(found).__name__}: {found}"
+    written = not torch.equal(memory.view(torch.int32), before.view(torch.int32))
+    out, _ = reducer.reduce(**_arguments("", ranks, memory))
+    return [error, written, bool((out == 1).all())]
+
+
+def _arguments(mistake: str, ranks: int, memory: torch.Tensor) -> dict[str, Any]:
+    """The arguments of a call with outputs in `memory`."""
+    tokens = int(mistake) if mistake.isdigit() else 2
+    rows, lses = memory[: tokens * HEADS * DIM], memory[3000 : 3000 + tokens * HEADS]
+    made: dict[str, Any] = {"partial": torch.ones(tokens, HEADS * ranks, DIM), "lse": torch.zeros(tokens, HEADS * ranks),
+                            "out": rows.view(tokens, HEADS, DIM), "out_lse": lses.view(tokens, HEADS)}
+    if mistake == "expanded":
+        made["out"] = rows[: tokens * DIM].view(tokens, 1, DIM).expand(tokens, HEADS, DIM)
+    elif mistake == "followed":
+        made["out"] = torch.zeros(tokens, HEADS, DIM, requires_grad=True)
+    elif mistake == "overlapping":
+        made["out_lse"] = rows[: tokens * HEADS].view(tokens, HEADS)
+    elif mistake == "partial followed":
+        made["partial"].requires_grad_()
+    elif mistake == "lengths":
+        made["seq_lens"] = 5
+    elif mistake == "one length":
+        made["seq_lens"] = torch.tensor(3)
+    elif mistake == "no base":
+        made["base"] = ""
+    elif mistake == "base":
+        made["base"] = "2"
+    return made
+
+
+def drop_in(group: Any, name: str, tokens: int, dtype: str, heads: int) -> str:
+    """A drop-in of vLLM's, called with zeros; "merged", or the error's text."""
+    function = getattr(importlib.import_module("mlafix.compat.vllm"), name)
+    try:
+        function(torch.zeros(tokens, heads, DIM, dtype=getattr(torch, dtype)), torch.zeros(tokens, heads), group)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "merged"
+
+
+def not_in_group(group: Any) -> list[str]:
+    """What a process is told of a group that it is no rank of."""
+    errors = []
+    for wrong in (dist.GroupMember.NON_GROUP_MEMBER, "ranks"):
+        try:
+            Reducer(wrong, max_tokens=1, heads=2, head_dim=DIM)
+        except Exception as error:
+            errors.append(f"{type(error).__name__}: {error}")
+    return errors
+
+
+def overflowing(group: Any, tokens: list[int], options: dict[str, Any]) -> list[Any]:
+    """Calls of more tokens than the reducer is for; whether each is right, and the sizes of inputs for them."""
+    reducer = Reducer(group, max_tokens=2, heads=HEADS * dist.get_world_size(group), head_dim=DIM, dtype="f32", overflow="exchange",
+                      **options)
+    results = []
+    for count in tokens:
+        partial, lse = reducer.inputs(count)
+        partial.copy_(torch.arange(count, dtype=torch.float32)[:, None, None].expand(partial.shape) + reducer.rank)
+        lse.zero_()
+        out, _ = reducer.reduce(partial, lse)
+        mine, _ = reducer.owned(count)
+        want = torch.arange(count)[mine] + (reducer.size - 1) / 2
+        results.append(bool((out.cpu() == want[:, None, None]).all()) and out.shape[0] == len(want))
+    return results
+
+
+def call_of(group: Any, options: dict[str, Any], tokens: int) -> list[int]:
+    """The shape of the result of a call."""
+    reducer = Reducer(group, max_tokens=MOST, heads=HEADS, head_dim=DIM, dtype="f32", **options)
+    return list(reducer.reduce(torch.zeros(tokens, HEADS, DIM), torch.zeros(tokens, HEADS))[0].shape)
+
+
+def refused_alone(group: Any, mistake: str) -> str:
+    """A call without comparisons that rank 0 alone makes wrongly, then a right one of all ranks; what rank 0 got of the first, and
+    rank 1 of its only one."""
+    ranks, memory = dist.get_world_size(group), torch.zeros(4096)
+    reducer = Reducer(group, max_tokens=MOST, heads=HEADS * ranks, head_dim=DIM, dtype="f32", check_calls=False)
+    answer = "merged"
+    if reducer.rank == 0:
+        wrong = _arguments(mistake, ranks, memory)
+        wrong["partial"].fill_(7)
+        try:
+            reducer.reduce(**wrong)
+        except Exception:
+            answer = "refused"
+    out, _ = reducer.reduce(**_arguments("", ranks, memory))
+    return answer if bool((out == 1).all()) else f"expected ones, got {out.unique().tolist()}"
+
+
+def inputs_of(group: Any, tokens: Any) -> None:
+    """`Reducer.inputs` of what is no number."""
+    Reducer(group, max_tokens=MOST, heads=HEADS, head_dim=DIM, dtype="f32").inputs(tokens)
