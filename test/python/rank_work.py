@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -163,44 +161,6 @@ def call(group: Any, options: dict[str, Any], tokens: int, changes: dict[str, An
     for name, (shape, dtype, *device) in changes.items():
         arguments[name] = torch.zeros(shape, dtype=getattr(torch, dtype), device=device[0] if device else None)
     return list(_KEPT[key].reduce(**arguments)[0].shape)
-
-
-def compat(group: Any, kind: str, module: str, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """A drop-in on tensors made of arrays, with the group as one of the engines' objects; arrays."""
-    import importlib
-
-    function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
-    tensors = [HOME.put(array) for array in arguments]
-    named = {key: HOME.put(value) if isinstance(value, np.ndarray) else value for key, value in options.items()}
-    made = function(*tensors, as_kind(group, kind), **named)
-    return tuple(HOME.get(array) for array in made) if isinstance(made, tuple) else HOME.get(made)
-
-
-def flashinfer_reduce(group: Any, partial: np.ndarray, lse: np.ndarray, mode: str, dtype: str) -> np.ndarray:
-    """`mlafix.compat.flashinfer.decode_cp_a2a_lse_reduce` of partial [b, h, cp, D]."""
-    from mlafix.compat import flashinfer
-
-    batch, heads, ranks, dim = partial.shape
-    workspace = flashinfer.decode_cp_a2a_lse_reduce_create_workspace(batch, heads, ranks, dim, dtype, group)
-    made = flashinfer.decode_cp_a2a_lse_reduce(HOME.put(partial), HOME.put(lse), workspace, dist.get_rank(group), ranks, mode)
-    return HOME.get(made)
-
-
-def vllm_workspace(group: Any, part: Part, heads: int, base: str, ubatch: int) -> np.ndarray:
-    """`mlafix.compat.vllm.DirectDCPA2AWorkspace` with three micro-batches, as if vLLM's worker were in one of them."""
-    from mlafix.compat.vllm import DirectDCPA2AWorkspace
-
-    dim = part.partial.shape[2]
-    workspace = DirectDCPA2AWorkspace(group, torch.device("cpu"), 16, heads, dim, torch.bfloat16, num_ubatches=3)
-    partial, lse, seq_lens, starts = part.tensors()
-    sys.modules["vllm.v1.worker.ubatching"] = SimpleNamespace(dbo_current_ubatch_id=lambda: ubatch)  # type: ignore[assignment]
-    try:
-        made = workspace.lse_reduce(partial, lse, base == "e", seq_lens, starts)
-    finally:
-        del sys.modules["vllm.v1.worker.ubatching"]
-    others = [reducer for number, reducer in enumerate(workspace.reducers) if number != ubatch]
-    assert all(reducer._backend._blocks.cache_info().currsize == 1 for reducer in others), "expected one micro-batch to be used"
-    return HOME.get(made)
 
 
 def late(group: Any, options: dict[str, Any], seconds: dict[int, float]) -> str:

@@ -1,7 +1,7 @@
 """Processes that are the ranks of groups, gloo on CPUs or NCCL with a GPU each, for tests of `mlafix.distributed`.
 
 A `RankPool` has one process for each rank of the largest group, and a group of the first n ranks for each size in `SIZES`.
-A test runs a function of rank_work.py, or of rank_mistakes.py, on a group; it gets what the function returned, or raised, on each rank.
+A test runs a function of rank_work.py, rank_drop_ins.py or rank_mistakes.py on a group; it gets what the function returned, or raised, on each rank.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def raised(results: list[Any]) -> list[Any]:
 
 
 def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, backend: str) -> None:
-    """What a rank's process does: calls of rank_work.py and rank_mistakes.py until the pipe is closed."""
+    """What a rank's process does: calls of these functions until the pipe is closed."""
     import os
     from datetime import timedelta
 
@@ -81,8 +81,11 @@ def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, b
     import torch
     import torch.distributed as dist
 
+    import rank_drop_ins
     import rank_mistakes
     import rank_work
+
+    functions = {**vars(rank_mistakes), **vars(rank_drop_ins), **vars(rank_work)}
 
     torch.set_num_threads(1)
     if backend == "nccl":
@@ -100,7 +103,7 @@ def _serve(pipe: Connection, rank: int, ranks: int, meet: str, timeout: float, b
             # A thread of gloo may release its last tensors yet, which aborts an interpreter that is being finalised.
             os._exit(0)
         try:
-            pipe.send(getattr(rank_work if hasattr(rank_work, name) else rank_mistakes, name)(groups[size], *arguments))
+            pipe.send(functions[name](groups[size], *arguments))
         except Exception as error:
             error.add_note(traceback.format_exc()) if hasattr(error, "add_note") else None
             pipe.send(error)

@@ -32,7 +32,10 @@ SIGNATURES = [
     (sglang, "dcp_a2a_lse_reduce", "(cp_attn_out, cp_attn_lse, cp_group, is_lse_base_on_e=True, cuda_graph_buffers=None, "
                                    "comm_backend='a2a')"),
     (flashinfer, "decode_cp_a2a_lse_reduce_create_workspace", "(max_tokens, local_heads, cp_size, head_dim, dtype, group)"),
-    (flashinfer, "decode_cp_a2a_lse_reduce", "(partial_o, partial_lse, workspace, cp_rank, cp_size, lse_mode='base2')"),
+    (flashinfer, "decode_cp_a2a_lse_reduce_workspace_size", "(max_tokens, local_heads, cp_size, head_dim, dtype)"),
+    # That of pull request 4929, with what issue 4575 has besides.
+    (flashinfer, "decode_cp_a2a_lse_reduce", "(partial_o, partial_lse, workspace, cp_rank, cp_size, lse_mode='base2', enable_pdl=None, *, "
+                                             "is_lse_base_on_e=None)"),
     (tensorrt_llm, "helix_post_process", "(gathered_o, gathered_stats, scale)"),
     (tensorrt_llm, "helix_post_process_native", "(gathered_o, gathered_stats, scale, cp_dim)"),
     (ring_attention, "update_out_and_lse", "(out, lse, block_out, block_lse, slice_=None)"),

@@ -84,6 +84,20 @@ def test_vllm_corrected_outputs_sum_to_the_merge(ranks: int, dim: int, base: str
     contract.Expected(out.value, out.magnitude, np.zeros(out.exact.shape, bool)).check(total.astype(np.float32), "sum of the outputs")
 
 
+@pytest.mark.parametrize("dtype", [BF16, F16, np.dtype(np.float64)], ids=str)
+def test_vllm_corrects_strided_outputs_by_lses_of_other_dtypes(dtype: np.dtype, device: Device, rng: np.random.Generator) -> None:
+    states = make_states(rng, 3, 5, 2, 8, F32, faults=False)
+    lses = states.s.astype(dtype)
+    want, _ = vllm.correct_attn_out(device.put(states.v[1].copy()), device.put(lses.astype(F32)), 1, None)
+    whole = np.full((5, 1, 2, 16), np.nan, F32)
+    whole[..., ::2] = states.v[1][:, None]
+    passed = device.put(whole)
+    made, _ = vllm.correct_attn_out(passed[..., ::2], device.put(lses), 1, None)
+    after = device.get(passed)
+    assert same_bits(np.ascontiguousarray(after[:, 0, :, ::2]), device.get(want)) and np.isnan(after[..., 1::2]).all()
+    assert tuple(made.shape) == (5, 2, 8)
+
+
 def test_vllm_refuses_a_rank_that_is_not_there(device: Device) -> None:
     with pytest.raises(mlafix.ArgumentError, match='"cp_rank": expected a rank from 0 to 1, got 2'):
         vllm.correct_attn_out(device.put(np.zeros((1, 1, 4), np.float32)), device.put(np.zeros((2, 1, 1), np.float32)), 2, None)
@@ -94,8 +108,9 @@ def test_groups_of_one_rank_return_what_they_get() -> None:
     out, lse = np.zeros((2, 1, 4), np.float32), np.zeros((2, 1), np.float32)
     assert vllm.cp_lse_ag_out_rs(out, lse, one) is out and vllm.cp_lse_ag_out_ar(out, lse, one, return_lse=True) == (out, lse)
     assert sglang.cp_lse_ag_out_rs_mla(out, lse, one) is out
-    with pytest.raises(mlafix.ArgumentError, match="\"comm_backend\": expected 'a2a', got 'fi_a2a'"):
-        sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend="fi_a2a")
+    assert sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend="fi_a2a") is out
+    with pytest.raises(mlafix.ArgumentError, match="\"comm_backend\": expected 'a2a' or 'fi_a2a', got 'ag_rs'"):
+        sglang.dcp_a2a_lse_reduce(out, lse, one, comm_backend="ag_rs")
 
 
 def test_calls_over_ranks_name_the_engines_arguments() -> None:
@@ -129,7 +144,9 @@ def test_tensorrt_llm_merges_by_statistics(dtype: np.dtype, scale: float, device
     want.check(device.get(tensorrt_llm.helix_post_process(device.put(flat), counts, scale)).reshape(tokens, heads, dim), "helix_post_process")
     for cp_dim, order in ((1, (1, 0, 2, 3)), (2, (1, 2, 0, 3))):
         shuffled = [device.put(np.ascontiguousarray(array.transpose(order))) for array in (rows, stats)]
-        want.check(device.get(tensorrt_llm.helix_post_process_native(*shuffled, scale, cp_dim)), f"cp_dim={cp_dim}")
+        made = device.get(tensorrt_llm.helix_post_process_native(*shuffled, scale, cp_dim))
+        assert made.shape == (tokens, heads * dim)
+        want.check(made.reshape(tokens, heads, dim), f"cp_dim={cp_dim}")
 
 
 def test_tensorrt_llm_refuses_other_dims(device: Device) -> None:

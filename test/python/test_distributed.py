@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import mlafix
 from numerics import BF16, E4M3, F16, F32, same_bits
-from rank_cases import FORMS, Case, Form, assembled, check, expected, make_case, options_of, part_of
+from rank_cases import FORMS, Case, Form, assembled, check, expected, make_case, options_of
 from rank_work import Part
 from ranks import SIZES, RankPool, raised
 from states import LAYOUTS, make_states
@@ -244,53 +244,3 @@ def test_a_rank_that_comes_too_late_is_named(tmp_path: Path) -> None:
             assert results[rank] == "RankError: expected rows from rank 1 of 3 within 1 s, got none", results
     finally:
         pool.close()
-
-
-# -- Drop-ins ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["torch", "coordinator", "engine", "gathers"])
-@pytest.mark.parametrize("module, name, cut, base, extra", [
-    ("vllm", "cp_lse_ag_out_rs", "heads", "e", {"return_lse": True}),
-    ("vllm", "cp_lse_ag_out_ar", "none", "2", {"return_lse": True, "is_lse_base_on_e": False}),
-    ("vllm", "dcp_a2a_lse_reduce", "heads", "2", {"return_lse": True, "is_lse_base_on_e": False}),
-    ("vllm", "dcp_a2a_lse_reduce", "heads", "e", {}),
-    ("sglang", "cp_lse_ag_out_rs_mha", "heads", "e", {"return_lse": True}),
-    ("sglang", "cp_lse_ag_out_rs_mla", "heads", "2", {}),
-    ("sglang", "dcp_a2a_lse_reduce", "heads", "2", {"is_lse_base_on_e": False}),
-])
-def test_drop_ins_merge_over_ranks(pool: RankPool, kind: str, module: str, name: str, cut: str, base: str, extra: dict[str, Any],
-                                   rng: np.random.Generator) -> None:
-    form = Form(BF16, 16, 3, base, False)
-    case = make_case(rng, form, 3, 7, "requests" if module == "vllm" else "none")
-    each = []
-    for part in case.parts:
-        masks = {"seq_lens": part.seq_lens, "query_start_loc": part.query_start_loc} if module == "vllm" else {}
-        each.append((kind, module, name, (part.partial, part.lse), {**extra, **masks}))
-    for rank, result in enumerate(raised(pool.run("compat", each))):
-        heads = slice(3 * rank, 3 * rank + 3) if cut == "heads" else slice(0, 9)
-        pair = isinstance(result, tuple)
-        assert pair == extra.get("return_lse", False)
-        part_of(case.out, (slice(0, 7), heads)).check(result[0] if pair else result, f"out of rank {rank}")
-        if pair:
-            part_of(case.lse, (slice(0, 7), heads)).check(result[1], f"lse of rank {rank}")
-
-
-@pytest.mark.parametrize("base, ubatch", [("e", 0), ("2", 2)])
-def test_vllm_workspace_has_a_slot_for_each_micro_batch(pool: RankPool, base: str, ubatch: int, rng: np.random.Generator) -> None:
-    form = Form(BF16, 16, 3, base, False)
-    case = make_case(rng, form, 3, 7, "requests")
-    for rank, result in enumerate(raised(pool.run("vllm_workspace", [(part, 3, base, ubatch) for part in case.parts]))):
-        part_of(case.out, (slice(0, 7), slice(3 * rank, 3 * rank + 3))).check(result, f"out of rank {rank}")
-
-
-@pytest.mark.parametrize("mode", ["base2", "basee"])
-def test_flashinfer_sends_each_rank_its_slice(pool: RankPool, mode: str, rng: np.random.Generator) -> None:
-    form = Form(BF16, 16, 3, mode[-1], False)
-    states = make_states(rng, 3, 5, 9, 16, BF16, faults=False)
-    out, _ = expected(form, states.v, states.s, np.ones((3, 5), bool), None)
-    # [b, ranks * h, D] as [b, h, ranks, D]
-    sliced = [(np.ascontiguousarray(v.reshape(5, 3, 3, 16).swapaxes(1, 2)), s.reshape(5, 3, 3).swapaxes(1, 2).copy(), mode, "bf16")
-              for v, s in zip(states.v, states.s)]
-    for rank, result in enumerate(raised(pool.run("flashinfer_reduce", sliced))):
-        part_of(out, (slice(0, 5), slice(3 * rank, 3 * rank + 3))).check(result, f"out of rank {rank}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ops._wrong import renames
+from ._views import as_f32, in_rows
 
 
 of_ranks = renames(partial="cp_attn_out", lse="cp_attn_lse", group="cp_group")
@@ -14,11 +15,33 @@ of_ranks = renames(partial="cp_attn_out", lse="cp_attn_lse", group="cp_group")
 def merged_over_ranks(out: Any, lse: Any, group: Any, *, return_lse: bool, **how: Any) -> Any:
     """`mlafix.distributed`'s merge of `out`, or of `(out, lse)`; the inputs themselves where the group has one rank.
 
+    As in the engines, a dim of 1 between tokens and heads, or behind the heads of the lse, is dropped. A payload whose last dim is
+    strided, and an lse of bf16, f16 or f64, are copied first.
+
     torch is imported here: who passes tensors has it, and numpy users of the other drop-ins do not need it.
     """
     from ..distributed._once import reduce_once
 
-    if getattr(group, "world_size", 0) == 1:
+    if _has_one_rank(group):
         return (out, lse) if return_lse else out
-    merged, merged_lse = reduce_once(group, out, lse, return_lse=return_lse, **how)
+    merged, merged_lse = reduce_once(group, in_rows(_squeezed(out, 4)), as_f32(_squeezed(lse, 3)), return_lse=return_lse, **how)
     return (merged, merged_lse) if return_lse else merged
+
+
+def _has_one_rank(group: Any) -> bool:
+    if hasattr(group, "world_size"):
+        return bool(group.world_size == 1)
+    from ..distributed._ranks import group_of
+
+    found = group_of(group)
+    return found is not None and found.size() == 1
+
+
+def _squeezed(array: Any, dims: int) -> Any:
+    """`[B, 1, H, ...]` of so many dims, or an lse `[B, H, 1]`, without the dim of 1; others as they are."""
+    shape = getattr(array, "shape", ())
+    if len(shape) != dims:
+        return array
+    if shape[1] == 1:
+        return array[:, 0]
+    return array[..., 0] if dims == 3 and shape[2] == 1 else array

@@ -22,6 +22,26 @@ def widened(offsets: Any) -> Any:
     return offsets.to(torch.int32) if offsets.dtype in (torch.int16, torch.int8, torch.uint8, torch.uint16) else offsets
 
 
+def as_f32(lse: Any) -> Any:
+    """An lse of bf16, f16 or f64 as a new array of f32; other arrays as they are."""
+    if isinstance(lse, numpy.ndarray):
+        is_other = lse.dtype.name in ("bfloat16", "float16", "float64")
+        return lse.astype(numpy.float32) if is_other else lse
+    if not _is_torch(lse):
+        return lse
+    torch = sys.modules["torch"]
+    return lse.to(torch.float32) if lse.dtype in (torch.bfloat16, torch.float16, torch.float64) else lse
+
+
+def in_rows(payload: Any) -> Any:
+    """A payload whose last dim is strided as a new array with rows in one piece; others as they are."""
+    if not getattr(payload, "ndim", 0) or payload.shape[-1] < 2:
+        return payload
+    if isinstance(payload, numpy.ndarray):
+        return payload if payload.strides[-1] == payload.itemsize else payload.copy()
+    return payload.contiguous() if _is_torch(payload) and payload.stride(-1) != 1 else payload
+
+
 def bytes_as_fp8(payload: Any) -> Any:
     """A payload of elements of one byte as one of f8e4m3fn over the same memory: its zero is theirs."""
     if getattr(getattr(payload, "dtype", None), "itemsize", 0) != 1:

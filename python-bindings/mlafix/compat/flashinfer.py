@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import ops
+from ..errors import ArgumentError
 from ..ops import Array
 from ..ops._wrong import renames, wrong
 
@@ -88,15 +90,33 @@ def variable_length_merge_states(v: Array, s: Array, indptr: Array) -> tuple[Any
     return ops.merge_states_ragged(v, s, indptr, base="2")
 
 
-# -- Decode context parallelism: flashinfer.comm, as proposed in its issue 4575 and pull request 4929 -----------------
+# -- Decode context parallelism: flashinfer.comm, as in its issue 4575 and pull request 4929 ---------------------------
+
+
+def decode_cp_a2a_lse_reduce_workspace_size(max_tokens: int, local_heads: int, cp_size: int, head_dim: int, dtype: Any) -> int:
+    """The bytes of a workspace whose ranks exchange blocks over NCCL or gloo: of each rank one that is sent and one that arrives.
+
+    Where GPUs address each other's memory, the workspace's `workspace_bytes` says how many it has.
+
+    Args:
+        max_tokens, local_heads, cp_size, head_dim, dtype: as of `decode_cp_a2a_lse_reduce_create_workspace`.
+
+    Raises:
+        ArgumentError: a size is below 1, or no such dtype.
+    """
+    from ..distributed._blocks import block_size
+    from ..distributed._reducer import check_sizes, payload_dtype
+
+    check_sizes(max_tokens=max_tokens, local_heads=local_heads, cp_size=cp_size, head_dim=head_dim)
+    return 2 * cp_size * block_size(max_tokens * local_heads, 1, head_dim, payload_dtype(dtype)).total
 
 
 def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int, cp_size: int, head_dim: int, dtype: Any,
                                               group: Any) -> Any:
-    """What `decode_cp_a2a_lse_reduce` takes as its workspace: a `mlafix.distributed.Reducer`.
+    """What `decode_cp_a2a_lse_reduce` takes as its workspace: a `mlafix.distributed.Reducer` of single rows.
 
     Args:
-        max_tokens: the most tokens of a call.
+        max_tokens: with `local_heads`, the most rows of a call: their product.
         local_heads: heads of a result.
         cp_size: ranks of the group.
         head_dim: D.
@@ -107,38 +127,81 @@ def decode_cp_a2a_lse_reduce_create_workspace(max_tokens: int, local_heads: int,
         ArgumentError: an argument does not fit, or differs between ranks.
     """
     from ..distributed import Reducer
+    from ..distributed._agreement import agree
+    from ..distributed._ranks import meeting_of
+    from ..distributed._reducer import check_sizes
 
-    reducer = Reducer(group, max_tokens=max_tokens, heads=local_heads * cp_size, head_dim=head_dim, dtype=dtype, cut="heads")
-    if reducer.size != cp_size:
-        raise wrong("cp_size", f"{reducer.size}, the ranks of the group", cp_size)
-    return reducer
+    sizes = {"max_tokens": max_tokens, "local_heads": local_heads, "cp_size": cp_size}
+    ranks, device = meeting_of(group)
+    problem: ArgumentError | None = None
+    try:
+        check_sizes(**sizes)
+        if cp_size != ranks.size:
+            raise wrong("cp_size", f"{ranks.size}, the ranks of the group", cp_size)
+    except ArgumentError as error:
+        problem = error
+    agree(ranks, device, sizes, problem)
+    return Reducer(group, max_tokens=max_tokens * local_heads, heads=cp_size, head_dim=head_dim, dtype=dtype, cut="heads")
 
 
 _LSE_MODES: Any = {"base2": "2", "basee": "e"}
 
 
+@renames(partial="partial_o", lse="partial_lse")
 def decode_cp_a2a_lse_reduce(partial_o: Array, partial_lse: Array, workspace: Any, cp_rank: int, cp_size: int,
-                             lse_mode: str = "base2") -> Any:
-    """Merges the partial states of a group's ranks; a rank sends `[:, :, r]` to rank r (`mlafix.distributed.Reducer`).
+                             lse_mode: str | bool = "base2", enable_pdl: bool | None = None, *,
+                             is_lse_base_on_e: bool | None = None) -> Any:
+    """Merges the partial states of a group's ranks; a rank sends `[..., r, :]` to rank r (`mlafix.distributed.Reducer`).
 
     Args:
-        partial_o: `[batch, heads, cp_size, D]`, a torch tensor; the last dim is contiguous.
-        partial_lse: `[batch, heads, cp_size] f32`.
+        partial_o: `[..., cp_size, D]`, a torch tensor, `[batch, heads, cp_size, D]` as a rule; the last dim is contiguous. Dims
+            before the ranks that are not evenly spaced are copied first.
+        partial_lse: `[..., cp_size] f32`.
         workspace: made by `decode_cp_a2a_lse_reduce_create_workspace`.
         cp_rank: this rank.
         cp_size: ranks of the group.
-        lse_mode: "base2" or "basee".
+        lse_mode: "base2" or "basee"; of the form in the issue, whether the base is e.
+        enable_pdl: ignored.
+        is_lse_base_on_e: the base under its name in the issue; None: `lse_mode` says it.
 
     Returns:
-        `[batch, heads, D]`, a new tensor.
+        `[..., D]`, a new tensor.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was sent then.
     """
-    if lse_mode not in _LSE_MODES:
-        raise wrong("lse_mode", "'base2' or 'basee'", repr(lse_mode))
-    if (cp_rank, cp_size) != (workspace.rank, workspace.size):
-        raise wrong("cp_rank", f"rank {workspace.rank} of {workspace.size}, as the workspace has", f"{cp_rank} of {cp_size}")
+    from ..distributed import Reducer
+
+    if not isinstance(workspace, Reducer):
+        raise wrong("workspace", "what decode_cp_a2a_lse_reduce_create_workspace made", type(workspace).__qualname__)
+    if isinstance(lse_mode, bool):
+        is_lse_base_on_e, lse_mode = lse_mode, "base2"
+    problem = _problem(partial_o, partial_lse, workspace, cp_rank, cp_size, lse_mode)
+    if problem is not None:
+        workspace.refuse(problem)
     rows: Any = partial_o
     lses: Any = partial_lse
-    return workspace.reduce(rows.transpose(1, 2), lses.transpose(1, 2), return_lse=False, base=_LSE_MODES[lse_mode])[0]
+    base: Any = _LSE_MODES[lse_mode] if is_lse_base_on_e is None else "e" if is_lse_base_on_e else "2"
+    *leading, _, dim = rows.shape
+    merged, _ = workspace.reduce(rows.reshape(-1, cp_size, 1, dim), lses.reshape(-1, cp_size, 1), return_lse=False, base=base)
+    return merged.reshape(*leading, dim)
+
+
+def _problem(partial_o: Any, partial_lse: Any, workspace: Any, cp_rank: Any, cp_size: Any, lse_mode: Any) -> ArgumentError | None:
+    """The first argument that does not fit the workspace, or None; dtypes and devices are the reducer's to check."""
+    if lse_mode not in tuple(_LSE_MODES):
+        return wrong("lse_mode", "'base2' or 'basee'", repr(lse_mode))
+    if cp_size != workspace.size:
+        return wrong("cp_size", f"{workspace.size}, the ranks of the workspace", cp_size)
+    if cp_rank != workspace.rank:
+        return wrong("cp_rank", f"{workspace.rank}, this rank of the workspace", cp_rank)
+    for name, array in (("partial_o", partial_o), ("partial_lse", partial_lse)):
+        if not hasattr(type(array), "__torch_function__"):
+            return wrong(name, "a torch.Tensor", type(array).__qualname__)
+    shape = list(partial_o.shape)
+    if len(shape) < 2 or shape[-2:] != [workspace.size, workspace.head_dim]:
+        return wrong("partial_o", f"shape [..., {workspace.size}, {workspace.head_dim}]", shape)
+    if list(partial_lse.shape) != shape[:-1]:
+        return wrong("partial_lse", f"shape {shape[:-1]}", list(partial_lse.shape))
+    rows = math.prod(shape[:-2])
+    return wrong("partial_o", f"at most the workspace's {workspace.max_tokens} rows", rows) if rows > workspace.max_tokens else None

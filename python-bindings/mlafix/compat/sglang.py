@@ -106,8 +106,8 @@ def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
     live lse or payload propagates (N6; there it becomes 0).
 
     Args:
-        cp_attn_out: `[B, H, D]` bf16, f16, f32, a torch tensor; the last dim is contiguous.
-        cp_attn_lse: `[B, H] f32`, any strides.
+        cp_attn_out: `[B, H, D]` bf16, f16, f32, a torch tensor; copied first where its last dim is strided.
+        cp_attn_lse: `[B, H] f32`, any strides; bf16, f16 and f64 are copied to f32 first.
         cp_group: SGLang's `GroupCoordinator`, or what `mlafix.distributed.Reducer` takes as a group.
         return_lse: whether the merged lse is returned, too.
 
@@ -115,8 +115,9 @@ def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
         `out [B, H / N, D]`, or `(out, lse [B, H / N])`. A group of one rank returns the inputs themselves.
 
     Raises:
-        ArgumentError: an argument does not fit; nothing was sent then.
-        RankError: a group on CPUs: a rank did not come.
+        ArgumentError: an argument does not fit; nothing was sent then. A gloo group: on every rank alike, also where shapes or
+            dtypes differ between ranks.
+        RankError: a gloo group: a rank did not come.
     """
     return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base="e", return_lse=return_lse)
 
@@ -124,19 +125,38 @@ def cp_lse_ag_out_rs_mha(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, 
 @of_ranks
 def cp_lse_ag_out_rs_mla(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx: Any = None,
                          is_lse_base_on_e: bool = False) -> Any:
-    """As `cp_lse_ag_out_rs_mha`, base 2 unless said otherwise, without the lse; rows travel in their own dtype, not as f32."""
+    """As `cp_lse_ag_out_rs_mha`, base 2 unless said otherwise, and with the heads first in the result.
+
+    Rows travel in their own dtype, not as f32, and sums are f32 here, too.
+
+    Args:
+        cp_attn_out: `[B, H, D]`, as of `cp_lse_ag_out_rs_mha`.
+        cp_attn_lse: `[B, H] f32`, likewise.
+        cp_group: likewise.
+        ctx: ignored.
+        is_lse_base_on_e: base e, else base 2.
+
+    Returns:
+        `out [H / N, B, D]`, contiguous, as SGLang's, whose callers transpose it. A group of one rank returns the input itself,
+        `[B, H, D]`, as there.
+
+    Raises:
+        ArgumentError: as of `cp_lse_ag_out_rs_mha`.
+        RankError: likewise.
+    """
     base = "e" if is_lse_base_on_e else "2"
-    return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False)
+    return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False, heads_first=True)
 
 
 @of_ranks
 def dcp_a2a_lse_reduce(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, is_lse_base_on_e: bool = True,
                        cuda_graph_buffers: dict[str, Any] | None = None, comm_backend: str = "a2a") -> Any:
-    """As `cp_lse_ag_out_rs_mla`, under the name of SGLang's function with one exchange.
+    """As `cp_lse_ag_out_rs_mha` without the lse, under the name of SGLang's function with one exchange: `out [B, H / N, D]`.
 
-    `cuda_graph_buffers` is not used: in capture the buffers are part of the graph's memory. "fi_a2a" is refused.
+    `cuda_graph_buffers` is not used: in capture the buffers are part of the graph's memory. `comm_backend` is "a2a" or "fi_a2a",
+    which give the same result; here rows travel over the group in either case, and `init_fi_a2a_workspace` is not needed.
     """
-    if comm_backend != "a2a":
-        raise wrong("comm_backend", "'a2a'", repr(comm_backend))
+    if comm_backend not in ("a2a", "fi_a2a"):
+        raise wrong("comm_backend", "'a2a' or 'fi_a2a'", repr(comm_backend))
     base = "e" if is_lse_base_on_e else "2"
     return merged_over_ranks(cp_attn_out, cp_attn_lse, cp_group, cut="heads", base=base, return_lse=False)

@@ -51,7 +51,7 @@ def helix_post_process_native(gathered_o: Array, gathered_stats: Array, scale: f
         cp_dim: 2 or 1.
 
     Returns:
-        `[T, H, D]`, a new array.
+        `[T, H * D]`, a new array.
 
     Raises:
         ArgumentError: an argument does not fit; nothing was launched then.
@@ -69,4 +69,4 @@ def helix_post_process_native(gathered_o: Array, gathered_stats: Array, scale: f
     _, tokens, heads, dim = rows.shape
     out = empty(gathered_o, (tokens, heads, dim))
     merge_stats_blocks(out, rows, counts, scale)
-    return out
+    return out.reshape(tokens, heads * dim)

@@ -15,7 +15,7 @@ from ..ops._wrong import renames, wrong
 from .._rank_kernels import mask_rows_without_keys, weight_of_rank
 from ..ops._arrays import PAYLOADS, check_dtype, empty, rows_of
 from ._groups import merged_over_ranks, of_ranks
-from ._views import bytes_as_fp8, rows_of_heads, widened
+from ._views import as_f32, bytes_as_fp8, in_rows, rows_of_heads, widened
 
 
 @renames(out="output", out_lse="output_lse", prefix="prefix_output", suffix="suffix_output",
@@ -180,8 +180,8 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
     Differences from vLLM: any head dim and number of ranks; NaN in an lse propagates (N6; there it counts as empty).
 
     Args:
-        out: `[B, H, D]` or `[B, 1, H, D]`, bf16, f16, f32; updated.
-        lses: `[N, B, H] f32`, of all ranks; a dim of 1 may follow N or H.
+        out: `[B, H, D]` or `[B, 1, H, D]`, bf16, f16, f32; updated. One whose last dim is strided is copied, and copied back.
+        lses: `[N, B, H] f32`, of all ranks; a dim of 1 may follow N or H. bf16, f16 and f64 are copied to f32 first.
         cp_rank: this rank.
         ctx: ignored.
         is_lse_base_on_e: base e, else base 2.
@@ -194,7 +194,7 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
     """
     check_dtype(out, "out")
     rows: Any = out
-    shares: Any = lses
+    shares: Any = as_f32(lses)
     if len(rows.shape) == 4 and rows.shape[1] == 1:
         rows = rows[:, 0]
     if len(shares.shape) == 4 and 1 in (shares.shape[1], shares.shape[3]):
@@ -202,7 +202,10 @@ def correct_attn_out(out: Array, lses: Array, cp_rank: int, ctx: Any, is_lse_bas
     if not 0 <= cp_rank < shares.shape[0]:
         raise wrong("cp_rank", f"a rank from 0 to {shares.shape[0] - 1}", cp_rank)
     lse = empty(shares, tuple(shares.shape[1:]), "f32")
-    (_WEIGHT_E if is_lse_base_on_e else _WEIGHT_2)(rows, lse, shares, cp_rank)
+    whole = in_rows(rows)
+    (_WEIGHT_E if is_lse_base_on_e else _WEIGHT_2)(whole, lse, shares, cp_rank)
+    if whole is not rows:
+        rows[...] = whole
     return rows, lse
 
 
@@ -215,11 +218,12 @@ def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
     """Merges the partial states of a group's ranks; each rank receives H / N heads (`mlafix.distributed.Reducer`).
 
     One exchange in place of an all-gather and a reduce-scatter, and sums in f32 in place of the tensor's dtype; both inputs stay
-    as they are. `dcp_a2a_lse_reduce` is the same function. Buffers are allocated by each call: a `Reducer` keeps its own.
+    as they are. `dcp_a2a_lse_reduce` is the same function. Buffers are allocated by each call: a `Reducer` keeps its own. NaN in an
+    lse propagates (N6; in vLLM it counts as empty).
 
     Args:
-        cp_attn_out: `[B, H, D]` bf16, f16, f32, a torch tensor; the last dim is contiguous.
-        cp_attn_lse: `[B, H] f32`, any strides.
+        cp_attn_out: `[B, H, D]` or `[B, 1, H, D]` bf16, f16, f32, a torch tensor; copied first where its last dim is strided.
+        cp_attn_lse: `[B, H] f32`, any strides; a dim of 1 may follow B or H. bf16, f16 and f64 are copied to f32 first.
         cp_group: vLLM's `GroupCoordinator`, or what `mlafix.distributed.Reducer` takes as a group.
         ctx: ignored.
         return_lse: whether the merged lse is returned, too.
@@ -231,8 +235,9 @@ def cp_lse_ag_out_rs(cp_attn_out: Array, cp_attn_lse: Array, cp_group: Any, ctx:
         `out [B, H / N, D]`, or `(out, lse [B, H / N])`. A group of one rank returns the inputs themselves.
 
     Raises:
-        ArgumentError: an argument does not fit; nothing was sent then.
-        RankError: a group on CPUs: a rank did not come.
+        ArgumentError: an argument does not fit; nothing was sent then. A gloo group: on every rank alike, also where shapes or
+            dtypes differ between ranks.
+        RankError: a gloo group: a rank did not come.
     """
     return _over_ranks("heads", cp_attn_out, cp_attn_lse, cp_group, return_lse, is_lse_base_on_e, seq_lens, query_start_loc)
 
@@ -265,7 +270,8 @@ class DirectDCPA2AWorkspace:
     """A workspace that outlives its calls, one for each micro-batch (`mlafix.distributed.Reducer`).
 
     Differences from vLLM: rows travel as `Reducer` moves them, by accesses of the peers' memory where GPUs have it, else over
-    NCCL; f32 is legal, and so is any head dim. The micro-batch is the one that vLLM's worker is in where vLLM is loaded, else the first.
+    NCCL; f32 is legal, and so is any head dim. It has vLLM's attributes group, world_size, rank, num_ubatches, max_num_tokens,
+    heads_per_rank and head_dim, and device and dtype; no buffers that others could write to. The micro-batch is the one that vLLM's worker is in where vLLM is loaded, else the first.
 
     Args:
         group: a process group of torch's, or what `mlafix.distributed.Reducer` takes.
@@ -282,22 +288,29 @@ class DirectDCPA2AWorkspace:
 
     def __init__(self, group: Any, device: Any, max_num_tokens: int, heads_per_rank: int, head_dim: int, dtype: Any = "bf16",
                  num_ubatches: int = 1) -> None:
-        import torch
-
         from ..distributed import Reducer
-        from ..distributed._ranks import ranks_of
+        from ..distributed._agreement import agree
+        from ..distributed._ranks import meeting_of
 
-        if num_ubatches < 1:
-            raise wrong("num_ubatches", "at least 1", num_ubatches)
-        heads = heads_per_rank * ranks_of(group, torch.device(device)).size
+        ranks, meeting_device = meeting_of(group)
+        agree(ranks, meeting_device, {"num_ubatches": num_ubatches, "heads_per_rank": heads_per_rank},
+              wrong("num_ubatches", "at least 1", num_ubatches) if num_ubatches < 1 else None)
+        heads = heads_per_rank * ranks.size
         self.reducers = [Reducer(group, max_tokens=max_num_tokens, heads=heads, head_dim=head_dim, dtype=dtype, device=device)
                          for _ in range(num_ubatches)]
+        first = self.reducers[0]
+        self.group, self.rank, self.world_size, self.num_ubatches = group, first.rank, first.size, num_ubatches
+        self.max_num_tokens, self.heads_per_rank, self.head_dim = max_num_tokens, heads_per_rank, head_dim
+        self.device, self.dtype = first.device, first.dtype
 
     @renames(partial="partial_output", lse="partial_lse")
     def lse_reduce(self, partial_output: Array, partial_lse: Array, is_lse_base_on_e: bool, seq_lens: Array | None = None,
                    query_start_loc: Array | None = None) -> Any:
-        """As `dcp_a2a_lse_reduce`: `[B, heads_per_rank, D]`, a new tensor. ArgumentError for more than `max_num_tokens`."""
+        """As `dcp_a2a_lse_reduce`: `[B, heads_per_rank, D]`, a new tensor. ArgumentError for more than `max_num_tokens`.
+
+        An lse of bf16, f16 or f64 is copied to f32 first.
+        """
         ubatching = sys.modules.get("vllm.v1.worker.ubatching")
         reducer: Any = self.reducers[ubatching.dbo_current_ubatch_id() if ubatching else 0]
         base = "e" if is_lse_base_on_e else "2"
-        return reducer.reduce(partial_output, partial_lse, seq_lens, query_start_loc, return_lse=False, base=base)[0]
+        return reducer.reduce(partial_output, as_f32(partial_lse), seq_lens, query_start_loc, return_lse=False, base=base)[0]

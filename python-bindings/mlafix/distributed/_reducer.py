@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Any, Literal, NoReturn, cast
 
 import torch
 
@@ -91,9 +91,9 @@ class Reducer:
             if problem is not None:
                 raise problem
             self._ranks = ranks_of(group, self.device, backend, timeout)
-            self.dtype = _payload_dtype(dtype)
+            self.dtype = payload_dtype(dtype)
             self.wire_dtype = self.dtype if wire_dtype is None else _wire_dtype(wire_dtype, self.dtype)
-            _check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
+            check_sizes(max_tokens=max_tokens, heads=heads, head_dim=head_dim)
             _check_base(base)
             _check_names("exchange", exchange, ("auto", "pull", "push"))
             _check_names("overflow", overflow, ("error", "exchange"))
@@ -250,6 +250,12 @@ class Reducer:
             backend.reduce(call)
         return call.out, call.out_lse
 
+    def refuse(self, problem: ArgumentError) -> NoReturn:
+        """Raises what a caller found wrong with a call, after the other ranks know of it where `check_calls` compares."""
+        if self._check_calls:
+            self._compare(None, None, problem)
+        raise problem
+
     def _compare(self, backend: Backend | None, call: Call | None, problem: Exception | None) -> None:
         """Compares a call with those of the other ranks; raises what is wrong with any of them, before anything is sent."""
         facts = {}
@@ -316,7 +322,8 @@ def _wrong_timeout(timeout: Any) -> ArgumentError | None:
     return wrong("timeout", "a positive number of seconds", repr(timeout))
 
 
-def _payload_dtype(dtype: Any) -> torch.dtype:
+def payload_dtype(dtype: Any) -> torch.dtype:
+    """torch's dtype of payloads; ArgumentError for others."""
     return _one_of("dtype", dtype, ("bf16", "f16", "f32"))
 
 
@@ -350,7 +357,8 @@ def _check_names(argument: str, name: Any, legal: tuple[str, ...]) -> None:
         raise wrong(argument, f"{', '.join(quoted[:-1])} or {quoted[-1]}", repr(name))
 
 
-def _check_sizes(**sizes: int) -> None:
+def check_sizes(**sizes: int) -> None:
+    """Raises ArgumentError unless all are ints of at least 1."""
     for name, size in sizes.items():
         if not isinstance(size, int) or size < 1:
             raise wrong(name, "an int of at least 1", repr(size))

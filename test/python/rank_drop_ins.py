@@ -1,0 +1,105 @@
+"""Drop-ins of `mlafix.compat` on ranks: as in rank_work.py."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+import rank_work
+
+
+def compat(group: Any, kind: str, module: str, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A drop-in on tensors made of arrays, with the group as one of the engines' objects; arrays."""
+    function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
+    tensors = [rank_work.HOME.put(array) for array in arguments]
+    named = {key: rank_work.HOME.put(value) if isinstance(value, np.ndarray) else value for key, value in options.items()}
+    made = function(*tensors, rank_work.as_kind(group, kind), **named)
+    return tuple(rank_work.HOME.get(array) for array in made) if isinstance(made, tuple) else rank_work.HOME.get(made)
+
+
+def flashinfer_reduce(group: Any, sizes: tuple[int, int], partial: np.ndarray, lse: np.ndarray, dtype: str, *how: Any, **named: Any) -> np.ndarray:
+    """`mlafix.compat.flashinfer.decode_cp_a2a_lse_reduce` of partial [..., cp, D], with a workspace of so many tokens and heads."""
+    from mlafix.compat import flashinfer
+
+    ranks, dim = partial.shape[-2:]
+    workspace = flashinfer.decode_cp_a2a_lse_reduce_create_workspace(*sizes, ranks, dim, dtype, group)
+    assert workspace.workspace_bytes == flashinfer.decode_cp_a2a_lse_reduce_workspace_size(*sizes, ranks, dim, dtype)
+    tensors = rank_work.HOME.put(partial), rank_work.HOME.put(lse)
+    return rank_work.HOME.get(flashinfer.decode_cp_a2a_lse_reduce(*tensors, workspace, dist.get_rank(group), ranks, *how, **named))
+
+
+def flashinfer_mistaken(group: Any, changes: dict[str, Any]) -> str:
+    """Such a call with zeros, in which some arguments are others, and a right one; the first one's error."""
+    from mlafix.compat import flashinfer
+
+    ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+    sizes = {"max_tokens": 2, "local_heads": 3, "cp_size": ranks, "head_dim": 8, "dtype": "f32", "group": group}
+    right: dict[str, Any] = {"partial_o": torch.zeros(2, 3, ranks, 8), "partial_lse": torch.zeros(2, 3, ranks), "cp_rank": rank, "cp_size": ranks}
+    of_workspace = changes.get("workspace", {})
+    called = {name: torch.zeros(value) if isinstance(value, tuple) else value for name, value in changes.items() if name != "workspace"}
+    try:
+        right["workspace"] = flashinfer.decode_cp_a2a_lse_reduce_create_workspace(**{**sizes, **of_workspace})
+        flashinfer.decode_cp_a2a_lse_reduce(**{**right, **called})
+        error = "none"
+    except Exception as found:
+        error = f"{type(found).__name__}: {found}"
+    workspace = flashinfer.decode_cp_a2a_lse_reduce_create_workspace(**sizes)
+    assert flashinfer.decode_cp_a2a_lse_reduce(**{**right, "workspace": workspace}).shape == (2, 3, 8)
+    return error
+
+
+def vllm_workspace(group: Any, part: rank_work.Part, heads: int, base: str, ubatch: int) -> np.ndarray:
+    """`mlafix.compat.vllm.DirectDCPA2AWorkspace` with three micro-batches, as if vLLM's worker were in one of them."""
+    from mlafix.compat.vllm import DirectDCPA2AWorkspace
+
+    dim = part.partial.shape[2]
+    workspace = DirectDCPA2AWorkspace(group, torch.device("cpu"), 16, heads, dim, torch.bfloat16, num_ubatches=3)
+    # What MLADCPManager reads.
+    assert (workspace.max_num_tokens, workspace.heads_per_rank, workspace.head_dim, workspace.num_ubatches) == (16, heads, dim, 3)
+    assert (workspace.world_size, workspace.rank) == (dist.get_world_size(group), dist.get_rank(group)) and workspace.group is group
+    assert (workspace.device, workspace.dtype) == (torch.device("cpu"), torch.bfloat16)
+    partial, lse, seq_lens, starts = part.tensors()
+    sys.modules["vllm.v1.worker.ubatching"] = SimpleNamespace(dbo_current_ubatch_id=lambda: ubatch)  # type: ignore[assignment]
+    try:
+        made = workspace.lse_reduce(partial, lse, base == "e", seq_lens, starts)
+    finally:
+        del sys.modules["vllm.v1.worker.ubatching"]
+    others = [reducer for number, reducer in enumerate(workspace.reducers) if number != ubatch]
+    assert all(reducer._backend._blocks.cache_info().currsize == 1 for reducer in others), "expected one micro-batch to be used"
+    return rank_work.HOME.get(made)
+
+
+def single(group: Any) -> list[bool]:
+    """Whether drop-ins return what they get for a process group of this rank alone."""
+    import mlafix.compat.sglang as sglang
+    import mlafix.compat.vllm as vllm
+
+    alone = [dist.new_group([rank]) for rank in range(dist.get_world_size())][dist.get_rank()]
+    out, lse = torch.zeros(2, 4, 8)[..., ::2], torch.zeros(2, 4, dtype=torch.float64)
+    pairs = [vllm.cp_lse_ag_out_rs(out, lse, alone, return_lse=True), sglang.cp_lse_ag_out_rs_mha(out, lse, alone, True)]
+    plain = [vllm.dcp_a2a_lse_reduce(out, lse, alone), vllm.cp_lse_ag_out_ar(out, lse, alone), sglang.cp_lse_ag_out_rs_mla(out, lse, alone),
+             sglang.dcp_a2a_lse_reduce(out, lse, alone)]
+    return [*(pair[0] is out and pair[1] is lse for pair in pairs), *(one is out for one in plain)]
+
+
+def converted(group: Any, module: str, name: str, dtype: str) -> bool:
+    """Whether a drop-in takes an lse of another dtype, and a strided payload with a dim of 1, for the same in f32 and in rows."""
+    function = getattr(importlib.import_module(f"mlafix.compat.{module}"), name)
+    seed = torch.Generator().manual_seed(dist.get_rank(group))
+    heads = 2 * dist.get_world_size(group)
+    out = torch.randn(3, 1, heads, 16, generator=seed)[..., ::2]
+    lse = torch.randn(3, heads, generator=seed).to(getattr(torch, dtype))
+    want = function(out[:, 0].contiguous(), lse.float(), group)
+    return torch.equal(function(out, lse[..., None], group), want) and torch.equal(function(out, lse[:, None], group), want)
+
+
+def with_names(group: Any, name: str, *arguments: Any) -> Any:
+    """A function of this module with (…, positional, named) as its last arguments."""
+    *first, positional, named = arguments
+    return globals()[name](group, *first, *positional, **named)
