@@ -4,8 +4,9 @@
     torchrun --nproc-per-node 4 examples/context_parallel/main.py [--help]
 
 Each rank has some pages of each request's keys and values, dealt in turn, computes attention over these alone, and merges its
-partial state with those of the other ranks: by each backend there is, and in each cut. Results are compared with attention over
-all keys in f64, and bits across ranks. Ranks run on GPUs with NCCL where there is one for each, else on CPUs with gloo.
+partial state with those of the other ranks, in each cut: on GPUs, where there is one for each rank, over symmetric memory where
+they have it, and over NCCL; else on CPUs, over gloo and over a group with nothing but an all-gather. Results are compared with
+attention over all keys in f64, and bits across ranks and backends.
 """
 
 from __future__ import annotations
@@ -121,16 +122,16 @@ def gathered(out: torch.Tensor, owned: tuple[slice, slice], shape: torch.Size) -
 
 
 def run(options: argparse.Namespace, device: torch.device) -> bool:
-    """Every cut over every kind of group; whether all results are right, and equal to each other."""
+    """Every cut in every way; whether all results are right, and equal to each other."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     batch = make_batch(options)
     want = reference(batch)
     state = [tensor.to(device) for tensor in partial_state(options, batch, rank, ranks)]
     good, first = True, None
-    groups = {dist.get_backend(): None, "engine": PlainGroup()} if device.type == "cpu" else {"nccl": None}
-    for name, group in groups.items():
+    ways = [(None, "auto"), (PlainGroup(), "auto")] if device.type == "cpu" else [(None, "auto"), (None, "nccl")]
+    for group, backend in ways:
         for cut in ("heads", "tokens", "none"):
-            reducer = Reducer(group, max_tokens=batch.padded, heads=options.heads, head_dim=options.dim, cut=cut, device=device)
+            reducer = Reducer(group, max_tokens=batch.padded, heads=options.heads, head_dim=options.dim, cut=cut, backend=backend, device=device)
             out, _ = reducer.reduce(*state)
             whole = gathered(out, reducer.owned(batch.padded), batch.q.shape)
             error = float(((whole - want).abs() / want.abs().clamp(min=1)).max())
@@ -138,7 +139,7 @@ def run(options: argparse.Namespace, device: torch.device) -> bool:
             right = error <= BOUND and torch.equal(first, whole)
             good &= right
             if rank == 0:
-                print(f"{name:7} cut={cut:7} {ranks} ranks: largest error {error:.2e}, {reducer.bytes_in(batch.padded)} bytes in, "
+                print(f"{reducer.backend:9} cut={cut:7} {ranks} ranks: largest error {error:.2e}, {reducer.bytes_in(batch.padded)} bytes in, "
                       f"{'right' if right else 'WRONG'}")
     return good
 
@@ -153,6 +154,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
 
+    if "RANK" not in os.environ:
+        sys.exit("expected a process for each rank, got one: run torchrun --nproc-per-node 4 examples/context_parallel/main.py")
     local, count = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     on_gpu = torch.cuda.device_count() >= count
     device = torch.device("cuda", local) if on_gpu else torch.device("cpu")
