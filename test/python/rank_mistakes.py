@@ -34,7 +34,7 @@ def mistaken(group: Any, mistake: str, options: dict[str, Any]) -> list[Any]:
     written, then the result."""
     ranks = dist.get_world_size(group)
     reducer = Reducer(group, max_tokens=MOST, heads=HEADS * ranks, head_dim=DIM, dtype="f32", **options)
-    memory = torch.from_numpy(poison((4096,), np.dtype(np.float32)))
+    memory = torch.from_numpy(poison((4096,), np.dtype(np.float32))).to(reducer.device)
     before = memory.clone()
     arguments = _arguments(mistake, ranks, memory)
     try:
@@ -51,12 +51,12 @@ def _arguments(mistake: str, ranks: int, memory: torch.Tensor) -> dict[str, Any]
     """The arguments of a call with outputs in `memory`."""
     tokens = int(mistake) if mistake.isdigit() else 2
     rows, lses = memory[: tokens * HEADS * DIM], memory[3000 : 3000 + tokens * HEADS]
-    made: dict[str, Any] = {"partial": torch.ones(tokens, HEADS * ranks, DIM), "lse": torch.zeros(tokens, HEADS * ranks),
+    made: dict[str, Any] = {"partial": memory.new_ones(tokens, HEADS * ranks, DIM), "lse": memory.new_zeros(tokens, HEADS * ranks),
                             "out": rows.view(tokens, HEADS, DIM), "out_lse": lses.view(tokens, HEADS)}
     if mistake == "expanded":
         made["out"] = rows[: tokens * DIM].view(tokens, 1, DIM).expand(tokens, HEADS, DIM)
     elif mistake == "followed":
-        made["out"] = torch.zeros(tokens, HEADS, DIM, requires_grad=True)
+        made["out"] = memory.new_zeros(tokens, HEADS, DIM).requires_grad_()
     elif mistake == "overlapping":
         made["out_lse"] = rows[: tokens * HEADS].view(tokens, HEADS)
     elif mistake == "partial followed":

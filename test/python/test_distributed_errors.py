@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
 pytest.importorskip("torch.distributed")
 
 import mlafix
@@ -97,6 +99,7 @@ GOOD: dict[str, Any] = {"max_tokens": 4, "heads": 6, "head_dim": 16}
     ({"timeout": 0}, 'argument "timeout": expected a positive number of seconds, got 0'),
     ({"timeout": float("nan")}, 'argument "timeout": expected a positive number of seconds, got nan'),
     ({"max_tokens": 10**13}, 'argument "max_tokens": expected 4, as rank 0 has, got 10000000000000 on rank 1'),
+    ({"head_dim": True}, 'argument "head_dim": expected an int of at least 1, got True'),
     ({"overflow": "grow"}, 'argument "overflow": expected "error" or "exchange", got \'grow\''),
     ({"cut": "\u00fc" * 700}, 'argument "cut": expected "heads", "tokens" or "none", got \'\u00fc\u00fc'),
     ({"dtype": "\U0001f996" * 700}, 'argument "dtype": expected bf16, f16 or f32, got \'\U0001f996'),
@@ -124,6 +127,14 @@ def test_groups_that_are_none(pool: RankPool) -> None:
 def test_calls_that_are_too_large_are_exchanged_where_asked(pool: RankPool, cut: str) -> None:
     for ranks in (2, 3):
         assert pool.same("overflowing", ranks, [2, 3, 1, 9, 0, 2], {"cut": cut}) == [[True] * 6] * ranks
+
+
+def test_the_example_says_how_it_is_started() -> None:
+    program = "examples/context_parallel/main.py"
+    environment = {name: value for name, value in os.environ.items() if name != "RANK"}
+    result = subprocess.run([sys.executable, Path(__file__).parents[2] / program], capture_output=True, text=True, env=environment)
+    assert result.returncode == 1
+    assert result.stderr.splitlines() == [f"expected a process for each rank, got one: run torchrun --nproc-per-node 4 {program}"]
 
 
 def test_inputs_of_a_number_that_is_none(pool: RankPool) -> None:

@@ -140,3 +140,18 @@ def test_too_many_tokens_are_an_error_before_anything_is_launched(pool: RankPool
     options = options_of(FORMS[0], "heads", RANKS, None) | SYMMETRIC | {"device": "cuda"}
     results = pool.run("call", [(options, 17, {})] * RANKS)
     assert all(isinstance(result, ArgumentError) and "at most the reducer's 16 tokens, got 17" in str(result) for result in results)
+
+
+@exchanges
+@pytest.mark.parametrize("cut", ["heads", "tokens", "none"])
+def test_calls_that_are_too_large_go_over_nccl_where_asked(pool: RankPool, cut: str, exchange: str) -> None:
+    options = {"cut": cut, "backend": "symmetric", "exchange": exchange}
+    assert pool.same("overflowing", RANKS, [2, 3, 1, 9, 0, 2], options) == [[True] * 6] * RANKS
+
+
+@exchanges
+@pytest.mark.parametrize("mistake", ["base", "expanded", "overlapping", "lengths"])
+def test_compared_calls_are_errors_on_all_ranks(pool: RankPool, mistake: str, exchange: str) -> None:
+    options = {"check_calls": True, "backend": "symmetric", "exchange": exchange}
+    results = raised(pool.run("mistaken", [("" if rank else mistake, options) for rank in range(RANKS)]))
+    assert all(error.startswith("ArgumentError: ") and not written and again for error, written, again in results), results

@@ -288,11 +288,13 @@ class DirectDCPA2AWorkspace:
 
     def __init__(self, group: Any, device: Any, max_num_tokens: int, heads_per_rank: int, head_dim: int, dtype: Any = "bf16",
                  num_ubatches: int = 1) -> None:
+        import torch
+
         from ..distributed import Reducer
         from ..distributed._agreement import agree
         from ..distributed._ranks import meeting_of
 
-        ranks, meeting_device = meeting_of(group)
+        ranks, meeting_device = meeting_of(group, device if isinstance(device, torch.device) else None)
         agree(ranks, meeting_device, {"num_ubatches": num_ubatches, "heads_per_rank": heads_per_rank},
               wrong("num_ubatches", "at least 1", num_ubatches) if num_ubatches < 1 else None)
         heads = heads_per_rank * ranks.size

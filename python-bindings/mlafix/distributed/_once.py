@@ -43,8 +43,9 @@ def reduce_once(group: Any, partial: torch.Tensor, lse: torch.Tensor, *, cut: Cu
     if compares:
         facts = {} if problem else {"partial": f"{list(partial.shape)} of {str(partial.dtype).removeprefix('torch.')}", "base": base}
         agree(*meeting_of(group), facts, problem)
-    if problem is not None or made is None or buffers is None or call is None:
-        raise problem or AssertionError
+    if problem is not None:
+        raise problem
+    assert made is not None and buffers is not None and call is not None
     if partial.shape[0]:
         exchange(ranks, made, *buffers, call, None)
     return call.out.transpose(0, 1) if heads_first else call.out, call.out_lse

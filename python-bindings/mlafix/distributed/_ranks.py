@@ -206,12 +206,12 @@ def default_device(group: Any) -> torch.device:
 def meeting_of(group: Any, device: torch.device | None = None, timeout: float | None = None) -> tuple[Ranks, torch.device]:
     """What ranks compare their arguments over, and the device of the tensors for it.
 
-    It depends on the group alone, so that ranks with different arguments meet: the host's backend where the group has one, which
-    waits for no device. An engine's own group is not asked what it has: `device` then.
+    It depends on the group alone, so that ranks with different arguments meet: over gloo on the host where the group has that,
+    which waits for no device. An engine's own group is not asked what it has: `device` then.
     """
     process_group = group_of(group)
     if process_group is None:
         where = default_device(group) if device is None else device
     else:
-        where = torch.device("cpu") if backend_for(process_group, "cpu") else default_device(group)
+        where = torch.device("cpu") if backend_for(process_group, "cpu") == "gloo" else default_device(group)
     return ranks_of(group, where, timeout=timeout), where

@@ -360,5 +360,5 @@ def _check_names(argument: str, name: Any, legal: tuple[str, ...]) -> None:
 def check_sizes(**sizes: int) -> None:
     """Raises ArgumentError unless all are ints of at least 1."""
     for name, size in sizes.items():
-        if not isinstance(size, int) or size < 1:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             raise wrong(name, "an int of at least 1", repr(size))
