@@ -53,14 +53,31 @@ def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
 
 def _flattened(payload: Any) -> Any:
     """The dims between the first and the last as one, or None where they are not evenly spaced."""
-    shape = (payload.shape[0], math.prod(payload.shape[1:-1]), payload.shape[-1])
-    if _is_torch(payload):
+    return _viewed(payload, (payload.shape[0], math.prod(payload.shape[1:-1]), payload.shape[-1]))
+
+
+def _viewed(array: Any, shape: tuple[int, ...]) -> Any:
+    """An array in another shape over the same memory; None where no view is that."""
+    if _is_torch(array):
         try:
-            return payload.view(shape)
+            return array.view(shape)
         except RuntimeError:
             return None
-    flat = payload.reshape(shape)
-    return flat if numpy.may_share_memory(flat, payload) else None
+    flat = array.reshape(shape)
+    return flat if shares_memory(flat, array) else None
+
+
+def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
+    """`[…, *dims]` as `[p, *dims]` over the same memory: what is before `dims` as one dim."""
+    shape = getattr(array, "shape", None)
+    if shape is None or len(shape) == len(dims) + 1:
+        return array
+    if len(shape) <= len(dims):
+        raise wrong(name, f"at least {len(dims) + 1} dims [p, {', '.join(dims)}]", len(shape))
+    flat = _viewed(array, (math.prod(shape[: -len(dims)]), *shape[-len(dims) :]))
+    if flat is None:
+        raise wrong(name, f"rows [{', '.join(dims)}] that are evenly spaced", f"shape {tuple(shape)} that no view joins")
+    return flat
 
 
 def shares_memory(view: Any, array: Any) -> bool:
