@@ -371,3 +371,9 @@ def test_flash_attn_combine_says_what_it_does_not_take(device: Device) -> None:
         flash_attn.flash_attn_combine(partial[0], lse)
     with pytest.raises(mlafix.ArgumentError, match='argument "out_partial": expected an array, got NoneType'):
         flash_attn.flash_attn_combine(None, lse)  # type: ignore[arg-type]
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "lse_partial": expected 3 dims \[S, T, H\], got 4'):
+        flash_attn.flash_attn_combine(partial, lse[..., None])
+    with pytest.raises(mlafix.ArgumentError, match='argument "lse_partial": expected an array, got NoneType'):
+        flash_attn.flash_attn_combine(partial, None)  # type: ignore[arg-type]
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "out": expected 3 dims \[T, H, D\], got 4'):
+        flash_attn.flash_attn_combine(partial, lse, partial)

@@ -209,6 +209,23 @@ def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, where: Any,
         call(*inputs, out_scales=where)
 
 
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_rows_of_one_word_in_tiles_have_any_stride(rng: np.random.Generator, library: str) -> None:
+    a, b = (rng.standard_normal((N, 1, 64)).astype(F32) for _ in range(2))
+    lse, words, want = np.zeros((1, N), F32), made((128, 4), np.int32), made((128, 1), np.int32)
+    words.view(np.uint8)[...] = POISON
+    inputs = [a, lse, b, lse]
+    given, scales = inputs, words
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        given, scales = [torch.from_numpy(array) for array in inputs], torch.from_numpy(words)
+    ops.merge_attn_states(*given, out_scales=ops.BlockScales(scales[:, ::4], GLOBAL, "128x4"))
+    ops.merge_attn_states(*inputs, out_scales=ops.BlockScales(want, GLOBAL, "128x4"))
+    got = rows_of(words.view(np.uint8), 16)
+    np.testing.assert_array_equal(got[:N, :4], rows_of(want.view(np.uint8), 4)[:N])
+    assert (got[:, 4:] == POISON).all() and (got[N:] == POISON).all()
+
+
 def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     _, inputs = two(rng, BF16)
     given = [device.put(array) for array in inputs]

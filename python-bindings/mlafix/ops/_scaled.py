@@ -163,7 +163,9 @@ def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tupl
         step = of.scales.strides[1] // 4 if isinstance(of.scales, numpy.ndarray) else of.scales.stride(1)
         if step != 1:
             raise wrong("out_scales", "words next to each other in a row, in tiles", f"stride {step}")
-    return _bytes_as(of.scales, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_nvfp4
+    # A row of one word may have any stride, and a dim that is added has that of contiguous words.
+    words = of.scales[:, 0, None] if kind == "int32" and of.scales.shape[1] == 1 else of.scales
+    return _bytes_as(words, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_nvfp4
 
 
 def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
