@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from devices import Device
 from numerics import BF16, E4M3, E8M0, F16, F32
 
-from mlafix import ArgumentError, ops
+from mlafix import ArgumentError, UnitError, ops
 from mlafix.compat import vllm
 from mlafix.dsl import f32
 
@@ -211,6 +212,27 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     bound(None)
     device.synchronize()
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
+
+
+def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch,
+                                                                tmp_path: Path) -> None:
+    """What docs/ops/README.md says in place of `mlafix.warmup`, which does not know these kernels."""
+    def arrays(n: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        rows, lse = rng.standard_normal((n, 3, 96)).astype(BF16), np.zeros((3, n), F32)
+        return [rows, lse, rows, lse], np.full((n, 3, 96), np.nan).astype(E4M3), np.full((n, 3, 3), np.nan, F32)
+
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    inputs, out, scales = arrays(1)
+    with pytest.raises(UnitError, match="MLAFIX_STRICT forbids compiling it"):
+        ops.merge_attn_states.bind(*inputs, out=out, return_lse=False, out_scales=scales)
+    monkeypatch.delenv("MLAFIX_STRICT")
+    ops.merge_attn_states.bind(*inputs, out=out, return_lse=False, out_scales=scales)
+    assert np.isnan(scales).all()
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    inputs, out, scales = arrays(N)
+    ops.merge_attn_states(*inputs, out=out, return_lse=False, out_scales=scales)
+    check(out, scales, inputs[0].astype(F32), 3, powers=False)
 
 
 @pytest.mark.parametrize("dim, words", [(128, False), (512, False), (512, True)])

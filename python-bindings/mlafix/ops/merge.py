@@ -56,7 +56,8 @@ in groups of 32 (MXFP8), in the tiles that block-scaled matrix products read: `s
 of 128, and token t's are in row `first_row + t`. Padding, and rows of other tokens, keep what they hold.
 
 Values are quantised as they are computed, in f32; with `quantize_from="output"` they are rounded to the inputs' dtype first, and the
-result has the bits of a merge into that dtype and the engine's quantiser after it.
+result has the bits of a merge into that dtype and the engine's quantiser after it. Calls with `out_scales` compile when they are
+first made, and `mlafix.warmup` does not know them: bind such a call with arrays of one token to compile it ahead.
 
     >>> scales = np.empty((3, 1, 2), np.float32)  # groups of 2
     >>> grouped, _ = ops.merge_attn_states(prefix, lse, suffix, lse, out_scales=scales)
