@@ -36,6 +36,8 @@ SIGNATURES = [
     (tensorrt_llm, "helix_post_process", "(gathered_o, gathered_stats, scale)"),
     (tensorrt_llm, "helix_post_process_native", "(gathered_o, gathered_stats, scale, cp_dim)"),
     (ring_attention, "update_out_and_lse", "(out, lse, block_out, block_lse, slice_=None)"),
+    (vllm, "pack_seq_triton", "(x, lengths, pad_value=-inf, block_t=64, block_d=64)"),
+    (vllm, "unpack_seq_triton", "(packed_tensor, lengths, block_t=64, block_d=64)"),
     (sglang, "merge_state_v2", "(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None)"),
     (sglang, "merge_state_v1", "(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None)"),
     (sglang, "merge_state", "(prefix_output, prefix_lse, suffix_output, suffix_lse, output=None, output_lse=None)"),

@@ -17,7 +17,7 @@ from .. import _scaled_kernels as kernels
 from ..dsl import bf16, f16, f32
 from ._arrays import dtype_name, one_element, rows_of
 from ._block_scales import BlockScales
-from ._launch import Binding
+from ._launch import launch_kernel
 from ._wrong import wrong
 
 _ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
@@ -245,7 +245,4 @@ def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count:
     """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
     key = (name, *how, base, count, bound, copies)
     _make(*key)
-    if type(stream) is Binding:
-        stream.bound = _kernels[key].bind(*arguments)
-    else:
-        _kernels[key](*arguments, stream=stream)
+    launch_kernel(_kernels[key], arguments, stream)
