@@ -138,8 +138,11 @@ def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: 
     assert (stored == POISON).all()
 
 
-def test_two_launches_share_a_tile(device: Device, rng: np.random.Generator) -> None:
-    """Prefill tokens by one launch, decode tokens by another, in either order: the bytes of one launch of all."""
+def test_vllm_47826_two_launches_share_a_tile(device: Device, rng: np.random.Generator) -> None:
+    """vLLM #47826 fuses NVFP4 in batches of prefill tokens alone, since a tile of scales could not have two writers.
+
+    Here prefill tokens by one launch, decode tokens by another, in either order: the bytes of one launch of all.
+    """
     _, (a, s, b, t) = two(rng, BF16)
     given = [np.concatenate([x] * 15, axis) for x, axis in ((a, 0), (s, 1), (b, 0), (t, 1))]  # 105 tokens
     tokens, decode = 105, 37

@@ -112,7 +112,10 @@ def check(q: np.ndarray, scales: np.ndarray, want: np.ndarray, groups: int, powe
 @pytest.mark.parametrize("source", ["output", "f32"])
 @pytest.mark.parametrize("dtype, groups", [(BF16, 2), (BF16, 4), (F16, 2), (F32, 8)], ids=str)
 @pytest.mark.parametrize("name", CALLS)
-def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, groups: int, source: Any) -> None:
+def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_sequence(
+    device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, groups: int, source: Any
+) -> None:
+    """vLLM #40930 fuses the merge of two states with per-group fp8: scales in rows, in columns, padded for TMA, and powers of two."""
     call, inputs = CALLS[name](rng, dtype)
     given = [device.put(array) for array in inputs]
     wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]

@@ -82,6 +82,45 @@ def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.rando
         assert same_bits(device.get(whole), before)
 
 
+def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: np.random.Generator) -> None:
+    """vLLM #35219: a block that held another layer's state is NaN in this one's dtype, and 0 * NaN reaches every token that reads it.
+
+    The scheduler's list is padded with ids that are none.
+    """
+    raw = np.full((6, 4, 64), np.nan, F32)
+    cache = device.put(raw.view(BF16))
+    ops.zero_blocks(cache, device.put(np.array([4, 0, -1, -1, 6, 2**62])))
+    device.synchronize()
+    got = device.get(cache).astype(F32)
+    assert (got[[0, 4]] * 0 == 0).all() and np.isnan(got[[1, 2, 3, 5]]).any((1, 2)).all()
+
+
+def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: np.random.Generator) -> None:
+    """vLLM #48085: a buffer of ids that was written again before the device had read it made the zeroing clear other blocks.
+
+    The ids are the caller's, on the device: there is no such buffer between two calls, and none in a bound call.
+    """
+    before = bits(rng, (40, 2, 64), BF16)
+    cache, lists = device.put(before.copy()), [device.put(ids) for ids in np.arange(30).reshape(10, 3)]
+    for ids in lists[:5]:
+        ops.zero_blocks(cache, ids)
+    for launch in [ops.zero_blocks.bind(cache, ids) for ids in lists[5:]]:
+        launch(None)
+    device.synchronize()
+    before[:30] = 0
+    assert same_bits(device.get(cache), before)
+
+
+def test_vllm_50276_a_block_may_be_longer_than_what_is_cleared_of_it(device: Device, rng: np.random.Generator) -> None:
+    """vLLM #50276: of packed views the stride between blocks is more than a page; the last block, and neighbours keep their bytes."""
+    slab = bits(rng, (5, 96), np.dtype(np.uint8))
+    whole = device.put(slab.copy())
+    ops.zero_blocks(whole[:, 32:64], device.put(np.array([4, 1])))
+    device.synchronize()
+    slab[[4, 1], 32:64] = 0
+    assert same_bits(device.get(whole), slab)
+
+
 def test_wrong_caches(device: Device) -> None:
     ids, cache = device.put(np.array([0])), device.put(np.ones((4, 3, 2, 8), np.float32))
     for wrong, message in ((3, 'argument "cache": expected an array or a sequence of arrays, got int'),
