@@ -131,6 +131,57 @@ def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_seque
         check(device.get(q).reshape(N, H, D), scales_in(device.get(scales), groups), device.get(merged).reshape(N, H, D), groups, powers)
 
 
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype) -> None:
+    """A merge into f32, then a product with the reciprocal, then fp8: as `out_scale` of `merge_attn_states`."""
+    call, inputs = CALLS[name](rng, dtype)
+    given = [device.put(array) for array in inputs]
+    merged, lse = call(*(device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)))
+    for scale in (0.0137, 1.7):
+        factor = F32.type(1) / F32.type(scale)
+        want = device.get(merged) * factor
+        want = np.where(np.isnan(want), want, np.clip(want, -448, 448)).astype(F32).astype(E4M3)
+        scales = [scale] if scale > 1 else [device.put(np.full(1, scale, F32)).reshape(shape) for shape in ((), (1,), (1, 1))]
+        for each in scales:
+            out, out_lse = device.poisoned(want.shape, E4M3), device.poisoned(tuple(lse.shape), F32)
+            for q, q_lse in (call(*given, out_scale=each, out=out, out_lse=out_lse), call(*given, out_scale=each)):
+                device.synchronize()
+                got, nan = device.get(q), np.isnan(want.astype(F32))
+                assert got.dtype == E4M3
+                np.testing.assert_array_equal(np.isnan(got.astype(F32)), nan)
+                np.testing.assert_array_equal(got.view(np.uint8)[~nan], want.view(np.uint8)[~nan])
+                np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+
+
+def test_one_scale_in_bound_and_traced_calls(rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    v, s, scale = torch.randn(5, 3, 2, 64), torch.randn(5, 3, 2), torch.full((1,), 0.02)
+    want, lse = ops.merge_states(v, s, out_scale=scale)
+    traced = torch.compile(lambda v, s: ops.merge_states(v, s, out_scale=scale), fullgraph=True, backend="eager")(v, s)
+    out, out_lse = torch.empty_like(want), torch.full_like(lse, torch.nan)
+    ops.merge_states.bind(v, s, out=out, out_lse=out_lse, out_scale=scale)(None)
+    for got, got_lse in (traced, (out, out_lse)):
+        assert torch.equal(got.view(torch.uint8), want.view(torch.uint8)) and torch.equal(got_lse, lse)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_calls_with_one_scale(rng: np.random.Generator, name: str) -> None:
+    call, inputs = CALLS[name](rng, BF16)
+    with pytest.raises(ArgumentError, match='argument "out_scale": expected None beside out_scales, got both'):
+        call(*inputs, out_scale=1.0, out_scales=np.empty((N, H, 2), F32))
+    with pytest.raises(ArgumentError, match='argument "round_scales": expected False without out_scales'):
+        call(*inputs, out_scale=1.0, round_scales=True)
+    with pytest.raises(ArgumentError, match='argument "out_scale": expected .*size 1.*got 2'):
+        call(*inputs, out_scale=np.ones(2, F32))
+    if name == "split":
+        with pytest.raises(ArgumentError, match='argument "out_dtype": expected f8e4m3fn or None beside out_scale, got f16'):
+            call(*inputs, out_scale=1.0, out_dtype="f16")
+    out, _ = call(*inputs)
+    with pytest.raises(ArgumentError, match='argument "out": expected .*f8e4m3fn.*got bf16'):
+        call(*inputs, out_scale=1.0, out=out)
+
+
 def test_rows_of_empty_states_are_zeros_with_the_least_scale(device: Device, rng: np.random.Generator) -> None:
     call, inputs = two(rng, BF16)
     scales = device.put(np.full((N, H, 2), np.nan, F32))

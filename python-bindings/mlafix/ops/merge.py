@@ -21,7 +21,8 @@ of +inf included, and the payload does not wait for the lse. An fp8 output then 
 A merge needs such a threshold from the host, not buffers that are zeroed first (vLLM #36540).
 
 **fp8.** With `out_scale` the output is e4m3fn: `value * (1 / out_scale)`, where the reciprocal is rounded to f32 once, then
-to the nearest, ties to even, saturating at +-448; NaN stays NaN (N7). The lse is not scaled.
+to the nearest, ties to even, saturating at +-448; NaN stays NaN (N7). The lse is not scaled. Merges of many states take it, too;
+there such calls compile when they are first made, as those with `out_scales` do.
 
     >>> quantised, _ = ops.merge_attn_states(prefix, lse, suffix, lse, context_rows=2, out_scale=0.01)
     >>> quantised[:, 0, 0].astype(np.float32).tolist()
