@@ -43,6 +43,8 @@ def test_blocks_of_any_dtype_are_cleared(device: Device, rng: np.random.Generato
 
 @pytest.mark.parametrize("dtype", OTHER_DTYPES, ids=str)
 def test_dtypes_that_kernels_do_not_have_are_moved_as_bits(device: Device, rng: np.random.Generator, dtype: np.dtype) -> None:
+    if device.name == "ptx":
+        pytest.skip("its tensors have no view of another dtype")
     before = bits(rng, (5, 2, 3), dtype)
     cache, starts = device.put(before.copy()), device.put(np.array([0, 1, 3], np.int32))
     ops.zero_blocks(cache, device.put(np.array([1])))
@@ -73,6 +75,8 @@ def test_several_caches_are_cleared_in_one_launch(device: Device, rng: np.random
 
 def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.random.Generator) -> None:
     """A view [m, block, H, D] of [m, H, block, D], and one layer of a slab that holds several."""
+    if device.name == "ptx":
+        pytest.skip("its tensors do not tell their strides")
     for shape, view in (((5, 3, 4, 16), lambda x: x.swapaxes(1, 2)), ((5, 4, 3, 16), lambda x: x[:, 1:3]), ((5, 64), lambda x: x[:, 16:40])):
         before = bits(rng, shape, F16)
         whole = device.put(before.copy())
@@ -201,6 +205,8 @@ def test_wrong_rows(device: Device) -> None:
 
 @pytest.mark.parametrize("dtype, pad", [(F32, -np.inf), (BF16, 0.25), (np.dtype(np.uint8), 77)], ids=str)
 def test_vllm_packs_sequences_by_their_lengths(device: Device, rng: np.random.Generator, dtype: np.dtype, pad: Any) -> None:
+    if device.name == "ptx":
+        pytest.skip("its tensors cannot be assigned to")
     lengths, x = [2, 0, 5, 1], rng.integers(0, 9, (8, 3, 16)).astype(dtype)
     given = device.put(np.array(lengths, np.int32))
     packed = vllm.pack_seq_triton(device.put(x), given, pad) if pad != -np.inf else vllm.pack_seq_triton(device.put(x), given)

@@ -144,7 +144,7 @@ def shares_memory(view: Any, array: Any) -> bool:
     """Whether what an index of an array gave, which may be empty, is a view of it."""
     if is_torch(array):
         return bool(view.untyped_storage().data_ptr() == array.untyped_storage().data_ptr())
-    return view.size == 0 or numpy.may_share_memory(view, array)
+    return 0 in view.shape or numpy.may_share_memory(view, array)
 
 
 def viewed(array: Any, shape: tuple[int, ...]) -> Any:

@@ -7,6 +7,8 @@ The examples begin with:
 
 The kernels are written in Python and are in no package: a first call needs the compiler, or a cache on disk that has them, and
 `mlafix.warmup` does not know them. Bind such a call to compile it ahead: one with another number of tokens or blocks has the same code.
+
+Arrays of numpy's and torch's may have dtypes that kernels do not have, where elements are only moved; those of other libraries may not.
 """
 
 from __future__ import annotations
