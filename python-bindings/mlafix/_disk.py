@@ -15,10 +15,14 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import UnitError
 
 _log = logging.getLogger("mlafix")
+
+MOST_BYTES = 1 << 30
+"""No unit is larger (include/mlafix/UnitLimits.h), so a larger file is not read."""
 
 
 class Folder:
@@ -38,9 +42,10 @@ class Folder:
                 descriptor = _open_file(name, os.O_RDONLY | os.O_NONBLOCK, folder)
                 with open(descriptor, "rb") as file:
                     status = os.fstat(descriptor)
-                    if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
-                        return file.read()
-                    _log.warning("%s: not used: expected a file of user %d", self.path / name, os.geteuid())
+                    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+                        _log.warning("%s: not used: expected a file of user %d", self.path / name, os.geteuid())
+                        return None
+                    return unit_bytes(self.path / name, file)
         except OSError:
             pass
         return None
@@ -113,6 +118,15 @@ class Folder:
             f'cache "{self.path}": expected a folder of user {os.geteuid()} with mode 0700, since what lies there is run, '
             f"got {got} (remove it, or name another folder in MLAFIX_CACHE_DIR)"
         )
+
+
+def unit_bytes(path: Path, file: BinaryIO) -> bytes | None:
+    """The bytes of an open file, or None if it is too large for a unit. The size is looked at before anything is read."""
+    size = os.fstat(file.fileno()).st_size
+    if size <= MOST_BYTES:
+        return file.read(MOST_BYTES)
+    _log.warning("%s: not used: expected at most %d bytes, got %d", path, MOST_BYTES, size)
+    return None
 
 
 def _locked(name: str, folder: int) -> int:

@@ -67,7 +67,11 @@ class Kernel(Launcher):
             CompileError: the file is no such text, or holds another number of kernels.
             OSError: it cannot be read.
         """
-        text = Path(path).read_text(encoding="utf-8")
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            message = f"{path}: expected text in UTF-8, got byte 0x{error.object[error.start]:02x} at offset {error.start}"
+            raise CompileError(message, str(path)) from None
         signature = json.loads(_toolchain.compiler().signature(text, str(path), name))
         return cls(signature["name"], text, str(path))
 

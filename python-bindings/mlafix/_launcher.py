@@ -118,12 +118,25 @@ class Launcher:
                 self._warn_of_faults(args, stream)
             self._dispatch(args, stream)
         except Error as error:  # as without_frames does, which costs a call
+            self._name_numbers(error)
             forget_frames(error)
             raise
 
     def _launch(self, args: tuple[object, ...]) -> None:
         """A call with all arguments in order, which torch does not see. Raises as a call does."""
-        self._dispatch(args)
+        try:
+            self._dispatch(args)
+        except Error as error:
+            self._name_numbers(error)
+            raise
+
+    def _name_numbers(self, error: Error) -> None:
+        """Has an error about the tensor that holds an integer name the integer, in whose place the caller passed it."""
+        if isinstance(error, ArgumentError):
+            message = str(error.args[0])
+            for name, tensor in self._held_numbers:
+                message = message.replace(f'argument "{tensor}"', f'argument "{name}"')
+            error.args = (message,)
 
     def torch_operator(self) -> str:
         """The name of the operator in `torch.ops.mlafix_kernels` that launches this kernel, which is registered if it is not
@@ -160,7 +173,11 @@ class Launcher:
     @without_frames
     def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
-        return self._dispatch.bind(self._order(args, kwargs))
+        try:
+            return self._dispatch.bind(self._order(args, kwargs))
+        except Error as error:
+            self._name_numbers(error)
+            raise
 
     def _order(self, args: tuple[object, ...], kwargs: dict[str, object], known: tuple[tuple[str, bool], ...] = (),
                held: tuple[tuple[str, str], ...] | None = None) -> tuple[object, ...]:

@@ -60,6 +60,7 @@ class Scaling:
             global scale.
         in_tiles: scales lie in tiles of 128 x 4.
         floors: scales of MXFP4 are rounded down.
+        is_static: elements are f8e4m3fn with one scale, which is given in the place of scales; G is 1.
     """
 
     is_power: bool
@@ -68,10 +69,11 @@ class Scaling:
     is_fp4: bool = False
     in_tiles: bool = False
     floors: bool = False
+    is_static: bool = False
 
     @property
-    def parts(self) -> tuple[bool, Any, bool, bool, bool, bool]:
-        return self.is_power, self.rounding, self.pads, self.is_fp4, self.in_tiles, self.floors
+    def parts(self) -> tuple[bool, Any, bool, bool, bool, bool, bool]:
+        return self.is_power, self.rounding, self.pads, self.is_fp4, self.in_tiles, self.floors, self.is_static
 
 
 def stored(is_fp4: bool) -> Any:
@@ -79,8 +81,10 @@ def stored(is_fp4: bool) -> Any:
     return f4e2m1 if is_fp4 else f8e4m3fn
 
 
-def scales_of(dims: str, in_tiles: bool) -> Any:
-    """The type of scales, which have these dims where they are not in tiles."""
+def scales_of(dims: str, in_tiles: bool, is_static: bool = False) -> Any:
+    """The type of scales, which have these dims where they are not in tiles; or of the one that is given."""
+    if is_static:
+        return In[f32, "one=1"]
     return InOut[S, "m H G"].swizzle("128x4") if in_tiles else Out[S, dims]
 
 
@@ -142,14 +146,17 @@ def grouped(row, global_scale, is_power, rounding, is_fp4, floors):
 
 
 @inline
-def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors):
+def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static):
     """A row with its scales; the last head clears what is left of its word of scales; nothing clears the padding of tiles."""
-    scale, elements = grouped(row, global_scale, is_power, rounding, is_fp4, floors)
-    if in_tiles:
-        out_scales[first_row + t, h] = scale
+    if is_static:
+        out[t, h] = row * (1.0 / out_scales[0])
     else:
-        out_scales[t, h // shape("Q"), h % shape("Q")] = scale
-    out[t, h] = elements
+        scale, elements = grouped(row, global_scale, is_power, rounding, is_fp4, floors)
+        if in_tiles:
+            out_scales[first_row + t, h] = scale
+        else:
+            out_scales[t, h // shape("Q"), h % shape("Q")] = scale
+        out[t, h] = elements
     if pads:
         if h == shape("H") - 1:
             for other in range(h % shape("Q") + 1, shape("Q")):
@@ -158,12 +165,12 @@ def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, 
 
 def two_states(scaling: Scaling, copies: bool) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
 
     @kernel
     def merge_two_states(
         out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles),
+        out_scales: scales_of("n P Q G", in_tiles, is_static),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "H n"] | None,
@@ -182,7 +189,7 @@ def two_states(scaling: Scaling, copies: bool) -> Any:
             if copies:
                 if not in_context:
                     row, lse = f32(suffix[t, h]), suffix_lse[h, t]
-            store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors)
+            store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
             out_lse[h, t] = lse
 
     return merge_two_states
@@ -190,12 +197,12 @@ def two_states(scaling: Scaling, copies: bool) -> Any:
 
 def dense_states(scaling: Scaling) -> Any:
     """k states of one array, in its order."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
 
     @kernel
     def merge_dense_states(
         out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles),
+        out_scales: scales_of("n P Q G", in_tiles, is_static),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "n H"] | None,
@@ -206,7 +213,7 @@ def dense_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for i in range(shape("k")):
                 merged = merge(merged, load_state(v[t, i, h], s[t, i, h], base=B))
-            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
             out_lse[t, h] = lse_of(merged)
 
     return merge_dense_states
@@ -214,12 +221,12 @@ def dense_states(scaling: Scaling) -> Any:
 
 def listed_states(scaling: Scaling) -> Any:
     """Up to eight states, of arrays with the same strides that are apart from the result."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
 
     @kernel
     def merge_listed_states(
         out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles),
+        out_scales: scales_of("n P Q G", in_tiles, is_static),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "n H"] | None,
@@ -230,7 +237,7 @@ def listed_states(scaling: Scaling) -> Any:
             # One merge of them all, as without scales: a running one rounds otherwise.
             p = [load_state(vs[i][t, h], ss[i][t, h], where=i < len(vs), base=B) for i in range(8)]
             merged = merge(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7])
-            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
             out_lse[t, h] = lse_of(merged)
 
     return merge_listed_states
@@ -238,12 +245,12 @@ def listed_states(scaling: Scaling) -> Any:
 
 def ragged_states(scaling: Scaling) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
 
     @kernel
     def merge_ragged_states(
         out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles),
+        out_scales: scales_of("n P Q G", in_tiles, is_static),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "n H"] | None,
@@ -258,7 +265,7 @@ def ragged_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for i in range(start, end if sound else start):
                 merged = merge(merged, load_state(v[i, h], s[i, h], base=B))
-            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors)
+            store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
             out_lse[t, h] = lse_of(merged)
 
     return merge_ragged_states
@@ -266,12 +273,12 @@ def ragged_states(scaling: Scaling) -> Any:
 
 def split_states(scaling: Scaling) -> Any:
     """The splits of split-KV attention; scales have no words."""
-    is_power, rounding, _, is_fp4, in_tiles, floors = scaling.parts
+    is_power, rounding, _, is_fp4, in_tiles, floors, is_static = scaling.parts
 
     @kernel
     def merge_split_states(
         out: Out[stored(is_fp4), "b l H (G K)"],
-        out_scales: scales_of("b l H G", in_tiles),
+        out_scales: scales_of("b l H G", in_tiles, is_static),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "b l H"] | None,
@@ -282,12 +289,15 @@ def split_states(scaling: Scaling) -> Any:
             merged = identity("(G K)", base=B)
             for part in range(shape("s")):
                 merged = merge(merged, load_state(partial[part, i, j, h], partial_lse[part, i, j, h], base=B))
-            scale, elements = grouped(payload(merged), global_scale, is_power, rounding, is_fp4, floors)
-            if in_tiles:
-                out_scales[first_row + i * shape("l") + j, h] = scale
+            if is_static:
+                out[i, j, h] = payload(merged) * (1.0 / out_scales[0])
             else:
-                out_scales[i, j, h] = scale
-            out[i, j, h] = elements
+                scale, elements = grouped(payload(merged), global_scale, is_power, rounding, is_fp4, floors)
+                if in_tiles:
+                    out_scales[first_row + i * shape("l") + j, h] = scale
+                else:
+                    out_scales[i, j, h] = scale
+                out[i, j, h] = elements
             out_lse[i, j, h] = lse_of(merged)
 
     return merge_split_states

@@ -167,8 +167,9 @@ class Variants:
         name = self._file(bindings, target)
         for folder in prebuilt_folders():
             path = folder / name
-            with contextlib.suppress(OSError):
-                unit = self._unit(path, path.read_bytes(), bindings, target)
+            with contextlib.suppress(OSError), open(path, "rb") as file:
+                data = _disk.unit_bytes(path, file)
+                unit = None if data is None else self._unit(path, data, bindings, target)
                 if unit is not None:
                     return unit
         return None

@@ -75,6 +75,10 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "quantize_fp8_static": lambda r: dict(x=r.rows(N, D), scale=r.rows(1), out=r.out(N, D, dtype=E4M3)),
     "rmsnorm": lambda r: dict(x=r.rows(N, D), weight=r.rows(D), out=r.out(N, D)),
     "softmax": lambda r: dict(x=r.rows(N, D), out=r.out(N, D)),
+    "zero_blocks": lambda r: dict(cache=r.out(), ids=r.ints(1, -1, 3)),
+    "pack_rows": lambda r: dict(x=r.rows(), starts=r.ints(0, 2, N), length=2, pad=3.0, out=r.out(2, 2, H, D)),
+    "unpack_rows": lambda r: dict(padded=r.rows(2, 2, H, D), starts=r.ints(0, 2, 4), out=r.out()),
+    "apply_rope": lambda r: dict(x=r.out(), positions=r.ints(0, 1, 2, 3, 0), table=r.rows(4, 2, D // 2)),
 }
 """Right arguments for the function of each kernel, by the kernel."""
 

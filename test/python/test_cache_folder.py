@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-from mlafix import _keys, _runtime, _toolchain, cache  # noqa: E402
+from mlafix import _disk, _keys, _runtime, _toolchain, cache  # noqa: E402
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
@@ -125,6 +126,30 @@ def test_what_is_no_file_is_replaced_or_left(compiler: CountingCompiler, tmp_pat
     assert merge().load(BINDINGS, TARGET).kernels
     assert compiler.count == 2
     assert (path.is_file() and not path.is_symlink()) == (kind != "folder")
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_file_too_large_for_a_unit_is_not_read(
+    compiler: CountingCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, ahead: bool
+) -> None:
+    merge().load(BINDINGS, TARGET)
+    cache.clear_memory()
+    (path,) = folder().glob("*.mlafix")
+    right = path.read_bytes()
+    if ahead:
+        monkeypatch.setenv("MLAFIX_PREBUILT", str(tmp_path))
+        path.rename(tmp_path / path.name)
+    large = (tmp_path if ahead else folder()) / path.name
+    size = _disk.MOST_BYTES * 3
+    os.truncate(large, size)
+    tracemalloc.start()
+    try:
+        assert merge().load(BINDINGS, TARGET).kernels
+        assert tracemalloc.get_traced_memory()[1] < _disk.MOST_BYTES // 8
+    finally:
+        tracemalloc.stop()
+    assert compiler.count == 2 and path.read_bytes() == right
+    assert f"{large}: not used: expected at most {_disk.MOST_BYTES} bytes, got {size}" in caplog.text
 
 
 # -- What a file holds ------------------------------------------------------------------------------------------------

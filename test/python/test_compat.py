@@ -39,6 +39,8 @@ SIGNATURES = [
     (tensorrt_llm, "helix_post_process", "(gathered_o, gathered_stats, scale)"),
     (tensorrt_llm, "helix_post_process_native", "(gathered_o, gathered_stats, scale, cp_dim)"),
     (ring_attention, "update_out_and_lse", "(out, lse, block_out, block_lse, slice_=None)"),
+    (vllm, "pack_seq_triton", "(x, lengths, pad_value=-inf, block_t=64, block_d=64)"),
+    (vllm, "unpack_seq_triton", "(packed_tensor, lengths, block_t=64, block_d=64)"),
     (sglang, "merge_state_v2", "(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None)"),
     (sglang, "merge_state_v1", "(v_a, s_a, v_b, s_b, v_merged=None, s_merged=None)"),
     (sglang, "merge_state", "(prefix_output, prefix_lse, suffix_output, suffix_lse, output=None, output_lse=None)"),
@@ -374,3 +376,9 @@ def test_flash_attn_combine_says_what_it_does_not_take(device: Device) -> None:
         flash_attn.flash_attn_combine(partial[0], lse)
     with pytest.raises(mlafix.ArgumentError, match='argument "out_partial": expected an array, got NoneType'):
         flash_attn.flash_attn_combine(None, lse)  # type: ignore[arg-type]
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "lse_partial": expected 3 dims \[S, T, H\], got 4'):
+        flash_attn.flash_attn_combine(partial, lse[..., None])
+    with pytest.raises(mlafix.ArgumentError, match='argument "lse_partial": expected an array, got NoneType'):
+        flash_attn.flash_attn_combine(partial, None)  # type: ignore[arg-type]
+    with pytest.raises(mlafix.ArgumentError, match=r'argument "out": expected 3 dims \[T, H, D\], got 4'):
+        flash_attn.flash_attn_combine(partial, lse, partial)

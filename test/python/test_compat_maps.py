@@ -106,6 +106,35 @@ def test_aiter_tiles_that_pad_are_left_out(device: Device, rng: np.random.Genera
     assert same_bits(device.get(want), device.get(got))
 
 
+@pytest.mark.parametrize("heads", [1, HEADS])
+@pytest.mark.parametrize("queries", [1, 2])
+def test_aiter_takes_partials_of_the_shapes_that_its_decode_allocates(queries: int, heads: int, device: Device,
+                                                                      rng: np.random.Generator) -> None:
+    """`mla_decode_fwd` has logits [p, 1, H, D] and an lse [p, 1, H, 1]; the kernel there takes any dims before H."""
+    indptr, final, places, count = tiles(rng, [queries] * 3, [2, 3, 2])
+    count += count % 2
+    states = make_states(rng, 1, count, heads, DIM, F32, faults=False)
+    v, s, indptr_, final_, places_ = (device.put(x) for x in (states.v[0], states.s[0], indptr, final, places))
+    want, want_lse = device.poisoned((3 * queries, heads, DIM), BF16), device.poisoned((3 * queries, heads), F32)
+    aiter.mla_reduce_v1(v, s, indptr_, final_, places_, queries, 0, want, want_lse)
+    for lead in ((count, 1), (count // 2, 2), (1, count, 1), (count,)):
+        for last in ((), (1,)):
+            out, lse = device.poisoned((3 * queries, heads, DIM), BF16), device.poisoned((3 * queries, heads), F32)
+            partials = v.reshape((*lead, heads, DIM)), s.reshape((*lead, heads, *last))
+            aiter.mla_reduce_v1(*partials, indptr_, final_, places_, queries, 0, out, lse)
+            assert same_bits(device.get(out), device.get(want)) and same_bits(device.get(lse), device.get(want_lse))
+
+
+def test_aiter_refuses_partials_that_no_view_joins(device: Device) -> None:
+    ints = [device.put(np.array(x, np.int32)) for x in ([0, 2], [[0, 1]], [0, 1])]
+    payload, lse = device.put(np.ones((4, 3, 2, 8), np.float32))[:, :2], device.put(np.ones((8, 2), np.float32))
+    out = device.poisoned((1, 2, 8), BF16)
+    with pytest.raises(mlafix.ArgumentError, match='argument "partial_output": expected rows .H, D. that are evenly spaced, got shape'):
+        aiter.mla_reduce_v1(payload, lse, *ints, 1, 0, out)
+    with pytest.raises(mlafix.ArgumentError, match='argument "partial_output": expected at least 3 dims .p, H, D., got 2'):
+        aiter.mla_reduce_v1(lse, lse, *ints, 1, 0, out)
+
+
 def test_aiter_names_its_own_arguments(device: Device) -> None:
     ones = [device.put(np.ones(shape, np.float32)) for shape in ((3, 2, 8), (3, 2))]
     ints = [device.put(np.array(x, np.int32)) for x in ([0, 2], [[0, 1]], [0, 1])]

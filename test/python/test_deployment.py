@@ -109,6 +109,12 @@ def test_what_was_not_compiled_is_a_unit_error(unit_file: Path) -> None:
         mlafix.Unit.load(unit_file)["other"]
 
 
+@pytest.mark.parametrize("name, got", [(3, "3"), (b"k", "b'k'"), ("\ud800", r'"\\ud800"')], ids=ascii)
+def test_what_is_no_name_of_a_kernel_is_a_unit_error(unit_file: Path, name: Any, got: str) -> None:
+    with pytest.raises(mlafix.UnitError, match=f"expected a kernel of the unit .merge_pieces., got {got}$"):
+        mlafix.Unit.load(unit_file)[name]
+
+
 # -- Python kernels ---------------------------------------------------------------------------------------------------
 
 KERNEL = """

@@ -130,6 +130,12 @@ def test_load_reads_the_kernel_of_a_file() -> None:
     np.testing.assert_allclose(y, want / want.sum(1, keepdims=True), rtol=1e-5)
 
 
+def test_load_refuses_what_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "k.mlir").write_bytes(b"// \xff")
+    with pytest.raises(mlafix.CompileError, match="k.mlir: expected text in UTF-8, got byte 0xff at offset 3"):
+        mlafix.Kernel.load(tmp_path / "k.mlir")
+
+
 def test_variants_do_not_depend_on_where_the_kernel_stands(tmp_path: Path) -> None:
     text = '@kernel\ndef k(y: Out[f32, "n"]):\n    for t in grid("n"):\n        y[t] = 1.0\n'
     one, two = load(tmp_path, text).k, load(tmp_path, "\n\n" + text).k

@@ -174,3 +174,20 @@ def k(y: InOut[i8, "n"], out: InOut[f32, "m"], x: In[T, "n"]):
     out = np.zeros(4, np.float32)
     report = kernel.debug(np.zeros(3, np.int8), out, np.array([0, 1, 2], np.float32).astype(E4M3))
     assert not report.faults and report.unknown_rows == 3
+
+
+@pytest.mark.parametrize("expression, op", [
+    ("x[t] + 1", "add"), ("2 * x[t]", "mul"), ("k + one[t]", "add"), ("-x[t]", "neg"), ("abs(x[t])", "abs"), ("max(x[t], one[t])", "max"),
+    ("x[t] & 3", "and"), ("one[t] / one[t]", "div"),
+])  # fmt: skip
+@pytest.mark.parametrize("dtype", BYTES)
+def test_arithmetic_on_bytes_is_an_error_that_names_the_conversion(tmp_path: Path, dtype: str, expression: str, op: str) -> None:
+    text = f'''
+@mlafix.kernel
+def k(y: Out[{dtype}, "n D"], x: In[{dtype}, "n D"], one: In[{dtype}, "n"], k: i32):
+    for t in grid("n"):
+        y[t] = {expression}
+'''
+    message = f"expected i32, i64, index or f32 for '{op}', got (a row of )?{dtype}.*; i32\\(…\\) and f32\\(…\\) convert bytes"
+    with pytest.raises(mlafix.CompileError, match=message):
+        load(tmp_path, text).k.source  # noqa: B018

@@ -101,12 +101,14 @@ def test_a_unit_takes_either(tmp_path: Path) -> None:
 @pytest.mark.parametrize("last, message", [
     (4, 'argument "last": expected a value from 0 to 3'),
     ("3", 'argument "last": expected an integer, got str'),
-    (np.array([1], np.int64), 'argument "last_at": expected dtype i32, got i64'),
-    (np.array([1, 2], np.int32), 'argument "last_at": expected size 1 in dim 0, got 2'),
+    (np.array([1], np.int64), 'argument "last": expected dtype i32, got i64'),
+    (np.array([1, 2], np.int32), 'argument "last": expected size 1 in dim 0, got 2'),
 ])
 def test_wrong_numbers_and_tensors(last: Any, message: str) -> None:
     with pytest.raises(mlafix.ArgumentError, match=message):
         cut(np.ones(3, np.float32), last, 0)
+    with pytest.raises(mlafix.ArgumentError, match=message):
+        cut.bind(np.ones(3, np.float32), last, 0)
 
 
 def rejected(function: Any, message: str) -> None:

@@ -138,8 +138,11 @@ def test_other_heads(device: Device, rng: np.random.Generator, heads: int, dim: 
     assert (stored == POISON).all()
 
 
-def test_two_launches_share_a_tile(device: Device, rng: np.random.Generator) -> None:
-    """Prefill tokens by one launch, decode tokens by another, in either order: the bytes of one launch of all."""
+def test_vllm_47826_two_launches_share_a_tile(device: Device, rng: np.random.Generator) -> None:
+    """vLLM #47826 fuses NVFP4 in batches of prefill tokens alone, since a tile of scales could not have two writers.
+
+    Here prefill tokens by one launch, decode tokens by another, in either order: the bytes of one launch of all.
+    """
     _, (a, s, b, t) = two(rng, BF16)
     given = [np.concatenate([x] * 15, axis) for x, axis in ((a, 0), (s, 1), (b, 0), (t, 1))]  # 105 tokens
     tokens, decode = 105, 37
@@ -207,6 +210,23 @@ def test_scales_that_do_not_fit_are_errors(rng: np.random.Generator, where: Any,
     call, inputs = two(rng, BF16)
     with pytest.raises(ArgumentError, match=message):
         call(*inputs, out_scales=where)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_rows_of_one_word_in_tiles_have_any_stride(rng: np.random.Generator, library: str) -> None:
+    a, b = (rng.standard_normal((N, 1, 64)).astype(F32) for _ in range(2))
+    lse, words, want = np.zeros((1, N), F32), made((128, 4), np.int32), made((128, 1), np.int32)
+    words.view(np.uint8)[...] = POISON
+    inputs = [a, lse, b, lse]
+    given, scales = inputs, words
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        given, scales = [torch.from_numpy(array) for array in inputs], torch.from_numpy(words)
+    ops.merge_attn_states(*given, out_scales=ops.BlockScales(scales[:, ::4], GLOBAL, "128x4"))
+    ops.merge_attn_states(*inputs, out_scales=ops.BlockScales(want, GLOBAL, "128x4"))
+    got = rows_of(words.view(np.uint8), 16)
+    np.testing.assert_array_equal(got[:N, :4], rows_of(want.view(np.uint8), 4)[:N])
+    assert (got[:, 4:] == POISON).all() and (got[N:] == POISON).all()
 
 
 def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:

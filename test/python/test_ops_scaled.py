@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from devices import Device
 from numerics import BF16, E4M3, E8M0, F16, F32
 
-from mlafix import ArgumentError, ops
+from mlafix import ArgumentError, UnitError, ops
 from mlafix.compat import vllm
 from mlafix.dsl import f32
 
@@ -111,7 +112,10 @@ def check(q: np.ndarray, scales: np.ndarray, want: np.ndarray, groups: int, powe
 @pytest.mark.parametrize("source", ["output", "f32"])
 @pytest.mark.parametrize("dtype, groups", [(BF16, 2), (BF16, 4), (F16, 2), (F32, 8)], ids=str)
 @pytest.mark.parametrize("name", CALLS)
-def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, groups: int, source: Any) -> None:
+def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_sequence(
+    device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, groups: int, source: Any
+) -> None:
+    """vLLM #40930 fuses the merge of two states with per-group fp8: scales in rows, in columns, padded for TMA, and powers of two."""
     call, inputs = CALLS[name](rng, dtype)
     given = [device.put(array) for array in inputs]
     wide = [device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)]
@@ -125,6 +129,57 @@ def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generat
         device.synchronize()
         np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
         check(device.get(q).reshape(N, H, D), scales_in(device.get(scales), groups), device.get(merged).reshape(N, H, D), groups, powers)
+
+
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype) -> None:
+    """A merge into f32, then a product with the reciprocal, then fp8: as `out_scale` of `merge_attn_states`."""
+    call, inputs = CALLS[name](rng, dtype)
+    given = [device.put(array) for array in inputs]
+    merged, lse = call(*(device.put(array.astype(F32)) if array.dtype == dtype else tensor for array, tensor in zip(inputs, given)))
+    for scale in (0.0137, 1.7):
+        factor = F32.type(1) / F32.type(scale)
+        want = device.get(merged) * factor
+        want = np.where(np.isnan(want), want, np.clip(want, -448, 448)).astype(F32).astype(E4M3)
+        scales = [scale] if scale > 1 else [device.put(np.full(1, scale, F32)).reshape(shape) for shape in ((), (1,), (1, 1))]
+        for each in scales:
+            out, out_lse = device.poisoned(want.shape, E4M3), device.poisoned(tuple(lse.shape), F32)
+            for q, q_lse in (call(*given, out_scale=each, out=out, out_lse=out_lse), call(*given, out_scale=each)):
+                device.synchronize()
+                got, nan = device.get(q), np.isnan(want.astype(F32))
+                assert got.dtype == E4M3
+                np.testing.assert_array_equal(np.isnan(got.astype(F32)), nan)
+                np.testing.assert_array_equal(got.view(np.uint8)[~nan], want.view(np.uint8)[~nan])
+                np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+
+
+def test_one_scale_in_bound_and_traced_calls(rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    v, s, scale = torch.randn(5, 3, 2, 64), torch.randn(5, 3, 2), torch.full((1,), 0.02)
+    want, lse = ops.merge_states(v, s, out_scale=scale)
+    traced = torch.compile(lambda v, s: ops.merge_states(v, s, out_scale=scale), fullgraph=True, backend="eager")(v, s)
+    out, out_lse = torch.empty_like(want), torch.full_like(lse, torch.nan)
+    ops.merge_states.bind(v, s, out=out, out_lse=out_lse, out_scale=scale)(None)
+    for got, got_lse in (traced, (out, out_lse)):
+        assert torch.equal(got.view(torch.uint8), want.view(torch.uint8)) and torch.equal(got_lse, lse)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_wrong_calls_with_one_scale(rng: np.random.Generator, name: str) -> None:
+    call, inputs = CALLS[name](rng, BF16)
+    with pytest.raises(ArgumentError, match='argument "out_scale": expected None beside out_scales, got both'):
+        call(*inputs, out_scale=1.0, out_scales=np.empty((N, H, 2), F32))
+    with pytest.raises(ArgumentError, match='argument "round_scales": expected False without out_scales'):
+        call(*inputs, out_scale=1.0, round_scales=True)
+    with pytest.raises(ArgumentError, match='argument "out_scale": expected .*size 1.*got 2'):
+        call(*inputs, out_scale=np.ones(2, F32))
+    if name == "split":
+        with pytest.raises(ArgumentError, match='argument "out_dtype": expected f8e4m3fn or None beside out_scale, got f16'):
+            call(*inputs, out_scale=1.0, out_dtype="f16")
+    out, _ = call(*inputs)
+    with pytest.raises(ArgumentError, match='argument "out": expected .*f8e4m3fn.*got bf16'):
+        call(*inputs, out_scale=1.0, out=out)
 
 
 def test_rows_of_empty_states_are_zeros_with_the_least_scale(device: Device, rng: np.random.Generator) -> None:
@@ -211,6 +266,27 @@ def test_a_bound_call(device: Device, rng: np.random.Generator) -> None:
     bound(None)
     device.synchronize()
     check(device.get(q), device.get(scales), device.get(merged), 2, powers=False)
+
+
+def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch,
+                                                                tmp_path: Path) -> None:
+    """What docs/ops/README.md says in place of `mlafix.warmup`, which does not know these kernels."""
+    def arrays(n: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        rows, lse = rng.standard_normal((n, 3, 96)).astype(BF16), np.zeros((3, n), F32)
+        return [rows, lse, rows, lse], np.full((n, 3, 96), np.nan).astype(E4M3), np.full((n, 3, 3), np.nan, F32)
+
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    inputs, out, scales = arrays(1)
+    with pytest.raises(UnitError, match="MLAFIX_STRICT forbids compiling it"):
+        ops.merge_attn_states.bind(*inputs, out=out, return_lse=False, out_scales=scales)
+    monkeypatch.delenv("MLAFIX_STRICT")
+    ops.merge_attn_states.bind(*inputs, out=out, return_lse=False, out_scales=scales)
+    assert np.isnan(scales).all()
+    monkeypatch.setenv("MLAFIX_STRICT", "1")
+    inputs, out, scales = arrays(N)
+    ops.merge_attn_states(*inputs, out=out, return_lse=False, out_scales=scales)
+    check(out, scales, inputs[0].astype(F32), 3, powers=False)
 
 
 @pytest.mark.parametrize("dim, words", [(128, False), (512, False), (512, True)])

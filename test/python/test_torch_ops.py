@@ -263,6 +263,17 @@ def test_parameters_and_gradients(where: str) -> None:
         ops.softmax(x.requires_grad_())
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:FutureWarning")  # torch's own
+def test_forward_mode_is_not_looked_for(where: str) -> None:
+    """As docs/ops/README.md says: the primal is read, and the result has no tangent."""
+    from torch.autograd import forward_ad
+
+    x = torch.randn(N, D, device=where)
+    with forward_ad.dual_level():
+        y = ops.softmax(forward_ad.make_dual(x, torch.ones_like(x)))
+        assert forward_ad.unpack_dual(y).tangent is None and torch.equal(y, ops.softmax(x))
+
+
 def test_torch_may_be_imported_after_mlafix_and_first_used_in_a_compiled_function() -> None:
     script = """
 import mlafix, sys

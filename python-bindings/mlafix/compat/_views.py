@@ -8,7 +8,7 @@ from typing import Any, Iterator
 
 import numpy
 
-from ..ops._arrays import numpy_dtype, torch_dtype
+from ..ops._arrays import is_torch, numpy_dtype, torch_dtype, viewed
 from ..ops._wrong import wrong
 
 
@@ -16,7 +16,7 @@ def widened(offsets: Any) -> Any:
     """Integers of fewer than 32 bits as a new array of i32; other arrays as they are."""
     if isinstance(offsets, numpy.ndarray):
         return offsets.astype(numpy.int32) if offsets.dtype.kind in "iu" and offsets.dtype.itemsize < 4 else offsets
-    if not _is_torch(offsets):
+    if not is_torch(offsets):
         return offsets
     torch = sys.modules["torch"]
     return offsets.to(torch.int32) if offsets.dtype in (torch.int16, torch.int8, torch.uint8, torch.uint16) else offsets
@@ -48,7 +48,7 @@ def bytes_as_fp8(payload: Any) -> Any:
         return payload
     if isinstance(payload, numpy.ndarray):
         return payload.view(numpy_dtype("f8e4m3fn"))
-    return payload.view(torch_dtype("f8e4m3fn")) if _is_torch(payload) else payload
+    return payload.view(torch_dtype("f8e4m3fn")) if is_torch(payload) else payload
 
 
 def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
@@ -73,21 +73,20 @@ def rows_of_heads(payload: Any, name: str) -> Iterator[Any]:
 
 def _flattened(payload: Any) -> Any:
     """The dims between the first and the last as one, or None where they are not evenly spaced."""
-    shape = (payload.shape[0], math.prod(payload.shape[1:-1]), payload.shape[-1])
-    if _is_torch(payload):
-        try:
-            return payload.view(shape)
-        except RuntimeError:
-            return None
-    flat = payload.reshape(shape)
-    return flat if numpy.may_share_memory(flat, payload) else None
+    return viewed(payload, (payload.shape[0], math.prod(payload.shape[1:-1]), payload.shape[-1]))
 
 
-def shares_memory(view: Any, array: Any) -> bool:
-    """Whether what an index of an array gave, which may be empty, is a view of it."""
-    if _is_torch(array):
-        return bool(view.untyped_storage().data_ptr() == array.untyped_storage().data_ptr())
-    return view.size == 0 or numpy.may_share_memory(view, array)
+def with_rows_joined(array: Any, name: str, dims: tuple[str, ...]) -> Any:
+    """`[…, *dims]` as `[p, *dims]` over the same memory: what is before `dims` as one dim."""
+    shape = getattr(array, "shape", None)
+    if shape is None or len(shape) == len(dims) + 1:
+        return array
+    if len(shape) <= len(dims):
+        raise wrong(name, f"at least {len(dims) + 1} dims [p, {', '.join(dims)}]", len(shape))
+    flat = viewed(array, (math.prod(shape[: -len(dims)]), *shape[-len(dims) :]))
+    if flat is None:
+        raise wrong(name, f"rows [{', '.join(dims)}] that are evenly spaced", f"shape {tuple(shape)} that no view joins")
+    return flat
 
 
 def joined(array: Any, *, is_payload: bool = True) -> Any:
@@ -111,7 +110,3 @@ def counted(count: int, like: Any) -> Any:
         return numpy.arange(count, dtype=numpy.int32)
     torch = sys.modules["torch"]
     return torch.arange(count, dtype=torch.int32, device=like.device)
-
-
-def _is_torch(array: Any) -> bool:
-    return hasattr(type(array), "__torch_function__")

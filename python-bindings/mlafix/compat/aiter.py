@@ -9,7 +9,7 @@ from .. import ops
 from ..ops import Array
 from ..ops._arrays import empty, rows_of
 from ..ops._wrong import check_integer, renames, wrong
-from ._views import counted
+from ._views import counted, with_rows_joined
 
 
 @renames(out="final_output", out_lse="final_lse", parts="partial_output", lses="partial_lse", indptr="reduce_indptr",
@@ -23,13 +23,15 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
     tile is the row q behind each of these, and the final row q behind reduce_final_map[i, 0]. As there, a tile of fewer than
     two partials is left alone: its writer has written the final rows. A row whose partials are all empty gets an lse of +inf,
     and here a payload of 0. Differences from AITER: a partial of -inf or +inf is empty and is never multiplied (N1, N2,
-    N5), where it makes NaN there; any number of heads, splits and any head dim; no entry of a map leads out of bounds.
+    N5), where it makes NaN there; any number of heads, splits and any head dim; no entry of a map leads out of bounds; queries
+    of a tile past `max_seqlen_q` are left alone, where AITER, which sizes a launch by it, reduces them, too.
 
     For `max_seqlen_q` of 1 this is one launch. For more the maps are written out query by query first, on the device.
 
     Args:
-        partial_output: `[p, H, D] f32` (bf16 and f16, too).
-        partial_lse: `[p, H] f32`.
+        partial_output: `[p, H, D] f32` (bf16 and f16, too), or `[…, H, D]` of more dims, as AITER's decode allocates it:
+            `[p, 1, H, D]`.
+        partial_lse: `[p, H] f32`, or of more dims, with or without a last one of size 1: `[p, 1, H, 1]`.
         reduce_indptr: `[tiles + 1] i32`.
         reduce_final_map: `[tiles, 2] i32`: the final rows of a tile, first and behind the last. None: tiles lie one behind
             another, each of as many rows as lie between its first two partials.
@@ -50,6 +52,8 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
         raise wrong("max_seqlen_q", "at least 1", max_seqlen_q)
     if final is not None and (width := rows_of(final, "reduce_final_map", ("tiles", "2"))[1]) != 2:
         raise wrong("reduce_final_map", "size 2 in dim 1", width)
+    partial_output = with_rows_joined(partial_output, "partial_output", ("H", "D"))
+    partial_lse = _lse_of_rows(partial_lse, partial_output)
     rows = None if final is None else final[:, 0]
     if max_seqlen_q > 1:
         if parts.shape[0] < 2:
@@ -61,6 +65,14 @@ def mla_reduce_v1(partial_output: Array, partial_lse: Array, reduce_indptr: Arra
         indptr, parts, rows = _by_query(indptr, parts, rows, ends, max_seqlen_q)
     ops.merge_states_mapped(final_output, partial_output, partial_lse, indptr, parts, rows, out_lse=final_lse, min_parts=2,
                             empty_lse=math.inf)
+
+
+def _lse_of_rows(lse: Any, payload: Any) -> Any:
+    """`[…, H]` or `[…, H, 1]`, of rows `[p, H, D]`, as `[p, H]`."""
+    shape = getattr(lse, "shape", ())
+    if len(shape) > 2 and shape[-1] == 1 and shape[-2] == getattr(payload, "shape", shape)[-2]:
+        lse = lse[..., 0]
+    return with_rows_joined(lse, "partial_lse", ("H",))
 
 
 def _tiles_in_order(indptr: Any, parts: Any) -> tuple[Any, Any]:

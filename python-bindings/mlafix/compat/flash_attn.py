@@ -7,7 +7,7 @@ from typing import Any
 from .. import ops
 from .._runtime import NewTensor
 from ..ops import Array
-from ..ops._arrays import empty
+from ..ops._arrays import empty, rows_of
 from ..ops._wrong import renames, wrong
 from ..ops.merge_many import try_split
 
@@ -58,6 +58,10 @@ def _combine(out_partial: Array, lse_partial: Array, out: Array | None, out_dtyp
     if dims not in (4, 5):
         raise wrong("out_partial", "5 dims [S, B, L, H, D] or 4 dims [S, T, H, D]", dims)
     varlen = dims == 4
+    if varlen:
+        rows_of(lse_partial, "lse_partial", ("S", "T", "H"))
+        if out is not None:
+            rows_of(out, "out", ("T", "H", "D"))
     # Dims of one element at no cost: the kernel sees one sequence of T tokens.
     partial: Any = out_partial[:, None] if varlen else out_partial  # type: ignore[index]
     partial_lse: Any = lse_partial[:, None] if varlen else lse_partial  # type: ignore[index]

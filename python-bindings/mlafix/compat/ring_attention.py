@@ -7,9 +7,8 @@ from typing import Any
 
 from .._rank_kernels import fold_state
 from ..ops import Array
-from ..ops._arrays import check_dtype, empty
+from ..ops._arrays import check_dtype, empty, shares_memory
 from ..ops._wrong import renames, wrong
-from ._views import shares_memory
 
 
 @renames(block="block_out")

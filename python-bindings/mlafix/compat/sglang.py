@@ -15,7 +15,9 @@ def merge_state_v2(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Arr
                    s_merged: Array | None = None) -> tuple[Any, Any]:
     """Merges two states (`sgl_kernel.merge_state_v2`; `mlafix.ops.merge_attn_states`).
 
-    Difference from SGLang: with both sides empty the row is 0, -inf (N3; there NaN).
+    Differences from SGLang: with both sides empty the row is 0, -inf (N3; there NaN); NaN and Inf behind a weight of zero are
+    selected away (N5; there multiplied: NaN); an lse must be f32 already (there bf16 and f64 are converted). An lse of +inf is
+    empty here and there (N2).
 
     Args:
         v_a: `[N, H, D]` bf16, f16, f32.
@@ -38,7 +40,8 @@ def merge_state_v1(v_a: Array, s_a: Array, v_b: Array, s_b: Array, v_merged: Arr
                    s_merged: Array | None = None) -> tuple[Any, Any]:
     """Merges two states, base 2 (`sgl_kernel.merge_state`, which is FlashInfer's; `mlafix.ops.merge_attn_states`).
 
-    Differences from SGLang: with both sides empty the row is 0, -inf (N3; there NaN); S must be f32 already.
+    Differences from SGLang: with both sides empty the row is 0, -inf, and an lse of +inf is empty (N2, N3; there NaN); NaN and
+    Inf behind a weight of zero are selected away (N5; there multiplied: NaN); an lse must be f32 already.
 
     Args:
         v_a, s_a, v_b, s_b, v_merged, s_merged: as of `merge_state_v2`; the lses have base 2.
@@ -76,10 +79,10 @@ def merge_state(prefix_output: Array, prefix_lse: Array, suffix_output: Array, s
 
 @renames(cu_seqlens="cum_seq_lens")
 def fixup_zero_kv_rows(out: Array, lse: Array, kv_lens: Array, cum_seq_lens: Array, max_seq_len: int) -> None:
-    """Blanks the rows of sequences without KV, kv_len <= 0 (`mlafix.ops.fixup_zero_kv_rows`).
+    """Blanks the rows of sequences without KV, kv_len <= 0, to 0 and -inf (N1, N3; `mlafix.ops.fixup_zero_kv_rows`).
 
-    Difference from SGLang: the cost follows the rows blanked, not max_seq_len x batch, and `max_seq_len` is not used; f32
-    and fp8 outputs are legal too.
+    Differences from SGLang: the cost follows the rows blanked, not max_seq_len x batch, and `max_seq_len` is not used; f32
+    and fp8 outputs are legal too, and so are rows that are not contiguous (N12); no offset leads out of bounds.
 
     Args:
         out: `[N, H, Dv]` bf16, f16, f32, f8e4m3fn.

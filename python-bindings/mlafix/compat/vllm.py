@@ -5,6 +5,7 @@ O is `[N, H, D]`, the lse `[H, N]` with any strides, base e.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -146,6 +147,62 @@ def is_prefilling(num_computed_tokens: Array, num_prompt_tokens: Array, num_reqs
         ArgumentError: an argument does not fit; nothing was launched then.
     """
     return ops.is_prefilling(num_computed_tokens, num_prompt_tokens, num_reqs, padded=num_reqs_padded)
+
+
+# -- Sequences as padded rows: vllm.v1.attention.ops.common ---------------------------------------------------------------
+
+
+@renames(out="packed")
+def pack_seq_triton(x: Array, lengths: Array, pad_value: float = -math.inf, block_t: int = 64, block_d: int = 64) -> Any:
+    """Sequences that lie behind each other as rows of one length, the longest's (`mlafix.ops.pack_rows`).
+
+    As there, the host waits for the longest length; `mlafix.ops.pack_rows` takes it from the caller and does not wait.
+    Difference from vLLM: integers of 8, 32 and 64 bits have exact pads, not uint8 alone.
+
+    Args:
+        x: `[N, …]`.
+        lengths: `[B]` integers, on x's device.
+        pad_value: what stands behind a sequence's end.
+        block_t, block_d: sizes of blocks there; not needed.
+
+    Returns:
+        `[B, longest, …]` as `x`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    starts = _starts(lengths)
+    return ops.pack_rows(x, starts, int(lengths.max()) if starts.shape[0] > 1 else 0, pad=pad_value)  # type: ignore[attr-defined]
+
+
+@renames(padded="packed_tensor")
+def unpack_seq_triton(packed_tensor: Array, lengths: Array, block_t: int = 64, block_d: int = 64) -> Any:
+    """The way back of `pack_seq_triton` (`mlafix.ops.unpack_rows`). As there, the host waits for the sum of the lengths.
+
+    Difference from vLLM: rows of a sequence past the end of the packed tensor are zeros, where there nothing is written.
+
+    Args:
+        packed_tensor: `[B, longest, …]`.
+        lengths: `[B]` integers, on its device.
+        block_t, block_d: sizes of blocks there; not needed.
+
+    Returns:
+        `[N, …]`, N the sum of the lengths.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+    """
+    starts = _starts(lengths)
+    shape = getattr(packed_tensor, "shape", (0, 0))
+    return ops.unpack_rows(packed_tensor, starts, out=empty(packed_tensor, (int(starts[-1]), *shape[2:])))
+
+
+def _starts(lengths: Any) -> Any:
+    """The offsets of sequences with these lengths."""
+    starts = empty(lengths, (rows_of(lengths, "lengths", ("B",))[0] + 1,), "i32")
+    starts[:1] = 0
+    starts[1:] = lengths.cumsum(0)
+    return starts
 
 
 # -- Decode context parallelism: vllm.v1.attention.ops.dcp -------------------------------------------------------------

@@ -105,6 +105,7 @@ class ArithmeticBuiltIns:
                 result = function(result, other)
                 continue
             a, b = self.ctx.lift_pair(result, result_node, other, argument)
+            self.ctx.check_computes(name, node, a, b)
             result = self.ctx.wrap(self.ctx.builder.binary(name, a.value, b.value, self.ctx.at(node)))
         return result
 
@@ -147,6 +148,7 @@ class ArithmeticBuiltIns:
         if as_number(value) is not None:
             return abs(value)
         operand = self.ctx.lift(value, node.args[0])
+        self.ctx.check_computes("abs", node, operand)
         return self.ctx.wrap(self.ctx.builder.unary("abs", operand.value, self.ctx.at(node)))
 
     def convert(self, node: ast.Call, to: ScalarType) -> Any:

@@ -98,6 +98,12 @@ class Context:
         is_beside_index = other.type.kind == "scalar" and other.type.dtype == "index"
         return self.convert(value, "index", node) if is_integer and is_beside_index else value
 
+    def check_computes(self, op: str, node: ast.AST, *values: Dyn) -> None:
+        """Bytes are loaded, compared and stored alone: nothing computes with integers of 8 bits."""
+        for value in values:
+            if value.type.dtype in ("i8", "u8"):
+                self.fail(node, f"expected i32, i64, index or f32 for '{op}', got {describe(value)}; i32(…) and f32(…) convert bytes")
+
     def convert(self, value: Dyn, dtype: str, node: ast.AST) -> Dyn:
         if value.type.dtype == dtype:
             return value

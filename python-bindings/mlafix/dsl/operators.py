@@ -75,6 +75,7 @@ class Operators:
                 self.ctx.fail(node, f"expected a number, got {type(error).__name__}: {error}")
             return result
         left, right = self.ctx.lift_pair(a, a_node, b, b_node)
+        self.ctx.check_computes(name, node, left, right)
         if name == "div" and left.type.dtype in ("i32", "i64", "index"):
             self.ctx.fail(node, f"expected floats for /, got {left.type.dtype}; // divides integers, f32(…) makes floats")
         if name in ("floordiv", "mod") and left.type.dtype == "f32":
@@ -89,6 +90,7 @@ class Operators:
             return result[type(op)](value)
         value = self.ctx.lift(value, operand)
         if isinstance(op, ast.USub):
+            self.ctx.check_computes("neg", node, value)
             return self.ctx.wrap(self.ctx.builder.unary("neg", value.value, self.ctx.at(node)))
         if isinstance(op, ast.Not):
             if value.type.dtype != "bool":

@@ -4,7 +4,7 @@ Each function has a `bind`, which checks and packs a call once to launch it many
 functions; docs/ops has a page on each module, made of the docstrings.
 """
 
-from . import blank, merge, merge_many, merge_mapped, metadata, rows
+from . import blank, merge, merge_many, merge_mapped, metadata, rows, tokens
 from ._block_scales import BlockScales
 from ._types import Array, Base, Bound, LseLayout, Stream
 from .blank import *
@@ -13,6 +13,7 @@ from .merge_many import *
 from .merge_mapped import *
 from .metadata import *
 from .rows import *
+from .tokens import *
 
 __all__ = ["Array", "Base", "BlockScales", "Bound", "LseLayout", "Stream"]
 __all__ += merge.__all__
@@ -21,3 +22,4 @@ __all__ += merge_mapped.__all__
 __all__ += blank.__all__
 __all__ += metadata.__all__
 __all__ += rows.__all__
+__all__ += tokens.__all__

@@ -68,7 +68,7 @@ def torch_dtype(name: str) -> Any:
 
 def dtype_name(dtype: Any) -> str:
     """Our name of what a caller may pass as a dtype: one of ours, a numpy or a torch dtype, or its name."""
-    spelling = dtype if isinstance(dtype, str) else _spelling(dtype)
+    spelling = dtype if isinstance(dtype, str) else spelling_of(dtype)
     if spelling in _STANDARD:
         return spelling
     for name, standard in _STANDARD.items():
@@ -77,7 +77,7 @@ def dtype_name(dtype: Any) -> str:
     raise wrong("out_dtype", f"one of {', '.join(_STANDARD)} or their numpy or torch dtypes", repr(dtype))
 
 
-def _spelling(dtype: Any) -> str:
+def spelling_of(dtype: Any) -> str:
     text = str(dtype)
     if text.startswith("torch."):
         return text[len("torch."):]
@@ -135,6 +135,45 @@ def _signed(like: Any, size: int) -> Any:
     return numpy.dtype(name) if isinstance(like, numpy.ndarray) else getattr(sys.modules["torch"], name)
 
 
+def is_torch(array: Any) -> bool:
+    """Whether an array is torch's: its library need not be imported to tell."""
+    return hasattr(type(array), "__torch_function__")
+
+
+def shares_memory(view: Any, array: Any) -> bool:
+    """Whether what an index of an array gave, which may be empty, is a view of it."""
+    if is_torch(array):
+        return bool(view.untyped_storage().data_ptr() == array.untyped_storage().data_ptr())
+    return 0 in view.shape or numpy.may_share_memory(view, array)
+
+
+def viewed(array: Any, shape: tuple[int, ...]) -> Any:
+    """An array in another shape over the same memory; None where no view is that."""
+    if is_torch(array):
+        try:
+            return array.view(shape)
+        except RuntimeError:
+            return None
+    flat = array.reshape(shape)
+    return flat if shares_memory(flat, array) else None
+
+
+# What a variable of integers whose elements are only moved stands for, and what others of as many bytes are moved as.
+_MOVED = {"bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "int8", "uint8", "int32", "int64", "bool"}
+_MOVED_AS = {1: "uint8", 2: "float16", 4: "int32", 8: "int64"}
+
+
+def as_moved(array: Any) -> Any:
+    """An array whose elements are only moved, over the same memory, as one of a dtype that kernels have; others as they are."""
+    dtype = getattr(array, "dtype", None)
+    kind = _MOVED_AS.get(getattr(dtype, "itemsize", 0))
+    if kind is None or spelling_of(dtype) in _MOVED or getattr(array, "requires_grad", False):
+        return array
+    if isinstance(array, numpy.ndarray):
+        return array.view(kind)
+    return array.view(getattr(sys.modules["torch"], kind)) if is_torch(array) else array
+
+
 def rows_of(array: Any, name: str, dims: tuple[str, ...]) -> Any:
     """The shape of an array that an output is made after. Raises ArgumentError unless it has as many dims."""
     shape = getattr(array, "shape", None)
@@ -151,7 +190,7 @@ PAYLOADS = "bf16", "f16", "f32"
 def check_dtype(array: Any, name: str, dtypes: tuple[str, ...] = PAYLOADS) -> None:
     """Raises ArgumentError unless the array's dtype is one of these: for kernels that compute with more than a function promises."""
     dtype = getattr(array, "dtype", None)
-    spelling = type(array).__qualname__ if dtype is None else _spelling(dtype)
+    spelling = type(array).__qualname__ if dtype is None else spelling_of(dtype)
     if spelling not in {_STANDARD[dtype] for dtype in dtypes}:
         raise wrong(name, f"dtype {' or '.join(dtypes)}", spelling)
 

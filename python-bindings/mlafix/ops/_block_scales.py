@@ -45,6 +45,22 @@ class BlockScales:
     mxfp4: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class OneScale:
+    """`out_scale` in the place of `out_scales`: makes the result fp8 with one scale that is given."""
+
+    scale: Any
+
+
+def one_or_groups(out_scale: Any, out_scales: Any) -> Any:
+    """What a result is scaled by: None, one scale, or what `out_scales` says. Raises ArgumentError for both."""
+    if out_scale is None:
+        return out_scales
+    if out_scales is not None:
+        raise wrong("out_scale", "None beside out_scales", "both")
+    return OneScale(out_scale)
+
+
 def without_scales(round_scales: bool, quantize_from: str) -> ArgumentError:
     """The error for a call that has no `out_scales` and says how they are made."""
     if round_scales:

@@ -100,6 +100,14 @@ def launch(family: KernelDispatchers, key: Key, probe: Any, arguments: tuple[Any
         way(arguments, stream)
 
 
+def launch_kernel(kernel: Any, arguments: tuple[Any, ...], stream: Any) -> None:
+    """As `launch`, of a kernel that is written in Python and compiled when it is first used."""
+    if type(stream) is Binding:
+        stream.bound = kernel.bind(*arguments)
+    else:
+        kernel(*arguments, stream=stream)
+
+
 def operation(names: dict[str, str] | None = None, **outputs: str) -> Callable[[Callable[P, R]], Operation[P, R]]:
     """Gives a public function its `bind`, which takes the same arguments, less the stream.
 

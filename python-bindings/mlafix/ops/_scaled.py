@@ -16,9 +16,9 @@ import numpy
 from .. import _scaled_kernels as kernels
 from ..dsl import bf16, f16, f32
 from ._arrays import dtype_name, one_element, rows_of
-from ._block_scales import BlockScales
-from ._launch import Binding
-from ._wrong import wrong
+from ._block_scales import BlockScales, OneScale
+from ._launch import launch_kernel
+from ._wrong import renames, wrong
 
 _ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 _BYTES_A_WORD = 4
@@ -66,17 +66,19 @@ def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, 
     out, out_lse, partial, partial_lse = rows
     _, *lead, heads, dim = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     (view, *rest), how = _scaling(scales, (*lead, heads, dim), rounds, source, partial, out, dtype)
-    in_tiles = how[4]
-    _launch("split_states", how, base, (out, view if in_tiles else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
+    in_tiles, is_static = how[4], how[6]
+    _launch("split_states", how, base, (out, view if in_tiles or is_static else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
 
 
-How = tuple[bool, str, bool, bool, bool, bool]
+How = tuple[bool, str, bool, bool, bool, bool, bool]
 """What a `Scaling` says, with the name of the dtype that rows are rounded to."""
 
 
 def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like: Any, out: Any, dtype: Any = None) -> tuple[tuple[Any, Any, int], How]:
     """The scales' arguments of a kernel for rows `[…, H, D]`, and how it scales; `dtype`: of the result without scales, if not
     that of `like`, an input."""
+    if isinstance(scales, OneScale):
+        return (one_element(scales.scale, like), None, 0), (False, "f32", False, False, False, False, True)
     *lead, heads, dim = rows
     of = scales if isinstance(scales, BlockScales) else BlockScales(scales)
     is_fp4 = _is_fp4(of, rounds)
@@ -97,7 +99,7 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like
     if name not in _ROUNDINGS:
         raise wrong("quantize_from", "'f32' for a result that is no bf16, f16 or f32", repr(source))
     number = None if of.global_scale is None else one_element(of.global_scale, like)
-    return (view, number, of.first_row), (is_power or rounds, name, pads, is_fp4, bool(of.swizzle), of.mxfp4 == "floor")
+    return (view, number, of.first_row), (is_power or rounds, name, pads, is_fp4, bool(of.swizzle), of.mxfp4 == "floor", False)
 
 
 def _is_fp4(of: BlockScales, rounds: bool) -> bool:
@@ -163,7 +165,9 @@ def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tupl
         step = of.scales.strides[1] // 4 if isinstance(of.scales, numpy.ndarray) else of.scales.stride(1)
         if step != 1:
             raise wrong("out_scales", "words next to each other in a row, in tiles", f"stride {step}")
-    return _bytes_as(of.scales, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_nvfp4
+    # A row of one word may have any stride, and a dim that is added has that of contiguous words.
+    words = of.scales[:, 0, None] if kind == "int32" and of.scales.shape[1] == 1 else of.scales
+    return _bytes_as(words, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_nvfp4
 
 
 def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
@@ -231,10 +235,10 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 def _make(*key: Any) -> bool:
     """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
     if key not in _kernels:
-        name, is_power, rounding, pads, is_fp4, in_tiles, floors, base, count, bound, copies = key
-        scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors)
+        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, base, count, bound, copies = key
+        scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors, is_static)
         made = getattr(kernels, name)(scaling, *([copies] if name == "two_states" else []))
-        bindings = ({count: bound} if bound else {}) | ({"B": base} if base != "e" else {})
+        bindings = ({count: bound} if bound else {}) | ({"B": base} if base != "e" else {}) | ({"G": 1} if is_static else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made
     return True
 
@@ -243,7 +247,9 @@ def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count:
     """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
     key = (name, *how, base, count, bound, copies)
     _make(*key)
-    if type(stream) is Binding:
-        stream.bound = _kernels[key].bind(*arguments)
-    else:
-        _kernels[key](*arguments, stream=stream)
+    is_static = how[6]
+    (_launch_with_one if is_static else launch_kernel)(_kernels[key], arguments, stream)
+
+
+# The scale is called as the function's argument is.
+_launch_with_one = renames(out_scales="out_scale")(launch_kernel)

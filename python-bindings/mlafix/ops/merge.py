@@ -21,7 +21,8 @@ of +inf included, and the payload does not wait for the lse. An fp8 output then 
 A merge needs such a threshold from the host, not buffers that are zeroed first (vLLM #36540).
 
 **fp8.** With `out_scale` the output is e4m3fn: `value * (1 / out_scale)`, where the reciprocal is rounded to f32 once, then
-to the nearest, ties to even, saturating at +-448; NaN stays NaN (N7). The lse is not scaled.
+to the nearest, ties to even, saturating at +-448; NaN stays NaN (N7). The lse is not scaled. Merges of many states take it, too;
+there such calls compile when they are first made, as those with `out_scales` do.
 
     >>> quantised, _ = ops.merge_attn_states(prefix, lse, suffix, lse, context_rows=2, out_scale=0.01)
     >>> quantised[:, 0, 0].astype(np.float32).tolist()
@@ -56,7 +57,8 @@ in groups of 32 (MXFP8), in the tiles that block-scaled matrix products read: `s
 of 128, and token t's are in row `first_row + t`. Padding, and rows of other tokens, keep what they hold.
 
 Values are quantised as they are computed, in f32; with `quantize_from="output"` they are rounded to the inputs' dtype first, and the
-result has the bits of a merge into that dtype and the engine's quantiser after it.
+result has the bits of a merge into that dtype and the engine's quantiser after it. Calls with `out_scales` compile when they are
+first made, and `mlafix.warmup` does not know them: bind such a call with arrays of one token to compile it ahead.
 
     >>> scales = np.empty((3, 1, 2), np.float32)  # groups of 2
     >>> grouped, _ = ops.merge_attn_states(prefix, lse, suffix, lse, out_scales=scales)

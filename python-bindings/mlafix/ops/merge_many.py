@@ -24,7 +24,7 @@ from .. import _toolchain
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
-from ._block_scales import BlockScales, empty_quantised, without_scales
+from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
 from ._families import KernelDispatchers, Key, check_key
 from ._launch import fast_path, launch, operation
 from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
@@ -58,8 +58,8 @@ def _bound(count: int) -> int:
 
 @operation(out="", out_lse="return_lse")
 def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
-                 base: Base = "e", out_scales: Array | BlockScales | None = None, round_scales: bool = False,
-                 quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
+                 base: Base = "e", out_scale: Array | float | None = None, out_scales: Array | BlockScales | None = None,
+                 round_scales: bool = False, quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges K states per row, from one dense array.
 
         out_lse = log(sum_k exp(s_k));  out = sum_k exp(s_k - out_lse) * v_k
@@ -74,6 +74,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
+        out_scale: makes the output fp8, as in `merge_attn_states`. The first call of each shape of row compiles.
         out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
@@ -94,6 +95,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
     """
     if out_scales is None and (round_scales or quantize_from != "f32"):
         raise without_scales(round_scales, quantize_from)
+    out_scales = one_or_groups(out_scale, out_scales)
     shape = getattr(v, "shape", ())
     if out_scales is None and len(shape) == 4 and (fast := fast_path(_DENSE, _key(base, shape[1], "k"))):
         made = fast((_NEW if out is None else out, _NEW if out_lse is None and return_lse else out_lse, v, s), stream)
@@ -116,7 +118,8 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
 
 @operation(out="", out_lse="return_lse")
 def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                        return_lse: bool = True, base: Base = "e", out_scales: Array | BlockScales | None = None, round_scales: bool = False,
+                        return_lse: bool = True, base: Base = "e", out_scale: Array | float | None = None,
+                        out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                         quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges runs of states of different lengths: output row i is the merge of the states indptr[i] … indptr[i + 1] - 1.
 
@@ -131,6 +134,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
         out_lse: `[n, H] f32`, any strides. Allocated if None and `return_lse`.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `s` and `out_lse`: "e" or "2".
+        out_scale: makes the output fp8, as in `merge_attn_states`. The first call of each shape of row compiles.
         out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
@@ -150,6 +154,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     """
     if out_scales is None and (round_scales or quantize_from != "f32"):
         raise without_scales(round_scales, quantize_from)
+    out_scales = one_or_groups(out_scale, out_scales)
     n = rows_of(indptr, "indptr", ("n + 1",))[0] - 1
     if n < 0:
         raise wrong("indptr", "at least 1 entry", "0")
@@ -171,7 +176,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
 
 @operation(_LIST_NAMES, out="", out_lse="return_lse")
 def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | None = None, out_lse: Array | None = None,
-                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e",
+                      return_lse: bool = True, lse_layout: LseLayout = "nh", base: Base = "e", out_scale: Array | float | None = None,
                       out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                       quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Merges 1 to 8 states, each in buffers of its own, in one launch.
@@ -187,6 +192,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         lse_layout: of `ss` and `out_lse`: "nh" or "hn".
         base: of `ss` and `out_lse`: "e" or "2".
+        out_scale: makes the output fp8, as in `merge_attn_states`. The first call of each shape of row compiles.
         out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`, then with arrays of equal strides, none of which is `out`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values rounded to the inputs' dtype first.
@@ -206,6 +212,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
     """
     if out_scales is None and (round_scales or quantize_from != "f32"):
         raise without_scales(round_scales, quantize_from)
+    out_scales = one_or_groups(out_scale, out_scales)
     for name, arrays in (("vs", vs), ("ss", ss)):
         if not hasattr(type(arrays), "__len__"):
             raise wrong(name, "a sequence of arrays", type(arrays).__qualname__)
@@ -263,7 +270,7 @@ def try_split(partial: Array, partial_lse: Array, out: Array | None, new_lse: Ne
 
 @operation(out="", out_lse="return_lse")
 def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = None, out_lse: Array | None = None,
-                     out_dtype: Any = None, return_lse: bool = True, base: Base = "e",
+                     out_dtype: Any = None, return_lse: bool = True, base: Base = "e", out_scale: Array | float | None = None,
                      out_scales: Array | BlockScales | None = None, round_scales: bool = False,
                      quantize_from: QuantizeFrom = "f32", stream: Stream = None) -> tuple[Any, Any]:
     """Combines the partial results of split-KV attention over the splits.
@@ -281,6 +288,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
             `out_scales` it is only what `quantize_from="output"` rounds to.
         return_lse: False: no merged lse is computed unless `out_lse` is given.
         base: of `partial_lse` and `out_lse`: "e" or "2".
+        out_scale: makes the output fp8, as in `merge_attn_states`. The first call of each shape of row compiles.
         out_scales: makes the output fp8 or fp4 with a scale for each group, as in `merge_attn_states`, f32 or f8e8m0 `[B, L, H, G]` or `[B, L, H * G]`.
         round_scales: whether f32 scales are rounded up to powers of two.
         quantize_from: "f32", or "output" for values that are first rounded to `out_dtype` (None: to the inputs' dtype).
@@ -301,6 +309,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
     """
     if out_scales is None and (round_scales or quantize_from != "f32"):
         raise without_scales(round_scales, quantize_from)
+    out_scales = one_or_groups(out_scale, out_scales)
     made = None
     if out_scales is None:
         made = try_split(partial, partial_lse, out, _NEW if return_lse else None, out_dtype, base, stream, out_lse)
@@ -309,6 +318,8 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
     shape = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     if out_scales is None and out is not None and out_dtype is not None and dtype_name(out_dtype) != (held := dtype_name(out.dtype)):
         raise wrong("out_dtype", f"{held}, the dtype of out, or None", dtype_name(out_dtype))
+    if out_scale is not None and out_dtype is not None and dtype_name(out_dtype) != "f8e4m3fn":
+        raise wrong("out_dtype", "f8e4m3fn or None beside out_scale", dtype_name(out_dtype))
     if out is None:
         name = None if out_dtype is None else dtype_name(out_dtype)
         out = empty_quantised(partial, "partial", tuple(shape[1:]), out_scales, name)

@@ -1,0 +1,84 @@
+"""Kernels of `mlafix.ops.tokens`: blocks of a paged cache, ragged rows and padded ones, rotary embedding; compiled when first used.
+
+No access leaves its tensor: what an index names beyond it is not written, and read as zeros.
+"""
+
+from __future__ import annotations
+
+from .dsl import DType, In, InOut, Out, f32, grid, i32, i64, index, kernel, load, segments, store
+
+T = DType("T")
+# Of integers: a variable whose elements are only moved stands for every dtype.
+E = DType("E", default="i32")
+# Of ids and positions.
+I = DType("I", default="i64")
+# Of a table of cosines and sines.
+C = DType("C", default=f32)
+
+
+@kernel
+def zero_blocks(cache: InOut[E, "m P R"], ids: In[I, "n"]):
+    """Clears the blocks that a list names: P rows of R elements, of which R may be all that is contiguous."""
+    for b, p in grid("n", "P"):
+        cache[ids[b], p] = 0
+
+
+@kernel
+def zero_blocks_of_8(c0: InOut[E, "m P R"], c1: InOut[E, "m P R"] | None, c2: InOut[E, "m P R"] | None, c3: InOut[E, "m P R"] | None,
+                     c4: InOut[E, "m P R"] | None, c5: InOut[E, "m P R"] | None, c6: InOut[E, "m P R"] | None,
+                     c7: InOut[E, "m P R"] | None, ids: In[I, "n"]):  # fmt: skip
+    """The same of one to eight caches that share their ids, as layers do, in one launch."""
+    for b, p in grid("n", "P"):
+        for cache in (c0, c1, c2, c3, c4, c5, c6, c7):
+            store(cache[ids[b], p], 0)
+
+
+@kernel
+def pack_rows(padded: Out[T, "b m R"], x: In[T, "n R"], starts: In[i32, "b1"], pad: f32):
+    """padded[s, j] = x[starts[s] + j], and `pad` behind a sequence's end. Of a sequence longer than m the rest is dropped."""
+    for s, j in grid("b", "m"):
+        t = index(starts[s]) + j
+        padded[s, j] = load(x[t], where=t < starts[s + 1], otherwise=pad)
+
+
+@kernel
+def pack_integers(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"], pad: i64):
+    """The same of integers."""
+    for s, j in grid("b", "m"):
+        t = index(starts[s]) + j
+        padded[s, j] = load(x[t], where=t < starts[s + 1], otherwise=pad)
+
+
+@kernel
+def pack_bits(padded: Out[E, "b m R"], x: In[E, "n R"], starts: In[i32, "b1"]):
+    """The same of any dtype, with zeros behind a sequence's end."""
+    for s, j in grid("b", "m"):
+        t = index(starts[s]) + j
+        padded[s, j] = load(x[t], where=t < starts[s + 1])
+
+
+@kernel
+def unpack_rows(x: InOut[E, "n R"], padded: In[E, "b m R"], starts: In[i32, "b1"]):
+    """x[t] = padded[s, t - starts[s]] of the sequence s that has row t; rows of none are left, and what was dropped is zeros."""
+    for s, t in segments(starts, "n"):
+        x[t] = padded[s, t - starts[s]]
+
+
+@kernel
+def apply_rope(x: InOut[T, "n H (2 K)"], positions: In[I, "n"], table: In[C, "m two=2 K"]):
+    """Each pair (x[i], x[K + i]) of a head turned by its angle; a position beyond the table gives zeros."""
+    for t, h in grid("n", "H"):
+        c, s = table[positions[t], 0], table[positions[t], 1]
+        a, b = x[t, h, 0], x[t, h, 1]
+        x[t, h, 0] = a * c - b * s
+        x[t, h, 1] = b * c + a * s
+
+
+@kernel
+def apply_rope_pairs(x: InOut[T, "n H (K 2)"], positions: In[I, "n"], table: In[C, "m two=2 K"]):
+    """The same of each pair (x[2 * i], x[2 * i + 1])."""
+    for t, h in grid("n", "H"):
+        c, s = table[positions[t], 0], table[positions[t], 1]
+        a, b = x[t, h, :, 0], x[t, h, :, 1]
+        x[t, h, :, 0] = a * c - b * s
+        x[t, h, :, 1] = b * c + a * s

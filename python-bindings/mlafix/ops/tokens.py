@@ -1,0 +1,258 @@
+"""Tokens of a batch, and their blocks: blocks of a cache cleared, ragged rows to padded ones and back, rotary embedding.
+
+The examples begin with:
+
+    >>> import numpy as np
+    >>> from mlafix import ops
+
+The kernels are written in Python and are in no package: a first call needs the compiler, or a cache on disk that has them, and
+`mlafix.warmup` does not know them. Bind such a call to compile it ahead: one with another number of tokens or blocks has the same code.
+
+Arrays of numpy's and torch's may have dtypes that kernels do not have, where elements are only moved; those of other libraries may not.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence
+
+import numpy
+
+from ..errors import ArgumentError
+from ._arrays import as_moved, check_dtype, empty, is_torch, rows_of, spelling_of, viewed
+from ._launch import launch_kernel, operation
+from ._types import Array, Stream
+from ._wrong import check_integer, wrong
+
+__all__ = ["zero_blocks", "pack_rows", "unpack_rows", "apply_rope"]
+
+MAX_CACHES = 8
+"""The most caches that `zero_blocks` clears in one launch."""
+
+_CACHE_NAMES = {f"c{i}": f"cache[{i}]" for i in range(MAX_CACHES)}
+_FLOATS = "bfloat16", "float16", "float32", "float8_e4m3fn", "float8_e5m2"
+_INTEGERS = {"int32": numpy.int32, "int64": numpy.int64, "int8": numpy.int8, "uint8": numpy.uint8}
+
+
+@operation(_CACHE_NAMES)
+def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = None) -> None:
+    """Clears blocks of a paged cache, or of up to eight caches of one shape, in one launch.
+
+        cache[ids[i]] = 0    for each i with 0 <= ids[i] < m
+
+    An id that is negative or past the end is left out, and one may be there several times. Bits are written, whatever they were:
+    nothing is multiplied, so stale NaN does not stay (vLLM #35219). The ids are read where they lie, in the stream's order: no
+    buffer of the host is between calls (vLLM #48085).
+
+    Args:
+        cache: `[m, …]` of any dtype of 1, 2, 4 or 8 bytes, at least 2 dims, the last one contiguous; between blocks, and between
+            rows of a block, there may be gaps, which are not touched. Or a sequence of up to eight such arrays of one shape and dtype.
+        ids: `[n] i64` or `i32`, on the caches' device.
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> cache = np.full((4, 2, 8), np.nan, np.float32)
+        >>> ops.zero_blocks(cache, np.array([2, -1, 7]))
+        >>> np.isnan(cache[:, 0, 0]).tolist()
+        [True, True, False, True]
+    """
+    from .. import _row_kernels as kernels
+
+    _check_integers(ids, "ids")
+    if hasattr(cache, "shape"):
+        launch_kernel(kernels.zero_blocks, (_blocks(cache, "cache"), ids), stream)
+        return
+    if not isinstance(cache, (list, tuple)):
+        raise wrong("cache", "an array or a sequence of arrays", type(cache).__qualname__)
+    if not 1 <= len(cache) <= MAX_CACHES:
+        raise wrong("cache", f"1 to {MAX_CACHES} arrays", len(cache))
+    caches = [_blocks(each, f"cache[{i}]") for i, each in enumerate(cache)]
+    launch_kernel(kernels.zero_blocks_of_8, (*caches, *[None] * (MAX_CACHES - len(caches)), ids), stream)
+
+
+@operation({"padded": "out"}, out="")
+def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Array | None = None, stream: Stream = None) -> Any:
+    """Ragged rows to padded ones.
+
+        out[s, j] = x[starts[s] + j]    where starts[s] + j < starts[s + 1], else pad
+
+    Of a sequence longer than `length` the rest is dropped. Nothing waits for the device: the caller chooses the length. A row
+    beyond `x` that the offsets name is zeros.
+
+    Args:
+        x: `[n, …]` of any dtype of 1, 2, 4 or 8 bytes.
+        starts: `[b + 1] i32`.
+        length: how many rows each sequence has in `out`.
+        pad: what stands behind a sequence's end, rounded to the dtype of a float. Of dtypes that kernels do not have, such as
+            f64, 0 alone.
+        out: `[b, length, …]` as `x`. Allocated if None.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> x = np.arange(1.0, 4.0, dtype=np.float32)[:, None]
+        >>> ops.pack_rows(x, np.array([0, 2, 3], np.int32), 2, pad=-np.inf)[..., 0].tolist()
+        [[1.0, 2.0], [3.0, -inf]]
+    """
+    from .. import _row_kernels as kernels
+
+    shape = _rows_shape(x, "x", 1)
+    sequences = rows_of(starts, "starts", ("b + 1",))[0] - 1
+    check_integer("length", length)
+    if length < 0:
+        raise wrong("length", "0 or more", length)
+    if sequences < 0:
+        raise wrong("starts", "at least 1 entry", 0)
+    if not isinstance(pad, (int, float)):
+        raise wrong("pad", "a number", repr(pad))
+    if out is None:
+        out = empty(x, (sequences, length, *shape[1:]))
+    elif tuple(_rows_shape(out, "out", 2)) != (sequences, length, *shape[1:]):
+        raise wrong("out", f"shape {[sequences, length, *shape[1:]]}", tuple(out.shape))  # type: ignore[attr-defined]
+    rows, padded = _flat(as_moved(x), "x", 1), _flat(as_moved(out), "out", 2)
+    kind = spelling_of(x.dtype)  # type: ignore[attr-defined]
+    if pad == 0 and math.copysign(1.0, pad) > 0:
+        launch_kernel(kernels.pack_bits, (padded, rows, starts), stream)
+    elif kind in _FLOATS:
+        launch_kernel(kernels.pack_rows, (padded, rows, starts, float(pad)), stream)
+    elif kind in _INTEGERS:
+        info = numpy.iinfo(_INTEGERS[kind])
+        if pad != pad or not info.min <= pad <= info.max or pad != int(pad):
+            raise wrong("pad", f"an integer from {info.min} to {info.max} for dtype {kind}", pad)
+        launch_kernel(kernels.pack_integers, (padded, rows, starts, int(pad)), stream)
+    else:
+        raise wrong("pad", f"0 for dtype {kind}", pad)
+    return out
+
+
+@operation({"x": "out"})
+def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = None) -> Any:
+    """Padded rows to ragged ones, the way back of `pack_rows`.
+
+        out[t] = padded[s, t - starts[s]]    for the sequence s with starts[s] <= t < starts[s + 1]
+
+    Rows of no sequence are left as they are; rows past the end of `padded`, which `pack_rows` has dropped, become zeros.
+
+    Args:
+        padded: `[b, m, …]` of any dtype of 1, 2, 4 or 8 bytes.
+        starts: `[b + 1] i32`, not decreasing.
+        out: `[n, …]` as `padded`; filled and returned.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> padded = np.arange(1.0, 5.0, dtype=np.float32).reshape(2, 2, 1)
+        >>> ops.unpack_rows(padded, np.array([0, 2, 3], np.int32), out=np.full((4, 1), 9, np.float32))[:, 0].tolist()
+        [1.0, 2.0, 3.0, 9.0]
+    """
+    from .. import _row_kernels as kernels
+
+    shape = _rows_shape(padded, "padded", 2)
+    if tuple(_rows_shape(out, "out", 1)[1:]) != tuple(shape[2:]):
+        raise wrong("out", f"rows of shape {list(shape[2:])}, as argument \"padded\" has", list(out.shape[1:]))  # type: ignore[attr-defined]
+    launch_kernel(kernels.unpack_rows, (_flat(as_moved(out), "out", 1), _flat(as_moved(padded), "padded", 2), starts), stream)
+    return out
+
+
+@operation()
+def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = False, stream: Stream = None) -> None:
+    """Rotary position embedding in place: each pair of elements of a head is turned by its angle, in f32 (N7).
+
+        a, b = a * cos - b * sin, b * cos + a * sin
+
+    Pairs are (x[i], x[D / 2 + i]), or with `interleaved` (x[2 i], x[2 i + 1]); row `positions[t]` of the table has the cosines
+    and the sines of pair i. A position that is negative or past the end of the table gives zeros. For a part of a head, pass that
+    part: `x[..., :64]`.
+
+    Args:
+        x: `[n, H, D] T`, T of bf16, f16, f32, D even; updated.
+        positions: `[n] i64` or `i32`.
+        table: `[m, 2, D / 2]`, or `[m, D]` with the cosines before the sines as engines keep it; T or f32.
+        interleaved: whether pairs are neighbours.
+        stream: the CUDA stream; None is torch's current one.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> x, table = np.array([[[1.0, 2.0]]], np.float32), np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
+        >>> ops.apply_rope(x, np.array([1]), table)  # a quarter of a turn
+        >>> x.tolist()
+        [[[-2.0, 1.0]]]
+    """
+    from .. import _row_kernels as kernels
+
+    dim = rows_of(x, "x", ("n", "H", "D"))[2]
+    check_dtype(x, "x")
+    _check_integers(positions, "positions")
+    shape = tuple(getattr(table, "shape", ()))
+    if dim % 2:
+        raise wrong("x", "an even size in dim 2", dim)
+    if shape[1:] not in ((dim,), (2, dim // 2)):
+        raise wrong("table", f"shape [m, 2, {dim // 2}] or [m, {dim}]", shape)
+    halves = table if len(shape) == 3 else viewed(table, (shape[0], 2, dim // 2))
+    if halves is None:
+        raise wrong("table", "rows that are contiguous", f"shape {shape} that no view divides")
+    launch_kernel(kernels.apply_rope_pairs if interleaved else kernels.apply_rope, (x, positions, halves), stream)
+
+
+def _check_integers(array: Any, name: str) -> None:
+    kind = spelling_of(array.dtype) if hasattr(array, "dtype") else type(array).__qualname__
+    if kind not in ("int64", "int32"):
+        raise wrong(name, "dtype i64 or i32", kind)
+
+
+def _rows_shape(array: Any, name: str, lead: int) -> Any:
+    """The shape of an array of rows behind `lead` dims. Raises ArgumentError for what is none, or has fewer dims."""
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        raise wrong(name, "an array", type(array).__qualname__)
+    if len(shape) <= lead:
+        raise wrong(name, f"at least {lead + 1} dims [{'n' if lead == 1 else 'b, m'}, …]", len(shape))
+    return shape
+
+
+def _flat(array: Any, name: str, lead: int) -> Any:
+    """An array with the dims behind the first `lead` as one, over the same memory."""
+    shape = array.shape
+    if len(shape) == lead + 1:
+        return array
+    flat = viewed(array, (*shape[:lead], math.prod(shape[lead:])))
+    if flat is None:
+        raise _uneven(name, shape)
+    return flat
+
+
+def _blocks(cache: Any, name: str) -> Any:
+    """A cache `[m, …]` of any rank as `[m, P, R]` over the same memory, in whatever order its dims between lie there."""
+    shape = _rows_shape(cache, name, 1)
+    cache = as_moved(cache)
+    if len(shape) == 2:
+        return cache[:, None]
+    if len(shape) == 3:
+        return cache
+    strides = cache.stride() if is_torch(cache) else getattr(cache, "strides", None)
+    if strides is not None:
+        order = (0, *sorted(range(1, len(shape) - 1), key=lambda dim: -abs(strides[dim])), len(shape) - 1)
+        cache = cache.permute(order) if is_torch(cache) else cache.transpose(order)
+    flat = viewed(cache, (shape[0], math.prod(shape[1:-1]), shape[-1]))
+    if flat is None:
+        raise _uneven(name, shape)
+    return flat
+
+
+def _uneven(name: str, shape: Any) -> ArgumentError:
+    return wrong(name, "rows whose elements are evenly spaced", f"shape {tuple(shape)} that no view joins")

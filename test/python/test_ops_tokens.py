@@ -1,0 +1,287 @@
+"""Blocks of a cache, ragged rows and padded ones, and rotary embedding, as functions of `mlafix.ops`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from devices import Device
+from numerics import BF16, E4M3, E5M2, F16, F32, poison, same_bits
+
+from mlafix import ArgumentError, ops
+from mlafix.compat import vllm
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+KERNEL_DTYPES = [BF16, F16, F32, E4M3, E5M2, *map(np.dtype, (np.uint8, np.int8, np.int32, np.int64, np.bool_))]
+OTHER_DTYPES = [*map(np.dtype, (np.int16, np.uint16, np.uint32, np.uint64, np.float64, np.complex64))]
+
+
+def bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Any bits of a dtype, none of which are 0."""
+    if dtype == np.bool_:
+        return np.ones(shape, np.bool_)
+    return rng.integers(1, 256, (*shape, dtype.itemsize), np.uint8).view(dtype)[..., 0]
+
+
+# -- Blocks -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ids_dtype", [np.int64, np.int32])
+@pytest.mark.parametrize("dtype", KERNEL_DTYPES, ids=str)
+def test_blocks_of_any_dtype_are_cleared(device: Device, rng: np.random.Generator, dtype: np.dtype, ids_dtype: type) -> None:
+    for shape in ((9, 48), (9, 4, 48), (9, 2, 4, 48), (9, 2, 3, 4, 8)):
+        before = bits(rng, shape, dtype)
+        ids = np.array([3, -1, 8, 9, 0, 3, np.iinfo(ids_dtype).max, np.iinfo(ids_dtype).min], ids_dtype)
+        cache = device.put(before.copy())
+        ops.zero_blocks(cache, device.put(ids))
+        device.synchronize()
+        before[[3, 8, 0]] = np.zeros((), dtype)
+        assert same_bits(device.get(cache), before)
+
+
+@pytest.mark.parametrize("dtype", OTHER_DTYPES, ids=str)
+def test_dtypes_that_kernels_do_not_have_are_moved_as_bits(device: Device, rng: np.random.Generator, dtype: np.dtype) -> None:
+    if device.name == "ptx":
+        pytest.skip("its tensors have no view of another dtype")
+    before = bits(rng, (5, 2, 3), dtype)
+    cache, starts = device.put(before.copy()), device.put(np.array([0, 1, 3], np.int32))
+    ops.zero_blocks(cache, device.put(np.array([1])))
+    padded = ops.pack_rows(cache, starts, 2)
+    back = ops.unpack_rows(padded, starts, out=device.put(before.copy()))
+    device.synchronize()
+    want = before.copy()
+    want[1] = 0
+    assert padded.dtype == cache.dtype and same_bits(device.get(cache), want)
+    assert same_bits(device.get(padded)[0, 0], want[0]) and same_bits(device.get(padded)[1], want[1:3])
+    assert not device.get(padded)[0, 1].view(np.uint8).any()
+    want[3:] = before[3:]
+    assert same_bits(device.get(back), want)
+    with pytest.raises(ArgumentError, match=f'argument "pad": expected 0 for dtype {dtype}, got 1.0'):
+        ops.pack_rows(cache, starts, 2, pad=1.0)
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_several_caches_are_cleared_in_one_launch(device: Device, rng: np.random.Generator, count: int) -> None:
+    before = [bits(rng, (6, 2, 4, 32), BF16) for _ in range(count)]
+    caches = [device.put(x.copy()) for x in before]
+    ops.zero_blocks(caches, device.put(np.array([5, 1, 6])))
+    device.synchronize()
+    for cache, want in zip(caches, before):
+        want[[5, 1]] = 0
+        assert same_bits(device.get(cache), want)
+
+
+def test_blocks_may_lie_in_any_order_and_with_gaps(device: Device, rng: np.random.Generator) -> None:
+    """A view [m, block, H, D] of [m, H, block, D], and one layer of a slab that holds several."""
+    if device.name == "ptx":
+        pytest.skip("its tensors do not tell their strides")
+    for shape, view in (((5, 3, 4, 16), lambda x: x.swapaxes(1, 2)), ((5, 4, 3, 16), lambda x: x[:, 1:3]), ((5, 64), lambda x: x[:, 16:40])):
+        before = bits(rng, shape, F16)
+        whole = device.put(before.copy())
+        ops.zero_blocks(view(whole), device.put(np.array([4, 0])))
+        device.synchronize()
+        view(before)[[4, 0]] = 0
+        assert same_bits(device.get(whole), before)
+
+
+def test_vllm_35219_stale_nan_of_another_dtype_is_cleared(device: Device, rng: np.random.Generator) -> None:
+    """vLLM #35219: a block that held another layer's state is NaN in this one's dtype, and 0 * NaN reaches every token that reads it.
+
+    The scheduler's list is padded with ids that are none.
+    """
+    raw = np.full((6, 4, 64), np.nan, F32)
+    cache = device.put(raw.view(BF16))
+    ops.zero_blocks(cache, device.put(np.array([4, 0, -1, -1, 6, 2**62])))
+    device.synchronize()
+    got = device.get(cache).astype(F32)
+    assert (got[[0, 4]] * 0 == 0).all() and np.isnan(got[[1, 2, 3, 5]]).any((1, 2)).all()
+
+
+def test_vllm_48085_calls_in_a_row_clear_their_own_blocks(device: Device, rng: np.random.Generator) -> None:
+    """vLLM #48085: a buffer of ids that was written again before the device had read it made the zeroing clear other blocks.
+
+    The ids are the caller's, on the device: there is no such buffer between two calls, and none in a bound call.
+    """
+    before = bits(rng, (40, 2, 64), BF16)
+    cache, lists = device.put(before.copy()), [device.put(ids) for ids in np.arange(30).reshape(10, 3)]
+    for ids in lists[:5]:
+        ops.zero_blocks(cache, ids)
+    for launch in [ops.zero_blocks.bind(cache, ids) for ids in lists[5:]]:
+        launch(None)
+    device.synchronize()
+    before[:30] = 0
+    assert same_bits(device.get(cache), before)
+
+
+def test_vllm_50276_a_block_may_be_longer_than_what_is_cleared_of_it(device: Device, rng: np.random.Generator) -> None:
+    """vLLM #50276: of packed views the stride between blocks is more than a page; the last block, and neighbours keep their bytes."""
+    slab = bits(rng, (5, 96), np.dtype(np.uint8))
+    whole = device.put(slab.copy())
+    ops.zero_blocks(whole[:, 32:64], device.put(np.array([4, 1])))
+    device.synchronize()
+    slab[[4, 1], 32:64] = 0
+    assert same_bits(device.get(whole), slab)
+
+
+def test_wrong_caches(device: Device) -> None:
+    ids, cache = device.put(np.array([0])), device.put(np.ones((4, 3, 2, 8), np.float32))
+    for wrong, message in ((3, 'argument "cache": expected an array or a sequence of arrays, got int'),
+                           ([], 'argument "cache": expected 1 to 8 arrays, got 0'), ([cache] * 9, 'argument "cache": expected 1 to 8 arrays, got 9'),
+                           (ids, 'argument "cache": expected at least 2 dims .n, ….*, got 1'),
+                           ([cache, cache[:, :2]], r'argument "cache\[[01]\]": expected .*size'),
+                           (cache[:, ::2, :, ::2], 'argument "cache": expected rows whose elements are evenly spaced, got shape'),
+                           (cache[:, 0, :, ::2], 'argument "cache": expected .*stride')):  # fmt: skip
+        with pytest.raises(ArgumentError, match=message):
+            ops.zero_blocks(wrong, ids)
+    with pytest.raises(ArgumentError, match='argument "ids": expected dtype i64 or i32, got float32'):
+        ops.zero_blocks(cache, device.put(np.ones(2, np.float32)))
+    assert (device.get(cache) == 1).all()
+
+
+# -- Ragged rows and padded ones ----------------------------------------------------------------------------------------------
+
+
+def padded_of(x: np.ndarray, lengths: list[int], most: int, pad: Any) -> np.ndarray:
+    want, first = np.full((len(lengths), most, *x.shape[1:]), pad).astype(x.dtype), 0
+    for s, length in enumerate(lengths):
+        rows = x[first : first + min(length, most)]
+        want[s, : len(rows)] = rows
+        first += length
+    return want
+
+
+@pytest.mark.parametrize("lengths", [[3, 0, 5, 1], [0], [7], []], ids=str)
+@pytest.mark.parametrize("most", [0, 1, 5, 8])
+@pytest.mark.parametrize("dtype", [BF16, F16, F32, E4M3, *map(np.dtype, (np.int32, np.int64, np.int8, np.uint8))], ids=str)
+def test_rows_are_packed_and_unpacked(device: Device, rng: np.random.Generator, dtype: np.dtype, most: int, lengths: list[int]) -> None:
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    is_integer = dtype.kind in "iu"
+    for pad, shape in ((0, (33,)), (101 if is_integer else 0.5, (2, 24)), (np.iinfo(dtype).min if is_integer else -448.0, (3, 4, 8))):
+        x = rng.integers(-9 if dtype.kind != "u" else 0, 9, (sum(lengths) + 2, *shape)).astype(dtype)
+        out = device.poisoned((len(lengths), most, *shape), dtype)
+        ragged = device.put(x)
+        assert ops.pack_rows(ragged, device.put(starts), most, pad=pad, out=out) is out
+        new = ops.pack_rows(ragged, device.put(starts), most, pad=pad)
+        back = device.poisoned(x.shape, dtype)
+        assert ops.unpack_rows(out, device.put(starts), out=back) is back
+        device.synchronize()
+        assert same_bits(device.get(out), padded_of(x, lengths, most, pad)) and same_bits(device.get(new), device.get(out))
+        want, first = poison(x.shape, dtype), 0
+        for length in lengths:
+            want[first : first + length] = np.zeros((), dtype)
+            want[first : first + min(length, most)] = x[first : first + min(length, most)]
+            first += length
+        assert same_bits(device.get(back), want)
+
+
+def test_pads_that_are_no_number_of_the_dtype(device: Device) -> None:
+    starts = device.put(np.array([0, 1], np.int32))
+    for dtype, pad, got in ((np.uint8, -1, "-1"), (np.uint8, 256, "256"), (np.int8, 0.5, "0.5"), (np.int32, -np.inf, "-inf"), (np.int64, np.nan, "nan")):
+        with pytest.raises(ArgumentError, match=f'argument "pad": expected an integer from .* for dtype {np.dtype(dtype)}, got {got}'):
+            ops.pack_rows(device.put(np.ones((1, 4), dtype)), starts, 2, pad=pad)
+    with pytest.raises(ArgumentError, match="argument \"pad\": expected a number, got '0'"):
+        ops.pack_rows(device.put(np.ones((1, 4), F32)), starts, 2, pad="0")  # type: ignore[arg-type]
+    out = device.get(ops.pack_rows(device.put(np.ones((1, 4), F32)), starts, 2, pad=-0.0))
+    assert np.signbit(out[0, 1]).all()
+
+
+def test_wrong_rows(device: Device) -> None:
+    x, starts = device.put(np.ones((3, 2, 4), F32)), device.put(np.array([0, 1, 3], np.int32))
+    with pytest.raises(ArgumentError, match='argument "length": expected 0 or more, got -1'):
+        ops.pack_rows(x, starts, -1)
+    with pytest.raises(ArgumentError, match='argument "length": expected an integer, got 1.5'):
+        ops.pack_rows(x, starts, 1.5)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r'argument "out": expected shape \[2, 2, 2, 4\], got \(2, 2, 8\)'):
+        ops.pack_rows(x, starts, 2, out=device.poisoned((2, 2, 8), F32))
+    with pytest.raises(ArgumentError, match='argument "starts": expected dtype i32, got i64'):
+        ops.pack_rows(x, device.put(np.array([0, 1, 3])), 2)
+    with pytest.raises(ArgumentError, match=r'argument "out": expected rows of shape \[2, 4\], as argument "padded" has, got \[8\]'):
+        ops.unpack_rows(ops.pack_rows(x, starts, 2), starts, out=device.poisoned((3, 8), F32))
+    with pytest.raises(ArgumentError, match='argument "x": expected rows whose elements are evenly spaced, got shape'):
+        ops.pack_rows(x[..., :3], starts, 2)
+
+
+@pytest.mark.parametrize("dtype, pad", [(F32, -np.inf), (BF16, 0.25), (np.dtype(np.uint8), 77)], ids=str)
+def test_vllm_packs_sequences_by_their_lengths(device: Device, rng: np.random.Generator, dtype: np.dtype, pad: Any) -> None:
+    if device.name == "ptx":
+        pytest.skip("its tensors cannot be assigned to")
+    lengths, x = [2, 0, 5, 1], rng.integers(0, 9, (8, 3, 16)).astype(dtype)
+    given = device.put(np.array(lengths, np.int32))
+    packed = vllm.pack_seq_triton(device.put(x), given, pad) if pad != -np.inf else vllm.pack_seq_triton(device.put(x), given)
+    device.synchronize()
+    assert same_bits(device.get(packed), padded_of(x, lengths, 5, pad))
+    assert same_bits(device.get(vllm.unpack_seq_triton(packed, given)), x)
+
+
+# -- Rotary embedding ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("table_dtype", [F32, None], ids=str)
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+def test_heads_are_turned(device: Device, rng: np.random.Generator, dtype: np.dtype, table_dtype: np.dtype | None, interleaved: bool) -> None:
+    n, heads, dim, rest = 5, 3, 64, 16
+    angle = rng.uniform(-7, 7, (20, dim // 2))
+    table = np.concatenate([np.cos(angle), np.sin(angle)], 1).astype(table_dtype or dtype)
+    whole = rng.standard_normal((n, heads, dim + rest)).astype(dtype)
+    positions = np.array([3, 0, 19, 20, -1])
+    for kind, given in ((np.int64, table), (np.int32, table.reshape(20, 2, dim // 2))):
+        x = device.put(whole.copy())
+        ops.apply_rope(x[..., :dim], device.put(positions.astype(kind)), device.put(given), interleaved=interleaved)
+        device.synchronize()
+        got = device.get(x)
+        assert same_bits(got[..., dim:], whole[..., dim:])
+        wide, c, s = whole[:3, :, :dim].astype(np.float64), *np.split(table.astype(np.float64)[positions[:3]], 2, 1)
+        a, b = (wide[..., ::2], wide[..., 1::2]) if interleaved else np.split(wide, 2, 2)
+        c, s = c[:, None], s[:, None]
+        pairs = np.stack([a * c - b * s, b * c + a * s], -1 if interleaved else 2)
+        error = 4e-7 if dtype == F32 else 2.0**-8 if dtype == BF16 else 2.0**-11
+        np.testing.assert_allclose(got[:3, :, :dim].astype(np.float64), pairs.reshape(3, heads, dim), rtol=error, atol=1e-6)
+        assert not got[3:, :, :dim].astype(F32).any()
+
+
+def test_wrong_tables(device: Device) -> None:
+    x, positions = device.put(np.ones((2, 1, 8), F32)), device.put(np.array([0, 1]))
+    with pytest.raises(ArgumentError, match='argument "x": expected an even size in dim 2, got 7'):
+        ops.apply_rope(x[..., :7], positions, device.put(np.ones((4, 2, 4), F32)))
+    for shape in ((4, 6), (4, 2, 3), (4, 4, 2), (8,)):
+        with pytest.raises(ArgumentError, match=r'argument "table": expected shape \[m, 2, 4\] or \[m, 8\], got'):
+            ops.apply_rope(x, positions, device.put(np.ones(shape, F32)))
+    table = device.put(np.ones((4, 8), F32))
+    with pytest.raises(ArgumentError, match='argument "positions": expected dtype i64 or i32, got int8'):
+        ops.apply_rope(x, device.put(np.ones(2, np.int8)), table)
+    with pytest.raises(ArgumentError, match='argument "x": expected dtype bf16 or f16 or f32, got int32'):
+        ops.apply_rope(device.put(np.ones((2, 1, 8), np.int32)), positions, table)
+    assert (device.get(x) == 1).all()
+
+
+# -- Bound and traced calls ------------------------------------------------------------------------------------------------------
+
+
+def test_bound_calls(device: Device, rng: np.random.Generator) -> None:
+    before = bits(rng, (6, 2, 8), F32)
+    cache, ids = device.put(before.copy()), device.put(np.array([1, 2]))
+    starts, out = device.put(np.array([0, 1, 3], np.int32)), device.poisoned((2, 2, 2, 8), F32)
+    clear, pack = ops.zero_blocks.bind(cache, ids), ops.pack_rows.bind(cache, starts, 2, out=out)
+    assert same_bits(device.get(cache), before)
+    for launch in (clear, pack):
+        launch(None)
+    device.synchronize()
+    before[[1, 2]] = 0
+    assert same_bits(device.get(cache), before) and same_bits(device.get(out), padded_of(before[:3], [1, 2], 2, 0))
+
+
+def test_torch_compile_traces_calls() -> None:
+    torch = pytest.importorskip("torch")
+
+    def step(x: Any, ids: Any, starts: Any) -> Any:
+        ops.zero_blocks(x, ids)
+        return ops.pack_rows(x, starts, 2, pad=3.0)
+
+    ids, starts = torch.tensor([1, 9]), torch.tensor([0, 1, 4], dtype=torch.int32)
+    x, y = torch.randn(4, 2, 8), torch.empty(4, 2, 8)
+    y.copy_(x)
+    traced, want = torch.compile(step, fullgraph=True, backend="eager")(x, ids, starts), step(y, ids, starts)
+    assert torch.equal(traced, want) and torch.equal(x, y) and not x[1].any()
