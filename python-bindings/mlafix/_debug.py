@@ -150,7 +150,8 @@ def _follow(
     kernel: Any, described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
 ) -> dict[str, Any]:
     """What the compiler says of the rows of this launch, which it follows on the host."""
-    by_element = {arg["name"] for arg in kernel.report()["args"] if arg.get("by_element")}
+    generic = kernel._with({})  # with some of its names bound, it has no report
+    by_element = {arg["name"] for arg in generic.report()["args"] if arg.get("by_element")}
     launch: dict[str, object] = {}
     for arg, value in zip(described, args):
         name = arg["name"]
