@@ -24,7 +24,7 @@ class Fault:
         question: which of the questions of docs/Proofs.md it answers with no: "bounds", "one writer", "coverage", …; or
             "promise": the launch breaks one.
         argument: the tensor's name; "" where a promise is about no tensor.
-        element: the indices of the first element that it is about.
+        element: the indices of the first element that it is about; those of a list begin with the tensor's.
         row: the indices of the grid's row that did it, or () where no row did: of an element that none writes.
         count: how many elements of an output are unwritten, where all were looked at; else 1.
         file, line, column: the place of the access, or of the promise, if there is one.
@@ -95,20 +95,22 @@ class DebugReport:
     printed_more: int = 0
 
 
-def has_several(described: Sequence[dict[str, Any]]) -> bool:
-    """Whether an argument is several tensors, of all ranks or of a list: rows of such a kernel cannot be followed on the host."""
-    return any(arg["kind"] in ("peers", "list") for arg in described)
+def reads_ranks(described: Sequence[dict[str, Any]]) -> bool:
+    """Whether an argument is the tensors of all ranks: rows of such a kernel cannot be followed on the host."""
+    return any(arg["kind"] == "peers" for arg in described)
 
 
 def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> DebugReport:
     """See :meth:`mlafix.Kernel.debug`; `kernel` is a mlafix.Kernel."""
     described = kernel.signature["args"]
-    if has_several(described):
+    if reads_ranks(described):
         raise ArgumentError(
-            f'kernel "{kernel.name}": expected a kernel that reads no tensors of other ranks or of lists to follow its rows, got one that does'
+            f'kernel "{kernel.name}": expected a kernel that reads no tensors of other ranks to follow its rows, got one that does'
         )
     arrays = {
-        arg["name"]: make_array(arg, value) for arg, value in zip(described, args) if arg["kind"] == "tensor" and value is not None
+        arg["name"]: make_array(arg, value)
+        for arg, value in zip(described, args)
+        if arg["kind"] == "list" or (arg["kind"] == "tensor" and value is not None)
     }
     followed = _follow(kernel, described, args, arrays)
     faults = [
@@ -150,7 +152,8 @@ def _follow(
     kernel: Any, described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
 ) -> dict[str, Any]:
     """What the compiler says of the rows of this launch, which it follows on the host."""
-    by_element = {arg["name"] for arg in kernel.report()["args"] if arg.get("by_element")}
+    generic = kernel._with({})  # with some of its names bound, it has no report
+    by_element = {arg["name"] for arg in generic.report()["args"] if arg.get("by_element")}
     launch: dict[str, object] = {}
     for arg, value in zip(described, args):
         name = arg["name"]

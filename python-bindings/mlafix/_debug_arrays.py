@@ -12,7 +12,9 @@ _TILE_ROWS = 128
 
 
 def make_array(arg: dict[str, Any], value: Any) -> DebugArray:
-    """`value`, passed for the tensor that `arg` of a signature is, as its kind of DebugArray."""
+    """`value`, passed for the tensor, or the list of them, that `arg` of a signature is, as its kind of DebugArray."""
+    if arg["kind"] == "list":
+        return _List(arg, value)
     return _Tiles(arg, value) if "swizzle" in arg else DebugArray(arg, value)
 
 
@@ -148,3 +150,25 @@ class _Tiles(DebugArray):
 
     def is_poison(self, which: int) -> Any:
         return self._in_order(DebugArray(self.arg, self._memory()).is_poison(which))
+
+
+class _List(DebugArray):
+    """A list of tensors, which is only read: of the sizes of each, and a first one that counts them."""
+
+    def __init__(self, arg: dict[str, Any], value: Any) -> None:
+        self.arg, self.value = arg, value
+        if not isinstance(value, (list, tuple)):
+            raise ArgumentError(f'argument "{arg["name"]}": expected a list of tensors, got {type(value).__name__}')
+        if not 1 <= len(value) <= arg["most"]:
+            raise ArgumentError(f'argument "{arg["name"]}": expected 1 to {arg["most"]} tensors, got {len(value)}')
+        self._ones = [DebugArray(arg, one) for one in value]
+        for i, one in enumerate(self._ones):
+            if one.sizes != self._ones[0].sizes:
+                raise ArgumentError(f'argument "{arg["name"]}": expected the sizes of tensor 0, got others of tensor {i}')
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(self._ones), *self._ones[0].sizes]
+
+    def elements(self) -> list[object]:
+        return [number for one in self._ones for number in one.elements()]

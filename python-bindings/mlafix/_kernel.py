@@ -264,7 +264,7 @@ class Kernel(Launcher):
 
     @functools.cached_property
     def _is_watched(self) -> bool:
-        return _env.debug() and not _debug.has_several(self.signature["args"])
+        return _env.debug() and not _debug.reads_ranks(self.signature["args"])
 
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
         for fault in _debug.debug(self, args, stream).faults:
@@ -280,7 +280,7 @@ class Kernel(Launcher):
         that come back so are unwritten. This waits for the device.
 
         Args:
-            args, kwargs, stream: as for a call. Tensors are numpy arrays or torch tensors.
+            args, kwargs, stream: as for a call. Tensors, those of lists too, are numpy arrays or torch tensors.
 
         Raises:
             ArgumentError: an argument is wrong, or the kernel reads tensors of other ranks.

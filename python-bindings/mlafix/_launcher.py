@@ -26,11 +26,14 @@ def _for_torch(values: tuple[object, ...]) -> bool:
     for value in values:
         if type(value) in _NO_TENSORS:
             continue
-        if _must_see is None and hasattr(type(value), "__torch_function__"):
+        if _must_see is None:
+            ones = value if isinstance(value, (list, tuple)) else (value,)
+            if not any(hasattr(type(one), "__torch_function__") for one in ones):
+                continue
             from . import _torch
 
             _tensor, _dynamo_traces, _must_see = _torch.torch.Tensor, _torch.dynamo_traces, _torch.must_see_any
-        return _must_see is not None and _must_see(values)
+        return _must_see(values)
     return False
 
 

@@ -43,12 +43,16 @@ _OWN = frozenset({*_PLAIN, numpy.ndarray, int, float, bool, type(None)})
 
 
 def must_see_any(values: tuple[object, ...]) -> bool:
-    """Whether torch must see a call with these arguments, of which some are tensors."""
+    """Whether torch must see a call with these arguments, of which some are tensors or lists of them."""
     if intercepted():
         return True
-    return not _OWN.issuperset(map(type, values)) and any(
-        type(value) not in _OWN and hasattr(type(value), "__torch_function__") for value in values
-    )
+    return not _OWN.issuperset(map(type, values)) and any(map(_stands_for_another, values))
+
+
+def _stands_for_another(value: object) -> bool:
+    """Whether an argument, or a tensor of a list, is one that torch must see."""
+    ones = value if isinstance(value, (list, tuple)) else (value,)
+    return any(type(one) not in _OWN and hasattr(type(one), "__torch_function__") for one in ones)
 
 
 _SCALARS = {"f32": "float", "bool": "bool"}
@@ -59,11 +63,12 @@ def schema(name: str, arguments: Sequence[Mapping[str, Any]], *more: str) -> str
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     declared = []
     for argument in arguments:
-        if argument["kind"] in ("peers", "list"):
-            what = "tensors of several ranks" if argument["kind"] == "peers" else "list of tensors"
-            raise ArgumentError(f"kernel \"{name}\": expected no {what} for torch to trace, got \"{argument['name']}\"")
+        if argument["kind"] == "peers":
+            raise ArgumentError(f"kernel \"{name}\": expected no tensors of several ranks for torch to trace, got \"{argument['name']}\"")
         if argument["kind"] == "scalar":
             kind = _SCALARS.get(argument["dtype"], "SymInt")
+        elif argument["kind"] == "list":
+            kind = "Tensor[]"  # only read, and never omitted
         else:
             kind = "Tensor" if argument["access"] == "read" else f"Tensor({next(letters)}!)"
             kind += "?" if argument["optional"] else ""

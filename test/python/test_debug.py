@@ -203,6 +203,10 @@ def test_unwritten_elements_are_told_from_any_value(monkeypatch, poison):
     assert str(fault) == "out[1, 2]: no row writes it (3 elements in all)"
 
 
+def test_a_kernel_with_some_of_its_names_bound():
+    assert copy.specialize(n=2).debug(np.zeros((2, 8), np.float32), np.ones((2, 8), np.float32)).faults == ()
+
+
 def test_torch_tensors():
     torch = pytest.importorskip("torch")
     x, at, out = torch.ones(3), torch.tensor([2, 0, 3], dtype=torch.int32), torch.zeros(3)

@@ -140,9 +140,3 @@ def test_lists_that_cannot_be(tmp_path: Path, annotation: str, body: str, messag
         _ = load(tmp_path, text).k.source
     if isinstance(caught.value, CompileError):
         assert underlined(caught.value.message)
-
-
-def test_a_kernel_with_a_list_is_not_followed_in_debug_mode(module) -> None:
-    one = np.zeros((2, 3), np.float32)
-    with pytest.raises(ArgumentError, match="expected a kernel that reads no tensors of other ranks or of lists"):
-        module.merged.debug(np.zeros((2, 3, 16), np.float32), one.copy(), [np.zeros((2, 3, 16), np.float32)], [one])

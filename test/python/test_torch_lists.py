@@ -1,0 +1,207 @@
+"""Kernels that take a list of tensors, under torch.compile and torch.export, and as operators of torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+import mlafix  # noqa: E402
+from devices import has_cuda  # noqa: E402
+from mlafix import ops  # noqa: E402
+from mlafix.dsl import DType, In, List, Out, f32, grid, identity, load_state, merge, store_state  # noqa: E402
+from watching import seen_by_torch  # noqa: E402
+
+T = DType("T")
+N, H, D, K = 5, 2, 64, 3
+
+
+@mlafix.kernel
+def merge_parts(parts: List[In[T, "n H D"], 8, "k"], lses: List[In[f32, "n H"], 8, "k"], out: Out[T, "n H D"], lse: Out[f32, "n H"] | None):
+    for t, h in grid("n", "H"):
+        m = identity("D")
+        for i in range(len(parts)):
+            m = merge(m, load_state(parts[i][t, h], lses[i][t, h]))
+        store_state(m, out[t, h], lse[t, h])
+
+
+@pytest.fixture(params=["cpu", *(["cuda"] if has_cuda() else [])])
+def where(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def operator(kernel: Any) -> Any:
+    return getattr(torch.ops.mlafix_kernels, kernel.torch_operator()).default
+
+
+def inputs(where: str, count: int = K) -> tuple[list[Any], list[Any]]:
+    torch.manual_seed(0)
+    parts = [torch.randn(N, H, D, device=where, dtype=torch.bfloat16) for _ in range(count)]
+    return parts, [torch.randn(N, H, device=where) for _ in range(count)]
+
+
+def layer(parts: Any, lses: Any) -> tuple[Any, Any]:
+    """What a model may do: lists and tuples, of inputs and of what it computes, by position and by name."""
+    out, lse = torch.empty_like(parts[0]), torch.empty_like(lses[0])
+    merge_parts(parts, [one * 2 for one in lses], out, lse)
+    rows = torch.empty_like(out)
+    merge_parts(out=rows, parts=(out, parts[0] + 1), lses=(lse, lses[0]))
+    return rows + 1, lse
+
+
+def scaled(parts: Any, lses: Any) -> tuple[Any, Any, Any]:
+    scales = parts[0].new_empty((N, H, 2), dtype=torch.float32)
+    out, lse = ops.merge_states_list([one * 2 for one in parts], lses, out_scales=scales)
+    return out.view(torch.uint8), lse, scales
+
+
+def test_operator_is_declared_by_the_signature() -> None:
+    schema = str(operator(merge_parts)._schema)
+    assert schema.partition("(")[2] == "Tensor[] parts, Tensor[] lses, Tensor(a!) out, Tensor(b!)? lse) -> ()"
+
+
+@pytest.mark.parametrize("count", [1, K])
+def test_opcheck(count: int, where: str) -> None:
+    parts, lses = inputs(where, count)
+    torch.library.opcheck(operator(merge_parts), (parts, lses, torch.empty_like(parts[0]), torch.empty_like(lses[0])))
+
+
+def test_opcheck_of_the_library(where: str) -> None:
+    parts, lses = inputs(where)
+    calls: list[tuple[Any, tuple[Any, ...]]] = []
+
+    class Calls(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if func.namespace == "mlafix_kernels":
+                calls.append((func, args))
+            return func(*args, **(kwargs or {}))
+
+    with Calls():
+        scaled(parts, lses)
+    ((called, args),) = calls
+    # Not test_schema: it compares with allclose, which torch has not for fp8.
+    torch.library.opcheck(called, args, test_utils=["test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"])
+
+
+@pytest.mark.filterwarnings("default")  # Inductor gives advice on TensorFloat32 where there is a GPU.
+@pytest.mark.parametrize("function", [layer, scaled])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_compile_fullgraph_gives_the_same_bits(backend: str, function: Any, where: str) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(function, fullgraph=True, backend=backend)
+    for count in (K, 2):  # one more compilation
+        given = inputs(where, count)
+        for got, want in zip(compiled(*given), function(*given)):
+            assert torch.equal(got, want)
+
+
+def test_compile_with_dynamic_sizes(where: str) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager", dynamic=True)
+    for rows in (N, 3):
+        parts, lses = ([one[:rows] for one in ones] for ones in inputs(where))
+        for got, want in zip(compiled(parts, lses), layer(parts, lses)):
+            assert torch.equal(got, want)
+
+
+def test_export(where: str) -> None:
+    class Layer(torch.nn.Module):
+        def forward(self, parts: Any, lses: Any) -> tuple[Any, Any]:
+            return layer(parts, lses)
+
+    args = inputs(where)
+    program = torch.export.export(Layer(), args)
+    names = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    assert sum("mlafix_kernels.merge_parts" in name for name in names) == 2
+    for got, want in zip(program.module()(*args), layer(*args)):
+        assert torch.equal(got, want)
+
+
+def test_kernel_of_a_unit_compiles(tmp_path: Path) -> None:
+    merge_parts.save(tmp_path / "unit.mlafix", "cpu", H=H, D=D, T="bf16")
+    kernel = mlafix.Unit.load(tmp_path / "unit.mlafix")["merge_parts"]
+
+    def step(parts: Any, lses: Any) -> Any:
+        out = torch.empty_like(parts[0])
+        kernel(parts, lses, out)
+        return out * 2
+
+    args = inputs("cpu")
+    torch._dynamo.reset()
+    assert torch.equal(torch.compile(step, fullgraph=True, backend="aot_eager")(*args), step(*args))
+
+
+def test_first_use_in_a_compiled_function(tmp_path: Path) -> None:
+    """Nothing was called before, and the first argument is no tensor but a list of them."""
+    (tmp_path / "script.py").write_text("""
+import mlafix
+from mlafix.dsl import In, List, Out, f32, grid
+
+@mlafix.kernel
+def total(parts: List[In[f32, "n D"], 2], y: Out[f32, "n D"]):
+    for t in grid("n"):
+        y[t] = parts[0][t] + parts[1][t]
+
+import torch
+
+def f(a, b):
+    y = torch.empty_like(a)
+    total([a, b + 0], y)
+    return y
+
+a, b = torch.randn(2, 3, 64)
+assert torch.equal(torch.compile(f, fullgraph=True, backend="aot_eager")(a, b), a + b)
+""")
+    done = subprocess.run([sys.executable, "-W", "error", str(tmp_path / "script.py")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_calls_on_lists_of_plain_tensors_go_straight() -> None:
+    parts, lses = inputs("cpu")
+    out = torch.empty_like(parts[0])
+    merge_parts(parts, lses, out)
+    with seen_by_torch() as seen:
+        merge_parts(parts, lses, out)
+    assert [name for name in seen if "merge_parts" in name] == [f"mlafix_kernels.{merge_parts.torch_operator()}.default"]
+
+
+def test_fake_tensors() -> None:
+    """Their type alone tells: their mode is not on."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    mode = FakeTensorMode()
+    parts, lses = ([mode.from_tensor(one) for one in ones] for ones in inputs("cpu"))
+    out, lse, scales = scaled(parts, lses)
+    assert {type(one) for one in (out, lse, scales)} == {type(parts[0])} and out.shape == (N, H, D)
+
+
+def test_a_subclass_is_found_in_a_list() -> None:
+    """It gets the call, as where it is an argument itself."""
+    seen = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    parts, lses = inputs("cpu")
+    out, want = torch.empty_like(parts[0]), torch.empty_like(parts[0])
+    merge_parts(parts, lses, want)
+    merge_parts([parts[0], parts[1].as_subclass(Watched), parts[2]], lses, out)
+    assert f"mlafix_kernels.{merge_parts.torch_operator()}.default" in seen and torch.equal(out, want)
+
+
+def test_a_list_of_a_wrong_length_is_refused_when_it_runs() -> None:
+    parts, lses = inputs("cpu")
+    compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    with pytest.raises(mlafix.ArgumentError, match='argument "parts": expected 1 to 8 tensors, got 9'):
+        compiled(parts * 3, lses * 3)
