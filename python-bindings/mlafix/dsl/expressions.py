@@ -277,7 +277,7 @@ class Expressions:
         value = self.eval(node)
         if isinstance(value, int) and not 0 <= value < (dim.size or 2**63):
             size = f" and below {dim.size}" if dim.size else ""
-            self.ctx.fail(node, f"expected an index of at least 0{size}, got {value}")
+            self.ctx.fail(node, f"expected an index of at least 0{size}, got {describe(value)}")
         return self.ctx.index(value, node)
 
     # -- Operators ---------------------------------------------------------------------------------------------------

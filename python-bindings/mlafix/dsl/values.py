@@ -11,6 +11,9 @@ from typing import Any
 
 from .types import FLOATS, TensorType
 
+# Integers of more are not written out in messages; Python itself refuses to beyond 4300 digits.
+_MOST_BITS = 256
+
 
 @dataclasses.dataclass(frozen=True)
 class Dyn:
@@ -170,6 +173,8 @@ def describe(value: object) -> str:
         return str(value.type)
     if isinstance(value, (Tensor, Peer, Sink, OfRows)):
         return str(value)
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"an integer of {value.bit_length()} bits"
     if isinstance(value, (str, type(None))) or as_number(value) is not None:
         return repr(value)
     if isinstance(value, (tuple, list)):
