@@ -280,7 +280,7 @@ class Kernel(Launcher):
 
         Raises:
             ArgumentError: an argument is wrong, or the kernel reads tensors of other ranks.
-            CompileError: the kernel does not compile, and not for one of the faults.
+            CompileError: the kernel does not compile, and not for what it does to its tensors; else the report has the error.
             UnitError, DriverError: there is no code for these arguments, or no compiler.
         """
         return _debug.debug(self, self._order(args, kwargs), stream)

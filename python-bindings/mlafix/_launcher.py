@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable
@@ -32,6 +33,9 @@ def _for_torch(values: tuple[object, ...]) -> bool:
             _tensor, _dynamo_traces, _must_see = _torch.torch.Tensor, _torch.dynamo_traces, _torch.must_see_any
         return _must_see is not None and _must_see(values)
     return False
+
+class _Noted(Exception):
+    """Ends a call whose names are bound, before anything is compiled."""
 
 
 class Launcher:
@@ -73,9 +77,24 @@ class Launcher:
 
     @functools.cached_property
     def _dispatch(self) -> _runtime.Dispatcher:
-        resolve, fixed = self._resolve, self._fixed
+        return self._dispatcher(self._resolve)
+
+    def _dispatcher(self, resolve: Callable[..., Any]) -> _runtime.Dispatcher:
+        fixed = self._fixed
         text = _with_factors(self._signature_text, fixed)
         return _runtime.Dispatcher(self.name, text, lambda bound, *device: resolve({**bound, **fixed}, *device))
+
+    def _bound_by(self, args: tuple[object, ...]) -> dict[str, str]:
+        """What a call with these arguments binds, all of them in order. Raises ArgumentError."""
+        bound: dict[str, str] = {}
+
+        def note(names: dict[str, str], device_type: int, ordinal: int) -> Any:
+            bound.update(names)
+            raise _Noted
+
+        with contextlib.suppress(_Noted):
+            self._dispatcher(note)(args)
+        return bound
 
     @property
     def _identity(self) -> str:
