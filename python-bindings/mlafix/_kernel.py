@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -68,7 +69,11 @@ class Kernel(Launcher):
             OSError: it cannot be read.
         """
         text = Path(path).read_text(encoding="utf-8")
-        signature = json.loads(_toolchain.compiler().signature(text, str(path), name))
+        try:
+            signature = json.loads(_toolchain.compiler().signature(text, str(path), name))
+        except CompileError as error:
+            message = error.message.replace("choose one with --kernel", f'name="…" chooses one, {path}:NAME on a command line')
+            raise CompileError(message, error.file, error.line, error.column) from None
         return cls(signature["name"], text, str(path))
 
     def __repr__(self) -> str:
@@ -267,7 +272,7 @@ class Kernel(Launcher):
             warnings.warn(f'kernel "{self.name}": {fault}', DebugWarning, stacklevel=3)
 
     @without_frames
-    def debug(self, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
+    def debug(self, /, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
         """What a call with these arguments does that no kernel may (docs/Proofs.md). Nothing that is passed is written.
 
         The rows are followed on the host, operation by operation: every access that is out of bounds, and every element
@@ -309,10 +314,22 @@ class TextlessVariants(cache.Variants):
             data = super()._compile(bindings, target)
         except CompileError:
             # Once more, to say where.
-            self._whole.specialize(**bindings)._emit("unit", [target], {})
+            try:
+                self._whole.specialize(**bindings)._emit("unit", [target], {})
+            except CompileError as error:
+                raise _with_binding(error) from None
             raise
         self._whole._warn(bindings)
         return data
+
+
+def _with_binding(error: CompileError) -> CompileError:
+    """An error of a dim that no argument determines, as the factors of a product, with what binds it."""
+    unbound = re.search(r"expected a size for dim '(\w+)' of kernel .* got no binding of it", error.message)
+    if unbound is None:
+        return error
+    note = f"note: no argument determines it: kernel.specialize({unbound[1]}=…) binds it"
+    return CompileError(f"{error.message}\n{note}", error.file, error.line, error.column)
 
 
 def _default_target() -> str:

@@ -113,7 +113,7 @@ class Launcher:
         tensors = {arg["name"] for arg in args if arg.get("optional") and arg["shape"] == [1]}
         return tuple((arg["name"], arg["name"] + "_at") for arg in args if arg["kind"] == "scalar" and arg["name"] + "_at" in tensors)
 
-    def __call__(self, *args: object, stream: object | None = None, **kwargs: object) -> None:
+    def __call__(self, /, *args: object, stream: object | None = None, **kwargs: object) -> None:
         """Launch.
 
         Args:
@@ -177,7 +177,7 @@ class Launcher:
         getattr(operators, self.torch_operator()).default(*ordered)
 
     @without_frames
-    def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
+    def bind(self, /, *args: object, **kwargs: object) -> _runtime.Bound:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
         return self._dispatch.bind(self._order(args, kwargs))
 

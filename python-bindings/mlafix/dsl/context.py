@@ -34,6 +34,8 @@ class Context:
         self.tensors: list[Tensor] = []
         # Defaults of names that are bound when the kernel is compiled.
         self.defaults: dict[str, str] = {}
+        # Those of them that are bases.
+        self.bases: set[str] = set()
         # How many inline functions this one is inside of.
         self.depth = 0
         # Conditions (value, whether it must not hold) under which the expression at hand is evaluated at all.
@@ -42,7 +44,7 @@ class Context:
     def inside(self, source: Source, env: dict[str, Any]) -> Context:
         """The context of an inline function that is called here: the same kernel, other names."""
         inner = Context(self.builder, source, env)
-        inner.tensors, inner.defaults, inner.guards = self.tensors, self.defaults, self.guards
+        inner.tensors, inner.defaults, inner.bases, inner.guards = self.tensors, self.defaults, self.bases, self.guards
         inner.depth = self.depth + 1
         return inner
 
@@ -62,6 +64,7 @@ class Context:
         return name
 
     def note_base(self, base: Base) -> str:
+        self.bases.add(base.name)
         return self.note_default(base.name, base.default)
 
     @property

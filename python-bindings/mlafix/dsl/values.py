@@ -167,6 +167,11 @@ def alike(a: Any, b: Any) -> bool:
     return (a.kind, a.dtype, a.dim, a.base) == (b.kind, b.dtype, b.dim, b.base)
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """So many of something in a message: "1 index", "2 indices"."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def describe(value: object) -> str:
     """A value in a message."""
     if isinstance(value, Dyn):
