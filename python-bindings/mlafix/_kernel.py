@@ -139,7 +139,7 @@ class Kernel(Launcher):
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
-    def report(self, **bindings: object) -> dict[str, Any]:
+    def report(self, /, **bindings: object) -> dict[str, Any]:
         """What the compiler proves of the kernel (docs/Proofs.md).
 
         Args:
@@ -246,7 +246,7 @@ class Kernel(Launcher):
 
     # -- Calling it --------------------------------------------------------------------------------------------------
 
-    def specialize(self, **bindings: object) -> Kernel:
+    def specialize(self, /, **bindings: object) -> Kernel:
         """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)`` takes and gives
         lses in base 2. A lower-case dim may be bound, too, as an optimisation."""
         made = self._with(self.bindings(bindings))

@@ -116,6 +116,21 @@ def k(y: Out[i32, "n"], x: In[f32, "n"]):
     assert underlined(caught.value.message) == place
 
 
+def test_an_integer_zero_beside_a_float_has_no_sign(tmp_path: Path) -> None:
+    module = load(tmp_path, """
+@mlafix.kernel
+def k(y: Out[f32, "c=4 n"]):
+    for t in grid("n"):
+        y[0, t] = max(-0.0, 0)
+        y[1, t] = max(0, -0.0)
+        y[2, t] = min(-0.0, 0)
+        y[3, t] = min(0, -0.0)
+""")
+    y = np.empty((4, 1), np.float32)
+    module.k(y)
+    assert np.signbit(y[:, 0]).tolist() == [False, False, True, True]
+
+
 def test_constants_of_numpy_are_pythons_numbers(tmp_path: Path) -> None:
     """An element of a tuple wrapped around in numpy's own type."""
     module = load(tmp_path, """

@@ -22,8 +22,8 @@ BODIES = [
     ("q[t] = 10 ** 6", "10 ** 6", "; write 1000000"),
     ("y[t] = x[t] * 2 ** 0.5", "2 ** 0.5", "; write exp2(0.5 * log2(2)), or a product"),
     ("y[t] = x[t, 0, 0]", "x[t, 0, 0]", "expected 1 index for a row of 'x' or 2 for an element, got 3"),
-    ("s = load_state(l[t], x[t])", "l[t]", "expected a row for the payload of a state, which comes first, got an element of 'l'"),
-    ("s = load_state(x[t], x[t])", "x[t]", "expected an element for the lse of a state, which comes second, got a row of 'x'"),
+    ("s = load_state(l[t], x[t])", "l[t]", "expected a row for the payload of a state, which comes before its lse, got an element of 'l'"),
+    ("s = load_state(x[t], x[t])", "x[t]", "expected an element for the lse of a state, which comes after its payload, got a row of 'x'"),
     ("store_state(load_state(x[t], l[t]), q[t], y[t])", "q[t]", "expected a row for the payload of a state"),
 ]  # fmt: skip
 
@@ -94,6 +94,9 @@ def k(y: Out[f32, "n"], NAME: In[f32, "n"]):
     y[:] = 0
     kernel.bind(y=y, self=x)()
     assert (y == x).all()
+    optional = load(tmp_path, text.replace('NAME: In[f32, "n"]', 'self: In[f32, "n"] | None').replace("NAME", "self")).k
+    optional.specialize(self="absent")(y)
+    assert not y.any() and optional.debug(y).faults == ()
 
 
 def test_a_product_that_no_argument_determines(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def extreme(name: str, a: Any, b: Any) -> Any:
     """The "min" or "max" of two constants: NaN stays NaN, and -0.0 is below 0.0."""
     if a != a or b != b:
         return math.nan
-    if a == b == 0 and isinstance(a, float) and isinstance(b, float):
+    if a == b == 0 and (isinstance(a, float) or isinstance(b, float)):
         return min(a, b, key=_sign) if name == "min" else max(a, b, key=_sign)
     return min(a, b) if name == "min" else max(a, b)
 

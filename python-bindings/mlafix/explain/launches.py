@@ -94,7 +94,7 @@ def check_names(facts: Facts, given: Mapping[str, int]) -> None:
     known.update({arg["name"]: None for arg in facts.args if arg["kind"] == "scalar"})
     for name in given:
         if name not in known:
-            raise ArgumentError(f'sizes: expected one of {", ".join(known)}, got "{name}"')
+            raise ArgumentError(f'argument "sizes": expected one of {", ".join(known)}, got "{name}"')
 
 
 @dataclass(frozen=True)
