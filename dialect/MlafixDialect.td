@@ -48,7 +48,17 @@ def Mlafix_Dialect : Dialect {
     - Outside of states, `arith.divf` and `math.sqrt` are correctly rounded, and the other functions of `math` are off by at most N10, over their whole range; subnormal
       numbers are numbers like any other.
 
-    Operations of upstream dialects have a result for all operands in a kernel, the same on every target: `mlafix-make-total` in [Passes.md](Passes.md) says which.
+    N11 is of arguments of one shape and dtype, one written and one read, of which every row reads only the element or the row that it writes, and reads it
+    before it writes it. Which ones these are is computed: `aliases` in a kernel's signature has them
+    (`mlafix-opt --emit=signature`, `kernel.signature["aliases"]`, [UnitFormat.md](UnitFormat.md)). A call that passes one tensor for others is refused.
+
+    Of upstream dialects a kernel may use, on scalars and rows:
+
+    - `arith`, but for `arith.remf`, which CPUs have not. Values of bf16, f16 and fp8 are moved and converted alone: arithmetic is f32.
+    - of `math`: `exp`, `exp2`, `log`, `log2`, `sqrt`, `rsqrt`, `sin`, `cos`, `erf`, `fma`, `absf`, `absi`, `floor`, `ceil`, `roundeven`, `trunc`, `copysign`, `ctlz`
+      and `ctpop`. Others are an error, unless they fold.
+
+    They have a result for all operands in a kernel, the same on every target: `mlafix-make-total` in [Passes.md](Passes.md) says which.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::tensor::TensorDialect"

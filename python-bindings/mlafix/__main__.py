@@ -20,7 +20,7 @@ def parse_bindings(text: str, option: str = "--bind") -> dict[str, str]:
     for item in text.split(","):
         name, equals, value = (part.strip() for part in item.partition("="))
         if not name or not equals or not value or name in bound:
-            raise ArgumentError(f'{option}: expected NAME=VALUE,… with each name once, got "{text}"')
+            raise ArgumentError(f'{option}{": " if option else ""}expected NAME=VALUE,… with each name once, got "{text}"')
         bound[name] = value
     return bound
 
@@ -143,16 +143,24 @@ def _info(_options: argparse.Namespace) -> int:
 
 def _requests(options: argparse.Namespace) -> list[tuple[Kernel, dict[str, str]]]:
     """What a command line wants ready: its kernel for each --bind, and the lines of its file."""
-    wanted = [(options.kernel, text) for text in options.bind or [""]] if options.kernel else []
+    wanted = [("", options.kernel, text) for text in options.bind or [""]] if options.kernel else []
     if options.file:
         for number, line in enumerate(Path(options.file).read_text(encoding="utf-8").splitlines(), 1):
-            words = line.partition("#")[0].split()
+            words, place = line.partition("#")[0].split(), f"{options.file}:{number}: "
             if len(words) > 2:
-                raise ArgumentError(f'{options.file}:{number}: expected KERNEL NAME=VALUE,…, got "{line.strip()}"')
-            wanted += [(words[0], words[1] if len(words) > 1 else "")] if words else []
+                raise ArgumentError(f'{place}expected KERNEL NAME=VALUE,…, got "{line.strip()}"')
+            wanted += [(place, words[0], words[1] if len(words) > 1 else "")] if words else []
     if not wanted:
         raise ArgumentError("expected a kernel or --file FILE, got neither")
-    return [(find_kernel(kernel), parse_bindings(text) if text else {}) for kernel, text in wanted]
+    return [_request(*one) for one in wanted]
+
+
+def _request(place: str, kernel: str, bindings: str) -> tuple[Kernel, dict[str, str]]:
+    """A kernel and its bindings, which `place` in a file names, or "". Raises as find_kernel and parse_bindings do."""
+    try:
+        return find_kernel(kernel), parse_bindings(bindings, "" if place else "--bind") if bindings else {}
+    except ArgumentError as error:
+        raise ArgumentError(f"{place}{error}") from None
 
 
 def _warmup(options: argparse.Namespace) -> int:

@@ -15,6 +15,9 @@ from .errors import ArgumentError, CompileError
 # Of a tensor whose elements decide what is accessed, so many are passed on to be looked at.
 _MOST_ELEMENTS = 1 << 20
 
+# Of the questions of docs/Proofs.md those about what rows read of an output.
+_READS = ("independence", "written before read")
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -86,6 +89,8 @@ class DebugReport:
             are looked for in all of an output, whether it is or not.
         printed: what rows printed, in the order of the rows, and at most the first 10,000 texts.
         printed_more: how many texts rows printed after those.
+        refused: the compiler's error where it refuses the kernel, for these or for other arguments; "" where the kernel ran.
+            Then the rows were followed, and nothing was launched.
     """
 
     faults: tuple[Fault, ...]
@@ -93,6 +98,7 @@ class DebugReport:
     is_whole: bool = True
     printed: tuple[Printed, ...] = ()
     printed_more: int = 0
+    refused: str = ""
 
 
 def reads_ranks(described: Sequence[dict[str, Any]]) -> bool:
@@ -112,7 +118,9 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
         for arg, value in zip(described, args)
         if arg["kind"] == "list" or (arg["kind"] == "tensor" and value is not None)
     }
-    followed = _follow(kernel, described, args, arrays)
+    bound = kernel._bound_by(args)
+    proofs = kernel.report(**bound)["args"]
+    followed = _follow(kernel, described, args, arrays, bound, {arg["name"] for arg in proofs if arg.get("by_element")})
     faults = [
         Fault(
             found["question"], found["argument"], tuple(found["element"]), tuple(found["row"]),
@@ -121,12 +129,18 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
         for found in followed["faults"]
     ]  # fmt: skip
     uncovered = {fault.argument for fault in faults if fault.question == "coverage"}
+    unwritten, refused = [], ""
     try:
         unwritten = list(_unwritten(kernel, described, args, arrays, stream))
-    except (ArgumentError, CompileError):
-        if not faults:
+    except CompileError as error:
+        if not faults and not _is_doubtful(proofs):
             raise
-        unwritten = []  # what the compiler or a launch refuses does not run, and the faults say why
+        refused = error.message
+    except ArgumentError:
+        if not faults:
+            raise  # else the faults say why the launch is refused
+    # Where a row reads what was there before, what comes back may be made of it.
+    uncovered |= {fault.argument for fault in faults if fault.question in _READS}
     counts = {fault.argument: fault for fault in unwritten}
     faults = [counts.get(fault.argument, fault) if fault.question == "coverage" else fault for fault in faults]
     faults += [fault for fault in unwritten if fault.argument not in uncovered]
@@ -137,7 +151,13 @@ def debug(kernel: Any, args: tuple[object, ...], stream: object | None) -> Debug
         print(text)
     if followed["printed_more"]:
         print(f"and {followed['printed_more']} more texts")
-    return DebugReport(tuple(faults), followed["unknown_rows"], followed["is_whole"], printed, followed["printed_more"])
+    return DebugReport(tuple(faults), followed["unknown_rows"], followed["is_whole"], printed, followed["printed_more"], refused)
+
+
+def _is_doubtful(proofs: Sequence[dict[str, Any]]) -> bool:
+    """Whether the compiler may refuse the kernel for what it does to its tensors (docs/Proofs.md)."""
+    verdicts = {answer["verdict"] for arg in proofs for answer in arg["answers"]}
+    return not verdicts <= {"proved", "promised"} or any(arg.get("guarded") for arg in proofs)
 
 
 def _place(described: dict[str, Any]) -> dict[str, Any]:
@@ -149,11 +169,19 @@ def _place(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def _follow(
-    kernel: Any, described: Sequence[dict[str, Any]], args: Sequence[object], arrays: dict[str, DebugArray]
+    kernel: Any,
+    described: Sequence[dict[str, Any]],
+    args: Sequence[object],
+    arrays: dict[str, DebugArray],
+    bound: dict[str, str],
+    by_element: set[str],
 ) -> dict[str, Any]:
-    """What the compiler says of the rows of this launch, which it follows on the host."""
-    generic = kernel._with({})  # with some of its names bound, it has no report
-    by_element = {arg["name"] for arg in generic.report()["args"] if arg.get("by_element")}
+    """What the compiler says of the rows of this launch, which it follows on the host.
+
+    Args:
+        bound: what the call binds.
+        by_element: the tensors whose elements rows read one by one.
+    """
     launch: dict[str, object] = {}
     for arg, value in zip(described, args):
         name = arg["name"]
@@ -166,7 +194,12 @@ def _follow(
         if wanted and math.prod(array.sizes) <= _MOST_ELEMENTS:
             launch[name] = {"sizes": array.sizes, "elements": array.elements()}
     text = _toolchain.compiler().compile(
-        kernel.source, kernel.file, kernel=kernel.name, emit="faults", launch=json.dumps(launch, allow_nan=False)
+        kernel.source,
+        kernel.file,
+        kernel=kernel.name,
+        specializations=[bound] if bound else [],
+        emit="faults",
+        launch=json.dumps(launch, allow_nan=False),
     )
     found: dict[str, Any] = json.loads(text)
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -69,10 +70,13 @@ class Kernel(Launcher):
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
+            signature = json.loads(_toolchain.compiler().signature(text, str(path), name))
         except UnicodeDecodeError as error:
             message = f"{path}: expected text in UTF-8, got byte 0x{error.object[error.start]:02x} at offset {error.start}"
             raise CompileError(message, str(path)) from None
-        signature = json.loads(_toolchain.compiler().signature(text, str(path), name))
+        except CompileError as error:
+            message = error.message.replace("choose one with --kernel", f'name="…" chooses one, {path}:NAME on a command line')
+            raise CompileError(message, error.file, error.line, error.column) from None
         return cls(signature["name"], text, str(path))
 
     def __repr__(self) -> str:
@@ -138,7 +142,7 @@ class Kernel(Launcher):
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
-    def report(self, **bindings: object) -> dict[str, Any]:
+    def report(self, /, **bindings: object) -> dict[str, Any]:
         """What the compiler proves of the kernel (docs/Proofs.md).
 
         Args:
@@ -245,7 +249,7 @@ class Kernel(Launcher):
 
     # -- Calling it --------------------------------------------------------------------------------------------------
 
-    def specialize(self, **bindings: object) -> Kernel:
+    def specialize(self, /, **bindings: object) -> Kernel:
         """The same kernel with names bound beside those that arguments bind: ``kernel.specialize(B=2)`` takes and gives
         lses in base 2. A lower-case dim may be bound, too, as an optimisation."""
         made = self._with(self.bindings(bindings))
@@ -271,7 +275,7 @@ class Kernel(Launcher):
             warnings.warn(f'kernel "{self.name}": {fault}', DebugWarning, stacklevel=3)
 
     @without_frames
-    def debug(self, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
+    def debug(self, /, *args: object, stream: object | None = None, **kwargs: object) -> DebugReport:
         """What a call with these arguments does that no kernel may (docs/Proofs.md). Nothing that is passed is written.
 
         The rows are followed on the host, operation by operation: every access that is out of bounds, and every element
@@ -284,7 +288,7 @@ class Kernel(Launcher):
 
         Raises:
             ArgumentError: an argument is wrong, or the kernel reads tensors of other ranks.
-            CompileError: the kernel does not compile, and not for one of the faults.
+            CompileError: the kernel does not compile, and not for what it does to its tensors; else the report has the error.
             UnitError, DriverError: there is no code for these arguments, or no compiler.
         """
         return _debug.debug(self, self._order(args, kwargs), stream)
@@ -313,10 +317,22 @@ class TextlessVariants(cache.Variants):
             data = super()._compile(bindings, target)
         except CompileError:
             # Once more, to say where.
-            self._whole.specialize(**bindings)._emit("unit", [target], {})
+            try:
+                self._whole.specialize(**bindings)._emit("unit", [target], {})
+            except CompileError as error:
+                raise _with_binding(error) from None
             raise
         self._whole._warn(bindings)
         return data
+
+
+def _with_binding(error: CompileError) -> CompileError:
+    """An error of a dim that no argument determines, as the factors of a product, with what binds it."""
+    unbound = re.search(r"expected a size for dim '(\w+)' of kernel .* got no binding of it", error.message)
+    if unbound is None:
+        return error
+    note = f"note: no argument determines it: kernel.specialize({unbound[1]}=…) binds it"
+    return CompileError(f"{error.message}\n{note}", error.file, error.line, error.column)
 
 
 def _default_target() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable
@@ -35,6 +36,9 @@ def _for_torch(values: tuple[object, ...]) -> bool:
             _tensor, _dynamo_traces, _must_see = _torch.torch.Tensor, _torch.dynamo_traces, _torch.must_see_any
         return _must_see(values)
     return False
+
+class _Noted(Exception):
+    """Ends a call whose names are bound, before anything is compiled."""
 
 
 class Launcher:
@@ -76,9 +80,24 @@ class Launcher:
 
     @functools.cached_property
     def _dispatch(self) -> _runtime.Dispatcher:
-        resolve, fixed = self._resolve, self._fixed
+        return self._dispatcher(self._resolve)
+
+    def _dispatcher(self, resolve: Callable[..., Any]) -> _runtime.Dispatcher:
+        fixed = self._fixed
         text = _with_factors(self._signature_text, fixed)
         return _runtime.Dispatcher(self.name, text, lambda bound, *device: resolve({**bound, **fixed}, *device))
+
+    def _bound_by(self, args: tuple[object, ...]) -> dict[str, str]:
+        """What a call with these arguments binds, all of them in order. Raises ArgumentError."""
+        bound: dict[str, str] = {}
+
+        def note(names: dict[str, str], device_type: int, ordinal: int) -> Any:
+            bound.update(names)
+            raise _Noted
+
+        with contextlib.suppress(_Noted):
+            self._dispatcher(note)(args)
+        return bound
 
     @property
     def _identity(self) -> str:
@@ -97,7 +116,7 @@ class Launcher:
         tensors = {arg["name"] for arg in args if arg.get("optional") and arg["shape"] == [1]}
         return tuple((arg["name"], arg["name"] + "_at") for arg in args if arg["kind"] == "scalar" and arg["name"] + "_at" in tensors)
 
-    def __call__(self, *args: object, stream: object | None = None, **kwargs: object) -> None:
+    def __call__(self, /, *args: object, stream: object | None = None, **kwargs: object) -> None:
         """Launch.
 
         Args:
@@ -174,7 +193,7 @@ class Launcher:
         getattr(operators, self.torch_operator()).default(*ordered)
 
     @without_frames
-    def bind(self, *args: object, **kwargs: object) -> _runtime.Bound:
+    def bind(self, /, *args: object, **kwargs: object) -> _runtime.Bound:
         """The call with these arguments, ready to launch again and again: ``bound(stream)``."""
         try:
             return self._dispatch.bind(self._order(args, kwargs))

@@ -208,7 +208,12 @@ def test_files_of_the_cache_may_vanish_meanwhile(
     assert folder.exists() == ("--clear" not in command)
 
 
-@pytest.mark.parametrize(("lines", "message"), [("twice D=8 extra", "shapes.txt:1: expected KERNEL NAME=VALUE,…"), ("", "got neither")])
+@pytest.mark.parametrize(("lines", "message"), [
+    ("twice D=8 extra", "shapes.txt:1: expected KERNEL NAME=VALUE,…"),
+    ("# a comment\ntwice D", 'shapes.txt:2: expected FILE.py:KERNEL'),
+    ("merge_attn_states H=2,D=8,T=bf16\nmerge_attn_states D", 'shapes.txt:2: expected NAME=VALUE,… with each name once, got "D"'),
+    ("", "got neither"),
+])  # fmt: skip
 def test_wrong_warmup_files(lines: str, message: str, capsys: CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "shapes.txt").write_text(lines)
     assert main(["warmup", "--file", str(tmp_path / "shapes.txt")]) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
 
@@ -12,7 +13,8 @@ import mlafix
 
 _compiler = pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "kernels"
 BOUND = {"H": "4", "D": "64", "T": "bf16"}
 
 
@@ -116,3 +118,26 @@ def test_threads_compile_at_once(source: str) -> None:
     for thread in threads:
         thread.join()
     assert results == [expected] * 20
+
+
+CUBE_ROOTS = """
+mlafix.kernel @k(%y: memref<?xf32, strided<[?], offset: ?>> {mlafix.access = "update", mlafix.dims = ["n"]}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?xf32, strided<[?], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %x = mlafix.load %y[%t] : memref<?xf32, strided<[?], offset: ?>> -> f32
+    %root = math.cbrt %x : f32
+    mlafix.store %root, %y[%t] : f32, memref<?xf32, strided<[?], offset: ?>>
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_90", "x86-64"])
+def test_functions_of_math_are_those_of_the_page(target: str) -> None:
+    with pytest.raises(mlafix.CompileError) as caught:
+        _compiler.compile(CUBE_ROOTS, "m", targets=[target])
+    listed = re.search(r"expected math\.(.*?), got 'math\.cbrt'", str(caught.value))
+    on_page = re.search(r"^- of `math`: (.*?)\. Others", (ROOT / "docs" / "Dialect.md").read_text(), re.DOTALL | re.MULTILINE)
+    assert listed and on_page
+    assert re.findall(r"`(\w+)`", on_page[1]) == re.findall(r"\w+", listed[1].replace(" or ", " "))

@@ -264,6 +264,7 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ([str(kernel), "--bind", "H=1,D=64,T=f32", "--target", "sm_91"], "expected a target out of"),
         ([str(kernel), "--bind", "D", "--target", "sm_90"], "--bind: expected NAME=VALUE"),
         ([str(kernel), "--bind", "H=1,D=64,T=f32", "--target", "sm_90", "--sizes", "n=many"], "--sizes: expected NAME=NUMBER"),
+        ([str(kernel), "--bind", "H=1,D=64,T=f32", "--target", "sm_90", "--sizes", "q=3"], 'argument "sizes": expected one of '),
     ]:
         assert main(["explain", *arguments, *output]) == 1
         assert message in capsys.readouterr().err

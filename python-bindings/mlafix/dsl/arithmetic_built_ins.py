@@ -8,6 +8,7 @@ from typing import Any
 from .arguments import Arguments
 from .built_ins import BuiltIn
 from .expressions import Expressions
+from .operators import extreme, integer, rounded
 from .types import FLOATS, INTEGER_BITS, ScalarType
 from .values import Dyn, Tensor, as_number, describe
 
@@ -101,8 +102,9 @@ class ArithmeticBuiltIns:
         result, result_node = self.expressions.eval(node.args[0]), node.args[0]
         for argument in node.args[1:]:
             other = self.expressions.eval(argument)
-            if as_number(result) is not None and as_number(other) is not None:
-                result = function(result, other)
+            one, two = as_number(result), as_number(other)
+            if one is not None and two is not None:
+                result = extreme(name, one, two)
                 continue
             a, b = self.ctx.lift_pair(result, result_node, other, argument)
             self.ctx.check_computes(name, node, a, b)
@@ -135,8 +137,12 @@ class ArithmeticBuiltIns:
         if len(node.args) != 1 or node.keywords:
             self.ctx.fail(node, f"expected round(x), got {len(node.args) + len(node.keywords)} arguments")
         value = self.expressions.eval(node.args[0])
-        if as_number(value) is not None:
-            return float(round(value))
+        number = as_number(value)
+        if number is not None:
+            try:
+                return rounded(number)
+            except OverflowError:
+                self.ctx.fail(node.args[0], f"expected a number that a float holds, got {describe(number)}")
         if not isinstance(value, Dyn) or value.type.kind not in ("scalar", "row") or value.type.dtype != "f32":
             self.ctx.fail(node.args[0], f"expected f32 or a row of f32 for round(…), got {describe(value)}")
         return self.ctx.wrap(self.ctx.builder.unary("round", value.value, self.ctx.at(node)))
@@ -145,8 +151,9 @@ class ArithmeticBuiltIns:
         if len(node.args) != 1 or node.keywords:
             self.ctx.fail(node, f"expected abs(x), got {len(node.args) + len(node.keywords)} arguments")
         value = self.expressions.eval(node.args[0])
-        if as_number(value) is not None:
-            return abs(value)
+        number = as_number(value)
+        if number is not None:
+            return abs(number)
         operand = self.ctx.lift(value, node.args[0])
         self.ctx.check_computes("abs", node, operand)
         return self.ctx.wrap(self.ctx.builder.unary("abs", operand.value, self.ctx.at(node)))
@@ -157,7 +164,8 @@ class ArithmeticBuiltIns:
         argument = node.args[0]
         if to.name in FLOATS and to.name != "f32":
             value = self.expressions.eval(argument)
-            operand = self.ctx.lift(float(value), argument, "f32") if as_number(value) is not None else self.ctx.lift(value, argument)
+            number = as_number(value)
+            operand = self.ctx.lift(value, argument) if number is None else self.ctx.float_constant(number, argument)
             return self.ctx.convert(operand, to.name, node)
         if to.name not in _CONVERSIONS:
             self.ctx.fail(node, f"expected a conversion to f32, i32, i64, index or bool_, or rounding to a float, got {to}: stores narrow by themselves")
@@ -168,10 +176,10 @@ class ArithmeticBuiltIns:
         number = as_number(value)
         if number is not None:
             if to.name == "f32":
-                return self.ctx.lift(float(number), argument, "f32")
+                return self.ctx.float_constant(number, argument)
             if to.name == "bool":
                 return bool(number)
-            return self.ctx.lift(int(number), argument, to.name)
+            return self.ctx.lift(integer(number, INTEGER_BITS.get(to.name, 64)), argument, to.name)
         return self.ctx.convert(self.ctx.lift(value, argument), to.name, node)
 
     def widening_load(self, node: ast.expr, dtype: str) -> Dyn | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -11,6 +12,9 @@ from . import hints
 from .source import Source
 from .types import Base
 from .values import Dyn, Tensor, as_number, describe
+
+# From here on a finite number is rounded to infinity.
+_F32_OVERFLOWS = 2**128 - 2**103
 
 
 class Context:
@@ -30,6 +34,8 @@ class Context:
         self.tensors: list[Tensor] = []
         # Defaults of names that are bound when the kernel is compiled.
         self.defaults: dict[str, str] = {}
+        # Those of them that are bases.
+        self.bases: set[str] = set()
         # How many inline functions this one is inside of.
         self.depth = 0
         # Conditions (value, whether it must not hold) under which the expression at hand is evaluated at all.
@@ -38,7 +44,7 @@ class Context:
     def inside(self, source: Source, env: dict[str, Any]) -> Context:
         """The context of an inline function that is called here: the same kernel, other names."""
         inner = Context(self.builder, source, env)
-        inner.tensors, inner.defaults, inner.guards = self.tensors, self.defaults, self.guards
+        inner.tensors, inner.defaults, inner.bases, inner.guards = self.tensors, self.defaults, self.bases, self.guards
         inner.depth = self.depth + 1
         return inner
 
@@ -58,6 +64,7 @@ class Context:
         return name
 
     def note_base(self, base: Base) -> str:
+        self.bases.add(base.name)
         return self.note_default(base.name, base.default)
 
     @property
@@ -77,14 +84,20 @@ class Context:
         if not dtype:
             dtype = "bool" if isinstance(number, bool) else "i32" if isinstance(number, int) else "f32"
         if isinstance(number, bool) != (dtype == "bool"):
-            self.fail(node, f"expected a number of type {dtype}, got {number!r}")
+            self.fail(node, f"expected a number of type {dtype}, got {describe(number)}")
         if dtype == "f32":
-            return self.wrap(self.builder.constant_float(float(number), self.at(node)))
+            return self.float_constant(number, node)
         if isinstance(number, float):
             self.fail(node, f"expected an integer of type {dtype}, got {number!r}; f32(…) converts to floats")
         if not -(2**63) <= number < 2**63:
-            self.fail(node, f"expected an integer of at most 64 bits, got {number}")
+            self.fail(node, f"expected an integer of at most 64 bits, got {describe(number)}")
         return self.wrap(self.builder.constant_int(int(number), dtype, self.at(node)))
+
+    def float_constant(self, number: bool | int | float, node: ast.AST) -> Dyn:
+        """A constant as a value of f32."""
+        if abs(number) >= _F32_OVERFLOWS and number not in (math.inf, -math.inf):
+            self.fail(node, f"expected a number that an f32 holds, got {describe(number)}")
+        return self.wrap(self.builder.constant_float(float(number), self.at(node)))
 
     def lift_pair(self, a: object, a_node: ast.AST, b: object, b_node: ast.AST) -> tuple[Dyn, Dyn]:
         """Two operands; a constant takes the other's dtype, and an integer beside an index becomes one."""

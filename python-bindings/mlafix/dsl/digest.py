@@ -126,7 +126,9 @@ def _listed(source: Source, is_inline: bool, within: frozenset[int]) -> str:
 def _describe(value: Any, within: frozenset[int] = frozenset()) -> str:
     number = as_number(value)
     if number is not None:
-        return f"{type(number).__name__}:{number!r}"
+        # Python refuses to write integers of many digits in decimal.
+        text = hex(number) if isinstance(number, int) and number.bit_length() > 64 else repr(number)
+        return f"{type(number).__name__}:{text}"
     if isinstance(value, (str, type(None))):
         return repr(value)
     if isinstance(value, (list, tuple)):

@@ -14,7 +14,7 @@ from .context import Context
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
 from .types import Base, Dim, DType, ScalarType, TensorType
-from .values import Dyn, Element, Gone, Listed, Peer, Tensor, as_number, describe
+from .values import Dyn, Element, Gone, Listed, Peer, Tensor, as_number, counted, describe
 
 _ALLOWED = (
     "a number, a name, an element of a tensor, arithmetic, a comparison, and/or/not, 'a if c else b' or a call of the "
@@ -250,7 +250,7 @@ class Expressions:
             of_part = f", {rank} for a group of it" if rank and dims[-1].factors else ""
             count = rank + 1 if of_part else rank
             self.ctx.fail(
-                node, f"expected {rank - 1} indices for a row of '{tensor.name}'{of_part} or {count} for an element, got {len(nodes)}"
+                node, f"expected {counted(rank - 1, 'index', 'indices')} for a row of '{tensor.name}'{of_part} or {count} for an element, got {len(nodes)}"
             )
         return Element(tensor, [*first, *indices])
 
@@ -277,7 +277,7 @@ class Expressions:
         value = self.eval(node)
         if isinstance(value, int) and not 0 <= value < (dim.size or 2**63):
             size = f" and below {dim.size}" if dim.size else ""
-            self.ctx.fail(node, f"expected an index of at least 0{size}, got {value}")
+            self.ctx.fail(node, f"expected an index of at least 0{size}, got {describe(value)}")
         return self.ctx.index(value, node)
 
     # -- Operators ---------------------------------------------------------------------------------------------------

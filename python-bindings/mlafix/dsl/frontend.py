@@ -15,7 +15,7 @@ from .context import Context
 from .source import Source
 from .statements import Statements
 from .types import TENSOR_SUFFIX, Dim, DType, ScalarType, TensorType, i32, is_scalar_argument
-from .values import Dyn, Element, OfRows, Tensor, describe
+from .values import Dyn, Element, OfRows, Tensor, counted, describe
 
 _TOP = "a docstring, assignments of sizes and constants, promises, and one 'for … in grid(…)' or 'for … in segments(…)'"
 
@@ -48,6 +48,7 @@ class Frontend:
             self.top(node.body)
         except RecursionError:
             self.source.fail(node, "expected expressions that are nested less deeply, got more than Python can walk")
+        self.check_bases(node)
         for name, value in self.context.defaults.items():
             self.builder.set_default(name, value, self.source.location(node))
         text: str = self.builder.finish()
@@ -75,6 +76,8 @@ class Frontend:
 
     def argument(self, node: ast.arg) -> None:
         usage = 'In[f32, "n D"], Out[…], InOut[…], Peers[In[…]], List[In[…], 8], or index, i64, i32, f32 or bool_'
+        if node.arg == "stream":
+            self.source.fail(node, "expected another name than 'stream', which a call takes as the stream to launch on, got it")
         if node.annotation is None:
             self.source.fail(node, f"expected a type for '{node.arg}' ({usage}), got none")
         annotation = annotations.value_of(self.source, node.annotation)
@@ -108,6 +111,23 @@ class Frontend:
                 self.scalars[node.arg] = Dyn(value, self.builder.type(value))
         else:
             self.source.fail(node.annotation, f"expected {usage} as the type of '{node.arg}', got {describe(annotation)}")
+
+    def check_bases(self, node: ast.FunctionDef) -> None:
+        """Fails where something else is called as the base of an lse."""
+        for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            tensor = self.context.env.get(argument.arg)
+            if not isinstance(tensor, Tensor):
+                continue
+            kinds = {argument.arg: "argument"} if tensor.annotation.optional else {}
+            if isinstance(tensor.annotation.dtype, DType):
+                kinds[tensor.annotation.dtype.name] = "dtype"
+            kinds.update({name: "dim" for dim in tensor.annotation.dims for name in (dim.name, *dim.factors)})
+            for name in kinds.keys() & self.context.bases:
+                self.source.fail(
+                    argument,
+                    f"expected another name for {kinds[name]} '{name}', which is the base of a state's lse here: rename it, or "
+                    f'give states another base, as base="e" or base=Base("…")',
+                )
 
     def tensor_of(self, node: ast.arg) -> None:
         """Adds the tensor that may hold the number `node`."""
@@ -158,7 +178,7 @@ class Frontend:
             indices = self.ragged(call)
         names = node.target.elts if isinstance(node.target, (ast.Tuple, ast.List)) else [node.target]
         if len(names) != len(indices) or not all(isinstance(name, ast.Name) for name in names):
-            self.source.fail(node.target, f"expected {len(indices)} names for the indices, got {ast.unparse(node.target)}")
+            self.source.fail(node.target, f"expected {counted(len(indices), 'name')} for the indices, got {ast.unparse(node.target)}")
         for name, index in zip(names, indices):
             self.body.assign(name, self.context.wrap(index), name)
         self.read_numbers(node)
@@ -186,7 +206,7 @@ class Frontend:
                 self.source.fail(keyword.value, f"expected {usage}, got an argument '{keyword.arg}'")
             where = keyword.value
         if len(call.args) < 2:
-            self.source.fail(call, f"expected {usage}, got {len(call.args)} arguments")
+            self.source.fail(call, f"expected {usage}, got {counted(len(call.args), 'argument')}")
         cu_seqlens = self.body.expressions.eval(call.args[0])
         if not isinstance(cu_seqlens, Tensor):
             self.source.fail(call.args[0], f"expected a tensor for cu_seqlens, got {describe(cu_seqlens)}")

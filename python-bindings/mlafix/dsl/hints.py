@@ -30,6 +30,8 @@ _OTHER_NAMES = {
     "mean": "sum(row) / f32(shape(…))",
     "arange": 'iota("D"), the indices of a grid, or range(…) in a for loop',
 }
+# Of powers of integers, these exponents are written out.
+_MOST_POWER = 63
 _ROW_FUNCTIONS = ("sum", "max", "min", "abs", "round")
 
 
@@ -71,6 +73,9 @@ def of_attribute(value: Any, name: str) -> str:
 def of_power(node: ast.BinOp) -> str:
     """For `a ** b`."""
     base = ast.unparse(node.left)
+    left, right = (part.value if isinstance(part, ast.Constant) else None for part in (node.left, node.right))
+    if type(left) is int and type(right) is int and 0 <= right <= _MOST_POWER:
+        return f"; write 1 << {right}" if left == 2 else f"; write {left**right}"
     if isinstance(node.right, ast.Constant) and node.right.value == 2:
         return f"; write {base} * {base}"
     return f"; write exp2({ast.unparse(node.right)} * log2({base})), or a product"

@@ -6,9 +6,10 @@ import ast
 from typing import Any
 
 from .context import Context
-from .values import Dyn, Element, Tensor, describe
+from .values import Dyn, Element, Tensor, as_number, describe
 
-_NUMBERS = {"f32", "i32", "i64", "index"}
+_INTEGERS = {"i32", "i64", "index"}
+_NUMBERS = _INTEGERS | {"f32"}
 
 
 class Memory:
@@ -61,6 +62,9 @@ class Memory:
         tensor, ctx = element.tensor, self.ctx
         if tensor.annotation.access == "read":
             ctx.fail(node, f"expected a tensor declared with Out or InOut to store to, got '{tensor.name}', which is In")
+        if isinstance(as_number(value), float) and tensor.element in _INTEGERS and "f32" not in tensor.stores:
+            stored = tensor.annotation.dtype.name
+            ctx.fail(value_node, f"expected {tensor.element} to store to '{tensor.name}' ({stored}), got {value!r}; {tensor.element}(…) converts")
         value = ctx.lift(value, value_node, tensor.element)
         if value.type.kind in ("scalar", "row") and value.type.dtype not in tensor.stores:
             stored, allowed = tensor.annotation.dtype.name, " or ".join(tensor.stores)

@@ -12,7 +12,7 @@ from .context import Context
 from .values import Dyn, as_number, describe
 
 
-# What Python refuses of constants, and a kernel computes of values.
+# Where Python refuses constants, or computes something else of them than a kernel of values.
 
 
 def _divide(a: Any, b: Any) -> Any:
@@ -35,6 +35,34 @@ def _shift_left(a: Any, b: Any) -> Any:
 
 def _shift_right(a: Any, b: Any) -> Any:
     return -int(a < 0) if b < 0 and isinstance(a, int) and isinstance(b, int) else a >> b
+
+
+def extreme(name: str, a: Any, b: Any) -> Any:
+    """The "min" or "max" of two constants: NaN stays NaN, and -0.0 is below 0.0."""
+    if a != a or b != b:
+        return math.nan
+    if a == b == 0 and (isinstance(a, float) or isinstance(b, float)):
+        return min(a, b, key=_sign) if name == "min" else max(a, b, key=_sign)
+    return min(a, b) if name == "min" else max(a, b)
+
+
+def _sign(number: float) -> float:
+    return math.copysign(1.0, number)
+
+
+def rounded(number: Any) -> float:
+    """The nearest integer as a float, of two the even one, with the number's sign. Raises OverflowError."""
+    return math.copysign(float(round(number)), number) if isinstance(number, int) or math.isfinite(number) else number
+
+
+def integer(number: Any, bits: int) -> int:
+    """A constant as an integer: a float is rounded towards zero, beyond the range it is the nearest end, and NaN is 0."""
+    if not isinstance(number, float):
+        return int(number)
+    if number != number:
+        return 0
+    least, most = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return least if number <= least else most if number >= most else int(number)
 
 
 BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -68,9 +96,10 @@ class Operators:
 
     def binary(self, node: ast.AST, op: ast.operator, a_node: ast.AST, a: Any, b_node: ast.AST, b: Any) -> Any:
         name, python = BINARY[type(op)]
-        if as_number(a) is not None and as_number(b) is not None:
+        one, other = as_number(a), as_number(b)
+        if one is not None and other is not None:
             try:
-                result = python(a, b)
+                result = python(one, other)
             except (ArithmeticError, TypeError, ValueError, MemoryError) as error:
                 self.ctx.fail(node, f"expected a number, got {type(error).__name__}: {error}")
             return result
@@ -83,11 +112,14 @@ class Operators:
         return self.ctx.wrap(self.ctx.builder.binary(name, left.value, right.value, self.ctx.at(node)))
 
     def unary(self, node: ast.AST, op: ast.unaryop, value: Any, operand: ast.AST) -> Any:
-        if as_number(value) is not None:
+        number = as_number(value)
+        if number is not None:
             result = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_, ast.Invert: operator.invert}
-            if isinstance(op, ast.Invert) and isinstance(value, float):
+            if isinstance(op, ast.Invert) and isinstance(number, float):
                 self.ctx.fail(node, "expected an integer for ~, got a float")
-            return result[type(op)](value)
+            if isinstance(op, ast.Not) and not isinstance(number, bool):
+                self.ctx.fail(node, f"expected a bool after not, got {describe(number)}; compare it with something")
+            return result[type(op)](number)
         value = self.ctx.lift(value, operand)
         if isinstance(op, ast.USub):
             self.ctx.check_computes("neg", node, value)
@@ -100,9 +132,10 @@ class Operators:
 
     def compare(self, node: ast.AST, op: ast.cmpop, a_node: ast.AST, a: Any, b_node: ast.AST, b: Any) -> Any:
         name, python = COMPARE[type(op)]
-        if isinstance(a, (str, int, float)) and isinstance(b, (str, int, float)):
+        one, other = (value if isinstance(value, str) else as_number(value) for value in (a, b))
+        if one is not None and other is not None:
             try:
-                return bool(python(a, b))
+                return bool(python(one, other))
             except TypeError as error:
                 self.ctx.fail(node, f"expected values that can be compared, got {error}")
         left, right = self.ctx.lift_pair(a, a_node, b, b_node)

@@ -55,5 +55,5 @@ class PromiseBuiltIns:
             values.append(value)
             return "{}"
         if isinstance(value, str) or as_number(value) is not None:
-            return str(value).replace("{}", "{ }")
+            return (value if isinstance(value, str) else describe(value)).replace("{}", "{ }")
         self.ctx.fail(node, f"expected a scalar, a state, a number or a text to print, got {describe(value)}")

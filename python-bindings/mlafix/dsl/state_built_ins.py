@@ -34,6 +34,11 @@ class StateBuiltIns:
         element = self.expressions.element(node)
         if element.is_part:
             self.ctx.fail(node, f"expected {what} of a state, got a part of a row of '{element.tensor.name}'")
+        is_row = what == "the payload"
+        if is_row != (element.dim is not None):
+            expected, got = ("a row", "an element") if is_row else ("an element", "a row")
+            order = "before its lse" if is_row else "after its payload"
+            self.ctx.fail(node, f"expected {expected} for {what} of a state, which comes {order}, got {got} of '{element.tensor.name}'")
         return element
 
     def call_store_state(self, node: ast.Call, built_in: BuiltIn) -> None:

@@ -11,6 +11,9 @@ from typing import Any
 
 from .types import FLOATS, TensorType
 
+# Integers of more are not written out in messages; Python itself refuses to beyond 4300 digits.
+_MOST_BITS = 256
+
 
 @dataclasses.dataclass(frozen=True)
 class Dyn:
@@ -164,12 +167,19 @@ def alike(a: Any, b: Any) -> bool:
     return (a.kind, a.dtype, a.dim, a.base) == (b.kind, b.dtype, b.dim, b.base)
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """So many of something in a message: "1 index", "2 indices"."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
 def describe(value: object) -> str:
     """A value in a message."""
     if isinstance(value, Dyn):
         return str(value.type)
     if isinstance(value, (Tensor, Peer, Sink, OfRows)):
         return str(value)
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"an integer of {value.bit_length()} bits"
     if isinstance(value, (str, type(None))) or as_number(value) is not None:
         return repr(value)
     if isinstance(value, (tuple, list)):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import ArgumentError
 from .facts import Facts
 
 DEFAULT_SIZE = 1024
@@ -85,6 +86,15 @@ class Sizes:
         """Of a tensor without gaps, in elements."""
         shape = self.shape(argument)
         return [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
+
+
+def check_names(facts: Facts, given: Mapping[str, int]) -> None:
+    """Raises ArgumentError where a size is one of no dim or scalar."""
+    known = {name: None for arg in facts.args for name in (*arg.get("dims", ()), arg.get("at_most", "")) if name}
+    known.update({arg["name"]: None for arg in facts.args if arg["kind"] == "scalar"})
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f'argument "sizes": expected one of {", ".join(known)}, got "{name}"')
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from .facts import Facts
-from .launches import ELEMENT_BYTES, Access, Sizes, bytes_moved, coalescing, find_accesses, pack_of, plan_grid
+from .launches import ELEMENT_BYTES, Access, Sizes, bytes_moved, check_names, coalescing, find_accesses, pack_of, plan_grid
 from .lines import Line, around
 from .picture import draw_row
 from .style import SCRIPT, STYLE
@@ -21,8 +21,13 @@ def write_page(facts: Facts, sizes: Sequence[Mapping[str, int]] = ({},), bandwid
         sizes: for each launch to be shown, sizes of dynamic dims and values of scalars by name. The picture of the
             accesses is of the first.
         bandwidth: of the memory, in GB/s; 0 is that of a common chip of the target, where it is known.
+
+    Raises:
+        ArgumentError: a size is one of no dim or scalar.
     """
     launches = [Sizes(facts, given) for given in sizes]
+    for given in sizes:
+        check_names(facts, given)
     accesses = find_accesses(facts)
     title = f"{facts.kernel} for {facts.target}"
     body = "".join([

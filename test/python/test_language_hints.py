@@ -1,0 +1,133 @@
+"""What errors say to do: the name to change, the function that converts, the argument that binds."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sources import load, underlined
+
+import mlafix
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+# The body of a grid over t; what is underlined; a part of the message.
+BODIES = [
+    ("q[t] = 1.5", "1.5", "expected i32 to store to 'q' (i32), got 1.5; i32(…) converts"),
+    ("q[t] = 1.0", "1.0", "expected i32 to store to 'q' (i32), got 1.0; i32(…) converts"),
+    ("q[t] = q[t] + 1.5", "1.5", "expected an integer of type i32, got 1.5; f32(…) converts to floats"),
+    ("q[t] = 2**31", "2 ** 31", "; write 1 << 31"),
+    ("q[t] = 10 ** 6", "10 ** 6", "; write 1000000"),
+    ("y[t] = x[t] * 2 ** 0.5", "2 ** 0.5", "; write exp2(0.5 * log2(2)), or a product"),
+    ("y[t] = x[t, 0, 0]", "x[t, 0, 0]", "expected 1 index for a row of 'x' or 2 for an element, got 3"),
+    ("s = load_state(l[t], x[t])", "l[t]", "expected a row for the payload of a state, which comes before its lse, got an element of 'l'"),
+    ("s = load_state(x[t], x[t])", "x[t]", "expected an element for the lse of a state, which comes after its payload, got a row of 'x'"),
+    ("store_state(load_state(x[t], l[t]), q[t], y[t])", "q[t]", "expected a row for the payload of a state"),
+]  # fmt: skip
+
+
+def error_of(folder: Path, text: str) -> mlafix.CompileError:
+    with pytest.raises(mlafix.CompileError) as caught:
+        _ = load(folder, text).k.source
+    return caught.value
+
+
+@pytest.mark.parametrize(("body", "place", "message"), BODIES, ids=[body for body, _, _ in BODIES])
+def test_body(tmp_path: Path, body: str, place: str, message: str) -> None:
+    error = error_of(tmp_path, f"""
+@kernel
+def k(y: Out[f32, "n D"], q: InOut[i32, "n"], x: In[f32, "n D"], l: In[f32, "n"]):
+    for t in grid("n"):
+{textwrap.indent(body, " " * 8)}
+""")
+    assert message in error.message
+    assert underlined(error.message).replace("2**31", "2 ** 31") == place
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ('x: In[f32, "B D"], l: In[f32, "B"]', "dim"),
+        ('x: In[f32, "n (B K)"], l: In[f32, "n"]', "dim"),
+        ('x: In[DType("B"), "n D"], l: In[f32, "n"]', "dtype"),
+        ('x: In[f32, "n D"], l: In[f32, "n"], B: In[f32, "n"] | None', "argument"),
+    ],
+)
+def test_a_name_beside_states_that_is_their_base(tmp_path: Path, arguments: str, kind: str) -> None:
+    error = error_of(tmp_path, f"""
+@kernel
+def k({arguments}, y: Out[f32, "n"]):
+    for t in grid(l.shape[0]):
+        y[t] = lse_of(load_state(x[t], l[t]))
+""")
+    assert f"expected another name for {kind} 'B', which is the base of a state's lse here: rename it" in error.message
+    assert error.line == 10
+
+
+def test_the_name_of_the_base_is_free_without_it(tmp_path: Path) -> None:
+    module = load(tmp_path, """
+@kernel
+def k(y: Out[f32, "B"], x: In[f32, "B D"], l: In[f32, "B"]):
+    for t in grid("B"):
+        y[t] = lse_of(load_state(x[t], l[t], base=2))
+""")
+    y = np.zeros(2, np.float32)
+    module.k(y, np.ones((2, 4), np.float32), np.float32([1, 2]))
+    assert y.tolist() == [1, 2]
+
+
+def test_arguments_whose_names_calls_have_too(tmp_path: Path) -> None:
+    text = """
+@kernel
+def k(y: Out[f32, "n"], NAME: In[f32, "n"]):
+    for t in grid("n"):
+        y[t] = NAME[t]
+"""
+    error = error_of(tmp_path, text.replace("NAME", "stream"))
+    assert "expected another name than 'stream', which a call takes as the stream to launch on" in error.message
+    kernel = load(tmp_path, text.replace("NAME", "self")).k
+    y, x = np.zeros(2, np.float32), np.float32([1, 2])
+    kernel(y=y, self=x)
+    assert (y == x).all() and kernel.debug(y=y, self=x).faults == ()
+    y[:] = 0
+    kernel.bind(y=y, self=x)()
+    assert (y == x).all()
+    optional = load(tmp_path, text.replace('NAME: In[f32, "n"]', 'self: In[f32, "n"] | None').replace("NAME", "self")).k
+    optional.specialize(self="absent")(y)
+    assert not y.any() and optional.debug(y).faults == ()
+
+
+def test_a_product_that_no_argument_determines(tmp_path: Path) -> None:
+    module = load(tmp_path, """
+@kernel
+def k(y: Out[f32, "n"], x: In[f32, "n (G K)"]):
+    for t in grid("n"):
+        y[t] = max(sum(x[t], along="K"))
+""")
+    y, x = np.zeros(2, np.float32), np.ones((2, 8), np.float32)
+    with pytest.raises(mlafix.CompileError, match=r"note: no argument determines it: kernel.specialize\([GK]=…\) binds it"):
+        module.k(y, x)
+    module.k.specialize(G=2)(y, x)
+    assert y.tolist() == [4, 4]
+
+
+ONES = """
+mlafix.kernel @NAME(%y: memref<?xf32, strided<[?], offset: ?>> {mlafix.access = "write", mlafix.dims = ["n"]}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?xf32, strided<[?], offset: ?>>
+  mlafix.forall (%t) in (%n) {
+    %one = arith.constant 1.0 : f32
+    mlafix.store %one, %y[%t] : f32, memref<?xf32, strided<[?], offset: ?>>
+  }
+}
+"""
+
+
+def test_a_file_of_two_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "both.mlir"
+    path.write_text(ONES.replace("NAME", "one") + ONES.replace("NAME", "two"))
+    with pytest.raises(mlafix.CompileError, match=r'expected one kernel for signature, got 2 \(name="…" chooses one, .*both.mlir:NAME'):
+        mlafix.Kernel.load(path)
+    assert mlafix.Kernel.load(path, name="two").name == "two"
