@@ -27,7 +27,7 @@ def as_f32(lse: Any) -> Any:
     if isinstance(lse, numpy.ndarray):
         is_other = lse.dtype.name in ("bfloat16", "float16", "float64")
         return lse.astype(numpy.float32) if is_other else lse
-    if not _is_torch(lse):
+    if not is_torch(lse):
         return lse
     torch = sys.modules["torch"]
     return lse.to(torch.float32) if lse.dtype in (torch.bfloat16, torch.float16, torch.float64) else lse
@@ -39,7 +39,7 @@ def in_rows(payload: Any) -> Any:
         return payload
     if isinstance(payload, numpy.ndarray):
         return payload if payload.strides[-1] == payload.itemsize else payload.copy()
-    return payload.contiguous() if _is_torch(payload) and payload.stride(-1) != 1 else payload
+    return payload.contiguous() if is_torch(payload) and payload.stride(-1) != 1 else payload
 
 
 def bytes_as_fp8(payload: Any) -> Any:
