@@ -73,13 +73,16 @@ mlafix.kernel @merge_states_mapped(
     %enough = arith.cmpi sge, %count, %min_parts : i32
     %wanted = arith.andi %exists, %enough : i1
     scf.if %wanted {
+      // Parts past the end of the map, or of the parts themselves, are empty: a bound that lies wrong costs no iterations.
+      %has_map = mlafix.present %part_map : !ints
+      %named = arith.select %has_map, %k, %p : index
       %start = arith.index_cast %first : i32 to index
       %end = arith.index_cast %last : i32 to index
-      %stop = arith.select %sound, %end, %start : index
+      %last_named = arith.minsi %end, %named : index
+      %stop = arith.select %sound, %last_named, %start : index
       %empty = mlafix.identity : !mlafix.state<"D", "B">
       %merged = scf.for %j = %start to %stop step %c1 iter_args(%acc = %empty) -> (!mlafix.state<"D", "B">) {
-        %has_parts = mlafix.present %part_map : !ints
-        %i = scf.if %has_parts -> index {
+        %i = scf.if %has_map -> index {
           %is_listed = arith.cmpi slt, %j, %k : index
           %part = mlafix.load %part_map[%j] if %is_listed else %no_row : !ints -> i32
           %mapped = arith.index_cast %part : i32 to index

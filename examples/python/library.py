@@ -171,11 +171,14 @@ def merge_states_mapped(
         sound = 0 <= first <= last
         count = last - first if sound else 0
         if known and 0 <= t < n and count >= min_parts:
+            # Parts past the end of the map, or of the parts, are empty.
+            has_map = present(part_map)
+            named = part_map.shape[0] if has_map else p
             start, end = index(first), index(last)
             merged = identity("D")
-            for j in range(start, end if sound else start):
+            for j in range(start, min(end, named) if sound else start):
                 i = j
-                if present(part_map):
+                if has_map:
                     i = index(load(part_map[j], where=j < part_map.shape[0], otherwise=-1))
                 merged = merge(merged, load_state(parts[i, h], lses[i, h], where=0 <= i < p))
             whole = merged

@@ -143,6 +143,17 @@ def test_no_map_leads_out_of_bounds(made: Groups, min_parts: int, device: Device
     run(Groups(made.indptr, made.part_map, made.row_map, made.rows, made.parts, min_parts), device, rng)
 
 
+@pytest.mark.parametrize("part_map", [None, [1, 0]], ids=str)
+def test_a_bound_past_all_parts_costs_no_iterations(part_map: list[int] | None, device: Device) -> None:
+    """Two billion iterations took a minute and a half."""
+    out, lse = device.put(np.full((2, 1, 8), 7, F32)), device.put(np.full((2, 1), 7, F32))
+    parts, lses = np.stack([np.full((1, 8), x, F32) for x in (1, 3)]), np.zeros((2, 1), F32)
+    indptr, maps = device.put(np.array([0, BIG, 2], np.int32)), None if part_map is None else device.put(np.array(part_map, np.int32))
+    ops.merge_states_mapped(out, device.put(parts), device.put(lses), indptr, maps, out_lse=lse)  # type: ignore[arg-type]
+    assert device.get(out)[:, 0].tolist() == [[2.0] * 8, [0.0] * 8]
+    assert device.get(lse)[1, 0] == -np.inf
+
+
 @pytest.mark.parametrize("base", ["e", "2"])
 @pytest.mark.parametrize("out_base", ["e", "2", None])
 def test_the_lse_may_be_stored_in_another_base(base: str, out_base: str | None, device: Device, rng: np.random.Generator) -> None:
