@@ -15,8 +15,8 @@
 
 #include "EmptyTensor.h"
 #include "Errors.h"
+#include "LoadedLibrary.h"
 
-#include <dlfcn.h>
 #include <memory>
 #include <string>
 
@@ -41,23 +41,6 @@ const char *torchName(int32_t dtype) {
     return nullptr;
   }
 }
-
-/// A library that is loaded already.
-class LoadedLibrary {
-public:
-  explicit LoadedLibrary(const char *name)
-      : handle(dlopen(name, RTLD_NOW | RTLD_NOLOAD)) {}
-
-  /// Sets `function`, to null where there is none of this name.
-  template <typename Function>
-  void find(const char *name, Function *&function) const {
-    function =
-        handle ? reinterpret_cast<Function *>(dlsym(handle, name)) : nullptr;
-  }
-
-private:
-  void *handle; // Never closed: torch stays.
-};
 
 /// torch's C interface for compiled models (torch/csrc/inductor/aoti_torch/c/
 /// shim.h), and the function by which torch makes a tensor's Python object.

@@ -14,6 +14,7 @@
 
 #include "DTypeNames.h"
 #include "Errors.h"
+#include "Negation.h"
 #include "Tensor.h"
 
 #include <nanobind/stl/string.h>
@@ -28,7 +29,6 @@ struct Torch {
   PyObject *isGradEnabled;
   PyObject *requiresGrad; ///< the attribute's descriptor, and what reads it
   descrgetfunc getRequiresGrad;
-  PyObject *isNeg;
 
   Torch() {
     nb::object torch = nb::borrow(importedModule("torch"));
@@ -37,7 +37,6 @@ struct Torch {
     requiresGrad = nb::object(tensor.attr("requires_grad")).release().ptr();
     getRequiresGrad = reinterpret_cast<descrgetfunc>(
         PyType_GetSlot(Py_TYPE(requiresGrad), Py_tp_descr_get));
-    isNeg = PyUnicode_InternFromString("is_neg");
   }
 
   /// tensor.requires_grad, without the search through the type's bases.
@@ -73,25 +72,12 @@ bool gradMatters(Conversion &conversion) {
   return conversion.gradEnabled > 0;
 }
 
-/// A lazily negated view, such as the imaginary part of a conjugate: its memory
-/// holds the other sign. Those are made of complex numbers, so no dim of theirs
-/// that is stepped over has stride 1; that spares most tensors the question.
-bool mayBeNegated(const TensorView &view) {
-  if (view.dtype != MLAFIX_F32 && view.dtype != MLAFIX_F16)
-    return false;
-  for (uint32_t i = 0; i < view.ndim; ++i)
-    if (view.strides[i] == 1 && view.sizes[i] > 1)
-      return false;
-  return true;
-}
-
 void refuseUnusable(PyObject *object, const ArgContext &place,
-                    Conversion &conversion, const TensorView &view) {
+                    Conversion &conversion, bool isPlain) {
   if (gradMatters(conversion) && truth(torch().askRequiresGrad(object)))
     place.fail("expected a tensor that autograd does not follow, got one that "
                "requires grad (detach it, or call under torch.no_grad())");
-  if (mayBeNegated(view) &&
-      truth(PyObject_CallMethodObjArgs(object, torch().isNeg, nullptr)))
+  if (isNegated(object, isPlain))
     place.fail("expected a tensor whose memory holds its values, got a lazily "
                "negated view (call resolve_neg())");
 }
@@ -178,7 +164,7 @@ void mlafix::python::readTorch(PyObject *object, const dlpack::ExchangeApi *api,
   } else {
     readByAttributes(object, place, view);
   }
-  refuseUnusable(object, place, conversion, view);
+  refuseUnusable(object, place, conversion, api != nullptr);
   if (view.device.type != MLAFIX_CUDA)
     return;
   if (api && !conversion.streamApi)

@@ -99,6 +99,8 @@ WRONG_TORCH = [
     ("prefix", lambda: torch.ones(N, H, D, device="meta"), "expected a tensor on a CPU or CUDA device, got one on meta"),
     ("prefix", lambda: torch.ones(N, H, D).to_sparse(), "expected a strided tensor, got one of layout torch.sparse_coo"),
     ("prefix_lse", lambda: torch.ones(H, N, dtype=torch.complex64).conj().imag, "got a lazily negated view"),
+    ("prefix_lse", lambda: torch._neg_view(torch.ones(H, N)), "got a lazily negated view"),
+    ("prefix", lambda: torch._neg_view(torch.ones(N, H, D, dtype=torch.bfloat16)), "got a lazily negated view"),
     ("prefix", lambda: fake(), "expected a plain torch tensor, got torch._subclasses.fake_tensor.FakeTensor, which redefines torch's operations"),
 ]
 
