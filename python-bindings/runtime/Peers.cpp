@@ -42,6 +42,47 @@ void PeerGroup::check() const {
   mlafix::python::check(mlafix_group_check(&group));
 }
 
+/// "[2, 8]".
+static std::string listText(const int64_t *numbers, uint32_t count) {
+  std::string text = "[";
+  for (uint32_t i = 0; i < count; ++i)
+    text += (i ? ", " : "") + std::to_string(numbers[i]);
+  return text + "]";
+}
+
+/// What is not of the tensor `each` as of the first one, whose view counts them
+/// in its dim 0; "" where all is.
+static std::string differenceOf(const TensorView &each, const TensorView &first,
+                                const std::string &whose,
+                                const std::string &others) {
+  auto differ = [&](const char *what, const std::string &wanted,
+                    const std::string &got) {
+    return std::string("expected the ") + what + " " + wanted + " of " + whose +
+           ", got " + got + " of " + others;
+  };
+  auto deviceText = [](const TensorView &view) {
+    return view.device.type == MLAFIX_CUDA
+               ? "cuda:" + std::to_string(view.device.ordinal)
+               : std::string("cpu");
+  };
+  auto dtypeText = [](const TensorView &view) {
+    return mlafix_dtype_name(static_cast<mlafix_dtype>(view.dtype));
+  };
+  if (each.dtype != first.dtype)
+    return differ("dtype", dtypeText(first), dtypeText(each));
+  if (deviceText(each) != deviceText(first))
+    return differ("device", deviceText(first), deviceText(each));
+  uint32_t dims = first.ndim - 1;
+  if (each.ndim != dims ||
+      !std::equal(each.sizes, each.sizes + dims, first.sizes + 1))
+    return differ("sizes", listText(first.sizes + 1, dims),
+                  listText(each.sizes, each.ndim));
+  if (!std::equal(each.strides, each.strides + dims, first.strides + 1))
+    return differ("strides", listText(first.strides + 1, dims),
+                  listText(each.strides, dims));
+  return "";
+}
+
 const mlafix_peers *
 PeerArgs::add(PyObject *object, bool isList, const ArgContext &place,
               void (*read)(void *context, PyObject *object, TensorView &view),
@@ -65,19 +106,14 @@ PeerArgs::add(PyObject *object, bool isList, const ArgContext &place,
   for (size_t rank = 0; rank < ranks; ++rank) {
     read(context, NB_TUPLE_GET_ITEM(list.ptr(), rank), each);
     one.data[rank] = each.data;
-    bool isAlike =
-        rank == 0 ||
-        (each.dtype == view.dtype && each.device.type == view.device.type &&
-         each.device.ordinal == view.device.ordinal &&
-         std::equal(each.sizes, each.sizes + each.ndim, view.sizes + 1) &&
-         std::equal(each.strides, each.strides + each.ndim, view.strides + 1));
-    if (!isAlike)
-      place.fail("expected the dtype, sizes, strides and device of %s, got "
-                 "others of %s %zu",
-                 isList ? "tensor 0" : "rank 0's tensor",
-                 isList ? "tensor" : "rank", rank);
-    if (rank > 0)
+    if (rank > 0) {
+      std::string difference =
+          differenceOf(each, view, isList ? "tensor 0" : "rank 0's tensor",
+                       (isList ? "tensor " : "rank ") + std::to_string(rank));
+      if (!difference.empty())
+        place.fail("%s", difference.c_str());
       continue;
+    }
     view = each;
     view.ndim = each.ndim + 1;
     std::copy_n(each.sizes, each.ndim, view.sizes + 1);

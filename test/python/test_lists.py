@@ -107,8 +107,9 @@ def test_calls_with_other_lists_are_refused(module) -> None:
         (([], []), 'argument "parts": expected a list of 1 to 72 tensors, got 0'),
         (([row] * 9, [one] * 9), 'argument "parts": expected 1 to 8 tensors, got 9'),
         (([row] * 2, [one] * 3), 'expected size 2 in dim 0 \\("k"\\)'),
-        (([row, row.astype(BF16)], [one] * 2), "expected the dtype, sizes, strides and device of tensor 0, got others of tensor 1"),
-        (([row, wide[:, :, :16]], [one] * 2), "expected the dtype, sizes, strides and device of tensor 0, got others of tensor 1"),
+        (([row, row.astype(BF16)], [one] * 2), "expected the dtype f32 of tensor 0, got bf16 of tensor 1"),
+        (([row, wide], [one] * 2), r"expected the sizes \[2, 3, 16\] of tensor 0, got \[2, 3, 32\] of tensor 1"),
+        (([row, wide[:, :, :16]], [one] * 2), r"expected the strides \[48, 16, 1\] of tensor 0, got \[96, 32, 1\] of tensor 1"),
         (([row, None], [one] * 2), "got None"),
         (([row, out], [one] * 2), 'argument "out": expected memory apart from that of argument "parts" of tensor 1, got an overlap'),
     ]
