@@ -14,14 +14,19 @@
 
 #include "lib/Compiler/Dialects.h"
 #include "lib/Compiler/Pipeline.h"
+#include "lib/Compiler/TextCheck.h"
+#include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Debug.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 
@@ -33,6 +38,45 @@ static bool arePassesGiven() {
   mlir::PassManager passes(&context);
   auto config = mlir::MlirOptMainConfig::createFromCLOptions();
   return failed(config.setupPassPipeline(passes)) || !passes.empty();
+}
+
+/// Whether the parser can read `text` without more stack or time than there is;
+/// an error else.
+static bool isReadable(const MemoryBuffer &text) {
+  std::optional<mlafix::TextError> error;
+  if (!mlir::isBytecode(text.getMemBufferRef()))
+    error = mlafix::checkText(text.getBuffer());
+  if (!error)
+    return true;
+  SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      MemoryBuffer::getMemBuffer(text.getMemBufferRef(), false), SMLoc());
+  auto [line, column] = sources.getLineAndColumn(
+      SMLoc::getFromPointer(text.getBufferStart() + error->offset));
+  errs() << text.getBufferIdentifier() << ":" << line << ":" << column
+         << ": error: " << error->message << "\n";
+  return false;
+}
+
+/// Runs the passes that the command line names, as mlir-opt does.
+static mlir::LogicalResult runPasses(int argc, char **argv, StringRef input,
+                                     StringRef output,
+                                     mlir::DialectRegistry &registry) {
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::MlirOptMain(argc, argv, input, output, registry);
+  std::string error;
+  std::unique_ptr<MemoryBuffer> text = mlir::openInputFile(input, &error);
+  std::unique_ptr<ToolOutputFile> file =
+      text && isReadable(*text) ? mlir::openOutputFile(output, &error)
+                                : nullptr;
+  if (!error.empty())
+    errs() << "error: " << error << "\n";
+  if (!file ||
+      failed(mlir::MlirOptMain(file->os(), std::move(text), registry, config)))
+    return mlir::failure();
+  file->keep();
+  return mlir::success();
 }
 
 /// Leaves the options of LLVM's own libraries, a thousand, to --help-hidden.
@@ -76,7 +120,7 @@ int main(int argc, char **argv) {
 #endif
   if (!compiler.isGiven())
     return mlir::asMainReturnCode(
-        mlir::MlirOptMain(argc, argv, input, output, registry));
+        runPasses(argc, argv, input, output, registry));
   if (arePassesGiven()) {
     errs() << "error: expected options of the compiler (--emit, --target, …) "
               "or passes, got both\n";
