@@ -7,6 +7,7 @@
 
 #include "lib/Analysis/Prover.h"
 
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -54,8 +55,11 @@ private:
   void readLaunch();
   void readRows();
   void readSegments();
+  /// Of one of the variables in a row of the point, or in another one.
+  std::optional<int64_t> find(ArrayRef<Var> vars, ArrayRef<int64_t> row) const;
   /// Of an unknown in a row of the point; where that says nothing, `other`.
-  int64_t choose(Value value, ArrayRef<int64_t> row, int64_t other) const;
+  int64_t choose(Value value, ArrayRef<int64_t> row, int64_t other);
+  bool haveFloats() const;
 
   RowModel &model;
   const System &system;
@@ -71,6 +75,13 @@ private:
     int64_t value;
   };
   std::vector<Given> given;
+  /// What comparisons were taken to say of their floats.
+  struct Compared {
+    SmallVector<int64_t> row;
+    Value x, y;
+    int64_t relation; ///< FloatComparison
+  };
+  std::vector<Compared> compared;
 };
 } // namespace
 
@@ -134,10 +145,10 @@ void Example::readSegments() {
   }
 }
 
-int64_t Example::choose(Value value, ArrayRef<int64_t> row,
-                        int64_t other) const {
+std::optional<int64_t> Example::find(ArrayRef<Var> vars,
+                                     ArrayRef<int64_t> row) const {
   std::optional<int64_t> elsewhere;
-  for (Var var : unknowns.lookup(value)) {
+  for (Var var : vars) {
     for (auto [instance, known] : llvm::enumerate(rows))
       if (std::optional<int64_t> chosen = get(var, instance)) {
         if (ArrayRef<int64_t>(known) == row)
@@ -147,15 +158,72 @@ int64_t Example::choose(Value value, ArrayRef<int64_t> row,
     if (std::optional<int64_t> chosen = get(var, 0))
       elsewhere = elsewhere.value_or(*chosen);
   }
-  if (elsewhere)
-    return *elsewhere;
+  return elsewhere;
+}
+
+int64_t Example::choose(Value value, ArrayRef<int64_t> row, int64_t other) {
+  if (std::optional<FloatComparison> comparison =
+          model.getFloatComparison(value)) {
+    Value first = model[comparison->relation].value;
+    auto op = first.getDefiningOp<arith::CmpFOp>();
+    int64_t relation = find(comparison->relation, row).value_or(other & 3);
+    compared.push_back(
+        {SmallVector<int64_t>(row), op.getLhs(), op.getRhs(), relation});
+    return comparison->outcomes >> relation & 1;
+  }
+  if (auto itself = value.getDefiningOp<arith::CmpFOp>()) // of one value
+    compared.push_back({SmallVector<int64_t>(row), itself.getLhs(),
+                        itself.getRhs(), /*relation=*/1});
+  if (std::optional<int64_t> chosen = find(unknowns.lookup(value), row))
+    return *chosen;
   Interval range = getIntegerRange(value.getType());
   return range.low <= other && other <= range.high ? other : 0;
+}
+
+/// Whether floats compare as they were taken to: each is one that memory holds,
+/// compared with finite constants alone.
+bool Example::haveFloats() const {
+  for (const Compared &one : compared) {
+    APFloat low = APFloat::getInf(APFloat::IEEEdouble(), /*Negative=*/true),
+            high = APFloat::getInf(APFloat::IEEEdouble());
+    std::optional<APFloat> equal;
+    bool isOrdered = false, isUnordered = false;
+    if (!one.x.getDefiningOp<LoadOp>())
+      return false;
+    for (const Compared &also : compared) {
+      if (also.row != one.row || (also.x != one.x && also.y != one.x))
+        continue;
+      APFloat constant(0.0);
+      if (also.x != one.x ||
+          !matchPattern(also.y, m_ConstantFloat(&constant)) ||
+          !constant.isFinite())
+        return false;
+      bool isExact;
+      constant.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                       &isExact);
+      (also.relation == 3 ? isUnordered : isOrdered) = true;
+      if (also.relation == 0)
+        high = minimum(high, constant);
+      else if (also.relation == 2)
+        low = maximum(low, constant);
+      else if (also.relation == 1) {
+        if (equal && *equal != constant)
+          return false;
+        equal = constant;
+      }
+    }
+    if (isUnordered && isOrdered)
+      return false;
+    if (isOrdered && !(equal ? low < *equal && *equal < high : low < high))
+      return false;
+  }
+  return true;
 }
 
 std::optional<Violation> Example::run(Question question, unsigned argument) {
   for (int64_t other : {0, 1, -1, 2}) {
     given.clear();
+    compared.clear();
     auto oracle = [&](Value value, ArrayRef<int64_t> row) {
       int64_t chosen = choose(value, row, other);
       Variable unknown;
@@ -169,7 +237,8 @@ std::optional<Violation> Example::run(Question question, unsigned argument) {
     if (!violations)
       return std::nullopt;
     for (Violation &violation : *violations)
-      if (violation.question == question && violation.argument == argument)
+      if (violation.question == question && violation.argument == argument &&
+          haveFloats())
         return violation;
   }
   return std::nullopt;

@@ -94,6 +94,8 @@ Condition RowModel::buildCondition(Value value, bool holds) {
                      return exclusive(op.getLhs(), op.getRhs(), holds);
                    return std::nullopt;
                  })
+                 .Case<arith::CmpFOp>(
+                     [&](auto op) { return buildComparison(op, holds); })
                  .Case<PresentOp>([&](auto op) -> std::optional<Condition> {
                    unsigned argument =
                        getKernelArgument(op.getSource()).getArgNumber();
@@ -181,4 +183,99 @@ std::optional<Condition> RowModel::buildComparison(arith::CmpIOp op,
   default:
     return Condition::of(*more);
   }
+}
+
+/// The relations in which `predicate` holds.
+static unsigned getOutcomes(arith::CmpFPredicate predicate) {
+  using P = arith::CmpFPredicate;
+  using F = FloatComparison;
+  switch (predicate) {
+  case P::AlwaysFalse:
+    return 0;
+  case P::OEQ:
+    return F::kEqual;
+  case P::OGT:
+    return F::kGreater;
+  case P::OGE:
+    return F::kGreater | F::kEqual;
+  case P::OLT:
+    return F::kLess;
+  case P::OLE:
+    return F::kLess | F::kEqual;
+  case P::ONE:
+    return F::kLess | F::kGreater;
+  case P::ORD:
+    return F::kLess | F::kEqual | F::kGreater;
+  case P::UEQ:
+    return F::kUnordered | F::kEqual;
+  case P::UGT:
+    return F::kUnordered | F::kGreater;
+  case P::UGE:
+    return F::kUnordered | F::kGreater | F::kEqual;
+  case P::ULT:
+    return F::kUnordered | F::kLess;
+  case P::ULE:
+    return F::kUnordered | F::kLess | F::kEqual;
+  case P::UNE:
+    return F::kUnordered | F::kLess | F::kGreater;
+  case P::UNO:
+    return F::kUnordered;
+  case P::AlwaysTrue:
+    return F::kUnordered | F::kLess | F::kEqual | F::kGreater;
+  }
+  llvm_unreachable("all predicates are handled");
+}
+
+std::optional<FloatComparison> RowModel::getFloatComparison(Value value) {
+  auto op = value.getDefiningOp<arith::CmpFOp>();
+  if (!op || op.getLhs() == op.getRhs())
+    return std::nullopt;
+  unsigned outcomes = getOutcomes(op.getPredicate());
+  if (auto swapped = floatRelations.find({op.getRhs(), op.getLhs()});
+      swapped != floatRelations.end()) {
+    using F = FloatComparison;
+    unsigned either = outcomes & (F::kEqual | F::kUnordered);
+    if (outcomes & F::kLess)
+      either |= F::kGreater;
+    if (outcomes & F::kGreater)
+      either |= F::kLess;
+    return F{swapped->second, either};
+  }
+  auto [it, isNew] = floatRelations.try_emplace({op.getLhs(), op.getRhs()}, 0);
+  if (isNew) {
+    Var relation = addUnknown(value, {0, 3});
+    it = floatRelations.find({op.getLhs(), op.getRhs()});
+    it->second = relation;
+  }
+  return FloatComparison{it->second, outcomes};
+}
+
+std::optional<Condition> RowModel::buildComparison(arith::CmpFOp op,
+                                                   bool holds) {
+  std::optional<FloatComparison> comparison =
+      getFloatComparison(op.getResult());
+  if (!comparison)
+    return std::nullopt;
+  unsigned outcomes =
+      holds ? comparison->outcomes : ~comparison->outcomes & 0xf;
+  std::optional<Condition> result = Condition::never();
+  for (unsigned low = 0; low < 4 && result;) {
+    if (!(outcomes >> low & 1)) {
+      ++low;
+      continue;
+    }
+    unsigned past = low;
+    while (outcomes >> past & 1)
+      ++past;
+    Linear above = Linear::of(comparison->relation);
+    above.constant = -int64_t(low);
+    std::optional<Linear> below = add(Linear::of(int64_t(past) - 1),
+                                      Linear::of(comparison->relation), -1);
+    std::optional<Condition> run =
+        below ? both(Condition::of(above), Condition::of(*below))
+              : std::nullopt;
+    result = run ? either(*result, *run) : std::nullopt;
+    low = past;
+  }
+  return result;
 }

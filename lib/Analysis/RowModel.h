@@ -75,6 +75,15 @@ struct Variable {
   bool isUncertain = false;
 };
 
+/// A comparison of floats by what it says of their relation, a variable that
+/// comparisons of the same two share: 0 where the first is less, 1 where they
+/// are equal, 2 where it is greater, 3 where they are unordered.
+struct FloatComparison {
+  static constexpr unsigned kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8;
+  Var relation;
+  unsigned outcomes; ///< bit r: whether it holds where the relation is r
+};
+
 /// One access of a row's program.
 struct RowAccess {
   MemoryAccess access;
@@ -121,6 +130,8 @@ public:
   Var getPresent(unsigned argument);
   Linear getValue(mlir::Value value);
   Condition getCondition(mlir::Value value, bool holds = true);
+  /// Of two floats that are not the same value; none for other booleans.
+  std::optional<FloatComparison> getFloatComparison(mlir::Value value);
 
   Interval getRange(const Linear &linear) const;
   bool isLaunch(const Linear &linear) const;
@@ -160,6 +171,7 @@ private:
   Condition buildCondition(mlir::Value value, bool holds);
   std::optional<Condition> buildComparison(mlir::arith::CmpIOp op, bool holds);
   std::optional<Condition> buildSignTest(mlir::arith::XOrIOp op, bool differ);
+  std::optional<Condition> buildComparison(mlir::arith::CmpFOp op, bool holds);
   void addValues();
   void addGrid();
   void addSegments(RaggedForallOp grid);
@@ -193,6 +205,7 @@ private:
   };
   std::vector<Quotient> quotients;
   llvm::DenseMap<mlir::Value, Var> opaqueConditions;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, Var> floatRelations;
   llvm::DenseMap<std::pair<mlir::Value, unsigned>, Condition> conditions;
   llvm::DenseMap<mlir::Value, Var> gridVars;
 };

@@ -295,3 +295,74 @@ mlafix.kernel @turned_in_steps(%out: !rows {mlafix.dims = ["n", "64"], mlafix.ac
     }
   }
 }
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// Of two comparisons of the same floats one holds: NaN is on the side of the second.
+// expected-remark @below {{out: coverage: proved}}
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{x: independence: proved}}
+// expected-remark @below {{x: bounds: proved}}
+mlafix.kernel @compared_twice(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant 0.0 : f32
+    %v = mlafix.load %x[%t] : !vec -> f32
+    %above = arith.cmpf ogt, %v, %zero : f32
+    %not_above = arith.cmpf uge, %zero, %v : f32
+    mlafix.store %v, %out[%t] if %above : f32, !vec
+    mlafix.store %zero, %out[%t] if %not_above : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// NaN is on neither side.
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{x: independence: proved}}
+// expected-remark @below {{x: bounds: proved}}
+mlafix.kernel @neither(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant 0.0 : f32
+    %v = mlafix.load %x[%t] : !vec -> f32
+    %above = arith.cmpf ogt, %v, %zero : f32
+    %below = arith.cmpf ole, %v, %zero : f32
+    // expected-remark @below {{out: coverage: refuted: n = 1, a comparison of floats is 0: out[0]}}
+    mlafix.store %v, %out[%t] if %above : f32, !vec
+    mlafix.store %zero, %out[%t] if %below : f32, !vec
+  }
+}
+
+// -----
+
+!vec = memref<?xf32, strided<[?], offset: ?>>
+
+// No number is above 1 and below 0: no such example is shown. What is NaN only, the comparison with itself says: two of three are one relation.
+// expected-remark @below {{out: one writer: proved}}
+// expected-remark @below {{out: bounds: proved}}
+// expected-remark @below {{x: independence: proved}}
+// expected-remark @below {{x: bounds: proved}}
+mlafix.kernel @three(%out: !vec {mlafix.dims = ["n"], mlafix.access = "write"}, %x: !vec {mlafix.dims = ["n"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %out, %c0 : !vec
+  mlafix.forall (%t) in (%n) {
+    %zero = arith.constant 0.0 : f32
+    %v = mlafix.load %x[%t] : !vec -> f32
+    %above = arith.cmpf ogt, %v, %zero : f32
+    %below = arith.cmpf ole, %v, %zero : f32
+    %is_nan = arith.cmpf uno, %v, %v : f32
+    // expected-remark @below {{out: coverage: unknown: it depends on a comparison of floats}}
+    mlafix.store %v, %out[%t] if %above : f32, !vec
+    mlafix.store %zero, %out[%t] if %below : f32, !vec
+    mlafix.store %v, %out[%t] if %is_nan : f32, !vec
+  }
+}
