@@ -7,6 +7,7 @@
 
 #include "lib/Compiler/SourceCheck.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -17,6 +18,9 @@ using namespace llvm;
 static constexpr StringLiteral dialects[] = {"mlafix", "arith", "math", "scf"};
 
 static LogicalResult checkOperation(mlir::Operation *op) {
+  if (isa<mlir::arith::RemFOp>(op))
+    return op->emitError("expected an operation that every target has, got "
+                         "'arith.remf', which CPUs have not");
   StringRef dialect = op->getName().getDialectNamespace();
   if (is_contained(dialects, dialect) || isa<mlir::memref::DimOp>(op))
     return success();

@@ -245,6 +245,22 @@ template <typename OpTy> static Value buildSine(OpBuilder &b, OpTy op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Minima and maxima
+//===----------------------------------------------------------------------===//
+
+/// The number of a number and a NaN; of zeros of both signs upstream leaves
+/// open which one, here -0.0 is less.
+template <typename ExactOpTy, typename OpTy>
+static Value buildExtremum(OpBuilder &b, OpTy op) {
+  using F = arith::CmpFPredicate;
+  Value x = op.getLhs(), y = op.getRhs();
+  TotalBuilder t(b, op.getLoc(), op.getType());
+  Value first = t.select(t.compare(F::UNO, x, x), y, x);
+  Value second = t.select(t.compare(F::UNO, y, y), x, y);
+  return t.op<ExactOpTy>(first, second);
+}
+
+//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -296,6 +312,12 @@ static Value buildTotal(OpBuilder &b, Operation *op) {
           [&](auto conversion) { return buildToInteger(b, conversion); })
       .Case<math::SinOp, math::CosOp>(
           [&](auto function) { return buildSine(b, function); })
+      .Case<arith::MinNumFOp>([&](auto minimum) {
+        return buildExtremum<arith::MinimumFOp>(b, minimum);
+      })
+      .Case<arith::MaxNumFOp>([&](auto maximum) {
+        return buildExtremum<arith::MaximumFOp>(b, maximum);
+      })
       .Case<arith::IndexCastOp>(
           [&](auto cast) { return buildIndexCast(b, cast); })
       .Default([](Operation *) { return Value(); });

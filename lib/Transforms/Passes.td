@@ -44,6 +44,7 @@ def MakeTotalPass : Pass<"mlafix-make-total", "::mlafix::KernelOp"> {
       negative one is such an amount.
     - `arith.divsi`, `divui`, `floordivsi`, `ceildivsi`, `ceildivui`: a / 0 is a, and the smallest integer over -1 wraps around; `remsi`, `remui`: a % 0 is 0.
     - `arith.fptosi`, `fptoui`: saturate; NaN becomes 0.
+    - `arith.minnumf`, `maxnumf`: -0.0 is less than 0.0.
     - `math.sin`, `cos` of more than 2^23, which targets do not compute: NaN.
     - `arith.index_cast` of an index to a narrower integer keeps the low bits, also where it is cast back.
     - `scf.for`: the number of iterations is exact for all bounds, 0 where the range is empty. A loop whose step is not 1, or whose

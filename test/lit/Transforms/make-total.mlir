@@ -243,3 +243,25 @@ mlafix.kernel @narrowed(%y: !longs {mlafix.dims = ["n"], mlafix.access = "write"
     mlafix.store %long, %y[%t] : i64, !longs
   }
 }
+
+// -----
+
+!floats = memref<?xf32, strided<[?], offset: ?>>
+
+// The number of a number and NaN; -0.0 is less than 0.0.
+// CHECK-LABEL: @extrema
+// CHECK: %[[X_NAN:.*]] = arith.cmpf uno, %a, %a
+// CHECK: %[[X:.*]] = arith.select %[[X_NAN]], %b, %a
+// CHECK: %[[Y_NAN:.*]] = arith.cmpf uno, %b, %b
+// CHECK: %[[Y:.*]] = arith.select %[[Y_NAN]], %a, %b
+// CHECK: arith.minimumf %[[X]], %[[Y]]
+// CHECK: arith.maximumf
+mlafix.kernel @extrema(%y: !floats {mlafix.dims = ["n"], mlafix.access = "write"}, %a: f32, %b: f32) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : !floats
+  mlafix.forall (%t) in (%n) {
+    %less = arith.minnumf %a, %b : f32
+    %more = arith.maxnumf %less, %b : f32
+    mlafix.store %more, %y[%t] : f32, !floats
+  }
+}
