@@ -37,7 +37,7 @@ constexpr size_t proofs = 16 * MLAFIX_MAX_ARGS;
 constexpr size_t targets = 64;
 constexpr size_t images = 8;
 constexpr size_t variants = 64;
-constexpr size_t guards = 64;
+constexpr size_t guards = 3 * MLAFIX_MAX_ARGS;
 constexpr size_t checks = 64;      ///< of a kernel's launches
 constexpr size_t checkSteps = 256; ///< of a check
 constexpr size_t extents = MLAFIX_MAX_DIMS;
@@ -49,6 +49,7 @@ constexpr int64_t rowsPerBlock = 1 << 20;
 constexpr int64_t blocksPerSm = 32;
 constexpr int64_t groups = 32;             ///< of lanes that share a row
 constexpr int64_t leastGroupedBlock = 128; ///< threads of a block of groups
+constexpr int64_t warpThreads = 32;
 constexpr int64_t threadsPerSm = 1 << 20;
 
 /// 8-byte slots that a kernel's parameters take: those for ranks take several.

@@ -8,44 +8,97 @@
 #include "Environment.h"
 
 #include "Fork.h"
+#include "UnitModel.h"
 
 #include "mlafix/runtime.h"
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 using namespace mlafix::runtime;
 
 namespace {
 
-const char *read(const char *name) {
-  const char *value = std::getenv(name);
-  return value ? value : "";
+/// Reads variables; what one cannot be is said on stderr, and it counts as not
+/// set.
+class Setting {
+public:
+  explicit Setting(const char *name) : name(name) {
+    if (const char *set = std::getenv(name))
+      value = set;
+  }
+
+  /// Whether it is set; calls spell it "", too, to have it unset.
+  bool isSet() const { return !value.empty(); }
+  const std::string &text() const { return value; }
+
+  bool isFlag() const {
+    for (const char *yes : {"1", "on", "true", "yes"})
+      if (value == yes)
+        return true;
+    for (const char *no : {"", "0", "off", "false", "no"})
+      if (value == no)
+        return false;
+    refuse("0 or 1");
+    return false;
+  }
+
+  /// `otherwise` where it is not set.
+  int64_t number(int64_t least, int64_t most, int64_t otherwise) const {
+    if (!isSet())
+      return otherwise;
+    char *end = nullptr;
+    errno = 0;
+    long long number = std::strtoll(value.c_str(), &end, 10);
+    if (*end == '\0' && errno == 0 && least <= number && number <= most)
+      return number;
+    refuse(("a number from " + std::to_string(least) + " to " +
+            std::to_string(most))
+               .c_str());
+    return otherwise;
+  }
+
+  void refuse(const char *expected) const {
+    std::fprintf(stderr,
+                 "mlafix: expected %s to be %s, got \"%s\"; it counts as not "
+                 "set\n",
+                 name, expected, value.c_str());
+  }
+
+private:
+  const char *name;
+  std::string value;
+};
+
+int readLogLevel() {
+  Setting level("MLAFIX_LOG");
+  if (level.text() == "debug")
+    return MLAFIX_LOG_DEBUG;
+  if (level.text() == "info")
+    return MLAFIX_LOG_INFO;
+  if (level.text() == "warning")
+    return MLAFIX_LOG_WARNING;
+  if (level.isSet())
+    level.refuse("debug, info or warning");
+  return Environment().logLevel;
 }
 
 Environment readAll() {
+  constexpr int mostThreads = 1024;
   Environment result;
-  // Anything that is no number counts as not set: 0.
-  long threads = std::strtol(read("MLAFIX_NUM_THREADS"), nullptr, 10);
   result.numThreads =
-      threads < 0 ? 0 : (threads > 1024 ? 1024 : static_cast<int>(threads));
-  const char *noDependent = read("MLAFIX_NO_DEPENDENT_LAUNCH");
-  result.noDependentLaunch =
-      *noDependent != '\0' && std::strcmp(noDependent, "0") != 0;
-  result.cpuTarget = read("MLAFIX_CPU_TARGET");
-  const char *cache = read("MLAFIX_CPU_CACHE_BYTES");
-  char *end = nullptr;
-  long long bytes = std::strtoll(cache, &end, 10);
-  if (end != cache && bytes >= 0)
-    result.cpuCacheBytes = bytes;
-  const char *level = read("MLAFIX_LOG");
-  if (std::strcmp(level, "debug") == 0)
-    result.logLevel = MLAFIX_LOG_DEBUG;
-  else if (std::strcmp(level, "info") == 0)
-    result.logLevel = MLAFIX_LOG_INFO;
-  else if (std::strcmp(level, "warning") == 0)
-    result.logLevel = MLAFIX_LOG_WARNING;
+      static_cast<int>(Setting("MLAFIX_NUM_THREADS").number(1, mostThreads, 0));
+  result.noDependentLaunch = Setting("MLAFIX_NO_DEPENDENT_LAUNCH").isFlag();
+  Setting target("MLAFIX_CPU_TARGET");
+  if (target.isSet() && cpuLevelOf(target.text()) < 0)
+    target.refuse("a level of x86-64, such as x86-64-v3");
+  else
+    result.cpuTarget = target.text();
+  result.cpuCacheBytes =
+      Setting("MLAFIX_CPU_CACHE_BYTES").number(0, INT64_MAX, -1);
+  result.logLevel = readLogLevel();
   return result;
 }
 

@@ -14,7 +14,8 @@
 //                                stores; unset: what the system says
 //   MLAFIX_LOG                   debug, info or warning: log to stderr
 //
-// Read once, at the first use.
+// Read once, at the first use. What one of them cannot be is said on stderr,
+// and counts as not set.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,8 +21,6 @@
 #include <mutex>
 #include <new>
 #include <pthread.h>
-#include <system_error>
-#include <thread>
 
 using namespace mlafix::runtime;
 
@@ -51,6 +49,27 @@ struct Job {
     }
   }
 };
+
+/// A kernel keeps up to 4 MB of rows on a thread's stack, which has 2 MB where
+/// the process's own is unlimited.
+constexpr size_t leastStackBytes = 8 << 20;
+
+/// Starts a thread that nobody joins; false if there can be none.
+bool startThread(void *(*body)(void *), void *context) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0)
+    return false;
+  size_t bytes = 0;
+  pthread_attr_getstacksize(&attributes, &bytes);
+  pthread_t thread;
+  bool isStarted =
+      pthread_attr_setstacksize(&attributes,
+                                std::max(bytes, leastStackBytes)) == 0 &&
+      pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED) == 0 &&
+      pthread_create(&thread, &attributes, body, context) == 0;
+  pthread_attr_destroy(&attributes);
+  return isStarted;
+}
 
 class Pool {
 public:
@@ -85,13 +104,15 @@ private:
       return;
     started = true;
     int wanted = usableThreads() - 1;
-    try {
-      for (; workers < wanted; ++workers)
-        std::thread([this] { serve(); }).detach();
-    } catch (const std::system_error &) {
+    auto body = [](void *pool) -> void * {
+      static_cast<Pool *>(pool)->serve();
+      return nullptr;
+    };
+    while (workers < wanted && startThread(body, this))
+      ++workers;
+    if (workers < wanted)
       log(MLAFIX_LOG_WARNING, "expected %d threads for CPU launches, got %d",
           wanted + 1, workers + 1);
-    }
     log(MLAFIX_LOG_DEBUG, "CPU launches use %d threads", workers + 1);
   }
 

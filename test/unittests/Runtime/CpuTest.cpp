@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <pthread.h>
 #include <set>
 #include <sstream>
 #include <sys/wait.h>
@@ -413,6 +414,39 @@ TEST(ThreadPool, several_threads_take_part) {
   });
 }
 
+TEST(ThreadPool, threads_have_a_stack_for_rows) {
+  inFreshPool("2", [] {
+    // What glibc gives where the process's own stack is unlimited.
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 2 << 20);
+    pthread_setattr_default_np(&small);
+    struct State {
+      pthread_t caller = pthread_self();
+      std::atomic<int> begun{0};
+      std::atomic<size_t> bytes{0};
+    } state;
+    runtime::parallelFor(
+        2, 1, 1,
+        [](void *context, int64_t, int64_t) {
+          auto &state = *static_cast<State *>(context);
+          ++state.begun;
+          while (state.begun < 2)
+            std::this_thread::yield();
+          if (pthread_equal(pthread_self(), state.caller))
+            return;
+          pthread_attr_t own;
+          size_t bytes = 0;
+          pthread_getattr_np(pthread_self(), &own);
+          pthread_attr_getstacksize(&own, &bytes);
+          pthread_attr_destroy(&own);
+          state.bytes = bytes;
+        },
+        &state);
+    return state.bytes >= 8 << 20;
+  });
+}
+
 TEST(ThreadPool, returns_when_the_slowest_thread_is_done) {
   inFreshPool("2", [] {
     struct State {
@@ -441,7 +475,12 @@ TEST(ThreadPool, size_follows_the_environment) {
   EXPECT_EQ(runtime::usableThreads(), 5);
   EXPECT_EQ(mlafix_cpu_threads(), 5);
   setenv("MLAFIX_NUM_THREADS", "many", 1);
+  testing::internal::CaptureStderr();
   runtime::reloadEnvironmentForTesting();
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "mlafix: expected MLAFIX_NUM_THREADS to be a number from 1 to 1024, "
+      "got \"many\"; it counts as not set\n");
   int automatic = runtime::usableThreads();
   unsetenv("MLAFIX_NUM_THREADS");
   runtime::reloadEnvironmentForTesting();

@@ -110,11 +110,11 @@ TEST(Unit, of_more_than_the_runtime_loads_is_refused) {
   EXPECT_EQ(faultOf(makeKernel(5, 100)), "");
   UnitKernel kernel = makeKernel(5, 100);
   json::Object guards{{"guards", json::Array()}, {"params", json::Array()}};
-  for (int i = 0; i != 65; ++i)
+  for (int i = 0; i != 193; ++i)
     guards.getArray("guards")->push_back(i);
   kernel.code[0].variants.push_back(std::move(guards));
   EXPECT_EQ(faultOf(kernel),
-            "expected at most 64 guards of a code version in a unit, got 65");
+            "expected at most 192 guards of a code version in a unit, got 193");
   kernel = makeKernel(5, 100);
   json::Object params{{"params", json::Array()}};
   for (int i = 0; i != 257; ++i)
