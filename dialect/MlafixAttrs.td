@@ -127,11 +127,14 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Threads of a block, at most.
-    int64_t getThreads() const { return isGrouped() ? kLeastGrouped * getGroups() : getLanes() * getRows(); }
+    int64_t getThreads() const { return isGrouped() ? kGroupThreads * getGroups() : getLanes() * getRows(); }
     /// Whether the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
-    /// Threads of a group within a block, at least: a warp.
-    static constexpr int64_t kLeastGrouped = 32;
+    /// Threads of a group within a block that has all groups and most threads.
+    static constexpr int64_t kGroupThreads = 32;
+    /// Threads of a group within a block, at least: few rows then reach twice
+    /// as many multiprocessors as with a warp.
+    static constexpr int64_t kLeastGrouped = 16;
     /// Elements of a pack of a row along `dim`.
     int64_t packFor(DimAttr dim) const { return dim.getPack(getPack()); }
     /// Packs a lane holds of it.

@@ -269,14 +269,14 @@ def KernelsToCPUPass : Pass<"mlafix-kernels-to-cpu", "::mlir::ModuleOp"> {
 def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "addresses are computed, and rows prefetched, before the wait for the preceding grid";
   let description = [{
-    Has a thread compute the addresses of its first loads while it waits for the preceding grid: moves that arithmetic before the wait, and makes the
-    wait need its results. Without that, ptxas issues the wait first of all its block of instructions; in a chain of launches that cost 8% of a merge of 16
-    tokens on an H200. Of the packs of a row, whose addresses differ by constants that loads add by themselves, it needs one.
+    Has a thread compute the addresses of its first loads while it waits for the preceding grid: moves that arithmetic before the wait, and an
+    `exit` that needs its results, and is never taken, between them. Without that, ptxas issues the wait first of all its block of instructions; in a chain of launches
+    that cost 8% of a merge of 16 tokens on an H200. Of the packs of a row, whose addresses differ by constants that loads add by themselves, it needs one.
 
     What is loaded after the wait, in loops by their first iteration, is also prefetched into the second-level cache before it: there, memory is coherent, so that a line which
     the preceding grid has yet to write is none the worse for having been fetched. Only the first threads of a grid prefetch their rows, as many as move
     `earlyBytes`, but at least `earlyThreads`: more than memory has time for before the preceding grid ends would be loaded twice. What every block loads, the first
-    one prefetches.
+    one prefetches. Of rows that are neither reduced nor stored in another width (`mlafix.plain_rows`), the first of the lanes that load a line of `earlyLineBytes` prefetches it.
 
     A prefetch of another device's memory, or of the host's, goes over the link and is slow, and the load then waits behind it. A kernel that prefetches has a
     parameter `local`, by which a launch says whether all that it reads lies in memory of its own device.
@@ -293,7 +293,7 @@ def DelayWaitsPass : Pass<"mlafix-delay-waits", "::mlir::LLVM::LLVMFuncOp"> {
     scf.if %prefetches {
       llvm.inline_asm has_side_effects "prefetch.global.L2 [$0];", "l,~{memory}" %p : (!llvm.ptr<1>) -> ()
     }
-    llvm.inline_asm has_side_effects "{… @ready griddepcontrol.wait; @!ready griddepcontrol.wait; }", "l,~{memory}" %address : (i64) -> ()
+    llvm.inline_asm has_side_effects "{… @none exit; griddepcontrol.wait; }", "l,~{memory}" %address : (i64) -> ()
     %v = llvm.load %p : !llvm.ptr<1> -> vector<8xbf16>
     ```
   }];

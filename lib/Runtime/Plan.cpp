@@ -124,9 +124,10 @@ mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
 }
 
 /// The number of lane groups for each row: at most one per chunk, and no more
-/// threads than the multiprocessors use well. Where these hold all threads at
-/// once, the block is the largest of which one can hold two and each has one. A
-/// row's result depends on neither.
+/// threads than the multiprocessors use well. A group has a warp of each block,
+/// or half of one where that leaves less than a quarter of the multiprocessors
+/// a block. Where these hold all threads at once, the block is the largest of
+/// which one can hold two and each has one. A row's result depends on neither.
 mlafix_status computeGroups(const Call &call, const Geometry &geometry,
                             const Rows &rows, int64_t multiprocessors,
                             Plan &plan) {
@@ -150,6 +151,9 @@ mlafix_status computeGroups(const Call &call, const Geometry &geometry,
     groups *= 2;
   int64_t threads =
       std::max(of.leastThreads, limits::leastGroupedBlock / groups);
+  while (threads < limits::warpThreads &&
+         lanes / (2 * threads) >= multiprocessors / 4)
+    threads *= 2;
   const int64_t mostThreads = std::min(geometry.threads, of.threadsPerSm / 2);
   while (lanes <= most / groups && 2 * threads * groups <= mostThreads &&
          lanes / (2 * threads) >= multiprocessors)

@@ -43,6 +43,13 @@ static bool isHalfOfByte(Operation *op) {
   return true;
 }
 
+/// Whether `op` is a loop of unknown length that carries rows.
+static bool accumulatesRows(Operation *op) {
+  auto loop = dyn_cast<scf::ForOp>(op);
+  return loop && !loop.getStaticTripCount() &&
+         llvm::any_of(loop.getResultTypes(), isRowTile);
+}
+
 FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   RowShape shape;
   shape.exchanges = bool(kernel.getExchange());
@@ -50,6 +57,7 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
     shape.reduces |= isa<ReduceOp, ArgReduceOp>(op);
+    shape.accumulates |= accumulatesRows(op);
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
                                               op->getResultTypes())) {
       if (!isRowTile(type))
@@ -136,6 +144,7 @@ static int64_t getFewestPacks(const MachineModel &machine,
     return machine.halfBytePacks;
   int64_t wanted = aliasMode == AliasMode::InPlace ? machine.inPlacePacks
                    : shape.reduces                 ? machine.reducedPacks
+                   : shape.accumulates             ? machine.mergedPacks
                                                    : 1;
   int64_t accesses = shape.moves * wanted;
   bool areHeld = accesses <= machine.heldAccesses &&
@@ -223,8 +232,8 @@ LayoutAttr mlafix::getGroupedLayout(MLIRContext *context,
                                     const MachineModel &machine,
                                     const RowShape &shape, int64_t pack) {
   int64_t needed = countPacks(shape, pack);
-  int64_t packs =
-      std::clamp<int64_t>(needed / kWarpThreads, 1, machine.groupedPacks);
+  int64_t packs = std::clamp<int64_t>(needed / machine.groupedLanes, 1,
+                                      machine.groupedPacks);
   return LayoutAttr::get(context, llvm::divideCeil(needed, packs), packs, pack,
                          /*rows=*/1, machine.mostGroups);
 }

@@ -38,6 +38,7 @@ struct RowShape {
   llvm::SmallSetVector<int64_t, 4> loaded, stored; // of these, the indices
   bool isRagged = false;
   bool reduces = false;                   // a row, or a group of it
+  bool accumulates = false;               // rows, in a loop of unknown length
   bool exchanges = false;                 // stores to other ranks
   int64_t moves = 0;                      // of rows, at once
   llvm::SmallSetVector<int64_t, 2> peers; // of `loaded`, other ranks' memory
@@ -62,6 +63,14 @@ struct RowShape {
     for (auto [index, size] : elementBits)
       bits = std::max(bits, size);
     return bits / 8;
+  }
+  /// Whether rows are stored in another width than some are loaded in.
+  bool converts() const {
+    return llvm::any_of(stored, [&](int64_t to) {
+      return llvm::any_of(loaded, [&](int64_t from) {
+        return elementBits.at(from) != elementBits.at(to);
+      });
+    });
   }
   /// Of the elements that packs are chosen for: the widest ones of rows that
   /// are read from other ranks, since those arrive over the slowest path, else
@@ -105,10 +114,11 @@ BlockRule getBlockRule(const MachineModel &machine, const RowShape &shape,
 /// leaves the fewest lanes idle wins, and of equals the one with the fewest
 /// packs. A lane group never moves less than a 32-byte sector at once.
 ///
-/// In place, lanes hold inPlacePacks of each row at least, and lanes that
-/// reduce rows reducedPacks, as far as heldBytes and heldAccesses allow; in a
-/// kernel with an exchange, exchangePacks; of long rows of which two elements
-/// share a byte, halfBytePacks.
+/// In place, lanes hold inPlacePacks of each row at least, lanes that reduce
+/// rows reducedPacks, and lanes that accumulate them mergedPacks, as far as
+/// heldBytes and heldAccesses allow; in a kernel with an exchange,
+/// exchangePacks; of long rows of which two elements share a byte,
+/// halfBytePacks.
 ///
 /// Lanes that do not synchronise need not be a power of two: a row of one pack
 /// per lane then leaves none idle.
@@ -116,9 +126,9 @@ LayoutAttr chooseLayout(mlir::MLIRContext *context, const MachineModel &machine,
                         const RowShape &shape, int64_t pack,
                         AliasMode aliasMode, bool lanesSynchronise = true);
 
-/// At most groupedPacks packs a lane, as long as a row has a warp of lanes:
-/// what a lane does once a chunk costs as much as what it does with a pack. The
-/// launch chooses how many groups share its merge loops.
+/// At most groupedPacks packs a lane, as long as a row has groupedLanes: what a
+/// lane does once a chunk costs as much as what it does with a pack. The launch
+/// chooses how many groups share its merge loops.
 LayoutAttr getGroupedLayout(mlir::MLIRContext *context,
                             const MachineModel &machine, const RowShape &shape,
                             int64_t pack);

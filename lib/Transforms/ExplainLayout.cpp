@@ -107,6 +107,8 @@ void Explanation::remarkLanes() {
     why = "more of a row is on the way while the ranks wait for each other";
   else if (shape.reduces && (packs == machine.reducedPacks || isHalfByte))
     why = "what each lane computes for its row costs less with fewer lanes";
+  else if (shape.accumulates && packs == machine.mergedPacks)
+    why = "what each lane does for a state costs less with fewer lanes";
   analysis("layout") << remark::add(
       "a row of {0} is {1} of {2}; {3} {4} {5}: {6}",
       count(dim.getSize(), "element"), count(needed, "pack"),

@@ -28,6 +28,10 @@ inline constexpr llvm::StringLiteral kSignatureAttr = "mlafix.signature";
 /// (docs/UnitFormat.md, `variants`).
 inline constexpr llvm::StringLiteral kCodeVersionAttr = "mlafix.variant";
 
+/// Name of the unit attribute on a kernel, and on its function, whose rows are
+/// neither reduced nor stored in another width than they are loaded in.
+inline constexpr llvm::StringLiteral kPlainRowsAttr = "mlafix.plain_rows";
+
 /// The target of the module that `op` is in; empty before mlafix-plan-layout.
 llvm::StringRef getTarget(mlir::Operation *op);
 /// Whether `target` names a GPU.

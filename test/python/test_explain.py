@@ -16,7 +16,7 @@ from conftest import KERNELS
 import mlafix
 from mlafix import explain
 from mlafix.__main__ import main
-from mlafix.explain.launches import Sizes, bytes_moved, coalescing, find_accesses, plan_grid
+from mlafix.explain.launches import Grid, Sizes, bytes_moved, coalescing, find_accesses, plan_grid
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
@@ -102,10 +102,26 @@ def test_rows_of_unknown_indices_are_looked_at_one_by_one(tmp_path: Path) -> Non
 def test_grid_and_bytes_of_a_launch(facts: explain.Facts) -> None:
     sizes = Sizes(facts, {"n": 4096})
     grid = plan_grid(sizes, facts.versions[0]["geometry"])
-    per_block = facts.versions[0]["geometry"]["rows_per_block"]
-    assert (grid.rows, grid.threads) == (65536, 128 if 65536 // per_block < 32 * 132 else 256)
+    assert (grid.rows, grid.threads, grid.blocks) == (65536, 256, 65536 // 16)
+    halved = dict(facts.versions[0]["geometry"], least_threads=128)  # with fewer than 32 blocks a multiprocessor
+    assert plan_grid(sizes, halved) == Grid(65536, 65536 // 8, 128)
     read, written = bytes_moved(sizes, find_accesses(facts))
     assert (read, written) == (2 * (65536 * 256 + 65536 * 4), 65536 * 256 + 65536 * 4)
+
+
+@pytest.mark.parametrize("batch, splits, blocks, threads", [
+    (1, 32, 64, 128),      # a quarter of 132 multiprocessors would not have a block of a warp each: half warps, of eight groups
+    (8, 32, 256, 256),     # eight groups of a warp
+    (8, 128, 256, 256),    # sixteen would be more threads than the multiprocessors hold
+    (64, 32, 256, 256),    # one group: two would be too many; the largest block of which a multiprocessor holds two
+    (512, 32, 4096, 128),  # more threads than the multiprocessors hold
+])
+def test_grid_of_lane_groups(batch: int, splits: int, blocks: int, threads: int) -> None:
+    """As `Runtime/PlanTest.cpp` has it of the launch."""
+    kernel = mlafix.Kernel.load(KERNELS / "combine_split_kv.mlir")
+    combine = explain.facts_of_kernel(kernel, {"H": "16", "D": "512", "T": "f32", "O": "bf16"}, "sm_90")
+    grid = plan_grid(Sizes(combine, {"b": batch, "l": 1, "s": splits}), combine.versions[0]["geometry"])
+    assert (grid.blocks, grid.threads) == (blocks, threads)
 
 
 PROGRAM = """import mlafix

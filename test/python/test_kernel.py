@@ -79,7 +79,7 @@ def rows(n: int = 3, size: int = 8) -> np.ndarray:
         ("lowered", "mlafix.load"),
         ("layout", "#mlafix.layout<"),
         ("distributed", "vector.store"),
-        ("nvvm", "nvvm.maxntid"),
+        ("nvvm", "nvvm.reqntid"),
         ("llvm", "define"),
         ("ptx", ".visible .entry"),
     ],

@@ -213,6 +213,26 @@ Value DelayWaitsPass::getLocal() {
   return local;
 }
 
+/// PTX that prefetches packs of at most `bytes` behind an address. Of plain
+/// rows, the first of the lanes that load a line does so for all of them; not
+/// where lanes of two rows load a line. By a predicate: a branch that lanes
+/// take differently costs more than it saves.
+static std::string writePrefetch(LLVM::LLVMFuncOp function,
+                                 const MachineModel &machine, int64_t bytes) {
+  // LLVM's intrinsic wants a newer PTX ISA than the instruction.
+  std::string prefetch = "prefetch.global.L2 [$0];";
+  auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr);
+  int64_t lanes = machine.earlyLineBytes / std::max<int64_t>(1, bytes);
+  if (!function->hasAttr(kPlainRowsAttr) || lanes < 2 ||
+      version.getLayout().getLanes() % lanes != 0)
+    return prefetch;
+  return llvm::formatv(
+      "{{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\tmov.u32 lane, "
+      "%tid.x;\n\tand.b32 lane, lane, {0};\n\tsetp.eq.u32 first, lane, "
+      "0;\n\t@first {1}\n\t}",
+      lanes - 1, prefetch);
+}
+
 /// Prefetches ahead of the wait what is loaded after it; what all blocks load,
 /// the first one prefetches.
 void DelayWaitsPass::prefetch(Operation *wait) {
@@ -246,15 +266,15 @@ void DelayWaitsPass::prefetch(Operation *wait) {
   };
   auto build = [&](ArrayRef<Value> pointers, Value isEarly,
                    const EarlyLoads &group) {
+    std::string text = writePrefetch(getOperation(), machine, group.packBytes);
     for (Value condition : {local, group.condition, group.mask})
       if (condition)
         isEarly = bothHold(b, isEarly, condition);
     auto branch = scf::IfOp::create(b, loc, isEarly, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.thenBlock()->getTerminator());
-    // LLVM's intrinsic wants a newer PTX ISA than the instruction.
     for (Value pointer : pointers)
-      buildAssembly(b, loc, "prefetch.global.L2 [$0];", pointer);
+      buildAssembly(b, loc, text, pointer);
   };
   for (const EarlyLoads &group : loads) {
     if (!group.rows.empty())
@@ -298,10 +318,13 @@ void DelayWaitsPass::delay(Operation *wait) {
   remark::passed(loc, opts) << remark::add(
       "the wait for the preceding grid comes after the addresses of {0}",
       count(moved, "load"));
-  // One of the two is executed, whatever the addresses are.
+  // No thread exits, since a block has threads; but ptxas does not know that,
+  // so the wait begins a block of instructions, behind all addresses.
   buildAssembly(b, loc,
-                "{\n\t.reg .pred ready;\n\tsetp.ne.u64 ready, $0, 0;\n\t@ready "
-                "griddepcontrol.wait;\n\t@!ready griddepcontrol.wait;\n\t}",
+                "{\n\t.reg .pred none;\n\t.reg .b32 threads;\n\t.reg .b64 "
+                "some;\n\tmov.u32 threads, %ntid.x;\n\tcvt.u64.u32 some, "
+                "threads;\n\tor.b64 some, some, $0;\n\tsetp.eq.u64 none, some, "
+                "0;\n\t@none exit;\n\tgriddepcontrol.wait;\n\t}",
                 addresses);
   wait->erase();
 }

@@ -166,7 +166,7 @@ EarlyLoads &PrefetchCandidates::find(Value condition, Value mask) {
   });
   if (found != loads.end())
     return *found;
-  loads.push_back({condition, mask, {}, {}, 0});
+  loads.push_back({condition, mask, {}, {}});
   return loads.back();
 }
 
@@ -182,6 +182,7 @@ void PrefetchCandidates::collectLoad(Value pointer, Type type, Value mask,
   EarlyLoads &group = find(condition, earlyMask);
   (bytes ? group.rows : group.shared).push_back(early);
   group.rowBytes += bytes;
+  group.packBytes = std::max(group.packBytes, bytes);
 }
 
 void PrefetchCandidates::collectLoop(scf::ForOp loop, Value condition) {
@@ -219,7 +220,12 @@ void PrefetchCandidates::joinRows() {
       Value x = getCondition(loads[i]), y = getCondition(loads[j]), either;
       if (x && y)
         either = arith::OrIOp::create(b, wait->getLoc(), x, y);
-      loads.push_back({either, Value(), loads[i].rows, {}, loads[i].rowBytes});
+      loads.push_back({either,
+                       Value(),
+                       loads[i].rows,
+                       {},
+                       loads[i].rowBytes,
+                       loads[i].packBytes});
       for (EarlyLoads *group : {&loads[i], &loads[j]}) {
         group->rows.clear(); // what is shared stays
         group->rowBytes = 0;

@@ -34,6 +34,7 @@ struct EarlyLoads {
   llvm::SmallVector<mlir::Value> rows;   // pointers to whole packs
   llvm::SmallVector<mlir::Value> shared; // pointers equal in every block
   int64_t rowBytes = 0;                  // of all packs, a thread
+  int64_t packBytes = 0;                 // of the largest pack
 };
 
 /// Finds the loads after a wait whose pointers and branches need no memory, and

@@ -180,6 +180,8 @@ private:
       function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                         b.getI32IntegerAttr(blocks));
     function->setAttr(kCodeVersionAttr, variant);
+    if (Attribute isPlain = kernel->getAttr(kPlainRowsAttr))
+      function->setAttr(kPlainRowsAttr, isPlain);
     Block *entry = function.addEntryBlock(b);
     passTablesByValue(function, params, kGlobal);
     if (failed(lowerBody(kernel, function, params, entry->getArguments(),

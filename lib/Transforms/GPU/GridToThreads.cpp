@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Guards.h"
+#include "lib/Transforms/ChooseLayout.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/Geometry.h"
 #include "lib/Transforms/GridBody.h"
@@ -54,10 +55,12 @@ private:
 /// The fewest threads that a block may be launched with: few rows then still
 /// reach all multiprocessors. Blocks are halved as long as they hold whole
 /// warps of whole rows.
-static int64_t getLeastThreads(const MachineModel &machine, LayoutAttr layout) {
+static int64_t getLeastThreads(const MachineModel &machine, KernelOp kernel) {
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t least = kernel->hasAttr(kPlainRowsAttr) ? machine.leastPlainThreads
+                                                  : machine.leastLaunchThreads;
   int64_t threads = layout.getThreads();
-  while (threads / 2 >= machine.leastLaunchThreads &&
-         threads % (2 * kWarpThreads) == 0 &&
+  while (threads / 2 >= least && threads % (2 * kWarpThreads) == 0 &&
          threads / 2 % layout.getLanes() == 0)
     threads /= 2;
   return threads;
@@ -157,7 +160,10 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   Location loc = forall.getLoc();
   IndexBuilder x(b, loc);
   LayoutAttr layout = kernel.getLayoutAttr();
-  int64_t leastThreads = getLeastThreads(getMachine(kernel), layout);
+  FailureOr<RowShape> shape = RowShape::of(kernel);
+  if (succeeded(shape) && !shape->reduces && !shape->converts())
+    kernel->setAttr(kPlainRowsAttr, b.getUnitAttr());
+  int64_t leastThreads = getLeastThreads(getMachine(kernel), kernel);
   bool isAdaptable = leastThreads < layout.getThreads();
   kernel.setGeometryAttr(GridGeometryAttr::get(
       b.getContext(), describeExtents(forall.getExtents()), layout.getRows(),

@@ -121,10 +121,14 @@ def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
     if geometry["kind"] == "groups":
         of = geometry["groups"]
         lanes, groups, pieces = rows * geometry["lanes"], 1, sizes.extent(of["pieces"])
-        while (groups < of["most"] and groups * of["chunk"] < pieces
-               and lanes * 2 * groups <= of["threads_per_sm"] * multiprocessors):  # fmt: skip
+        room, most = of["threads_per_sm"] * multiprocessors, min(threads, of["threads_per_sm"] // 2)
+        while groups < of["most"] and groups * of["chunk"] < pieces and lanes * 2 * groups <= room:
             groups *= 2
         group = max(of["least_threads"], 128 // groups)
+        while group < 32 and lanes // (2 * group) >= multiprocessors // 4:
+            group *= 2
+        while lanes * groups <= room and 2 * group * groups <= most and lanes // (2 * group) >= multiprocessors:
+            group *= 2
         return Grid(rows, -(-lanes // group), group * groups)
     per_block = geometry["rows_per_block"]
     least = geometry.get("least_threads", threads)

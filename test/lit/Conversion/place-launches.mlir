@@ -1,5 +1,5 @@
 // The next grid is let begin behind an index from memory and the loads of rows that need none: ptxas moves no load across that, and would otherwise wait
-// for the index between two packs of a row. Of a grid whose rows are all prefetched (3 MB of 32 bytes a thread), it is let begin at once, too.
+// for the index between two packs of a row. Of a grid whose rows are all prefetched (2.75 MB of 32 bytes a thread), it is let begin at once, too.
 // RUN: %mlafix-opt %s --pass-pipeline="builtin.module(llvm.func(mlafix-place-launches))" | FileCheck %s
 
 // CHECK-LABEL: llvm.func @indexed
@@ -7,7 +7,7 @@
 // CHECK-DAG: %[[GRID:.*]] = nvvm.read.ptx.sreg.nctaid.x
 // CHECK-DAG: %[[BLOCK:.*]] = nvvm.read.ptx.sreg.ntid.x
 // CHECK: %[[THREADS:.*]] = llvm.mul %[[GRID]], %[[BLOCK]] : i32
-// CHECK: %[[MOST:.*]] = llvm.mlir.constant(98304 : i32)
+// CHECK: %[[MOST:.*]] = llvm.mlir.constant(90112 : i32)
 // CHECK: %[[SMALL:.*]] = llvm.icmp "ule" %[[THREADS]], %[[MOST]]
 // CHECK: scf.if %[[SMALL]] {
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents

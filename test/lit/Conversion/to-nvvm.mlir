@@ -9,7 +9,7 @@
 // CHECK-SAME: %[[OUT:[a-z0-9]*]]: !llvm.ptr<1>, %[[N:[a-z0-9]*]]: i64, %[[S:[a-z0-9]*]]: i64, %[[X:[a-z0-9]*]]: !llvm.ptr<1>, %[[XS:[a-z0-9]*]]: i64, %[[L:[a-z0-9]*]]: !llvm.ptr<1>, %[[F:[a-z0-9]*]]: f32, %[[FLAG:[a-z0-9]*]]: i8, %{{[a-z0-9]*}}: i32)
 // CHECK-SAME: mlafix.variant = #mlafix.variant<"k_fast"
 // CHECK-SAME: params = [<pointer, arg = 0>, <size, arg = 0, dim = 0>, <stride, arg = 0, dim = 0>, <pointer, arg = 1>, <stride, arg = 1, dim = 0>, <pointer, arg = 2>, <scalar, arg = 3>, <scalar, arg = 4>, <local>]
-// CHECK-SAME: nvvm.kernel, nvvm.maxntid = array<i32: 256, 1, 1>, nvvm.minctasm = 8 : i32
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 8 : i32, nvvm.reqntid = array<i32: 256, 1, 1>
 // CHECK-NOT: noalias
 mlafix.kernel @k(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"},

@@ -30,7 +30,7 @@
 // GPU: in_place_place on sm_90: a block of 128 threads has 16 rows: in place, lanes hold 2 packs and blocks are small, so that fewer threads wait for an lse [analysis: block]
 // GPU: in_place_any on sm_90: a code version for all calls [analysis: code-version]
 // GPU: in_place_any on sm_90: rows of out, a, b are moved 2 bytes at a time, where the target has accesses of 16 bytes: this code version is for rows at any address [missed: narrow-access]
-// GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: while the preceding grid ends, the first 98304 threads prefetch 32 bytes of rows each [passed: prefetch]
+// GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: while the preceding grid ends, the first 90112 threads prefetch 32 bytes of rows each [passed: prefetch]
 // GPU: remarks.mlir:[[#KERNEL + 6]]:3: remark: in_place_dense on sm_90: the wait for the preceding grid comes after the addresses of {{[0-9]+}} loads [passed: delay-waits]
 
 // CPU: in_place on x86-64-v3: where the call is in place, {{.*}} [passed: skip-copies]
@@ -74,7 +74,7 @@ mlafix.kernel @copy(%y: !wide {mlafix.dims = ["n", "D"], mlafix.access = "write"
 
 // LOOP: remarks.mlir:[[#LINE:]]:12: remark: all on sm_90: a running merge goes by chunks of 4 states, which groups of lanes may share [passed: chunk-merges]
 // LOOP: all_dense on sm_90: a row of 128 elements is 16 packs of 8 elements; 16 lanes hold up to 1 pack each: the launch chooses how many groups of lanes share the merge loops [analysis: layout]
-// LOOP: all_dense on sm_90: a block has up to 512 threads, 32 of each of 16 groups at least [analysis: block]
+// LOOP: all_dense on sm_90: a block has up to 512 threads, 16 of each of 16 groups at least [analysis: block]
 // LOOP: remarks.mlir:[[#LINE]]:12: remark: all_dense on sm_90: the next chunk, 80 bytes a lane, is loaded before the current one is merged [passed: load-chunks-ahead]
 mlafix.kernel @all(
     %out: !rows {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !many {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},

@@ -1,6 +1,6 @@
 // A dense grid on a GPU: a thread's lane, its row, and the row's program under the guard that there is such a row.
-// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,ADAPT
-// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["leastLaunchThreads=256"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,FIXED
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,FIXED
+// RUN: sed 's/mlafix.target = "sm_90"/&, mlafix.machine = ["leastPlainThreads=128"]/' %s | %mlafix-opt --pass-pipeline="builtin.module(mlafix.kernel(mlafix-grid-to-threads))" | FileCheck %s --check-prefixes=CHECK,ADAPT
 
 !rows = memref<?x16x128xf32, strided<[?, ?, 1], offset: ?>>
 !tile = tensor<128xf32, #mlafix.dim<128>>

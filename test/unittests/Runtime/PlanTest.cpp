@@ -219,6 +219,20 @@ TEST_F(GroupPlan, pieces_are_shared_while_the_device_has_room) {
   EXPECT_EQ(plan(0).rows, 0);
 }
 
+TEST_F(GroupPlan, few_rows_have_groups_of_half_a_warp) {
+  json &geometry = variant()["geometry"];
+  geometry["groups"]["least_threads"] = 16;
+  // 132 multiprocessors: a quarter of them is 33 blocks of a warp a group.
+  call.args[4] = int64_t(33);
+  EXPECT_EQ(info().slots[0], 32u);
+  EXPECT_EQ(info().block_x, 256u) << "eight groups";
+  EXPECT_EQ(info().grid_x, 33u);
+  call.args[4] = int64_t(32);
+  EXPECT_EQ(info().slots[0], 16u);
+  EXPECT_EQ(info().block_x, 128u);
+  EXPECT_EQ(info().grid_x, 64u);
+}
+
 TEST_F(GroupPlan, blocks_are_large_if_each_multiprocessor_has_one) {
   auto plan = [&](int64_t rows, int64_t threadsPerSm) {
     useGroups(32);
