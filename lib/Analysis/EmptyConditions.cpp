@@ -17,53 +17,6 @@ using namespace mlafix;
 
 using F = FloatClass;
 
-static unsigned swapRelation(unsigned relation) {
-  unsigned same = relation & (Relation::Equal | Relation::Unordered);
-  return same | (relation & Relation::Less ? Relation::Greater : 0) |
-         (relation & Relation::Greater ? Relation::Less : 0);
-}
-
-/// The relations of which one must hold.
-static unsigned relationsOf(arith::CmpFPredicate predicate) {
-  using P = arith::CmpFPredicate;
-  using R = Relation;
-  switch (predicate) {
-  case P::AlwaysFalse:
-    return 0;
-  case P::OEQ:
-    return R::Equal;
-  case P::OGT:
-    return R::Greater;
-  case P::OGE:
-    return R::Greater | R::Equal;
-  case P::OLT:
-    return R::Less;
-  case P::OLE:
-    return R::Less | R::Equal;
-  case P::ONE:
-    return R::Less | R::Greater;
-  case P::ORD:
-    return R::Ordered;
-  case P::UEQ:
-    return R::Unordered | R::Equal;
-  case P::UGT:
-    return R::Unordered | R::Greater;
-  case P::UGE:
-    return R::Unordered | R::Greater | R::Equal;
-  case P::ULT:
-    return R::Unordered | R::Less;
-  case P::ULE:
-    return R::Unordered | R::Less | R::Equal;
-  case P::UNE:
-    return R::Unordered | R::Less | R::Greater;
-  case P::UNO:
-    return R::Unordered;
-  case P::AlwaysTrue:
-    return R::Unordered | R::Ordered;
-  }
-  return R::Unordered | R::Ordered;
-}
-
 /// What was decided about the number of the smaller symbol and the other.
 unsigned &EmptyCases::factOf(Number a, Number b) {
   unsigned first = std::min(a.symbol, b.symbol),

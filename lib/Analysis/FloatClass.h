@@ -8,6 +8,7 @@
 #ifndef MLAFIX_ANALYSIS_FLOATCLASS_H
 #define MLAFIX_ANALYSIS_FLOATCLASS_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/APFloat.h"
 
@@ -52,9 +53,14 @@ struct Relation {
     Greater = 4,
     Unordered = 8,
     Ordered = Less | Equal | Greater,
+    All = Ordered | Unordered,
   };
 };
 unsigned relate(FloatClass a, FloatClass b);
+/// Those of y and x, where `relation` has those of x and y.
+unsigned swapRelation(unsigned relation);
+/// The relations of which one must hold.
+unsigned relationsOf(mlir::arith::CmpFPredicate predicate);
 
 /// The classes of the result of an operation on floats of these classes: those
 /// besides NaN if there are any, NaN where nothing else is possible. All finite

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lib/Analysis/FloatClass.h"
 #include "lib/Analysis/RowModel.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -185,62 +186,14 @@ std::optional<Condition> RowModel::buildComparison(arith::CmpIOp op,
   }
 }
 
-/// The relations in which `predicate` holds.
-static unsigned getOutcomes(arith::CmpFPredicate predicate) {
-  using P = arith::CmpFPredicate;
-  using F = FloatComparison;
-  switch (predicate) {
-  case P::AlwaysFalse:
-    return 0;
-  case P::OEQ:
-    return F::kEqual;
-  case P::OGT:
-    return F::kGreater;
-  case P::OGE:
-    return F::kGreater | F::kEqual;
-  case P::OLT:
-    return F::kLess;
-  case P::OLE:
-    return F::kLess | F::kEqual;
-  case P::ONE:
-    return F::kLess | F::kGreater;
-  case P::ORD:
-    return F::kLess | F::kEqual | F::kGreater;
-  case P::UEQ:
-    return F::kUnordered | F::kEqual;
-  case P::UGT:
-    return F::kUnordered | F::kGreater;
-  case P::UGE:
-    return F::kUnordered | F::kGreater | F::kEqual;
-  case P::ULT:
-    return F::kUnordered | F::kLess;
-  case P::ULE:
-    return F::kUnordered | F::kLess | F::kEqual;
-  case P::UNE:
-    return F::kUnordered | F::kLess | F::kGreater;
-  case P::UNO:
-    return F::kUnordered;
-  case P::AlwaysTrue:
-    return F::kUnordered | F::kLess | F::kEqual | F::kGreater;
-  }
-  llvm_unreachable("all predicates are handled");
-}
-
 std::optional<FloatComparison> RowModel::getFloatComparison(Value value) {
   auto op = value.getDefiningOp<arith::CmpFOp>();
   if (!op || op.getLhs() == op.getRhs())
     return std::nullopt;
-  unsigned outcomes = getOutcomes(op.getPredicate());
+  unsigned outcomes = relationsOf(op.getPredicate());
   if (auto swapped = floatRelations.find({op.getRhs(), op.getLhs()});
-      swapped != floatRelations.end()) {
-    using F = FloatComparison;
-    unsigned either = outcomes & (F::kEqual | F::kUnordered);
-    if (outcomes & F::kLess)
-      either |= F::kGreater;
-    if (outcomes & F::kGreater)
-      either |= F::kLess;
-    return F{swapped->second, either};
-  }
+      swapped != floatRelations.end())
+    return FloatComparison{swapped->second, swapRelation(outcomes)};
   auto [it, isNew] = floatRelations.try_emplace({op.getLhs(), op.getRhs()}, 0);
   if (isNew) {
     Var relation = addUnknown(value, {0, 3});
@@ -257,7 +210,7 @@ std::optional<Condition> RowModel::buildComparison(arith::CmpFOp op,
   if (!comparison)
     return std::nullopt;
   unsigned outcomes =
-      holds ? comparison->outcomes : ~comparison->outcomes & 0xf;
+      holds ? comparison->outcomes : ~comparison->outcomes & Relation::All;
   std::optional<Condition> result = Condition::never();
   for (unsigned low = 0; low < 4 && result;) {
     if (!(outcomes >> low & 1)) {

@@ -79,9 +79,8 @@ struct Variable {
 /// comparisons of the same two share: 0 where the first is less, 1 where they
 /// are equal, 2 where it is greater, 3 where they are unordered.
 struct FloatComparison {
-  static constexpr unsigned kLess = 1, kEqual = 2, kGreater = 4, kUnordered = 8;
   Var relation;
-  unsigned outcomes; ///< bit r: whether it holds where the relation is r
+  unsigned outcomes; ///< a Relation: bit r where it holds if the variable is r
 };
 
 /// One access of a row's program.
