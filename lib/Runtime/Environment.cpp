@@ -30,7 +30,7 @@ public:
       value = set;
   }
 
-  /// Whether it is set; calls spell it "", too, to have it unset.
+  /// An empty value counts as not set.
   bool isSet() const { return !value.empty(); }
   const std::string &text() const { return value; }
 

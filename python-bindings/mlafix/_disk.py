@@ -124,7 +124,7 @@ def unit_bytes(path: Path, file: BinaryIO) -> bytes | None:
     """The bytes of an open file, or None if it is too large for a unit. The size is looked at before anything is read."""
     size = os.fstat(file.fileno()).st_size
     if size <= MOST_BYTES:
-        return file.read(MOST_BYTES)
+        return file.read(size)  # not MOST_BYTES: Python allocates as much as is asked for
     _log.warning("%s: not used: expected at most %d bytes, got %d", path, MOST_BYTES, size)
     return None
 
