@@ -48,6 +48,21 @@ def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent
   let assemblyFormat = "attr-dict";
 }
 
+def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
+  let summary = "the lines of a cache that a small tensor takes";
+  let description = [{
+    A number that a launch passes: how many lines of 128 bytes the tensor covers, from its first element on. 0 if it is not contiguous along its last dim or takes more than
+    128 KiB.
+
+    ```mlir
+    %lines = mlafix.table_lines %lse : memref<128x?xf32, strided<[?, ?], offset: ?>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source);
+  let results = (outs I64:$lines);
+  let assemblyFormat = "$source attr-dict `:` type($source)";
+}
+
 def Mlafix_WaitPeersOp : Op<Mlafix_Dialect, "wait_peers"> {
   let summary = "tells the other ranks that this one has come, and waits for them";
   let description = [{

@@ -279,6 +279,22 @@ LogicalResult BodyLowering::lower(Operation *op) {
     op->erase();
     return success();
   }
+  if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op)) {
+    unsigned argument = getKernelArgument(metadata.getSource()).getArgNumber();
+    int64_t owner = getStrideOwner(kernel.getGuardsAttr(), argument);
+    for (auto [dim, stride] : llvm::enumerate(metadata.getStrides()))
+      if (!stride.use_empty())
+        stride.replaceAllUsesWith(
+            toIndex(loc, find(ParamKind::Stride, owner, dim)));
+    op->erase();
+    return success();
+  }
+  if (auto lines = dyn_cast<TableLinesOp>(op)) {
+    lines.getResult().replaceAllUsesWith(
+        find(ParamKind::Lines, getTableOwner(kernel, lines)));
+    op->erase();
+    return success();
+  }
   SmallVector<BlockArgument> addressed = getAddressed(op);
   if (addressed.empty())
     return success();

@@ -23,9 +23,23 @@ namespace {
 /// What the body of a kernel uses of one of its tensors.
 struct TensorUses {
   bool pointer = false;
+  bool lines = false;
   SmallVector<bool> size, stride; ///< of each dim
 };
 } // namespace
+
+unsigned mlafix::getTableOwner(KernelOp kernel, TableLinesOp lines) {
+  auto owner = static_cast<unsigned>(
+      getStrideOwner(kernel.getGuardsAttr(),
+                     getKernelArgument(lines.getSource()).getArgNumber()));
+  Type type = kernel.getArgument(owner).getType();
+  return type == lines.getSource().getType() &&
+                 kernel.getArgDims(owner) ==
+                     kernel.getArgDims(
+                         getKernelArgument(lines.getSource()).getArgNumber())
+             ? owner
+             : getKernelArgument(lines.getSource()).getArgNumber();
+}
 
 static SmallVector<TensorUses> collectUses(KernelOp kernel) {
   SmallVector<TensorUses> uses(kernel.getNumArguments());
@@ -39,6 +53,19 @@ static SmallVector<TensorUses> collectUses(KernelOp kernel) {
       if (BlockArgument argument = getKernelArgument(dim.getSource()))
         if (std::optional<int64_t> index = dim.getConstantIndex())
           uses[argument.getArgNumber()].size[*index] = true;
+      return;
+    }
+    if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op)) {
+      unsigned argument =
+          getKernelArgument(metadata.getSource()).getArgNumber();
+      int64_t owner = getStrideOwner(kernel.getGuardsAttr(), argument);
+      for (auto [dim, stride] : llvm::enumerate(metadata.getStrides()))
+        if (!stride.use_empty())
+          uses[owner].stride[dim] = true;
+      return;
+    }
+    if (auto lines = dyn_cast<TableLinesOp>(op)) {
+      uses[getTableOwner(kernel, lines)].lines = true;
       return;
     }
     for (BlockArgument argument : getAddressed(op))
@@ -100,6 +127,8 @@ SmallVector<ParamAttr> mlafix::collectParams(KernelOp kernel, unsigned last) {
                            ? ParamAttr::get(context, ParamKind::Peers, i,
                                             /*dim=*/0, kernel.getArgMost(i))
                            : ParamAttr::get(context, ParamKind::Pointer, i));
+    if (uses[i].lines)
+      params.push_back(ParamAttr::get(context, ParamKind::Lines, i));
     for (auto [dim, used] : llvm::enumerate(uses[i].size))
       if (used)
         params.push_back(ParamAttr::get(context, ParamKind::Size, i, dim));
@@ -128,6 +157,7 @@ Type mlafix::getParamType(KernelOp kernel, ParamAttr param,
     return LLVM::LLVMPointerType::get(context);
   case ParamKind::Size:
   case ParamKind::Stride:
+  case ParamKind::Lines:
     return IntegerType::get(context, 64);
   case ParamKind::Scalar:
   case ParamKind::GroupThreads: {

@@ -8,7 +8,7 @@
 #ifndef MLAFIX_CONVERSION_PARAMS_H
 #define MLAFIX_CONVERSION_PARAMS_H
 
-#include "dialect/Mlafix.h"
+#include "dialect/RowProgram.h"
 
 namespace mlafix {
 
@@ -31,6 +31,10 @@ mlir::Type getTableType(ParamAttr param, unsigned addressSpace);
 /// The argument of the kernel that a parameter other than a size or a stride
 /// stands for.
 mlir::BlockArgument getParamArgument(KernelOp kernel, ParamAttr param);
+
+/// The argument whose lines are passed for those of a tensor: one of the same
+/// dims and, by a guard, the same strides, or its own.
+unsigned getTableOwner(KernelOp kernel, TableLinesOp lines);
 
 /// What a unit says of the kernel, a variant.
 VariantAttr describeCodeVersion(KernelOp kernel,

@@ -84,7 +84,38 @@ void writeTable(const Call &call, const Param &param, uint64_t *slots) {
   std::fill(slots + used, slots + param.slots, 0);
 }
 
-uint64_t slotValue(const Call &call, const Param &param, const Plan &plan) {
+/// The lines that a tensor covers; 0 if it is not contiguous along its last
+/// dim, takes more than limits::tableBytes, or would gain nothing. Integers
+/// lead to rows, as a rule, and are waited for before these. Floats are loaded
+/// beside rows: they are late where each multiprocessor has few blocks, unless
+/// all blocks load the same few lines. A kernel gives the same results with any
+/// number.
+uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
+  const uint32_t rank = desc.numDims;
+  if (!arg.present || !arg.hasShape || arg.empty || rank == 0 ||
+      arg.strides[rank - 1] != 1)
+    return 0;
+  const int64_t most = limits::tableBytes / desc.elementBytes;
+  int64_t elements = 1;
+  for (uint32_t i = 0; i < rank; ++i) {
+    int64_t steps = arg.sizes[i] - 1, reach = 0;
+    if (arg.strides[i] < 0 ||
+        __builtin_mul_overflow(steps, arg.strides[i], &reach) || reach >= most)
+      return 0;
+    elements += reach;
+  }
+  if (elements > most)
+    return 0;
+  int64_t lines =
+      (elements * desc.elementBytes - 1) / limits::tableLineBytes + 1;
+  constexpr int64_t kLeastFloatLines = 8;
+  bool isInteger = desc.dtype == MLAFIX_I32 || desc.dtype == MLAFIX_I64;
+  bool gains = isInteger || (isSmallGrid && lines >= kLeastFloatLines);
+  return gains ? static_cast<uint64_t>(lines) : 0;
+}
+
+uint64_t slotValue(const Call &call, const Param &param, const Plan &plan,
+                   int64_t multiprocessors) {
   const CallArg &arg = call.args[param.arg];
   switch (param.kind) {
   case ParamKind::Peers:
@@ -100,6 +131,9 @@ uint64_t slotValue(const Call &call, const Param &param, const Plan &plan) {
     return arg.hasShape ? static_cast<uint64_t>(arg.sizes[param.dim]) : 0;
   case ParamKind::Stride:
     return arg.hasShape ? static_cast<uint64_t>(arg.strides[param.dim]) : 0;
+  case ParamKind::Lines:
+    return countLines(call.desc().args[param.arg], arg,
+                      plan.grid <= 2 * multiprocessors);
   case ParamKind::Scalar:
     break;
   }
@@ -230,7 +264,7 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
       if (specOf(param.kind).hasRanks())
         writeTable(call, param, slot);
       else
-        *slot = slotValue(call, param, plan);
+        *slot = slotValue(call, param, plan, multiprocessors);
       slot += param.slots;
     }
     return MLAFIX_OK;

@@ -64,11 +64,13 @@ def received_row(i, t, h, half, rank, exists, staged, staged_lses, staged_scales
 
 
 @inline
-def merged_row(t, h, half, rank, place, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse):
-    """The merge, in the order of ranks, of what the others have sent and of this rank's own row, partial[place, mine, h].
+def store_merged_row(t, h, half, rank, place, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse, out, out_lse,
+                     sink, out_scale, is_stored):
+    """Stores the merge, in the order of ranks, of what the others have sent and of this rank's own row, partial[place, mine, h].
 
-    Of two ranks each merges the same two rows, in an order that all threads know. Rows that are converted anyhow are merged by a branch,
-    which costs nothing for an element; others are selected, in two iterations that load one row (docs/Experiments.md).
+    Of two ranks each merges the same two rows, in an order that all threads know. Rows that are converted anyhow are merged and stored
+    in a branch, which costs nothing for an element (merged in one alone, they would meet the sink as a state, with other bits); others
+    are selected, in two iterations that load one row (docs/Experiments.md).
     """
     row = load(partial[place, mine, h], where=live)
     lse = load(partial_lse[place, mine, h], where=live, otherwise=-math.inf)
@@ -77,9 +79,9 @@ def merged_row(t, h, half, rank, place, mine, live, of_two, staged, staged_lses,
         other, other_lse = received_row(next_rank(rank, 1, 2), t, h, half, rank, True, staged, staged_lses, staged_scales)
         sent = make_state(other, other_lse, base=B)
         if rank == 0:
-            merged = merge(own, sent)
+            store_merged(merge(own, sent), t, h, out, out_lse, sink, out_scale, is_stored)
         else:
-            merged = merge(sent, own)
+            store_merged(merge(sent, own), t, h, out, out_lse, sink, out_scale, is_stored)
     else:
         are_two = ranks(staged) == 2
         merged = identity("D", base=B)
@@ -88,26 +90,29 @@ def merged_row(t, h, half, rank, place, mine, live, of_two, staged, staged_lses,
             sender = next_rank(rank, 1, 2) if are_two else i
             other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, staged, staged_lses, staged_scales)
             merged = merge(merged, make_state(where(is_sent, other, row), other_lse if is_sent else lse, base=B))
-    return merged
+        store_merged(merged, t, h, out, out_lse, sink, out_scale, is_stored)
 
 
 @inline
-def push_row(t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings):
-    """The merge of row t, h of a part of each rank's state; part i is for rank i."""
+def push_row(t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings, out,
+             out_lse, sink, out_scale):
+    """Stores the merge of row t, h of a part of each rank's state; part i is for rank i."""
     half = turn()
     live = has_keys(t, seq_lens, query_start_loc, halvings)
     for step in range(1, ranks(staged)):
         i = next_rank(rank, step, ranks(staged))
         send_row(i, i, t, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse)
     exchange()
-    return merged_row(t, h, half, rank, rank, t, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse)
+    store_merged_row(t, h, half, rank, rank, t, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse, out, out_lse, sink,
+                     out_scale, True)
 
 
 @inline
 def push_token(
-    t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+    t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings, out,
+    out_lse, sink, out_scale
 ):
-    """The merge of row t, h of each rank's tokens from i * token_step on, for rank i."""
+    """Stores the merge of row t, h of each rank's tokens from i * token_step on, for rank i."""
     half = turn()
     tokens = partial.shape[1]
     for step in range(1, ranks(staged)):
@@ -118,7 +123,8 @@ def push_token(
     exchange()
     mine = t + rank * token_step
     live = mine < tokens and has_keys(mine, seq_lens, query_start_loc, halvings)
-    return merged_row(t, h, half, rank, 0, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse)
+    store_merged_row(t, h, half, rank, 0, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse, out, out_lse, sink,
+                     out_scale, t < shape("n"))
 
 
 @kernel
@@ -143,8 +149,8 @@ def push_and_merge(
     assume(rank < ranks(staged))
     assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
-        merged = push_row(t, h, rank, False, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings)
-        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+        push_row(t, h, rank, False, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings, out, out_lse, sink,
+                 out_scale)
 
 
 def _heads_fp8(of_two):
@@ -170,8 +176,8 @@ def _heads_fp8(of_two):
         assume(rank < ranks(staged))
         assume(shape("r") >= ranks(staged))
         for t, h in grid("n", "H"):
-            merged = push_row(t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings)
-            store_merged(merged, t, h, out, out_lse, sink, out_scale)
+            push_row(t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings, out,
+                     out_lse, sink, out_scale)
 
     return push_and_merge_fp8
 
@@ -234,10 +240,10 @@ def push_and_merge_tokens(
     assume(shape("r") >= ranks(staged))
     assume(shape("n") <= shape("b"))
     for t, h in grid("b", "H"):
-        merged = push_token(
-            t, h, rank, False, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+        push_token(
+            t, h, rank, False, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings, out, out_lse,
+            sink, out_scale
         )
-        store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
 
 
 def _tokens_fp8(of_two):
@@ -265,10 +271,10 @@ def _tokens_fp8(of_two):
         assume(shape("r") >= ranks(staged))
         assume(shape("n") <= shape("b"))
         for t, h in grid("b", "H"):
-            merged = push_token(
-                t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings
+            push_token(
+                t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings,
+                out, out_lse, sink, out_scale
             )
-            store_merged(merged, t, h, out, out_lse, sink, out_scale, t < shape("n"))
 
     return push_and_merge_tokens_fp8
 

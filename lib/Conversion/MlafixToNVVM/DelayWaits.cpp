@@ -97,6 +97,9 @@ static void buildAssembly(OpBuilder &b, Location loc, StringRef text,
                             LLVM::AsmDialectAttr(), ArrayAttr());
 }
 
+/// LLVM's intrinsic wants a newer PTX ISA than the instruction.
+static constexpr StringLiteral kPrefetch = "prefetch.global.L2 [$0];";
+
 namespace {
 class DelayWaitsPass : public mlafix::impl::DelayWaitsPassBase<DelayWaitsPass> {
 public:
@@ -109,6 +112,7 @@ public:
     });
     for (Operation *wait : waits)
       delay(wait);
+    prefetchTables();
   }
 
 private:
@@ -116,6 +120,7 @@ private:
                            SmallVector<EarlyLoads> &loads);
   Value getLocal();
   void prefetch(Operation *wait);
+  void prefetchTables();
   void delay(Operation *wait);
 
   Value local; ///< what getLocal() found
@@ -219,18 +224,16 @@ Value DelayWaitsPass::getLocal() {
 /// take differently costs more than it saves.
 static std::string writePrefetch(LLVM::LLVMFuncOp function,
                                  const MachineModel &machine, int64_t bytes) {
-  // LLVM's intrinsic wants a newer PTX ISA than the instruction.
-  std::string prefetch = "prefetch.global.L2 [$0];";
   auto version = function->getAttrOfType<VariantAttr>(kCodeVersionAttr);
   int64_t lanes = machine.earlyLineBytes / std::max<int64_t>(1, bytes);
   if (!function->hasAttr(kPlainRowsAttr) || lanes < 2 ||
       version.getLayout().getLanes() % lanes != 0)
-    return prefetch;
+    return kPrefetch.str();
   return llvm::formatv(
       "{{\n\t.reg .pred first;\n\t.reg .b32 lane;\n\tmov.u32 lane, "
       "%tid.x;\n\tand.b32 lane, lane, {0};\n\tsetp.eq.u32 first, lane, "
       "0;\n\t@first {1}\n\t}",
-      lanes - 1, prefetch);
+      lanes - 1, kPrefetch);
 }
 
 /// Prefetches ahead of the wait what is loaded after it; what all blocks load,
@@ -281,6 +284,23 @@ void DelayWaitsPass::prefetch(Operation *wait) {
       build(group.rows, isEarlyThread(), group);
     if (!group.shared.empty())
       build(group.shared, isBelow(buildBlockId(b, loc), 1), group);
+  }
+}
+
+/// The prefetches that a kernel has from the start (GPU/RowOrder.cpp), as PTX:
+/// of this device's memory alone.
+void DelayWaitsPass::prefetchTables() {
+  SmallVector<LLVM::Prefetch> prefetches;
+  getOperation().walk([&](LLVM::Prefetch op) { prefetches.push_back(op); });
+  for (LLVM::Prefetch op : prefetches) {
+    if (Value isLocal = getLocal()) {
+      OpBuilder b(op);
+      auto branch = scf::IfOp::create(b, op.getLoc(), isLocal,
+                                      /*withElseRegion=*/false);
+      b.setInsertionPoint(branch.thenBlock()->getTerminator());
+      buildAssembly(b, op.getLoc(), kPrefetch, op.getAddr());
+    }
+    op.erase();
   }
 }
 

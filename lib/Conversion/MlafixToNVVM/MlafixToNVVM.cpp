@@ -6,12 +6,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/Conversion/LowerBody.h"
+#include "lib/Conversion/LoweredAccess.h"
 #include "lib/Conversion/MlafixToNVVM/PeerFlags.h"
 #include "lib/Conversion/Params.h"
 #include "lib/Conversion/Passes.h"
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/DebugLog.h"
@@ -54,11 +56,31 @@ static int64_t countRowRegisters(KernelOp kernel) {
   return most;
 }
 
+/// Whether `value` is computed from what was loaded.
+static bool comesFromMemory(Value value) {
+  SetVector<Operation *> slice;
+  BackwardSliceOptions options;
+  options.inclusive = true;
+  return failed(getBackwardSlice(value, &slice, options)) ||
+         llvm::any_of(slice, [](Operation *op) {
+           return op
+               ->walk([](Operation *nested) {
+                 return getAccess(nested) ? WalkResult::interrupt()
+                                          : WalkResult::advance();
+               })
+               .wasInterrupted();
+         });
+}
+
+/// Whether a loop loads rows from its first iteration on, which is known before
+/// anything is loaded.
 static bool loadsInLoop(KernelOp kernel) {
   return kernel
       .walk([](Operation *op) {
-        return isa<vector::LoadOp, vector::MaskedLoadOp>(op) &&
-                       op->getParentOfType<scf::ForOp>()
+        if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op))
+          return WalkResult::advance();
+        auto loop = op->getParentOfType<scf::ForOp>();
+        return loop && !comesFromMemory(loop.getLowerBound())
                    ? WalkResult::interrupt()
                    : WalkResult::advance();
       })

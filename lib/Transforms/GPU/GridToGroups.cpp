@@ -7,6 +7,7 @@
 
 #include "dialect/Guards.h"
 #include "dialect/RowProgram.h"
+#include "lib/Transforms/GPU/RowOrder.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/Geometry.h"
 #include "lib/Transforms/GridBody.h"
@@ -150,6 +151,12 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   Value isStored = x.band(x.ult(row, total), isFirst);
   row = arith::MinUIOp::create(b, loc, row, x.sub(total, one));
   SmallVector<Value> indices = rows.indicesOf(row);
+  // Groups that all load one chunk have loaded its lses by the time that a
+  // prefetch takes.
+  MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
+  std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
+  if (!pieces || *pieces > loop.getStep())
+    prefetchTables(b, kernel, forall);
   buildDependency(b, loc, kernel);
 
   if (kernel.isCollective()) {

@@ -7,6 +7,7 @@
 
 #include "dialect/Guards.h"
 #include "lib/Transforms/ChooseLayout.h"
+#include "lib/Transforms/GPU/RowOrder.h"
 #include "lib/Transforms/GPU/Thread.h"
 #include "lib/Transforms/Geometry.h"
 #include "lib/Transforms/GridBody.h"
@@ -179,12 +180,15 @@ void GridToThreadsPass::distribute(KernelOp kernel, ForallOp forall) {
   Value group = rows.number(thread.group);
   Value row = x.add(x.mul(block, rowsPerBlock), group);
   Value total = rows.count();
-  SmallVector<Value> indices = rows.indicesOf(row);
+  int64_t tile = getMachine(kernel).rowTile;
+  Value isTiled = tile > 1 ? buildIsTransposed(b, kernel, forall) : Value();
+  SmallVector<Value> indices = rows.indicesOf(row, isTiled, tile);
 
   Value isRow;
   // A rank without rows of its own still meets the others.
   if (layout.getRows() > 1 || kernel.isCollective())
     isRow = x.ult(row, total);
+  prefetchTables(b, kernel, forall);
   // All that needs no memory has been computed: it overlaps the
   // preceding grid.
   buildDependency(b, loc, kernel);

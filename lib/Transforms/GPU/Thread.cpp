@@ -80,9 +80,24 @@ Value GridRows::count() {
   return total;
 }
 
-SmallVector<Value> GridRows::indicesOf(Value row) {
-  SmallVector<Value> indices =
-      IndexBuilder(b, forall.getLoc()).delinearize(row, extents);
+SmallVector<Value> GridRows::indicesOf(Value row, Value isTiled, int64_t tile) {
+  IndexBuilder x(b, forall.getLoc());
+  SmallVector<Value> indices;
+  if (!isTiled || tile == 1) {
+    indices = x.delinearize(row, extents);
+  } else {
+    Value whole = x.band(extents.front(), constant(-tile)); // in whole tiles
+    for (Value extent : ArrayRef(extents).drop_front())
+      whole = x.mul(whole, extent);
+    Value zero = constant(0), inTile = x.band(isTiled, x.ult(row, whole));
+    Value shift = x.select(inTile, constant(llvm::Log2_64(tile)), zero);
+    Value last = x.select(inTile, constant(tile - 1), zero);
+    indices = x.delinearize(
+        arith::ShRUIOp::create(b, forall.getLoc(), row, shift), extents);
+    Value first =
+        arith::ShLIOp::create(b, forall.getLoc(), indices.front(), shift);
+    indices.front() = x.add(first, x.band(row, last));
+  }
   for (Value &value : indices)
     value = index(value);
   return indices;

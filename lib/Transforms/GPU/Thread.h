@@ -42,8 +42,11 @@ public:
   mlir::Value index(mlir::Value number);
   /// How many rows there are.
   mlir::Value count();
-  /// The grid's indices of row `row`; after count().
-  llvm::SmallVector<mlir::Value> indicesOf(mlir::Value row);
+  /// The grid's indices of row `row`; after count(). Where `isTiled`, i1, holds
+  /// (null: nowhere), `tile` rows that differ in the first index alone follow
+  /// each other, as far as that index has whole tiles.
+  llvm::SmallVector<mlir::Value>
+  indicesOf(mlir::Value row, mlir::Value isTiled = {}, int64_t tile = 1);
 
 private:
   mlir::OpBuilder &b;

@@ -61,7 +61,7 @@
 
 // -----
 
-// expected-error @below {{expected the kind of a parameter (pointer, size, stride, scalar, group_threads, local, peers, group), got stream}}
+// expected-error @below {{expected the kind of a parameter (pointer, size, stride, lines, scalar, group_threads, local, peers, group), got stream}}
 #a = #mlafix.param<stream>
 
 // -----

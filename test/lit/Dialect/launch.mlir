@@ -8,9 +8,9 @@ module attributes {test.guards = [
 
 // -----
 
-// CHECK: test.params = [#mlafix.param<pointer, arg = 0>, #mlafix.param<size, arg = 0, dim = 1>, #mlafix.param<stride, arg = 0, dim = 1>, #mlafix.param<scalar, arg = 6>, #mlafix.param<group_threads>, #mlafix.param<peers, arg = 2, ranks = 8>, #mlafix.param<group, ranks = 72>]
+// CHECK: test.params = [#mlafix.param<pointer, arg = 0>, #mlafix.param<size, arg = 0, dim = 1>, #mlafix.param<stride, arg = 0, dim = 1>, #mlafix.param<lines, arg = 3>, #mlafix.param<scalar, arg = 6>, #mlafix.param<group_threads>, #mlafix.param<peers, arg = 2, ranks = 8>, #mlafix.param<group, ranks = 72>]
 module attributes {test.params = [
-  #mlafix.param<pointer, arg = 0>, #mlafix.param<size, arg = 0, dim = 1>, #mlafix.param<stride, arg = 0, dim = 1>,
+  #mlafix.param<pointer, arg = 0>, #mlafix.param<size, arg = 0, dim = 1>, #mlafix.param<stride, arg = 0, dim = 1>, #mlafix.param<lines, arg = 3>,
   #mlafix.param<scalar, arg = 6>, #mlafix.param<group_threads>, #mlafix.param<peers, arg = 2, ranks = 8>, #mlafix.param<group, ranks = 72>]} {}
 
 // -----

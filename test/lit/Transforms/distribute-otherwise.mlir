@@ -19,6 +19,7 @@ mlafix.kernel @k(%y: !col {mlafix.dims = ["n"], mlafix.access = "write"}, %z: !r
   %n = memref.dim %y, %c0 : !col
   mlafix.forall (%t) in (%n) {
     %five = arith.constant 5.0 : f32
+    // CHECK: griddepcontrol launch_dependents
     // CHECK: %[[HAS:.*]] = mlafix.present %o
     // CHECK: %[[READ:.*]] = arith.andi %[[HAS]], %p
     // CHECK: %[[MASK:.*]] = vector.broadcast %[[READ]]

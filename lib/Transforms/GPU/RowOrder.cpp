@@ -1,0 +1,136 @@
+//===- RowOrder.cpp - rows that share cache lines of scalars --------------===//
+//
+// Part of mlafix, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/Transforms/GPU/RowOrder.h"
+#include "dialect/MemoryAccess.h"
+#include "dialect/RowProgram.h"
+#include "lib/Transforms/IndexBuilder.h"
+#include "lib/Transforms/Target.h"
+#include "lib/Transforms/ThreadOps.h"
+#include "mlafix/UnitLimits.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlafix;
+
+/// A tensor's stride along `dim` as a value, an index.
+static Value buildStride(OpBuilder &b, Location loc, Value memref,
+                         unsigned dim) {
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, memref);
+  return getValueOrCreateConstantIndexOp(
+      b, loc, metadata.getConstifiedMixedStrides()[dim]);
+}
+
+Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
+                                ForallOp forall) {
+  Block &body = forall.getBody().front();
+  if (body.getNumArguments() < 2 || kernel.isCollective())
+    return {};
+  SmallVector<MemoryAccess> accesses = collectAccesses(forall);
+  // Rows that lie apart would lie further apart.
+  if (llvm::any_of(accesses, [](const MemoryAccess &access) {
+        return access.isTile &&
+               llvm::any_of(cast<MemRefType>(access.memref.getType())
+                                .getStridesAndOffset()
+                                .first,
+                            ShapedType::isDynamic);
+      }))
+    return {};
+  Value first = body.getArguments().front(), last = body.getArguments().back();
+  for (const MemoryAccess &access : accesses) {
+    BlockArgument argument = access.getArgument();
+    if (access.isTile || !argument || isSwizzled(access.memref) ||
+        kernel.isArgMany(argument.getArgNumber()) || access.indices.empty() ||
+        access.indices.back() != first ||
+        !llvm::is_contained(access.indices.drop_back(), last))
+      continue;
+    IndexBuilder x(b, forall.getLoc());
+    Value stride = buildStride(b, forall.getLoc(), access.memref,
+                               access.indices.size() - 1);
+    return x.compare(arith::CmpIPredicate::eq, stride, x.constant(1));
+  }
+  return {};
+}
+
+/// With more, the first thread of a block would take longer than the others.
+static constexpr size_t kMostTables = 4;
+
+/// Whether a tensor is known to take a line or less, which blocks load
+/// together.
+static bool isOneLine(MemRefType type) {
+  return type.hasStaticShape() &&
+         type.getNumElements() * type.getElementTypeBitWidth() <=
+             8 * limits::tableLineBytes;
+}
+
+/// The tensors that `forall` loads scalars of, and nothing else, beside rows.
+static SetVector<BlockArgument> collectTables(KernelOp kernel,
+                                              ForallOp forall) {
+  SetVector<BlockArgument> tables;
+  SmallVector<MemoryAccess> accesses = collectAccesses(forall);
+  if (llvm::none_of(accesses, [](const MemoryAccess &access) {
+        return access.isTile && !access.isWrite;
+      }))
+    return tables;
+  for (const MemoryAccess &access : accesses) {
+    BlockArgument argument = access.getArgument();
+    if (argument && !access.isTile && !access.isWrite &&
+        !isSwizzled(access.memref) &&
+        !isOneLine(cast<MemRefType>(access.memref.getType())) &&
+        !kernel.isArgMany(argument.getArgNumber()))
+      tables.insert(argument);
+  }
+  tables.remove_if([&](BlockArgument table) {
+    return llvm::any_of(accesses, [&](const MemoryAccess &access) {
+      return access.getArgument() == table && (access.isTile || access.isWrite);
+    });
+  });
+  return tables;
+}
+
+/// Prefetches line `block` of `table`, if it has so many.
+static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
+                         Value block, int64_t lineBytes) {
+  Location loc = kernel.getLoc();
+  IndexBuilder x(b, loc);
+  auto type = cast<MemRefType>(table.getType());
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  Value lines = arith::TruncIOp::create(
+      b, loc, b.getI32Type(),
+      TableLinesOp::create(b, loc, b.getI64Type(), table));
+  Value exists = x.ult(block, lines);
+  if (kernel.isArgOptional(table.getArgNumber()))
+    exists = x.band(exists, PresentOp::create(b, loc, table));
+  auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  SmallVector<Value> indices(type.getRank(), x.constant(0));
+  indices.back() = x.mul(x.toIndex(block), x.constant(lineBytes / bytes));
+  memref::PrefetchOp::create(b, loc, table, indices, /*isWrite=*/false,
+                             /*localityHint=*/2, /*isDataCache=*/true);
+}
+
+void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
+  MachineModel machine = getMachine(kernel);
+  if (!machine.dependentLaunch || !machine.earlyTables || kernel.isCollective())
+    return;
+  SetVector<BlockArgument> tables = collectTables(kernel, forall);
+  if (tables.empty() || tables.size() > kMostTables)
+    return;
+  Location loc = forall.getLoc();
+  IndexBuilder x(b, loc);
+  Value isFirst =
+      x.compare(arith::CmpIPredicate::eq, buildThreadId(b, loc), x.i32(0));
+  auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenBlock()->getTerminator());
+  Value block = buildBlockId(b, loc);
+  for (BlockArgument table : tables)
+    prefetchLine(b, kernel, table, block, limits::tableLineBytes);
+}
