@@ -64,9 +64,7 @@ mlafix_status countRows(const Call &call, const Geometry &geometry,
   for (size_t i = 0; i < count; ++i)
     if (__builtin_mul_overflow(rows.total, extents[i], &rows.total))
       return fail(MLAFIX_INVALID_ARGUMENT,
-                  "kernel \"%s\": expected a grid of fewer than 2^63 rows, got "
-                  "more",
-                  call.desc().name.c_str());
+                  "expected a grid of fewer than 2^63 rows, got more");
   rows.outer = geometry.kind == Geometry::Ragged ? extents[0] : rows.total;
   return MLAFIX_OK;
 }
@@ -109,15 +107,13 @@ uint64_t slotValue(const Call &call, const Param &param, const Plan &plan) {
 mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
   if (call.desc().exchanges && static_cast<uint64_t>(blocks) > call.blockSlots)
     return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": expected a grid of at most %llu blocks, for "
-                "which the group has slots, got %lld",
-                call.desc().name.c_str(),
+                "expected a grid of at most %llu blocks, for which the group "
+                "has slots, got %lld",
                 static_cast<unsigned long long>(call.blockSlots),
                 static_cast<long long>(blocks));
   if (blocks > INT32_MAX)
     return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": expected a grid of at most %d blocks, got %lld",
-                call.desc().name.c_str(), INT32_MAX,
+                "expected a grid of at most %d blocks, got %lld", INT32_MAX,
                 static_cast<long long>(blocks));
   plan.grid = static_cast<uint32_t>(blocks);
   return MLAFIX_OK;
@@ -237,10 +233,9 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
   }
   return fail(
       MLAFIX_INVALID_ARGUMENT,
-      "kernel \"%s\": expected a call that one of the %zu code versions for "
-      "%s takes, got one for which the guards of none hold; the last "
-      "one asks for %s",
-      call.desc().name.c_str(), code.variants.size(), code.target.c_str(),
+      "expected a call that one of the %zu code versions for %s takes, got one "
+      "for which the guards of none hold; the last one asks for %s",
+      code.variants.size(), code.target.c_str(),
       describe(call.desc(), *lastFailed).c_str());
 }
 

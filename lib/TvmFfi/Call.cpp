@@ -89,7 +89,9 @@ mlafix_tensor readTensor(const mlafix_kernel *kernel,
     failType(kernel, info, info.dtype_name,
              "elements of DLPack's type code " +
                  std::to_string(given.dtype.code) + " with " +
-                 std::to_string(given.dtype.bits) + " bits");
+                 std::to_string(given.dtype.bits) + " bits, " +
+                 std::to_string(given.dtype.lanes) +
+                 (given.dtype.lanes == 1 ? " lane" : " lanes"));
   tensor.ndim = static_cast<uint32_t>(given.ndim);
   tensor.device = {given.device.type, given.device.id};
   tensor.data =
