@@ -187,7 +187,11 @@ void bindContents(nb::class_<Unit> &unit) {
           "UnitError if there is none.")
       .def(
           "__contains__",
-          [](const Unit &unit, std::string_view name) {
+          [](const Unit &unit, nb::handle object) {
+            // What is no name, or none in UTF-8, is in no unit.
+            std::string_view name;
+            if (!nb::try_cast<std::string_view>(object, name))
+              return false;
             for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get());
                  ++i)
               if (name == mlafix_kernel_name(
@@ -195,7 +199,7 @@ void bindContents(nb::class_<Unit> &unit) {
                 return true;
             return false;
           },
-          nb::arg("name"))
+          nb::arg("name").none())
       .def(
           "__iter__",
           [](const Unit &unit) {
