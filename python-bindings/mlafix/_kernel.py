@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -75,8 +74,10 @@ class Kernel(Launcher):
             message = f"{path}: expected text in UTF-8, got byte 0x{error.object[error.start]:02x} at offset {error.start}"
             raise CompileError(message, str(path)) from None
         except CompileError as error:
-            message = error.message.replace("choose one with --kernel", f'name="…" chooses one, {path}:NAME on a command line')
-            raise CompileError(message, error.file, error.line, error.column) from None
+            if error._kind != "several kernels":
+                raise
+            how = f'name="…" chooses one, {path}:NAME on a command line'
+            raise CompileError(f"expected one kernel for signature, got {error._subject} ({how})", str(path)) from None
         return cls(signature["name"], text, str(path))
 
     def __repr__(self) -> str:
@@ -328,10 +329,9 @@ class TextlessVariants(cache.Variants):
 
 def _with_binding(error: CompileError) -> CompileError:
     """An error of a dim that no argument determines, as the factors of a product, with what binds it."""
-    unbound = re.search(r"expected a size for dim '(\w+)' of kernel .* got no binding of it", error.message)
-    if unbound is None:
+    if error._kind != "unbound dim":
         return error
-    note = f"note: no argument determines it: kernel.specialize({unbound[1]}=…) binds it"
+    note = f"note: no argument determines it: kernel.specialize({error._subject}=…) binds it"
     return CompileError(f"{error.message}\n{note}", error.file, error.line, error.column)
 
 
