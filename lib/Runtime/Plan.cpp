@@ -14,6 +14,7 @@
 #include <cstring>
 
 using namespace mlafix::runtime;
+using mlafix::GroupedGrid;
 using mlafix::ParamKind;
 
 namespace {
@@ -119,16 +120,11 @@ mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
   return MLAFIX_OK;
 }
 
-/// The number of lane groups for each row: at most one per chunk, and no more
-/// threads than the multiprocessors use well. A group has a warp of each block,
-/// or half of one where that leaves less than a quarter of the multiprocessors
-/// a block. Where these hold all threads at once, the block is the largest of
-/// which one can hold two and each has one. A row's result depends on neither.
 mlafix_status computeGroups(const Call &call, const Geometry &geometry,
                             const Rows &rows, int64_t multiprocessors,
                             Plan &plan) {
   const Groups &of = geometry.groups;
-  int64_t lanes = 0, most = multiprocessors * of.threadsPerSm, groups = 1;
+  int64_t lanes = 0;
   if (__builtin_mul_overflow(rows.total, geometry.lanes, &lanes))
     return setBlocks(call, INT64_MAX, plan);
   int64_t pieces = 0;
@@ -142,21 +138,11 @@ mlafix_status computeGroups(const Call &call, const Geometry &geometry,
   case Extent::Constant:
     MLAFIX_TRY(extentValue(call, of.pieces, pieces));
   }
-  while (groups < of.most && groups * of.chunk < pieces &&
-         lanes <= most / (2 * groups))
-    groups *= 2;
-  int64_t threads =
-      std::max(of.leastThreads, limits::leastGroupedBlock / groups);
-  while (threads < limits::warpThreads &&
-         lanes / (2 * threads) >= multiprocessors / 4)
-    threads *= 2;
-  const int64_t mostThreads = std::min(geometry.threads, of.threadsPerSm / 2);
-  while (lanes <= most / groups && 2 * threads * groups <= mostThreads &&
-         lanes / (2 * threads) >= multiprocessors)
-    threads *= 2;
-  plan.groupThreads = static_cast<uint32_t>(threads);
-  plan.threads = static_cast<uint32_t>(threads * groups);
-  return setBlocks(call, (lanes - 1) / threads + 1, plan);
+  GroupedGrid grid =
+      shareLanes(of, lanes, pieces, geometry.threads, multiprocessors);
+  plan.groupThreads = static_cast<uint32_t>(grid.groupThreads);
+  plan.threads = static_cast<uint32_t>(grid.groupThreads * grid.groups);
+  return setBlocks(call, grid.blocks, plan);
 }
 
 mlafix_status computeGrid(const Call &call, const Geometry &geometry,

@@ -7,6 +7,7 @@
 
 #include "UnitModule.h"
 #include "Errors.h"
+#include "mlafix/LaneGroups.h"
 
 #include <charconv>
 #include <nanobind/stl/string.h>
@@ -285,6 +286,32 @@ static void bindKernelInfo(nb::module_ &module) {
       });
 }
 
+static void bindDevices(nb::module_ &module) {
+  module.def("device_target", deviceTarget, nb::arg("device"),
+             "Name of the compiler's target for \"cpu\" or \"cuda:N\": "
+             "\"x86-64-v3\", \"sm_90\". Raises DriverError.");
+  module.def(
+      "share_lanes",
+      [](int64_t lanes, int64_t pieces, int64_t threads, int64_t chip,
+         int64_t most, int64_t chunk, int64_t leastThreads,
+         int64_t threadsPerSm) {
+        mlafix::GroupedGrid grid =
+            mlafix::shareLanes({most, chunk, leastThreads, threadsPerSm}, lanes,
+                               pieces, threads, chip);
+        return nb::make_tuple(grid.groups, grid.groupThreads, grid.blocks);
+      },
+      nb::arg("lanes"), nb::arg("pieces"), nb::arg("threads"),
+      nb::arg("multiprocessors"), nb::kw_only(), nb::arg("most"),
+      nb::arg("chunk"), nb::arg("least_threads"), nb::arg("threads_per_sm"),
+      "How a launch of `lanes` lanes, with the numbers of a manifest's "
+      "\"groups\", shares rows: lane groups for each row, threads of a group "
+      "in a block, blocks.");
+  module.def("cuda_device_count", [] {
+    int32_t count = 0;
+    return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
+  });
+}
+
 void mlafix::python::bindUnits(nb::module_ &module) {
   bindKernelInfo(module);
   nb::class_<Unit> unit(
@@ -325,12 +352,5 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                std::to_string(mlafix_unit_num_kernels(unit.handle.get())) +
                " kernels>";
       });
-
-  module.def("device_target", deviceTarget, nb::arg("device"),
-             "Name of the compiler's target for \"cpu\" or \"cuda:N\": "
-             "\"x86-64-v3\", \"sm_90\". Raises DriverError.");
-  module.def("cuda_device_count", [] {
-    int32_t count = 0;
-    return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
-  });
+  bindDevices(module);
 }

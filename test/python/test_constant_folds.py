@@ -106,7 +106,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "place", "message"), ERRORS, ids=[text for text, _, _ in ERRORS])
+@pytest.mark.parametrize(("text", "place", "message"), ERRORS, ids=[text[:40] for text, _, _ in ERRORS])
 def test_constants_that_nothing_holds_are_errors_at_their_place(tmp_path: Path, text: str, place: str, message: str) -> None:
     module = load(tmp_path, f"""
 LONG = 1 << 20000
