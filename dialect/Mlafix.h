@@ -11,6 +11,7 @@
 #include "dialect/MemoryAccess.h"
 
 #include "mlafix/UnitKinds.h"
+#include "mlafix/UnitLimits.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

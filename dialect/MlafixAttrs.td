@@ -131,7 +131,7 @@ def Mlafix_LayoutAttr : Mlafix_Attr<"Layout", "layout"> {
     /// Whether the launch chooses the number of lane groups of a row.
     bool isGrouped() const { return getGroups() > 1; }
     /// Threads of a group within a block that has all groups and most threads.
-    static constexpr int64_t kGroupThreads = 32;
+    static constexpr int64_t kGroupThreads = limits::warpThreads;
     /// Threads of a group within a block, at least: few rows then reach twice
     /// as many multiprocessors as with a warp.
     static constexpr int64_t kLeastGrouped = 16;

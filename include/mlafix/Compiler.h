@@ -135,8 +135,9 @@ bool parseAssembler(std::string_view text, AssemblerKind &kind,
 ///
 /// Emit::Signature gives {"name", "args", "aliases", "names"}: the arguments as
 /// docs/UnitFormat.md has them, a tensor's with "dtype_name" where its dtype is
-/// a variable; "names" maps each name that can be bound to its default, or to
-/// null where it must be bound.
+/// a variable, and "dtype_moved" where it stands for every dtype; "names" maps
+/// each name that can be bound to its default, or to null where it must be
+/// bound.
 ///
 /// The same arguments give the same bytes. Safe to call from several threads.
 CompileResult compile(std::string_view source, std::string_view name,

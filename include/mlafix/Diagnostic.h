@@ -32,11 +32,19 @@ struct SourceLocation {
 /// One message about a source.
 struct Diagnostic {
   enum class Severity { Error, Warning, Note, Remark };
+  /// What callers tell apart, to say what to do about it in their own words.
+  enum class Kind {
+    Other,
+    SeveralKernels, ///< one kernel must be chosen; of `subject` many
+    UnboundDim,     ///< the dim `subject` must be bound
+  };
 
   Severity severity = Severity::Error;
   std::string message;
   SourceLocation location;
   std::vector<Diagnostic> notes;
+  Kind kind = Kind::Other;
+  std::string subject = {};
 };
 
 } // namespace mlafix

@@ -49,7 +49,7 @@ constexpr int64_t rowsPerBlock = 1 << 20;
 constexpr int64_t blocksPerSm = 32;
 constexpr int64_t groups = 32;             ///< of lanes that share a row
 constexpr int64_t leastGroupedBlock = 128; ///< threads of a block of groups
-constexpr int64_t warpThreads = 32;
+constexpr int64_t warpThreads = 32;        ///< of every GPU that CUDA has had
 /// A parameter of kind `lines`: bytes of a line, and of a tensor that has some.
 constexpr int64_t tableLineBytes = 128;
 constexpr int64_t tableBytes = 128 << 10;

@@ -93,7 +93,8 @@ private:
 
 /// Reports as an error, which says what to do about it, that coverage, or in a
 /// kernel with bounds = "prove" bounds, is neither proved nor promised, or that
-/// one writer is refuted. Whether `answer` is one of these.
+/// one writer or written before read is refuted. Whether `answer` is one of
+/// these.
 bool refuse(KernelOp kernel, const Answer &answer);
 
 /// What an AssumeOp or a DistinctOp promises, in words.

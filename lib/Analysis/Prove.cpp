@@ -8,6 +8,7 @@
 #include "lib/Analysis/Exhaustive.h"
 #include "lib/Analysis/Passes.h"
 #include "lib/Analysis/Proofs.h"
+#include "lib/Analysis/RowModel.h"
 
 #include "mlafix/UnitLimits.h"
 #include "mlir/IR/Builders.h"
@@ -36,14 +37,6 @@ void mlafix::emitAnswer(KernelOp kernel, const Answer &answer,
   if (answer.other && answer.other != answer.op)
     diag.attachNote(answer.other->getLoc()) << "the other row's access";
   kernel.getContext()->getDiagEngine().emit(std::move(diag));
-}
-
-/// Whether a location is in a file of MLIR's syntax: what to write instead is
-/// said in its words, and else in those of kernels in Python.
-static bool isInMlir(Location loc) {
-  auto range = loc->findInstanceOf<FileLineColRange>();
-  StringRef file = range ? range.getFilename().getValue() : "<stdin>";
-  return file == "<stdin>" || file.ends_with(".mlir");
 }
 
 static void refuseCoverage(KernelOp kernel, const Answer &answer,
@@ -77,6 +70,17 @@ static void refuseBounds(KernelOp kernel, const Answer &answer, Location loc) {
     diag << "one that may be outside: " << answer.reason;
 }
 
+static void refuseReads(KernelOp kernel, const Answer &answer, Location loc) {
+  StringRef name = kernel.getArgName(answer.argument);
+  mlir::emitError(loc) << "expected a row to read of output '" << name
+                       << "' only what it has written, got a read of "
+                       << answer.element << " before that: for example "
+                       << answer.reason << "; "
+                       << (isInMlir(loc) ? "mlafix.access = \"update\""
+                                         : "InOut[…]")
+                       << " makes '" << name << "' hold what it is read for";
+}
+
 bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
   bool isRefuted = answer.verdict == Verdict::Refuted;
   if (!isRefuted && answer.verdict != Verdict::Unknown)
@@ -90,7 +94,13 @@ bool mlafix::refuse(KernelOp kernel, const Answer &answer) {
     refuseBounds(kernel, answer, loc);
     return true;
   }
-  if (answer.question != Question::OneWriter || !isRefuted)
+  if (!isRefuted)
+    return false;
+  if (answer.question == Question::WrittenFirst) {
+    refuseReads(kernel, answer, loc);
+    return true;
+  }
+  if (answer.question != Question::OneWriter)
     return false;
   InFlightDiagnostic diag = mlir::emitError(loc);
   diag << "expected one row to write each element of '"

@@ -351,25 +351,3 @@ RowModel::RowModel(KernelOp kernel) : kernel(kernel) {
     addAssumptions(accesses.back());
   }
 }
-
-std::string mlafix::describe(const Variable &variable) {
-  if (!variable.value)
-    return "a value that is not linear";
-  if (BlockArgument argument = getKernelArgument(variable.value))
-    return ("the entries of " +
-            cast<KernelOp>(argument.getOwner()->getParentOp())
-                .getArgName(argument.getArgNumber()))
-        .str();
-  Operation *op = variable.value.getDefiningOp();
-  if (auto load = dyn_cast_or_null<LoadOp>(op))
-    if (BlockArgument argument = getKernelArgument(load.getSource()))
-      return ("what is read from " +
-              cast<KernelOp>(argument.getOwner()->getParentOp())
-                  .getArgName(argument.getArgNumber()))
-          .str();
-  if (isa_and_nonnull<arith::CmpFOp>(op))
-    return "a comparison of floats";
-  if (!op)
-    return "a value that a loop carries";
-  return ("the result of " + op->getName().getStringRef()).str();
-}

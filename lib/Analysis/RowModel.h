@@ -209,7 +209,12 @@ private:
   llvm::DenseMap<mlir::Value, Var> gridVars;
 };
 
-/// What a message calls an unknown: "flags[…]", "a comparison of floats".
+/// Whether a location is in a file of MLIR's syntax: messages are in its words,
+/// and else in those of kernels in Python.
+bool isInMlir(mlir::Location loc);
+
+/// What a message calls an unknown: "what is read from flags", "a comparison of
+/// floats".
 std::string describe(const Variable &variable);
 
 } // namespace mlafix

@@ -73,10 +73,16 @@ private:
                                std::vector<target::UnitKernel> &kernels);
 
   /// Reports an error without a location in the source.
-  llvm::LogicalResult fail(const llvm::Twine &message) {
+  llvm::LogicalResult fail(const llvm::Twine &message,
+                           Diagnostic::Kind kind = Diagnostic::Kind::Other,
+                           std::string subject = {}) {
     diagnosticStream << "error: " << message << "\n";
-    result.messages.push_back(
-        {Diagnostic::Severity::Error, message.str(), {}, {}});
+    result.messages.push_back({Diagnostic::Severity::Error,
+                               message.str(),
+                               {},
+                               {},
+                               kind,
+                               std::move(subject)});
     return llvm::failure();
   }
 

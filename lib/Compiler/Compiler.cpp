@@ -9,6 +9,7 @@
 
 #include "dialect/Mlafix.h"
 #include "lib/Analysis/Signature.h"
+#include "lib/Compiler/Declaration.h"
 #include "lib/Compiler/Diagnostics.h"
 #include "lib/Compiler/LaunchFaults.h"
 #include "lib/Compiler/Pipeline.h"
@@ -159,32 +160,6 @@ static bool isPtxName(StringRef name) {
   return !name.empty() && !isDigit(name.front()) && all_of(name, [](char c) {
     return isAlnum(c) || c == '_' || c == '$';
   });
-}
-
-/// What a host must know of a kernel before names are bound: Emit::Signature.
-static Expected<json::Object> declare(KernelOp kernel) {
-  Expected<json::Value> value = target::toJson(getSignature(kernel));
-  if (!value)
-    return value.takeError();
-  json::Object &signature = *value->getAsObject();
-  signature.erase("bindings");
-  signature.erase("defaults");
-  json::Object names;
-  json::Array &args = *signature.getArray("args");
-  for (auto [index, entry] : enumerate(args))
-    if (auto name =
-            kernel.getArgAttrOfType<mlir::StringAttr>(index, kDTypeAttr))
-      (*entry.getAsObject())["dtype_name"] = name.getValue();
-  // Dynamic dims and optional arguments need no binding, and are among the
-  // arguments.
-  for (const BindableName &name : getBindableNames(kernel))
-    if (name.kind != BindableName::DynamicDim &&
-        name.kind != BindableName::Presence)
-      names[name.name] = name.defaultValue.empty()
-                             ? json::Value(nullptr)
-                             : json::Value(name.defaultValue);
-  signature["names"] = std::move(names);
-  return std::move(signature);
 }
 
 /// Puts a kernel with its code into the unit, if the runtime could load that.

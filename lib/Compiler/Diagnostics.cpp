@@ -7,6 +7,8 @@
 
 #include "lib/Compiler/Diagnostics.h"
 
+#include "lib/Transforms/Passes.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "mlir/IR/MLIRContext.h"
@@ -50,6 +52,18 @@ static Diagnostic convert(mlir::Diagnostic &diagnostic) {
   }
   result.message = diagnostic.str();
   result.location = toSourceLocation(diagnostic.getLocation());
+  for (mlir::DiagnosticArgument &known : diagnostic.getMetadata()) {
+    if (known.getKind() !=
+        mlir::DiagnosticArgument::DiagnosticArgumentKind::Attribute)
+      continue;
+    auto fields = llvm::dyn_cast<mlir::DictionaryAttr>(known.getAsAttribute());
+    auto dim =
+        fields ? fields.getAs<mlir::StringAttr>(kUnboundDimKey) : nullptr;
+    if (!dim)
+      continue;
+    result.kind = Diagnostic::Kind::UnboundDim;
+    result.subject = dim.getValue().str();
+  }
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     result.notes.push_back(convert(note));
   return result;

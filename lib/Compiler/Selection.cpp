@@ -92,14 +92,18 @@ LogicalResult Compilation::checkSingle() {
         "call, got '" +
         options.variant + "' alone");
   }
-  auto check = [&](size_t count, StringRef what, StringRef how) {
+  using Kind = Diagnostic::Kind;
+  auto check = [&](size_t count, StringRef what, StringRef how,
+                   Kind kind = Kind::Other) {
     if (count <= 1)
       return success();
     return fail("expected one " + what + " for " +
-                StringRef(spelling(options.emit)) + ", got " + Twine(count) +
-                " (" + how + ")");
+                    StringRef(spelling(options.emit)) + ", got " +
+                    Twine(count) + " (" + how + ")",
+                kind, std::to_string(count));
   };
-  if (failed(check(kernels.size(), "kernel", "choose one with --kernel")) ||
+  if (failed(check(kernels.size(), "kernel", "choose one with --kernel",
+                   Kind::SeveralKernels)) ||
       failed(check(options.specializations.size(), "choice of bindings",
                    "give --specialize once")) ||
       failed(check(targets.size(), "target",

@@ -156,12 +156,17 @@ KernelBuilder::Value KernelBuilder::constant(std::int64_t value,
     return {};
   }
   int64_t width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-  bool fits = isBool ? value == 0 || value == 1
-              : isU8 ? value >= 0 && value < 256
-                     : llvm::isIntN(width, value);
-  if (!fits) {
-    impl->fail(location) << "expected an integer that is in the range of "
-                         << llvm::StringRef(dtype) << ", got " << value;
+  int64_t least = isBool || isU8 ? 0 : llvm::minIntN(width),
+          most = isBool ? 1
+                 : isU8 ? 255
+                        : llvm::maxIntN(width);
+  if (value < least || value > most) {
+    InFlightDiagnostic error = impl->fail(location);
+    error << "expected an integer that is in the range of "
+          << llvm::StringRef(dtype) << ", " << least << " to " << most
+          << ", got " << value;
+    if (type.isInteger(32))
+      error << "; i64(…) is one of 64 bits, and i32(i64(…)) its low bits";
     return {};
   }
   IntegerAttr attribute =

@@ -14,6 +14,7 @@
 #ifndef MLAFIX_MACHINE_MACHINEMODEL_H
 #define MLAFIX_MACHINE_MACHINEMODEL_H
 
+#include "mlafix/UnitLimits.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -21,8 +22,8 @@
 
 namespace mlafix {
 
-/// The threads of a warp: on every GPU that CUDA has had.
-inline constexpr int64_t kWarpThreads = 32;
+/// The threads of a warp.
+inline constexpr int64_t kWarpThreads = limits::warpThreads;
 
 struct MachineModel {
 #define MLAFIX_MACHINE_NUMBER(NAME, VALUE, UNIT, MEANING, SOURCE)              \

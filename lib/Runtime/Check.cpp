@@ -268,11 +268,14 @@ mlafix_status mlafix::runtime::checkCall(const mlafix_kernel &kernel,
                 "got 0x%x",
                 flags);
   const KernelDesc &desc = *kernel.desc;
-  if (numArgs != desc.args.size() || (numArgs > 0 && !args))
-    return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": expected %zu arguments, got %u%s",
-                desc.name.c_str(), desc.args.size(), numArgs,
-                args ? "" : " (null)");
+  if (numArgs != desc.args.size())
+    return fail(MLAFIX_INVALID_ARGUMENT, "expected %zu arguments, got %u",
+                desc.args.size(), numArgs);
+  if (numArgs > 0 && !args)
+    return fail(
+        MLAFIX_INVALID_ARGUMENT,
+        "argument \"args\": expected an array of %u arguments, got null",
+        numArgs);
   call.kernel = &kernel;
   call.device = device;
   call.flags = flags;

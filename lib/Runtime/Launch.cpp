@@ -244,12 +244,16 @@ extern "C" void mlafix_bound_destroy(mlafix_bound *bound) noexcept {
 static mlafix_status movePointers(Call &call, void *const *pointers,
                                   uint32_t num_args) {
   const KernelDesc &desc = call.desc();
-  if (num_args != desc.args.size() || (num_args > 0 && !pointers))
+  if (num_args != desc.args.size())
+    return fail(
+        MLAFIX_INVALID_ARGUMENT,
+        "kernel \"%s\": expected %zu pointers, one per argument, got %u",
+        desc.name.c_str(), desc.args.size(), num_args);
+  if (num_args > 0 && !pointers)
     return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": expected %zu pointers, one per argument, got "
-                "%u%s",
-                desc.name.c_str(), desc.args.size(), num_args,
-                pointers ? "" : " (null)");
+                "kernel \"%s\": argument \"pointers\": expected an array of %u "
+                "pointers, got null",
+                desc.name.c_str(), num_args);
   for (uint32_t i = 0; i < num_args; ++i) {
     if (!desc.args[i].isTensor() || desc.args[i].isMany())
       continue;

@@ -14,6 +14,7 @@
 #include <cstring>
 
 using namespace mlafix::runtime;
+using mlafix::GroupedGrid;
 using mlafix::ParamKind;
 
 namespace {
@@ -64,9 +65,7 @@ mlafix_status countRows(const Call &call, const Geometry &geometry,
   for (size_t i = 0; i < count; ++i)
     if (__builtin_mul_overflow(rows.total, extents[i], &rows.total))
       return fail(MLAFIX_INVALID_ARGUMENT,
-                  "kernel \"%s\": expected a grid of fewer than 2^63 rows, got "
-                  "more",
-                  call.desc().name.c_str());
+                  "expected a grid of fewer than 2^63 rows, got more");
   rows.outer = geometry.kind == Geometry::Ragged ? extents[0] : rows.total;
   return MLAFIX_OK;
 }
@@ -143,30 +142,23 @@ uint64_t slotValue(const Call &call, const Param &param, const Plan &plan,
 mlafix_status setBlocks(const Call &call, int64_t blocks, Plan &plan) {
   if (call.desc().exchanges && static_cast<uint64_t>(blocks) > call.blockSlots)
     return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": expected a grid of at most %llu blocks, for "
-                "which the group has slots, got %lld",
-                call.desc().name.c_str(),
+                "expected a grid of at most %llu blocks, for which the group "
+                "has slots, got %lld",
                 static_cast<unsigned long long>(call.blockSlots),
                 static_cast<long long>(blocks));
   if (blocks > INT32_MAX)
     return fail(MLAFIX_INVALID_ARGUMENT,
-                "kernel \"%s\": expected a grid of at most %d blocks, got %lld",
-                call.desc().name.c_str(), INT32_MAX,
+                "expected a grid of at most %d blocks, got %lld", INT32_MAX,
                 static_cast<long long>(blocks));
   plan.grid = static_cast<uint32_t>(blocks);
   return MLAFIX_OK;
 }
 
-/// The number of lane groups for each row: at most one per chunk, and no more
-/// threads than the multiprocessors use well. A group has a warp of each block,
-/// or half of one where that leaves less than a quarter of the multiprocessors
-/// a block. Where these hold all threads at once, the block is the largest of
-/// which one can hold two and each has one. A row's result depends on neither.
 mlafix_status computeGroups(const Call &call, const Geometry &geometry,
                             const Rows &rows, int64_t multiprocessors,
                             Plan &plan) {
   const Groups &of = geometry.groups;
-  int64_t lanes = 0, most = multiprocessors * of.threadsPerSm, groups = 1;
+  int64_t lanes = 0;
   if (__builtin_mul_overflow(rows.total, geometry.lanes, &lanes))
     return setBlocks(call, INT64_MAX, plan);
   int64_t pieces = 0;
@@ -180,21 +172,11 @@ mlafix_status computeGroups(const Call &call, const Geometry &geometry,
   case Extent::Constant:
     MLAFIX_TRY(extentValue(call, of.pieces, pieces));
   }
-  while (groups < of.most && groups * of.chunk < pieces &&
-         lanes <= most / (2 * groups))
-    groups *= 2;
-  int64_t threads =
-      std::max(of.leastThreads, limits::leastGroupedBlock / groups);
-  while (threads < limits::warpThreads &&
-         lanes / (2 * threads) >= multiprocessors / 4)
-    threads *= 2;
-  const int64_t mostThreads = std::min(geometry.threads, of.threadsPerSm / 2);
-  while (lanes <= most / groups && 2 * threads * groups <= mostThreads &&
-         lanes / (2 * threads) >= multiprocessors)
-    threads *= 2;
-  plan.groupThreads = static_cast<uint32_t>(threads);
-  plan.threads = static_cast<uint32_t>(threads * groups);
-  return setBlocks(call, (lanes - 1) / threads + 1, plan);
+  GroupedGrid grid =
+      shareLanes(of, lanes, pieces, geometry.threads, multiprocessors);
+  plan.groupThreads = static_cast<uint32_t>(grid.groupThreads);
+  plan.threads = static_cast<uint32_t>(grid.groupThreads * grid.groups);
+  return setBlocks(call, grid.blocks, plan);
 }
 
 mlafix_status computeGrid(const Call &call, const Geometry &geometry,
@@ -271,10 +253,9 @@ mlafix_status mlafix::runtime::planLaunch(const Call &call,
   }
   return fail(
       MLAFIX_INVALID_ARGUMENT,
-      "kernel \"%s\": expected a call that one of the %zu code versions for "
-      "%s takes, got one for which the guards of none hold; the last "
-      "one asks for %s",
-      call.desc().name.c_str(), code.variants.size(), code.target.c_str(),
+      "expected a call that one of the %zu code versions for %s takes, got one "
+      "for which the guards of none hold; the last one asks for %s",
+      code.variants.size(), code.target.c_str(),
       describe(call.desc(), *lastFailed).c_str());
 }
 

@@ -52,8 +52,55 @@ void copyToCaller() {
   errors.callerBuffer[length] = '\0';
 }
 
-/// vsnprintf() for messages: what is too long ends with a whole character.
-/// Returns the length of what was written.
+/// The bytes of the character of UTF-8 that `text`, which ends with a zero,
+/// begins with; 0 if it begins with none.
+size_t characterLength(const char *text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  unsigned char first = byte(0);
+  if (first < 0x80)
+    return 1;
+  size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4)
+    return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80)
+      return 0;
+  // Neither longer than need be, nor a surrogate, nor past U+10FFFF.
+  bool isOther =
+      (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
+      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
+  return isOther ? 0 : length;
+}
+
+/// Writes bytes that are no UTF-8, which a caller's names and paths may hold,
+/// as "\xff". Returns the length.
+size_t escapeBytes(char (&text)[messageCapacity], size_t length) {
+  size_t valid = 0;
+  while (valid < length && characterLength(text + valid))
+    valid += characterLength(text + valid);
+  if (valid >= length)
+    return length;
+  char old[messageCapacity];
+  std::memcpy(old, text, messageCapacity);
+  size_t out = valid;
+  for (size_t in = valid; in < length;) {
+    size_t whole = characterLength(old + in);
+    char escaped[sizeof("\\xff")];
+    std::snprintf(escaped, sizeof(escaped), "\\x%02x",
+                  static_cast<unsigned char>(old[in]));
+    size_t size = whole ? whole : sizeof(escaped) - 1;
+    if (out + size >= messageCapacity)
+      break;
+    std::memcpy(text + out, whole ? old + in : escaped, size);
+    out += size;
+    in += whole ? whole : 1;
+  }
+  text[out] = '\0';
+  return out;
+}
+
+/// vsnprintf() for messages, which are UTF-8: what is too long ends with a
+/// whole character. Returns the length of what was written.
 size_t formatMessage(char (&out)[messageCapacity], const char *format,
                      va_list arguments) {
   int wanted = std::vsnprintf(out, messageCapacity, format, arguments);
@@ -64,7 +111,7 @@ size_t formatMessage(char (&out)[messageCapacity], const char *format,
     length = wholeLength(out, messageCapacity - 1);
     out[length] = '\0';
   }
-  return length;
+  return escapeBytes(out, length);
 }
 
 } // namespace

@@ -68,7 +68,11 @@ mlafix_status readFile(const char *path, std::vector<uint8_t> &bytes) {
                 static_cast<unsigned long long>(size));
   bytes.resize(size);
   if (size > 0 && std::fread(bytes.data(), 1, size, file.get()) != size)
-    return fail(MLAFIX_IO_ERROR, "cannot read unit \"%s\"", path);
+    return fail(MLAFIX_IO_ERROR,
+                "expected to read %llu bytes of unit \"%s\", got fewer: %s",
+                static_cast<unsigned long long>(size), path,
+                std::ferror(file.get()) ? std::strerror(errno)
+                                        : "the file ends before that");
   return MLAFIX_OK;
 }
 

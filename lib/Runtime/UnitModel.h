@@ -14,6 +14,7 @@
 #ifndef MLAFIX_RUNTIME_UNITMODEL_H
 #define MLAFIX_RUNTIME_UNITMODEL_H
 
+#include "mlafix/LaneGroups.h"
 #include "mlafix/UnitKinds.h"
 #include "mlafix/UnitLimits.h"
 
@@ -111,11 +112,7 @@ struct Extent {
 };
 
 /// Lane groups that share the pieces of each row.
-struct Groups {
-  int64_t most = 1;         ///< groups, a power of two
-  int64_t chunk = 1;        ///< pieces that a group does at a time
-  int64_t leastThreads = 1; ///< of a group in a block
-  int64_t threadsPerSm = 1; ///< from which on more groups gain nothing
+struct Groups : LaneGroups {
   Extent pieces{};
 };
 

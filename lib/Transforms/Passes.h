@@ -38,6 +38,10 @@ class VectorDialect;
 
 namespace mlafix {
 
+/// In the metadata of the error about a dim that nothing binds: a dictionary
+/// with this name, whose value is the dim's.
+inline constexpr llvm::StringLiteral kUnboundDimKey = "mlafix.unbound_dim";
+
 #define GEN_PASS_DECL
 #include "lib/Transforms/Passes.h.inc"
 

@@ -188,10 +188,16 @@ LogicalResult SpecializePass::bindDefaults(KernelOp kernel, Names &names) {
       }
       constexpr StringLiteral kinds[] = {"size for dim", "dtype for",
                                          "base for"};
-      return kernel.emitError()
-             << "expected a " << kinds[name.kind] << " '" << name.name
-             << "' of kernel '" << kernel.getSymName()
-             << "', got no binding of it";
+      InFlightDiagnostic error = kernel.emitError();
+      error << "expected a " << kinds[name.kind] << " '" << name.name
+            << "' of kernel '" << kernel.getSymName()
+            << "', got no binding of it";
+      Builder b(kernel.getContext());
+      if (name.kind == BindableName::Dim)
+        error.getUnderlyingDiagnostic()->getMetadata().push_back(
+            DiagnosticArgument(b.getDictionaryAttr(
+                b.getNamedAttr(kUnboundDimKey, b.getStringAttr(name.name)))));
+      return error;
     }
     if (failed(bindOne(kernel, names, name.name, name.defaultValue)))
       return failure();

@@ -11,6 +11,7 @@
 #include "mlafix/runtime/tvm_ffi.h"
 
 #include <array>
+#include <cmath>
 #include <exception>
 #include <string>
 
@@ -89,7 +90,9 @@ mlafix_tensor readTensor(const mlafix_kernel *kernel,
     failType(kernel, info, info.dtype_name,
              "elements of DLPack's type code " +
                  std::to_string(given.dtype.code) + " with " +
-                 std::to_string(given.dtype.bits) + " bits");
+                 std::to_string(given.dtype.bits) + " bits, " +
+                 std::to_string(given.dtype.lanes) +
+                 (given.dtype.lanes == 1 ? " lane" : " lanes"));
   tensor.ndim = static_cast<uint32_t>(given.ndim);
   tensor.device = {given.device.type, given.device.id};
   tensor.data =
@@ -118,8 +121,16 @@ mlafix_arg readScalar(const mlafix_kernel *kernel, const mlafix_arg_info &info,
                         std::to_string(given.integer)};
     break;
   case MLAFIX_ARG_F32:
-    if (given.typeIndex == typeFloat)
-      return mlafix_f32_arg(static_cast<float>(given.real));
+    if (given.typeIndex == typeFloat) {
+      auto rounded = static_cast<float>(given.real);
+      if (std::isinf(rounded) && !std::isinf(given.real))
+        throw Failure{"ValueError",
+                      "kernel \"" + std::string(mlafix_kernel_name(kernel)) +
+                          "\": argument \"" + info.name +
+                          "\": expected a number that an f32 holds, got " +
+                          std::to_string(given.real)};
+      return mlafix_f32_arg(rounded);
+    }
     if (isInt)
       return mlafix_f32_arg(static_cast<float>(given.integer));
     break;

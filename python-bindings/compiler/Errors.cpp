@@ -29,13 +29,26 @@ static const char *spell(Diagnostic::Severity severity) {
   return "error";
 }
 
+static const char *spell(Diagnostic::Kind kind) {
+  switch (kind) {
+  case Diagnostic::Kind::Other:
+    return "";
+  case Diagnostic::Kind::SeveralKernels:
+    return "several kernels";
+  case Diagnostic::Kind::UnboundDim:
+    return "unbound dim";
+  }
+  return "";
+}
+
 nb::list mlafix::python::toList(const std::vector<Diagnostic> &messages) {
   nb::list list;
   for (const Diagnostic &message : messages) {
     const SourceLocation &place = message.location;
     list.append(nb::make_tuple(spell(message.severity), toText(message.message),
                                toText(place.file), place.line, place.column,
-                               place.endLine, place.endColumn));
+                               place.endLine, place.endColumn,
+                               spell(message.kind), toText(message.subject)));
     list.extend(toList(message.notes));
   }
   return list;

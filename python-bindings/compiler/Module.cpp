@@ -48,7 +48,10 @@ Text bytesOf(nb::handle source) {
   if (PyBytes_Check(source.ptr()))
     return {PyBytes_AsString(source.ptr()),
             static_cast<size_t>(PyBytes_Size(source.ptr()))};
-  throw nb::type_error("source: expected str or bytes");
+  throw nb::type_error(
+      ("source: expected str or bytes, got " +
+       nb::cast<std::string>(nb::str(source.type().attr("__qualname__"))))
+          .c_str());
 }
 
 Emit emitOf(Text name) {

@@ -50,7 +50,7 @@ def compile(
 
 def remarks(
     source: str | bytes, name: str, *, kernel: str, bindings: Mapping[str, str], target: str
-) -> list[tuple[str, str, str, int, int, int, int]]:
+) -> list[tuple[str, str, str, int, int, int, int, str, str]]:
     """What the passes decided, and why: the fields of a mlafix._diagnostics.Message each."""
 
 class Location:

@@ -15,7 +15,7 @@ _given: dict[object, object] = {}
 
 class Message(NamedTuple):
     """One message. Lines and columns count from 1, columns in bytes of UTF-8; the end column is one past the last
-    character. Zero: not known."""
+    character. Zero: not known. What callers tell apart has a kind ("several kernels", "unbound dim") and what it is about."""
 
     severity: str
     text: str
@@ -24,6 +24,8 @@ class Message(NamedTuple):
     column: int = 0
     end_line: int = 0
     end_column: int = 0
+    kind: str = ""
+    subject: str = ""
 
 
 def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name: str = "") -> CompileError:
@@ -36,7 +38,9 @@ def compile_error(messages: Iterable[tuple[object, ...]], source: str = "", name
     parsed = [Message(*fields) for fields in messages]  # type: ignore[arg-type]
     first = next((m for m in parsed if m.severity == "error"), Message("error", "the compiler gave no reason"))
     text = "\n".join(render(message, source, name) for message in parsed)
-    return CompileError(text or first.text, first.file, first.line, first.column)
+    error = CompileError(text or first.text, first.file, first.line, first.column)
+    error._kind, error._subject = first.kind, first.subject
+    return error
 
 
 def warn(messages: Iterable[Message], source: str = "", name: str = "") -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +74,10 @@ class Kernel(Launcher):
             message = f"{path}: expected text in UTF-8, got byte 0x{error.object[error.start]:02x} at offset {error.start}"
             raise CompileError(message, str(path)) from None
         except CompileError as error:
-            message = error.message.replace("choose one with --kernel", f'name="…" chooses one, {path}:NAME on a command line')
-            raise CompileError(message, error.file, error.line, error.column) from None
+            if error._kind != "several kernels":
+                raise
+            how = f'name="…" chooses one, {path}:NAME on a command line'
+            raise CompileError(f"expected one kernel for signature, got {error._subject} ({how})", str(path)) from None
         return cls(signature["name"], text, str(path))
 
     def __repr__(self) -> str:
@@ -138,7 +139,7 @@ class Kernel(Launcher):
         """
         if stage not in STAGES:
             raise ArgumentError(f'argument "stage": expected one of {", ".join(STAGES)}, got {stage!r}')
-        targets = [] if stage in _WITHOUT_TARGET else [target or _default_target()]
+        targets = [] if stage in _WITHOUT_TARGET else [_target(target)]
         text: str = self._emit(STAGES[stage], targets, bindings)
         return text
 
@@ -191,7 +192,7 @@ class Kernel(Launcher):
             self.file,
             kernel=self.name,
             bindings=self.bindings(bindings),
-            target=target or _default_target(),
+            target=_target(target),
         )
         return "\n".join(_diagnostics.render(_diagnostics.Message(*fields), self.source, self.file) for fields in found)
 
@@ -214,7 +215,7 @@ class Kernel(Launcher):
             CompileError: the kernel does not compile so.
             UnitError: compiling is forbidden, or impossible here.
         """
-        return self.variants.load(self.bindings(bindings), target or _default_target())
+        return self.variants.load(self.bindings(bindings), _target(target))
 
     @without_frames
     def save(
@@ -239,7 +240,7 @@ class Kernel(Launcher):
             self.file,
             kernel=self.name,
             specializations=[variant for variant in variants if variant],
-            targets=[targets] if isinstance(targets, str) else list(targets),
+            targets=_targets(targets),
             ptxas=_env.ptxas(),
             digest=self.digest,
             line_info=_env.line_info(),
@@ -328,11 +329,25 @@ class TextlessVariants(cache.Variants):
 
 def _with_binding(error: CompileError) -> CompileError:
     """An error of a dim that no argument determines, as the factors of a product, with what binds it."""
-    unbound = re.search(r"expected a size for dim '(\w+)' of kernel .* got no binding of it", error.message)
-    if unbound is None:
+    if error._kind != "unbound dim":
         return error
-    note = f"note: no argument determines it: kernel.specialize({unbound[1]}=…) binds it"
+    note = f"note: no argument determines it: kernel.specialize({error._subject}=…) binds it"
     return CompileError(f"{error.message}\n{note}", error.file, error.line, error.column)
+
+
+def _target(given: object) -> str:
+    """A target that a caller names, or None. Raises ArgumentError."""
+    if given is not None and not isinstance(given, str):
+        raise ArgumentError(f'argument "target": expected the name of a target, as "sm_90", or None, got {given!r}')
+    return given or _default_target()
+
+
+def _targets(given: object) -> list[str]:
+    """Targets that a caller names. Raises ArgumentError."""
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [None]
+    if not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f'argument "targets": expected the names of targets, as ("sm_90", "cpu"), got {given!r}')
+    return names
 
 
 def _default_target() -> str:

@@ -20,6 +20,9 @@ class CompileError(Error):
         column: 1-based column, or 0 if unknown.
     """
 
+    # What the package says more of, and what it is about (_diagnostics.Message).
+    _kind = _subject = ""
+
     def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0) -> None:
         super().__init__(message)
         self.message = message

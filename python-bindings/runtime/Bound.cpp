@@ -109,7 +109,12 @@ void Bound::setPointers(nb::handle args) {
     throwArgumentError("kernel \"%s\": expected a bound call that is not being "
                        "launched, got one that another thread launches now",
                        signature->name.c_str());
-  nb::tuple given(nb::borrow(args));
+  nb::tuple given = nb::steal<nb::tuple>(PySequence_Tuple(args.ptr()));
+  if (!given.is_valid()) {
+    clearException();
+    throwArgumentError("kernel \"%s\": expected a tuple of arguments, got %s",
+                       signature->name.c_str(), typeName(args).c_str());
+  }
   const auto &specs = signature->args;
   if (given.size() > specs.size() || given.size() < signature->numRequired)
     throwArgumentError("kernel \"%s\": expected %zu arguments, got %zu",

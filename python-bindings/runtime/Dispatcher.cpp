@@ -85,6 +85,16 @@ mlafix_status Dispatcher::start(const Entry &entry, const CallArgs &call,
                        flags & runtimeFlags);
 }
 
+/// Whether torch's own dispatcher would find nothing to do with an argument: a
+/// plain tensor, a list of them, or what is no tensor.
+static bool isPlain(const ArgSpec &spec, PyObject *object) {
+  if (object == Py_None)
+    return true;
+  if (spec.isTensor())
+    return plainTorchApi(Py_TYPE(object));
+  return !spec.isMany() || arePlain(object);
+}
+
 bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
                                 nb::object &outputs) {
   call.begin(*signature, args.ptr(), 0);
@@ -99,8 +109,7 @@ bool Dispatcher::readAllocating(nb::handle args, CallArgs &call,
     bool isOutput = i < signature->numOutputs;
     if (isOutput && (wanted[i] = asNewTensor(object)))
       continue;
-    if (signature->args[i].isTensor() && object != Py_None &&
-        !plainTorchApi(Py_TYPE(object)))
+    if (!isPlain(signature->args[i], object))
       return false;
     if (const SizeOf *size = asSizeOf(object)) {
       if (!call.readSize(*signature, i, size->arg, size->dim))

@@ -8,6 +8,8 @@
 #include "Args.h"
 #include "Errors.h"
 
+#include <cmath>
+
 namespace nb = nanobind;
 using namespace mlafix::python;
 
@@ -19,6 +21,15 @@ bool isTensorLike(PyObject *object) {
   return !PyLong_Check(object) && !PyFloat_Check(object) &&
          hasAttribute(object, "__dlpack__") && hasAttribute(object, "shape") &&
          !hasAttribute(object, "__array_struct__");
+}
+
+/// An integer in digits; in bits where these would fill a message.
+std::string integerText(nb::handle integer) {
+  constexpr int64_t mostBits = 128;
+  nb::object bits = integer.attr("bit_length")();
+  return nb::cast<int64_t>(bits) <= mostBits
+             ? textOf(integer)
+             : "an integer of " + textOf(bits) + " bits";
 }
 
 int64_t readInteger(PyObject *object, const ArgContext &place) {
@@ -33,19 +44,27 @@ int64_t readInteger(PyObject *object, const ArgContext &place) {
   long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow)
     place.fail("expected an integer of 64 bits, got %s",
-               textOf(number).c_str());
+               integerText(number).c_str());
   return value;
 }
 
+/// Whatever is finite stays so. Infinity is itself.
 float readFloat(PyObject *object, const ArgContext &place) {
   if (PyBool_Check(object) || isTensorLike(object))
     place.fail("expected a number, got %s", typeName(object).c_str());
   double value = PyFloat_AsDouble(object);
   if (value == -1 && PyErr_Occurred()) {
+    bool isLarge = PyErr_ExceptionMatches(PyExc_OverflowError);
     clearException();
+    if (isLarge && PyLong_Check(object))
+      place.fail("expected a number that an f32 holds, got %s",
+                 integerText(object).c_str());
     place.fail("expected a number, got %s", typeName(object).c_str());
   }
-  return static_cast<float>(value);
+  auto rounded = static_cast<float>(value);
+  if (std::isinf(rounded) && !std::isinf(value))
+    place.fail("expected a number that an f32 holds, got %.9g", value);
+  return rounded;
 }
 
 bool readBool(PyObject *object, const ArgContext &place) {

@@ -135,6 +135,23 @@ PeerArgs::add(PyObject *object, bool isList, const ArgContext &place,
   return &one.peers;
 }
 
+bool mlafix::python::arePlain(PyObject *object) {
+  PeerTensors *made = nullptr;
+  if (nb::try_cast<PeerTensors *>(nb::handle(object), made) && made)
+    object = made->tensors.ptr();
+  bool isList = PyList_Check(object);
+  if (!isList && !PyTuple_Check(object))
+    return false;
+  Py_ssize_t size = isList ? PyList_Size(object) : NB_TUPLE_GET_SIZE(object);
+  for (Py_ssize_t i = 0; i < size; ++i) {
+    PyObject *tensor =
+        isList ? PyList_GetItem(object, i) : NB_TUPLE_GET_ITEM(object, i);
+    if (!tensor || !plainTorchApi(Py_TYPE(tensor)))
+      return false;
+  }
+  return true;
+}
+
 void mlafix::python::bindPeers(nb::module_ &module) {
   nb::class_<PeerGroup>(
       module, "PeerGroup",

@@ -57,6 +57,9 @@ struct PeerArgs {
       void *context, TensorView &view);
 };
 
+/// Whether `object` is a list, a tuple or a PeerTensors of plain torch tensors.
+bool arePlain(PyObject *object);
+
 void bindPeers(nanobind::module_ &module);
 
 } // namespace mlafix::python

@@ -46,9 +46,9 @@ int32_t scalarKind(const std::string &dtype) {
                      dtype.c_str());
 }
 
-/// What a dtype variable may be whose example is `example`: " (bf16, f16, …)".
-/// Empty for one of bools.
-std::string dtypesLike(const std::string &example) {
+/// What a dtype variable may be whose example is `example`: " (bf16, f16, …)",
+/// any if its elements are only moved. Empty for one of bools.
+std::string dtypesLike(const std::string &example, bool isMoved) {
   if (example == "bool")
     return "";
   auto isInteger = [](std::string_view name) {
@@ -59,12 +59,14 @@ std::string dtypesLike(const std::string &example) {
 #define MLAFIX_DTYPE(ENUM, VALUE, NAME, BITS, MLIR) NAME,
 #include "mlafix/DTypes.def"
        })
-    if (name != std::string_view("bool") &&
-        name != std::string_view("f4e2m1") &&
-        isInteger(name) == isInteger(example))
+    if (name != std::string_view("f4e2m1") &&
+        (isMoved || (name != std::string_view("bool") &&
+                     isInteger(name) == isInteger(example))))
       names += (names.empty() ? "" : ", ") + std::string(name);
-  return " (" + names + "; there are no other " +
-         (isInteger(example) ? "integers)" : "floats)");
+  return " (" + names + "; there are no other" +
+         (isMoved              ? "s)"
+          : isInteger(example) ? " integers)"
+                               : " floats)");
 }
 
 /// Reads one signature.
@@ -106,7 +108,7 @@ private:
                                      : "a tensor of dtype ") +
                    (variable.empty() ? dtype : variable);
     if (!variable.empty())
-      arg.dtypes = dtypesLike(dtype);
+      arg.dtypes = dtypesLike(dtype, text(json, "dtype_moved") == "True");
     arg.written = text(json, "access") != "read";
     arg.optional = text(json, "optional") == "True";
     nb::object shape = nb::borrow<nb::dict>(json)["shape"];

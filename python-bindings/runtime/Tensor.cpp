@@ -157,6 +157,10 @@ void mlafix::python::readDLPack(const dlpack::Tensor &tensor,
       tensor.dtype.lanes == 2)
     view.dtype = MLAFIX_F4E2M1;
   if (view.dtype == 0) {
+    if (tensor.dtype.lanes != 1)
+      place.fail("expected elements of 1 lane, got a dtype of DLPack code %d, "
+                 "%d bits, %d lanes",
+                 tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
     if (tensor.dtype.code > dlpack::codeBool)
       place.fail("expected %s, got a dtype of DLPack code %d, %d bits",
                  place.expected, tensor.dtype.code, tensor.dtype.bits);

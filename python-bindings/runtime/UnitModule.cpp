@@ -7,6 +7,7 @@
 
 #include "UnitModule.h"
 #include "Errors.h"
+#include "mlafix/LaneGroups.h"
 
 #include <charconv>
 #include <nanobind/stl/string.h>
@@ -33,14 +34,33 @@ Unit loadUnit(nb::object path) {
   return Unit::adopt(unit);
 }
 
-Unit unitFromBytes(nb::bytes bytes) {
+/// A text of the caller's in UTF-8.
+std::string textArgument(nb::handle object, const char *name,
+                         const char *expected) {
+  std::string text;
+  if (!nb::try_cast<std::string>(object, text))
+    throwArgumentError("argument \"%s\": expected %s, got %s", name, expected,
+                       reprOf(object).c_str());
+  return text;
+}
+
+mlafix_device deviceOf(nb::handle object) {
+  return parseDevice(
+      textArgument(object, "device", "\"cpu\", \"cuda\" or \"cuda:N\""));
+}
+
+Unit unitFromBytes(nb::handle data) {
+  nb::bytes bytes;
+  if (!nb::try_cast<nb::bytes>(data, bytes))
+    throwArgumentError("argument \"data\": expected bytes, got %s",
+                       typeName(data).c_str());
   mlafix_unit *unit = nullptr;
   check(mlafix_unit_load_memory(bytes.data(), bytes.size(), nullptr, &unit));
   return Unit::adopt(unit);
 }
 
-KernelInfo findKernel(const Unit &unit, const std::string &name,
-                      nb::object bindings) {
+KernelInfo findKernel(const Unit &unit, nb::handle given, nb::object bindings) {
+  std::string name = textArgument(given, "name", "a kernel's name");
   const mlafix_kernel *kernel = nullptr;
   check(mlafix_unit_find_kernel(unit.handle.get(), name.c_str(),
                                 bindingsText(bindings).c_str(), &kernel));
@@ -156,9 +176,9 @@ nb::list targetsOf(const KernelInfo &kernel) {
   return out;
 }
 
-nb::dict codeOn(const KernelInfo &kernel, std::string_view device) {
+nb::dict codeOn(const KernelInfo &kernel, nb::handle device) {
   mlafix_code_info info = MLAFIX_CODE_INFO_INIT;
-  check(mlafix_kernel_code_info(kernel.handle, parseDevice(device), &info));
+  check(mlafix_kernel_code_info(kernel.handle, deviceOf(device), &info));
   nb::dict out;
   out["target"] = info.target;
   out["format"] = info.format;
@@ -167,9 +187,9 @@ nb::dict codeOn(const KernelInfo &kernel, std::string_view device) {
   return out;
 }
 
-std::string deviceTarget(std::string_view device) {
+std::string deviceTarget(nb::handle device) {
   char name[MLAFIX_MAX_TARGET_NAME];
-  check(mlafix_device_target(parseDevice(device), name, sizeof(name)));
+  check(mlafix_device_target(deviceOf(device), name, sizeof(name)));
   return name;
 }
 
@@ -187,7 +207,11 @@ void bindContents(nb::class_<Unit> &unit) {
           "UnitError if there is none.")
       .def(
           "__contains__",
-          [](const Unit &unit, std::string_view name) {
+          [](const Unit &unit, nb::handle object) {
+            // What is no name, or none in UTF-8, is in no unit.
+            std::string_view name;
+            if (!nb::try_cast<std::string_view>(object, name))
+              return false;
             for (uint32_t i = 0; i < mlafix_unit_num_kernels(unit.handle.get());
                  ++i)
               if (name == mlafix_kernel_name(
@@ -195,7 +219,7 @@ void bindContents(nb::class_<Unit> &unit) {
                 return true;
             return false;
           },
-          nb::arg("name"))
+          nb::arg("name").none())
       .def(
           "__iter__",
           [](const Unit &unit) {
@@ -271,7 +295,7 @@ static void bindKernelInfo(nb::module_ &module) {
            "What the compiler has proved, as mlafix.Kernel.report() has it, "
            "less times and places; no argument in a unit of an older "
            "compiler.")
-      .def("code", codeOn, nb::arg("device"),
+      .def("code", codeOn, nb::arg("device").none(),
            "Which code runs on the device: target, format, assembler, "
            "num_variants. Prepares it there.")
       .def("__repr__", [](const KernelInfo &kernel) {
@@ -281,6 +305,32 @@ static void bindKernelInfo(nb::module_ &module) {
       });
 }
 
+static void bindDevices(nb::module_ &module) {
+  module.def("device_target", deviceTarget, nb::arg("device").none(),
+             "Name of the compiler's target for \"cpu\" or \"cuda:N\": "
+             "\"x86-64-v3\", \"sm_90\". Raises DriverError.");
+  module.def(
+      "share_lanes",
+      [](int64_t lanes, int64_t pieces, int64_t threads, int64_t chip,
+         int64_t most, int64_t chunk, int64_t leastThreads,
+         int64_t threadsPerSm) {
+        mlafix::GroupedGrid grid =
+            mlafix::shareLanes({most, chunk, leastThreads, threadsPerSm}, lanes,
+                               pieces, threads, chip);
+        return nb::make_tuple(grid.groups, grid.groupThreads, grid.blocks);
+      },
+      nb::arg("lanes"), nb::arg("pieces"), nb::arg("threads"),
+      nb::arg("multiprocessors"), nb::kw_only(), nb::arg("most"),
+      nb::arg("chunk"), nb::arg("least_threads"), nb::arg("threads_per_sm"),
+      "How a launch of `lanes` lanes, with the numbers of a manifest's "
+      "\"groups\", shares rows: lane groups for each row, threads of a group "
+      "in a block, blocks.");
+  module.def("cuda_device_count", [] {
+    int32_t count = 0;
+    return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
+  });
+}
+
 void mlafix::python::bindUnits(nb::module_ &module) {
   bindKernelInfo(module);
   nb::class_<Unit> unit(
@@ -288,13 +338,13 @@ void mlafix::python::bindUnits(nb::module_ &module) {
       "Compiled kernels for several targets, from a .mlafix file. "
       "A unit is code: load none that you do not trust.");
   bindContents(unit);
-  unit.def_static("load", loadUnit, nb::arg("path"),
+  unit.def_static("load", loadUnit, nb::arg("path").none(),
                   "Load a unit from a file. Touches no CUDA driver. Raises "
                   "UnitError.")
-      .def_static("from_bytes", unitFromBytes, nb::arg("data"),
+      .def_static("from_bytes", unitFromBytes, nb::arg("data").none(),
                   "Load a unit from memory. Raises UnitError.")
       .def_prop_ro("kernels", kernelsOf)
-      .def("kernel", findKernel, nb::arg("name"),
+      .def("kernel", findKernel, nb::arg("name").none(),
            nb::arg("bindings") = nb::none(),
            "The kernel of that name; bindings choose among several. Raises "
            "UnitError if there is none, ArgumentError if several match.")
@@ -304,8 +354,8 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                    })
       .def(
           "prepare",
-          [](const Unit &unit, std::string_view device) {
-            mlafix_device wanted = parseDevice(device);
+          [](const Unit &unit, nb::handle device) {
+            mlafix_device wanted = deviceOf(device);
             mlafix_status status;
             {
               nb::gil_scoped_release released;
@@ -313,7 +363,7 @@ void mlafix::python::bindUnits(nb::module_ &module) {
             }
             check(status);
           },
-          nb::arg("device"),
+          nb::arg("device").none(),
           "Load the code on \"cpu\" or \"cuda:N\" now and not at the first "
           "launch. Raises UnitError, DriverError.")
       .def("__repr__", [](const Unit &unit) {
@@ -321,12 +371,5 @@ void mlafix::python::bindUnits(nb::module_ &module) {
                std::to_string(mlafix_unit_num_kernels(unit.handle.get())) +
                " kernels>";
       });
-
-  module.def("device_target", deviceTarget, nb::arg("device"),
-             "Name of the compiler's target for \"cpu\" or \"cuda:N\": "
-             "\"x86-64-v3\", \"sm_90\". Raises DriverError.");
-  module.def("cuda_device_count", [] {
-    int32_t count = 0;
-    return mlafix_cuda_device_count(&count) == MLAFIX_OK ? count : 0;
-  });
+  bindDevices(module);
 }

@@ -95,12 +95,18 @@ ERRORS = [
     ("i32(f32(LONG))", "LONG", "expected a number that an f32 holds, got an integer of 20001 bits"),
     ("i32(bf16(LONG))", "LONG", "expected a number that an f32 holds, got an integer of 20001 bits"),
     ("i32(round(LONG))", "LONG", "expected a number that a float holds, got an integer of 20001 bits"),
+    ("1 << 8 * 10**9", "10**9", "expected + - * / // % << >> & | or ^, got '10 ** 9'"),
+    ("1 << 8000000000", "1 << 8000000000", "expected an integer of at most 1048576 bits, got one of 8000000001"),
+    ("1 << (1 << 1000000)", "1 << (1 << 1000000)", "expected an integer of at most 1048576 bits, got one of an integer of 1000001 bits"),
+    ("LONG << 10000000", "LONG << 10000000", "expected an integer of at most 1048576 bits, got one of 10020001"),
+    ("(1 << 600000) * (1 << 600000)", "(1 << 600000) * (1 << 600000)", "expected an integer of at most 1048576 bits, got one of 1200002"),
+    (f"{10**4000} ** 63", f"{10**4000} ** 63", "write exp2(63 * log2("),
     ("i32(x[t] * 1e39)", "1e39", "expected a number that an f32 holds, got 1e+39"),
     ("i32(not 5)", "not 5", "expected a bool after not, got 5; compare it with something"),
 ]
 
 
-@pytest.mark.parametrize(("text", "place", "message"), ERRORS, ids=[text for text, _, _ in ERRORS])
+@pytest.mark.parametrize(("text", "place", "message"), ERRORS, ids=[text[:40] for text, _, _ in ERRORS])
 def test_constants_that_nothing_holds_are_errors_at_their_place(tmp_path: Path, text: str, place: str, message: str) -> None:
     module = load(tmp_path, f"""
 LONG = 1 << 20000

@@ -69,6 +69,7 @@ def test_a_kernel_of_a_unit_is_bound(unit_file: Path) -> None:
 def test_names_and_specializations_of_a_unit(unit_file: Path) -> None:
     unit = mlafix.Unit.load(unit_file)
     assert list(unit) == ["merge_pieces"] and "merge_pieces" in unit and "other" not in unit
+    assert not any(one in unit for one in (3, None, b"merge_pieces", ("merge_pieces",), "a\udc80b"))
     listed = unit["merge_pieces"].specializations
     assert [(bindings["D"], bindings["B"], bindings.get("lse")) for bindings, _ in listed] == [
         ("4", "2", None), ("4", "e", None), ("8", "e", None), ("8", "e", "absent")]  # fmt: skip

@@ -268,6 +268,8 @@ def test_bound_call_refuses_other_tensors(
     others = (unused, *args[1:])
     with pytest.raises(mlafix.ArgumentError, match=message):
         bound.set_pointers((*others[:index], value, *others[index + 1 :]))
+    with pytest.raises(mlafix.ArgumentError, match="expected a tuple of arguments, got int"):
+        bound.set_pointers(3)
     bound()
     assert_merged("f32", out, None, given, 3)
     assert np.isnan(unused).all()

@@ -109,6 +109,17 @@ def test_moves_of_any_dtype_assemble_for_gpus(folder: Path, dtype: str, chip: st
     assert load(folder, MOVES).k.compile(chip, D=16, I=dtype, absent="present").kernels[0].targets == [chip]
 
 
+@pytest.mark.parametrize("text, dtypes", [
+    (MOVES, r"\(bf16, f16, f32, f8e4m3fn, i32, i64, i8, u8, bool, f8e5m2, f8e8m0; there are no others\)"),
+    (INTEGERS, r"\(i32, i64, i8, u8; there are no other integers\)"),
+])  # fmt: skip
+def test_a_dtype_that_there_is_not(folder: Path, text: str, dtypes: str) -> None:
+    kernel = load(folder, text).k
+    arguments = [np.zeros(2, np.uint16)] * sum(not arg["optional"] for arg in kernel.signature["args"])
+    with pytest.raises(mlafix.ArgumentError, match=f"expected a tensor of dtype I {dtypes}, got dtype uint16"):
+        kernel(*arguments)
+
+
 @pytest.mark.parametrize("old, new", [
     ("r[t] = x[t]", "r[t] = x[t] + 1"), ("c[t] = x[t] if p[t] else 0", "c[t] = x[t] if p[t] else 1"),
     ("store(z[t], 0,", "store(z[t], i64(t),"), ("s[t] = y[t]", "s[t] = y[y[t]]"), ("s[t] = y[t]", "s[t] = i64(y[t] > 0)"),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import fake_cuda
 import numpy as np
 import pytest
 
@@ -121,10 +122,24 @@ def test_what_ends_a_program_passes_through(dispatch: _runtime.Dispatcher, exit_
 
 
 def test_an_integer_that_python_does_not_write_out(dispatch: _runtime.Dispatcher) -> None:
-    with pytest.raises(mlafix.ArgumentError, match="expected an integer of 64 bits, got int"):
+    with pytest.raises(mlafix.ArgumentError, match="expected an integer of 64 bits, got an integer of 16610 bits"):
         dispatch(arguments(context_rows=10**5000))
     with pytest.raises(mlafix.ArgumentError, match='argument "stream": expected None'):
         dispatch(arguments(), 10**5000)
+
+
+@pytest.mark.parametrize(("bits", "lanes"), [(32, 2), (32, 0), (4, 4)])
+def test_elements_of_several_lanes(dispatch: _runtime.Dispatcher, bits: int, lanes: int) -> None:
+    class Lanes(fake_cuda.Producer):
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+    rows = Lanes((N, H, D), 0)
+    tensor = rows.managed.tensor
+    tensor.device_type, tensor.bits, tensor.lanes = 1, bits, lanes
+    message = f'argument "prefix": expected elements of 1 lane, got a dtype of DLPack code 2, {bits} bits, {lanes} lanes'
+    with pytest.raises(mlafix.ArgumentError, match=message):
+        dispatch(arguments(prefix=rows))
 
 
 # -- Texts that are no UTF-8 ------------------------------------------------------------------------------------------

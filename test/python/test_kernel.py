@@ -201,6 +201,9 @@ def test_bound_call_runs_again_and_again() -> None:
     [
         (lambda y, x: scaled(y, x), 'kernel "scaled": expected an argument "by", got none'),
         (lambda y, x: scaled(y, x, None, 1.0, 2.0), 'kernel "scaled": expected 4 arguments, got 5'),
+        (lambda y, x: scaled(y, x, None, 10**400), 'expected a number that an f32 holds, got an integer of 1329 bits'),
+        (lambda y, x: scaled(y, x, None, 10**39), 'expected a number that an f32 holds, got 1e[+]39'),
+        (lambda y, x: scaled(y, x, None, -1e39), 'expected a number that an f32 holds, got -1e[+]39'),
         (lambda y, x: scaled(y, x, None, 1.0, by=2.0), 'expected each argument once, got "by" twice'),
         (lambda y, x: scaled(y, x, factor=2.0), 'expected one of y, x, z, by, got an argument "factor"'),
         (lambda y, x: scaled(y, x[:1], None, 1.0), '"n"'),

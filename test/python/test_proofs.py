@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pytest
+from sources import underlined
+
 import mlafix
 from mlafix import library
-from mlafix.dsl import In, Out, f32, grid, i32
+from mlafix.dsl import In, InOut, Out, f32, grid, i32, store
 
 
 @mlafix.kernel
@@ -60,3 +64,50 @@ def test_report_of_a_library_kernel_binds_names():
     assert ("out_lse", "coverage") not in found
     unit = kernel.compile(H=16, D=128, T="bf16").kernel("merge_attn_states")
     assert answers(unit.report()).keys() == answers(kernel.report()).keys()
+
+
+@mlafix.kernel
+def scattered(out: Out[f32, "n"], x: In[f32, "n"]):
+    for t in grid("n"):
+        store(out[t], x[t], where=(t * t) != 9)
+
+
+@mlafix.kernel
+def rounded(out: InOut[f32, "n"], x: In[f32, "n"]):
+    for t in grid("n"):
+        store(out[i32(x[t])], x[t])
+
+
+def test_reasons_are_in_the_words_of_python():
+    reasons = {answers(kernel.report())["out", question]["reason"] for kernel, question in ((scattered, "coverage"), (rounded, "bounds"))}
+    assert reasons == {"it depends on the result of '*'", "it depends on a comparison of floats, an integer made of a float"}
+
+
+def test_an_output_that_is_read_before_it_is_written_is_refused():
+    @mlafix.kernel
+    def accumulate(y: Out[f32, "n"], x: In[f32, "n"]):
+        for t in grid("n"):
+            y[t] = y[t] + x[t]
+
+    y, x = np.zeros(3, np.float32), np.ones(3, np.float32)
+    message = (
+        "expected a row to read of output 'y' only what it has written, got a read of y[0] before that: for example n = 1, i = 0; "
+        "InOut[…] makes 'y' hold what it is read for"
+    )
+    with pytest.raises(mlafix.CompileError) as caught:
+        accumulate(y, x)
+    assert message in caught.value.message and underlined(caught.value.message) == "y[t]"
+    (fault,) = accumulate.debug(y, x).faults
+    assert fault.question == "written before read"
+
+
+def test_an_output_that_is_read_once_it_is_written():
+    @mlafix.kernel
+    def doubled(y: Out[f32, "n"], x: In[f32, "n"]):
+        for t in grid("n"):
+            y[t] = x[t]
+            y[t] = y[t] + x[t]
+
+    y = np.zeros(3, np.float32)
+    doubled(y, np.ones(3, np.float32))
+    assert y.tolist() == [2, 2, 2]

@@ -200,6 +200,35 @@ def test_a_subclass_is_found_in_a_list() -> None:
     assert f"mlafix_kernels.{merge_parts.torch_operator()}.default" in seen and torch.equal(out, want)
 
 
+@mlafix.kernel
+def sum_of(out: Out[f32, "n D"], parts: List[In[f32, "n D"], 8]):
+    for t in grid("n"):
+        total = parts[0][t]
+        for i in range(1, len(parts)):
+            total = total + parts[i][t]
+        out[t] = total
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_subclass_is_found_in_a_list_behind_a_plain_tensor(kind: Any) -> None:
+    """Which is the way of most calls: they ask torch nothing in Python."""
+    seen = []
+
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(func))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    parts, out = [torch.full((N, D), float(i)) for i in range(3)], torch.empty(N, D)
+    for _ in range(2):
+        sum_of(out, kind(parts))
+    assert sum_of._dispatch.try_launch((out, kind(parts)), None) is not None
+    out.zero_()
+    sum_of(out, kind([parts[0], parts[1], parts[2].as_subclass(Watched)]))
+    assert f"mlafix_kernels.{sum_of.torch_operator()}.default" in seen and out.eq(3.0).all()
+
+
 def test_a_list_of_a_wrong_length_is_refused_when_it_runs() -> None:
     parts, lses = inputs("cpu")
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")

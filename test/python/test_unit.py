@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import mlafix
-from mlafix import _runtime
+from mlafix import _runtime, library
 
 Compile = Callable[..., Path]
 
@@ -91,3 +91,25 @@ def test_one_tree_of_exceptions() -> None:
         assert issubclass(kind, mlafix.Error)
     error = mlafix.CompileError("expected X, got Y", "kernel.py", 3, 7)
     assert (str(error), error.file, error.line, error.column) == ("expected X, got Y", "kernel.py", 3, 7)
+
+
+merge = library.kernel("merge_attn_states").specialize(H=4, D=64, T="f32")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda unit: merge.compile(90), 'argument "target": expected the name of a target, as "sm_90", or None, got 90'),
+        (lambda unit: merge.ptx(90), 'argument "target": expected the name of a target'),
+        (lambda unit: merge.remarks(b"sm_90"), "argument \"target\": expected .*, got b'sm_90'"),
+        (lambda unit: merge.save("none.mlafix", 90), 'argument "targets": expected the names of targets, .*, got 90'),
+        (lambda unit: merge.save("none.mlafix", ["cpu", 90]), 'argument "targets": expected the names of targets'),
+        (lambda unit: mlafix.Unit.from_bytes("text"), 'argument "data": expected bytes, got str'),
+        (lambda unit: unit.kernel(3), 'argument "name": expected a kernel\'s name, got 3'),
+        (lambda unit: unit.prepare(0), 'argument "device": expected "cpu", "cuda" or "cuda:N", got 0'),
+        (lambda unit: unit.prepare(None), 'argument "device": expected "cpu", "cuda" or "cuda:N", got None'),
+    ],
+)
+def test_what_is_no_target_and_no_name(path: Path, call: Callable[[mlafix.Unit], object], message: str) -> None:
+    with pytest.raises(mlafix.ArgumentError, match=message):
+        call(mlafix.Unit.load(path))

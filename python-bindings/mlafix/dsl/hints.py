@@ -32,6 +32,7 @@ _OTHER_NAMES = {
 }
 # Of powers of integers, these exponents are written out.
 _MOST_POWER = 63
+_MOST_BITS = 256
 _ROW_FUNCTIONS = ("sum", "max", "min", "abs", "round")
 
 
@@ -74,7 +75,7 @@ def of_power(node: ast.BinOp) -> str:
     """For `a ** b`."""
     base = ast.unparse(node.left)
     left, right = (part.value if isinstance(part, ast.Constant) else None for part in (node.left, node.right))
-    if type(left) is int and type(right) is int and 0 <= right <= _MOST_POWER:
+    if type(left) is int and type(right) is int and 0 <= right <= _MOST_POWER and left.bit_length() * right <= _MOST_BITS:
         return f"; write 1 << {right}" if left == 2 else f"; write {left**right}"
     if isinstance(node.right, ast.Constant) and node.right.value == 2:
         return f"; write {base} * {base}"

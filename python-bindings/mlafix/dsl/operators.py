@@ -33,6 +33,19 @@ def _shift_left(a: Any, b: Any) -> Any:
     return 0 if b < 0 and isinstance(a, int) and isinstance(b, int) else a << b
 
 
+# Of an integer that constants make. No type has as many, and to compute more takes memory and time.
+_MOST_BITS = 1 << 20
+
+
+def _bits(op: ast.operator, a: Any, b: Any) -> int:
+    """About how many bits a product or a left shift of two constants has; 0 for all else, which is no longer than its operands."""
+    if not isinstance(a, int) or not isinstance(b, int) or not a or not b:
+        return 0
+    if isinstance(op, ast.Mult):
+        return a.bit_length() + b.bit_length()
+    return a.bit_length() + b if isinstance(op, ast.LShift) and b > 0 else 0
+
+
 def _shift_right(a: Any, b: Any) -> Any:
     return -int(a < 0) if b < 0 and isinstance(a, int) and isinstance(b, int) else a >> b
 
@@ -98,9 +111,11 @@ class Operators:
         name, python = BINARY[type(op)]
         one, other = as_number(a), as_number(b)
         if one is not None and other is not None:
+            if (bits := _bits(op, one, other)) > _MOST_BITS:
+                self.ctx.fail(node, f"expected an integer of at most {_MOST_BITS} bits, got one of {describe(bits)}")
             try:
                 result = python(one, other)
-            except (ArithmeticError, TypeError, ValueError, MemoryError) as error:
+            except (ArithmeticError, TypeError, ValueError) as error:
                 self.ctx.fail(node, f"expected a number, got {type(error).__name__}: {error}")
             return result
         left, right = self.ctx.lift_pair(a, a_node, b, b_node)

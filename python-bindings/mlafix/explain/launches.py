@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .. import _runtime
 from ..errors import ArgumentError
 from .facts import Facts
 
@@ -119,17 +120,10 @@ def plan_grid(sizes: Sizes, geometry: Mapping[str, Any]) -> Grid:
     multiprocessors = sizes.facts.chip.get("multiprocessors", 1)
     threads = geometry["threads"]
     if geometry["kind"] == "groups":
-        of = geometry["groups"]
-        lanes, groups, pieces = rows * geometry["lanes"], 1, sizes.extent(of["pieces"])
-        room, most = of["threads_per_sm"] * multiprocessors, min(threads, of["threads_per_sm"] // 2)
-        while groups < of["most"] and groups * of["chunk"] < pieces and lanes * 2 * groups <= room:
-            groups *= 2
-        group = max(of["least_threads"], 128 // groups)
-        while group < 32 and lanes // (2 * group) >= multiprocessors // 4:
-            group *= 2
-        while lanes * groups <= room and 2 * group * groups <= most and lanes // (2 * group) >= multiprocessors:
-            group *= 2
-        return Grid(rows, -(-lanes // group), group * groups)
+        of = dict(geometry["groups"])
+        pieces = sizes.extent(of.pop("pieces"))
+        groups, group, blocks = _runtime.share_lanes(rows * geometry["lanes"], pieces, threads, multiprocessors, **of)
+        return Grid(rows, blocks, group * groups)
     per_block = geometry["rows_per_block"]
     least = geometry.get("least_threads", threads)
     while threads // 2 >= least and per_block % 2 == 0 and -(-rows // per_block) < 32 * multiprocessors:

@@ -165,8 +165,15 @@ TEST_F(BuilderErrors, anything_after_the_end) {
 
 TEST_F(BuilderErrors, an_integer_that_does_not_fit) {
   EXPECT_FALSE(b.constant(std::int64_t(1) << 40, "i32", at(4)));
-  expectError("expected an integer that is in the range of i32, got "
-              "1099511627776");
+  expectError("expected an integer that is in the range of i32, -2147483648 to "
+              "2147483647, got 1099511627776; i64(…) is one of 64 bits, and "
+              "i32(i64(…)) its low bits");
+}
+
+TEST_F(BuilderErrors, an_integer_that_is_no_byte) {
+  EXPECT_FALSE(b.constant(std::int64_t(256), "u8", at(4)));
+  expectError("expected an integer that is in the range of u8, 0 to 255, got "
+              "256");
 }
 
 TEST_F(BuilderErrors, a_fill_that_is_no_number) {

@@ -48,6 +48,27 @@ TEST_F(Check, too_many_arguments) {
   expectWrong({"expected 5 arguments, got 6"});
 }
 
+TEST_F(Check, messages_name_the_kernel_once) {
+  call.args.pop_back();
+  Error few = errorOf([&] { call.launch(kernel); });
+  EXPECT_STREQ(few.what(), "kernel \"add_bias\": expected 5 arguments, got 4");
+}
+
+TEST_F(Check, null_for_the_arguments_or_the_pointers) {
+  EXPECT_EQ(mlafix_launch(kernel.get(), nullptr, 5, cpu(), nullptr, 0),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_STREQ(mlafix_last_error(),
+               "kernel \"add_bias\": argument \"args\": expected an array of 5 "
+               "arguments, got null");
+  Bound bound = kernel.bind(call.args, call.device);
+  EXPECT_EQ(mlafix_bound_set_pointers(bound.get(), nullptr, 5),
+            MLAFIX_INVALID_ARGUMENT);
+  EXPECT_STREQ(
+      mlafix_last_error(),
+      "kernel \"add_bias\": argument \"pointers\": expected an array of "
+      "5 pointers, got null");
+}
+
 TEST_F(Check, a_scalar_for_a_tensor) {
   call.args[1] = 3;
   expectWrong({"\"in\"", "expected a tensor, got an i64"});
@@ -293,6 +314,32 @@ TEST_F(Check, messages_that_are_cut_off_end_with_a_whole_character) {
       EXPECT_NE(mlafix_unit_load_file(path.c_str(), nullptr, &none), MLAFIX_OK);
       EXPECT_TRUE(isUtf8(mlafix_last_error()));
     }
+  }
+}
+
+TEST_F(Check, messages_are_utf8_whatever_a_caller_names) {
+  const mlafix_kernel *found = nullptr;
+  auto messageFor = [&](const std::string &name) -> std::string {
+    EXPECT_EQ(mlafix_unit_find_kernel(unit.get(), name.c_str(), "", &found),
+              MLAFIX_NOT_FOUND);
+    return mlafix_last_error();
+  };
+  // Alone, cut off, longer than need be, a surrogate, past the last character.
+  const std::pair<const char *, const char *> names[] = {
+      {"a\xff", "a\\xff"},
+      {"\xe2\x82z€", "\\xe2\\x82z€"},
+      {"\xc0\x80", "\\xc0\\x80"},
+      {"\xe0\x80\x80", "\\xe0\\x80\\x80"},
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
+      {"\xf0\x9f\x98\x80", "\xf0\x9f\x98\x80"}};
+  for (auto [name, shown] : names)
+    EXPECT_EQ(messageFor(name), "expected a kernel \"" + std::string(shown) +
+                                    "\" in the unit, got add_bias[D=4,T=f32]");
+  for (size_t length : {500u, 511u, 512u, 3000u}) {
+    std::string message = messageFor("€" + std::string(length, '\xfe'));
+    EXPECT_TRUE(isUtf8(message)) << message;
+    EXPECT_LT(message.size(), 2048u);
   }
 }
 

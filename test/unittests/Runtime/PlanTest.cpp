@@ -358,7 +358,8 @@ TEST_F(Plan, no_variant_whose_guards_hold_is_an_error) {
   variant(0)["guards"] = json::array({guard});
   variant(1)["guards"] = json::array({guard});
   expectError(MLAFIX_INVALID_ARGUMENT,
-              {"2 code versions for sm_90",
+              {"kernel \"add_bias\": expected a call that one of the 2 code "
+               "versions for sm_90",
                "the last one asks for a grid of at most 0 rows"},
               [&] { info(); });
 }
