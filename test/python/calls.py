@@ -108,6 +108,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("merge_state_in_place", lambda r: {"mask": r.ints(1, 0, 1)}, 'argument "mask": expected dtype u8.*got i32'),
     ("merge_state_in_place", lambda r: {"mask": r.ints(1, 0, 1, dtype=np.bool_)}, 'argument "mask": expected size 5 .*got 3'),
     ("merge_state_in_place", lambda r: {"v_other": None}, 'argument "v_other": expected .*got None'),
+    ("merge_state_in_place", lambda r: {name: r.rows(dtype=E4M3) for name in ("v", "v_other")}, 'argument "v": expected dtype bf16 or f16 or f32, got f8e4m3fn'),
     ("merge_attn_stats", lambda r: {"prefix_stats": r.rows(N, H)}, 'argument "prefix_stats": expected 3 dims, got 2'),
     ("merge_attn_stats", lambda r: {"prefix_stats": r.rows(N, H, 3)}, 'argument "prefix_stats": expected size 2 .*got 3'),
     ("merge_attn_stats", lambda r: {"softmax_scale": "x"}, 'argument "softmax_scale": expected a number, got str'),

@@ -62,6 +62,13 @@ def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: st
     _launch("listed_states", how, base, (out, *where, turned[0], list(vs), turned[1:]), stream, "k", len(vs))
 
 
+def mapped_states(rows: Rows, scales: Any, rounds: bool, source: str, bases: tuple[str, str], stream: Any, dtype: Any) -> None:
+    out, out_lse, parts, *rest = rows
+    n = rows_of(out, "out", ("n", "H", "D"))[0]
+    where, how = _scaling(scales, (n, *rows_of(parts, "parts", ("p", "H", "D"))[1:]), rounds, source, parts, out, dtype)
+    _launch("mapped_states", how, bases[0], (out, *where, out_lse, parts, *rest), stream, out_base=bases[1])
+
+
 def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int, dtype: Any) -> None:
     out, out_lse, partial, partial_lse = rows
     _, *lead, heads, dim = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
@@ -235,17 +242,19 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 def _make(*key: Any) -> bool:
     """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
     if key not in _kernels:
-        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, base, count, bound, copies = key
+        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, base, count, bound, copies, out_base = key
         scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors, is_static)
         made = getattr(kernels, name)(scaling, *([copies] if name == "two_states" else []))
-        bindings = ({count: bound} if bound else {}) | ({"B": base} if base != "e" else {}) | ({"G": 1} if is_static else {})
+        bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
+        bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if is_static else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made
     return True
 
 
-def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False) -> None:
+def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False,
+            out_base: str = "e") -> None:
     """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
-    key = (name, *how, base, count, bound, copies)
+    key = (name, *how, base, count, bound, copies, out_base)
     _make(*key)
     is_static = how[6]
     (_launch_with_one if is_static else launch_kernel)(_kernels[key], arguments, stream)

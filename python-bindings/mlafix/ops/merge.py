@@ -177,7 +177,8 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
 
         v, s = (v, s) (+) (v_other, s_other)    where mask is nonzero; other rows are not touched, nor read
 
-    The merge is that of `merge_attn_states` (N1 to N6).
+    The merge is that of `merge_attn_states` (N1 to N6). There is no `out_scale` and no `out_scales`: `v` is a state that later
+    merges read, in its own dtype. The last merge, whose result is fp8 or fp4, is one by `merge_attn_states`.
 
     Args:
         v: `[n, H, D] T`, T of bf16, f16, f32; updated.
