@@ -24,7 +24,6 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
 from chain import chain_groups, chain_static  # noqa: E402
 from measure import Call, measure, read_options, write_results  # noqa: E402
-from quantize import quantize_groups  # noqa: E402
 
 HEADS, DIM, GROUP = 128, 128, 128
 
@@ -48,7 +47,7 @@ class Buffers:
         merge_fp8 = functools.partial(ops.merge_attn_states, *inputs, out=self.q, out_lse=self.lse, out_scale=self.scale, lse_layout="nh")
         whole = self.out.view(rows, DIM), self.q.view(rows, DIM)
         static = functools.partial(ops.quantize_fp8_static, whole[0], self.scale, out=whole[1])
-        by_group = quantize_groups.bind(whole[1], self.scales.view(rows, groups), whole[0])
+        by_group = ops.quantize_groups.bind(whole[0], self.scales.view(rows, groups), out=whole[1])
         return {"static": chain_static.bind(self.q, self.lse, self.scale, *inputs, self.kv_lens, self.starts, halvings),
                 "static, two": lambda: (fixup(), merge_fp8()), "static, three": lambda: (fixup(), merge(), static()),
                 "groups": chain_groups.bind(self.q, self.lse, self.scales, *inputs, self.kv_lens, self.starts, halvings),

@@ -172,6 +172,24 @@ def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, 
                 out_scales[t, h // shape("Q"), other] = 0.0
 
 
+def quantised_rows(scaling: Scaling) -> Any:
+    """Rows that are there."""
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
+
+    @kernel
+    def quantize_rows(
+        out: Out[stored(is_fp4), "n H (G K)"],
+        out_scales: scales_of("n P Q G", in_tiles, is_static),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        x: In[T, "n H (G K)"],
+    ):
+        for t, h in grid("n", "H"):
+            store_groups(f32(x[t, h]), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
+
+    return quantize_rows
+
+
 def two_states(scaling: Scaling, copies: bool) -> Any:
     """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
     is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts

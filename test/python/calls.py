@@ -73,6 +73,7 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "mark_prefilling": lambda r: dict(flags=r.ints(1, 1, dtype=np.bool_), computed=r.ints(1, 2), prompt=r.ints(2, 2), live_rows=2),
     "expand_context_lens": lambda r: dict(buffer=r.ints(*range(9)), seq_lens=r.ints(1, 2, 3), num_decodes=3, max_decode_len=3),
     "quantize_fp8_static": lambda r: dict(x=r.rows(N, D), scale=r.rows(1), out=r.out(N, D, dtype=E4M3)),
+    "quantize_groups": lambda r: dict(x=r.rows(), out_scales=r.out(N, H, 1), out=r.out(dtype=E4M3)),
     "rmsnorm": lambda r: dict(x=r.rows(N, D), weight=r.rows(D), out=r.out(N, D)),
     "softmax": lambda r: dict(x=r.rows(N, D), out=r.out(N, D)),
     "zero_blocks": lambda r: dict(cache=r.out(), ids=r.ints(1, -1, 3)),

@@ -29,6 +29,12 @@ _TILE_ROWS, _TILE_COLUMNS = 128, 4
 Rows = tuple[Any, ...]
 """A kernel's arguments but for the scales: `out`, `out_lse`, and the inputs."""
 
+
+def quantised_rows(out: Any, x: Any, scales: Any, rounds: bool, stream: Any) -> None:
+    where, how = _scaling(scales, rows_of(x, "x", ("n", "H", "D")), rounds, "f32", x, out)
+    _launch("quantised_rows", how, "e", (out, *where, x), stream)
+
+
 # In the functions below, `bound` is the count of states that is compiled into the kernel, as into the library's: 0 for any. The order
 # of a merge, and so its bits, depend on it.
 
