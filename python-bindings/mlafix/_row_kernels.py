@@ -1,19 +1,21 @@
-"""Kernels of `mlafix.ops.tokens`: blocks of a paged cache, ragged rows and padded ones, rotary embedding; compiled when first used.
+"""Kernels of `mlafix.ops.tokens`: blocks of a paged cache, ragged rows and padded ones, rotary embedding; and of `apply_sink`;
+compiled when first used.
 
 No access leaves its tensor: what an index names beyond it is not written, and read as zeros.
 """
 
 from __future__ import annotations
 
-from .dsl import DType, In, InOut, Out, f32, grid, i32, i64, index, kernel, load, segments, store
+from .dsl import Base, DType, In, InOut, Out, f32, grid, i32, i64, index, kernel, load, load_state, merge, segments, sink, store, store_state
 
 T = DType("T")
 # Of integers: a variable whose elements are only moved stands for every dtype.
 E = DType("E", default="i32")
 # Of ids and positions.
 I = DType("I", default="i64")
-# Of a table of cosines and sines.
+# Of a table of cosines and sines, and of the logits of sinks.
 C = DType("C", default=f32)
+B = Base("B", default="e")
 
 
 @kernel
@@ -82,3 +84,14 @@ def apply_rope_pairs(x: InOut[T, "n H (K 2)"], positions: In[I, "n"], table: In[
         a, b = x[t, h, :, 0], x[t, h, :, 1]
         x[t, h, :, 0] = a * c - b * s
         x[t, h, :, 1] = b * c + a * s
+
+
+@kernel
+def apply_sink(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, v: In[T, "n H D"], s: In[f32, "n H"], sinks: In[C, "H"]):
+    """The state of each row merged with the sink of its head, a logit in base e."""
+    for t, h in grid("n", "H"):
+        state = load_state(v[t, h], s[t, h], base=B)
+        store_state(merge(state, sink(f32(sinks[h]), base="e")), out[t, h], out_lse[t, h])
+
+
+apply_sink_base_2 = apply_sink.specialize(B=2)

@@ -58,6 +58,10 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
                                            mask=r.ints(1, 0, 1, 0, 1, dtype=np.uint8)),
     "merge_attn_stats": lambda r: dict(prefix=r.rows(), prefix_stats=r.rows(N, H, 2), suffix=r.rows(),
                                        suffix_stats=r.rows(N, H, 2), softmax_scale=0.1, out=r.out()),
+    "fixup_merge_quantize": lambda r: dict(
+        prefix=r.rows(), prefix_lse=r.rows(N, H), suffix=r.rows(), suffix_lse=r.rows(N, H), kv_lens=r.ints(0, 1), cu_seqlens=r.ints(0, 2, N),
+        out=r.out(dtype=E4M3), out_scale=r.rows(1)),
+    "apply_sink": lambda r: dict(v=r.rows(), s=r.rows(N, H), sinks=r.rows(H), out=r.out()),
     "merge_states": lambda r: dict(v=r.rows(N, 3, H, D), s=r.rows(N, 3, H), out=r.out()),
     "merge_states_ragged": lambda r: dict(v=r.rows(7, H, D), s=r.rows(7, H), indptr=r.ints(0, 1, 2, 3, 4, 7), out=r.out()),
     "merge_states_mapped": lambda r: dict(

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy
 
+from .. import _masked_kernels as masked
 from .. import _scaled_kernels as kernels
 from ..dsl import bf16, f16, f32
-from ._arrays import dtype_name, one_element, rows_of
+from ._arrays import dtype_name, lse_as, one_element, rows_of
 from ._block_scales import BlockScales, OneScale
 from ._launch import launch_kernel
 from ._wrong import renames, wrong
@@ -42,8 +43,15 @@ def quantised_rows(out: Any, x: Any, scales: Any, rounds: bool, stream: Any) -> 
 def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, copies: bool, stream: Any) -> None:
     out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows = rows
     where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
-    arguments = (out, *where, _transposed(out_lse, layout), prefix, _transposed(prefix_lse, layout), suffix, _transposed(suffix_lse, layout), context_rows)
-    _launch("two_states", how, base, arguments, stream, copies=copies)
+    lses = [lse_as(lse, layout, "hn") for lse in (out_lse, prefix_lse, suffix_lse)]
+    _launch("two_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], context_rows), stream, copies=copies)
+
+
+def masked_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
+    out, out_lse, prefix, prefix_lse, suffix, suffix_lse, *of_sequences = rows
+    where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
+    lses = [lse_as(lse, layout, "nh") for lse in (out_lse, prefix_lse, suffix_lse)]
+    _launch("masked_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], *of_sequences), stream)
 
 
 def dense_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int) -> None:
@@ -63,9 +71,8 @@ def ragged_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str,
 def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
     out, out_lse, vs, ss = rows
     where, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0], out)
-    # The kernel's lses are [n, H].
-    turned = [lse if layout == "nh" or lse is None else _turn(lse) for lse in (out_lse, *ss)]
-    _launch("listed_states", how, base, (out, *where, turned[0], list(vs), turned[1:]), stream, "k", len(vs))
+    lses = [lse_as(lse, layout, "nh") for lse in (out_lse, *ss)]
+    _launch("listed_states", how, base, (out, *where, lses[0], list(vs), lses[1:]), stream, "k", len(vs))
 
 
 def mapped_states(rows: Rows, scales: Any, rounds: bool, source: str, bases: tuple[str, str], stream: Any, dtype: Any) -> None:
@@ -226,15 +233,6 @@ def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: in
     return each.reshape((*lead, words, shared, groups)), True, heads % shared != 0
 
 
-def _transposed(lse: Any, layout: str) -> Any:
-    """An lse of `layout` as [H, n]."""
-    return lse if layout == "hn" or lse is None else _turn(lse)
-
-
-def _turn(lse: Any) -> Any:
-    return lse.T if len(lse.shape) == 2 else lse
-
-
 def _constant(function: Any) -> Any:
     """Has torch.compile call a function of constants while it traces, in place of tracing it."""
     torch = sys.modules.get("torch")
@@ -250,7 +248,7 @@ def _make(*key: Any) -> bool:
     if key not in _kernels:
         name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, base, count, bound, copies, out_base = key
         scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors, is_static)
-        made = getattr(kernels, name)(scaling, *([copies] if name == "two_states" else []))
+        made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *([copies] if name == "two_states" else []))
         bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
         bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if is_static else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made
