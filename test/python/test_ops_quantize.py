@@ -136,7 +136,7 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     assert (each[:, 5:] == 0).all()
     np.testing.assert_array_equal(each[:, :5].view(E8M0).astype(F32), numbers)
     np.testing.assert_array_equal(device.get(powers).astype(F32), want.astype(F32))
-    with pytest.raises(ArgumentError, match='argument "out_scales": expected shape .*G a divisor of 64, got'):
+    with pytest.raises(ArgumentError, match='argument "out_scales": expected shape .*G a divisor of 64, since a group lies in one head, got'):
         ops.quantize_groups(device.put(x), device.poisoned((N, 5), F32))
 
 

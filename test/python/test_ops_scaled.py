@@ -252,7 +252,8 @@ def test_vllm_copies_past_the_context_and_scales(device: Device, rng: np.random.
 
 
 @pytest.mark.parametrize("scales, message", [
-    (np.zeros((N, H, 3), F32), "out_scales.*G a divisor of 256"),
+    (np.zeros((N, H, 3), F32), "out_scales.*G a divisor of 256, since a group lies in one head"),
+    (np.zeros((N, H // 2), F32), r"out_scales.*since a group lies in one head, got \(7, 3\)"),
     (np.zeros((N + 1, H, 2), F32), "out_scales.*shape"),
     (np.zeros((N, 13), F32), "out_scales.*shape"),
     (np.zeros((N, H, 2), np.float64), "out_scales.*float32, float8_e8m0fnu or int32, got float64"),

@@ -200,7 +200,7 @@ def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -
         raise wrong("out_scales", "dtype float32, float8_e8m0fnu or int32", kind)
     groups = _groups(shape, lead, heads)
     if groups == 0 or dim % groups:
-        raise wrong("out_scales", _expected(lead, heads, f"G a divisor of {dim}"), shape)
+        raise wrong("out_scales", _expected(lead, heads, f"G a divisor of {dim}, since a group lies in one head"), shape)
     return scales.reshape((*lead, heads, 1, groups)), kind != "float32", False
 
 

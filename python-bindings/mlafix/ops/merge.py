@@ -39,6 +39,9 @@ NaN, and so its elements. The dtype and the shape of `out_scales` say how scales
 - i32 `[n, ceil(H * G / 4)]` of any strides, for groups of 128: four such bytes a word, the first group in the low one (DeepGEMM). Bytes
   of the last word that belong to no group are 0.
 
+A group lies in one head. For groups that span heads, of 128 elements in heads of 64, merge first and give the rows as `[n, H * D]` to
+`quantize_groups`: two launches.
+
 **NVFP4.** `out_scales=BlockScales(scales, global_scale)` makes the output e2m1, two elements a byte, `[n, H, D / 2]`
 uint8 or torch's float4_e2m1fn_x2, with a scale in e4m3 for each group of 16: `scale = e4m3(global_scale * (largest * (1 / 6)))`,
 `element = e2m1(value * (1 / (scale * (1 / global_scale))))`, and `value * 0` where the scale is 0, each step rounded in f32: vLLM's
