@@ -6,6 +6,8 @@ No access leaves its tensor: what an index names beyond it is not written, and r
 
 from __future__ import annotations
 
+from typing import Any
+
 from .dsl import Base, DType, In, InOut, Out, f32, grid, i32, i64, index, kernel, load, load_state, merge, segments, sink, store, store_state
 
 T = DType("T")
@@ -86,12 +88,31 @@ def apply_rope_pairs(x: InOut[T, "n H (K 2)"], positions: In[I, "n"], table: In[
         x[t, h, :, 1] = b * c + a * s
 
 
-@kernel
-def apply_sink(out: Out[T, "n H D"], out_lse: Out[f32, "n H"] | None, v: In[T, "n H D"], s: In[f32, "n H"], sinks: In[C, "H"]):
-    """The state of each row merged with the sink of its head, a logit in base e."""
-    for t, h in grid("n", "H"):
-        state = load_state(v[t, h], s[t, h], base=B)
-        store_state(merge(state, sink(f32(sinks[h]), base="e")), out[t, h], out_lse[t, h])
+def dims_of_lse(is_nh: bool) -> str:
+    return "n H" if is_nh else "H n"
 
 
-apply_sink_base_2 = apply_sink.specialize(B=2)
+def sinks_applied(lse_layout: str) -> Any:
+    """The state of each row merged with the sink of its head, a logit in base e; lses are [n, H] ("nh") or [H, n]."""
+    is_nh = lse_layout == "nh"
+
+    @kernel
+    def apply_sink(out: Out[T, "n H D"], out_lse: Out[f32, dims_of_lse(is_nh)] | None, v: In[T, "n H D"], s: In[f32, dims_of_lse(is_nh)],
+                   sinks: In[C, "H"]):  # fmt: skip
+        for t, h in grid("n", "H"):
+            if is_nh:
+                state = load_state(v[t, h], s[t, h], base=B)
+            else:
+                state = load_state(v[t, h], s[h, t], base=B)
+            whole = merge(state, sink(f32(sinks[h]), base="e"))
+            if is_nh:
+                store_state(whole, out[t, h], out_lse[t, h])
+            else:
+                store_state(whole, out[t, h], out_lse[h, t])
+
+    return apply_sink
+
+
+_SINKS = {layout: sinks_applied(layout) for layout in ("nh", "hn")}
+# By the layout and the base of lses.
+apply_sink = {(layout, base): made.specialize(B=base) if base != "e" else made for layout, made in _SINKS.items() for base in ("e", "2")}

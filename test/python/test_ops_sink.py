@@ -135,7 +135,7 @@ WRONG = [
     (dict(s=np.ones((H, N), F32)), 'argument "s": expected size 4 in dim 1.*got 5'),
     (dict(s=np.ones((N, H), F16)), 'argument "s": expected dtype f32.*got f16'),
     (dict(s=np.ones(N, F32)), 'argument "s": expected 2 dims, got 1'),
-    (dict(s=np.ones((N, H), F32), lse_layout="hn"), 'argument "s": expected size 4 in dim 1.*got 5'),
+    (dict(s=np.ones((N, H), F32), lse_layout="hn"), 'argument "s": expected size 4 in dim 0.*got 5'),
     (dict(sinks=np.ones(H + 1, F32)), 'argument "sinks": expected size 4 .*got 5'),
     (dict(sinks=np.ones((1, H), F32)), 'argument "sinks": expected 1 dims, got 2'),
     (dict(sinks=np.ones(H, np.int32)), 'argument "sinks": expected dtype bf16 or f16 or f32, got int32'),

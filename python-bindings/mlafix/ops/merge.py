@@ -74,7 +74,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._runtime import NewTensor, SizeOf
-from ._arrays import check_dtype, empty, empty_lse, empty_rows, lse_as, one_element, rows_of
+from ._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
 from ._families import PLAIN, KernelDispatchers, check_key
 from ._launch import fast_path, launch, launch_kernel, operation
@@ -364,6 +364,5 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         out = empty_rows(v, "v", _ROWS)
     if out_lse is None and return_lse:
         out_lse = empty_lse(out, "out", lse_layout)
-    kernel = kernels.apply_sink if base == "e" else kernels.apply_sink_base_2
-    launch_kernel(kernel, (out, lse_as(out_lse, lse_layout, "nh"), v, lse_as(s, lse_layout, "nh"), sinks), stream)
+    launch_kernel(kernels.apply_sink[lse_layout, base], (out, out_lse, v, s, sinks), stream)
     return out, out_lse
