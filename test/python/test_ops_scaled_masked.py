@@ -165,11 +165,12 @@ def test_no_offsets_lead_out_of_bounds(device: Device, rng: np.random.Generator,
     """Each row is the merge, the suffix, or as it was."""
     states = make_states(rng, 2, n, 1, 32, F32, faults=False)
     given = [device.put(x) for x in (states.v[0], states.s[0], states.v[1], states.s[1], np.array([0, 1], np.int32), np.array(starts, np.int32))]
+    scale = device.put(np.ones(1, F32))
     q, lse = device.poisoned((n, 1, 32), E4M3), device.poisoned((n, 1), F32)
-    ops.fixup_merge_quantize(*given, out=q, out_lse=lse, out_scale=1.0)
-    merged = ops.merge_attn_states(*given[:4], out_scale=1.0, lse_layout="nh")
+    ops.fixup_merge_quantize(*given, out=q, out_lse=lse, out_scale=scale)
+    merged = ops.merge_attn_states(*given[:4], out_scale=scale, lse_layout="nh")
     none = device.put(np.full((n, 1), -np.inf, F32))
-    alone = ops.merge_attn_states(given[0], none, *given[2:4], out_scale=1.0, lse_layout="nh")
+    alone = ops.merge_attn_states(given[0], none, *given[2:4], out_scale=scale, lse_layout="nh")
     device.synchronize()
     made = [(device.get(q).view(np.uint8), device.get(lse)) for q, lse in ((q, lse), merged, alone)]
     made.append((poison((n, 1, 32), np.dtype(np.uint8)), poison((n, 1), F32)))
