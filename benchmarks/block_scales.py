@@ -27,7 +27,6 @@ sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / 
 from measure import Call, Settings, measure, read_options, write_results  # noqa: E402
 from merge_fp4 import quantize_fp4  # noqa: E402
 from merge_scaled import merge_groups  # noqa: E402
-from quantize import quantize_groups  # noqa: E402
 
 HEADS, GROUP = 128, 128
 FP4_GROUP, NUMBER = 16, 448.0
@@ -47,7 +46,7 @@ def make_calls(settings: Settings, tokens: int, dim: int) -> tuple[dict[str, lis
         out, lse, q = torch.empty_like(a), torch.empty_like(a_lse), torch.empty_like(a, dtype=torch.float8_e4m3fn)
         scales = torch.empty(tokens, HEADS, groups, device=device)
         fused = merge_groups.bind(q, scales, lse, a, a_lse, b, b_lse)
-        quantize = quantize_groups.bind(q.view(rows, dim), scales.view(rows, groups), out.view(rows, dim))
+        quantize = ops.quantize_groups.bind(out.view(rows, dim), scales.view(rows, groups), out=q.view(rows, dim))
         words = torch.empty(-(-HEADS * groups // 4), tokens, dtype=torch.int32, device=device).T
         scaled = functools.partial(ops.merge_attn_states.bind, a, a_lse, b, b_lse, out=q, out_lse=lse, lse_layout="nh")
         merge = functools.partial(ops.merge_attn_states, a, a_lse, b, b_lse, out=out, out_lse=lse, lse_layout="nh")

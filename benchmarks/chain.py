@@ -3,10 +3,11 @@
 
     python benchmarks/chain.py [--device cpu|cuda] [--rounds N] [--quick] [--json FILE]
 
-static and groups are chain_static and chain_groups of the cookbook. Their three launches are fixup_zero_kv_rows, a merge
-into bf16, and quantize_fp8_static or quantize_groups; two are the fixup and the merge that stores fp8. Every sequence has
-one token, every fourth one no keys; lengths and starts are the same in all launches, as in the layers of a model. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random
-buffers that no cache holds. Times are microseconds, medians of rounds.
+static and groups are fixup_merge_quantize with one scale and with a scale for each group. Their three launches are
+fixup_zero_kv_rows, a merge into bf16, and quantize_fp8_static or quantize_groups; two are the fixup and the merge that
+stores fp8. Every sequence has one token, every fourth one no keys; lengths and starts are the same in all launches, as in
+the layers of a model. All are timed in turn in every round, in CUDA graphs on a GPU, on sets of random buffers that no
+cache holds. Times are microseconds, medians of rounds.
 """
 
 from __future__ import annotations
@@ -21,10 +22,8 @@ import torch
 from mlafix import ops
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "python"), str(HERE.parent / "examples" / "python" / "cookbook")]
-from chain import chain_groups, chain_static  # noqa: E402
+sys.path.insert(0, str(HERE / "python"))
 from measure import Call, measure, read_options, write_results  # noqa: E402
-from quantize import quantize_groups  # noqa: E402
 
 HEADS, DIM, GROUP = 128, 128, 128
 
@@ -41,17 +40,18 @@ class Buffers:
         self.kv_lens, self.starts = lens, starts
 
     def make(self) -> dict[str, Call]:
-        rows, groups, halvings = self.out.shape[0] * HEADS, DIM // GROUP, self.out.shape[0].bit_length()
+        rows, groups = self.out.shape[0] * HEADS, DIM // GROUP
         inputs = (self.a, self.a_lse, self.b, self.b_lse)
         fixup = functools.partial(ops.fixup_zero_kv_rows, self.a, self.a_lse, self.kv_lens, self.starts, lse_layout="nh")
         merge = functools.partial(ops.merge_attn_states, *inputs, out=self.out, out_lse=self.lse, lse_layout="nh")
         merge_fp8 = functools.partial(ops.merge_attn_states, *inputs, out=self.q, out_lse=self.lse, out_scale=self.scale, lse_layout="nh")
         whole = self.out.view(rows, DIM), self.q.view(rows, DIM)
         static = functools.partial(ops.quantize_fp8_static, whole[0], self.scale, out=whole[1])
-        by_group = quantize_groups.bind(whole[1], self.scales.view(rows, groups), whole[0])
-        return {"static": chain_static.bind(self.q, self.lse, self.scale, *inputs, self.kv_lens, self.starts, halvings),
+        by_group = ops.quantize_groups.bind(whole[0], self.scales.view(rows, groups), out=whole[1])
+        chain = functools.partial(ops.fixup_merge_quantize.bind, *inputs, self.kv_lens, self.starts, out=self.q, out_lse=self.lse)
+        return {"static": chain(out_scale=self.scale),
                 "static, two": lambda: (fixup(), merge_fp8()), "static, three": lambda: (fixup(), merge(), static()),
-                "groups": chain_groups.bind(self.q, self.lse, self.scales, *inputs, self.kv_lens, self.starts, halvings),
+                "groups": chain(out_scales=self.scales),
                 "groups, three": lambda: (fixup(), merge(), by_group())}
 
 

@@ -1,4 +1,5 @@
-"""Merges whose result is fp8 or fp4 with a scale for each group of a row (`out_scales` in `mlafix.ops`), compiled when first used.
+"""Merges whose result is fp8 or fp4 with a scale for each group of a row (`out_scales` in `mlafix.ops`), and the quantisation by
+itself, compiled when first used.
 
 Scales are `[n, P, Q, G]`: that of group g of head h is at `[t, h // Q, h % Q, g]`. With Q = 1 these are tensors `[n, H, G]` of
 any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In tiles they are `[m, H, G]`, and token t has the row
@@ -8,6 +9,7 @@ any strides; with Q * G = 4 bytes, words that hold the scales of four groups. In
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 from .dsl import (
@@ -17,6 +19,7 @@ from .dsl import (
     InOut,
     List,
     Out,
+    distinct,
     f4e2m1,
     f8e4m3fn,
     f8e8m0,
@@ -32,13 +35,17 @@ from .dsl import (
     lse_of,
     merge,
     payload,
+    present,
+    rebase,
     shape,
+    sink,
     where,
 )
 
 T = DType("T")
 S = DType("S")
 B = Base("B", default="e")
+C = Base("C", default="e")
 
 # The least magnitude that a group is scaled for, and the least scale that is a power of two: those of engines' quantisers.
 SMALLEST = 1e-10
@@ -81,11 +88,13 @@ def stored(is_fp4: bool) -> Any:
     return f4e2m1 if is_fp4 else f8e4m3fn
 
 
-def scales_of(dims: str, in_tiles: bool, is_static: bool = False) -> Any:
-    """The type of scales, which have these dims where they are not in tiles; or of the one that is given."""
+def scales_of(dims: str, in_tiles: bool, is_static: bool = False, some: bool = False) -> Any:
+    """The type of scales, which have these dims where they are not in tiles; or of the one that is given. `some`: rows may be left."""
     if is_static:
         return In[f32, "one=1"]
-    return InOut[S, "m H G"].swizzle("128x4") if in_tiles else Out[S, dims]
+    if in_tiles:
+        return InOut[S, "m H G"].swizzle("128x4")
+    return InOut[S, dims] if some else Out[S, dims]
 
 
 @inline
@@ -161,6 +170,24 @@ def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, 
         if h == shape("H") - 1:
             for other in range(h % shape("Q") + 1, shape("Q")):
                 out_scales[t, h // shape("Q"), other] = 0.0
+
+
+def quantised_rows(scaling: Scaling) -> Any:
+    """Rows that are there."""
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
+
+    @kernel
+    def quantize_rows(
+        out: Out[stored(is_fp4), "n H (G K)"],
+        out_scales: scales_of("n P Q G", in_tiles, is_static),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        x: In[T, "n H (G K)"],
+    ):
+        for t, h in grid("n", "H"):
+            store_groups(f32(x[t, h]), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
+
+    return quantize_rows
 
 
 def two_states(scaling: Scaling, copies: bool) -> Any:
@@ -269,6 +296,56 @@ def ragged_states(scaling: Scaling) -> Any:
             out_lse[t, h] = lse_of(merged)
 
     return merge_ragged_states
+
+
+def mapped_states(scaling: Scaling) -> Any:
+    """Groups of parts, through maps; rows that no group names are left, and their scales."""
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
+
+    @kernel
+    def merge_mapped_states(
+        out: InOut[stored(is_fp4), "n H (G K)"],
+        out_scales: scales_of("n P Q G", in_tiles, is_static, some=True),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        out_lse: InOut[f32, "n H"] | None,
+        parts: In[T, "p H (G K)"],
+        lses: In[f32, "p H"],
+        indptr: In[i32, "g1"],
+        part_map: In[i32, "k"] | None,
+        row_map: In[i32, "g"] | None,
+        sinks: In[f32, "H"] | None,
+        min_parts: i32,
+        empty_lse: f32,
+    ):
+        distinct(row_map)
+        for g, h in grid("g1", "H"):
+            known = g + 1 < shape("g1")
+            first, last = load(indptr[g], where=known), load(indptr[g + 1], where=known)
+            t = g
+            if present(row_map):
+                t = index(load(row_map[g], where=g < row_map.shape[0], otherwise=-1))
+            sound = 0 <= first <= last
+            count = last - first if sound else 0
+            if known and 0 <= t < shape("n") and count >= min_parts:
+                # Parts past the end of the map, or of the parts, are empty.
+                has_map = present(part_map)
+                named = part_map.shape[0] if has_map else shape("p")
+                start, end = index(first), index(last)
+                merged = identity("(G K)", base=B)
+                for j in range(start, min(end, named) if sound else start):
+                    i = j
+                    if has_map:
+                        i = index(load(part_map[j], where=j < part_map.shape[0], otherwise=-1))
+                    merged = merge(merged, load_state(parts[i, h], lses[i, h], where=0 <= i < shape("p"), base=B))
+                whole = merged
+                if present(sinks):
+                    whole = merge(merged, sink(sinks[h], base="e"))
+                store_groups(payload(whole), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
+                lse = lse_of(rebase(merged, C))
+                out_lse[t, h] = lse if lse != -math.inf else empty_lse
+
+    return merge_mapped_states
 
 
 def split_states(scaling: Scaling) -> Any:

@@ -58,6 +58,10 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
                                            mask=r.ints(1, 0, 1, 0, 1, dtype=np.uint8)),
     "merge_attn_stats": lambda r: dict(prefix=r.rows(), prefix_stats=r.rows(N, H, 2), suffix=r.rows(),
                                        suffix_stats=r.rows(N, H, 2), softmax_scale=0.1, out=r.out()),
+    "fixup_merge_quantize": lambda r: dict(
+        prefix=r.rows(), prefix_lse=r.rows(N, H), suffix=r.rows(), suffix_lse=r.rows(N, H), kv_lens=r.ints(0, 1), cu_seqlens=r.ints(0, 2, N),
+        out=r.out(dtype=E4M3), out_scale=r.rows(1)),
+    "apply_sink": lambda r: dict(v=r.rows(), s=r.rows(N, H), sinks=r.rows(H), out=r.out()),
     "merge_states": lambda r: dict(v=r.rows(N, 3, H, D), s=r.rows(N, 3, H), out=r.out()),
     "merge_states_ragged": lambda r: dict(v=r.rows(7, H, D), s=r.rows(7, H), indptr=r.ints(0, 1, 2, 3, 4, 7), out=r.out()),
     "merge_states_mapped": lambda r: dict(
@@ -73,6 +77,7 @@ CALLS: dict[str, Callable[[Right], dict[str, Any]]] = {
     "mark_prefilling": lambda r: dict(flags=r.ints(1, 1, dtype=np.bool_), computed=r.ints(1, 2), prompt=r.ints(2, 2), live_rows=2),
     "expand_context_lens": lambda r: dict(buffer=r.ints(*range(9)), seq_lens=r.ints(1, 2, 3), num_decodes=3, max_decode_len=3),
     "quantize_fp8_static": lambda r: dict(x=r.rows(N, D), scale=r.rows(1), out=r.out(N, D, dtype=E4M3)),
+    "quantize_groups": lambda r: dict(x=r.rows(), out_scales=r.out(N, H, 1), out=r.out(dtype=E4M3)),
     "rmsnorm": lambda r: dict(x=r.rows(N, D), weight=r.rows(D), out=r.out(N, D)),
     "softmax": lambda r: dict(x=r.rows(N, D), out=r.out(N, D)),
     "zero_blocks": lambda r: dict(cache=r.out(), ids=r.ints(1, -1, 3)),
@@ -108,6 +113,7 @@ WRONG: list[tuple[str, Callable[[Right], dict[str, Any]], str]] = [
     ("merge_state_in_place", lambda r: {"mask": r.ints(1, 0, 1)}, 'argument "mask": expected dtype u8.*got i32'),
     ("merge_state_in_place", lambda r: {"mask": r.ints(1, 0, 1, dtype=np.bool_)}, 'argument "mask": expected size 5 .*got 3'),
     ("merge_state_in_place", lambda r: {"v_other": None}, 'argument "v_other": expected .*got None'),
+    ("merge_state_in_place", lambda r: {name: r.rows(dtype=E4M3) for name in ("v", "v_other")}, 'argument "v": expected dtype bf16 or f16 or f32, got f8e4m3fn'),
     ("merge_attn_stats", lambda r: {"prefix_stats": r.rows(N, H)}, 'argument "prefix_stats": expected 3 dims, got 2'),
     ("merge_attn_stats", lambda r: {"prefix_stats": r.rows(N, H, 3)}, 'argument "prefix_stats": expected size 2 .*got 3'),
     ("merge_attn_stats", lambda r: {"softmax_scale": "x"}, 'argument "softmax_scale": expected a number, got str'),

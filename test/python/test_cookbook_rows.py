@@ -135,7 +135,7 @@ def test_the_chain_with_one_scale(cookbook: dict[str, ModuleType], device: Devic
     scale = np.full(1, 0.07, F32)
     q, lse = device.poisoned((12, 3, dim), E4M3), device.poisoned((12, 3), F32)
     arrays = [device.put(x[name]) for name in ("a", "a_lse", "b", "b_lse", "kv_lens", "starts")]
-    cookbook["chain"].chain_static(q, lse, device.put(scale), *arrays, 4)
+    cookbook["chain"].chain_static(q, device.put(scale), None, 0, lse, *arrays, 4)
     device.synchronize()
     there = np.stack([np.broadcast_to(~x["dead"][:, None], (12, 3)), np.ones((12, 3), bool)])
     payload, total = contract.merge(np.stack([x["a"], x["b"]])[:, :10], np.stack([x["a_lse"], x["b_lse"]])[:, :10], out_dtype=E4M3,
@@ -156,14 +156,14 @@ def test_the_chain_has_the_bits_of_its_three_launches(cookbook: dict[str, Module
     q, lse, q_static, lse_static = (device.poisoned((12, 3, dim), E4M3), device.poisoned((12, 3), F32),
                                     device.poisoned((12, 3, dim), E4M3), device.poisoned((12, 3), F32))
     scales = device.poisoned((12, 3, groups), F32)
-    cookbook["chain"].chain_groups(q, lse, scales, a, a_lse, b, b_lse, kv_lens, starts, 4)
-    cookbook["chain"].chain_static(q_static, lse_static, scale, a, a_lse, b, b_lse, kv_lens, starts, 4)
+    cookbook["chain"].chain_groups(q, scales.reshape((12, 3, 1, groups)), None, 0, lse, a, a_lse, b, b_lse, kv_lens, starts, 4)
+    cookbook["chain"].chain_static(q_static, scale, None, 0, lse_static, a, a_lse, b, b_lse, kv_lens, starts, 4)
     fixed, fixed_lse = device.put(x["a"].copy()), device.put(x["a_lse"].copy())
     ops.fixup_zero_kv_rows(fixed, fixed_lse, kv_lens, starts, lse_layout="nh")
     merged, merged_lse = ops.merge_attn_states(fixed, fixed_lse, b, b_lse, lse_layout="nh")
     rows = merged.reshape(36, dim)
     want, want_scales = device.poisoned((36, dim), E4M3), device.poisoned((36, groups), F32)
-    cookbook["quantize"].quantize_groups(want, want_scales, rows)
+    ops.quantize_groups(rows, want_scales, out=want)
     want_static = ops.quantize_fp8_static(rows, scale)
     device.synchronize()
     for got, one in ((q, want), (scales, want_scales), (lse, merged_lse), (q_static, want_static), (lse_static, merged_lse)):
@@ -177,7 +177,7 @@ def test_the_chain_with_a_scale_for_each_group(cookbook: dict[str, ModuleType], 
     x = chain_inputs(rng, dtype, groups * size)
     q, lse, scales = device.poisoned((12, 3, groups * size), E4M3), device.poisoned((12, 3), F32), device.poisoned((12, 3, groups), F32)
     arrays = [device.put(x[name]) for name in ("a", "a_lse", "b", "b_lse", "kv_lens", "starts")]
-    cookbook["chain"].chain_groups(q, lse, scales, *arrays, 4)
+    cookbook["chain"].chain_groups(q, scales.reshape((12, 3, 1, groups)), None, 0, lse, *arrays, 4)
     device.synchronize()
     there = np.stack([np.broadcast_to(~x["dead"][:, None], (12, 3)), np.ones((12, 3), bool)])
     row, total = contract.merge(np.stack([x["a"], x["b"]])[:, :10], np.stack([x["a_lse"], x["b_lse"]])[:, :10], present=there[:, :10])

@@ -13,6 +13,8 @@ from numerics import BF16, E4M3, E8M0, F16, F32
 from mlafix import ArgumentError, UnitError, ops
 from mlafix.compat import vllm
 from mlafix.dsl import f32
+from mlafix.ops._arrays import empty
+from mlafix.ops._block_scales import empty_quantised, one_or_groups
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 from mlafix import _scaled_kernels  # noqa: E402
@@ -23,7 +25,7 @@ NONE = -np.inf
 
 def quantised(rows: np.ndarray, groups: int, powers: bool) -> tuple[np.ndarray, np.ndarray]:
     """The engines' quantiser, in f32: bytes and scales."""
-    each = rows.astype(F32).reshape(*rows.shape[:-1], groups, -1)
+    each = rows.astype(F32).reshape(*rows.shape[:-1], groups, rows.shape[-1] // groups)
     with np.errstate(all="ignore"):
         scales = np.maximum(np.abs(each).max(-1), F32.type(1e-10)) / F32.type(448)
         if powers:
@@ -75,7 +77,23 @@ def split(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any]
     return ops.combine_split_kv, [v, s]
 
 
-CALLS = {"two": two, "dense": dense, "few": few, "ragged": ragged, "list": listed, "split": split}
+def mapped(rng: np.random.Generator, dtype: np.dtype) -> tuple[Callable[..., Any], list[np.ndarray]]:
+    """A group for each row, in another order: one without parts, one with parts that are none."""
+    v, s = states(rng, dtype, (20, H, D), (20, H))
+    v[4], s[4] = np.nan, NONE
+    indptr, rows = np.array([0, 3, 3, 9, 12, 13, 19, 22], np.int32), np.array([4, 3, 0, 6, 1, 5, 2], np.int32)
+    parts = np.concatenate([rng.permutation(20), [-1, 40]]).astype(np.int32)
+
+    def call(v: Any, s: Any, *maps: Any, out: Any = None, out_lse: Any = None, **given: Any) -> tuple[Any, Any]:
+        out = empty_quantised(v, "v", (N, H, D), one_or_groups(given.get("out_scale"), given.get("out_scales"))) if out is None else out
+        out_lse = empty(v, (N, H), "f32") if out_lse is None else out_lse
+        ops.merge_states_mapped(out, v, s, *maps, out_lse=out_lse, **given)
+        return out, out_lse
+
+    return call, [v, s, indptr, parts, rows]
+
+
+CALLS = {"two": two, "dense": dense, "few": few, "ragged": ragged, "list": listed, "split": split, "mapped": mapped}
 
 
 def layouts(groups: int) -> dict[str, tuple[np.ndarray, bool]]:
@@ -234,7 +252,8 @@ def test_vllm_copies_past_the_context_and_scales(device: Device, rng: np.random.
 
 
 @pytest.mark.parametrize("scales, message", [
-    (np.zeros((N, H, 3), F32), "out_scales.*G a divisor of 256"),
+    (np.zeros((N, H, 3), F32), "out_scales.*G a divisor of 256, since a group lies in one head"),
+    (np.zeros((N, H // 2), F32), r"out_scales.*since a group lies in one head, got \(7, 3\)"),
     (np.zeros((N + 1, H, 2), F32), "out_scales.*shape"),
     (np.zeros((N, 13), F32), "out_scales.*shape"),
     (np.zeros((N, H, 2), np.float64), "out_scales.*float32, float8_e8m0fnu or int32, got float64"),

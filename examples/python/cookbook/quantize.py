@@ -1,12 +1,18 @@
 """Rows to bytes and back, with one scale for each row or for each group of a row.
 
 A row of G groups of K elements is one row, along `(G K)`: nothing is copied, and a call knows G by the scales, and K by
-the rest. What it costs is the bytes: of bf16, 3 for each element, and 4 for each scale.
+the rest. What it costs is the bytes: of bf16, 3 for each element, and 4 for each scale. `mlafix.ops.quantize_groups`
+quantises with the kernel that is made here, and with its siblings for other scales.
 """
 
+from mlafix._scaled_kernels import Scaling, quantised_rows
 from mlafix.dsl import DType, In, Out, f8e4m3fn, f32, grid, i8, kernel
 
 T = DType("T")
+
+# fp8 with a scale for each group of K elements, as engines quantise activations for a block-scaled product: out, out_scales, no
+# global scale, no first row, x.
+quantize_groups = quantised_rows(Scaling(is_power=False, rounding=f32, pads=False))
 
 
 @kernel
@@ -15,16 +21,6 @@ def quantize_int8(q: Out[i8, "n D"], scale: Out[f32, "n"], x: In[T, "n D"]):
     for t in grid("n"):
         v = x[t]
         s = max(max(abs(v)), 1e-10) / 127.0
-        scale[t] = s
-        q[t] = v / s
-
-
-@kernel
-def quantize_groups(q: Out[f8e4m3fn, "n (G K)"], scale: Out[f32, "n G"], x: In[T, "n (G K)"]):
-    """fp8 with a scale for each group of K elements, as engines quantise activations for a block-scaled product."""
-    for t in grid("n"):
-        v = x[t]
-        s = max(max(abs(v), along="K"), 1e-10) / 448.0
         scale[t] = s
         q[t] = v / s
 

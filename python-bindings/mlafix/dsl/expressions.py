@@ -208,7 +208,7 @@ class Expressions:
         if isinstance(value, Tensor) and value.annotation.many:
             return self.peer(value, node)
         if not isinstance(value, (Tensor, Peer)):
-            self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}")
+            self.ctx.fail(node, f"expected a tensor before [ ], got {describe(value)}{hints.of_value(value)}")
         return self.memory.read(self.element_of(value, node), node)
 
     def peer(self, tensor: Tensor, node: ast.Subscript) -> Peer:
@@ -266,7 +266,7 @@ class Expressions:
         for factor, node in zip(dim.factors, nodes):
             if isinstance(node, ast.Slice):
                 if ast.unparse(node) != ":":
-                    self.ctx.fail(node, f"expected : for all of {factor}, got {ast.unparse(node)}{hints.of_slice(tensor)}")
+                    self.ctx.fail(node, f"expected : for all of {factor}, got {ast.unparse(node)}{hints.of_part_slice(tensor)}")
                 indices.append(None)
             else:
                 indices.append(self.index(Dim(factor, int(factor) if factor.isdigit() else None), node))

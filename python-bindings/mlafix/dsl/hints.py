@@ -89,9 +89,29 @@ def of_slice(tensor: Tensor) -> str:
 
 def of_row_slice(tensor: Tensor) -> str:
     """For `x[t, a:b]`: which parts a row may have."""
+    return "; " + _halves(_parts_of(tensor))
+
+
+def of_part_slice(tensor: Tensor) -> str:
+    """For `x[t, a:b]` of a dim that is a product."""
+    row = _parts_of(tensor)
+    return f"; group 0 is {row}0], element 0 of each group {row}:, 0]"
+
+
+def of_value(value: Any) -> str:
+    """For `row[a:b]` and `row[i]`: parts have names in memory alone."""
+    is_row = isinstance(value, Dyn) and value.type.kind == "row"
+    return f"; of a tensor x, {_halves('x[t, ')}: load parts, and work on each" if is_row else ""
+
+
+def _halves(row: str) -> str:
+    return f'halves are {row}0] and {row}1] of a dim "(2 K)", even elements {row}:, 0] of one "(K 2)"'
+
+
+def _parts_of(tensor: Tensor) -> str:
+    """The beginning of what names a part of a row: what is left is the part and a bracket."""
     row = _row_of(tensor).replace("[:]", "[]")[:-1]
-    row += "" if row.endswith("[") else ", "
-    return f'; halves are {row}0] and {row}1] of a dim "(2 K)", even elements {row}:, 0] of one "(K 2)"'
+    return row if row.endswith("[") else f"{row}, "
 
 
 def of_operand(value: Any) -> str:

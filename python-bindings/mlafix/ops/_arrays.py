@@ -47,6 +47,11 @@ def empty_lse(like: Any, name: str, layout: str) -> Any:
     return empty(like, (heads, n) if layout == "hn" else (n, heads), "f32")
 
 
+def lse_as(lse: Any, layout: str, wanted: str) -> Any:
+    """An lse of a layout, or None, as one of another layout over the same memory; what is no matrix is left to the launch."""
+    return lse if lse is None or layout == wanted or len(getattr(lse, "shape", ())) != 2 else lse.T
+
+
 _STANDARD = {"bf16": "bfloat16", "f16": "float16", "f32": "float32", "f8e4m3fn": "float8_e4m3fn", "i32": "int32", "u8": "uint8", "bool": "bool"}
 
 

@@ -1,4 +1,4 @@
-"""What a merge stores scales in, where that is more than an array: NVFP4, MXFP4, and scales in tiles."""
+"""What a merge, or a quantisation, stores scales in, where that is more than an array: NVFP4, MXFP4, and scales in tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._wrong import wrong
 
 @dataclasses.dataclass(frozen=True)
 class BlockScales:
-    """`out_scales` of a merge with more than an array says: a global scale, which makes the result NVFP4, MXFP4, or scales in tiles.
+    """`out_scales` with more than an array says: a global scale, which makes the result NVFP4, MXFP4, or scales in tiles.
 
     Args:
         scales: the array that scales are written to. With `global_scale` f8e4m3fn, `[n, H, G]` or `[n, H * G]` of any strides for G =
@@ -77,6 +77,13 @@ def empty_quantised(like: Any, name: str, shape: tuple[int, ...], scales: Any, d
         check_dtype(like, name)
     if scales is None:
         return empty(like, shape, dtype)
-    if getattr(scales, "global_scale", None) is None and not getattr(scales, "mxfp4", ""):
-        return empty(like, shape, "f8e4m3fn")
-    return empty(like, (*shape[:-1], shape[-1] // 2), "u8")
+    return empty(like, quantised_shape(shape, scales), "u8" if _is_fp4(scales) else "f8e4m3fn")
+
+
+def quantised_shape(shape: tuple[int, ...], scales: Any) -> tuple[int, ...]:
+    """The shape of an array for such rows: of fp4, two elements are one."""
+    return (*shape[:-1], shape[-1] // 2) if _is_fp4(scales) else shape
+
+
+def _is_fp4(scales: Any) -> bool:
+    return getattr(scales, "global_scale", None) is not None or getattr(scales, "mxfp4", "") != ""

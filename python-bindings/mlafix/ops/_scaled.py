@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy
 
+from .. import _masked_kernels as masked
 from .. import _scaled_kernels as kernels
 from ..dsl import bf16, f16, f32
-from ._arrays import dtype_name, one_element, rows_of
+from ._arrays import dtype_name, lse_as, one_element, rows_of
 from ._block_scales import BlockScales, OneScale
 from ._launch import launch_kernel
 from ._wrong import renames, wrong
@@ -29,6 +30,12 @@ _TILE_ROWS, _TILE_COLUMNS = 128, 4
 Rows = tuple[Any, ...]
 """A kernel's arguments but for the scales: `out`, `out_lse`, and the inputs."""
 
+
+def quantised_rows(out: Any, x: Any, scales: Any, rounds: bool, stream: Any) -> None:
+    where, how = _scaling(scales, rows_of(x, "x", ("n", "H", "D")), rounds, "f32", x, out)
+    _launch("quantised_rows", how, "e", (out, *where, x), stream)
+
+
 # In the functions below, `bound` is the count of states that is compiled into the kernel, as into the library's: 0 for any. The order
 # of a merge, and so its bits, depend on it.
 
@@ -36,8 +43,15 @@ Rows = tuple[Any, ...]
 def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, copies: bool, stream: Any) -> None:
     out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows = rows
     where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
-    arguments = (out, *where, _transposed(out_lse, layout), prefix, _transposed(prefix_lse, layout), suffix, _transposed(suffix_lse, layout), context_rows)
-    _launch("two_states", how, base, arguments, stream, copies=copies)
+    lses = [lse_as(lse, layout, "hn") for lse in (out_lse, prefix_lse, suffix_lse)]
+    _launch("two_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], context_rows), stream, copies=copies)
+
+
+def masked_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
+    out, out_lse, prefix, prefix_lse, suffix, suffix_lse, *of_sequences = rows
+    where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
+    lses = [lse_as(lse, layout, "nh") for lse in (out_lse, prefix_lse, suffix_lse)]
+    _launch("masked_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], *of_sequences), stream)
 
 
 def dense_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int) -> None:
@@ -57,9 +71,15 @@ def ragged_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str,
 def listed_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
     out, out_lse, vs, ss = rows
     where, how = _scaling(scales, rows_of(vs[0], "vs[0]", ("n", "H", "D")), rounds, source, vs[0], out)
-    # The kernel's lses are [n, H].
-    turned = [lse if layout == "nh" or lse is None else _turn(lse) for lse in (out_lse, *ss)]
-    _launch("listed_states", how, base, (out, *where, turned[0], list(vs), turned[1:]), stream, "k", len(vs))
+    lses = [lse_as(lse, layout, "nh") for lse in (out_lse, *ss)]
+    _launch("listed_states", how, base, (out, *where, lses[0], list(vs), lses[1:]), stream, "k", len(vs))
+
+
+def mapped_states(rows: Rows, scales: Any, rounds: bool, source: str, bases: tuple[str, str], stream: Any, dtype: Any) -> None:
+    out, out_lse, parts, *rest = rows
+    n = rows_of(out, "out", ("n", "H", "D"))[0]
+    where, how = _scaling(scales, (n, *rows_of(parts, "parts", ("p", "H", "D"))[1:]), rounds, source, parts, out, dtype)
+    _launch("mapped_states", how, bases[0], (out, *where, out_lse, parts, *rest), stream, out_base=bases[1])
 
 
 def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, stream: Any, bound: int, dtype: Any) -> None:
@@ -180,7 +200,7 @@ def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -
         raise wrong("out_scales", "dtype float32, float8_e8m0fnu or int32", kind)
     groups = _groups(shape, lead, heads)
     if groups == 0 or dim % groups:
-        raise wrong("out_scales", _expected(lead, heads, f"G a divisor of {dim}"), shape)
+        raise wrong("out_scales", _expected(lead, heads, f"G a divisor of {dim}, since a group lies in one head"), shape)
     return scales.reshape((*lead, heads, 1, groups)), kind != "float32", False
 
 
@@ -213,15 +233,6 @@ def _words(scales: Any, shape: tuple[int, ...], lead: tuple[int, ...], heads: in
     return each.reshape((*lead, words, shared, groups)), True, heads % shared != 0
 
 
-def _transposed(lse: Any, layout: str) -> Any:
-    """An lse of `layout` as [H, n]."""
-    return lse if layout == "hn" or lse is None else _turn(lse)
-
-
-def _turn(lse: Any) -> Any:
-    return lse.T if len(lse.shape) == 2 else lse
-
-
 def _constant(function: Any) -> Any:
     """Has torch.compile call a function of constants while it traces, in place of tracing it."""
     torch = sys.modules.get("torch")
@@ -235,17 +246,19 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 def _make(*key: Any) -> bool:
     """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
     if key not in _kernels:
-        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, base, count, bound, copies = key
+        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, base, count, bound, copies, out_base = key
         scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors, is_static)
-        made = getattr(kernels, name)(scaling, *([copies] if name == "two_states" else []))
-        bindings = ({count: bound} if bound else {}) | ({"B": base} if base != "e" else {}) | ({"G": 1} if is_static else {})
+        made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *([copies] if name == "two_states" else []))
+        bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
+        bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if is_static else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made
     return True
 
 
-def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False) -> None:
+def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False,
+            out_base: str = "e") -> None:
     """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
-    key = (name, *how, base, count, bound, copies)
+    key = (name, *how, base, count, bound, copies, out_base)
     _make(*key)
     is_static = how[6]
     (_launch_with_one if is_static else launch_kernel)(_kernels[key], arguments, stream)

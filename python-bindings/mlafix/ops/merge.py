@@ -1,4 +1,4 @@
-"""Two partial attention states into one: with a threshold, in place, and from softmax statistics.
+"""Two partial attention states into one: with a threshold, in place, from softmax statistics, with a mask, and with a sink.
 
 The examples begin with:
 
@@ -39,6 +39,9 @@ NaN, and so its elements. The dtype and the shape of `out_scales` say how scales
 - i32 `[n, ceil(H * G / 4)]` of any strides, for groups of 128: four such bytes a word, the first group in the low one (DeepGEMM). Bytes
   of the last word that belong to no group are 0.
 
+A group lies in one head. For groups that span heads, of 128 elements in heads of 64, merge first and give the rows as `[n, H * D]` to
+`quantize_groups`: two launches.
+
 **NVFP4.** `out_scales=BlockScales(scales, global_scale)` makes the output e2m1, two elements a byte, `[n, H, D / 2]`
 uint8 or torch's float4_e2m1fn_x2, with a scale in e4m3 for each group of 16: `scale = e4m3(global_scale * (largest * (1 / 6)))`,
 `element = e2m1(value * (1 / (scale * (1 / global_scale))))`, and `value * 0` where the scale is 0, each step rounded in f32: vLLM's
@@ -71,14 +74,14 @@ from __future__ import annotations
 from typing import Any
 
 from .._runtime import NewTensor, SizeOf
-from ._arrays import empty, empty_lse, empty_rows, one_element, rows_of
-from ._block_scales import BlockScales, empty_quantised, without_scales
+from ._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
+from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
 from ._families import PLAIN, KernelDispatchers, check_key
-from ._launch import fast_path, launch, operation
+from ._launch import fast_path, launch, launch_kernel, operation
 from ._types import Array, Base, LseLayout, QuantizeFrom, Stream
 from ._wrong import wrong
 
-__all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats"]
+__all__ = ["merge_attn_states", "merge_state_in_place", "merge_attn_stats", "fixup_merge_quantize", "apply_sink"]
 
 _ROWS = ("n", "H", "D")
 _MERGE = KernelDispatchers("merge_attn_states")
@@ -177,7 +180,8 @@ def merge_state_in_place(v: Array, s: Array, v_other: Array, s_other: Array, mas
 
         v, s = (v, s) (+) (v_other, s_other)    where mask is nonzero; other rows are not touched, nor read
 
-    The merge is that of `merge_attn_states` (N1 to N6).
+    The merge is that of `merge_attn_states` (N1 to N6). There is no `out_scale` and no `out_scales`: `v` is a state that later
+    merges read, in its own dtype. The last merge, whose result is fp8 or fp4, is one by `merge_attn_states`.
 
     Args:
         v: `[n, H, D] T`, T of bf16, f16, f32; updated.
@@ -244,3 +248,121 @@ def merge_attn_stats(prefix: Array, prefix_stats: Array, suffix: Array, suffix_s
         out_stats = empty(prefix, (n, heads, 2), "f32")
     launch(_STATS, PLAIN, prefix, (out, out_stats, prefix, prefix_stats, suffix, suffix_stats, softmax_scale), stream)
     return out, out_stats
+
+
+@operation(out="", out_lse="return_lse")
+def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix_lse: Array, kv_lens: Array, cu_seqlens: Array, *,
+                         out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
+                         out_scale: Array | float | None = None, out_scales: Array | BlockScales | None = None,
+                         round_scales: bool = False, quantize_from: QuantizeFrom = "f32", lse_layout: LseLayout = "nh",
+                         base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+    """In one launch what the fixup of rows without keys (`mlafix.ops.blank`), a merge and a quantisation are in three.
+
+    Sequence s has the rows cu_seqlens[s] … cu_seqlens[s + 1] - 1. Where kv_lens[s] <= 0, the prefix of its rows is empty, whatever it
+    and its lse hold, and the row is the suffix (N4, N5); elsewhere the merge is that of `merge_attn_states`. The mask is a condition
+    of the loads: nothing is blanked, and the prefix is only read. Rows of no sequence, before cu_seqlens[0] or from cu_seqlens[-1]
+    on, keep what `out`, `out_lse` and the scales hold. Nothing that `cu_seqlens` holds reads or writes out of bounds.
+
+    Args:
+        prefix: `[n, H, D] T`, T of bf16, f16, f32.
+        prefix_lse: `[n, H] f32` (or `[H, n]`, by `lse_layout`), any strides.
+        suffix: `[n, H, D] T`.
+        suffix_lse: as `prefix_lse`.
+        kv_lens: `[b] i32`, on the arrays' device: how many keys the prefix of each sequence has.
+        cu_seqlens: `[b + 1] i32`, not decreasing, there too; or fewer than b + 1. Neither is read by the host.
+        out: `[n, H, D]`, f8e4m3fn, or as `out_scales` requires. Allocated if None.
+        out_lse: as `prefix_lse`; may be `prefix_lse` or `suffix_lse` itself (N11). Allocated if None and `return_lse`.
+        return_lse: False: no merged lse is computed unless `out_lse` is given.
+        out_scale: one scale that is given, as in `merge_attn_states`.
+        out_scales: a scale for each group, as in `merge_attn_states`. One of the two must be given.
+        round_scales: whether f32 scales are rounded up to powers of two.
+        quantize_from: "f32", or "output" for values rounded to the inputs' dtype first, of `out_scales`.
+        lse_layout: of all three lse arrays: "nh" or "hn".
+        base: of all three lse arrays: "e" or "2".
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `(out, out_lse)`: the arrays given, or new ones, whose rows of no sequence hold anything.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> prefix, suffix = np.full((3, 1, 4), 2, np.float32), np.full((3, 1, 4), 4, np.float32)
+        >>> lse, stale = np.zeros((3, 1), np.float32), np.array([[0], [np.nan], [5]], np.float32)
+        >>> lens, starts = np.array([7, 0], np.int32), np.array([0, 1, 3], np.int32)  # The second sequence, of two rows, has no keys.
+        >>> out, out_lse = ops.fixup_merge_quantize(prefix, stale, suffix, lse, lens, starts, out_scale=1.0)
+        >>> out[:, 0, 0].astype(np.float32).tolist(), out_lse[:, 0].round(3).tolist()
+        ([3.0, 4.0, 4.0], [0.6930000185966492, 0.0, 0.0])
+    """
+    if out_scales is None and (round_scales or quantize_from != "f32"):
+        raise without_scales(round_scales, quantize_from)
+    scales = one_or_groups(out_scale, out_scales)
+    if scales is None:
+        raise wrong("out_scale", "a scale, or out_scales", None)
+    check_key((lse_layout, base))
+    shape = rows_of(prefix, "prefix", _ROWS)
+    sequences = rows_of(cu_seqlens, "cu_seqlens", ("b + 1",))[0] - 1
+    if (lens := rows_of(kv_lens, "kv_lens", ("b",))[0]) < sequences:
+        raise wrong("kv_lens", f"at least {sequences} entries, one for each sequence of cu_seqlens", lens)
+    if out is None:
+        out = empty_quantised(prefix, "prefix", tuple(shape), scales)
+    if out_lse is None and return_lse:
+        out_lse = empty_lse(prefix, "prefix", lse_layout)
+    halvings = 0
+    while sequences >> halvings > 0:
+        halvings += 1
+    from . import _scaled  # and with it the language
+
+    rows = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings)
+    _scaled.masked_states(rows, scales, round_scales, quantize_from, lse_layout, base, stream)
+    return out, out_lse
+
+
+@operation(out="", out_lse="return_lse")
+def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, out_lse: Array | None = None, return_lse: bool = True,
+               lse_layout: LseLayout = "nh", base: Base = "e", stream: Stream = None) -> tuple[Any, Any]:
+    """Gives each row of a normalised state the attention sink of its head: a logit that takes weight and adds no value.
+
+        out = v / (1 + exp(sink - s));  out_lse = log(exp(s) + exp(sink))
+
+    It is the softmax of gpt-oss (OpenAI, 2025), with a learned logit per head beside the scores, after the attention was computed
+    without it. A merge of a row and a sink, so: a sink of -inf or +inf is none (N2) and copies the row (N4). An empty row (s of -inf
+    or +inf) becomes zeros, whatever its payload holds (N5), and its lse that of the sink alone, the logit; without a sink, -inf (N3).
+    NaN in s or in a sink propagates (N6). A sink counts once: give it to the merge of all pieces, or to one of them.
+
+    Args:
+        v: `[n, H, D] T`, T of bf16, f16, f32.
+        s: `[n, H] f32` (or `[H, n]`, by `lse_layout`), any strides.
+        sinks: `[H]`, f32, bf16 or f16: logits in base e, whatever the base of `s`.
+        out: `[n, H, D] T`; may be `v` itself (N11). Allocated if None.
+        out_lse: as `s`; may be `s` itself. Allocated if None and `return_lse`.
+        return_lse: False: no lse with the sink is computed unless `out_lse` is given, and `s` stays the lse without it, as FlashMLA
+            returns it.
+        lse_layout: of `s` and `out_lse`: "nh" or "hn".
+        base: of `s` and `out_lse`: "e" or "2".
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `(out, out_lse)`: the arrays given, or new ones; `out_lse` is None if it is not given and `return_lse` is False.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> v, s = np.full((2, 1, 4), 6, np.float32), np.array([[0], [-np.inf]], np.float32)
+        >>> out, lse = ops.apply_sink(v, s, np.log(np.array([2], np.float32)))
+        >>> out[:, 0, 0].round(3).tolist(), lse[:, 0].round(4).tolist()  # A third of the weight, ln 3; an empty row, ln 2.
+        ([2.0, 0.0], [1.0986000299453735, 0.6930999755859375])
+    """
+    from .. import _row_kernels as kernels
+
+    check_key((lse_layout, base))
+    check_dtype(sinks, "sinks")
+    check_dtype(v, "v")
+    if out is None:
+        out = empty_rows(v, "v", _ROWS)
+    if out_lse is None and return_lse:
+        out_lse = empty_lse(out, "out", lse_layout)
+    launch_kernel(kernels.apply_sink[lse_layout, base], (out, out_lse, v, s, sinks), stream)
+    return out, out_lse

@@ -1,6 +1,7 @@
 """Row kernels beyond attention states: the same language carries them.
 
-In f32 (N7); a row is reduced in one fixed order whatever the batch (N9). The sources are in `kernels/examples`.
+In f32 (N7); a row is reduced in one fixed order whatever the batch (N9). The sources are in `kernels/examples`, but for
+`quantize_groups`, which compiles when it is first called, as a merge with `out_scales` does.
 
 The examples begin with:
 
@@ -12,13 +13,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._arrays import empty_rows, one_element
+from ._arrays import check_dtype, empty_rows, one_element, viewed
+from ._block_scales import BlockScales, OneScale, empty_quantised, quantised_shape
 from ._families import PLAIN, KernelDispatchers
 from ._launch import launch, operation
 from ._types import Array, Stream
 from ._wrong import wrong
 
-__all__ = ["quantize_fp8_static", "rmsnorm", "softmax"]
+__all__ = ["quantize_fp8_static", "quantize_groups", "rmsnorm", "softmax"]
 
 _QUANTIZE = KernelDispatchers("quantize_fp8_static")
 _RMSNORM = KernelDispatchers("rmsnorm")
@@ -32,9 +34,9 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
     1 / scale is rounded to f32 once; the product rounds to the nearest, ties to even, saturates at +-448, and NaN stays NaN.
 
     Args:
-        x: `[n, D] T`, T of bf16, f16, f32.
+        x: `[n, D] T`, T of bf16, f16, f32, or `[n, H, D] T` of any strides, for which the first call of each H and D compiles.
         scale: one f32 on x's device, of any number of dims; a float is copied there first.
-        out: `[n, D] f8e4m3fn`. Allocated if None.
+        out: of the shape of `x`, f8e4m3fn. Allocated if None.
         stream: the CUDA stream; None is torch's current one.
 
     Returns:
@@ -48,10 +50,50 @@ def quantize_fp8_static(x: Array, scale: Array | float, *, out: Array | None = N
         >>> ops.quantize_fp8_static(x, 0.1).astype(np.float32).tolist()
         [[10.0, 3.0, 448.0, nan]]
     """
+    if len(getattr(x, "shape", ())) == 3:
+        return _quantised(x, OneScale(scale), out, False, stream)
     if out is None:
         out = empty_rows(x, "x", ("n", "D"), "f8e4m3fn")
     launch(_QUANTIZE, PLAIN, x, (out, x, one_element(scale, x)), stream)
     return out
+
+
+@operation(out="")
+def quantize_groups(x: Array, out_scales: Array | BlockScales, *, out: Array | None = None, round_scales: bool = False,
+                    stream: Stream = None) -> Any:
+    """Quantises rows to fp8 or fp4 with a scale for each group of K elements, which is written to `out_scales`.
+
+        scale = max(largest magnitude, 1e-10) / 448;  out = fp8(x / scale)
+
+    and whatever else `out_scales` of a merge says: scales in columns, padded for TMA or in words, MXFP8, NVFP4, MXFP4 and tiles
+    (`mlafix.ops.merge` has their formulas). The bits are those of a merge with one state and these scales.
+
+    Args:
+        x: `[n, D] T` or `[n, H, D] T`, T of bf16, f16, f32. Groups lie in a head; rows of heads that follow each other may be passed
+            as `[n, H * D]`, whose groups then may span heads.
+        out_scales: as in a merge of `[n, H, D]`; of `[n, D]` with H = 1, `[n, G]`, and in words `[n, ceil(D / 512)] i32`.
+        out: of the shape of `x`, f8e4m3fn, or with half of D two elements a byte. Allocated if None.
+        round_scales: whether f32 scales are rounded up to powers of two.
+        stream: the CUDA stream; None is torch's current one.
+
+    Returns:
+        `out`.
+
+    Raises:
+        ArgumentError: an argument does not fit; nothing was launched then.
+
+    Example:
+        >>> scales = np.empty((1, 2), np.float32)
+        >>> ops.quantize_groups(np.array([[1.0, 2.0, 0.5, 0.25]], np.float32), scales).astype(np.float32).tolist()
+        [[224.0, 448.0, 448.0, 224.0]]
+        >>> (scales * 448).tolist()
+        [[2.0, 0.5]]
+    """
+    if len(getattr(x, "shape", (0, 0))) not in (2, 3):
+        raise wrong("x", "2 dims [n, D] or 3 dims [n, H, D]", len(x.shape))
+    if out_scales is None:
+        raise wrong("out_scales", "an array or BlockScales", None)
+    return _quantised(x, out_scales, out, round_scales, stream)
 
 
 @operation({"y": "out"}, out="")
@@ -107,3 +149,41 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
         out = empty_rows(x, "x", ("n", "D"))
     launch(_SOFTMAX, PLAIN, x, (out, x, scale), stream)
     return out
+
+
+def _quantised(x: Any, scales: Any, out: Any, rounds: bool, stream: Any) -> Any:
+    """Launches the quantisation of rows with or without heads, or binds it where `stream` is a `Binding`; `out`."""
+    from . import _scaled  # and with it the language
+
+    shape = getattr(x, "shape", None)
+    if shape is None:
+        raise wrong("x", "an array", type(x).__qualname__)
+    check_dtype(x, "x")
+    if out is None:
+        out = empty_quantised(x, "x", tuple(shape), scales)
+    elif tuple(getattr(out, "shape", ())) != (fits := quantised_shape(tuple(shape), scales)):
+        raise wrong("out", f"shape {list(fits)}", f"shape {list(out.shape)}" if hasattr(out, "shape") else type(out).__qualname__)
+    rows, results = x, out
+    if len(shape) == 2:
+        # Words hold the scales of several heads: each group is one.
+        heads = max(shape[1] // _WORDS_GROUP, 1) if _in_words(scales) and shape[1] % _WORDS_GROUP == 0 else 1
+        rows, results = _with_heads(x, "x", heads), _with_heads(out, "out", heads)
+    _scaled.quantised_rows(results, rows, scales, rounds, stream)
+    return out
+
+
+_WORDS_GROUP = 128
+
+
+def _in_words(scales: Any) -> bool:
+    return not isinstance(scales, (BlockScales, OneScale)) and str(getattr(scales, "dtype", "")).removeprefix("torch.") == "int32"
+
+
+def _with_heads(array: Any, name: str, heads: int) -> Any:
+    """Rows [n, D] as [n, heads, D / heads], over the same memory."""
+    if heads == 1:
+        return array[:, None]
+    view = viewed(array, (array.shape[0], heads, array.shape[1] // heads))
+    if view is None:
+        raise wrong(name, "rows that are contiguous", f"shape {tuple(array.shape)} that no view divides")
+    return view

@@ -1,0 +1,95 @@
+"""What decodes do in three launches, in one, compiled when first used: rows of sequences without keys count for nothing, the rest is
+merged, and the result is quantised (`fixup_merge_quantize` in `mlafix.ops`).
+
+The mask is a predicate of the load: rows of a sequence without keys are not even read, and nothing blanks them before. Of up to 128
+tokens, all rows are read before it is known which of them count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._scaled_kernels import B, Scaling, T, scales_of, store_groups, stored
+from .dsl import In, InOut, f32, grid, i32, i64, index, inline, kernel, load_state, lse_of, mask, merge, payload, shape, store_state
+
+FEW = 128  # tokens, whose rows take less time than finding out which of them count
+
+
+@inline
+def sequence_of(row, cu_seqlens, halvings):
+    """The sequence s with cu_seqlens[s] <= row < cu_seqlens[s + 1], for a row from cu_seqlens[0] to cu_seqlens[-1] - 1.
+
+    Sequences of equal lengths are found by one division; others by halving, as many times as `halvings` says:
+    1 + log2(sequences).
+    """
+    high = cu_seqlens.shape[0] - 1
+    low = index((i64(row) - i64(cu_seqlens[0])) * i64(high) // (i64(cu_seqlens[high]) - i64(cu_seqlens[0])))
+    found = cu_seqlens[low] <= row and row < cu_seqlens[low + 1]
+    low = low if found else index(0)
+    for _ in range(0, 0 if found else halvings):
+        middle = (low + high) // 2
+        before = cu_seqlens[middle] <= row
+        low = middle if before else low
+        high = high if before else middle
+    return low
+
+
+@inline
+def is_of_a_sequence(row, cu_seqlens):
+    last = cu_seqlens.shape[0] - 1
+    return (last > 0) & (cu_seqlens[0] <= row) & (row < cu_seqlens[last])
+
+
+@inline
+def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
+    """Whether a row's sequence has keys. In a decode of one token each, the sequence has the row's number: its length is on
+    the way before that is known."""
+    live = kv_lens[row] > 0
+    is_own = (cu_seqlens[row] <= row) & (row < cu_seqlens[row + 1])
+    if inside and not is_own:
+        live = kv_lens[sequence_of(row, cu_seqlens, halvings)] > 0
+    return live & inside
+
+
+@inline
+def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
+    """The prefix where it is live, merged with the suffix. `early` is the prefix of few tokens, read before it was known."""
+    first = early
+    if shape("n") > FEW:
+        first = load_state(prefix[t, h], prefix_lse[t, h], where=live, base=B)
+    return merge(mask(first, live), load_state(suffix[t, h], suffix_lse[t, h], base=B))
+
+
+def masked_states(scaling: Scaling) -> Any:
+    """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
+    are left as they are, and their scales. `halvings`: see `sequence_of`."""
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
+
+    @kernel
+    def merge_masked_states(
+        out: InOut[stored(is_fp4), "n H (G K)"],
+        out_scales: scales_of("n P Q G", in_tiles, is_static, some=True),
+        global_scale: In[f32, "one=1"] | None,
+        first_row: index,
+        out_lse: InOut[f32, "n H"] | None,
+        prefix: In[T, "n H (G K)"],
+        prefix_lse: In[f32, "n H"],
+        suffix: In[T, "n H (G K)"],
+        suffix_lse: In[f32, "n H"],
+        kv_lens: In[i32, "s"],
+        cu_seqlens: In[i32, "s1"],
+        halvings: index,
+    ):
+        for t, h in grid("n", "H"):
+            early = load_state(prefix[t, h], prefix_lse[t, h], where=shape("n") <= FEW, base=B)
+            inside = is_of_a_sequence(t, cu_seqlens)
+            live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
+            merged = merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h)
+            if is_static:
+                store_state(merged, out[t, h], out_lse[t, h], scale=out_scales[0], where=inside)
+            else:
+                if inside:
+                    store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
+                    out_lse[t, h] = lse_of(merged)
+
+    return merge_masked_states

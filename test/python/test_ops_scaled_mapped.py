@@ -1,0 +1,195 @@
+"""merge_states_mapped with results in fp8 and fp4: the bits of the unfused sequence in the rows that groups name, poison in the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from calls import Right
+from devices import Device
+from mlafix import ArgumentError, ops
+from numerics import BF16, E4M3, F16, F32, garbage, poison, same_bits
+from states import make_states
+from test_ops_fp4 import nvfp4
+from test_ops_mapped import Groups, some
+from test_ops_scaled import quantised
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+HEADS, DIM, GLOBAL = 3, 128, 20.0
+
+
+def arguments(groups: Groups, device: Device, rng: np.random.Generator, dtype: np.dtype) -> tuple[list[Any], dict[str, Any]]:
+    """Parts, lses and maps on the device, and what else a call is told; a sink for each head but the first."""
+    states = make_states(rng, 1, groups.parts, HEADS, DIM, dtype)
+    maps = [None if x is None else device.put(np.array(x, np.int32)) for x in (groups.indptr, groups.part_map, groups.row_map)]
+    sinks = rng.normal(0, 3, HEADS).astype(np.float32)
+    sinks[0] = -np.inf
+    return [device.put(states.v[0]), device.put(states.s[0]), *maps], {"min_parts": groups.min_parts, "sinks": device.put(sinks)}
+
+
+def unfused(groups: Groups, device: Device, given: list[Any], more: dict[str, Any], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """The rows, in f32, and the lse that a merge without scales gives."""
+    out, lse = device.poisoned((groups.rows, HEADS, DIM), dtype), device.poisoned((groups.rows, HEADS), F32)
+    ops.merge_states_mapped(out, *given, out_lse=lse, **more)
+    device.synchronize()
+    return device.get(out).astype(F32), device.get(lse)
+
+
+@pytest.mark.parametrize("min_parts", [0, 2])
+@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+def test_rows_that_groups_name_have_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, dtype: np.dtype,
+                                                                     min_parts: int) -> None:
+    """Sinks, bases and what stands for an empty lse; nothing is written in the other rows, of scales either."""
+    groups = some(rng, 9, 4, min_parts=min_parts)
+    given, more = arguments(groups, device, rng, dtype)
+    more |= {"base": "2", "out_base": "e", "empty_lse": np.inf}
+    named = np.isin(np.arange(groups.rows), list(groups.members))
+    assert 0 < named.sum() < groups.rows
+    for source in ("f32", "output"):
+        rows, lse = unfused(groups, device, given, more, F32 if source == "f32" else BF16)
+        told = {} if source == "f32" else {"quantize_from": "output", "out_dtype": "bf16"}
+        want, want_scales = quantised(rows, 2, False)
+        q, scales, q_lse = (device.poisoned(shape, kind) for shape, kind in (
+            ((groups.rows, HEADS, DIM), E4M3), ((groups.rows, HEADS, 2), F32), ((groups.rows, HEADS), F32)))
+        ops.merge_states_mapped(q, *given, out_lse=q_lse, out_scales=scales, **more, **told)
+        device.synchronize()
+        same_rows(device.get(q), want, named)
+        same_rows(device.get(scales), want_scales, named)
+        same_rows(device.get(q_lse), lse, named)
+
+
+def same_rows(got: np.ndarray, want: np.ndarray, named: np.ndarray) -> None:
+    """Whether the rows that groups name are the wanted ones, and the others poison."""
+    assert same_bits(got[~named], poison(got[~named].shape, got.dtype))
+    np.testing.assert_array_equal(got[named].astype(F32), want[named].astype(F32))
+
+
+def test_one_scale_is_given(device: Device, rng: np.random.Generator) -> None:
+    groups = some(rng, 9, 4)
+    given, more = arguments(groups, device, rng, BF16)
+    rows, lse = unfused(groups, device, given, more, F32)
+    named = np.isin(np.arange(groups.rows), list(groups.members))
+    q, q_lse = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32)
+    ops.merge_states_mapped(q, *given, out_lse=q_lse, out_scale=0.03, **more)
+    device.synchronize()
+    same_rows(device.get(q), np.clip(rows * (F32.type(1) / F32.type(0.03)), -448, 448).astype(E4M3), named)
+    same_rows(device.get(q_lse), lse, named)
+
+
+def test_words_of_scales_and_their_padding(device: Device, rng: np.random.Generator) -> None:
+    """Three heads of one group: three bytes of a word, and one that is cleared in the rows that groups name."""
+    groups = some(rng, 9, 4)
+    given, more = arguments(groups, device, rng, BF16)
+    rows, _ = unfused(groups, device, given, more, F32)
+    named = np.isin(np.arange(groups.rows), list(groups.members))
+    q, words = device.poisoned(rows.shape, E4M3), device.poisoned((groups.rows, 1), np.int32)
+    ops.merge_states_mapped(q, *given, out_scales=words, **more)
+    device.synchronize()
+    want, scales = quantised(rows, 1, True)
+    powers = np.where(np.isnan(scales[..., 0]), 255, np.frexp(scales[..., 0])[1] - 1 + 127)
+    stored = device.get(words).view(np.uint8)
+    assert (stored[~named] == 255).all() and (stored[named, 3] == 0).all()
+    np.testing.assert_array_equal(stored[named, :3], powers[named])
+    same_rows(device.get(q), want, named)
+
+
+def test_fp4_in_tiles(device: Device, rng: np.random.Generator) -> None:
+    groups = some(rng, 9, 4)
+    given, more = arguments(groups, device, rng, BF16)
+    rows, _ = unfused(groups, device, given, more, F32)
+    named = np.isin(np.arange(groups.rows), list(groups.members))
+    q = device.put(np.full((groups.rows, HEADS, DIM // 2), 0xA5, np.uint8))
+    flat, tiles = device.put(np.full((groups.rows, HEADS * DIM // 16), 0xA5, np.uint8)), device.put(np.full((128, HEADS * DIM // 16), 0xA5, np.uint8))
+    ops.merge_states_mapped(q, *given, out_scales=ops.BlockScales(flat, GLOBAL), **more)
+    first = device.get(q).copy()
+    ops.merge_states_mapped(q, *given, out_scales=ops.BlockScales(tiles, GLOBAL, "128x4", 7), **more)
+    device.synchronize()
+    want, scales = nvfp4(rows, GLOBAL)
+    for got, one in ((first, want), (device.get(q), want), (device.get(flat).reshape(scales.shape), scales)):
+        np.testing.assert_array_equal(got[named], one[named])
+        assert (got[~named] == 0xA5).all()
+    assert (device.get(tiles) != 0xA5).sum() == (scales[named] != 0xA5).sum()
+
+
+@pytest.mark.parametrize("made", [
+    Groups([0, 2, 5], [4, 9, -1, 2, 2**31 - 1], [1, 0], 3, 5),
+    Groups([0, 2, 3, 4], [0, 1, 2, 3], [3, -1, 2**31 - 1], 3, 4),
+    Groups([4, 1, 3, -5, 2], None, None, 4, 5),
+    Groups([0, 1], [0], [0], 1, 0),  # no parts
+    Groups([0], [], [], 2, 3),       # no groups
+    Groups([0, 2], [1, 0], [0], 0, 2),  # no rows
+], ids=str)  # fmt: skip
+def test_no_map_leads_out_of_bounds(made: Groups, device: Device, rng: np.random.Generator) -> None:
+    given, more = arguments(made, device, rng, BF16)
+    rows, _ = unfused(made, device, given, more, F32)
+    named = np.isin(np.arange(made.rows), list(made.members))
+    q, scales = device.poisoned(rows.shape, E4M3), device.poisoned((made.rows, HEADS, 1), F32)
+    ops.merge_states_mapped(q, *given, out_scales=scales, **more)
+    device.synchronize()
+    want, want_scales = quantised(rows, 1, False)
+    same_rows(device.get(q), want, named)
+    same_rows(device.get(scales), want_scales, named)
+
+
+def test_parts_of_no_weight_hold_anything(device: Device, rng: np.random.Generator) -> None:
+    """Rows of empty states are zeros with the least scale, whatever the payload."""
+    parts, lses = garbage(rng, (4, 1, 64), BF16), np.array([-np.inf, np.inf, -np.inf, np.inf], F32)[:, None]
+    q, scales = device.poisoned((2, 1, 64), E4M3), device.poisoned((2, 1, 1), F32)
+    ops.merge_states_mapped(q, device.put(parts), device.put(lses), device.put(np.array([0, 4, 4], np.int32)), out_scales=scales)
+    device.synchronize()
+    assert not device.get(q).view(np.uint8).any() and (device.get(scales) == F32.type(1e-10) / F32.type(448)).all()
+
+
+@pytest.mark.parametrize("changed, message", [
+    (dict(out_scale=1.0, out_scales=np.ones((5, 4, 1), F32)), 'argument "out_scale": expected None beside out_scales, got both'),
+    (dict(round_scales=True), 'argument "round_scales": expected False without out_scales, got True'),
+    (dict(out_scale=1.0, quantize_from="output"), "argument \"quantize_from\": expected 'f32' without out_scales, got 'output'"),
+    (dict(out_scales=np.ones((5, 4, 1), F32), out_dtype="bf16"), "argument \"out_dtype\": expected None where quantize_from is 'f32', got 'bf16'"),
+    (dict(out_scales=np.ones((5, 4, 1), F32), quantize_from="output", out_dtype="i32"), 'argument "quantize_from": expected .*no bf16, f16 or f32'),
+    (dict(out_scales=np.ones((6, 4, 1), F32)), r'argument "out_scales": expected shape \[5, 4, G\].*got \(6, 4, 1\)'),
+    (dict(out_scales=np.ones((5, 4, 3), F32)), 'argument "out_scales": expected .*G a divisor of 64'),
+    (dict(out_scales=np.ones((5, 4, 1), np.float64)), 'argument "out_scales": expected dtype float32.*got float64'),
+    (dict(out_scales=[1.0]), 'argument "out_scales": expected an array of numpy.s or torch.s, got list'),
+    (dict(out_scale=np.ones(2, F32)), 'argument "out_scale": expected size 1 .*got 2'),
+    (dict(out_scale=1.0, out=np.ones((5, 4, 64), F32)), 'argument "out": expected dtype f8e4m3fn.*got f32'),
+    (dict(out_scale=1.0, out=np.ones((5, 4, 65), E4M3)), 'argument "(out|parts)": expected size .*got'),
+    (dict(out_scale=1.0, out=None), 'argument "out": expected an array, got NoneType'),
+    (dict(out_scale=1.0, parts=np.ones((7, 64), F32)), r'argument "parts": expected 3 dims \[p, H, D\], got 2'),
+    (dict(out_scale=1.0, part_map=np.ones(3, np.int64)), 'argument "part_map": expected dtype i32.*got i64'),
+    (dict(out_scale=1.0, base="x"), "argument \"base\": expected 'e' or '2', got 'x'"),
+    (dict(out_scales=ops.BlockScales(np.ones((5, 4, 4), np.uint8), 1.0)), r'argument "out": expected shape \[5, 4, 32\], two elements'),
+])  # fmt: skip
+def test_wrong_arguments(changed: dict[str, Any], message: str) -> None:
+    right = Right(Device())
+    given = {**right.arguments("merge_states_mapped"), "out": right.out(dtype=E4M3)}
+    with pytest.raises(ArgumentError, match=message):
+        ops.merge_states_mapped(**{**given, **changed})
+    ops.merge_states_mapped(**given, out_scale=1.0)
+
+
+def test_scales_lie_apart_from_all_else() -> None:
+    """N11: memory that a launch writes is no other argument's."""
+    right = Right(Device())
+    given = {**right.arguments("merge_states_mapped"), "out": right.out(dtype=E4M3)}
+    whole = np.ones((7, 4), F32)
+    given["lses"] = whole
+    with pytest.raises(ArgumentError, match='argument "out_scales": expected memory apart from .*"lses"'):
+        ops.merge_states_mapped(**given, out_scales=whole[:5])
+
+
+def test_a_bound_call_and_a_traced_one(rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
+    parts, lses, indptr = torch.randn(6, 2, 64), torch.randn(6, 2), torch.tensor([0, 2, 6], dtype=torch.int32)
+    made = [(torch.zeros(2, 2, 64, dtype=torch.float8_e4m3fn), torch.zeros(2, 2, 2)) for _ in range(3)]
+
+    def call(out: Any, scales: Any) -> None:
+        ops.merge_states_mapped(out, parts, lses, indptr, out_scales=scales, base="2", out_base="e")
+
+    call(*made[0])
+    torch.compile(call, fullgraph=True, backend="eager")(*made[1])
+    ops.merge_states_mapped.bind(made[2][0], parts, lses, indptr, out_scales=made[2][1], base="2", out_base="e")(None)
+    for out, scales in made[1:]:
+        assert torch.equal(out.view(torch.uint8), made[0][0].view(torch.uint8)) and torch.equal(scales, made[0][1])
