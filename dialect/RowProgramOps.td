@@ -55,7 +55,7 @@ def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
     128 KiB.
 
     ```mlir
-    %lines = mlafix.table_lines %lse : memref<128x?xf32, strided<[?, ?], offset: ?>>
+    %lines = mlafix.table_lines %lse : memref<?x?xf32, strided<[?, ?], offset: ?>>
     ```
   }];
   let arguments = (ins AnyMemRef:$source);

@@ -280,33 +280,6 @@ TEST_F(Plan, group_threads_are_a_parameter_of_lane_groups_alone) {
               [&] { info(); });
 }
 
-TEST_F(Plan, lines_are_those_of_a_small_contiguous_tensor) {
-  std::vector<float> data(1 << 17);
-  for (int index : {0, 1})
-    variant(index)["params"] = json::array({{{"kind", "lines"}, {"arg", 1}}});
-  fake.paramSizes = {8};
-  auto lines = [&](std::vector<int64_t> sizes, std::vector<int64_t> strides) {
-    call.args[0] = Tensor::strided(data.data() + (1 << 16), MLAFIX_F32, sizes,
-                                   {4, 1}, cuda(0));
-    call.args[1] =
-        Tensor::strided(data.data(), MLAFIX_F32, sizes, strides, cuda(0));
-    call.args[4] = sizes[0];
-    return info().slots[0];
-  };
-  // Rows of 4 floats, on 132 multiprocessors.
-  EXPECT_EQ(lines({64, 4}, {4, 1}), 8u);
-  EXPECT_EQ(lines({65, 4}, {4, 1}), 9u) << "a part of a line";
-  EXPECT_EQ(lines({56, 4}, {4, 1}), 0u) << "fewer than 8";
-  EXPECT_EQ(lines({33, 4}, {8, 1}), 9u) << "with gaps";
-  EXPECT_EQ(lines({64, 4}, {0, 1}), 0u) << "all rows are one";
-  // Blocks of 8 rows: two for each multiprocessor.
-  EXPECT_EQ(lines({2112, 4}, {4, 1}), 264u);
-  EXPECT_EQ(lines({2113, 4}, {4, 1}), 0u);
-  EXPECT_EQ(lines({2, 4}, {32764, 1}), 1024u) << "128 KiB";
-  EXPECT_EQ(lines({2, 4}, {32765, 1}), 0u);
-  EXPECT_EQ(lines({0, 4}, {4, 1}), 0u);
-}
-
 TEST_F(Plan, a_same_strides_guard_looks_at_dims_of_several_elements) {
   variant()["guards"] =
       json::array({{{"kind", "same_strides"}, {"args", json::array({0, 1})}}});
