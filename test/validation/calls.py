@@ -101,7 +101,7 @@ def program(compiler: str, call: Call, text: str = "") -> Program:
         return [sizes[dim] if size < 0 else size for dim, size in zip(argument["dims"], argument["shape"], strict=True)]
 
     def value(param: dict) -> object:
-        if param["kind"] == "local":
+        if param["kind"] in ("local", "lines"):
             return 1
         argument = args[param["arg"]]
         name = argument["name"]
