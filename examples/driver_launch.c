@@ -20,7 +20,7 @@
 |*   out          pointer, size of dim 0 (n)                                  *|
 |*   out_lse      pointer (may be null)                                       *|
 |*   prefix       pointer                                                     *|
-|*   prefix_lse   pointer, strides of dims 0 and 1 (those of every lse)       *|
+|*   prefix_lse   pointer, lines (0 is right), strides (those of every lse)   *|
 |*   suffix       pointer                                                     *|
 |*   suffix_lse   pointer                                                     *|
 |*   context_rows i64                                                         *|
@@ -182,10 +182,11 @@ int main(int Argc, char **Argv) {
   int64_t Rows = N, LseHead = N, LseToken = 1; /* lse[h][t]: N and 1 */
   int64_t Context = ContextRows;
   int32_t Local = 1;
+  int64_t Lines = 0; /* nothing is prefetched by lines */
   void *Params[] = {&DOut,       &Rows,               /* out */
                     &DOutLse,                         /* out_lse */
                     &DPrefix,                         /* prefix */
-                    &DPrefixLse, &LseHead, &LseToken, /* prefix_lse */
+                    &DPrefixLse, &Lines, &LseHead, &LseToken, /* prefix_lse */
                     &DSuffix,                         /* suffix */
                     &DSuffixLse,                      /* suffix_lse */
                     &Context,                         /* context_rows */
