@@ -51,8 +51,8 @@ def Mlafix_EndRowOp : Op<Mlafix_Dialect, "end_row", [Pure, Terminator, HasParent
 def Mlafix_TableLinesOp : Op<Mlafix_Dialect, "table_lines", [Pure]> {
   let summary = "the lines of a cache that a small tensor takes";
   let description = [{
-    A number that a launch passes: how many lines of 128 bytes the tensor covers, from its first element on. 0 if it is not contiguous along its last dim or takes more than
-    128 KiB.
+    A number that a launch passes (the parameter `lines` of docs/UnitFormat.md): how many lines of 128 bytes the grid's blocks shall prefetch, one each, from the tensor's first
+    element on. 0 if it is not contiguous along its last dim, takes more than 128 KiB, or would gain nothing.
 
     ```mlir
     %lines = mlafix.table_lines %lse : memref<?x?xf32, strided<[?, ?], offset: ?>>

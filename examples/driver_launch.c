@@ -26,7 +26,7 @@
 |*   context_rows i64                                                         *|
 |*   local        i32: whether all that is read is memory of this device      *|
 |*                                                                            *|
-|* pointers, sizes and strides (in elements) of 8 bytes each, `local` of 4:   *|
+|* pointers, lines, sizes and strides (in elements) of 8 bytes, `local` of 4: *|
 |* on it depends whether rows are prefetched, and no result. Rows are         *|
 |* (token, head) pairs; the grid is ceil(n * H / ROWS_PER_BLOCK) blocks of    *|
 |* THREADS threads. ENTRY, ROWS_PER_BLOCK and THREADS are the variant's in    *|
@@ -182,15 +182,15 @@ int main(int Argc, char **Argv) {
   int64_t Rows = N, LseHead = N, LseToken = 1; /* lse[h][t]: N and 1 */
   int64_t Context = ContextRows;
   int32_t Local = 1;
-  int64_t Lines = 0; /* nothing is prefetched by lines */
-  void *Params[] = {&DOut,       &Rows,               /* out */
-                    &DOutLse,                         /* out_lse */
-                    &DPrefix,                         /* prefix */
+  int64_t Lines = 0;                    /* nothing is prefetched by lines */
+  void *Params[] = {&DOut,       &Rows, /* out */
+                    &DOutLse,           /* out_lse */
+                    &DPrefix,           /* prefix */
                     &DPrefixLse, &Lines, &LseHead, &LseToken, /* prefix_lse */
-                    &DSuffix,                         /* suffix */
-                    &DSuffixLse,                      /* suffix_lse */
-                    &Context,                         /* context_rows */
-                    &Local};                          /* local */
+                    &DSuffix,                                 /* suffix */
+                    &DSuffixLse,                              /* suffix_lse */
+                    &Context,                                 /* context_rows */
+                    &Local};                                  /* local */
   Grid = (N * H + RowsPerBlock - 1) / RowsPerBlock;
   CHECK(cuLaunchKernel(Function, Grid, 1, 1, Threads, 1, 1, 0, NULL, Params,
                        NULL));

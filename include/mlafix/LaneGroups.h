@@ -1,5 +1,4 @@
-//===- LaneGroups.h - how a launch shares rows among lane groups -*- C++
-//-*-===//
+//===- LaneGroups.h - how lane groups share rows ----------------*- C++ -*-===//
 //
 // Part of mlafix, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0

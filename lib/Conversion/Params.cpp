@@ -29,16 +29,13 @@ struct TensorUses {
 } // namespace
 
 unsigned mlafix::getTableOwner(KernelOp kernel, TableLinesOp lines) {
+  BlockArgument table = getKernelArgument(lines.getSource());
   auto owner = static_cast<unsigned>(
-      getStrideOwner(kernel.getGuardsAttr(),
-                     getKernelArgument(lines.getSource()).getArgNumber()));
-  Type type = kernel.getArgument(owner).getType();
-  return type == lines.getSource().getType() &&
-                 kernel.getArgDims(owner) ==
-                     kernel.getArgDims(
-                         getKernelArgument(lines.getSource()).getArgNumber())
-             ? owner
-             : getKernelArgument(lines.getSource()).getArgNumber();
+      getStrideOwner(kernel.getGuardsAttr(), table.getArgNumber()));
+  bool isAlike =
+      kernel.getArgument(owner).getType() == table.getType() &&
+      kernel.getArgDims(owner) == kernel.getArgDims(table.getArgNumber());
+  return isAlike ? owner : table.getArgNumber();
 }
 
 static SmallVector<TensorUses> collectUses(KernelOp kernel) {

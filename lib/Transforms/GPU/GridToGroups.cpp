@@ -42,12 +42,17 @@ static int64_t countGroupedThreads(const MachineModel &machine,
                       std::min(machine.groupMostRegisters, registers));
 }
 
+/// The first merge loop of a row, of which there is one at least.
+static MergeLoopOp getMergeLoop(ForallOp forall) {
+  return *forall.getOps<MergeLoopOp>().begin();
+}
+
 /// A launch shares out among lane groups the iterations of the kernel's merge
 /// loops, which all have the same bound, or the first one's. With fewer threads
 /// than multiprocessors hold, memory runs out of loads; with more, the last
 /// blocks run alone.
 static GroupsGeometryAttr describeGroups(KernelOp kernel, ForallOp forall) {
-  MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
+  MergeLoopOp loop = getMergeLoop(forall);
   LayoutAttr layout = kernel.getLayoutAttr();
   return GroupsGeometryAttr::get(
       kernel.getContext(), describeExtents(forall.getExtents()),
@@ -153,7 +158,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   SmallVector<Value> indices = rows.indicesOf(row);
   // Groups that all load one chunk have loaded its lses by the time that a
   // prefetch takes.
-  MergeLoopOp loop = *forall.getOps<MergeLoopOp>().begin();
+  MergeLoopOp loop = getMergeLoop(forall);
   std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
   if (!pieces || *pieces > loop.getStep())
     prefetchTables(b, kernel, forall);

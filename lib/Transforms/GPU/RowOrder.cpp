@@ -27,6 +27,13 @@ static Value buildStride(OpBuilder &b, Location loc, Value memref,
       b, loc, metadata.getConstifiedMixedStrides()[dim]);
 }
 
+/// Whether `access` is of an element of one tensor with strides.
+static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
+  BlockArgument argument = access.getArgument();
+  return argument && !access.isTile && !isSwizzled(access.memref) &&
+         !kernel.isArgMany(argument.getArgNumber());
+}
+
 Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
                                 ForallOp forall) {
   Block &body = forall.getBody().front();
@@ -44,9 +51,7 @@ Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
     return {};
   Value first = body.getArguments().front(), last = body.getArguments().back();
   for (const MemoryAccess &access : accesses) {
-    BlockArgument argument = access.getArgument();
-    if (access.isTile || !argument || isSwizzled(access.memref) ||
-        kernel.isArgMany(argument.getArgNumber()) || access.indices.empty() ||
+    if (!isScalar(kernel, access) || access.indices.empty() ||
         access.indices.back() != first ||
         !llvm::is_contained(access.indices.drop_back(), last))
       continue;
@@ -78,14 +83,10 @@ static SetVector<BlockArgument> collectTables(KernelOp kernel,
         return access.isTile && !access.isWrite;
       }))
     return tables;
-  for (const MemoryAccess &access : accesses) {
-    BlockArgument argument = access.getArgument();
-    if (argument && !access.isTile && !access.isWrite &&
-        !isSwizzled(access.memref) &&
-        !isOneLine(cast<MemRefType>(access.memref.getType())) &&
-        !kernel.isArgMany(argument.getArgNumber()))
-      tables.insert(argument);
-  }
+  for (const MemoryAccess &access : accesses)
+    if (isScalar(kernel, access) && !access.isWrite &&
+        !isOneLine(cast<MemRefType>(access.memref.getType())))
+      tables.insert(access.getArgument());
   tables.remove_if([&](BlockArgument table) {
     return llvm::any_of(accesses, [&](const MemoryAccess &access) {
       return access.getArgument() == table && (access.isTile || access.isWrite);
@@ -96,7 +97,7 @@ static SetVector<BlockArgument> collectTables(KernelOp kernel,
 
 /// Prefetches line `block` of `table`, if it has so many.
 static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
-                         Value block, int64_t lineBytes) {
+                         Value block) {
   Location loc = kernel.getLoc();
   IndexBuilder x(b, loc);
   auto type = cast<MemRefType>(table.getType());
@@ -111,7 +112,8 @@ static void prefetchLine(OpBuilder &b, KernelOp kernel, BlockArgument table,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
   SmallVector<Value> indices(type.getRank(), x.constant(0));
-  indices.back() = x.mul(x.toIndex(block), x.constant(lineBytes / bytes));
+  indices.back() =
+      x.mul(x.toIndex(block), x.constant(limits::tableLineBytes / bytes));
   memref::PrefetchOp::create(b, loc, table, indices, /*isWrite=*/false,
                              /*localityHint=*/2, /*isDataCache=*/true);
 }
@@ -132,5 +134,5 @@ void mlafix::prefetchTables(OpBuilder &b, KernelOp kernel, ForallOp forall) {
   b.setInsertionPoint(branch.thenBlock()->getTerminator());
   Value block = buildBlockId(b, loc);
   for (BlockArgument table : tables)
-    prefetchLine(b, kernel, table, block, limits::tableLineBytes);
+    prefetchLine(b, kernel, table, block);
 }
