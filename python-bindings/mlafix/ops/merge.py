@@ -309,9 +309,7 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
         out = empty_quantised(prefix, "prefix", tuple(shape), scales)
     if out_lse is None and return_lse:
         out_lse = empty_lse(prefix, "prefix", lse_layout)
-    halvings = 0
-    while sequences >> halvings > 0:
-        halvings += 1
+    halvings = max(sequences, 0).bit_length()
     from . import _scaled  # and with it the language
 
     rows = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings)
