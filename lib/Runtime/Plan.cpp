@@ -85,10 +85,10 @@ void writeTable(const Call &call, const Param &param, uint64_t *slots) {
 
 /// The lines that a tensor covers; 0 if it is not contiguous along its last
 /// dim, takes more than limits::tableBytes, or would gain nothing. Integers
-/// lead to rows, as a rule, and are waited for before these. Floats are loaded
-/// beside rows: they are late where each multiprocessor has few blocks, unless
-/// all blocks load the same few lines. A kernel gives the same results with any
-/// number.
+/// lead to rows, as a rule, and are waited for before these; a single line, all
+/// blocks load together. Floats are loaded beside rows: they are late where
+/// each multiprocessor has few blocks, unless all blocks load the same few
+/// lines. A kernel gives the same results with any number.
 uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
   const uint32_t rank = desc.numDims;
   if (!arg.present || !arg.hasShape || arg.empty || rank == 0 ||
@@ -107,9 +107,10 @@ uint64_t countLines(const ArgDesc &desc, const CallArg &arg, bool isSmallGrid) {
     return 0;
   int64_t lines =
       (elements * desc.elementBytes - 1) / limits::tableLineBytes + 1;
-  constexpr int64_t kLeastFloatLines = 8;
+  constexpr int64_t kLeastLines = 2, kLeastFloatLines = 8;
   bool isInteger = desc.dtype == MLAFIX_I32 || desc.dtype == MLAFIX_I64;
-  bool gains = isInteger || (isSmallGrid && lines >= kLeastFloatLines);
+  bool gains = isInteger ? lines >= kLeastLines
+                         : isSmallGrid && lines >= kLeastFloatLines;
   return gains ? static_cast<uint64_t>(lines) : 0;
 }
 

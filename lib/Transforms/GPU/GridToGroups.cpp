@@ -160,7 +160,7 @@ void GridToGroupsPass::distribute(KernelOp kernel, ForallOp forall) {
   // prefetch takes.
   MergeLoopOp loop = getMergeLoop(forall);
   std::optional<int64_t> pieces = getConstantIntValue(loop.getUpper());
-  if (!pieces || *pieces > loop.getStep())
+  if (!pieces || *pieces > static_cast<int64_t>(loop.getStep()))
     prefetchTables(b, kernel, forall);
   buildDependency(b, loc, kernel);
 

@@ -70,8 +70,8 @@ def GridToThreadsPass : Pass<"mlafix-grid-to-threads", "::mlafix::KernelOp"> {
     `mlafix.forall` becomes the arithmetic from thread and block indices to row indices, and its body a `mlafix.row` under the guard that the row exists. Where the target has it,
     every thread waits for the preceding grid before the row's program. Where rows may be left alone, blocks 0, 1, 2, … take the places 0, n/2, 1, n/2 + 1, …, so that blocks
     with little to do run beside others. Where scalars of rows that differ in the first index alone are consecutive in memory, `rowTile` such rows follow each other, so that
-    a block uses all of the lines that it loads; whether they are, a launch's strides say, and only dense rows are ordered so. Of small tensors of scalars, the first thread of each
-    block prefetches a line before it waits (`mlafix.table_lines`). Records the launch geometry on the kernel. For layouts without lane groups.
+    a block uses all of the lines that it loads; whether they are, a launch's strides say, and only dense rows are ordered so that are neither reduced nor stored in another width. Of small tensors of integers, and of the floats
+    that lie across such rows, the first thread of each block prefetches a line before it waits (`mlafix.table_lines`). Records the launch geometry on the kernel. For layouts without lane groups.
 
     ```mlir
     // Before, with #mlafix.layout<lanes = 16, packs = 1, pack = 8, rows = 8>

@@ -34,6 +34,19 @@ static bool isScalar(KernelOp kernel, const MemoryAccess &access) {
          !kernel.isArgMany(argument.getArgNumber());
 }
 
+/// Whether scalars of rows that differ in the grid's first index alone are next
+/// to each other where the last dim of `access` is contiguous; those of the
+/// rows of a block are not. Rows that are reduced or stored in another width
+/// gain less by it than it costs to compute another order.
+static bool isTransposed(KernelOp kernel, Block &body,
+                         const MemoryAccess &access) {
+  return kernel->hasAttr(kPlainRowsAttr) && isScalar(kernel, access) &&
+         body.getNumArguments() >= 2 && !access.indices.empty() &&
+         access.indices.back() == body.getArguments().front() &&
+         llvm::is_contained(access.indices.drop_back(),
+                            body.getArguments().back());
+}
+
 Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
                                 ForallOp forall) {
   Block &body = forall.getBody().front();
@@ -49,11 +62,8 @@ Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
                             ShapedType::isDynamic);
       }))
     return {};
-  Value first = body.getArguments().front(), last = body.getArguments().back();
   for (const MemoryAccess &access : accesses) {
-    if (!isScalar(kernel, access) || access.indices.empty() ||
-        access.indices.back() != first ||
-        !llvm::is_contained(access.indices.drop_back(), last))
+    if (!isTransposed(kernel, body, access))
       continue;
     IndexBuilder x(b, forall.getLoc());
     Value stride = buildStride(b, forall.getLoc(), access.memref,
@@ -75,6 +85,9 @@ static bool isOneLine(MemRefType type) {
 }
 
 /// The tensors that `forall` loads scalars of, and nothing else, beside rows.
+/// Integers lead to rows. Floats arrive with them: of these, tensors of which a
+/// block loads many lines, where rows are transposed or a row has a block for
+/// its states.
 static SetVector<BlockArgument> collectTables(KernelOp kernel,
                                               ForallOp forall) {
   SetVector<BlockArgument> tables;
@@ -83,10 +96,16 @@ static SetVector<BlockArgument> collectTables(KernelOp kernel,
         return access.isTile && !access.isWrite;
       }))
     return tables;
-  for (const MemoryAccess &access : accesses)
-    if (isScalar(kernel, access) && !access.isWrite &&
-        !isOneLine(cast<MemRefType>(access.memref.getType())))
+  Block &body = forall.getBody().front();
+  const bool isGrouped = kernel.getLayoutAttr().isGrouped();
+  for (const MemoryAccess &access : accesses) {
+    auto type = cast<MemRefType>(access.memref.getType());
+    bool gains = isGrouped || type.getElementType().isInteger() ||
+                 isTransposed(kernel, body, access);
+    if (gains && isScalar(kernel, access) && !access.isWrite &&
+        !isOneLine(type))
       tables.insert(access.getArgument());
+  }
   tables.remove_if([&](BlockArgument table) {
     return llvm::any_of(accesses, [&](const MemoryAccess &access) {
       return access.getArgument() == table && (access.isTile || access.isWrite);

@@ -11,6 +11,7 @@
 #include "lib/Transforms/Target.h"
 #include "lib/Transforms/ThreadOps.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -80,24 +81,63 @@ Value GridRows::count() {
   return total;
 }
 
+/// The product of `extents`, if they are known and it is a power of two.
+static std::optional<int64_t> getPowerOfTwo(ValueRange extents) {
+  int64_t size = 1;
+  for (Value extent : extents) {
+    std::optional<int64_t> value = getConstantIntValue(extent);
+    if (!value || llvm::MulOverflow(size, *value, size))
+      return std::nullopt;
+  }
+  return size > 0 && llvm::isPowerOf2_64(size) ? std::optional(size)
+                                               : std::nullopt;
+}
+
+SmallVector<Value> GridRows::tiledIndicesOf(Value row, Value isTiled,
+                                            int64_t tile) {
+  Location loc = forall.getLoc();
+  IndexBuilder x(b, loc);
+  auto shiftRight = [&](Value value, Value shift) -> Value {
+    return arith::ShRUIOp::create(b, loc, value, shift);
+  };
+  auto shiftLeft = [&](Value value, Value shift) -> Value {
+    return arith::ShLIOp::create(b, loc, value, shift);
+  };
+  ArrayRef<Value> inner = ArrayRef(extents).drop_front();
+  Value whole = x.band(extents.front(), constant(-tile)); // in whole tiles
+  for (Value extent : inner)
+    whole = x.mul(whole, extent);
+  Value inTile = x.band(isTiled, x.ult(row, whole));
+  const int64_t tileBits = llvm::Log2_64(tile);
+  // A block starts with this: of bits, both orders are computed side by side.
+  if (std::optional<int64_t> size =
+          getPowerOfTwo(forall.getExtents().drop_front())) {
+    const int64_t innerBits = llvm::Log2_64(*size);
+    Value last = constant(tile - 1);
+    Value above = shiftRight(row, constant(tileBits));
+    Value first = shiftRight(row, constant(innerBits));
+    Value ofTile = x.band(first, constant(-tile)), inside = x.band(row, last);
+    Value tiled = arith::OrIOp::create(b, loc, ofTile, inside);
+    SmallVector<Value> indices = {x.select(inTile, tiled, first)};
+    Value rest = x.band(x.select(inTile, above, row), constant(*size - 1));
+    llvm::append_range(indices, x.delinearize(rest, inner));
+    return indices;
+  }
+  Value shift = x.select(inTile, constant(tileBits), constant(0));
+  Value last = x.select(inTile, constant(tile - 1), constant(0));
+  SmallVector<Value> indices = x.delinearize(shiftRight(row, shift), extents);
+  Value ofTile = shiftLeft(indices.front(), shift);
+  indices.front() = x.add(ofTile, x.band(row, last));
+  return indices;
+}
+
 SmallVector<Value> GridRows::indicesOf(Value row, Value isTiled, int64_t tile) {
   IndexBuilder x(b, forall.getLoc());
   SmallVector<Value> indices;
-  if (!isTiled || tile == 1) {
+  if (!isTiled || tile == 1)
     indices = x.delinearize(row, extents);
-  } else {
-    Value whole = x.band(extents.front(), constant(-tile)); // in whole tiles
-    for (Value extent : ArrayRef(extents).drop_front())
-      whole = x.mul(whole, extent);
-    Value zero = constant(0), inTile = x.band(isTiled, x.ult(row, whole));
-    Value shift = x.select(inTile, constant(llvm::Log2_64(tile)), zero);
-    Value last = x.select(inTile, constant(tile - 1), zero);
-    indices = x.delinearize(
-        arith::ShRUIOp::create(b, forall.getLoc(), row, shift), extents);
-    Value first =
-        arith::ShLIOp::create(b, forall.getLoc(), indices.front(), shift);
-    indices.front() = x.add(first, x.band(row, last));
-  }
+  else
+    indices = tiledIndicesOf(row, isTiled, tile);
   for (Value &value : indices)
     value = index(value);
   return indices;

@@ -49,6 +49,9 @@ public:
   indicesOf(mlir::Value row, mlir::Value isTiled = {}, int64_t tile = 1);
 
 private:
+  llvm::SmallVector<mlir::Value>
+  tiledIndicesOf(mlir::Value row, mlir::Value isTiled, int64_t tile);
+
   mlir::OpBuilder &b;
   ForallOp forall;
   bool isNarrow;

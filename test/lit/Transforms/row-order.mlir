@@ -25,14 +25,14 @@ module attributes {mlafix.target = "sm_90"} {
     // CHECK: %[[ROWS:.*]] = arith.muli %[[WHOLE]], %c16
     // CHECK: %[[IN_WHOLE:.*]] = arith.cmpi ult, %[[ROW:.*]], %[[ROWS]]
     // CHECK: %[[IN:.*]] = arith.andi %[[UNIT]], %[[IN_WHOLE]]
-    // CHECK: %[[SHIFT:.*]] = arith.select %[[IN]], %c3{{.*}}, %c0
-    // CHECK: %[[LAST:.*]] = arith.select %[[IN]], %c7{{.*}}, %c0
-    // CHECK: %[[NUMBER:.*]] = arith.shrui %[[ROW]], %[[SHIFT]]
-    // CHECK: %[[H:.*]] = arith.remui %[[NUMBER]], %c16
-    // CHECK: %[[T8:.*]] = arith.divui %[[NUMBER]], %c16
-    // CHECK: %[[T0:.*]] = arith.shli %[[T8]], %[[SHIFT]]
-    // CHECK: %[[REST:.*]] = arith.andi %[[ROW]], %[[LAST]]
-    // CHECK: %[[T:.*]] = arith.addi %[[T0]], %[[REST]]
+    // CHECK: %[[PAIR:.*]] = arith.shrui %[[ROW]], %c3
+    // CHECK: %[[PLAIN_T:.*]] = arith.shrui %[[ROW]], %c4
+    // CHECK: %[[T8:.*]] = arith.andi %[[PLAIN_T]], %c-8
+    // CHECK: %[[LAST:.*]] = arith.andi %[[ROW]], %c7
+    // CHECK: %[[TILE_T:.*]] = arith.ori %[[T8]], %[[LAST]]
+    // CHECK: %[[T:.*]] = arith.select %[[IN]], %[[TILE_T]], %[[PLAIN_T]]
+    // CHECK: %[[WHERE:.*]] = arith.select %[[IN]], %[[PAIR]], %[[ROW]]
+    // CHECK: %[[H:.*]] = arith.andi %[[WHERE]], %c15
     // The first thread of block b prefetches line b of the lses.
     // CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
     // CHECK: scf.if %[[FIRST]] {
@@ -94,6 +94,72 @@ module attributes {mlafix.target = "sm_90"} {
       %w = arith.mulf %v, %k : !tile
       mlafix.store %w, %x[%t, %h] : !tile, !rows
       mlafix.store %g, %y[%h, %t] : f32, !lses
+    }
+  }
+
+  // A number of heads that is no power of two divides the number of the row.
+  // CHECK-LABEL: mlafix.kernel @six
+  // CHECK: %[[UNIT:.*]] = arith.cmpi eq, %strides#1, %c1{{.*}} : index
+  // CHECK: %[[IN_WHOLE:.*]] = arith.cmpi ult, %[[ROW:.*]], %{{.*}}
+  // CHECK: %[[IN:.*]] = arith.andi %[[UNIT]], %[[IN_WHOLE]]
+  // CHECK: %[[SHIFT:.*]] = arith.select %[[IN]], %c3{{.*}}, %c0
+  // CHECK: %[[LAST:.*]] = arith.select %[[IN]], %c7{{.*}}, %c0
+  // CHECK: %[[NUMBER:.*]] = arith.shrui %[[ROW]], %[[SHIFT]]
+  // CHECK: %[[H:.*]] = arith.remui %[[NUMBER]], %c6
+  // CHECK: %[[T8:.*]] = arith.divui %[[NUMBER]], %c6
+  // CHECK: %[[T0:.*]] = arith.shli %[[T8]], %[[SHIFT]]
+  // CHECK: %[[REST:.*]] = arith.andi %[[ROW]], %[[LAST]]
+  // CHECK: %[[T:.*]] = arith.addi %[[T0]], %[[REST]]
+  // CHECK: mlafix.load %x[%[[T]], %[[H]]]
+  mlafix.kernel @six(%x: memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                     %s: memref<6x?xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["H", "n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c6 = arith.constant 6 : index
+    %n = memref.dim %x, %c0 : memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>>
+    mlafix.forall (%t, %h) in (%n, %c6) {
+      %v = mlafix.load %x[%t, %h] : memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>> -> !tile
+      %f = mlafix.load %s[%h, %t] : memref<6x?xf32, strided<[?, ?], offset: ?>> -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %x[%t, %h] : !tile, memref<?x6x128xf32, strided<[768, 128, 1], offset: ?>>
+    }
+  }
+
+  // Rows that are stored in another width stay in order, and the floats beside them are not prefetched; of an lse of
+  // [n, H], a block loads few lines.
+  // CHECK-LABEL: mlafix.kernel @narrowed
+  // CHECK-NOT: extract_strided_metadata
+  // CHECK-NOT: table_lines
+  // CHECK-LABEL: mlafix.kernel @beside
+  // CHECK-NOT: table_lines
+  mlafix.kernel @narrowed(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "read"},
+                          %y: memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>> {mlafix.dims = ["n", "H", "D"], mlafix.access = "write"},
+                          %s: !lses {mlafix.dims = ["H", "n"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t, %h) in (%n, %c16) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      %f = mlafix.load %s[%h, %t] : !lses -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %y[%t, %h] : !tile, memref<?x16x128xbf16, strided<[2048, 128, 1], offset: ?>>
+    }
+  }
+  mlafix.kernel @beside(%x: !rows {mlafix.dims = ["n", "H", "D"], mlafix.access = "update"},
+                        %s: memref<?x16xf32, strided<[?, ?], offset: ?>> {mlafix.dims = ["n", "H"], mlafix.access = "read"})
+      attributes {guards = [], layout = #mlafix.layout<lanes = 32, packs = 1, pack = 4, rows = 8>} {
+    %c0 = arith.constant 0 : index
+    %c16 = arith.constant 16 : index
+    %n = memref.dim %x, %c0 : !rows
+    mlafix.forall (%t, %h) in (%n, %c16) {
+      %v = mlafix.load %x[%t, %h] : !rows -> !tile
+      %f = mlafix.load %s[%t, %h] : memref<?x16xf32, strided<[?, ?], offset: ?>> -> f32
+      %k = mlafix.splat %f : f32 -> !tile
+      %w = arith.mulf %v, %k : !tile
+      mlafix.store %w, %x[%t, %h] : !tile, !rows
     }
   }
 }

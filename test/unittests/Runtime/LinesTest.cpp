@@ -44,4 +44,28 @@ TEST(Lines, lines_are_those_of_a_small_contiguous_tensor) {
   EXPECT_EQ(lines({0, 4}, {4, 1}), 0u);
 }
 
+TEST(Lines, integers_have_lines_in_any_grid_from_two_on) {
+  std::vector<float> rows(1 << 17);
+  std::vector<int32_t> data(1 << 17);
+  FakeCuda fake;
+  fake.paramSizes = {8};
+  UnitWriter writer = addBiasUnit();
+  writer.kernel()["args"][1]["dtype"] = "i32";
+  for (json &version : writer.kernel()["code"][1]["variants"])
+    version["params"] = json::array({{{"kind", "lines"}, {"arg", 1}}});
+  AddBiasCall call{20, cuda(0)};
+  auto lines = [&](int64_t n) {
+    call.args[0] =
+        Tensor::strided(rows.data(), MLAFIX_F32, {n, 4}, {4, 1}, cuda(0));
+    call.args[1] =
+        Tensor::strided(data.data(), MLAFIX_I32, {n, 4}, {4, 1}, cuda(0));
+    call.args[4] = n;
+    Bound bound = load(writer).kernel("add_bias").bind(call.args, cuda(0));
+    return bound.info().slots[0];
+  };
+  EXPECT_EQ(lines(8), 0u) << "one line";
+  EXPECT_EQ(lines(9), 2u);
+  EXPECT_EQ(lines(2113), 265u) << "more than two blocks a multiprocessor";
+}
+
 } // namespace
