@@ -186,8 +186,10 @@ Value BodyLowering::buildLoad(Operation *op, const LoweredAccess &access,
       mask = vector::ExtractStridedSliceOp::create(
           b, loc, mask, /*offsets=*/{0}, cast<VectorType>(memory).getShape(),
           /*strides=*/{1});
-    value = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, mask, none,
-                                       access.alignment);
+    auto load = LLVM::MaskedLoadOp::create(b, loc, memory, pointer, mask, none,
+                                           access.alignment);
+    load.setNontemporal(access.isStreamed);
+    value = load;
   } else {
     value = LLVM::LoadOp::create(b, loc, memory, pointer, access.alignment,
                                  /*isVolatile=*/false, access.isStreamed);

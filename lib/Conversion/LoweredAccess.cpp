@@ -43,6 +43,7 @@ std::optional<LoweredAccess> mlafix::getAccess(Operation *op) {
                    load.getAlignment());
     found->mask = load.getMask();
     found->passThru = load.getPassThru();
+    found->isStreamed = load->hasAttr(kStreamedAttr);
   } else if (auto prefetch = dyn_cast<memref::PrefetchOp>(op)) {
     found = access(prefetch.getMemref(), prefetch.getIndices(),
                    prefetch.getMemRefType().getElementType());

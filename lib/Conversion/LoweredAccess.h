@@ -14,6 +14,10 @@
 
 namespace mlafix {
 
+/// Name of the unit attribute on a masked load of what the caches need not keep
+/// (vector.load has one of its own).
+inline constexpr llvm::StringLiteral kStreamedAttr = "mlafix.streamed";
+
 /// A load, a store or a prefetch of one element or one pack, whatever op it is.
 struct LoweredAccess {
   mlir::Value memref;

@@ -12,36 +12,62 @@
 
 #include "lib/Target/LLVMIR.h"
 
+#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
 
 using namespace llvm;
 
 static constexpr unsigned kWords = 4;
+static constexpr unsigned kGlobal = 1;
 
-/// Of four words from global memory, each an element.
-static bool isStreamed(const LoadInst &load) {
-  constexpr unsigned kGlobal = 1;
-  auto *type = dyn_cast<FixedVectorType>(load.getType());
-  return type && load.hasMetadata(LLVMContext::MD_nontemporal) &&
-         load.isSimple() && load.getPointerAddressSpace() == kGlobal &&
-         load.getAlign() >= 16 && type->getScalarSizeInBits() == 32 &&
+/// Of four words, each an element.
+static bool hasFourWords(const Type *loaded) {
+  auto *type = dyn_cast<FixedVectorType>(loaded);
+  return type && type->getScalarSizeInBits() == 32 &&
          type->getNumElements() == kWords;
 }
 
-static void stream(LoadInst *load) {
+/// From global memory.
+static bool isStreamed(const LoadInst &load) {
+  return load.hasMetadata(LLVMContext::MD_nontemporal) && load.isSimple() &&
+         load.getPointerAddressSpace() == kGlobal && load.getAlign() >= 16 &&
+         hasFourWords(load.getType());
+}
+
+/// The same under a predicate, which gives zeros where it does not hold.
+static bool isStreamed(const IntrinsicInst &load) {
+  if (load.getIntrinsicID() != Intrinsic::masked_load ||
+      !load.hasMetadata(LLVMContext::MD_nontemporal))
+    return false;
+  auto *zero = dyn_cast<Constant>(load.getArgOperand(2));
+  return load.getArgOperand(0)->getType()->getPointerAddressSpace() ==
+             kGlobal &&
+         load.getParamAlign(0).valueOrOne() >= 16 &&
+         hasFourWords(load.getType()) && getSplatValue(load.getArgOperand(1)) &&
+         zero && zero->isNullValue();
+}
+
+/// Replaces `load` by `text`, of which $0 to $3 are the words and the rest is
+/// what `operands` has for `constraints`.
+static void replaceByAssembly(Instruction *load, StringRef text,
+                              StringRef constraints,
+                              ArrayRef<Value *> operands) {
   IRBuilder<> b(load);
   Type *word = b.getInt32Ty(), *element = load->getType()->getScalarType();
-  auto *type = FunctionType::get(StructType::get(word, word, word, word),
-                                 {load->getPointerOperandType()}, false);
+  SmallVector<Type *> types;
+  for (Value *operand : operands)
+    types.push_back(operand->getType());
+  auto *type = FunctionType::get(StructType::get(word, word, word, word), types,
+                                 /*isVarArg=*/false);
   // With effects, so that nothing is moved across it: a wait for the preceding
   // grid stands ahead of it.
-  auto *assembly = InlineAsm::get(
-      type, "ld.global.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];",
-      "=r,=r,=r,=r,l,~{memory}", /*hasSideEffects=*/true);
-  Value *words = b.CreateCall(type, assembly, {load->getPointerOperand()});
+  auto *assembly =
+      InlineAsm::get(type, text, constraints, /*hasSideEffects=*/true);
+  Value *words = b.CreateCall(type, assembly, operands);
   Value *row = PoisonValue::get(load->getType());
   for (unsigned i = 0; i < kWords; ++i)
     row = b.CreateInsertElement(
@@ -50,13 +76,39 @@ static void stream(LoadInst *load) {
   load->eraseFromParent();
 }
 
+static void stream(LoadInst *load) {
+  replaceByAssembly(load,
+                    "ld.global.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];",
+                    "=r,=r,=r,=r,l,~{memory}", {load->getPointerOperand()});
+}
+
+static void stream(IntrinsicInst *load) {
+  Value *mask = getSplatValue(load->getArgOperand(1));
+  IRBuilder<> b(load);
+  replaceByAssembly(
+      load,
+      "{\n\t.reg .pred loads;\n\tsetp.ne.b32 loads, $5, 0;\n\t"
+      "mov.b32 $0, 0;\n\tmov.b32 $1, 0;\n\t"
+      "mov.b32 $2, 0;\n\tmov.b32 $3, 0;\n\t"
+      "@loads ld.global.L1::no_allocate.v4.b32 {$0, $1, $2, $3}, [$4];\n\t}",
+      "=&r,=&r,=&r,=&r,l,r,~{memory}",
+      {load->getArgOperand(0), b.CreateZExt(mask, b.getInt32Ty())});
+}
+
 void mlafix::target::streamLoads(Module &module) {
   SmallVector<LoadInst *> loads;
+  SmallVector<IntrinsicInst *> masked;
   for (Function &function : module)
-    for (Instruction &instruction : instructions(function))
+    for (Instruction &instruction : instructions(function)) {
       if (auto *load = dyn_cast<LoadInst>(&instruction);
           load && isStreamed(*load))
         loads.push_back(load);
+      if (auto *load = dyn_cast<IntrinsicInst>(&instruction);
+          load && isStreamed(*load))
+        masked.push_back(load);
+    }
   for (LoadInst *load : loads)
+    stream(load);
+  for (IntrinsicInst *load : masked)
     stream(load);
 }

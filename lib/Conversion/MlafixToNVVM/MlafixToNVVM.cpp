@@ -87,6 +87,37 @@ static bool loadsInLoop(KernelOp kernel) {
       .wasInterrupted();
 }
 
+/// Marks the loads of rows in f32 that the caches need not keep: those of which
+/// memory says which ones a loop merges, as far as they are short.
+static void streamListedRows(KernelOp kernel) {
+  MachineModel machine = getMachine(kernel);
+  LayoutAttr layout = kernel.getLayoutAttr();
+  int64_t elements = layout.getLanes() * layout.getPacks() * layout.getPack();
+  if (elements * int64_t(sizeof(float)) > machine.streamedRowBytes)
+    return;
+  auto isRow = [](Operation *op) {
+    if (!isa<vector::LoadOp, vector::MaskedLoadOp>(op))
+      return false;
+    auto type = cast<VectorType>(op->getResult(0).getType());
+    return type.getElementType().isF32() && type.getNumElements() > 1;
+  };
+  llvm::SmallPtrSet<Value, 4> listed;
+  kernel.walk([&](Operation *op) {
+    auto loop = op->getParentOfType<scf::ForOp>();
+    if (isRow(op) && loop && comesFromMemory(loop.getLowerBound()))
+      listed.insert(op->getOperand(0));
+  });
+  // What unrolling leaves is loaded behind the loop.
+  kernel.walk([&](Operation *op) {
+    if (!isRow(op) || !listed.contains(op->getOperand(0)))
+      return;
+    if (auto load = dyn_cast<vector::LoadOp>(op))
+      load.setNontemporal(true);
+    else
+      op->setAttr(kStreamedAttr, UnitAttr::get(op->getContext()));
+  });
+}
+
 /// Whether a launch says how far rows lie apart.
 static bool hasStridedRows(KernelOp kernel) {
   return kernel
@@ -206,6 +237,7 @@ private:
       function->setAttr(kPlainRowsAttr, isPlain);
     Block *entry = function.addEntryBlock(b);
     passTablesByValue(function, params, kGlobal);
+    streamListedRows(kernel);
     if (failed(lowerBody(kernel, function, params, entry->getArguments(),
                          kGlobal)))
       return failure();
