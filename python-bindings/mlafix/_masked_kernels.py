@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._scaled_kernels import B, Scaling, T, scales_of, store_groups, stored
+from ._scaled_kernels import B, T
+from ._scalings import Scaling, scales_of, store_rows, stored
 from .dsl import In, InOut, f32, grid, i32, i64, index, inline, kernel, load_state, lse_of, mask, merge, payload, shape, store_state
 
 FEW = 128  # tokens, whose rows take less time than finding out which of them count
@@ -63,7 +64,8 @@ def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
 def masked_states(scaling: Scaling) -> Any:
     """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
     are left as they are, and their scales. `halvings`: see `sequence_of`."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static = scaling.parts
+    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
+    of = scaling.dim
 
     @kernel
     def merge_masked_states(
@@ -80,16 +82,19 @@ def masked_states(scaling: Scaling) -> Any:
         cu_seqlens: In[i32, "s1"],
         halvings: index,
     ):
-        for t, h in grid("n", "H"):
-            early = load_state(prefix[t, h], prefix_lse[t, h], where=shape("n") <= FEW, base=B)
+        for t, p in grid("n", of):
+            heads = [p * joined + j for j in range(joined)]
+            early = [load_state(prefix[t, h], prefix_lse[t, h], where=shape("n") <= FEW, base=B) for h in heads]
             inside = is_of_a_sequence(t, cu_seqlens)
             live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
-            merged = merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h)
+            merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j]) for j in range(joined)]
             if is_static:
-                store_state(merged, out[t, h], out_lse[t, h], scale=out_scales[0], where=inside)
+                store_state(merged[0], out[t, p], out_lse[t, p], scale=out_scales[0], where=inside)
             else:
                 if inside:
-                    store_groups(payload(merged), t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
-                    out_lse[t, h] = lse_of(merged)
+                    rows = [payload(merged[j]) for j in range(joined)]
+                    store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
+                    for j in range(joined):
+                        out_lse[t, heads[j]] = lse_of(merged[j])
 
     return merge_masked_states

@@ -136,8 +136,17 @@ def test_groups_may_span_heads_of_rows_that_are_passed_whole(device: Device, rng
     assert (each[:, 5:] == 0).all()
     np.testing.assert_array_equal(each[:, :5].view(E8M0).astype(F32), numbers)
     np.testing.assert_array_equal(device.get(powers).astype(F32), want.astype(F32))
-    with pytest.raises(ArgumentError, match='argument "out_scales": expected shape .*G a divisor of 64, since a group lies in one head, got'):
-        ops.quantize_groups(device.put(x), device.poisoned((N, 5), F32))
+    # Heads by themselves, of which two share a scale.
+    scales = device.poisoned((N, 5), F32)
+    q = ops.quantize_groups(device.put(x), scales)
+    device.synchronize()
+    want, numbers = quantised(x.reshape(N, 640), 5, False)
+    np.testing.assert_array_equal(device.get(scales), numbers)
+    np.testing.assert_array_equal(device.get(q).reshape(N, 640).astype(F32), want.astype(F32))
+    with pytest.raises(ArgumentError, match=r'argument "out_scales": expected shape .*G a divisor of 64, or .*8 whole heads, got \(\d+, 1\)'):
+        ops.quantize_groups(device.put(x), device.poisoned((N, 1), F32))
+    with pytest.raises(ArgumentError, match="words hold 1, 2 or 4 groups of 128 of each head, got int32"):
+        ops.quantize_groups(device.put(x), device.put(np.zeros((N, 2), np.int32)))
 
 
 def test_the_bits_of_a_merge_with_one_state(device: Device, rng: np.random.Generator) -> None:

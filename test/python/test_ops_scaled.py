@@ -17,7 +17,7 @@ from mlafix.ops._arrays import empty
 from mlafix.ops._block_scales import empty_quantised, one_or_groups
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
-from mlafix import _scaled_kernels  # noqa: E402
+from mlafix import _scaled_kernels, _scalings  # noqa: E402
 
 N, H, D = 7, 6, 256
 NONE = -np.inf
@@ -149,6 +149,41 @@ def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_seque
         check(device.get(q).reshape(N, H, D), scales_in(device.get(scales), groups), device.get(merged).reshape(N, H, D), groups, powers)
 
 
+def check_joined(q: np.ndarray, scales: np.ndarray, want: np.ndarray, joined: int, powers: bool) -> None:
+    heads = want.shape[-2]
+    whole = (N, heads // joined, joined * want.shape[-1])
+    check(q.reshape(whole), scales.astype(F32).reshape(N, heads // joined, 1), want.reshape(whole), 1, powers)
+
+
+@pytest.mark.parametrize("joined", [2, 3, H])
+@pytest.mark.parametrize("name", CALLS)
+def test_groups_of_several_heads_have_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, joined: int) -> None:
+    """A scale for each two, three or all heads: in rows, in columns with padding, and powers of two in bytes."""
+    call, inputs = CALLS[name](rng, BF16)
+    given = [device.put(array) for array in inputs]
+    merged, lse = call(*given)
+    groups = H // joined
+    for poisoned in (np.full((N, groups), np.nan, F32), np.full((groups, 8), np.nan, F32)[:, :N].T, np.full((N, groups), 255, np.uint8).view(E8M0)):
+        scales = device.put(poisoned)
+        q, q_lse = call(*given, out_scales=scales[:, None] if name == "split" else scales, quantize_from="output")
+        device.synchronize()
+        np.testing.assert_array_equal(device.get(q_lse), device.get(lse))
+        check_joined(device.get(q), device.get(scales), device.get(merged).reshape(N, H, D), joined, poisoned.dtype == E8M0)
+
+
+def test_groups_of_128_over_two_heads_of_64(device: Device, rng: np.random.Generator) -> None:
+    """With scales as they are, and rounded to powers of two."""
+    (a, a_lse), (b, b_lse) = (states(rng, BF16, (N, 16, 64), (16, N)) for _ in range(2))
+    a_lse[:, 1], b_lse[:, 1], a[1], b[1] = NONE, NONE, np.nan, np.nan
+    given = [device.put(array) for array in (a, a_lse, b, b_lse)]
+    merged, _ = ops.merge_attn_states(*[device.put(array.astype(F32)) for array in (a, a_lse, b, b_lse)])
+    for rounds in (False, True):
+        scales = device.poisoned((N, 8), F32)
+        q, _ = ops.merge_attn_states(*given, out_scales=scales, round_scales=rounds)
+        device.synchronize()
+        check_joined(device.get(q), device.get(scales), device.get(merged), 2, rounds)
+
+
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_one_scale_that_is_given_has_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype) -> None:
@@ -252,8 +287,9 @@ def test_vllm_copies_past_the_context_and_scales(device: Device, rng: np.random.
 
 
 @pytest.mark.parametrize("scales, message", [
-    (np.zeros((N, H, 3), F32), "out_scales.*G a divisor of 256, since a group lies in one head"),
-    (np.zeros((N, H // 2), F32), r"out_scales.*since a group lies in one head, got \(7, 3\)"),
+    (np.zeros((N, H, 3), F32), "out_scales.*G a divisor of 256, or .*groups of up to 8 whole heads, got"),
+    (np.zeros((N, H - 1), F32), r"out_scales.*or \[7, P\], P groups of up to 8 whole heads, got \(7, 5\)"),
+    (np.zeros((N, 1, H // 2), F32), "out_scales.*shape"),
     (np.zeros((N + 1, H, 2), F32), "out_scales.*shape"),
     (np.zeros((N, 13), F32), "out_scales.*shape"),
     (np.zeros((N, H, 2), np.float64), "out_scales.*float32, float8_e8m0fnu or int32, got float64"),
@@ -312,7 +348,7 @@ def test_binding_a_call_compiles_ahead_for_any_number_of_tokens(rng: np.random.G
 def test_the_code_for_dense_calls_has_wide_accesses_and_no_barriers(dim: int, words: bool) -> None:
     """16 bytes a load; a division by a scale is a product and two corrections, but for what is out of range, and a product by a
     power of two."""
-    kernel = _scaled_kernels.two_states(_scaled_kernels.Scaling(words, f32, False), False)
+    kernel = _scaled_kernels.two_states(_scalings.Scaling(words, f32, False), False)
     bindings = {"H": 128, "G": dim // 128, "K": 128, "P": 128, "Q": 1, "T": "bf16", "S": "f8e8m0" if words else "f32", "out_lse": "present"}
     ptx = kernel.ptx("sm_90", **bindings).partition("_dense(")[2].partition(".entry")[0]
     packs, groups = 2, min(dim // 128, 2)  # of a lane

@@ -82,6 +82,19 @@ def test_one_scale_has_the_bits_of_the_fixup_and_the_merge(device: Device, rng: 
         total.check(device.get(lse)[batch.inside], "out_lse")
 
 
+@pytest.mark.parametrize("lengths, before, after", BATCHES, ids=str)
+def test_a_group_of_all_heads(device: Device, rng: np.random.Generator, lengths: list[int], before: int, after: int) -> None:
+    batch = Batch(rng, lengths, before, after, BF16)
+    rows, lse = batch.unfused(device, F32)
+    q, q_lse, scales = device.poisoned(rows.shape, E4M3), device.poisoned(lse.shape, F32), device.poisoned((batch.rows, 1), F32)
+    ops.fixup_merge_quantize(*batch.on(device), out=q, out_lse=q_lse, out_scales=scales)
+    device.synchronize()
+    want, numbers = quantised(rows.reshape(batch.rows, HEADS * DIM), 1, False)
+    batch.check(device.get(q), want.reshape(rows.shape))
+    batch.check(device.get(q_lse), lse)
+    batch.check(device.get(scales), numbers)
+
+
 @pytest.mark.parametrize("source", ["f32", "output"])
 @pytest.mark.parametrize("lengths, before, after", BATCHES, ids=str)
 def test_groups_have_the_bits_of_three_launches(device: Device, rng: np.random.Generator, lengths: list[int], before: int, after: int, source: Any) -> None:

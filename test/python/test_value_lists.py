@@ -28,6 +28,19 @@ def total(values):
     return result
 
 
+@inline
+def ends(values):
+    return values[0], values[-1]
+
+
+@kernel
+def passed(out: Out[f32, "n two=2"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        first, last = ends([2.0 * x[t, i] for i in range(3)])
+        out[t, 0] = first
+        out[t, 1] = last + [x[t, i] for i in range(3)][1]
+
+
 @kernel
 def shared(out: Out[f32, "n H D"], x: In[f32, "k n D"], lse: In[f32, "k n H"]):
     for t in grid("n"):
@@ -71,6 +84,13 @@ def test_heads_share_what_they_load(tmp_path: Path, device: Device) -> None:
     weights = np.exp(lse.astype(np.float64))
     want = np.einsum("ktd,kth->thd", x.astype(np.float64), weights) / weights.sum(0)[..., None]
     np.testing.assert_allclose(device.get(out), want, rtol=4e-6, atol=4e-6 * 4)
+
+
+def test_lists_without_a_name_have_elements(tmp_path: Path, device: Device) -> None:
+    x, out = np.arange(12, dtype=np.float32).reshape(4, 3), device.poisoned((4, 2), np.float32)
+    load(tmp_path, TEXT).passed(out, device.put(x))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(out), np.stack([2 * x[:, 0], 2 * x[:, 2] + x[:, 1]], axis=1))
 
 
 def test_branches_and_loops_change_elements(tmp_path: Path, device: Device) -> None:

@@ -8,7 +8,7 @@ Of up to 128 tokens, all rows are read before it is known which of them count. T
 """
 
 from mlafix._masked_kernels import masked_states
-from mlafix._scaled_kernels import Scaling
+from mlafix._scalings import Scaling
 from mlafix.dsl import f32
 
 # Arguments: out, out_scales, no global scale, no first row, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, and

@@ -203,7 +203,7 @@ class Expressions:
             if isinstance(tensor, Tensor) and not tensor.annotation.many:
                 return self.memory.dim(tensor, self.constant_index(node.slice, tensor.rank), node)
         value = self.eval(node.value)
-        if isinstance(value, tuple):
+        if isinstance(value, (tuple, list)):  # a comprehension is a list
             return value[self.constant_index(node.slice, len(value))]
         if isinstance(value, Tensor) and value.annotation.many:
             return self.peer(value, node)

@@ -2,8 +2,8 @@
 
 The layouts: f32, or bytes of f8e8m0 for powers of two, `[n, H, G]` or `[n, H * G]` with any strides, so that scales are row-major,
 column-major, or column-major with tokens padded for TMA, whose padding is not touched; and i32 `[n, ceil(H * G / 4)]`, any strides,
-of which each word holds the powers of four groups in a row, the first in its low byte (DeepGEMM). `BlockScales` has more: NVFP4,
-MXFP4, and tiles.
+of which each word holds the powers of four groups in a row, the first in its low byte (DeepGEMM). A group of several whole heads has
+a scale in `[n, P]`, P = H / heads, of these dtypes. `BlockScales` has more: NVFP4, MXFP4, and tiles.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy
 
 from .. import _masked_kernels as masked
 from .. import _scaled_kernels as kernels
+from .. import _scalings as scalings
 from ..dsl import bf16, f16, f32
 from ._arrays import dtype_name, lse_as, one_element, rows_of
 from ._block_scales import BlockScales, OneScale
@@ -25,6 +26,7 @@ _ROUNDINGS = {"bf16": bf16, "f16": f16, "f32": f32}
 _BYTES_A_WORD = 4
 _NVFP4_GROUP, _MX_GROUP = 16, 32
 _TILE_ROWS, _TILE_COLUMNS = 128, 4
+_MOST_JOINED = 8  # heads of a group, whose rows a lane holds
 
 
 Rows = tuple[Any, ...]
@@ -90,7 +92,7 @@ def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, 
     _launch("split_states", how, base, (out, view if in_tiles or is_static else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
 
 
-How = tuple[bool, str, bool, bool, bool, bool, bool]
+How = tuple[bool, str, bool, bool, bool, bool, bool, int]
 """What a `Scaling` says, with the name of the dtype that rows are rounded to."""
 
 
@@ -98,7 +100,7 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like
     """The scales' arguments of a kernel for rows `[…, H, D]`, and how it scales; `dtype`: of the result without scales, if not
     that of `like`, an input."""
     if isinstance(scales, OneScale):
-        return (one_element(scales.scale, like), None, 0), (False, "f32", False, False, False, False, True)
+        return (one_element(scales.scale, like), None, 0), (False, "f32", False, False, False, False, True, 1)
     *lead, heads, dim = rows
     of = scales if isinstance(scales, BlockScales) else BlockScales(scales)
     is_fp4 = _is_fp4(of, rounds)
@@ -107,19 +109,20 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like
         raise wrong("out", f"shape {[*lead, heads, dim // 2]}, two elements of f4e2m1 in a byte", tuple(shape))
     if of.first_row and not of.swizzle:
         raise wrong("out_scales", 'first_row 0 without swizzle "128x4"', of.first_row)
+    joined = 1
     if of.swizzle:
         view, is_power, pads = *_tiles(of, tuple(lead), heads, dim), False
     elif is_fp4:
         view, is_power, pads = _of_fp4(of, tuple(lead), heads, dim), bool(of.mxfp4), False
     else:
-        view, is_power, pads = scales_of_groups(of.scales, tuple(lead), heads, dim)
+        view, is_power, pads, joined = _scales_of_groups(of.scales, tuple(lead), heads, dim)
     if source not in ("f32", "output"):
         raise wrong("quantize_from", "'f32' or 'output'", repr(source))
     name = "f32" if source == "f32" else dtype_name(like.dtype if dtype is None else dtype)
     if name not in _ROUNDINGS:
         raise wrong("quantize_from", "'f32' for a result that is no bf16, f16 or f32", repr(source))
     number = None if of.global_scale is None else one_element(of.global_scale, like)
-    return (view, number, of.first_row), (is_power or rounds, name, pads, is_fp4, bool(of.swizzle), of.mxfp4 == "floor", False)
+    return (view, number, of.first_row), (is_power or rounds, name, pads, is_fp4, bool(of.swizzle), of.mxfp4 == "floor", False, joined)
 
 
 def _is_fp4(of: BlockScales, rounds: bool) -> bool:
@@ -190,18 +193,32 @@ def _tiles(of: BlockScales, lead: tuple[int, ...], heads: int, dim: int) -> tupl
     return _bytes_as(words, name)[:, :columns].reshape((shape[0], heads, dim // size)), not is_nvfp4
 
 
-def scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool]:
-    """`scales` as a kernel takes them: `[*lead, P, Q, G]`; whether they are powers of two, and whether the last word has padding."""
+def _scales_of_groups(scales: Any, lead: tuple[int, ...], heads: int, dim: int) -> tuple[Any, bool, bool, int]:
+    """`scales` as a kernel takes them: `[*lead, P, Q, G]`; whether they are powers of two, whether the last word has padding, and the
+    number of heads that share a group."""
     kind = _kind(scales)
     shape = tuple(scales.shape)
     if kind == "int32":
-        return _words(scales, shape, lead, heads, dim)
+        return *_words(scales, shape, lead, heads, dim), 1
     if kind not in ("float32", "float8_e8m0fnu"):
         raise wrong("out_scales", "dtype float32, float8_e8m0fnu or int32", kind)
-    groups = _groups(shape, lead, heads)
-    if groups == 0 or dim % groups:
-        raise wrong("out_scales", _expected(lead, heads, f"G a divisor of {dim}, since a group lies in one head"), shape)
-    return scales.reshape((*lead, heads, 1, groups)), kind != "float32", False
+    is_power, groups = kind != "float32", _groups(shape, lead, heads)
+    if groups and dim % groups == 0:
+        return scales.reshape((*lead, heads, 1, groups)), is_power, False, 1
+    joined = _joined(shape, lead, heads)
+    if joined == 0:
+        whole = f"or [{', '.join(map(str, lead))}, P], P groups of up to {_MOST_JOINED} whole heads"
+        raise wrong("out_scales", f"{_expected(lead, heads, f'G a divisor of {dim}')}, {whole}", shape)
+    return scales.reshape((*lead, heads // joined, 1, 1)), is_power, False, joined
+
+
+def _joined(shape: tuple[int, ...], lead: tuple[int, ...], heads: int) -> int:
+    """The heads that share a scale of `[*lead, P]`; 0 if the shape does not say that."""
+    rest = shape[len(lead) :]
+    if shape[: len(lead)] != lead or len(rest) != 1 or not 0 < rest[0] < heads or heads % rest[0]:
+        return 0
+    joined = heads // rest[0]
+    return joined if joined <= _MOST_JOINED else 0
 
 
 def _expected(lead: tuple[int, ...], heads: int, what: str) -> str:
@@ -246,11 +263,11 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 def _make(*key: Any) -> bool:
     """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
     if key not in _kernels:
-        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, base, count, bound, copies, out_base = key
-        scaling = kernels.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors, is_static)
+        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined, base, count, bound, copies, out_base = key
+        scaling = scalings.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors, is_static, joined)
         made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *([copies] if name == "two_states" else []))
         bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
-        bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if is_static else {})
+        bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if is_static or joined > 1 else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made
     return True
 

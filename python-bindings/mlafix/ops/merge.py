@@ -39,8 +39,9 @@ NaN, and so its elements. The dtype and the shape of `out_scales` say how scales
 - i32 `[n, ceil(H * G / 4)]` of any strides, for groups of 128: four such bytes a word, the first group in the low one (DeepGEMM). Bytes
   of the last word that belong to no group are 0.
 
-A group lies in one head. For groups that span heads, of 128 elements in heads of 64, merge first and give the rows as `[n, H * D]` to
-`quantize_groups`: two launches.
+A group lies in one head, or is of up to 8 whole heads, such as of 128 elements in heads of 64: f32 or f8e8m0 `[n, P]` of any strides,
+P a divisor of H, has a scale for each H / P heads. Words for groups of several heads, and groups of more heads, are those of
+`quantize_groups` of the merged rows as `[n, H * D]`: two launches.
 
 **NVFP4.** `out_scales=BlockScales(scales, global_scale)` makes the output e2m1, two elements a byte, `[n, H, D / 2]`
 uint8 or torch's float4_e2m1fn_x2, with a scale in e4m3 for each group of 16: `scale = e4m3(global_scale * (largest * (1 / 6)))`,

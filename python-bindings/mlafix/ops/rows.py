@@ -69,8 +69,8 @@ def quantize_groups(x: Array, out_scales: Array | BlockScales, *, out: Array | N
     (`mlafix.ops.merge` has their formulas). The bits are those of a merge with one state and these scales.
 
     Args:
-        x: `[n, D] T` or `[n, H, D] T`, T of bf16, f16, f32. Groups lie in a head; rows of heads that follow each other may be passed
-            as `[n, H * D]`, whose groups then may span heads.
+        x: `[n, D] T` or `[n, H, D] T`, T of bf16, f16, f32. Groups lie in a head or are of whole heads, as in a merge; rows of heads
+            that follow each other may be passed as `[n, H * D]`, whose groups are any.
         out_scales: as in a merge of `[n, H, D]`; of `[n, D]` with H = 1, `[n, G]`, and in words `[n, ceil(D / 512)] i32`.
         out: of the shape of `x`, f8e4m3fn, or with half of D two elements a byte. Allocated if None.
         round_scales: whether f32 scales are rounded up to powers of two.
