@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ._scaled_kernels import B, T
-from ._scalings import Scaling, scales_of, store_rows, stored
-from .dsl import In, InOut, f32, grid, i32, i64, index, inline, kernel, load_state, lse_of, mask, merge, payload, shape, store_state
+from ._scalings import Scaling, scales_of, store_states, stored
+from .dsl import In, InOut, f32, grid, i32, i64, index, inline, kernel, load_state, mask, merge, shape, store_state
 
 FEW = 128  # tokens, whose rows take less time than finding out which of them count
 
@@ -92,9 +92,6 @@ def masked_states(scaling: Scaling) -> Any:
                 store_state(merged[0], out[t, p], out_lse[t, p], scale=out_scales[0], where=inside)
             else:
                 if inside:
-                    rows = [payload(merged[j]) for j in range(joined)]
-                    store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
-                    for j in range(joined):
-                        out_lse[t, heads[j]] = lse_of(merged[j])
+                    store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
 
     return merge_masked_states

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ._scalings import Scaling, grouped, joined_rows, scales_of, store_rows, stored
+from ._scalings import Scaling, grouped, joined_rows, scales_of, store_rows, store_states, stored
 from .dsl import (
     Base,
     DType,
@@ -126,12 +126,8 @@ def dense_states(scaling: Scaling) -> Any:
         s: In[f32, "n k H"],
     ):
         for t, p in grid("n", of):
-            heads = [p * joined + j for j in range(joined)]
-            merged = [dense(v, s, t, h) for h in heads]
-            rows = [payload(merged[j]) for j in range(joined)]
-            store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
-            for j in range(joined):
-                out_lse[t, heads[j]] = lse_of(merged[j])
+            merged = [dense(v, s, t, p * joined + j) for j in range(joined)]
+            store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
 
     return merge_dense_states
 
@@ -159,12 +155,8 @@ def listed_states(scaling: Scaling) -> Any:
         ss: List[In[f32, "n H"], 8, "k"],
     ):
         for t, p in grid("n", of):
-            heads = [p * joined + j for j in range(joined)]
-            merged = [listed(vs, ss, t, h) for h in heads]
-            rows = [payload(merged[j]) for j in range(joined)]
-            store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
-            for j in range(joined):
-                out_lse[t, heads[j]] = lse_of(merged[j])
+            merged = [listed(vs, ss, t, p * joined + j) for j in range(joined)]
+            store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
 
     return merge_listed_states
 
@@ -197,12 +189,8 @@ def ragged_states(scaling: Scaling) -> Any:
             known = t + 1 < shape("n1")
             start, end = index(load(indptr[t], where=known)), index(load(indptr[t + 1], where=known))
             sound = 0 <= start and start <= end and end <= shape("nnz")
-            heads = [p * joined + j for j in range(joined)]
-            merged = [run(v, s, start, end if sound else start, h) for h in heads]
-            rows = [payload(merged[j]) for j in range(joined)]
-            store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
-            for j in range(joined):
-                out_lse[t, heads[j]] = lse_of(merged[j])
+            merged = [run(v, s, start, end if sound else start, p * joined + j) for j in range(joined)]
+            store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
 
     return merge_ragged_states
 

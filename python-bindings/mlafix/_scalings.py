@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, inline, shape, where
+from .dsl import DType, In, InOut, Out, f4e2m1, f8e4m3fn, f8e8m0, f32, inline, lse_of, payload, shape, where
 
 S = DType("S")
 
@@ -174,3 +174,12 @@ def store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, r
         out_scales[t, p, 0, 0] = scale
         for j in range(joined):
             out[t, p * joined + j] = elements[j]
+
+
+@inline
+def store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined):
+    """Merged states of one head, or of those that share a group: their rows with their scales, and their lses."""
+    states = [state for state in merged]
+    store_rows([payload(state) for state in states], t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
+    for j in range(joined):
+        out_lse[t, p * joined + j] = lse_of(states[j])
