@@ -222,7 +222,7 @@ def KernelsToNVVMPass : Pass<"mlafix-kernels-to-nvvm", "::mlir::ModuleOp"> {
   let description = [{
     Every kernel becomes an `llvm.func` with the kernel ABI of docs/UnitFormat.md: one pointer per memref, plus only the sizes and strides that
     are dynamic and used. Accesses become pointer arithmetic in 64 bits (N13) in the global address space; no pointer is `noalias`, since outputs may
-    be inputs (N11) and `ld.global.nc` would then read stale data.
+    be inputs (N11) and `ld.global.nc` would then read stale data. Rows of f32 of at most `streamedRowBytes` that a loop reads from where memory says are `nontemporal`.
 
     ```mlir
     // Before

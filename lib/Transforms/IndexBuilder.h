@@ -42,6 +42,16 @@ public:
   mlir::Value band(mlir::Value x, mlir::Value y) {
     return mlir::arith::AndIOp::create(b, loc, x, y);
   }
+  mlir::Value bor(mlir::Value x, mlir::Value y) {
+    return mlir::arith::OrIOp::create(b, loc, x, y);
+  }
+  mlir::Value shl(mlir::Value x, mlir::Value bits) {
+    return mlir::arith::ShLIOp::create(b, loc, x, bits);
+  }
+  /// Of an unsigned number.
+  mlir::Value shr(mlir::Value x, mlir::Value bits) {
+    return mlir::arith::ShRUIOp::create(b, loc, x, bits);
+  }
   mlir::Value select(mlir::Value p, mlir::Value x, mlir::Value y) {
     return mlir::arith::SelectOp::create(b, loc, p, x, y);
   }

@@ -103,8 +103,10 @@ static void streamListedRows(KernelOp kernel) {
   };
   llvm::SmallPtrSet<Value, 4> listed;
   kernel.walk([&](Operation *op) {
+    if (!isRow(op) || listed.contains(op->getOperand(0)))
+      return;
     auto loop = op->getParentOfType<scf::ForOp>();
-    if (isRow(op) && loop && comesFromMemory(loop.getLowerBound()))
+    if (loop && comesFromMemory(loop.getLowerBound()))
       listed.insert(op->getOperand(0));
   });
   // What unrolling leaves is loaded behind the loop.

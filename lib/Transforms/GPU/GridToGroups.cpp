@@ -99,9 +99,9 @@ static GroupThread buildGroupThread(OpBuilder &b, Location loc,
   Value last = x.sub(thread.groupThreads, x.i32(1));
   Value shift = math::CtPopOp::create(b, loc, last);
   Value id = buildThreadId(b, loc);
-  thread.group = arith::ShRUIOp::create(b, loc, id, shift);
+  thread.group = x.shr(id, shift);
   thread.member = x.band(id, last);
-  thread.groups = arith::ShRUIOp::create(b, loc, buildBlockSize(b, loc), shift);
+  thread.groups = x.shr(buildBlockSize(b, loc), shift);
   return thread;
 }
 

@@ -88,7 +88,7 @@ void RaggedRows::shareTile(RaggedTile &tile) {
     least = x.select(isLong, x.sub(x.i32(31), leadingZeros(parts)), least);
   }
   tile.shared = arith::MaxSIOp::create(b, loc, spare, least);
-  tile.first = arith::ShRUIOp::create(b, loc, tile.block, tile.shared);
+  tile.first = x.shr(tile.block, tile.shared);
 }
 
 /// Marks where the rows [before, end) of the segment at `position` begin in the
@@ -161,8 +161,7 @@ Value RaggedRows::findMarked(const RaggedTile &tile) {
     Value isMark =
         x.band(exists, x.compare(arith::CmpIPredicate::ne, own, x.i32(0)));
     Value marks = buildBallot(b, loc, isMark);
-    Value before =
-        x.sub(arith::ShLIOp::create(b, loc, x.i32(2), tile.slot), x.i32(1));
+    Value before = x.sub(x.shl(x.i32(2), tile.slot), x.i32(1));
     Value last =
         x.sub(x.i32(kWarpThreads - 1),
               math::CountLeadingZerosOp::create(b, loc, x.band(marks, before)));
@@ -182,11 +181,8 @@ void RaggedRows::forTile(
     firstEnd = endOf(firstPosition);
   }
   Value shared = x.toIndex(tile.shared), slot = x.toIndex(tile.slot);
-  auto timesShared = [&](Value value) -> Value {
-    return arith::ShLIOp::create(b, loc, value, shared);
-  };
   Value perRow = x.i32(tile.perRow), size = innerSize();
-  Value parts = arith::ShLIOp::create(b, loc, x.i32(1), tile.shared);
+  Value parts = x.shl(x.i32(1), tile.shared);
   Value innerStep = x.toIndex(x.mul(parts, perRow));
 
   // Of the parts of all tiles, every block takes its own, and then each that
@@ -196,13 +192,13 @@ void RaggedRows::forTile(
   Value beyond = x.add(x.toIndex(total), x.constant(tile.rows - 1));
   Value tiles = x.div(x.sub(beyond, slot), rows);
   auto loop = scf::ForOp::create(
-      b, loc, x.toIndex(tile.block), timesShared(tiles),
+      b, loc, x.toIndex(tile.block), x.shl(tiles, shared),
       x.toIndex(buildGridSize(b, loc)), ValueRange{firstPosition, firstEnd});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value part = x.band(x.toI32(loop.getInductionVar()), x.sub(parts, x.i32(1)));
   Value firstInner = x.toIndex(x.add(x.mul(part, perRow), tile.place));
-  Value at = arith::ShRUIOp::create(b, loc, loop.getInductionVar(), shared);
+  Value at = x.shr(loop.getInductionVar(), shared);
   Value number = x.toI32(x.add(x.mul(at, rows), slot));
   Value position = loop.getRegionIterArg(0), end = loop.getRegionIterArg(1);
   // The search is left out where a row is of the same segment as the one

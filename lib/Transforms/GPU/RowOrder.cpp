@@ -50,7 +50,7 @@ static bool isTransposed(KernelOp kernel, Block &body,
 Value mlafix::buildIsTransposed(OpBuilder &b, KernelOp kernel,
                                 ForallOp forall) {
   Block &body = forall.getBody().front();
-  if (body.getNumArguments() < 2 || kernel.isCollective())
+  if (kernel.isCollective())
     return {};
   SmallVector<MemoryAccess> accesses = collectAccesses(forall);
   // Rows that lie apart would lie further apart.

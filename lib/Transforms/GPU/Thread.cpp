@@ -37,8 +37,7 @@ Thread mlafix::buildThread(OpBuilder &b, Location loc, LayoutAttr layout) {
   }
   // The row's lanes within the warp: ones, shifted to where the row begins.
   Value begin = x.band(thread.id, x.i32((kWarpThreads - 1) & ~(lanes - 1)));
-  thread.members =
-      arith::ShLIOp::create(b, loc, x.i32((int64_t(1) << lanes) - 1), begin);
+  thread.members = x.shl(x.i32((int64_t(1) << lanes) - 1), begin);
   return thread;
 }
 
@@ -95,14 +94,7 @@ static std::optional<int64_t> getPowerOfTwo(ValueRange extents) {
 
 SmallVector<Value> GridRows::tiledIndicesOf(Value row, Value isTiled,
                                             int64_t tile) {
-  Location loc = forall.getLoc();
-  IndexBuilder x(b, loc);
-  auto shiftRight = [&](Value value, Value shift) -> Value {
-    return arith::ShRUIOp::create(b, loc, value, shift);
-  };
-  auto shiftLeft = [&](Value value, Value shift) -> Value {
-    return arith::ShLIOp::create(b, loc, value, shift);
-  };
+  IndexBuilder x(b, forall.getLoc());
   ArrayRef<Value> inner = ArrayRef(extents).drop_front();
   Value whole = x.band(extents.front(), constant(-tile)); // in whole tiles
   for (Value extent : inner)
@@ -114,10 +106,10 @@ SmallVector<Value> GridRows::tiledIndicesOf(Value row, Value isTiled,
           getPowerOfTwo(forall.getExtents().drop_front())) {
     const int64_t innerBits = llvm::Log2_64(*size);
     Value last = constant(tile - 1);
-    Value above = shiftRight(row, constant(tileBits));
-    Value first = shiftRight(row, constant(innerBits));
+    Value above = x.shr(row, constant(tileBits));
+    Value first = x.shr(row, constant(innerBits));
     Value ofTile = x.band(first, constant(-tile)), inside = x.band(row, last);
-    Value tiled = arith::OrIOp::create(b, loc, ofTile, inside);
+    Value tiled = x.bor(ofTile, inside);
     SmallVector<Value> indices = {x.select(inTile, tiled, first)};
     Value rest = x.band(x.select(inTile, above, row), constant(*size - 1));
     llvm::append_range(indices, x.delinearize(rest, inner));
@@ -125,8 +117,8 @@ SmallVector<Value> GridRows::tiledIndicesOf(Value row, Value isTiled,
   }
   Value shift = x.select(inTile, constant(tileBits), constant(0));
   Value last = x.select(inTile, constant(tile - 1), constant(0));
-  SmallVector<Value> indices = x.delinearize(shiftRight(row, shift), extents);
-  Value ofTile = shiftLeft(indices.front(), shift);
+  SmallVector<Value> indices = x.delinearize(x.shr(row, shift), extents);
+  Value ofTile = x.shl(indices.front(), shift);
   indices.front() = x.add(ofTile, x.band(row, last));
   return indices;
 }
