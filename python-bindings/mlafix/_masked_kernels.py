@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._scaled_kernels import B, T
-from ._scalings import Scaling, scales_of, store_states, stored
+from ._scalings import Result, Scaling, store_states
 from .dsl import In, InOut, f32, grid, i32, i64, index, inline, kernel, load_state, mask, merge, shape, store_state
 
 FEW = 128  # tokens, whose rows take less time than finding out which of them count
@@ -64,13 +64,12 @@ def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
 def masked_states(scaling: Scaling) -> Any:
     """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
     are left as they are, and their scales. `halvings`: see `sequence_of`."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
     of = scaling.dim
 
     @kernel
     def merge_masked_states(
-        out: InOut[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles, is_static, some=True),
+        out: InOut[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(some=True),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: InOut[f32, "n H"] | None,
@@ -83,15 +82,15 @@ def masked_states(scaling: Scaling) -> Any:
         halvings: index,
     ):
         for t, p in grid("n", of):
-            heads = [p * joined + j for j in range(joined)]
+            heads = [p * scaling.joined + j for j in range(scaling.joined)]
             early = [load_state(prefix[t, h], prefix_lse[t, h], where=shape("n") <= FEW, base=B) for h in heads]
             inside = is_of_a_sequence(t, cu_seqlens)
             live = has_keys(t, inside, kv_lens, cu_seqlens, halvings)
-            merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j]) for j in range(joined)]
-            if is_static:
+            merged = [merge_where(early[j], live, prefix, prefix_lse, suffix, suffix_lse, t, heads[j]) for j in range(scaling.joined)]
+            if scaling.is_static:
                 store_state(merged[0], out[t, p], out_lse[t, p], scale=out_scales[0], where=inside)
             else:
                 if inside:
-                    store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
+                    store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
 
     return merge_masked_states

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ._scalings import Scaling, grouped, joined_rows, scales_of, store_rows, store_states, stored
+from ._scalings import Result, Scaling, grouped, joined_rows, store_rows, store_states
 from .dsl import (
     Base,
     DType,
@@ -38,66 +38,71 @@ from .dsl import (
 T = DType("T")
 B = Base("B", default="e")
 C = Base("C", default="e")
+# The dims of lses, and of those whose heads come first.
+LSES = ("n H", "H n")
 
 def quantised_rows(scaling: Scaling) -> Any:
     """Rows that are there."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
     of = scaling.dim
 
     @kernel
     def quantize_rows(
-        out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles, is_static),
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         x: In[T, "n H (G K)"],
     ):
         for t, p in grid("n", of):
-            rows = [f32(x[t, p * joined + j]) for j in range(joined)]
-            store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
+            rows = [f32(x[t, p * scaling.joined + j]) for j in range(scaling.joined)]
+            store_rows(rows, t, p, Result(out, out_scales, global_scale, first_row, scaling))
 
     return quantize_rows
 
 
 @inline
-def two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies):
-    """The row and the lse of prefix and suffix."""
-    p = load_state(prefix[t, h], prefix_lse[h, t], where=in_context, base=B)
-    s = load_state(suffix[t, h], suffix_lse[h, t], base=B)
+def two(prefix, prefix_lse, suffix, suffix_lse, t, h, place, in_context, copies):
+    """The row and the lse of prefix and suffix; `place`: of the lses."""
+    i, j = place
+    p = load_state(prefix[t, h], prefix_lse[i, j], where=in_context, base=B)
+    s = load_state(suffix[t, h], suffix_lse[i, j], base=B)
     merged = merge(p, s)
     row, lse = payload(merged), lse_of(merged)
     if copies:
         if not in_context:
-            row, lse = f32(suffix[t, h]), suffix_lse[h, t]
+            row, lse = f32(suffix[t, h]), suffix_lse[i, j]
     return row, lse
 
 
-def two_states(scaling: Scaling, copies: bool) -> Any:
-    """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
+def two_states(scaling: Scaling, copies: bool, heads_first: bool) -> Any:
+    """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is; `heads_first`: lses are
+    `[H, n]`, and else `[n, H]`."""
     of = scaling.dim
 
     @kernel
     def merge_two_states(
-        out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles, is_static),
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
-        out_lse: Out[f32, "H n"] | None,
+        out_lse: Out[f32, LSES[heads_first]] | None,
         prefix: In[T, "n H (G K)"],
-        prefix_lse: In[f32, "H n"],
+        prefix_lse: In[f32, LSES[heads_first]],
         suffix: In[T, "n H (G K)"],
-        suffix_lse: In[f32, "H n"],
+        suffix_lse: In[f32, LSES[heads_first]],
         context_rows: index.at_most("n"),
     ):
         for t, p in grid("n", of):
             in_context = t < context_rows
-            heads = [p * joined + j for j in range(joined)]
-            results = [two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies) for h in heads]
-            rows = [results[j][0] for j in range(joined)]
-            store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
-            for j in range(joined):
-                out_lse[heads[j], t] = results[j][1]
+            heads = [p * scaling.joined + j for j in range(scaling.joined)]
+            places = [(h, t) if heads_first else (t, h) for h in heads]
+            results = [
+                two(prefix, prefix_lse, suffix, suffix_lse, t, heads[k], places[k], in_context, copies) for k in range(scaling.joined)
+            ]
+            store_rows([result[0] for result in results], t, p, Result(out, out_scales, global_scale, first_row, scaling))
+            for k in range(scaling.joined):
+                i, j = places[k]
+                out_lse[i, j] = results[k][1]
 
     return merge_two_states
 
@@ -112,13 +117,12 @@ def dense(v, s, t, h):
 
 def dense_states(scaling: Scaling) -> Any:
     """k states of one array, in its order."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
     of = scaling.dim
 
     @kernel
     def merge_dense_states(
-        out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles, is_static),
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "n H"] | None,
@@ -126,8 +130,8 @@ def dense_states(scaling: Scaling) -> Any:
         s: In[f32, "n k H"],
     ):
         for t, p in grid("n", of):
-            merged = [dense(v, s, t, p * joined + j) for j in range(joined)]
-            store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
+            merged = [dense(v, s, t, p * scaling.joined + j) for j in range(scaling.joined)]
+            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
 
     return merge_dense_states
 
@@ -141,13 +145,12 @@ def listed(vs, ss, t, h):
 
 def listed_states(scaling: Scaling) -> Any:
     """Up to eight states, of arrays with the same strides that are apart from the result."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
     of = scaling.dim
 
     @kernel
     def merge_listed_states(
-        out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles, is_static),
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "n H"] | None,
@@ -155,8 +158,8 @@ def listed_states(scaling: Scaling) -> Any:
         ss: List[In[f32, "n H"], 8, "k"],
     ):
         for t, p in grid("n", of):
-            merged = [listed(vs, ss, t, p * joined + j) for j in range(joined)]
-            store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
+            merged = [listed(vs, ss, t, p * scaling.joined + j) for j in range(scaling.joined)]
+            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
 
     return merge_listed_states
 
@@ -171,13 +174,12 @@ def run(v, s, start, end, h):
 
 def ragged_states(scaling: Scaling) -> Any:
     """Runs of states; a run that is not 0 <= start <= end <= nnz is empty."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
     of = scaling.dim
 
     @kernel
     def merge_ragged_states(
-        out: Out[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles, is_static),
+        out: Out[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "n H"] | None,
@@ -189,8 +191,8 @@ def ragged_states(scaling: Scaling) -> Any:
             known = t + 1 < shape("n1")
             start, end = index(load(indptr[t], where=known)), index(load(indptr[t + 1], where=known))
             sound = 0 <= start and start <= end and end <= shape("nnz")
-            merged = [run(v, s, start, end if sound else start, p * joined + j) for j in range(joined)]
-            store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
+            merged = [run(v, s, start, end if sound else start, p * scaling.joined + j) for j in range(scaling.joined)]
+            store_states(merged, t, p, Result(out, out_scales, global_scale, first_row, scaling), out_lse)
 
     return merge_ragged_states
 
@@ -216,13 +218,12 @@ def with_sink(merged, sinks, h):
 
 def mapped_states(scaling: Scaling) -> Any:
     """Groups of parts, through maps; rows that no group names are left, and their scales."""
-    is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
     of = scaling.dim
 
     @kernel
     def merge_mapped_states(
-        out: InOut[stored(is_fp4), "n H (G K)"],
-        out_scales: scales_of("n P Q G", in_tiles, is_static, some=True),
+        out: InOut[scaling.stored, "n H (G K)"],
+        out_scales: scaling.scales(some=True),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: InOut[f32, "n H"] | None,
@@ -248,11 +249,11 @@ def mapped_states(scaling: Scaling) -> Any:
                 # Parts past the end of the map, or of the parts, are empty.
                 named = part_map.shape[0] if present(part_map) else shape("p")
                 start, end = index(first), index(last)
-                heads = [p * joined + j for j in range(joined)]
+                heads = [p * scaling.joined + j for j in range(scaling.joined)]
                 merged = [listed_parts(parts, lses, part_map, start, min(end, named) if sound else start, h) for h in heads]
-                rows = [payload(with_sink(merged[j], sinks, heads[j])) for j in range(joined)]
-                store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
-                for j in range(joined):
+                rows = [payload(with_sink(merged[j], sinks, heads[j])) for j in range(scaling.joined)]
+                store_rows(rows, t, p, Result(out, out_scales, global_scale, first_row, scaling))
+                for j in range(scaling.joined):
                     lse = lse_of(rebase(merged[j], C))
                     out_lse[t, heads[j]] = lse if lse != -math.inf else empty_lse
 
@@ -269,13 +270,12 @@ def splits(partial, partial_lse, i, j, h):
 
 def split_states(scaling: Scaling) -> Any:
     """The splits of split-KV attention; scales have no words."""
-    is_power, rounding, _, is_fp4, in_tiles, floors, is_static, joined = scaling.parts
     of = scaling.dim
 
     @kernel
     def merge_split_states(
-        out: Out[stored(is_fp4), "b l H (G K)"],
-        out_scales: scales_of(f"b l {of} G", in_tiles, is_static),
+        out: Out[scaling.stored, "b l H (G K)"],
+        out_scales: scaling.scales(f"b l {of} G"),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
         out_lse: Out[f32, "b l H"] | None,
@@ -283,23 +283,23 @@ def split_states(scaling: Scaling) -> Any:
         partial_lse: In[f32, "s b l H"],
     ):
         for i, j, p in grid("b", "l", of):
-            heads = [p * joined + k for k in range(joined)]
+            heads = [p * scaling.joined + k for k in range(scaling.joined)]
             merged = [splits(partial, partial_lse, i, j, h) for h in heads]
-            if is_static:
+            if scaling.is_static:
                 out[i, j, p] = payload(merged[0]) * (1.0 / out_scales[0])
-            elif joined > 1:
-                scale, elements = joined_rows([payload(merged[k]) for k in range(joined)], is_power, rounding, joined)
+            elif scaling.joined > 1:
+                scale, elements = joined_rows([payload(state) for state in merged], scaling)
                 out_scales[i, j, p, 0] = scale
-                for k in range(joined):
+                for k in range(scaling.joined):
                     out[i, j, heads[k]] = elements[k]
             else:
-                scale, elements = grouped(payload(merged[0]), global_scale, is_power, rounding, is_fp4, floors)
-                if in_tiles:
+                scale, elements = grouped(payload(merged[0]), Result(out, out_scales, global_scale, first_row, scaling))
+                if scaling.in_tiles:
                     out_scales[first_row + i * shape("l") + j, p] = scale
                 else:
                     out_scales[i, j, p] = scale
                 out[i, j, p] = elements
-            for k in range(joined):
+            for k in range(scaling.joined):
                 out_lse[i, j, heads[k]] = lse_of(merged[k])
 
     return merge_split_states

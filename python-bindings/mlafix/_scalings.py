@@ -38,9 +38,9 @@ class Scaling:
         joined: heads that share a group, of f8e4m3fn.
     """
 
-    is_power: bool
-    rounding: Any
-    pads: bool
+    is_power: bool = False
+    rounding: Any = f32
+    pads: bool = False
     is_fp4: bool = False
     in_tiles: bool = False
     floors: bool = False
@@ -48,73 +48,80 @@ class Scaling:
     joined: int = 1
 
     @property
-    def parts(self) -> tuple[bool, Any, bool, bool, bool, bool, bool, int]:
-        return self.is_power, self.rounding, self.pads, self.is_fp4, self.in_tiles, self.floors, self.is_static, self.joined
-
-    @property
     def dim(self) -> str:
         """The grid's: of heads, or of what shares a group."""
         return "H" if self.joined == 1 else "P"
 
+    @property
+    def stored(self) -> Any:
+        """The dtype of a result."""
+        return f4e2m1 if self.is_fp4 else f8e4m3fn
 
-def stored(is_fp4: bool) -> Any:
-    """The dtype of a result."""
-    return f4e2m1 if is_fp4 else f8e4m3fn
+    def scales(self, dims: str = "n P Q G", some: bool = False) -> Any:
+        """The type of scales, which have these dims where they are not in tiles; or of the one that is given. `some`: rows may be left."""
+        if self.is_static:
+            return In[f32, "one=1"]
+        if self.in_tiles:
+            return InOut[S, "m H G"].swizzle("128x4")
+        return InOut[S, dims] if some else Out[S, dims]
 
 
-def scales_of(dims: str, in_tiles: bool, is_static: bool = False, some: bool = False) -> Any:
-    """The type of scales, which have these dims where they are not in tiles; or of the one that is given. `some`: rows may be left."""
-    if is_static:
-        return In[f32, "one=1"]
-    if in_tiles:
-        return InOut[S, "m H G"].swizzle("128x4")
-    return InOut[S, dims] if some else Out[S, dims]
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """Where a kernel stores rows, and how: its first arguments, and a `Scaling`.
+
+    Args:
+        first_row: the row of token 0 in tiles of scales.
+    """
+
+    out: Any
+    scales: Any
+    global_scale: Any
+    first_row: Any
+    how: Scaling
 
 
 @inline
-def scale_of(largest, is_power):
+def scale_of(largest, how):
     """The scale of a group with this largest magnitude."""
     scale = max(largest, SMALLEST) / 448.0
-    if is_power:
+    if how.is_power:
         scale = f8e8m0(max(scale, SMALLEST))
     return scale
 
 
 @inline
-def scaled(row, is_power, rounding):
+def scaled(row, how):
     """A row's scales, the groups' largest magnitudes / 448, and its quotients by them: vLLM's per_token_group_quant_8bit.
 
     In f32 and correctly rounded: scale = max(largest, 1e-10) / 448, quotient = element / scale. A power of two is the least one
     that is not below max(scale, 1e-10).
     """
-    row = rounding(row)
-    scale = scale_of(max(abs(row), along="K"), is_power)
+    scale = scale_of(max(abs(row), along="K"), how)
     return scale, row / scale
 
 
 @inline
-def halved(row, global_scale, rounding):
+def halved(row, global_scale):
     """A row's scales in e4m3, and what its elements are in e2m1: vLLM's scaled_fp4_quant and FlashInfer's nvfp4_quantize.
 
     In f32 and correctly rounded, where engines on a GPU have approximate reciprocals: scale = e4m3(global * (largest * (1 / 6))), and
     element * (1 / (scale * (1 / global))), or element * 0 where the scale is 0.
     """
-    row = rounding(row)
     scale = f8e4m3fn(global_scale * (max(abs(row), along="K") * SIXTH))
     return scale, row * where(scale != 0.0, 1.0 / (scale * (1.0 / global_scale)), 0.0)
 
 
 @inline
-def microscaled(row, floors, rounding):
+def microscaled(row, how):
     """A row's scales, powers of two, and what its elements are in e2m1: MXFP4.
 
     Rounded down, the scale is the largest power of two that is not above the largest magnitude, divided by 4: OCP MX v1.0, 6.3.
     Rounded up, it is the least one that is not below largest * (1 / 6): FlashInfer's mxfp4_quantize, but for its approximate
     reciprocal of 6. Quotients by powers of two are products.
     """
-    row = rounding(row)
     largest = max(abs(row), along="K")
-    if floors:
+    if how.floors:
         # A little more than half of it rounds up to the power of two that is not above it.
         scale = f8e8m0(f8e8m0(largest * ABOVE_HALF) * 0.25)
     else:
@@ -123,63 +130,63 @@ def microscaled(row, floors, rounding):
 
 
 @inline
-def grouped(row, global_scale, is_power, rounding, is_fp4, floors):
+def grouped(row, to):
     """A row's scales, and its elements as they are stored."""
-    if is_fp4:
-        if is_power:
-            scale, elements = microscaled(row, floors, rounding)
+    rounded = to.how.rounding(row)
+    if to.how.is_fp4:
+        if to.how.is_power:
+            scale, elements = microscaled(rounded, to.how)
         else:
-            scale, elements = halved(row, global_scale[0], rounding)
+            scale, elements = halved(rounded, to.global_scale[0])
     else:
-        scale, elements = scaled(row, is_power, rounding)
+        scale, elements = scaled(rounded, to.how)
     return scale, elements
 
 
 @inline
-def store_groups(row, t, h, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static):
+def store_groups(row, t, h, to):
     """A row with its scales; the last head clears what is left of its word of scales; nothing clears the padding of tiles."""
-    if is_static:
-        out[t, h] = row * (1.0 / out_scales[0])
+    if to.how.is_static:
+        to.out[t, h] = row * (1.0 / to.scales[0])
     else:
-        scale, elements = grouped(row, global_scale, is_power, rounding, is_fp4, floors)
-        if in_tiles:
-            out_scales[first_row + t, h] = scale
+        scale, elements = grouped(row, to)
+        if to.how.in_tiles:
+            to.scales[to.first_row + t, h] = scale
         else:
-            out_scales[t, h // shape("Q"), h % shape("Q")] = scale
-        out[t, h] = elements
-    if pads:
+            to.scales[t, h // shape("Q"), h % shape("Q")] = scale
+        to.out[t, h] = elements
+    if to.how.pads:
         if h == shape("H") - 1:
             for other in range(h % shape("Q") + 1, shape("Q")):
-                out_scales[t, h // shape("Q"), other] = 0.0
+                to.scales[t, h // shape("Q"), other] = 0.0
 
 
 @inline
-def joined_rows(rows, is_power, rounding, joined):
+def joined_rows(rows, how):
     """The scale of rows that share a group, and their elements as they are stored."""
-    rounded = [rounding(rows[j]) for j in range(joined)]
+    rounded = [how.rounding(row) for row in rows]
     largest = max(abs(rounded[0]))
-    for j in range(1, joined):
+    for j in range(1, how.joined):
         largest = max(largest, max(abs(rounded[j])))
-    scale = scale_of(largest, is_power)
-    return scale, [rounded[j] / scale for j in range(joined)]
+    scale = scale_of(largest, how)
+    return scale, [row / scale for row in rounded]
 
 
 @inline
-def store_rows(rows, t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined):
+def store_rows(rows, t, p, to):
     """The rows of one head, or of those that share a group, with their scales."""
-    if joined == 1:
-        store_groups(rows[0], t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static)
+    if to.how.joined == 1:
+        store_groups(rows[0], t, p, to)
     else:
-        scale, elements = joined_rows(rows, is_power, rounding, joined)
-        out_scales[t, p, 0, 0] = scale
-        for j in range(joined):
-            out[t, p * joined + j] = elements[j]
+        scale, elements = joined_rows(rows, to.how)
+        to.scales[t, p, 0, 0] = scale
+        for j in range(to.how.joined):
+            to.out[t, p * to.how.joined + j] = elements[j]
 
 
 @inline
-def store_states(merged, t, p, out, out_scales, global_scale, first_row, out_lse, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined):
+def store_states(states, t, p, to, out_lse):
     """Merged states of one head, or of those that share a group: their rows with their scales, and their lses."""
-    states = [state for state in merged]
-    store_rows([payload(state) for state in states], t, p, out, out_scales, global_scale, first_row, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined)
-    for j in range(joined):
-        out_lse[t, p * joined + j] = lse_of(states[j])
+    store_rows([payload(state) for state in states], t, p, to)
+    for j in range(to.how.joined):
+        out_lse[t, p * to.how.joined + j] = lse_of(states[j])

@@ -9,11 +9,10 @@ Of up to 128 tokens, all rows are read before it is known which of them count. T
 
 from mlafix._masked_kernels import masked_states
 from mlafix._scalings import Scaling
-from mlafix.dsl import f32
 
 # Arguments: out, out_scales, no global scale, no first row, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, and
 # 1 + log2(sequences). One scale for all, which is given:
-chain_static = masked_states(Scaling(is_power=False, rounding=f32, pads=False, is_static=True)).specialize(G=1)
+chain_static = masked_states(Scaling(is_static=True)).specialize(G=1)
 
 # A scale for each group of K elements, which is stored:
-chain_groups = masked_states(Scaling(is_power=False, rounding=f32, pads=False))
+chain_groups = masked_states(Scaling())

@@ -13,7 +13,7 @@ T = DType("T")
 
 # fp8 with a scale for each group of K elements, as engines quantise activations for a block-scaled product: out, out_scales, no
 # global scale, no first row, x.
-quantize_groups = quantised_rows(Scaling(is_power=False, rounding=f32, pads=False))
+quantize_groups = quantised_rows(Scaling())
 
 
 @kernel

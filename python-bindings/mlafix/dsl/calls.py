@@ -16,7 +16,7 @@ from .memory_built_ins import MemoryBuiltIns
 from .promise_built_ins import PromiseBuiltIns
 from .state_built_ins import StateBuiltIns
 from .types import ScalarType
-from .values import Tensor, describe
+from .values import Tensor, describe, field_names, is_record_type
 
 _MAX_INLINE = 32
 
@@ -56,6 +56,8 @@ class Calls:
             return self.built_ins[function.name](node, function)
         if hasattr(function, "__mlafix_inline__"):
             return self._inline(node, function)
+        if is_record_type(function):
+            return self._record(node, function)
         return self._python(node, function)
 
     def _python(self, node: ast.Call, function: Any) -> Any:
@@ -99,16 +101,31 @@ class Calls:
         if isinstance(getattr(built_ins, short, None), BuiltIn):
             return f"expected a built-in, got '{name}'{hints.of_function(name, function)}"
         return (
-            f"expected a built-in, abs, len, min, max, sum, round, a conversion (f32, i32, i64, index, bool_) or an inline "
-            f"function to call, got '{name}'{hints.of_function(name, function)}"
+            f"expected a built-in, abs, len, min, max, sum, round, a conversion (f32, i32, i64, index, bool_), an inline "
+            f"function or a frozen dataclass to call, got '{name}'{hints.of_function(name, function)}"
         )
 
     def _inline(self, node: ast.Call, function: Any) -> Any:
         if self.ctx.depth >= _MAX_INLINE:
             self.ctx.fail(node, f"expected inline functions at most {_MAX_INLINE} deep, got more: does '{function.name}' call itself?")
-        arguments = [self.expressions.eval(argument) for argument in node.args]
-        keywords = {str(keyword.arg): self.expressions.eval(keyword.value) for keyword in node.keywords}
-        return self.inline(function, arguments, keywords, node)
+        return self.inline(function, *self._arguments(node), node)
+
+    def _record(self, node: ast.Call, made: Any) -> Any:
+        """A frozen dataclass of values."""
+        if hasattr(made, "__post_init__"):
+            self.ctx.fail(node, f"expected a dataclass whose fields are what it is called with, got '{made.__name__}', which has __post_init__")
+        arguments, keywords = self._arguments(node)
+        try:
+            return made(*arguments, **keywords)
+        except TypeError as error:
+            self.ctx.fail(node, f"expected the fields of '{made.__name__}' ({', '.join(field_names(made))}), got a call with others: {error}")
+
+    def _arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+        return [self._argument(argument) for argument in node.args], {str(keyword.arg): self._argument(keyword.value) for keyword in node.keywords}
+
+    def _argument(self, node: ast.expr) -> Any:
+        value = self.expressions.eval(node)
+        return tuple(value) if isinstance(value, list) else value
 
 
 def as_number_text(node: ast.expr) -> bool:

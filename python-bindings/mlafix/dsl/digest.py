@@ -2,8 +2,8 @@
 
 Two functions with the same digest make the same kernel. Comments, formatting, the file and the line do not count, nor does
 the version of Python that reads the text. The names that count are those that the front end looks up outside: arguments
-and whatever the body assigns are not among them. Of a value counts what a kernel can use of it: numbers, text, tuples of
-them, dtypes and functions; of anything else, which no body may use, only the type.
+and whatever the body assigns are not among them. Of a value counts what a kernel can use of it: numbers, text, tuples and
+records of them, dtypes and functions; of anything else, which no body may use, only the type.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import annotations, scope
 from .built_ins import BuiltIn
 from .source import Source
 from .types import Base, DType, ScalarType, TensorType
-from .values import as_number
+from .values import as_number, field_names, is_record, is_record_type
 
 _HALF = 16
 
@@ -104,15 +104,15 @@ def _names(source: Source, is_inline: bool) -> dict[str, Any]:
 
 
 def _value(source: Source, node: ast.expr) -> Any:
-    """What a name, or a name in a module, stands for. Raises KeyError or AttributeError where it stands for nothing."""
+    """What a name, a name in a module, or a field of a record stands for. Raises KeyError or AttributeError where it stands for nothing."""
     if isinstance(node, ast.Name):
         return source.lookup(node.id)
     if not isinstance(node, ast.Attribute):
         raise KeyError
-    module = _value(source, node.value)
-    if not isinstance(module, types.ModuleType):
+    of = _value(source, node.value)
+    if not isinstance(of, types.ModuleType) and not (is_record(of) and node.attr in field_names(of)):
         raise KeyError
-    return getattr(module, node.attr)
+    return getattr(of, node.attr)
 
 
 def _is_inline(value: Any) -> bool:
@@ -137,6 +137,11 @@ def _describe(value: Any, within: frozenset[int] = frozenset()) -> str:
         return _describe_inline(value, within)
     if isinstance(value, (DType, Base, TensorType)) or (isinstance(value, ScalarType) and (value.bound or value.from_tensor)):
         return f"{type(value).__name__}{dataclasses.astuple(value)}"
+    if is_record(value):
+        return f"record {type(value).__qualname__}({','.join(_describe(getattr(value, name), within) for name in field_names(value))})"
+    if is_record_type(value):
+        fields = ((field.name, field.default) for field in dataclasses.fields(value))
+        return f"records {value.__qualname__}({','.join(f'{name}={_describe(default, within)}' for name, default in fields)})"
     if isinstance(value, (BuiltIn, ScalarType, types.BuiltinFunctionType, type)):
         return f"{_WORD}{getattr(value, '__qualname__', '') or value.name}"
     is_ours = type(value).__module__ == Base.__module__  # In, Out, InOut, Peers

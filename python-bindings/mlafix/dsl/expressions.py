@@ -14,7 +14,7 @@ from .context import Context
 from .memory import Memory
 from .operators import BINARY, COMPARE, Operators
 from .types import Base, Dim, DType, ScalarType, TensorType
-from .values import Dyn, Element, Gone, Listed, Peer, Tensor, as_number, counted, describe
+from .values import Dyn, Element, Gone, Listed, OfRows, Peer, Sink, Tensor, as_number, counted, describe, field_names, is_record
 
 _ALLOWED = (
     "a number, a name, an element of a tensor, arithmetic, a comparison, and/or/not, 'a if c else b' or a call of the "
@@ -130,7 +130,7 @@ class Expressions:
         if number is not None:
             return number
         known = (str, type(None), BuiltIn, ScalarType, DType, Base, types.ModuleType)
-        if isinstance(value, known) or hasattr(value, "__mlafix_inline__") or isinstance(value, (list, tuple)):
+        if isinstance(value, known) or is_record(value) or hasattr(value, "__mlafix_inline__") or isinstance(value, (list, tuple)):
             return tuple(value) if isinstance(value, list) else value
         if isinstance(value, (types.BuiltinFunctionType, type)):
             return value
@@ -156,8 +156,17 @@ class Expressions:
                 return self.outside(getattr(value, node.attr), node)
             except AttributeError:
                 self.ctx.fail(node, f"expected a name in module {value.__name__}, got '{node.attr}'")
+        if is_record(value):
+            return self.field(value, node)
         hint = hints.of_attribute(value, node.attr)
-        self.ctx.fail(node, f"expected .shape of a tensor, or a name in a module, got .{node.attr} of {describe(value)}{hint}")
+        self.ctx.fail(node, f"expected .shape of a tensor, a name in a module, or a field of a record, got .{node.attr} of {describe(value)}{hint}")
+
+    def field(self, record: Any, node: ast.Attribute) -> Any:
+        names = field_names(record)
+        if node.attr not in names:
+            self.ctx.fail(node, f"expected a field of {describe(record)} ({', '.join(names) or 'none'}), got .{node.attr}")
+        value = getattr(record, node.attr)
+        return value if isinstance(value, (Dyn, Tensor, Peer, Sink, OfRows)) else self.outside(value, node)
 
     def eval_Tuple(self, node: ast.Tuple) -> Any:
         return tuple(self.eval(element) for element in node.elts)

@@ -15,7 +15,7 @@ from .context import Context
 from .expressions import MOST_UNROLLED, Expressions
 from .memory import Memory
 from .operators import BINARY, Operators
-from .values import Dyn, Gone, Listed, Tensor, alike, as_number, describe
+from .values import Dyn, Gone, Listed, Tensor, alike, as_number, describe, is_record
 
 _ALLOWED = "an assignment, a store, 'for … in range(…)', 'if' or a call of store or store_state"
 # Calls of inline functions that an error inside them shows.
@@ -285,10 +285,19 @@ class Statements:
             self.ctx.env[name] = self.ctx.wrap(result)
 
     def indexes_list(self, node: ast.For) -> bool:
-        """Whether the body names elements of a list by the loop's index."""
+        """Whether the body names elements of a list, or of a tuple, by the loop's index."""
         index = node.target.id  # type: ignore[attr-defined]
-        subscripts = [part for statement in node.body for part in ast.walk(statement) if self.list_of(part) is not None]
+        subscripts = [part for statement in node.body for part in ast.walk(statement) if self.has_elements(part)]
         return any(isinstance(name, ast.Name) and name.id == index for part in subscripts for name in ast.walk(part.slice))
+
+    def has_elements(self, node: ast.AST) -> bool:
+        """Whether a subscript is of a list or a tuple of values, which has a name or is a field of a record."""
+        if not isinstance(node, ast.Subscript):
+            return False
+        of = node.value
+        if isinstance(of, ast.Attribute) and isinstance(of.value, ast.Name) and is_record(self.ctx.env.get(of.value.id)):
+            return isinstance(self.expressions.eval(of), tuple)
+        return isinstance(of, ast.Name) and isinstance(self.ctx.env.get(of.id), (Listed, tuple))
 
     def unroll(self, node: ast.For, index: str, call: ast.Call) -> None:
         """Runs the body once for each number of a range of constants."""

@@ -150,6 +150,21 @@ class Gone:
     reason: str
 
 
+def is_record_type(value: object) -> bool:
+    """Whether calling a value makes records: a frozen dataclass, whose fields are all that its instances have."""
+    return isinstance(value, type) and dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen  # type: ignore[attr-defined]
+
+
+def is_record(value: object) -> bool:
+    """Whether a value is an instance of a frozen dataclass, and none of the language's own."""
+    return is_record_type(type(value)) and not type(value).__module__.startswith(__package__)
+
+
+def field_names(record: object) -> list[str]:
+    """The names of a record's fields, or of those of its type."""
+    return [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
+
+
 def as_number(value: object) -> bool | int | float | None:
     """A compile-time number (numpy's too) as Python's own; None for anything else."""
     if isinstance(value, (bool, int, float)):
@@ -186,6 +201,8 @@ def describe(value: object) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     if isinstance(value, Listed):
         return f"a list of {value.count}"
+    if is_record(value):
+        return f"a record of type {type(value).__name__}"
     if callable(value) and hasattr(value, "__name__"):
         return f"the function '{value.__name__}'"
     return f"{value!r} ({type(value).__name__})"

@@ -1,0 +1,131 @@
+"""Frozen dataclasses in kernels: constants from outside, and bundles of tensors and values that inline functions take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mlafix
+import numpy as np
+import pytest
+from devices import Device
+from sources import load, underlined
+
+pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
+
+TEXT = """
+import dataclasses
+from typing import Any
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    slope: float
+    is_shifted: bool
+    dtype: Any = f32
+    ends: tuple = (0.25, 8)
+
+    @property
+    def twice(self):
+        return 2.0 * self.slope
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    out: Any
+    sums: Any
+    curve: Curve
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    first: Any
+    second: Any = 1.0
+
+@dataclasses.dataclass
+class Loose:
+    first: Any
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    first: Any
+
+    def __post_init__(self):
+        pass
+
+CURVE = Curve(3.0, True, i32)
+
+@inline
+def curved(v, curve):
+    result = v * curve.slope
+    if curve.is_shifted:
+        result = result + curve.ends[0]
+    return Pair(result, curve.dtype(sum(v)))
+
+@inline
+def keep(t, v, to):
+    pair = curved(v, to.curve)
+    to.out[t] = pair.first
+    to.sums[t] = pair.second
+
+@kernel
+def bundled(out: Out[f32, "n D"], sums: Out[i32, "n"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        keep(t, x[t], to=Result(out, sums, CURVE))
+
+@kernel
+def listed(out: Out[f32, "n two=2"], x: In[f32, "n two=2"]):
+    for t in grid("n"):
+        pairs = [Pair(x[t, i]) for i in range(2)]
+        both = Pair([pair.first for pair in pairs], pairs[1].second)
+        for i in range(2):
+            out[t, i] = both.first[i] + both.second
+"""
+
+
+def test_records_hold_constants_tensors_and_values(tmp_path: Path, device: Device) -> None:
+    x = np.arange(6 * 40, dtype=np.float32).reshape(6, 40)
+    out, sums = device.poisoned(x.shape, np.float32), device.poisoned((6,), np.int32)
+    load(tmp_path, TEXT).bundled(out, sums, device.put(x))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(out), 3 * x + 0.25)
+    np.testing.assert_array_equal(device.get(sums), x.sum(1))
+
+
+def test_records_hold_lists_and_defaults(tmp_path: Path, device: Device) -> None:
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    out = device.poisoned(x.shape, np.float32)
+    load(tmp_path, TEXT).listed(out, device.put(x))
+    device.synchronize()
+    np.testing.assert_array_equal(device.get(out), x + 1)
+
+
+@pytest.mark.parametrize(("body", "place", "message"), [
+    ("out[t] = x[t] * CURVE.slop", "CURVE.slop", "expected a field of a record of type Curve (slope, is_shifted, dtype, ends), got .slop"),
+    ("out[t] = x[t] * CURVE.twice", "CURVE.twice", "got .twice"),
+    ("out[t] = x[t] * Pair(t).third", "Pair(t).third", "expected a field of a record of type Pair (first, second), got .third"),
+    ("out[t] = x[t] * CURVE", "CURVE", "expected a scalar, a row or a state, got a record of type Curve"),
+    ("out[t] = Pair().first", "Pair()", "expected the fields of 'Pair' (first, second), got a call with others"),
+    ("out[t] = Loose(x[t]).first", "Loose", "a conversion (f32, i32, i64, index, bool_), an inline function or a frozen dataclass to call, got 'Loose'"),
+    ("out[t] = Checked(x[t]).first", "Checked(x[t])", "expected a dataclass whose fields are what it is called with, got 'Checked', which has __post_init__"),
+    ("p = Pair(x[t])\nif sums[t] > 0:\n    p = Pair(x[t])", "if", "for 'p', which changes here, got a record of type Pair"),
+], ids=lambda value: value if value[:1] != "e" else "")  # fmt: skip
+def test_what_records_are_not(tmp_path: Path, body: str, place: str, message: str) -> None:
+    lines = "".join(f"        {line}\n" for line in body.splitlines())
+    text = f'{TEXT}\n@kernel\ndef k(out: Out[f32, "n D"], sums: In[i32, "n"], x: In[f32, "n D"]):\n    for t in grid("n"):\n{lines}'
+    with pytest.raises(mlafix.CompileError) as caught:
+        _ = load(tmp_path, text).k.source
+    assert message in caught.value.message
+    assert underlined(caught.value.message) == place
+
+
+def test_what_counts_of_records(tmp_path: Path) -> None:
+    """A kernel is another one where a field that it may read is."""
+    def digests(text: str = TEXT) -> list[str]:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        module = load(folder, text)
+        return [module.bundled.digest, module.listed.digest]
+
+    first = digests()
+    assert digests(TEXT.replace("2.0 * self", "4.0 * self")) == first
+    for before, after in (("3.0, True", "3.5, True"), ("True, i32", "False, i32"), ("True, i32", "True, i64"), ("(0.25, 8)", "(0.5, 8)")):
+        changed = digests(TEXT.replace(before, after))
+        assert changed[0] != first[0] and changed[1] == first[1], after
+    assert digests(TEXT.replace("second: Any = 1.0", "second: Any = 2.0"))[1] != first[1]
