@@ -38,8 +38,6 @@ from .dsl import (
 T = DType("T")
 B = Base("B", default="e")
 C = Base("C", default="e")
-# The dims of lses, and of those whose heads come first.
-LSES = ("n H", "H n")
 
 def quantised_rows(scaling: Scaling) -> Any:
     """Rows that are there."""
@@ -61,22 +59,20 @@ def quantised_rows(scaling: Scaling) -> Any:
 
 
 @inline
-def two(prefix, prefix_lse, suffix, suffix_lse, t, h, place, in_context, copies):
-    """The row and the lse of prefix and suffix; `place`: of the lses."""
-    i, j = place
-    p = load_state(prefix[t, h], prefix_lse[i, j], where=in_context, base=B)
-    s = load_state(suffix[t, h], suffix_lse[i, j], base=B)
+def two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies):
+    """The row and the lse of prefix and suffix."""
+    p = load_state(prefix[t, h], prefix_lse[h, t], where=in_context, base=B)
+    s = load_state(suffix[t, h], suffix_lse[h, t], base=B)
     merged = merge(p, s)
     row, lse = payload(merged), lse_of(merged)
     if copies:
         if not in_context:
-            row, lse = f32(suffix[t, h]), suffix_lse[i, j]
+            row, lse = f32(suffix[t, h]), suffix_lse[h, t]
     return row, lse
 
 
-def two_states(scaling: Scaling, copies: bool, heads_first: bool) -> Any:
-    """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is; `heads_first`: lses are
-    `[H, n]`, and else `[n, H]`."""
+def two_states(scaling: Scaling, copies: bool) -> Any:
+    """Prefix and suffix; `copies`: tokens past the context are copies of the suffix, its lse as it is."""
     of = scaling.dim
 
     @kernel
@@ -85,24 +81,20 @@ def two_states(scaling: Scaling, copies: bool, heads_first: bool) -> Any:
         out_scales: scaling.scales(),
         global_scale: In[f32, "one=1"] | None,
         first_row: index,
-        out_lse: Out[f32, LSES[heads_first]] | None,
+        out_lse: Out[f32, "H n"] | None,
         prefix: In[T, "n H (G K)"],
-        prefix_lse: In[f32, LSES[heads_first]],
+        prefix_lse: In[f32, "H n"],
         suffix: In[T, "n H (G K)"],
-        suffix_lse: In[f32, LSES[heads_first]],
+        suffix_lse: In[f32, "H n"],
         context_rows: index.at_most("n"),
     ):
         for t, p in grid("n", of):
             in_context = t < context_rows
             heads = [p * scaling.joined + j for j in range(scaling.joined)]
-            places = [(h, t) if heads_first else (t, h) for h in heads]
-            results = [
-                two(prefix, prefix_lse, suffix, suffix_lse, t, heads[k], places[k], in_context, copies) for k in range(scaling.joined)
-            ]
+            results = [two(prefix, prefix_lse, suffix, suffix_lse, t, h, in_context, copies) for h in heads]
             store_rows([result[0] for result in results], t, p, Result(out, out_scales, global_scale, first_row, scaling))
-            for k in range(scaling.joined):
-                i, j = places[k]
-                out_lse[i, j] = results[k][1]
+            for j in range(scaling.joined):
+                out_lse[heads[j], t] = results[j][1]
 
     return merge_two_states
 

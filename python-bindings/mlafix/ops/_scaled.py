@@ -45,8 +45,8 @@ def quantised_rows(out: Any, x: Any, scales: Any, rounds: bool, stream: Any) -> 
 def two_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, copies: bool, stream: Any) -> None:
     out, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows = rows
     where, how = _scaling(scales, rows_of(prefix, "prefix", ("n", "H", "D")), rounds, source, prefix, out)
-    _launch("two_states", how, base, (out, *where, out_lse, prefix, prefix_lse, suffix, suffix_lse, context_rows), stream,
-            options=(copies, layout == "hn"))
+    lses = [lse_as(lse, layout, "hn") for lse in (out_lse, prefix_lse, suffix_lse)]
+    _launch("two_states", how, base, (out, *where, lses[0], prefix, lses[1], suffix, lses[2], context_rows), stream, copies=copies)
 
 
 def masked_states(rows: Rows, scales: Any, rounds: bool, source: str, layout: str, base: str, stream: Any) -> None:
@@ -263,20 +263,19 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 def _make(*key: Any) -> bool:
     """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
     if key not in _kernels:
-        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined, base, count, bound, options, out_base = key
+        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined, base, count, bound, copies, out_base = key
         scaling = scalings.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors, is_static, joined)
-        made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *options)
+        made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *([copies] if name == "two_states" else []))
         bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
         bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if is_static or joined > 1 else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made
     return True
 
 
-def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0,
-            options: tuple[bool, ...] = (), out_base: str = "e") -> None:
-    """Launches a kernel of `_scaled_kernels`, which is made with these options, or binds the call where `stream` is a `Binding`. A
-    count above 0 is compiled into it."""
-    key = (name, *how, base, count, bound, options, out_base)
+def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count: str = "", bound: int = 0, copies: bool = False,
+            out_base: str = "e") -> None:
+    """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
+    key = (name, *how, base, count, bound, copies, out_base)
     _make(*key)
     is_static = how[6]
     (_launch_with_one if is_static else launch_kernel)(_kernels[key], arguments, stream)
