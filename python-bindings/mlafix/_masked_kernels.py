@@ -11,28 +11,10 @@ from typing import Any
 
 from ._scaled_kernels import B, T
 from ._scalings import Result, Scaling, store_states
+from ._segments import segment_of
 from .dsl import In, InOut, f32, grid, i32, i64, index, inline, kernel, load_state, mask, merge, shape, store_state
 
 FEW = 128  # tokens, whose rows take less time than finding out which of them count
-
-
-@inline
-def sequence_of(row, cu_seqlens, halvings):
-    """The sequence s with cu_seqlens[s] <= row < cu_seqlens[s + 1], for a row from cu_seqlens[0] to cu_seqlens[-1] - 1.
-
-    Sequences of equal lengths are found by one division; others by halving, as many times as `halvings` says:
-    1 + log2(sequences).
-    """
-    high = cu_seqlens.shape[0] - 1
-    low = index((i64(row) - i64(cu_seqlens[0])) * i64(high) // (i64(cu_seqlens[high]) - i64(cu_seqlens[0])))
-    found = cu_seqlens[low] <= row and row < cu_seqlens[low + 1]
-    low = low if found else index(0)
-    for _ in range(0, 0 if found else halvings):
-        middle = (low + high) // 2
-        before = cu_seqlens[middle] <= row
-        low = middle if before else low
-        high = high if before else middle
-    return low
 
 
 @inline
@@ -48,7 +30,7 @@ def has_keys(row, inside, kv_lens, cu_seqlens, halvings):
     live = kv_lens[row] > 0
     is_own = (cu_seqlens[row] <= row) & (row < cu_seqlens[row + 1])
     if inside and not is_own:
-        live = kv_lens[sequence_of(row, cu_seqlens, halvings)] > 0
+        live = kv_lens[segment_of(row, cu_seqlens, i64(cu_seqlens[0]), halvings)] > 0
     return live & inside
 
 
@@ -63,7 +45,7 @@ def merge_where(early, live, prefix, prefix_lse, suffix, suffix_lse, t, h):
 
 def masked_states(scaling: Scaling) -> Any:
     """Sequence s has the rows [cu_seqlens[s], cu_seqlens[s + 1]), and keys beside the suffix's if kv_lens[s] > 0. Rows of no sequence
-    are left as they are, and their scales. `halvings`: see `sequence_of`."""
+    are left as they are, and their scales. `halvings`: see `segment_of`."""
     of = scaling.dim
 
     @kernel

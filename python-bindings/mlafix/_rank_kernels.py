@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ._segments import segment_of
 from .dsl import (
     Base,
     DType,
@@ -47,26 +48,6 @@ SMALLEST = 2.0**-100
 
 
 @inline
-def request_of(token, starts, requests, halvings):
-    """The request of a token from 0 to starts[requests] - 1: starts[request] <= token < starts[request + 1].
-
-    Requests of equal lengths, the common case of a decode, are found by one division; others by halving, as many times as
-    `halvings` says: 1 + log2(requests). No contents of `starts` read out of bounds.
-    """
-    position = i64(token)
-    low = index(position * i64(requests) // i64(starts[requests]))
-    found = i64(starts[low]) <= position and position < i64(starts[low + 1])
-    low = low if found else index(0)
-    high = requests
-    for _ in range(0, 0 if found else halvings):
-        middle = (low + high) // 2
-        before = i64(starts[middle]) <= position
-        low = middle if before else low
-        high = high if before else middle
-    return low
-
-
-@inline
 def has_keys(token, seq_lens, starts, halvings):
     """Whether a token's request has keys on this rank; False for padding behind the last request."""
     keys = True
@@ -75,7 +56,7 @@ def has_keys(token, seq_lens, starts, halvings):
         keys = requests > 0 and i64(token) < starts[requests]
         if seq_lens is not None:
             if keys:
-                keys = seq_lens[request_of(token, starts, requests, halvings)] > 0
+                keys = seq_lens[segment_of(token, starts, 0, halvings)] > 0
     elif seq_lens is not None:
         keys = token < seq_lens.shape[0] and seq_lens[token] > 0
     return keys

@@ -9,7 +9,7 @@ a scale in `[n, P]`, P = H / heads, of these dtypes. `BlockScales` has more: NVF
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -88,19 +88,27 @@ def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, 
     out, out_lse, partial, partial_lse = rows
     _, *lead, heads, dim = rows_of(partial, "partial", ("S", "B", "L", "H", "D"))
     (view, *rest), how = _scaling(scales, (*lead, heads, dim), rounds, source, partial, out, dtype)
-    in_tiles, is_static = how[4], how[6]
-    _launch("split_states", how, base, (out, view if in_tiles or is_static else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
+    _launch("split_states", how, base, (out, view if how.in_tiles or how.is_static else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
 
 
-How = tuple[bool, str, bool, bool, bool, bool, bool, int]
-"""What a `Scaling` says, with the name of the dtype that rows are rounded to."""
+class How(NamedTuple):
+    """The fields of a `Scaling`, with the name of the dtype that rows are rounded to: torch.compile knows such constants."""
+
+    is_power: bool = False
+    rounding: str = "f32"
+    pads: bool = False
+    is_fp4: bool = False
+    in_tiles: bool = False
+    floors: bool = False
+    is_static: bool = False
+    joined: int = 1
 
 
 def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like: Any, out: Any, dtype: Any = None) -> tuple[tuple[Any, Any, int], How]:
     """The scales' arguments of a kernel for rows `[…, H, D]`, and how it scales; `dtype`: of the result without scales, if not
     that of `like`, an input."""
     if isinstance(scales, OneScale):
-        return (one_element(scales.scale, like), None, 0), (False, "f32", False, False, False, False, True, 1)
+        return (one_element(scales.scale, like), None, 0), How(is_static=True)
     *lead, heads, dim = rows
     of = scales if isinstance(scales, BlockScales) else BlockScales(scales)
     is_fp4 = _is_fp4(of, rounds)
@@ -122,7 +130,8 @@ def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like
     if name not in _ROUNDINGS:
         raise wrong("quantize_from", "'f32' for a result that is no bf16, f16 or f32", repr(source))
     number = None if of.global_scale is None else one_element(of.global_scale, like)
-    return (view, number, of.first_row), (is_power or rounds, name, pads, is_fp4, bool(of.swizzle), of.mxfp4 == "floor", False, joined)
+    how = How(is_power or rounds, name, pads, is_fp4, in_tiles=bool(of.swizzle), floors=of.mxfp4 == "floor", joined=joined)
+    return (view, number, of.first_row), how
 
 
 def _is_fp4(of: BlockScales, rounds: bool) -> bool:
@@ -263,11 +272,12 @@ _kernels: dict[tuple[Any, ...], Any] = {}
 def _make(*key: Any) -> bool:
     """Adds the kernel of a key to the table, from which torch.compile knows where it has it from."""
     if key not in _kernels:
-        name, is_power, rounding, pads, is_fp4, in_tiles, floors, is_static, joined, base, count, bound, copies, out_base = key
-        scaling = scalings.Scaling(is_power, _ROUNDINGS[rounding], pads, is_fp4, in_tiles, floors, is_static, joined)
+        name, *fields, base, count, bound, copies, out_base = key
+        how = How(*fields)
+        scaling = scalings.Scaling(**{**how._asdict(), "rounding": _ROUNDINGS[how.rounding]})
         made = getattr(masked if name == "masked_states" else kernels, name)(scaling, *([copies] if name == "two_states" else []))
         bases = {variable: of for variable, of in (("B", base), ("C", out_base)) if of != "e"}
-        bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if is_static or joined > 1 else {})
+        bindings = ({count: bound} if bound else {}) | bases | ({"G": 1} if how.is_static or how.joined > 1 else {})
         _kernels[key] = made.specialize(**bindings) if bindings else made
     return True
 
@@ -277,8 +287,7 @@ def _launch(name: str, how: How, base: str, arguments: Rows, stream: Any, count:
     """Launches a kernel of `_scaled_kernels`, or binds the call where `stream` is a `Binding`. A count above 0 is compiled into it."""
     key = (name, *how, base, count, bound, copies, out_base)
     _make(*key)
-    is_static = how[6]
-    (_launch_with_one if is_static else launch_kernel)(_kernels[key], arguments, stream)
+    (_launch_with_one if how.is_static else launch_kernel)(_kernels[key], arguments, stream)
 
 
 # The scale is called as the function's argument is.

@@ -1,0 +1,24 @@
+"""Which sequence, or request, the row of a token belongs to, found in kernels by where each begins."""
+
+from __future__ import annotations
+
+from .dsl import i64, index, inline
+
+
+@inline
+def segment_of(row, starts, first, halvings):
+    """The segment s with starts[s] <= row < starts[s + 1], for a row from `first`, which is starts[0], to starts[-1] - 1.
+
+    Segments of equal lengths, the common case of a decode, are found by one division; others by halving, as many times as
+    `halvings` says: 1 + log2(segments). No contents of `starts` read out of bounds.
+    """
+    position, high = i64(row), starts.shape[0] - 1
+    low = index((position - first) * i64(high) // (i64(starts[high]) - first))
+    found = i64(starts[low]) <= position and position < i64(starts[low + 1])
+    low = low if found else index(0)
+    for _ in range(0, 0 if found else halvings):
+        middle = (low + high) // 2
+        before = i64(starts[middle]) <= position
+        low = middle if before else low
+        high = high if before else middle
+    return low
