@@ -9,7 +9,7 @@ from typing import Any
 
 from edits import get, put, slots
 from render import source
-from syntax import BOOL, Case, For, If, Node, Store, StoreState, all_statements, lit
+from syntax import BOOL, Case, For, If, Kernel, Node, Store, StoreState, all_statements, lit
 
 _SWAPS = {
     "add": "sub", "sub": "add", "mul": "add", "div": "mul", "floordiv": "add", "mod": "floordiv", "shl": "shr", "shr": "shl", "and": "or",
@@ -129,18 +129,20 @@ KINDS = [*NODES, *STATEMENTS]
 
 def plant(case: Case, kind: str, seed: int) -> str | None:
     """The source with a fault, if the kernel has such an operation."""
+    if not _has(case.kernel, kind):  # sooner than what copies it
+        return None
     rng, spoiled = random.Random(seed), copy.deepcopy(case.kernel)
     if kind in STATEMENTS:
         has, change = STATEMENTS[kind]
-        found = [s for s in all_statements(spoiled.body) if has(s)]
-        if not found:
-            return None
-        change(rng.choice(found))
+        change(rng.choice([s for s in all_statements(spoiled.body) if has(s)]))
         return source(spoiled)
     has_node, replace = NODES[kind]
-    places = [place for place in slots(spoiled) if has_node(get(*place))]
-    if not places:
-        return None
-    place = rng.choice(places)
+    place = rng.choice([place for place in slots(spoiled) if has_node(get(*place))])
     put(*place, replace(get(*place)))
     return source(spoiled)
+
+
+def _has(kernel: Kernel, kind: str) -> bool:
+    if kind in STATEMENTS:
+        return any(STATEMENTS[kind][0](statement) for statement in all_statements(kernel.body))
+    return any(NODES[kind][0](get(*place)) for place in slots(kernel))
