@@ -1,7 +1,7 @@
 # Finds GoogleTest for every suite below test/: the installed package, else its sources (Debian and Ubuntu keep them in
 # /usr/src/googletest), and defines
 #   mlafix_unittest(NAME src... LINK libs...)   a test program whose tests ctest sees one by one
-#   mlafix_test_program(NAME)                   what test programs have in common: they are compiled sooner, and run longer
+#   mlafix_test_program(NAME)                   a precompiled header, and little optimisation: most of the time is the compiler's
 set(MLAFIX_GTEST_SOURCE "" CACHE PATH "Sources of GoogleTest, used where find_package does not find it")
 find_package(GTest QUIET)
 if(NOT GTest_FOUND)

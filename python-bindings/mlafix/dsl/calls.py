@@ -16,7 +16,7 @@ from .memory_built_ins import MemoryBuiltIns
 from .promise_built_ins import PromiseBuiltIns
 from .state_built_ins import StateBuiltIns
 from .types import ScalarType
-from .values import Tensor, describe, field_names, is_record_type
+from .values import Tensor, describe, field_names, holds_arguments, is_record_type
 
 _MAX_INLINE = 32
 
@@ -112,8 +112,9 @@ class Calls:
 
     def _record(self, node: ast.Call, made: Any) -> Any:
         """A frozen dataclass of values."""
-        if hasattr(made, "__post_init__"):
-            self.ctx.fail(node, f"expected a dataclass whose fields are what it is called with, got '{made.__name__}', which has __post_init__")
+        if not holds_arguments(made):
+            what = "which has __post_init__, an __init__ of its own or a default_factory"
+            self.ctx.fail(node, f"expected a dataclass whose fields are what it is called with, got '{made.__name__}', {what}")
         arguments, keywords = self._arguments(node)
         try:
             return made(*arguments, **keywords)

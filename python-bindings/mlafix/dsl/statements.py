@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -291,13 +292,21 @@ class Statements:
         return any(isinstance(name, ast.Name) and name.id == index for part in subscripts for name in ast.walk(part.slice))
 
     def has_elements(self, node: ast.AST) -> bool:
-        """Whether a subscript is of a list or a tuple of values, which has a name or is a field of a record."""
+        """Whether a subscript is of a list or a tuple of values: of a name, or of a field of a record."""
         if not isinstance(node, ast.Subscript):
             return False
-        of = node.value
-        if isinstance(of, ast.Attribute) and isinstance(of.value, ast.Name) and is_record(self.ctx.env.get(of.value.id)):
-            return isinstance(self.expressions.eval(of), tuple)
-        return isinstance(of, ast.Name) and isinstance(self.ctx.env.get(of.id), (Listed, tuple))
+        root = node.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name):
+            return False
+        value = self.ctx.env.get(root.id)
+        if root.id not in self.ctx.env and root.id not in self.ctx.source.own:
+            with contextlib.suppress(KeyError):  # said where the body is read
+                value = self.ctx.source.lookup(root.id)
+        if root is not node.value:
+            return is_record(value) and isinstance(self.expressions.eval(node.value), tuple)
+        return isinstance(value, (Listed, tuple, list))
 
     def unroll(self, node: ast.For, index: str, call: ast.Call) -> None:
         """Runs the body once for each number of a range of constants."""

@@ -160,6 +160,12 @@ def is_record(value: object) -> bool:
     return is_record_type(type(value)) and not type(value).__module__.startswith(__package__)
 
 
+def holds_arguments(made: Any) -> bool:
+    """Whether the fields of a dataclass's instances are what it is called with, and else their defaults."""
+    is_plain = made.__dataclass_params__.init and not hasattr(made, "__post_init__")
+    return is_plain and all(field.init and field.default_factory is dataclasses.MISSING for field in dataclasses.fields(made))
+
+
 def field_names(record: object) -> list[str]:
     """The names of a record's fields, or of those of its type."""
     return [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
