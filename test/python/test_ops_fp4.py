@@ -57,8 +57,7 @@ def scales_in(stored: np.ndarray, layout: str, first: int) -> np.ndarray:
     return rows[first : first + N].reshape(N, H, G)
 
 
-@pytest.mark.parametrize("source", ["output", "f32"])
-@pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=str)
+@pytest.mark.parametrize("dtype, source", [(BF16, "output"), (BF16, "f32"), (F16, "output"), (F32, "f32")], ids=str)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_bits_of_the_unfused_sequence(device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, source: Any) -> None:
     call, inputs = CALLS[name](rng, dtype)

@@ -126,8 +126,9 @@ def check(q: np.ndarray, scales: np.ndarray, want: np.ndarray, groups: int, powe
     np.testing.assert_array_equal(q.view(np.uint8)[~nan], bits.view(np.uint8)[~nan])
 
 
-@pytest.mark.parametrize("source", ["output", "f32"])
-@pytest.mark.parametrize("dtype, groups", [(BF16, 2), (BF16, 4), (F16, 2), (F32, 8)], ids=str)
+@pytest.mark.parametrize("dtype, groups, source", [
+    (BF16, 2, "output"), (BF16, 2, "f32"), (BF16, 4, "output"), (F16, 2, "output"), (F32, 8, "f32"),
+], ids=str)  # fmt: skip
 @pytest.mark.parametrize("name", CALLS)
 def test_vllm_40930_merges_into_groups_of_fp8_have_the_bits_of_the_unfused_sequence(
     device: Device, rng: np.random.Generator, name: str, dtype: np.dtype, groups: int, source: Any
