@@ -5,6 +5,7 @@ Each rank has two halves there, with a block (_rank_kernels.py) of every rank.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -34,18 +35,58 @@ from .dsl import (
 )
 
 
+@dataclasses.dataclass(frozen=True)
+class Staged:
+    """What ranks send each other, in each one's memory; scales of fp8, or None."""
+
+    rows: Any
+    lses: Any
+    scales: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Partial:
+    """A rank's state, and what says which of its rows have keys (`has_keys`)."""
+
+    rows: Any
+    lses: Any
+    seq_lens: Any
+    starts: Any
+    halvings: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Merged:
+    """Where merged rows are stored; the sink and the scale of fp8, or None."""
+
+    rows: Any
+    lses: Any
+    sink: Any
+    scale: Any
+
+
 @inline
-def send_row(i, part, token, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse):
+def is_live(token, partial):
+    return has_keys(token, partial.seq_lens, partial.starts, partial.halvings)
+
+
+@inline
+def store_state_of(merged, t, h, to, is_stored=True):
+    store_merged(merged, t, h, to.rows, to.lses, to.sink, to.scale, is_stored)
+
+
+@inline
+def send_row(i, part, token, t, h, half, rank, live, staged, partial):
     """Stores a row of this rank's state into rank i's memory; of one that is not live no payload, and an lse of -inf."""
-    row = load(partial[part, token, h], where=live)
-    lse = load(partial_lse[part, token, h], where=live, otherwise=-math.inf)
-    if staged_scales is not None:
+    row = load(partial.rows[part, token, h], where=live)
+    lse = load(partial.lses[part, token, h], where=live, otherwise=-math.inf)
+    if staged.scales is not None:
         scale = scale_of(row)
-        store(staged[i][half, rank, t, h], row * (1.0 / scale), where=live)
-        store(staged_scales[i][half, rank, t, h], scale)
+        store(staged.rows[i][half, rank, t, h], row * (1.0 / scale), where=live)
+        store(staged.scales[i][half, rank, t, h], scale)
     else:
-        store(staged[i][half, rank, t, h], row, where=live)
-    store(staged_lses[i][half, rank, t, h], lse)
+        store(staged.rows[i][half, rank, t, h], row, where=live)
+    store(staged.lses[i][half, rank, t, h], lse)
 
 
 @inline
@@ -55,76 +96,69 @@ def next_rank(rank, step, count):
 
 
 @inline
-def received_row(i, t, h, half, rank, exists, staged, staged_lses, staged_scales):
+def received_row(i, t, h, half, rank, exists, staged):
     """The row that rank i has sent, and its lse: 0 and -inf where it has not, which `exists` says."""
-    row = load(staged[rank][half, i, t, h], where=exists)
-    if staged_scales is not None:
-        row = row * load(staged_scales[rank][half, i, t, h], where=exists)
-    return row, load(staged_lses[rank][half, i, t, h], where=exists, otherwise=-math.inf)
+    row = load(staged.rows[rank][half, i, t, h], where=exists)
+    if staged.scales is not None:
+        row = row * load(staged.scales[rank][half, i, t, h], where=exists)
+    return row, load(staged.lses[rank][half, i, t, h], where=exists, otherwise=-math.inf)
 
 
 @inline
-def store_merged_row(t, h, half, rank, place, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse, out, out_lse,
-                     sink, out_scale, is_stored):
-    """Stores the merge, in the order of ranks, of what the others have sent and of this rank's own row, partial[place, mine, h].
+def store_merged_row(t, h, half, rank, place, mine, live, of_two, staged, partial, to, is_stored):
+    """Stores the merge, in the order of ranks, of what the others have sent and of this rank's own row, [place, mine, h] of its state.
 
     Of two ranks each merges the same two rows, in an order that all threads know. Rows that are converted anyhow are merged and stored
     in a branch, which costs nothing for an element (merged in one alone, they would meet the sink as a state, with other bits); others
     are selected, in two iterations that load one row (docs/Experiments.md).
     """
-    row = load(partial[place, mine, h], where=live)
-    lse = load(partial_lse[place, mine, h], where=live, otherwise=-math.inf)
+    row = load(partial.rows[place, mine, h], where=live)
+    lse = load(partial.lses[place, mine, h], where=live, otherwise=-math.inf)
     if of_two:
         own = make_state(row, lse, base=B)
-        other, other_lse = received_row(next_rank(rank, 1, 2), t, h, half, rank, True, staged, staged_lses, staged_scales)
+        other, other_lse = received_row(next_rank(rank, 1, 2), t, h, half, rank, True, staged)
         sent = make_state(other, other_lse, base=B)
         if rank == 0:
-            store_merged(merge(own, sent), t, h, out, out_lse, sink, out_scale, is_stored)
+            store_state_of(merge(own, sent), t, h, to, is_stored)
         else:
-            store_merged(merge(sent, own), t, h, out, out_lse, sink, out_scale, is_stored)
+            store_state_of(merge(sent, own), t, h, to, is_stored)
     else:
-        are_two = ranks(staged) == 2
+        are_two = ranks(staged.rows) == 2
         merged = identity("D", base=B)
-        for i in range(ranks(staged)):
+        for i in range(ranks(staged.rows)):
             is_sent = i != rank
             sender = next_rank(rank, 1, 2) if are_two else i
-            other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, staged, staged_lses, staged_scales)
+            other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, staged)
             merged = merge(merged, make_state(where(is_sent, other, row), other_lse if is_sent else lse, base=B))
-        store_merged(merged, t, h, out, out_lse, sink, out_scale, is_stored)
+        store_state_of(merged, t, h, to, is_stored)
 
 
 @inline
-def push_row(t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings, out,
-             out_lse, sink, out_scale):
+def push_row(t, h, rank, of_two, staged, partial, to):
     """Stores the merge of row t, h of a part of each rank's state; part i is for rank i."""
     half = turn()
-    live = has_keys(t, seq_lens, query_start_loc, halvings)
-    for step in range(1, ranks(staged)):
-        i = next_rank(rank, step, ranks(staged))
-        send_row(i, i, t, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse)
+    live = is_live(t, partial)
+    for step in range(1, ranks(staged.rows)):
+        i = next_rank(rank, step, ranks(staged.rows))
+        send_row(i, i, t, t, h, half, rank, live, staged, partial)
     exchange()
-    store_merged_row(t, h, half, rank, rank, t, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse, out, out_lse, sink,
-                     out_scale, True)
+    store_merged_row(t, h, half, rank, rank, t, live, of_two, staged, partial, to, True)
 
 
 @inline
-def push_token(
-    t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings, out,
-    out_lse, sink, out_scale
-):
+def push_token(t, h, rank, of_two, staged, partial, to, token_step):
     """Stores the merge of row t, h of each rank's tokens from i * token_step on, for rank i."""
     half = turn()
-    tokens = partial.shape[1]
-    for step in range(1, ranks(staged)):
-        i = next_rank(rank, step, ranks(staged))
+    tokens = partial.rows.shape[1]
+    for step in range(1, ranks(staged.rows)):
+        i = next_rank(rank, step, ranks(staged.rows))
         token = t + i * token_step
-        live = token < tokens and has_keys(token, seq_lens, query_start_loc, halvings)
-        send_row(i, 0, token, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse)
+        live = token < tokens and is_live(token, partial)
+        send_row(i, 0, token, t, h, half, rank, live, staged, partial)
     exchange()
     mine = t + rank * token_step
-    live = mine < tokens and has_keys(mine, seq_lens, query_start_loc, halvings)
-    store_merged_row(t, h, half, rank, 0, mine, live, of_two, staged, staged_lses, staged_scales, partial, partial_lse, out, out_lse, sink,
-                     out_scale, t < shape("n"))
+    live = mine < tokens and is_live(mine, partial)
+    store_merged_row(t, h, half, rank, 0, mine, live, of_two, staged, partial, to, t < shape("n"))
 
 
 @kernel
@@ -149,8 +183,8 @@ def push_and_merge(
     assume(rank < ranks(staged))
     assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
-        push_row(t, h, rank, False, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, halvings, out, out_lse, sink,
-                 out_scale)
+        state = Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+        push_row(t, h, rank, False, Staged(staged, staged_lses), state, Merged(out, out_lse, sink, out_scale))
 
 
 def _heads_fp8(of_two):
@@ -176,8 +210,8 @@ def _heads_fp8(of_two):
         assume(rank < ranks(staged))
         assume(shape("r") >= ranks(staged))
         for t, h in grid("n", "H"):
-            push_row(t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, halvings, out,
-                     out_lse, sink, out_scale)
+            state = Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+            push_row(t, h, rank, of_two, Staged(staged, staged_lses, staged_scales), state, Merged(out, out_lse, sink, out_scale))
 
     return push_and_merge_fp8
 
@@ -205,16 +239,17 @@ def push_and_merge_rounded(
     assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
         half = turn()
-        live = has_keys(t, seq_lens, query_start_loc, halvings)
+        sent, state = Staged(staged, staged_lses, staged_scales), Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+        live = is_live(t, state)
         for step in range(ranks(staged)):
             i = next_rank(rank, step, ranks(staged))
-            send_row(i, i, t, t, h, half, rank, live, staged, staged_lses, staged_scales, partial, partial_lse)
+            send_row(i, i, t, t, h, half, rank, live, sent, state)
         exchange()
         merged = identity("D", base=B)
         for i in range(ranks(staged)):
-            row, lse = received_row(i, t, h, half, rank, True, staged, staged_lses, staged_scales)
+            row, lse = received_row(i, t, h, half, rank, True, sent)
             merged = merge(merged, make_state(row, lse, base=B))
-        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+        store_state_of(merged, t, h, Merged(out, out_lse, sink, out_scale))
 
 
 @kernel
@@ -240,10 +275,8 @@ def push_and_merge_tokens(
     assume(shape("r") >= ranks(staged))
     assume(shape("n") <= shape("b"))
     for t, h in grid("b", "H"):
-        push_token(
-            t, h, rank, False, staged, staged_lses, None, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings, out, out_lse,
-            sink, out_scale
-        )
+        state = Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+        push_token(t, h, rank, False, Staged(staged, staged_lses), state, Merged(out, out_lse, sink, out_scale), token_step)
 
 
 def _tokens_fp8(of_two):
@@ -271,10 +304,8 @@ def _tokens_fp8(of_two):
         assume(shape("r") >= ranks(staged))
         assume(shape("n") <= shape("b"))
         for t, h in grid("b", "H"):
-            push_token(
-                t, h, rank, of_two, staged, staged_lses, staged_scales, partial, partial_lse, seq_lens, query_start_loc, token_step, halvings,
-                out, out_lse, sink, out_scale
-            )
+            state = Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+            push_token(t, h, rank, of_two, Staged(staged, staged_lses, staged_scales), state, Merged(out, out_lse, sink, out_scale), token_step)
 
     return push_and_merge_tokens_fp8
 
