@@ -9,7 +9,7 @@ import dataclasses
 import math
 from typing import Any
 
-from ._rank_kernels import B, O, Q, S, T, has_keys, scale_of, store_merged
+from ._rank_kernels import B, Merged, O, Q, Requests, S, T, has_keys, scale_of, store_merged
 from .dsl import (
     In,
     InOut,
@@ -46,33 +46,11 @@ class Staged:
 
 @dataclasses.dataclass(frozen=True)
 class Partial:
-    """A rank's state, and what says which of its rows have keys (`has_keys`)."""
+    """A rank's state, and whose rows they are."""
 
     rows: Any
     lses: Any
-    seq_lens: Any
-    starts: Any
-    halvings: Any
-
-
-@dataclasses.dataclass(frozen=True)
-class Merged:
-    """Where merged rows are stored; the sink and the scale of fp8, or None."""
-
-    rows: Any
-    lses: Any
-    sink: Any
-    scale: Any
-
-
-@inline
-def is_live(token, partial):
-    return has_keys(token, partial.seq_lens, partial.starts, partial.halvings)
-
-
-@inline
-def store_state_of(merged, t, h, to, is_stored=True):
-    store_merged(merged, t, h, to.rows, to.lses, to.sink, to.scale, is_stored)
+    requests: Requests
 
 
 @inline
@@ -119,9 +97,9 @@ def store_merged_row(t, h, half, rank, place, mine, live, of_two, staged, partia
         other, other_lse = received_row(next_rank(rank, 1, 2), t, h, half, rank, True, staged)
         sent = make_state(other, other_lse, base=B)
         if rank == 0:
-            store_state_of(merge(own, sent), t, h, to, is_stored)
+            store_merged(merge(own, sent), t, h, to, is_stored)
         else:
-            store_state_of(merge(sent, own), t, h, to, is_stored)
+            store_merged(merge(sent, own), t, h, to, is_stored)
     else:
         are_two = ranks(staged.rows) == 2
         merged = identity("D", base=B)
@@ -130,14 +108,14 @@ def store_merged_row(t, h, half, rank, place, mine, live, of_two, staged, partia
             sender = next_rank(rank, 1, 2) if are_two else i
             other, other_lse = received_row(sender, t, h, half, rank, is_sent or are_two, staged)
             merged = merge(merged, make_state(where(is_sent, other, row), other_lse if is_sent else lse, base=B))
-        store_state_of(merged, t, h, to, is_stored)
+        store_merged(merged, t, h, to, is_stored)
 
 
 @inline
 def push_row(t, h, rank, of_two, staged, partial, to):
     """Stores the merge of row t, h of a part of each rank's state; part i is for rank i."""
     half = turn()
-    live = is_live(t, partial)
+    live = has_keys(t, partial.requests)
     for step in range(1, ranks(staged.rows)):
         i = next_rank(rank, step, ranks(staged.rows))
         send_row(i, i, t, t, h, half, rank, live, staged, partial)
@@ -153,11 +131,11 @@ def push_token(t, h, rank, of_two, staged, partial, to, token_step):
     for step in range(1, ranks(staged.rows)):
         i = next_rank(rank, step, ranks(staged.rows))
         token = t + i * token_step
-        live = token < tokens and is_live(token, partial)
+        live = token < tokens and has_keys(token, partial.requests)
         send_row(i, 0, token, t, h, half, rank, live, staged, partial)
     exchange()
     mine = t + rank * token_step
-    live = mine < tokens and is_live(mine, partial)
+    live = mine < tokens and has_keys(mine, partial.requests)
     store_merged_row(t, h, half, rank, 0, mine, live, of_two, staged, partial, to, t < shape("n"))
 
 
@@ -183,7 +161,7 @@ def push_and_merge(
     assume(rank < ranks(staged))
     assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
-        state = Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+        state = Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
         push_row(t, h, rank, False, Staged(staged, staged_lses), state, Merged(out, out_lse, sink, out_scale))
 
 
@@ -210,7 +188,7 @@ def _heads_fp8(of_two):
         assume(rank < ranks(staged))
         assume(shape("r") >= ranks(staged))
         for t, h in grid("n", "H"):
-            state = Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+            state = Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
             push_row(t, h, rank, of_two, Staged(staged, staged_lses, staged_scales), state, Merged(out, out_lse, sink, out_scale))
 
     return push_and_merge_fp8
@@ -239,8 +217,8 @@ def push_and_merge_rounded(
     assume(shape("r") >= ranks(staged))
     for t, h in grid("n", "H"):
         half = turn()
-        sent, state = Staged(staged, staged_lses, staged_scales), Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
-        live = is_live(t, state)
+        sent, state = Staged(staged, staged_lses, staged_scales), Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
+        live = has_keys(t, state.requests)
         for step in range(ranks(staged)):
             i = next_rank(rank, step, ranks(staged))
             send_row(i, i, t, t, h, half, rank, live, sent, state)
@@ -249,7 +227,7 @@ def push_and_merge_rounded(
         for i in range(ranks(staged)):
             row, lse = received_row(i, t, h, half, rank, True, sent)
             merged = merge(merged, make_state(row, lse, base=B))
-        store_state_of(merged, t, h, Merged(out, out_lse, sink, out_scale))
+        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
 
 
 @kernel
@@ -275,7 +253,7 @@ def push_and_merge_tokens(
     assume(shape("r") >= ranks(staged))
     assume(shape("n") <= shape("b"))
     for t, h in grid("b", "H"):
-        state = Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+        state = Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
         push_token(t, h, rank, False, Staged(staged, staged_lses), state, Merged(out, out_lse, sink, out_scale), token_step)
 
 
@@ -304,7 +282,7 @@ def _tokens_fp8(of_two):
         assume(shape("r") >= ranks(staged))
         assume(shape("n") <= shape("b"))
         for t, h in grid("b", "H"):
-            state = Partial(partial, partial_lse, seq_lens, query_start_loc, halvings)
+            state = Partial(partial, partial_lse, Requests(seq_lens, query_start_loc, halvings))
             push_token(t, h, rank, of_two, Staged(staged, staged_lses, staged_scales), state, Merged(out, out_lse, sink, out_scale), token_step)
 
     return push_and_merge_tokens_fp8

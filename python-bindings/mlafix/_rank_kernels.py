@@ -5,7 +5,9 @@ A rank sends *blocks*: the rows of its partial state that another rank merges. T
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from typing import Any
 
 from ._segments import segment_of
 from .dsl import (
@@ -47,25 +49,48 @@ B = Base("B", default="e")
 SMALLEST = 2.0**-100
 
 
+@dataclasses.dataclass(frozen=True)
+class Requests:
+    """Keys of the requests on this rank, and where each request's tokens start; None for what is left out.
+
+    Args:
+        halvings: see `segment_of`.
+    """
+
+    seq_lens: Any
+    starts: Any
+    halvings: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Merged:
+    """Where merged rows are stored; the logits of a sink and the scale of fp8, or None."""
+
+    rows: Any
+    lses: Any
+    logits: Any
+    scale: Any
+
+
 @inline
-def has_keys(token, seq_lens, starts, halvings):
+def has_keys(token, of):
     """Whether a token's request has keys on this rank; False for padding behind the last request."""
     keys = True
-    if starts is not None:
-        requests = starts.shape[0] - 1
-        keys = requests > 0 and i64(token) < starts[requests]
-        if seq_lens is not None:
+    if of.starts is not None:
+        requests = of.starts.shape[0] - 1
+        keys = requests > 0 and i64(token) < of.starts[requests]
+        if of.seq_lens is not None:
             if keys:
-                keys = seq_lens[segment_of(token, starts, 0, halvings)] > 0
-    elif seq_lens is not None:
-        keys = token < seq_lens.shape[0] and seq_lens[token] > 0
+                keys = of.seq_lens[segment_of(token, of.starts, 0, of.halvings)] > 0
+    elif of.seq_lens is not None:
+        keys = token < of.seq_lens.shape[0] and of.seq_lens[token] > 0
     return keys
 
 
 @inline
-def source_of(block, token, parts, tokens, seq_lens, starts, halvings):
+def source_of(block, token, parts, tokens, requests):
     """Of a block's row: which part holds the state of `token`, and whether there is one."""
-    return min(block, parts - 1), token < tokens and has_keys(token, seq_lens, starts, halvings)
+    return min(block, parts - 1), token < tokens and has_keys(token, requests)
 
 
 @kernel
@@ -85,7 +110,7 @@ def pack_blocks(
     """
     for i, t, h in grid("r", "n", "H"):
         token = t + i * token_step
-        part, live = source_of(i, token, shape("p"), shape("m"), seq_lens, query_start_loc, halvings)
+        part, live = source_of(i, token, shape("p"), shape("m"), Requests(seq_lens, query_start_loc, halvings))
         store_state(load_state(partial[part, token, h], partial_lse[part, token, h], where=live), rows[i, t, h], lses[i, t, h])
 
 
@@ -116,7 +141,7 @@ def pack_blocks_fp8(
     for at, t, h in grid(travelling, "n", "H"):
         i = at + 1 if own >= 0 and at >= own else at
         token = t + i * token_step
-        part, live = source_of(i, token, shape("p"), shape("m"), seq_lens, query_start_loc, halvings)
+        part, live = source_of(i, token, shape("p"), shape("m"), Requests(seq_lens, query_start_loc, halvings))
         row = load(partial[part, token, h], where=live)
         scale = scale_of(row)
         rows[i, t, h] = row * (1.0 / scale)
@@ -124,20 +149,20 @@ def pack_blocks_fp8(
         lses[i, t, h] = load(partial_lse[part, token, h], where=live, otherwise=-math.inf)
         if own >= 0 and at == 0:
             mine = t + own * token_step
-            place, exists = source_of(own, mine, shape("p"), shape("m"), seq_lens, query_start_loc, halvings)
+            place, exists = source_of(own, mine, shape("p"), shape("m"), Requests(seq_lens, query_start_loc, halvings))
             lses[own, t, h] = load(partial_lse[place, mine, h], where=exists, otherwise=-math.inf)
 
 
 @inline
-def store_merged(merged, t, h, out, out_lse, logits, out_scale, live=True):
+def store_merged(merged, t, h, to, live=True):
     """Stores a row's state with its sink, of a logit in base e, where it is live: in a branch the sink would be merged by itself, with
     other bits."""
-    if logits is not None:
-        merged = merge(merged, sink(logits[h], base="e"))
-    if out_scale is not None:
-        store_state(merged, out[t, h], out_lse[t, h], scale=out_scale[0], where=live)
+    if to.logits is not None:
+        merged = merge(merged, sink(to.logits[h], base="e"))
+    if to.scale is not None:
+        store_state(merged, to.rows[t, h], to.lses[t, h], scale=to.scale[0], where=live)
     else:
-        store_state(merged, out[t, h], out_lse[t, h], where=live)
+        store_state(merged, to.rows[t, h], to.lses[t, h], where=live)
 
 
 @kernel
@@ -154,7 +179,7 @@ def merge_blocks(
         merged = identity("D", base=B)
         for i in range(shape("r")):
             merged = merge(merged, load_state(rows[i, t, h], lses[i, t, h], base=B))
-        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
 
 
 @kernel
@@ -178,7 +203,7 @@ def merge_blocks_fp8(
             else:
                 row = rows[i, t, h] * scales[i, t, h]
             merged = merge(merged, make_state(row, lses[i, t, h], base=B))
-        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
 
 
 @kernel
@@ -195,7 +220,7 @@ def merge_peers(
         merged = identity("D", base=B)
         for i in range(ranks(rows)):
             merged = merge(merged, load_state(rows[i][t, h], lses[i][t, h], base=B))
-        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
 
 
 @kernel
@@ -219,14 +244,14 @@ def merge_peers_fp8(
             else:
                 row = rows[i][t, h] * scales[i][t, h]
             merged = merge(merged, make_state(row, lses[i][t, h], base=B))
-        store_merged(merged, t, h, out, out_lse, sink, out_scale)
+        store_merged(merged, t, h, Merged(out, out_lse, sink, out_scale))
 
 
 @kernel
 def mask_rows_without_keys(lse: InOut[f32, "n H"], seq_lens: In[S, "s"], query_start_loc: In[Q, "q"], halvings: index):
     """lse = -inf where a token has no keys (`has_keys`)."""
     for t, h in grid("n", "H"):
-        if not has_keys(t, seq_lens, query_start_loc, halvings):
+        if not has_keys(t, Requests(seq_lens, query_start_loc, halvings)):
             lse[t, h] = -math.inf
 
 

@@ -105,6 +105,15 @@ class Expressions:
             self.undefined(node, hints.of_undefined(node.id, self.ctx.dims, '"{0}", as in grid("{0}")'))
         return self.eval(node)
 
+    def known(self, name: str) -> Any:
+        """What a name stands for, as it is kept; None where it has no value."""
+        if name in self.ctx.env or name in self.ctx.source.own:
+            return self.ctx.env.get(name)
+        try:
+            return self.ctx.source.lookup(name)
+        except KeyError:
+            return None
+
     def is_defined(self, name: str) -> bool:
         try:
             self.ctx.source.lookup(name)

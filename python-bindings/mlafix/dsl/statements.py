@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -300,10 +299,7 @@ class Statements:
             root = root.value
         if not isinstance(root, ast.Name):
             return False
-        value = self.ctx.env.get(root.id)
-        if root.id not in self.ctx.env and root.id not in self.ctx.source.own:
-            with contextlib.suppress(KeyError):  # said where the body is read
-                value = self.ctx.source.lookup(root.id)
+        value = self.expressions.known(root.id)
         if root is not node.value:
             return is_record(value) and isinstance(self.expressions.eval(node.value), tuple)
         return isinstance(value, (Listed, tuple, list))

@@ -8,8 +8,10 @@ a scale in `[n, P]`, P = H / heads, of these dtypes. `BlockScales` has more: NVF
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
@@ -91,17 +93,10 @@ def split_states(rows: Rows, scales: Any, rounds: bool, source: str, base: str, 
     _launch("split_states", how, base, (out, view if how.in_tiles or how.is_static else view[..., 0, :], *rest, out_lse, partial, partial_lse), stream, "s", bound)
 
 
-class How(NamedTuple):
-    """The fields of a `Scaling`, with the name of the dtype that rows are rounded to: torch.compile knows such constants."""
-
-    is_power: bool = False
-    rounding: str = "f32"
-    pads: bool = False
-    is_fp4: bool = False
-    in_tiles: bool = False
-    floors: bool = False
-    is_static: bool = False
-    joined: int = 1
+_FIELDS = dataclasses.fields(scalings.Scaling)
+How = collections.namedtuple("How", [field.name for field in _FIELDS],
+                             defaults=["f32" if field.name == "rounding" else field.default for field in _FIELDS])
+"""A `Scaling` whose `rounding` is the dtype's name: torch.compile knows such constants."""
 
 
 def _scaling(scales: Any, rows: tuple[int, ...], rounds: bool, source: str, like: Any, out: Any, dtype: Any = None) -> tuple[tuple[Any, Any, int], How]:
