@@ -7,6 +7,7 @@
 
 #include "lib/Target/LLVMIR.h"
 
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
@@ -41,15 +42,20 @@ static bool isNegationFaulty(Value *x) {
          (type->isIntegerTy(64) && match(x, m_Intrinsic<Intrinsic::abs>()));
 }
 
+// Each function below collects instructions and then replaces them. Operands
+// are read when an instruction is replaced: they may have been replaced
+// themselves.
+
 static void hideNegations(Module &module) {
-  SmallVector<std::pair<Instruction *, Value *>> negations;
+  SmallVector<Instruction *> negations;
   for (Function &function : module)
     for (Instruction &instruction : instructions(function)) {
       Value *x;
       if (match(&instruction, m_Neg(m_Value(x))) && isNegationFaulty(x))
-        negations.push_back({&instruction, x});
+        negations.push_back(&instruction);
     }
-  for (auto [instruction, x] : negations) {
+  for (Instruction *instruction : negations) {
+    Value *x = instruction->getOperand(1);
     IRBuilder<> b(instruction);
     Value *result = nullptr;
     if (auto *vector = dyn_cast<FixedVectorType>(instruction->getType())) {
@@ -97,15 +103,15 @@ static void chooseZerosAsBits(Module &module) {
 /// half makes of it: of an infinity, a NaN. The sign of a negation is taken as
 /// bits.
 static void takeSignsAsBits(Module &module) {
-  SmallVector<std::pair<Instruction *, Value *>> copies;
+  SmallVector<Instruction *> copies;
   for (Function &function : module)
-    for (Instruction &instruction : instructions(function)) {
-      Value *negated;
+    for (Instruction &instruction : instructions(function))
       if (instruction.getType()->getScalarType()->isFloatTy() &&
-          match(&instruction, m_CopySign(m_Value(), m_FNeg(m_Value(negated)))))
-        copies.push_back({&instruction, negated});
-    }
-  for (auto [copy, negated] : copies) {
+          match(&instruction, m_CopySign(m_Value(), m_FNeg(m_Value()))))
+        copies.push_back(&instruction);
+  for (Instruction *copy : copies) {
+    Value *negated = nullptr;
+    match(copy->getOperand(1), m_FNeg(m_Value(negated)));
     IRBuilder<> b(copy);
     Type *bits = copy->getType()->getWithNewType(b.getInt32Ty());
     Value *sign = b.CreateAnd(b.CreateNot(b.CreateBitCast(negated, bits)),
@@ -118,8 +124,90 @@ static void takeSignsAsBits(Module &module) {
   }
 }
 
+/// Whether `value` is a pair of narrow floats that was converted from f32.
+static bool isConvertedPair(const Value *value) {
+  value = value->stripPointerCasts();
+  while (const auto *cast = dyn_cast<BitCastInst>(value))
+    value = cast->getOperand(0);
+  const auto *call = dyn_cast<CallInst>(value);
+  const Function *callee = call ? call->getCalledFunction() : nullptr;
+  return callee && callee->getName().starts_with("llvm.nvvm.ff.to.e");
+}
+
+/// Whether `value` is a pair of narrow floats that is converted to f32.
+static bool isConvertedBack(const Value *value) {
+  return llvm::any_of(value->users(), [](const User *user) {
+    if (isa<BitCastInst>(user))
+      return isConvertedBack(user);
+    const auto *call = dyn_cast<CallInst>(user);
+    const Function *callee = call ? call->getCalledFunction() : nullptr;
+    return callee && callee->getName().contains(".to.f16x2");
+  });
+}
+
+// Two pairs that are stored together become one word, in which ptxas 12.9 and
+// 13.0 look for a pair where it is used as well. Where that is behind a branch
+// that may give it another value, they forget one of the two.
+
+/// A word is no part of another: pairs pass branches as words.
+static void passPairsAsWords(Module &module) {
+  SmallVector<PHINode *> pairs;
+  for (Function &function : module)
+    for (BasicBlock &block : function)
+      for (PHINode &phi : block.phis())
+        if (phi.getType()->getPrimitiveSizeInBits() <= 16 &&
+            llvm::any_of(phi.incoming_values(), [](const Use &value) {
+              return isConvertedPair(value.get());
+            }))
+          pairs.push_back(&phi);
+  for (PHINode *phi : pairs) {
+    IRBuilder<> b(phi);
+    Type *bits = b.getIntNTy(phi->getType()->getPrimitiveSizeInBits());
+    PHINode *word = b.CreatePHI(b.getInt32Ty(), phi->getNumIncomingValues());
+    DenseMap<BasicBlock *, Value *> words; // a block may come twice
+    for (auto [value, from] : zip(phi->incoming_values(), phi->blocks())) {
+      b.SetInsertPoint(from->getTerminator());
+      Value *&extended = words[from];
+      if (!extended)
+        extended =
+            b.CreateZExt(b.CreateBitCast(value.get(), bits), b.getInt32Ty());
+      word->addIncoming(extended, from);
+    }
+    b.SetInsertPoint(phi->getParent(), phi->getParent()->getFirstInsertionPt());
+    phi->replaceAllUsesWith(
+        b.CreateBitCast(b.CreateTrunc(word, bits), phi->getType()));
+    phi->eraseFromParent();
+  }
+}
+
+/// LLVM's code generator, too, puts a pair that was stored in the place of one
+/// that is loaded: it takes assembly between the two for a store.
+static void loadStoredPairs(Module &module) {
+  for (Function &function : module) {
+    SmallPtrSet<const Value *, 8> stored;
+    SmallVector<LoadInst *> loads;
+    for (Instruction &instruction : instructions(function)) {
+      if (auto *store = dyn_cast<StoreInst>(&instruction))
+        stored.insert(getUnderlyingObject(store->getPointerOperand()));
+      auto *load = dyn_cast<LoadInst>(&instruction);
+      if (load && load->getType()->getPrimitiveSizeInBits() <= 16 &&
+          isConvertedBack(load))
+        loads.push_back(load);
+    }
+    for (LoadInst *load : loads)
+      if (stored.contains(getUnderlyingObject(load->getPointerOperand()))) {
+        IRBuilder<> b(load);
+        auto *type = FunctionType::get(b.getVoidTy(), false);
+        b.CreateCall(type, InlineAsm::get(type, "", "~{memory}",
+                                          /*hasSideEffects=*/true));
+      }
+  }
+}
+
 void mlafix::target::avoidPtxasFaults(Module &module) {
   hideNegations(module);
+  passPairsAsWords(module);
+  loadStoredPairs(module);
   chooseZerosAsBits(module);
   takeSignsAsBits(module);
 }
