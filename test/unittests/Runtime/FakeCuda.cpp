@@ -178,8 +178,10 @@ CUresult fakeKernelGetAttribute(int *value, int, CUkernel, CUdevice) {
 }
 CUresult fakeKernelGetParamInfo(CUkernel, size_t index, size_t *offset,
                                 size_t *size) {
-  if (index >= fake().paramSizes.size())
+  if (index >= fake().paramSizes.size()) {
+    ++fake().refusedQuestions;
     return cuda::errorInvalidValue;
+  }
   *offset = 8 * index;
   *size = fake().paramSizes[index];
   return cuda::success;

@@ -55,6 +55,7 @@ public:
   int multiprocessors = 132;
   int maxThreads = 1024;
   bool hasParamInfo = true;
+  int refusedQuestions = 0;     ///< for parameters that are not there
   bool hasToolFunctions = true; ///< memory, which only mlafix-run asks for
   std::vector<size_t> paramSizes = {8, 8, 8, 8, 8, 4};
   /// Images that contain a string are refused with an error: when loaded, or,
