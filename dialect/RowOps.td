@@ -182,14 +182,16 @@ def Mlafix_ReduceOp : Mlafix_Op<"reduce", [Pure]> {
     With a row along the first factor of a product as the result, each group is reduced to an element of it, by a tree over the index in the group. A row along a product
     is reduced to a scalar group by group, and then the groups' results by a tree of their own.
 
+    With `in_lane` the elements that a lane has are reduced, and lanes of one row may have different results. The passes write it.
+
     ```mlir
     %sum = mlafix.reduce add %row : tensor<?xf32, #mlafix.dim<"D">>
     %largest = mlafix.reduce max %groups : tensor<?xf32, #mlafix.dim<"G" x "K">> -> tensor<?xf32, #mlafix.dim<"G">>
     ```
   }];
-  let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source);
+  let arguments = (ins Mlafix_ReduceKindAttr:$kind, Mlafix_RowTile:$source, UnitAttr:$in_lane);
   let results = (outs Mlafix_Value:$result);
-  let assemblyFormat = "$kind $source attr-dict `:` custom<ReduceTypes>(type($source), type($result))";
+  let assemblyFormat = "$kind (`in_lane` $in_lane^)? $source attr-dict `:` custom<ReduceTypes>(type($source), type($result))";
   let hasVerifier = 1;
 }
 

@@ -70,11 +70,15 @@ static LogicalResult dropIdentities(MergeOp op, PatternRewriter &rewriter) {
 }
 
 /// merge(a, merge(b, c)) = merge(a, b, c), if nobody else needs the inner one.
+/// Of a merge to its first operand, that one alone: the others' own references
+/// would be lost.
 static LogicalResult flattenMerges(MergeOp op, PatternRewriter &rewriter) {
   SmallVector<Value> flat;
   for (Value state : op.getStates()) {
     auto inner = state.getDefiningOp<MergeOp>();
-    if (inner && inner->hasOneUse() && inner->getBlock() == op->getBlock())
+    bool fits = inner && (!inner.getToFirst() ||
+                          (op.getToFirst() && state == op.getStates().front()));
+    if (fits && inner->hasOneUse() && inner->getBlock() == op->getBlock())
       llvm::append_range(flat, inner.getStates());
     else
       flat.push_back(state);

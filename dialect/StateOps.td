@@ -75,6 +75,9 @@ def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative]> {
     At most one operand has a sink in its type, and the result has one then. The result may have one where no operand
     does, for a branch that merges no sink beside one that does.
 
+    With `to_first` the first operand has the largest lse of all, so that it weighs 1 and the others are weighed against it: a
+    `mlafix.reference`, or what was merged to one.
+
     Folds: identities drop out, a single operand is itself, nested merges flatten.
 
     ```mlir
@@ -82,12 +85,70 @@ def Mlafix_MergeOp : Mlafix_Op<"merge", [Pure, Commutative]> {
     %all = mlafix.merge %m, %sink : (!mlafix.state<"D", e>, !mlafix.state<"D", e, sink>) -> !mlafix.state<"D", e, sink>
     ```
   }];
-  let arguments = (ins Variadic<Mlafix_StateType>:$states);
+  let arguments = (ins Variadic<Mlafix_StateType>:$states, UnitAttr:$to_first);
   let results = (outs Mlafix_StateType:$result);
-  let assemblyFormat = "$states attr-dict `:` custom<MergeTypes>(type($states), type($result), ref($states))";
+  let assemblyFormat = "(`to_first` $to_first^)? $states attr-dict `:` custom<MergeTypes>(type($states), type($result), ref($states))";
   let hasVerifier = 1;
   let hasFolder = 1;
   let hasCanonicalizer = 1;
+}
+
+def Mlafix_MaxOfOp : Mlafix_Op<"max_of", [Pure]> {
+  let summary = "the largest lse that was merged into a state";
+  let description = [{
+    Of a state that was loaded or made, its lse; -inf where the state is empty (N2).
+
+    ```mlir
+    %most = mlafix.max_of %s : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$state attr-dict `:` type($state)";
+}
+
+def Mlafix_ReferenceOp : Mlafix_Op<"reference", [Pure]> {
+  let summary = "a state that holds nothing yet, and whose largest lse is given";
+  let description = [{
+    States are merged to it whose lses are known to be no larger: each is weighed once, against the largest of all, and nothing that was merged is scaled again.
+    `mlafix-repair-merges` makes it; nothing but merges `to_first` and the loops that carry them may use it.
+
+    ```mlir
+    %none = mlafix.reference %one : !mlafix.state<"D", e>
+    %both = mlafix.merge to_first %none, %a, %b : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins F32:$max);
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = "$max attr-dict `:` type($result)";
+}
+
+def Mlafix_HasNonfiniteOp : Mlafix_Op<"has_nonfinite", [Pure]> {
+  let summary = "whether some element of a state's payload is infinite or NaN";
+  let description = [{
+    Of the elements that a lane has: lanes of one row may differ. So only a branch may depend on it in which no lane waits for another.
+
+    ```mlir
+    %bad = mlafix.has_nonfinite %s : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state);
+  let results = (outs I1:$result);
+  let assemblyFormat = "$state attr-dict `:` type($state)";
+}
+
+def Mlafix_RepairOp : Mlafix_Op<"repair", [Pure, AllTypesMatch<["state", "again", "result"]>]> {
+  let summary = "a state whose elements that are not finite come from another";
+  let description = [{
+    `again` is the merge of the same states, each weighed once against the largest lse. The lse is that of `state`.
+
+    ```mlir
+    %whole = mlafix.repair %a, %b : !mlafix.state<"D", e>
+    ```
+  }];
+  let arguments = (ins Mlafix_StateType:$state, Mlafix_StateType:$again);
+  let results = (outs Mlafix_StateType:$result);
+  let assemblyFormat = "$state `,` $again attr-dict `:` type($state)";
 }
 
 def Mlafix_MergeLoopOp : Mlafix_Op<"merge_loop", [

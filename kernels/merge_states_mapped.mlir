@@ -97,18 +97,13 @@ mlafix.kernel @merge_states_mapped(
         %sum = mlafix.merge %acc, %state : !mlafix.state<"D", "B">
         scf.yield %sum : !mlafix.state<"D", "B">
       }
+      // A state of -inf where there are no sinks: one merge of all that counts.
       %has_sinks = mlafix.present %sinks : !heads
-      %whole = scf.if %has_sinks -> !mlafix.state<"D", "B", sink> {
-        %logit = mlafix.load %sinks[%h] : !heads -> f32
-        %zeros = mlafix.splat %nothing : f32 -> tensor<?xf32, #mlafix.dim<"D">>
-        %natural = mlafix.make_state %zeros lse %logit : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e, sink>
-        %sink = mlafix.rebase %natural : !mlafix.state<"D", e, sink> -> !mlafix.state<"D", "B", sink>
-        %with = mlafix.merge %merged, %sink : (!mlafix.state<"D", "B">, !mlafix.state<"D", "B", sink>) -> !mlafix.state<"D", "B", sink>
-        scf.yield %with : !mlafix.state<"D", "B", sink>
-      } else {
-        %without = mlafix.merge %merged : (!mlafix.state<"D", "B">) -> !mlafix.state<"D", "B", sink>
-        scf.yield %without : !mlafix.state<"D", "B", sink>
-      }
+      %logit = mlafix.load %sinks[%h] if %has_sinks else %minus_inf : !heads -> f32
+      %zeros = mlafix.splat %nothing : f32 -> tensor<?xf32, #mlafix.dim<"D">>
+      %natural = mlafix.make_state %zeros lse %logit : tensor<?xf32, #mlafix.dim<"D">> -> !mlafix.state<"D", e, sink>
+      %sink = mlafix.rebase %natural : !mlafix.state<"D", e, sink> -> !mlafix.state<"D", "B", sink>
+      %whole = mlafix.merge %merged, %sink : (!mlafix.state<"D", "B">, !mlafix.state<"D", "B", sink>) -> !mlafix.state<"D", "B", sink>
       mlafix.store_state %whole to %out[%t, %h] : !mlafix.state<"D", "B", sink>, !rows
       %stored = mlafix.rebase %merged : !mlafix.state<"D", "B"> -> !mlafix.state<"D", "C">
       %lse = mlafix.lse_of %stored : !mlafix.state<"D", "C">

@@ -181,9 +181,7 @@ def merge_states_mapped(
                 if has_map:
                     i = index(load(part_map[j], where=j < part_map.shape[0], otherwise=-1))
                 merged = merge(merged, load_state(parts[i, h], lses[i, h], where=0 <= i < p))
-            whole = merged
-            if present(sinks):
-                whole = merge(merged, sink(sinks[h], base="e"))
+            whole = merge(merged, sink(load(sinks[h], where=present(sinks), otherwise=-math.inf), base="e"))
             store_state(whole, out[t, h], None)
             lse = lse_of(rebase(merged, C))
             out_lse[t, h] = lse if lse != -math.inf else empty_lse

@@ -53,6 +53,8 @@ static void addStatePasses(OpPassManager &pm, const PipelineOptions &options) {
   pm.addNestedPass<KernelOp>(createProvePass(prove));
   pm.addNestedPass<KernelOp>(createWarnNaNPass());
   pm.addNestedPass<KernelOp>(createGuardBoundsPass());
+  pm.addNestedPass<KernelOp>(
+      createRepairMergesPass(forTarget<RepairMergesPassOptions>(options)));
   if (isGPU(options.target))
     pm.addNestedPass<KernelOp>(
         createChunkMergesPass(forTarget<ChunkMergesPassOptions>(options)));

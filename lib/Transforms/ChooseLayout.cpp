@@ -56,7 +56,8 @@ FailureOr<RowShape> RowShape::of(KernelOp kernel) {
   WalkResult walk = kernel.walk([&](Operation *op) {
     if (isa<RaggedForallOp>(op))
       shape.isRagged = true;
-    shape.reduces |= isa<ReduceOp, ArgReduceOp>(op);
+    auto reduce = dyn_cast<ReduceOp>(op);
+    shape.reduces |= reduce ? !reduce.getInLane() : isa<ArgReduceOp>(op);
     shape.accumulates |= accumulatesRows(op);
     for (Type type : llvm::concat<const Type>(op->getOperandTypes(),
                                               op->getResultTypes())) {

@@ -46,13 +46,14 @@ bool mlafix::conflictAlike(const MemoryAccess &a, const MemoryAccess &b) {
 static bool lanesSynchronise(
     KernelOp kernel,
     function_ref<bool(const MemoryAccess &, const MemoryAccess &)> conflict) {
-  bool reduces = kernel
-                     .walk([](Operation *op) {
-                       return isa<ReduceOp, ScanOp>(op)
-                                  ? WalkResult::interrupt()
-                                  : WalkResult::advance();
-                     })
-                     .wasInterrupted();
+  bool reduces =
+      kernel
+          .walk([](Operation *op) {
+            auto reduce = dyn_cast<ReduceOp>(op);
+            bool meets = reduce ? !reduce.getInLane() : isa<ScanOp>(op);
+            return meets ? WalkResult::interrupt() : WalkResult::advance();
+          })
+          .wasInterrupted();
   SmallVector<MemoryAccess> accesses = collectAccesses(kernel);
   return reduces || llvm::any_of(accesses, [&](const MemoryAccess &a) {
            return llvm::any_of(

@@ -100,6 +100,74 @@ struct LowerIdentity : OpConversionPattern<IdentityOp> {
   }
 };
 
+struct LowerMaxOf : OpConversionPattern<MaxOfOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MaxOfOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, Parts(adaptor.getState()).max);
+    return success();
+  }
+};
+
+struct LowerReference : OpConversionPattern<ReferenceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ReferenceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    F32Builder f(rewriter, op.getLoc());
+    Value max = adaptor.getMax().front(), zero = f.constant(0.0f);
+    // All empty: any finite number will do.
+    max = f.select(f.equal(max, f.negInf()), zero, max);
+    // What is added to -0.0 stays as it is, -0.0 too (N4).
+    Value acc = f.splat(f.constant(-0.0f), op.getType().getTileType());
+    rewriter.replaceOpWithMultiple(op, {Parts(max, zero, acc).values()});
+    return success();
+  }
+};
+
+/// |acc|, which is less than infinity where an element is finite.
+Value buildMagnitude(OpBuilder &b, Location loc, const Parts &state) {
+  return math::AbsFOp::create(b, loc, state.acc);
+}
+
+struct LowerHasNonfinite : OpConversionPattern<HasNonfiniteOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(HasNonfiniteOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    F32Builder f(rewriter, loc);
+    Value magnitude = buildMagnitude(rewriter, loc, Parts(adaptor.getState()));
+    Value largest = ReduceOp::create(rewriter, loc, rewriter.getF32Type(),
+                                     ReduceKind::max, magnitude,
+                                     /*in_lane=*/true);
+    // NaN is the largest.
+    Value inf = f.constant(std::numeric_limits<float>::infinity());
+    rewriter.replaceOpWithNewOp<arith::CmpFOp>(op, arith::CmpFPredicate::UGE,
+                                               largest, inf);
+    return success();
+  }
+};
+
+struct LowerRepair : OpConversionPattern<RepairOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(RepairOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    F32Builder f(rewriter, loc);
+    Parts state(adaptor.getState()), again(adaptor.getAgain());
+    Value inf = f.splat(f.constant(std::numeric_limits<float>::infinity()),
+                        state.acc.getType());
+    Value isFinite = f.less(buildMagnitude(rewriter, loc, state), inf);
+    Value acc = f.select(isFinite, state.acc, again.acc);
+    rewriter.replaceOpWithMultiple(op,
+                                   {Parts(state.max, state.sum, acc).values()});
+    return success();
+  }
+};
+
 struct LowerMerge : OpConversionPattern<MergeOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -109,8 +177,10 @@ struct LowerMerge : OpConversionPattern<MergeOp> {
     for (ValueRange values : adaptor.getStates())
       states.emplace_back(values);
     LDBG() << op.getLoc() << ": a merge of " << states.size() << " states";
-    LoweredState merged = buildMerge(rewriter, op.getLoc(), states,
-                                     *op.getType().getBase().getBase());
+    LogBase base = *op.getType().getBase().getBase();
+    LoweredState merged =
+        op.getToFirst() ? buildMergeToFirst(rewriter, op.getLoc(), states, base)
+                        : buildMerge(rewriter, op.getLoc(), states, base);
     rewriter.replaceOpWithMultiple(op, {merged.values()});
     return success();
   }
@@ -327,7 +397,8 @@ public:
         });
 
     RewritePatternSet patterns(context);
-    patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMerge,
+    patterns.add<LowerLoadState, LowerMakeState, LowerIdentity, LowerMaxOf,
+                 LowerReference, LowerHasNonfinite, LowerRepair, LowerMerge,
                  LowerMergeLoop, LowerYield, LowerMask, LowerRebase,
                  LowerStoreState, LowerPayload, LowerLseOf, LowerSelect>(
         converter, context);
@@ -338,8 +409,8 @@ public:
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.addIllegalOp<LoadStateOp, MakeStateOp, StoreStateOp, IdentityOp,
-                        MergeOp, MaskOp, RebaseOp, PayloadOp, LseOfOp,
-                        ArgReduceOp>();
+                        MaxOfOp, ReferenceOp, HasNonfiniteOp, RepairOp, MergeOp,
+                        MaskOp, RebaseOp, PayloadOp, LseOfOp, ArgReduceOp>();
     // The regions of the grid have no states as arguments: only ops need a
     // look.
     target.addLegalOp<KernelOp, ForallOp, RaggedForallOp, ReturnOp>();

@@ -110,6 +110,24 @@ LoweredState mlafix::buildMerge(OpBuilder &b, Location loc,
   return {max, sum, sums};
 }
 
+LoweredState mlafix::buildMergeToFirst(OpBuilder &b, Location loc,
+                                       ArrayRef<LoweredState> states,
+                                       LogBase base) {
+  F32Builder f(b, loc);
+  LoweredState merged = states.front();
+  for (const LoweredState &state : states.drop_front()) {
+    Weight weight = buildPower(f, f.sub(state.max, merged.max), Value(),
+                               base == LogBase::E);
+    for (auto [acc, total] : llvm::zip(state.acc, merged.acc)) {
+      Value none = f.splat(f.constant(-0.0f), acc.getType());
+      Value payload = f.select(weight.isEmptyState, none, acc); // N5
+      total = f.fma(f.splat(weight.value, acc.getType()), payload, total);
+    }
+    merged.sum = f.fma(weight.value, state.sum, merged.sum);
+  }
+  return merged;
+}
+
 RowOp mlafix::getSharedRow(MergeLoopOp op) {
   auto row = op->getParentOfType<RowOp>();
   return row && !row.getGroups().empty() ? row : RowOp();

@@ -39,6 +39,11 @@ struct LoweredState {
 LoweredState buildMerge(mlir::OpBuilder &b, mlir::Location loc,
                         llvm::ArrayRef<LoweredState> states, LogBase base);
 
+/// The same of states whose first has the largest maximum of all: it weighs 1.
+LoweredState buildMergeToFirst(mlir::OpBuilder &b, mlir::Location loc,
+                               llvm::ArrayRef<LoweredState> states,
+                               LogBase base);
+
 /// The row whose lane groups share the loop; null where none do.
 RowOp getSharedRow(MergeLoopOp op);
 

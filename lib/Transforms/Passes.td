@@ -85,6 +85,44 @@ def SkipCopiesPass : Pass<"mlafix-skip-copies", "::mlafix::KernelOp"> {
     "::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def RepairMergesPass : Pass<"mlafix-repair-merges", "::mlafix::KernelOp"> {
+  let summary = "merge again what is not finite, each state weighed once";
+  let description = [{
+    A running merge scales what it has merged whenever an lse is larger than all before. An infinity or NaN of a payload survives each of these factors, although the
+    weight of its state in the whole may be zero (N5). So where an element of the result is not finite, a branch merges the states once more, each weighed against the largest lse, which is known by then, and nothing is scaled. All other
+    elements stay as they are; a row of finite elements takes one comparison.
+
+    So it is for loops that merge into the one state they carry, for loops in such loops, and for merges of what they give, wherever the payload is used. A loop that computes its lses
+    from rows, that stores, or that carries other values too is left as it is, and so is a loop that `mlafix-unroll-loops` will unroll altogether: its merges become one.
+
+    ```mlir
+    // Before
+    %all = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %none) -> (!mlafix.state<"D", e>) {
+      %part = mlafix.load_state %x[%k, %h] lse %lse[%h, %k] : …
+      %sum = mlafix.merge %acc, %part : !mlafix.state<"D", e>
+      scf.yield %sum : !mlafix.state<"D", e>
+    }
+    // After, behind the loop
+    %bad = mlafix.has_nonfinite %all : !mlafix.state<"D", e>
+    %whole = scf.if %bad -> (!mlafix.state<"D", e>) {
+      %max = mlafix.max_of %all : !mlafix.state<"D", e>
+      %first = mlafix.reference %max : !mlafix.state<"D", e>
+      %again = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %first) -> (!mlafix.state<"D", e>) {
+        %part = mlafix.load_state %x[%k, %h] lse %lse[%h, %k] : …
+        %sum = mlafix.merge to_first %acc, %part : !mlafix.state<"D", e>
+        scf.yield %sum : !mlafix.state<"D", e>
+      }
+      %repaired = mlafix.repair %all, %again : !mlafix.state<"D", e>
+      scf.yield %repaired : !mlafix.state<"D", e>
+    } else {
+      scf.yield %all : !mlafix.state<"D", e>
+    }
+    ```
+  }];
+  let options = [TargetOption<>, MachineOption<>];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"];
+}
+
 def LowerStatesPass : Pass<"mlafix-lower-states", "::mlafix::KernelOp"> {
   let summary = "states become (maximum, sum, accumulator)";
   let description = [{

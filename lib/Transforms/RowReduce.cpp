@@ -139,6 +139,8 @@ Value mlafix::reducePack(OpBuilder &b, const RowLayout &layout, ReduceOp op,
 
 void mlafix::reduceAcrossLanes(OpBuilder &b, const RowLayout &layout,
                                ReduceOp op, SmallVector<Value> &partials) {
+  if (op.getInLane())
+    return;
   Location loc = op.getLoc();
   LaneBits bits = bitsOf(layout, getTileDim(op.getSource().getType()),
                          /*inGroups=*/isRowTile(op.getType()));

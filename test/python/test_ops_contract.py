@@ -104,6 +104,24 @@ def test_n5_garbage_in_rows_without_weight_changes_no_bit(variant: Variant, dtyp
 
 
 @variants
+@dtypes
+def test_n5_a_weight_may_be_zero_in_the_whole_alone(variant: Variant, dtype_name: str, device: Device,
+                                                    rng: np.random.Generator) -> None:
+    """N5 in chains, in any order: lses lie 60 apart, so that no weight of a neighbour is zero, and all but two are zero in the whole.
+    Infinities and NaN behind these change no bit."""
+    dtype, count = dtype_of(dtype_name), variant.counts[-1]
+    states = make_states(rng, count, 8, 4, 64, dtype, kinds=np.full((count, 8, 4), ORDINARY))
+    states.s[...] = 60 * rng.permuted(np.broadcast_to(np.arange(count)[:, None, None], states.s.shape), axis=0)
+    for base in variant.bases:
+        gap = (states.s - states.s.max(axis=0)) * np.log2(BASES[base])
+        silent = gap < -155
+        dirty = np.where(silent[..., None], rng.choice(np.array([np.inf, -np.inf, np.nan], dtype), states.v.shape), states.v)
+        results = [variant.run(device, v.copy(), states.s.copy(), base, "contiguous") for v in (states.v, dirty)]
+        assert same_bits(results[0][0], results[1][0]) and same_bits(results[0][1], results[1][1])
+        assert np.isfinite(widen(results[1][0])).all()
+
+
+@variants
 def test_n6_nan_in_a_live_lse_shows(variant: Variant, device: Device, rng: np.random.Generator) -> None:
     count = variant.counts[-1]
     kinds = np.full((count, 4, 4), ORDINARY)

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Extents.h"
-#include "lib/Transforms/GPU/RunningMerge.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/RunningMerge.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -96,6 +96,8 @@ public:
       return signalPassFailure();
     SmallVector<std::pair<scf::ForOp, MergeOp>> loops;
     getOperation().walk([&](scf::ForOp loop) {
+      if (isInRepair(loop))
+        return;
       if (MergeOp merge = chooseLoop(loop, *model))
         loops.push_back({loop, merge});
     });

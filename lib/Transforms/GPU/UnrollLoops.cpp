@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/RunningMerge.h"
 #include "lib/Transforms/Iterations.h"
 #include "lib/Transforms/Passes.h"
 #include "lib/Transforms/Remarks.h"
+#include "lib/Transforms/RunningMerge.h"
 #include "lib/Transforms/Target.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -53,13 +53,6 @@ static scf::ForOp makeDivisible(scf::ForOp loop) {
     loop.setUpperBound(b.createOrFold<arith::MaxSIOp>(loop.getLoc(), lower,
                                                       loop.getUpperBound()));
   return loop;
-}
-
-/// Ops in the body of `loop`, those of loops inside it too.
-static uint64_t countOps(scf::ForOp loop) {
-  uint64_t count = 0;
-  loop.getBody()->walk([&](Operation *) { ++count; });
-  return count;
 }
 
 /// Replaces the loop over the iterations that are left, fewer than `factor`,
@@ -126,7 +119,7 @@ public:
       return signalPassFailure();
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
-      if (readsRows(loop))
+      if (readsRows(loop) && !isInRepair(loop))
         loops.push_back(loop);
     });
     // Inner loops come first, and count for the outer ones as often as they
@@ -137,9 +130,6 @@ public:
   }
 
 private:
-  /// Ops that unrolling may make of one loop: loops in loops multiply. This
-  /// bounds the time that compiling takes, whatever the machine.
-  static constexpr uint64_t kMaxOps = 1024;
   /// Bytes of the rows of one iteration up to which those that unrolling leaves
   /// are loaded at once: two accesses a lane of a warp. Of longer rows the
   /// registers of three iterations cost more warps than the loads gain.
@@ -157,11 +147,11 @@ LogicalResult UnrollLoopsPass::unroll(scf::ForOp loop,
   uint64_t ops = countOps(loop) * factor;
   auto opts = nameRemark("unroll-loops", DEBUG_TYPE, getOperation());
   LDBG() << loop.getLoc() << ": " << factor << " times, " << ops << " ops";
-  if (ops > kMaxOps) {
+  if (ops > kMostUnrolledOps) {
     remark::missed(loop.getLoc(), opts) << remark::add(
         "a loop that reads rows is not unrolled: {0} times its body would be "
         "{1} operations, and {2} are the limit",
-        factor, ops, kMaxOps);
+        factor, ops, kMostUnrolledOps);
     return success();
   }
   remark::passed(loop.getLoc(), opts) << remark::add(

@@ -5,13 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/Transforms/GPU/RunningMerge.h"
+#include "lib/Transforms/RunningMerge.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace mlafix;
+
+bool mlafix::isInRepair(Operation *op) {
+  auto branch = op->getParentOfType<scf::IfOp>();
+  return branch && (branch->hasAttr(kRepairAttr) || isInRepair(branch));
+}
 
 MergeOp mlafix::getRunningMerge(scf::ForOp loop, StringRef &reason) {
   if (loop.getNumRegionIterArgs() != 1 ||
@@ -58,6 +63,18 @@ IRMapping mlafix::cloneIteration(OpBuilder &b, scf::ForOp loop, MergeOp merge,
       restrict(load, load.getPredicateMutable());
   }
   return mapping;
+}
+
+uint64_t mlafix::countOps(scf::ForOp loop) {
+  uint64_t count = 0;
+  loop.getBody()->walk([&](Operation *) { ++count; });
+  return count;
+}
+
+bool mlafix::isUnrolledWhole(scf::ForOp loop, const MachineModel &machine) {
+  std::optional<APInt> trips = loop.getStaticTripCount();
+  return trips && trips->ule(machine.unrollWhole) &&
+         countOps(loop) * trips->getZExtValue() <= kMostUnrolledOps;
 }
 
 int64_t mlafix::countRowBytes(scf::ForOp loop) {

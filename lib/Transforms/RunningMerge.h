@@ -5,15 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef MLAFIX_TRANSFORMS_GPU_RUNNINGMERGE_H
-#define MLAFIX_TRANSFORMS_GPU_RUNNINGMERGE_H
+#ifndef MLAFIX_TRANSFORMS_RUNNINGMERGE_H
+#define MLAFIX_TRANSFORMS_RUNNINGMERGE_H
 
 #include "dialect/Mlafix.h"
+#include "lib/Machine/MachineModel.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace mlafix {
+
+/// On the scf.if that merges again what is not finite (mlafix-repair-merges):
+/// few rows come there, so its loops are neither chunked nor unrolled.
+constexpr llvm::StringLiteral kRepairAttr = "mlafix.repair";
+bool isInRepair(mlir::Operation *op);
 
 /// The merge that ends each iteration of `loop`, if all that the loop carries
 /// is the state that it merges into, and its body neither stores nor branches;
@@ -28,10 +34,21 @@ mlir::IRMapping cloneIteration(mlir::OpBuilder &b, mlir::scf::ForOp loop,
                                MergeOp merge, mlir::Value index,
                                mlir::Value exists);
 
+/// Ops that unrolling may make of one loop: loops in loops multiply. This
+/// bounds the time that compiling takes, whatever the machine.
+constexpr uint64_t kMostUnrolledOps = 1024;
+
+/// Whether mlafix-unroll-loops leaves nothing of `loop`, whose merges then
+/// become one.
+bool isUnrolledWhole(mlir::scf::ForOp loop, const MachineModel &machine);
+
+/// Ops in the body of `loop`, those of loops inside it too.
+uint64_t countOps(mlir::scf::ForOp loop);
+
 /// Bytes of the rows that one iteration of `loop` loads; rows of unknown length
 /// count for none.
 int64_t countRowBytes(mlir::scf::ForOp loop);
 
 } // namespace mlafix
 
-#endif // MLAFIX_TRANSFORMS_GPU_RUNNINGMERGE_H
+#endif // MLAFIX_TRANSFORMS_RUNNINGMERGE_H

@@ -1,0 +1,174 @@
+// What is not finite in the result of a running merge is merged again in a branch, each state weighed once against the largest lse (N5).
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=x86-64}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,CPU
+// RUN: %mlafix-opt %s --pass-pipeline="builtin.module(mlafix.kernel(mlafix-repair-merges{target=sm_90}),canonicalize,cse)" | FileCheck %s --check-prefixes=CHECK,GPU
+
+!rows = memref<?x?x64xbf16, strided<[?, ?, 1], offset: ?>>
+!out = memref<?x64xbf16, strided<[?, 1], offset: ?>>
+!lses = memref<?x?xf32, strided<[?, ?], offset: ?>>
+!state = !mlafix.state<64, e>
+
+// CHECK-LABEL: @loop
+// CHECK: %[[ALL:.*]] = scf.for %{{.*}} iter_args(%[[ACC:.*]] = %{{.*}})
+// CHECK: mlafix.merge %[[ACC]], %
+// CHECK: %[[BAD:.*]] = mlafix.has_nonfinite %[[ALL]]
+// CHECK: %[[WHOLE:.*]] = scf.if %[[BAD]] -> (!mlafix.state<64, e>) {
+// CHECK: %[[MAX:.*]] = mlafix.max_of %[[ALL]]
+// CHECK: %[[FIRST:.*]] = mlafix.reference %[[MAX]]
+// CHECK: %[[AGAIN:.*]] = scf.for %{{.*}} iter_args(%[[RUNNING:.*]] = %[[FIRST]])
+// CHECK: %[[PART:.*]] = mlafix.load_state
+// CHECK: mlafix.merge to_first %[[RUNNING]], %[[PART]]
+// CHECK: loop_annotation
+// CHECK: %[[REPAIRED:.*]] = mlafix.repair %[[ALL]], %[[AGAIN]]
+// CHECK: scf.yield %[[REPAIRED]]
+// CHECK: scf.yield %[[ALL]]
+// CHECK: mlafix.store_state %[[WHOLE]]
+mlafix.kernel @loop(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// A loop in a loop, and a merge of what they give with states from before and behind: all are merged to one reference.
+// CHECK-LABEL: @nested
+// CHECK: %[[BEFORE:.*]] = mlafix.load_state
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK: mlafix.load_state
+// CHECK: %[[BEHIND:.*]] = mlafix.load_state
+// CHECK: %[[ALL:.*]] = mlafix.merge
+// CHECK: scf.if
+// CHECK: %[[FIRST:.*]] = mlafix.reference
+// CHECK: %[[OUTER:.*]] = scf.for %{{.*}} iter_args(%[[RUN:.*]] = %[[FIRST]])
+// CHECK: scf.for %{{.*}} iter_args(%[[INNER:.*]] = %[[RUN]])
+// CHECK: mlafix.merge to_first %[[INNER]],
+// CHECK: mlafix.merge to_first %[[OUTER]], %[[BEFORE]], %[[BEHIND]] :
+// CHECK: mlafix.repair %[[ALL]],
+mlafix.kernel @nested(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}, %p: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %before = mlafix.load_state %v[%t, %c0] lse %s[%t, %c0] : !rows, !lses -> !state
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %i = scf.for %j = %k to %count step %c1 iter_args(%a = %acc) -> !state {
+        %x = mlafix.load_state %v[%t, %j] lse %s[%t, %j] : !rows, !lses -> !state
+        %m = mlafix.merge %a, %x : !state
+        scf.yield %m : !state
+      }
+      scf.yield %i : !state
+    }
+    %behind = mlafix.load_state %v[%t, %c2] lse %s[%t, %c2] if %p : !rows, !lses -> !state
+    %all = mlafix.merge %before, %r, %behind : !state
+    mlafix.store_state %all to %out[%t] : !state, !out
+  }
+}
+
+// Where lses are computed from rows, lanes would wait for each other in the branch: the merge stays as it is.
+// CHECK-LABEL: @scores
+// CHECK-NOT: mlafix.reference
+// CHECK: mlafix.merge %
+mlafix.kernel @scores(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %row = mlafix.load %v[%t, %k] : !rows -> tensor<64xf32, #mlafix.dim<64>>
+      %score = mlafix.reduce add %row : tensor<64xf32, #mlafix.dim<64>>
+      %x = mlafix.make_state %row lse %score : tensor<64xf32, #mlafix.dim<64>> -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// A GPU's loop of a few known iterations becomes one merge, which weighs each state once.
+// CHECK-LABEL: @few
+// CPU: mlafix.reference
+// GPU-NOT: mlafix.reference
+mlafix.kernel @few(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %n = memref.dim %out, %c0 : !out
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %c4 step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    mlafix.store_state %r to %out[%t] : !state, !out
+  }
+}
+
+// Of what is used for its lse alone no payload is looked at.
+// CHECK-LABEL: @lse
+// CHECK-NOT: mlafix.reference
+mlafix.kernel @lse(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    %lse = mlafix.lse_of %r : !state
+    %row = mlafix.splat %lse : f32 -> tensor<64xf32, #mlafix.dim<64>>
+    mlafix.store %row, %out[%t] : tensor<64xf32, #mlafix.dim<64>>, !out
+  }
+}
+
+// What counts twice is repaired by itself, before it is merged.
+// CHECK-LABEL: @twice
+// CHECK: %[[ALL:.*]] = scf.for
+// CHECK: %[[WHOLE:.*]] = scf.if
+// CHECK: mlafix.repair %[[ALL]],
+// CHECK: mlafix.merge %[[WHOLE]], %[[WHOLE]]
+mlafix.kernel @twice(
+    %out: !out {mlafix.dims = ["n", "D"], mlafix.access = "write"}, %v: !rows {mlafix.dims = ["n", "k", "D"], mlafix.access = "read"},
+    %s: !lses {mlafix.dims = ["n", "k"], mlafix.access = "read"}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = memref.dim %out, %c0 : !out
+  %count = memref.dim %v, %c1 : !rows
+  mlafix.forall (%t) in (%n) {
+    %e = mlafix.identity : !state
+    %r = scf.for %k = %c0 to %count step %c1 iter_args(%acc = %e) -> !state {
+      %x = mlafix.load_state %v[%t, %k] lse %s[%t, %k] : !rows, !lses -> !state
+      %m = mlafix.merge %acc, %x : !state
+      scf.yield %m : !state
+    }
+    %two = mlafix.merge %r, %r : !state
+    mlafix.store_state %two to %out[%t] : !state, !out
+  }
+}
