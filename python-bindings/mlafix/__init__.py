@@ -12,6 +12,7 @@ from ._warmup import warmup
 from .dsl import Base, DType, In, InOut, List, Out, Peers, inline, kernel
 from .errors import (
     ArgumentError,
+    CacheWarning,
     CompileError,
     CompileWarning,
     DebugWarning,
@@ -24,6 +25,7 @@ from .errors import (
 __all__ = [
     "ArgumentError",
     "Base",
+    "CacheWarning",
     "CompileError",
     "CompileWarning",
     "DType",

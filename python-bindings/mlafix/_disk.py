@@ -1,7 +1,12 @@
-"""A folder of compiled kernels on disk. Its files are executed, so it must belong to the user.
+"""A folder of compiled kernels on disk. Its files are executed, so only the user's own and root's are read.
 
-Files appear whole, by renaming, and one process at a time makes a file that several want. All is done by the descriptor of
-the folder that was checked: another one in its place would not be looked at.
+The rule (docs/Installation.md): the folder belongs to the user or to root, and neither its group nor others may write it;
+the same holds for each file. The outer folder, in which there is one for each compiler, belongs to the user or to root, and
+is not one in which anyone may exchange what is there. Only a folder of the user's own is written.
+
+A folder that cannot be used is none: kernels are compiled without it, and a CacheWarning says why. Files appear whole, by
+renaming, and one process at a time makes a file that several want. All is done by the descriptor of the folder that was
+checked: another one in its place would not be looked at.
 """
 
 from __future__ import annotations
@@ -13,42 +18,83 @@ import logging
 import os
 import secrets
 import stat
+import threading
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from .errors import UnitError
+from . import _keys
+from ._frames import caller_level
+from .errors import CacheWarning
 
 _log = logging.getLogger("mlafix")
 
 MOST_BYTES = 1 << 30
 """No unit is larger (include/mlafix/UnitLimits.h), so a larger file is not read."""
 
+_ROOT = 0
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+# Folders of which a warning was given, and why.
+_told: set[tuple[Path, str]] = set()
+
+
+class _Refused(OSError):
+    """A folder that is there, and is not used."""
+
 
 class Folder:
-    """A folder that need not exist yet.
-
-    Its methods raise UnitError if it belongs to another user, or if others may enter it.
-    """
+    """A folder that need not exist yet. If it cannot be used, nothing is found in it, and nothing kept."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self, name: str) -> bytes | None:
-        """The bytes of a file, or None if there is none that can be read and is the user's."""
+    def fault(self) -> str:
+        """Why nothing is read there, or "" where the folder can be read, or is not there."""
         try:
-            with self._open(create=False) as folder:
+            with self._open(create=False):
+                return ""
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return _reason(error)
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file, or None if there is none that can be read and is to be trusted."""
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = stack.enter_context(self._open(create=False))
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                self._tell("kernels are compiled without it", error)
+                return None
+            with contextlib.suppress(OSError):
                 # Not blocking: a pipe may have been put there.
                 descriptor = _open_file(name, os.O_RDONLY | os.O_NONBLOCK, folder)
                 with open(descriptor, "rb") as file:
                     status = os.fstat(descriptor)
-                    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-                        _log.warning("%s: not used: expected a file of user %d", self.path / name, os.geteuid())
+                    if not stat.S_ISREG(status.st_mode) or not _is_trusted(status):
+                        _log.warning("%s: not used: expected a file %s, got %s", self.path / name, _expected(), _described(status))
                         return None
                     return unit_bytes(self.path / name, file)
-        except OSError:
-            pass
         return None
+
+    def read_record(self, name: str) -> str | None:
+        """The text that `write_record` wrote, or None if there is none, or something else."""
+        data = self.read(name)
+        if data is None:
+            return None
+        text = data[len(_recorded(name, b"")) - len(_RECORD_ENDS) : -len(_RECORD_ENDS)]
+        if _recorded(name, text) == data:
+            return text.decode()
+        _log.warning("%s: not used, and made anew where that is possible: expected a whole record, got another text", self.path / name)
+        return None
+
+    def write_record(self, name: str, text: str) -> None:
+        """Write a text (JSON) as a file that is JSON, too, and that says whether it is whole."""
+        self.write(name, _recorded(name, text.encode()))
 
     def write(self, name: str, data: bytes) -> None:
         """Write a whole file, or none. If the disk refuses it, the kernel is compiled again later."""
@@ -64,11 +110,11 @@ class Folder:
                         os.unlink(temporary, dir_fd=folder)
                     raise
         except OSError as error:
-            _log.warning("%s: cannot keep a compiled kernel: %s", self.path / name, error)
+            self._tell("compiled kernels are not kept", error)
 
     @contextlib.contextmanager
     def only_process(self, name: str) -> Iterator[bool]:
-        """Hold the lock that belongs to a file. Yields whether the folder can be used at all.
+        """Hold the lock that belongs to a file. Yields whether the folder can be written at all.
 
         The lock is a file that its holder removes in the end, so that none are left behind.
         """
@@ -78,7 +124,7 @@ class Folder:
                 folder = stack.enter_context(self._open(create=True))
                 lock = _locked(lock_name, folder)
             except OSError as error:
-                _log.warning("%s: cannot keep compiled kernels: %s", self.path, error)
+                self._tell("compiled kernels are not kept", error)
                 yield False
                 return
             try:
@@ -87,37 +133,75 @@ class Folder:
                 # Before the lock is given up: who waits for it sees that the file is gone, and makes another.
                 with contextlib.suppress(OSError):
                     os.unlink(lock_name, dir_fd=folder)
-                # Closing would leave it locked where a child that was forked meanwhile has the file open, too.
-                with contextlib.suppress(OSError):
-                    fcntl.flock(lock, fcntl.LOCK_UN)
-                os.close(lock)
+                _unlock(lock)
 
     @contextlib.contextmanager
     def _open(self, create: bool) -> Iterator[int]:
-        """A descriptor of the folder, once it is checked."""
+        """A descriptor of the folder, once it is checked. With `create` it is made if need be, and to be written."""
         if create:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.path.mkdir(mode=0o700, exist_ok=True)
-        try:
-            folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENOTDIR) and self.path.is_symlink():
-                raise self._refusal("a symbolic link") from None
-            raise
-        try:
+        with contextlib.ExitStack() as stack:
+            outer = os.open(self.path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, outer)
+            _check_outer(self.path.parent, os.fstat(outer))
+            if create:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(self.path.name, 0o700, dir_fd=outer)
+            try:
+                folder = os.open(self.path.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=outer)
+            except OSError as error:
+                if error.errno in (errno.ELOOP, errno.ENOTDIR) and self.path.is_symlink():
+                    raise _Refused(f"expected a folder {_expected()}, got a symbolic link") from None
+                raise
+            stack.callback(os.close, folder)
             status = os.fstat(folder)
-            mode = stat.S_IMODE(status.st_mode)
-            if status.st_uid != os.geteuid() or mode & 0o077:
-                raise self._refusal(f"one of user {status.st_uid} with mode {mode:04o}")
+            if not _is_trusted(status):
+                raise _Refused(f"expected a folder {_expected()}, since what lies there is run, got {_described(status)}")
+            if create and status.st_uid != os.geteuid():
+                raise _Refused(f"expected a folder of user {os.geteuid()} to write to, got {_described(status)}")
             yield folder
-        finally:
-            os.close(folder)
 
-    def _refusal(self, got: str) -> UnitError:
-        return UnitError(
-            f'cache "{self.path}": expected a folder of user {os.geteuid()} with mode 0700, since what lies there is run, '
-            f"got {got} (remove it, or name another folder in MLAFIX_CACHE_DIR)"
-        )
+    def _tell(self, what: str, error: OSError) -> None:
+        """Warns that the folder is not used so, once for each reason."""
+        why = _reason(error)
+        if (self.path, why) not in _told:
+            _told.add((self.path, why))
+            message = f'cache "{self.path}": {what}: {why} (MLAFIX_CACHE_DIR names another folder)'
+            warnings.warn(message, CacheWarning, stacklevel=caller_level())
+
+
+def _reason(error: OSError) -> str:
+    return str(error) if isinstance(error, _Refused) else error.strerror or str(error)
+
+
+def _expected() -> str:
+    users = "root" if os.geteuid() == _ROOT else f"user {os.geteuid()} or root"
+    return f"of {users} that nobody else may write"
+
+
+def _described(status: os.stat_result) -> str:
+    return f"one of user {status.st_uid} with mode {stat.S_IMODE(status.st_mode):04o}"
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    """Whether nobody but the user and root decided what is there."""
+    return status.st_uid in (os.geteuid(), _ROOT) and not status.st_mode & _WRITABLE_BY_OTHERS
+
+
+def _check_outer(path: Path, status: os.stat_result) -> None:
+    """Raises _Refused where anyone may put another folder in the place of ours. A group may: what is ours is checked for itself,
+    and folders of users with a group of their own are often writable by it."""
+    anyone_may_rename = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
+    if anyone_may_rename or status.st_uid not in (os.geteuid(), _ROOT):
+        raise _Refused(f'expected it in a folder {_expected()}, got "{path}", {_described(status)}')
+
+
+_RECORD_ENDS = b"}\n"
+
+
+def _recorded(name: str, text: bytes) -> bytes:
+    """The bytes of a file `name` that holds a JSON text: JSON with a digest of both."""
+    return b'{"digest": "%s", "record": %s%s' % (_keys.digest_of(name, text), text, _RECORD_ENDS)
 
 
 def unit_bytes(path: Path, file: BinaryIO) -> bytes | None:
@@ -133,6 +217,7 @@ def _locked(name: str, folder: int) -> int:
     """A descriptor of the file `name`, made if need be, with its lock held: the file that is called so then."""
     while True:
         lock = _open_file(name, os.O_RDWR | os.O_CREAT, folder)
+        _open_locks[lock] = threading.get_ident()
         try:
             # A file system without locks (OSError): then two processes may compile the same, and both rename it into place.
             with contextlib.suppress(OSError):
@@ -141,9 +226,32 @@ def _locked(name: str, folder: int) -> int:
                 if os.path.samestat(os.fstat(lock), os.stat(name, dir_fd=folder, follow_symlinks=False)):
                     return lock
         except BaseException:
-            os.close(lock)
+            _unlock(lock)
             raise
-        os.close(lock)
+        _unlock(lock)
+
+
+def _unlock(lock: int) -> None:
+    # Closing alone would leave it locked where a child that was forked meanwhile has the file open, too.
+    with contextlib.suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_UN)
+    del _open_locks[lock]
+    os.close(lock)
+
+
+_open_locks: dict[int, int] = {}
+"""Descriptors of files that are locked, or are to be, and the threads that have them open."""
+
+
+def _close_locks() -> None:
+    """In a forked child: what other threads locked is not the child's, and is free when the parent ends, however it does."""
+    for lock, thread in list(_open_locks.items()):
+        if thread != threading.get_ident():
+            del _open_locks[lock]
+            os.close(lock)
+
+
+os.register_at_fork(after_in_child=_close_locks)
 
 
 def _open_file(name: str, flags: int, folder: int) -> int:

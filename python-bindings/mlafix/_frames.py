@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -23,6 +24,14 @@ def without_frames(function: Function) -> Function:
             raise
 
     return call  # type: ignore[return-value]
+
+
+def caller_level() -> int:
+    """The `stacklevel` with which a function here warns of what a caller of the package did."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def forget_frames(error: Error) -> None:

@@ -109,10 +109,10 @@ def clear_cache(*, only_old: bool) -> int:
 
 
 def _paths(folder: Path) -> list[Path]:
-    """What a folder holds: nothing, where there is none."""
+    """What a folder holds: nothing, where there is none that can be read."""
     try:
         return list(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 
 

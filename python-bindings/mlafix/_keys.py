@@ -18,11 +18,11 @@ _FORMAT = 1
 _PLAIN = re.compile("[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
-def _digest(*parts: str) -> str:
+def _digest(*parts: str | bytes) -> str:
     """16 hexadecimal digits of SHA-256 over the parts, whose bounds count."""
     hasher = hashlib.sha256()
     for part in parts:
-        data = part.encode()
+        data = part.encode() if isinstance(part, str) else part
         hasher.update(len(data).to_bytes(8, "little"))
         hasher.update(data)
     return hasher.hexdigest()[:16]
@@ -42,6 +42,11 @@ def unit_file_name(kernel: str, source: str, bindings: Mapping[str, str], target
     # The digest says it all; a plain name is there for who looks at the folder.
     shown = kernel if _PLAIN.fullmatch(kernel) else "kernel"
     return f"{shown}.{_digest(str(_FORMAT), kernel, source, *bound, target, *options)}.mlafix"
+
+
+def digest_of(name: str, text: bytes) -> bytes:
+    """What tells whether a record is whole: a digest of the name of its file and its text."""
+    return _digest(str(_FORMAT), name, text).encode()
 
 
 def compiler_folder(*facts: str) -> str:

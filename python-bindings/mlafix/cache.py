@@ -3,8 +3,8 @@
 A specialisation is a kernel's source with bindings (``{"H": "128", "D": "128", "T": "bf16", "out_lse": "absent"}``)
 for one target. On disk it is one unit file, named by a digest of exactly that; the cache keeps a folder for each compiler,
 so that another version, or another assembler, has files of its own. One process compiles while others that need the
-same specialisation wait for it. A file that does not load, or that holds something else, is compiled anew; a folder
-that is not the user's alone is an error.
+same specialisation wait for it. A file that does not load, or that holds something else, is compiled anew; of a folder
+that cannot be used a CacheWarning says so, and kernels are compiled without it.
 
 A call needs the specialisation for exactly the optional arguments that it passes. If there is none, one that leaves
 them open is used, if it was compiled ahead or by name, so that no compiler runs.
@@ -128,8 +128,7 @@ class Variants:
 
         Raises:
             CompileError: the kernel does not compile so.
-            UnitError: there is none, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler; or the folder
-                of compiled kernels is not the user's alone.
+            UnitError: there is none, and compiling is forbidden (MLAFIX_STRICT=1) or there is no compiler.
         """
         bound = {name: str(value) for name, value in bindings.items()}
         name = self._file(bound, target)
@@ -241,7 +240,9 @@ class Variants:
                 return unit
         reason = "MLAFIX_STRICT forbids compiling it" if _env.strict() else "this installation has no compiler"
         cached = compiler_cache()
-        places = [*self._places(), *([f"one in {cached.path}"] if cached else [])]
+        fault = cached.fault() if cached else ""
+        unused = f" (which is not used: {fault})" if fault else ""
+        places = [*self._places(), *([f"one in {cached.path}{unused}"] if cached else [])]
         raise UnitError(
             f'kernel "{self.kernel}": expected a compiled specialisation for {listed(bindings)} on {target}, '
             f"{' or '.join(places)}, got {self._ahead(target)}, and {reason}"

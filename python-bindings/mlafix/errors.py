@@ -38,6 +38,10 @@ class CompileWarning(UserWarning):
     """What the compiler warns of in a kernel that compiles; ``warnings.filterwarnings`` chooses what becomes of it."""
 
 
+class CacheWarning(UserWarning):
+    """The cache of compiled kernels cannot be used, or nothing is kept in it; kernels are compiled without it."""
+
+
 class DebugWarning(UserWarning):
     """What a watched call of a kernel does wrong (MLAFIX_DEBUG=1)."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ import mlafix
 
 pytest.importorskip("mlafix._compiler", reason="the package was built without the compiler")
 
-from mlafix import _keys, _runtime, _toolchain, cache, library  # noqa: E402
+from mlafix import _disk, _keys, _runtime, _toolchain, cache, library  # noqa: E402
 
 SOURCE = (KERNELS / "merge_attn_states.mlir").read_text()
 BINDINGS = {"H": "2", "D": "8", "T": "f32"}
@@ -106,12 +108,69 @@ def test_nothing_on_disk_where_that_is_asked(
 
 
 def test_a_folder_that_cannot_be_used_costs_only_time(
-    compiler: CountingCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    compiler: CountingCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "file" / "cache"))
-    assert merge().load(BINDINGS, TARGET).kernels
-    assert "cannot keep compiled kernels" in caplog.text
+    with pytest.warns(mlafix.CacheWarning, match="kernels are compiled without it: Not a directory") as given:
+        assert merge().load(BINDINGS, TARGET).kernels
+    assert len(given) == 1 and given[0].filename == __file__
+
+
+def test_a_folder_of_which_a_warning_was_given_is_not_named_again(
+    compiler: CountingCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "file" / "cache"))
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        for heads in ("2", "4", "8"):
+            merge().load({**BINDINGS, "H": heads}, TARGET)
+    assert len(given) == 1
+
+
+@pytest.mark.parametrize("refused", ["open", "mkdir", "write", "flush"])
+def test_a_full_disk_costs_only_time(
+    compiler: CountingCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    def is_full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    if refused == "open":  # the lock's file, too
+        monkeypatch.setattr(_disk, "_open_file", lambda name, flags, folder: is_full() if flags & os.O_CREAT else os.open(name, flags, dir_fd=folder))
+    elif refused == "mkdir":
+        monkeypatch.setattr(os, "mkdir", is_full)
+    elif refused == "write":
+        monkeypatch.setattr(os, "replace", is_full)
+    else:
+        (tmp_path / "cache").mkdir(mode=0o700)
+        open_file = _disk._open_file
+        monkeypatch.setattr(
+            _disk, "_open_file", lambda name, flags, folder: os.open("/dev/full", os.O_WRONLY) if flags & os.O_EXCL else open_file(name, flags, folder)
+        )
+    with pytest.warns(mlafix.CacheWarning, match="compiled kernels are not kept: No space left on device") as given:
+        for heads in ("2", "4"):
+            assert merge().load({**BINDINGS, "H": heads}, TARGET).kernels
+    assert len(given) == 1 and compiler.count == 2
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system")
+def test_a_full_file_system_costs_only_time(compiler: CountingCompiler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "small"
+    place.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "none", str(place)], capture_output=True).returncode:
+        pytest.skip("this system does not let a test mount a file system")
+    try:
+        (place / "filler").write_bytes(bytes(56 << 10))
+        monkeypatch.setenv("MLAFIX_CACHE_DIR", str(place / "cache"))
+        with pytest.warns(mlafix.CacheWarning, match="compiled kernels are not kept: No space left on device") as given:
+            for heads in ("2", "4"):
+                assert merge().load({**BINDINGS, "H": heads}, TARGET).kernels
+        assert len(given) == 1
+        assert not [path for path in (place / "cache").rglob("*") if path.is_file()]
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
 
 
 def test_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

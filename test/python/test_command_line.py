@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -155,7 +156,9 @@ def test_warmup_that_keeps_nothing_fails(name: str, place: str, message: str, fi
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a file").write_text("no folder")
     monkeypatch.setenv(name, place if name == "MLAFIX_CACHE" else str(tmp_path / place))
-    assert main(["warmup", f"{file}:twice", "--bind", "D=72", "--device", "cpu"]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mlafix.CacheWarning)
+        assert main(["warmup", f"{file}:twice", "--bind", "D=72", "--device", "cpu"]) == 1
     assert message in capsys.readouterr().err
 
 

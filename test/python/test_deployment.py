@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
 import subprocess
@@ -14,8 +15,9 @@ import numpy as np
 import pytest
 
 import mlafix
-from mlafix import UnitKernel
+from mlafix import UnitKernel, _disk
 from mlafix.dsl import Base, DType, In, Out, f32, grid, identity, index, load_state, merge, store_state
+from mlafix.dsl.python_kernel import PythonKernel
 
 T = DType("T")
 B = Base("B")
@@ -246,6 +248,45 @@ def test_what_another_process_compiled_is_called_without_the_compiler(folder: Pa
     again = run(folder, CALL.format(value=2))
     assert again.returncode == 0, again.stderr
     assert not list((folder / "cache").rglob("*.lock"))
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda good: b"",  # power was lost before the data was there
+    "zeros": lambda good: bytes(len(good)),
+    "half": lambda good: good[: len(good) // 2],
+    "more": lambda good: good + b"xx",
+    "null": lambda good: b"null",
+    "list": lambda good: b"[]",
+    "object": lambda good: b"{}",
+    "number": lambda good: b"3",
+    "not UTF-8": lambda good: b"\xff" + good,
+    "nested": lambda good: b"[" * 100000,
+    "other values": lambda good: good.replace(b'"read"', b"null"),
+    "other names": lambda good: good.replace(b'"lse"', b'"lso"'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_record_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    signature = PythonKernel(merge_pieces.function).signature
+    (record,) = (tmp_path / "cache").rglob("*.json")
+    good = record.read_bytes()
+    assert json.loads(good)["record"] == signature
+    record.write_bytes(DAMAGE[damage](good))
+    assert record.read_bytes() != good
+    assert PythonKernel(merge_pieces.function).signature == signature
+    assert record.read_bytes() == good
+
+
+def test_a_record_of_another_kernel_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLAFIX_CACHE_DIR", str(tmp_path / "cache"))
+    signature = PythonKernel(merge_pieces.function).signature
+    (record,) = (tmp_path / "cache").rglob("*.json")
+    other = _disk.Folder(record.parent)
+    other.write_record("another.json", '{"args": []}')
+    os.replace(record.with_name("another.json"), record)
+    assert PythonKernel(merge_pieces.function).signature == signature
 
 
 SCRIPT = """

@@ -67,14 +67,14 @@ class PythonKernel(Kernel):
         if ahead:
             return json.dumps({"name": self.name, **ahead[0][1].declaration})
         folder, name = cache.compiler_cache(), f"{self.name}.{self.digest}.json"
-        kept = folder.read(name) if folder else None
+        kept = folder.read_record(name) if folder else None
         if kept is not None:
-            return kept.decode()
+            return kept
         if _toolchain.compiler_file() is None:
             raise UnitError(f'kernel "{self.name}": {self.variants.nothing_ahead()}')
         text: str = _toolchain.compiler().signature(self.source, self.file, self.name)
         if folder:
-            folder.write(name, text.encode())
+            folder.write_record(name, text)
         return text
 
 
