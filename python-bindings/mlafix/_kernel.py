@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from . import _debug, _diagnostics, _env, _runtime, _toolchain, cache
 from ._debug import DebugReport
+from ._forks import cached_property
 from ._frames import without_frames
 from ._launcher import Launcher, text_of
 from .errors import ArgumentError, CompileError, DebugWarning
@@ -85,12 +85,12 @@ class Kernel(Launcher):
 
     # -- Looking at it -----------------------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @cached_property
     def source(self) -> str:
         """The kernel in MLIR's syntax, with its locations. Raises CompileError."""
         return self._source if isinstance(self._source, str) else self._source()
 
-    @functools.cached_property
+    @cached_property
     def _signature_text(self) -> str:  # type: ignore[override]
         text: str = _toolchain.compiler().signature(self.source, self.file, self.name)
         return text
@@ -198,7 +198,7 @@ class Kernel(Launcher):
 
     # -- Compiling it ------------------------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @cached_property
     def variants(self) -> cache.Variants:
         """The compiled specialisations, in memory and on disk."""
         return TextlessVariants(self)
@@ -267,7 +267,7 @@ class Kernel(Launcher):
     def _resolve(self, bound: dict[str, str], device_type: int, ordinal: int) -> Any:
         return self.variants(bound, device_type, ordinal)
 
-    @functools.cached_property
+    @cached_property
     def _is_watched(self) -> bool:
         return _env.debug() and not _debug.reads_ranks(self.signature["args"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy
 
 from . import _runtime
+from ._forks import cached_property, whole
 from ._frames import forget_frames, without_frames
 from .errors import ArgumentError, Error
 
@@ -31,6 +31,7 @@ def _for_torch(values: tuple[object, ...]) -> bool:
             ones = value if isinstance(value, (list, tuple)) else (value,)
             if not any(hasattr(type(one), "__torch_function__") for one in ones):
                 continue
+            whole("mlafix._torch")
             from . import _torch
 
             _tensor, _dynamo_traces, _must_see = _torch.torch.Tensor, _torch.dynamo_traces, _torch.must_see_any
@@ -71,14 +72,14 @@ class Launcher:
     def _warn_of_faults(self, args: tuple[object, ...], stream: object | None) -> None:
         """Warns of what a call with these arguments does that no kernel may; where calls are watched."""
 
-    @functools.cached_property
+    @cached_property
     def signature(self) -> dict[str, Any]:
         """What a host must know: "args" (as docs/UnitFormat.md has them, "dtype_name" where a dtype is a variable) and
         "names" (each name that can be bound: its default, or None). Raises CompileError or UnitError."""
         found: dict[str, Any] = json.loads(self._signature_text)
         return found
 
-    @functools.cached_property
+    @cached_property
     def _dispatch(self) -> _runtime.Dispatcher:
         return self._dispatcher(self._resolve)
 
@@ -104,12 +105,12 @@ class Launcher:
         """What tells this kernel from others of its name."""
         return f"{self._signature_text} {sorted(self._fixed.items())}"
 
-    @functools.cached_property
+    @cached_property
     def _arguments(self) -> tuple[tuple[str, bool], ...]:
         """Name of each argument, and whether it may be omitted."""
         return tuple((arg["name"], bool(arg.get("optional"))) for arg in self.signature["args"])
 
-    @functools.cached_property
+    @cached_property
     def _held_numbers(self) -> tuple[tuple[str, str], ...]:
         """Integer arguments that a call may pass as the tensor that holds them, and what that one is called (dsl/types.py)."""
         args = self.signature["args"]
@@ -163,6 +164,7 @@ class Launcher:
     def torch_operator(self) -> str:
         """The name of the operator in `torch.ops.mlafix_kernels` that launches this kernel, which is registered if it is not
         yet. Raises CompileError or UnitError."""
+        whole("mlafix.torch_kernels")
         from .torch_kernels import register
 
         return register(self)
@@ -183,6 +185,7 @@ class Launcher:
 
     def _call_through_torch(self, args: tuple[object, ...], kwargs: dict[str, object], stream: object | None) -> None:
         # Not at the top, since it imports torch.
+        whole("mlafix.torch_kernels")
         from .torch_kernels import operators
 
         if stream is not None:

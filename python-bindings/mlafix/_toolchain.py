@@ -11,7 +11,35 @@ from pathlib import Path
 from typing import Any
 
 from . import _env, _runtime
+from ._forks import forks_wait, whole
 from .errors import CompileError
+
+_MODULE = "mlafix._compiler"
+
+
+class _Compiler:
+    """The extension module. A fork waits while another thread is in a function of it that lets other threads run."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def compile(self, *args: Any, **options: Any) -> Any:
+        with forks_wait:
+            return self._module.compile(*args, **options)
+
+    def remarks(self, *args: Any, **options: Any) -> Any:
+        with forks_wait:
+            return self._module.remarks(*args, **options)
+
+    def signature(self, *args: Any, **options: Any) -> Any:
+        with forks_wait:
+            return self._module.signature(*args, **options)
+
+
+_wrapped = functools.lru_cache(maxsize=1)(_Compiler)
 
 
 def compiler() -> Any:
@@ -21,7 +49,8 @@ def compiler() -> Any:
         CompileError: this installation has none, or its libraries are missing.
     """
     try:
-        return importlib.import_module("mlafix._compiler")
+        whole(_MODULE)
+        return _wrapped(importlib.import_module(_MODULE))
     except ImportError as error:
         hint = "" if compiler_file() else " (pip install mlafix[compiler] installs it)"
         raise CompileError(f"expected the compiler (the extension module mlafix._compiler), got: {error}{hint}") from None
@@ -45,7 +74,8 @@ def compiler_facts() -> tuple[str, ...]:
         folder = Path(path).parent
         for file in (Path(path), *sorted(folder.glob("libmlafix_compiler.so*")), *sorted(folder.glob("dsl/*.py"))):
             stat = file.stat()
-            facts += [str(stat.st_size), str(stat.st_mtime_ns)]
+            # Whole seconds: layers of container images keep no more.
+            facts += [str(stat.st_size), str(int(stat.st_mtime))]
     return tuple(facts)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from typing import Any
 
 from . import _manifest, _runtime, cache
+from ._forks import cached_property
 from ._launcher import Launcher, text_of
 from .errors import UnitError
 
@@ -41,7 +41,7 @@ class UnitKernel(Launcher):
     def __repr__(self) -> str:
         return f"<mlafix kernel {self.name} of a unit>"
 
-    @functools.cached_property
+    @cached_property
     def _signature_text(self) -> str:  # type: ignore[override]
         return json.dumps({"name": self.name, **self._entries[0].declaration})
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _runtime, _toolchain, cache
+from ._forks import cached_property
 from ._kernel import Kernel
 from .errors import ArgumentError
 
@@ -119,11 +120,11 @@ def dispatcher(
 class _LibraryKernel(Kernel):
     """A kernel of the library: the build made its signature and its common specialisations."""
 
-    @functools.cached_property
+    @cached_property
     def _signature_text(self) -> str:
         return signature(self.name)
 
-    @functools.cached_property
+    @cached_property
     def variants(self) -> cache.Variants:
         return variants(self.name)
 

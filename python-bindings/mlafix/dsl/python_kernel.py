@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _env, _keys, _manifest, _runtime, _toolchain, cache
+from .._forks import cached_property, whole
 from .._kernel import Kernel, TextlessVariants
 from ..errors import UnitError
 from .digest import chosen_names, digest, is_same_text
@@ -36,6 +37,7 @@ class PythonKernel(Kernel):
         self.function, self.bounds = function, bounds
 
     def _build(self) -> str:
+        whole("mlafix.dsl.frontend")
         from .frontend import build
 
         self.digest  # noqa: B018 (the file that both read may be gone at the first call)
@@ -47,7 +49,7 @@ class PythonKernel(Kernel):
         made.__dict__.update({name: self.__dict__[name] for name in ("source", "digest") if name in self.__dict__})
         return made
 
-    @functools.cached_property
+    @cached_property
     def digest(self) -> str:  # type: ignore[override]
         """Of what the function says. Raises CompileError where its text cannot be read."""
         return digest(self.function, self.bounds)
@@ -56,12 +58,12 @@ class PythonKernel(Kernel):
     def _identity(self) -> str:
         return f"{self.digest} {sorted(self._fixed.items())}"
 
-    @functools.cached_property
+    @cached_property
     def variants(self) -> PythonVariants:  # type: ignore[override]
         """The compiled specialisations, in memory and on disk."""
         return PythonVariants(self)
 
-    @functools.cached_property
+    @cached_property
     def _signature_text(self) -> str:  # type: ignore[override]
         ahead = self.variants.entries()
         if ahead:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import linecache
 import textwrap
@@ -11,6 +10,7 @@ import types
 from typing import Any, NoReturn
 
 from .. import _diagnostics
+from .._forks import cached_property
 from .._toolchain import compiler
 from ..errors import CompileError
 from . import scope
@@ -89,7 +89,7 @@ class Source:
         if isinstance(self.node, ast.AsyncFunctionDef):
             self.fail(self.node, f"expected a plain function, got async def {self.name}")
 
-    @functools.cached_property
+    @cached_property
     def own(self) -> frozenset[str]:
         """The function's own names: Python looks up none of them outside."""
         return scope.own(self.node)

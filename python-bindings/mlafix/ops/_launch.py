@@ -13,6 +13,7 @@ from typing import Any, Callable, cast
 
 import numpy
 
+from .._forks import whole
 from ._families import KernelDispatchers, Key, TryLaunch, check_key
 from ._types import Bound, Launch, Operation, P, R
 from ._wrong import renames, wrong
@@ -60,6 +61,7 @@ def _other(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
     """As `launcher`, for calls that are not common: the first tensor of all, a traced call, a subclass, another library."""
     if not hasattr(type(probe), "__torch_function__"):
         return family[key]
+    whole("mlafix.ops._torch_ops")
     from .. import _torch
     from . import _torch_ops
 
@@ -74,6 +76,7 @@ def _other(family: KernelDispatchers, key: Key, probe: Any) -> Launch:
 def watch_torch() -> None:
     """Sets the functions that `launcher` asks about a plain tensor."""
     global _tensor, _compiling, _dynamo_traces, _dispatch_modes, _function_modes, _tracing
+    whole("mlafix._torch")
     from .. import _torch
 
     _compiling, _tracing = _torch.compiling, _torch.tracing

@@ -74,6 +74,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._forks import whole
 from .._runtime import NewTensor, SizeOf
 from ._arrays import check_dtype, empty, empty_lse, empty_rows, one_element, rows_of
 from ._block_scales import BlockScales, empty_quantised, one_or_groups, without_scales
@@ -161,6 +162,7 @@ def merge_attn_states(prefix: Array, prefix_lse: Array, suffix: Array, suffix_ls
     if out_scales is not None:
         if out_scale is not None:
             raise wrong("out_scale", "None beside out_scales", "both")
+        whole("mlafix.ops._scaled")
         from . import _scaled  # and with it the language
 
         check_key(key)
@@ -311,6 +313,7 @@ def fixup_merge_quantize(prefix: Array, prefix_lse: Array, suffix: Array, suffix
     if out_lse is None and return_lse:
         out_lse = empty_lse(prefix, "prefix", lse_layout)
     halvings = max(sequences, 0).bit_length()
+    whole("mlafix.ops._scaled")
     from . import _scaled  # and with it the language
 
     rows = (out, out_lse, prefix, prefix_lse, suffix, suffix_lse, kv_lens, cu_seqlens, halvings)
@@ -354,6 +357,7 @@ def apply_sink(v: Array, s: Array, sinks: Array, *, out: Array | None = None, ou
         >>> out[:, 0, 0].round(3).tolist(), lse[:, 0].round(4).tolist()  # A third of the weight, ln 3; an empty row, ln 2.
         ([2.0, 0.0], [1.0986000299453735, 0.6930999755859375])
     """
+    whole("mlafix._row_kernels")
     from .. import _row_kernels as kernels
 
     check_key((lse_layout, base))

@@ -21,6 +21,7 @@ import functools
 from typing import Any, Sequence
 
 from .. import _toolchain
+from .._forks import whole
 from .._runtime import NewTensor
 from ..errors import ArgumentError
 from ._arrays import dtype_name, empty, empty_lse, empty_rows, rows_of
@@ -107,6 +108,7 @@ def merge_states(v: Array, s: Array, *, out: Array | None = None, out_lse: Array
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, heads), "f32")
     if out_scales is not None:
+        whole("mlafix.ops._scaled")
         from . import _scaled  # and with it the language
 
         check_key(("nh", base))
@@ -165,6 +167,7 @@ def merge_states_ragged(v: Array, s: Array, indptr: Array, *, out: Array | None 
     if out_lse is None and return_lse:
         out_lse = empty(v, (n, rows_of(v, "v", ("nnz", "H", "D"))[1]), "f32")
     if out_scales is not None:
+        whole("mlafix.ops._scaled")
         from . import _scaled  # and with it the language
 
         check_key(("nh", base))
@@ -228,6 +231,7 @@ def merge_states_list(vs: Sequence[Array], ss: Sequence[Array], *, out: Array | 
     if out_lse is None and return_lse:
         out_lse = empty_lse(first, "vs[0]", lse_layout)
     if out_scales is not None:
+        whole("mlafix.ops._scaled")
         from . import _scaled  # and with it the language
 
         check_key((lse_layout, base))
@@ -326,6 +330,7 @@ def combine_split_kv(partial: Array, partial_lse: Array, *, out: Array | None = 
     if out_lse is None and return_lse:
         out_lse = empty(partial, tuple(shape[1:4]), "f32")
     if out_scales is not None:
+        whole("mlafix.ops._scaled")
         from . import _scaled  # and with it the language
 
         check_key(("nh", base))

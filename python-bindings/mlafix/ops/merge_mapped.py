@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._forks import whole
 from ._block_scales import BlockScales, one_or_groups, without_scales
 from ._families import BASES, KernelDispatchers, Key, check_key
 from ._launch import launch, operation
@@ -83,6 +84,7 @@ def merge_states_mapped(out: Array, parts: Array, lses: Array, indptr: Array, pa
     scales = one_or_groups(out_scale, out_scales)
     arguments = (out, out_lse, parts, lses, indptr, part_map, row_map, sinks, min_parts, empty_lse)
     if scales is not None:
+        whole("mlafix.ops._scaled")
         from . import _scaled  # and with it the language
 
         check_key(("nh", base))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._forks import whole
 from ._arrays import check_dtype, empty_rows, one_element, viewed
 from ._block_scales import BlockScales, OneScale, empty_quantised, quantised_shape
 from ._families import PLAIN, KernelDispatchers
@@ -153,6 +154,7 @@ def softmax(x: Array, scale: float = 1.0, *, out: Array | None = None, stream: S
 
 def _quantised(x: Any, scales: Any, out: Any, rounds: bool, stream: Any) -> Any:
     """Launches the quantisation of rows with or without heads, or binds it where `stream` is a `Binding`; `out`."""
+    whole("mlafix.ops._scaled")
     from . import _scaled  # and with it the language
 
     shape = getattr(x, "shape", None)

@@ -18,6 +18,7 @@ from typing import Any, Sequence
 
 import numpy
 
+from .._forks import whole
 from ..errors import ArgumentError
 from ._arrays import as_moved, check_dtype, empty, is_torch, rows_of, spelling_of, viewed
 from ._launch import launch_kernel, operation
@@ -59,6 +60,7 @@ def zero_blocks(cache: Array | Sequence[Array], ids: Array, *, stream: Stream = 
         >>> np.isnan(cache[:, 0, 0]).tolist()
         [True, True, False, True]
     """
+    whole("mlafix._row_kernels")
     from .. import _row_kernels as kernels
 
     _check_integers(ids, "ids")
@@ -102,6 +104,7 @@ def pack_rows(x: Array, starts: Array, length: int, *, pad: float = 0.0, out: Ar
         >>> ops.pack_rows(x, np.array([0, 2, 3], np.int32), 2, pad=-np.inf)[..., 0].tolist()
         [[1.0, 2.0], [3.0, -inf]]
     """
+    whole("mlafix._row_kernels")
     from .. import _row_kernels as kernels
 
     shape = _rows_shape(x, "x", 1)
@@ -158,6 +161,7 @@ def unpack_rows(padded: Array, starts: Array, *, out: Array, stream: Stream = No
         >>> ops.unpack_rows(padded, np.array([0, 2, 3], np.int32), out=np.full((4, 1), 9, np.float32))[:, 0].tolist()
         [1.0, 2.0, 3.0, 9.0]
     """
+    whole("mlafix._row_kernels")
     from .. import _row_kernels as kernels
 
     shape = _rows_shape(padded, "padded", 2)
@@ -193,6 +197,7 @@ def apply_rope(x: Array, positions: Array, table: Array, *, interleaved: bool = 
         >>> x.tolist()
         [[[-2.0, 1.0]]]
     """
+    whole("mlafix._row_kernels")
     from .. import _row_kernels as kernels
 
     dim = rows_of(x, "x", ("n", "H", "D"))[2]

@@ -1,0 +1,116 @@
+"""Forks while other threads are at work. A forked child has one thread: a lock that another one held stays locked in it.
+
+So what threads share here is made without locks (`cached_property`), or a fork waits until it is whole (`forks_wait`), or
+the child makes the lock anew (cache.py, _disk.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class cached_property(Generic[T]):  # noqa: N801 (as functools has it)
+    """functools.cached_property without its lock, which Python 3.10 and 3.11 share among all objects of the class.
+
+    Threads that ask for a value at the same time may each compute it; all get the one that was there first.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self.compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> cached_property[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> cached_property[T] | T:
+        if instance is None:
+            return self
+        kept: T = instance.__dict__.setdefault(self.name, self.compute(instance))
+        return kept
+
+
+class _Gate:
+    """While a thread is inside, os.fork() on any other thread waits. Threads enter as often as they like.
+
+    As lib/Runtime/Fork.h, but who waits for a compilation here must not keep other threads from running Python.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._forking = 0
+        self._own = threading.local()
+
+    def __enter__(self) -> None:
+        depth = self._depth
+        if depth == 0:
+            with self._changed:
+                while self._forking:
+                    self._changed.wait()
+                self._inside += 1
+        self._own.depth = depth + 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._own.depth -= 1
+        if self._own.depth == 0:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    @property
+    def _depth(self) -> int:
+        depth: int = getattr(self._own, "depth", 0)
+        return depth
+
+    def before_fork(self) -> None:
+        self._changed.acquire()
+        self._forking += 1
+        # A thread that forks while it is inside itself must not wait: others may wait for it.
+        while self._depth == 0 and self._inside:
+            self._changed.wait()
+        # The lock stays held, and other threads outside, until the fork is done.
+
+    def after_fork_in_parent(self) -> None:
+        self._forking -= 1
+        self._changed.notify_all()
+        self._changed.release()
+
+    def after_fork_in_child(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = int(self._depth > 0)
+        self._forking = 0
+
+
+forks_wait = _Gate()
+"""``with forks_wait:`` around what a child cannot finish in place of the thread that began it: the compiler at work, and
+imports. Nothing inside may call what a user wrote."""
+
+def whole(module: str) -> bool:
+    """Before a function imports a module of this package: has forks wait for the import. A child would wait for ever for a module
+    that a thread of its parent was importing."""
+    if module not in _whole:
+        with forks_wait:
+            importlib.import_module(module)
+        _whole.add(module)
+    return True
+
+
+_whole: set[str] = set()
+whole._dynamo_marked_constant = True  # type: ignore[attr-defined]  (torch.compile calls it while it traces)
+
+os.register_at_fork(
+    before=forks_wait.before_fork,
+    after_in_parent=forks_wait.after_fork_in_parent,
+    after_in_child=forks_wait.after_fork_in_child,
+)

@@ -1,0 +1,216 @@
+"""Forks while other threads of the process are at work: nothing in the child waits for a thread that it does not have."""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import os
+import signal
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mlafix
+from mlafix import _disk, _toolchain
+from mlafix._forks import cached_property, forks_wait, whole
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """What `work` returns in a forked child, which ends after half a minute."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        os._exit(0 if work() else 1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+class Busy:
+    """A thread that has begun what `work` does, which calls `pause()` in the middle, and goes on when the block ends."""
+
+    def __init__(self, work: Callable[[Busy], object]) -> None:
+        self.begun, self.goes_on = threading.Event(), threading.Event()
+        self.thread = threading.Thread(target=work, args=(self,))
+
+    def pause(self) -> None:
+        if threading.current_thread() is self.thread:
+            self.begun.set()
+            assert self.goes_on.wait(30)
+
+    def __enter__(self) -> None:
+        self.thread.start()
+        assert self.begun.wait(30)
+
+    def __exit__(self, *_: object) -> None:
+        self.goes_on.set()
+        self.thread.join()
+
+
+# -- Properties -------------------------------------------------------------------------------------------------------
+
+
+class Holder:
+    busy: Busy
+
+    @cached_property
+    def value(self) -> object:
+        """What is computed."""
+        self.busy.pause()
+        return object()
+
+
+def test_a_child_computes_a_property_that_a_thread_computes() -> None:
+    """CPython's issue 87634: functools.cached_property of Python 3.10 and 3.11 has one lock for all objects of a class."""
+    holder = Holder()
+    holder.busy = Busy(lambda _: holder.value)
+    with holder.busy:
+        assert in_child(lambda: holder.value is holder.value)
+
+
+def test_threads_get_one_value() -> None:
+    holder, seen = Holder(), []
+    holder.busy = Busy(lambda _: seen.append(holder.value))
+    with holder.busy:
+        seen.append(holder.value)
+    assert len(seen) == 2 and seen[0] is seen[1] is holder.value
+    assert Holder.value.__doc__ == "What is computed."
+
+
+# -- The compiler -----------------------------------------------------------------------------------------------------
+
+
+def test_a_fork_waits_for_threads_that_are_inside() -> None:
+    order = []
+
+    def inside(busy: Busy) -> None:
+        with forks_wait:
+            busy.pause()
+            while not forks_wait._forking:
+                time.sleep(0.001)
+            with forks_wait:  # who is inside may enter again, though a fork waits
+                order.append("left")
+
+    busy = Busy(inside)
+    with busy:
+        busy.goes_on.set()
+        assert in_child(lambda: True)
+        order.append("forked")
+    assert order == ["left", "forked"]
+
+
+def test_who_is_inside_may_fork_and_the_child_is_inside() -> None:
+    def child() -> bool:
+        return forks_wait._depth == 1 and forks_wait._inside == 1
+
+    with forks_wait:
+        assert in_child(child)
+    assert in_child(lambda: forks_wait._inside == 0) and forks_wait._inside == 0
+
+
+def test_a_child_may_enter_and_fork() -> None:
+    def child() -> bool:
+        with forks_wait:
+            pass
+        return in_child(lambda: True)
+
+    assert in_child(child)
+
+
+@pytest.mark.parametrize("name", ["compile", "remarks", "signature"])
+def test_a_fork_waits_for_the_compiler(name: str) -> None:
+    def inside(*args: Any, **options: Any) -> tuple[Any, Any, int]:
+        return args, options, forks_wait._depth
+
+    compiler = _toolchain._Compiler(types.SimpleNamespace(**{name: inside}))
+    assert getattr(compiler, name)("source", kernel="k") == (("source",), {"kernel": "k"}, 1)
+
+
+# -- Locks of files ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> int:
+    return os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def is_free(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def test_a_lock_that_is_given_up_is_free_though_a_child_has_the_file_open(folder: int) -> None:
+    first = os.open("x.lock", os.O_RDWR | os.O_CREAT, 0o600, dir_fd=folder)
+    fcntl.flock(first, fcntl.LOCK_EX)
+    third = os.open("x.lock", os.O_RDWR, dir_fd=folder)
+    waiter = threading.Thread(target=lambda: _disk._unlock(_disk._locked("x.lock", folder)))
+    waiter.start()
+    while not _disk._open_locks:
+        time.sleep(0.001)
+    (waiting,) = _disk._open_locks
+    copy = os.dup(waiting)  # as a child has it that was forked meanwhile, by whomever
+    os.unlink("x.lock", dir_fd=folder)
+    os.close(first)
+    waiter.join()
+    assert is_free(third) and not _disk._open_locks
+    for file in (copy, third, folder):
+        os.close(file)
+
+
+def test_a_child_does_not_keep_what_its_parent_locked(tmp_path: Path) -> None:
+    """A process that ends in the middle, here by os._exit, leaves the lock to the next, though a child of it lives on."""
+    cache = _disk.Folder(tmp_path / "cache" / "compiler")
+    said, says = os.pipe()
+    stays, ends = os.pipe()
+
+    def locks(busy: Busy) -> None:
+        with cache.only_process("x.mlafix"):
+            busy.pause()
+
+    parent = os.fork()
+    if parent == 0:
+        with Busy(locks):
+            if os.fork() == 0:
+                os.close(ends)
+                os.write(says, b"child")
+                os.read(stays, 1)  # until the test ends
+            else:
+                while not os.read(said, 5):
+                    pass
+            os._exit(0)
+    os.waitpid(parent, 0)
+    lock = os.open(cache.path / "x.lock", os.O_RDWR)
+    assert is_free(lock)
+    for file in (lock, said, says, stays, ends):
+        os.close(file)
+
+
+# -- Imports ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_fork_waits_for_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "imported_once.py").write_text("from mlafix._forks import forks_wait\ndepth = forks_wait._depth\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert whole("imported_once") and sys.modules["imported_once"].depth == 1
+    del sys.modules["imported_once"]
+    assert whole("imported_once") and "imported_once" not in sys.modules
+
+
+def test_calls_import_modules_of_the_package_while_forks_wait() -> None:
+    package = Path(mlafix.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] in ("compat", "distributed", "explain", "__main__.py"):
+            continue  # where ranks agree, and programs of one thread
+        for node in ast.walk(ast.parse(path.read_text())):
+            blocks = [getattr(node, name) for name in ("body", "orelse") if isinstance(getattr(node, name, None), list)]
+            for block in () if isinstance(node, ast.Module) else blocks:
+                imports = [one for one in block if isinstance(one, ast.ImportFrom) and one.level]
+                calls = [one for one in block if isinstance(one, ast.Expr) and ast.unparse(one).startswith("whole(")]
+                assert calls or not imports, f"{path}:{block[0].lineno}: expected whole(…) before an import"
