@@ -83,6 +83,9 @@ class Kernel(Launcher):
     def __repr__(self) -> str:
         return f"<mlafix kernel {self.name}>"
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        return type(self), (self.name, self.source, self.file, self._fixed)
+
     # -- Looking at it -----------------------------------------------------------------------------------------------
 
     @cached_property

@@ -57,6 +57,12 @@ class Launcher:
         self.name = name
         self._fixed = dict(fixed or {})
 
+    def __copy__(self) -> Launcher:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Launcher:
+        return self  # nothing of it changes
+
     @property
     def _signature_text(self) -> str:
         """The signature, JSON text. Raises CompileError or UnitError."""

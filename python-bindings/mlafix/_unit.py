@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 from . import _manifest, _runtime, cache
@@ -37,6 +38,11 @@ class UnitKernel(Launcher):
                 f'kernel "{name}": expected a unit that says how its kernels were declared, got one of {unit.producer}, which '
                 f"does not: compile it again"
             )
+
+    def __reduce__(self) -> str:
+        raise pickle.PicklingError(
+            f'kernel "{self.name}": expected a kernel that is in a module or has its text, got one of a unit: load the unit where it is needed'
+        )
 
     def __repr__(self) -> str:
         return f"<mlafix kernel {self.name} of a unit>"

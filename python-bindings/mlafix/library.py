@@ -120,6 +120,9 @@ def dispatcher(
 class _LibraryKernel(Kernel):
     """A kernel of the library: the build made its signature and its common specialisations."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _specialized, (self.name, self._fixed)
+
     @cached_property
     def _signature_text(self) -> str:
         return signature(self.name)
@@ -133,6 +136,10 @@ class _LibraryKernel(Kernel):
 def kernel(name: str) -> Kernel:
     """A kernel of the library. Raises ArgumentError for a name that is not in it."""
     return _LibraryKernel(name, source(name), str(path(name)))
+
+
+def _specialized(name: str, fixed: Mapping[str, str]) -> Kernel:
+    return kernel(name).specialize(**fixed) if fixed else kernel(name)
 
 
 def __getattr__(name: str) -> Kernel:

@@ -9,6 +9,7 @@ import types
 from typing import Any, NoReturn
 
 from ..errors import ArgumentError
+from .pickled import by_name
 from .source import Source
 
 
@@ -26,6 +27,18 @@ class Inline:
         self.function = function
         self.name = function.__name__
         functools.update_wrapper(self, function)
+
+    def __repr__(self) -> str:
+        return f"<mlafix inline function {self.name}>"
+
+    def __copy__(self) -> Inline:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Inline:
+        return self
+
+    def __reduce__(self) -> str:
+        return by_name(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise ArgumentError(f"{self.name}(): expected to be called inside a kernel, got a call outside")

@@ -19,6 +19,7 @@ from .._forks import cached_property, whole
 from .._kernel import Kernel, TextlessVariants
 from ..errors import UnitError
 from .digest import chosen_names, digest, is_same_text
+from .pickled import by_name, is_reachable
 
 
 class PythonKernel(Kernel):
@@ -36,6 +37,14 @@ class PythonKernel(Kernel):
         functools.update_wrapper(self, function)
         self.function, self.bounds = function, bounds
 
+    # The kernel that this one is a specialisation of.
+    _general: PythonKernel | None = None
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        if self._general is None or is_reachable(self):
+            return by_name(self)
+        return _specialized, (self._general, self._fixed)
+
     def _build(self) -> str:
         whole("mlafix.dsl.frontend")
         from .frontend import build
@@ -45,6 +54,7 @@ class PythonKernel(Kernel):
 
     def _with(self, fixed: dict[str, str]) -> PythonKernel:
         made = PythonKernel(self.function, fixed, self.bounds)
+        made._general = self
         # The function's text is read once for all of them.
         made.__dict__.update({name: self.__dict__[name] for name in ("source", "digest") if name in self.__dict__})
         return made
@@ -78,6 +88,10 @@ class PythonKernel(Kernel):
         if folder:
             folder.write_record(name, text)
         return text
+
+
+def _specialized(kernel: PythonKernel, fixed: Mapping[str, str]) -> Kernel:
+    return kernel.specialize(**fixed)
 
 
 class PythonVariants(TextlessVariants):

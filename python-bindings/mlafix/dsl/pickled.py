@@ -1,0 +1,30 @@
+"""Pickling of what decorators make of functions: by module and name, as Python pickles functions."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import sys
+from typing import Any
+
+
+def find(module: str, name: str) -> Any:
+    """What a module has under a name ("Class.kernel"); None where it has nothing."""
+    return functools.reduce(lambda found, part: getattr(found, part, None), name.split("."), sys.modules.get(module))
+
+
+def is_reachable(made: Any) -> bool:
+    """Whether another process finds an object by the name of the function that it was made of."""
+    return find(made.__module__, made.__qualname__) is made
+
+
+def by_name(made: Any) -> str:
+    """What `__reduce__` returns for an object that a module has under its function's name. Raises PicklingError."""
+    if is_reachable(made):
+        return str(made.__qualname__)
+    found = find(made.__module__, made.__qualname__)
+    got = "another object" if found is not None else "none"
+    raise pickle.PicklingError(
+        f"{made!r}: expected it in module {made.__module__} under the name {made.__qualname__}, where another process finds it, "
+        f"got {got} there: define the function at the top of a module, and keep its name"
+    )
