@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from .errors import CompileError, CompileWarning
 
+# Lines of the files that kernels are in, as they were when Python read them.
+texts: dict[str, list[str]] = {}
+
 # The warnings that were given, as Python's filters keep them.
 _given: dict[object, object] = {}
 
@@ -83,6 +86,8 @@ def _line(file: str, number: int, source: str, name: str) -> str:
     if source and file == name:
         lines = source.splitlines()
         return lines[number - 1].rstrip() if number <= len(lines) else ""
+    if file in texts:
+        return texts[file][number - 1].rstrip() if number <= len(texts[file]) else ""
     return linecache.getline(file, number).rstrip()
 
 

@@ -50,6 +50,7 @@ Dispatcher::Entry Dispatcher::resolveEntry(const CallArgs &call) {
 
 Dispatcher::Entry Dispatcher::find(nb::handle args, uint32_t flags,
                                    CallArgs &call) {
+  watches.check();
   call.read(*signature, args.ptr(), flags);
   auto found = table.find(call.key);
   if (__builtin_expect(found != table.end(), 1))
@@ -136,6 +137,7 @@ nb::object Dispatcher::tryLaunch(nb::handle args, nb::handle stream) {
   try {
     CallArgs call;
     nb::object outputs;
+    watches.check();
     if (!isTorchUnwatched() || !readAllocating(args, call, outputs))
       return nb::none();
     auto found = table.find(call.key);
@@ -181,14 +183,19 @@ namespace {
 
 int traverseDispatcher(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(Py_TYPE(self));
-  if (nb::inst_ready(self))
-    Py_VISIT(nb::inst_ptr<Dispatcher>(self)->resolve.ptr());
-  return 0;
+  if (!nb::inst_ready(self))
+    return 0;
+  auto *dispatcher = nb::inst_ptr<Dispatcher>(self);
+  Py_VISIT(dispatcher->resolve.ptr());
+  return dispatcher->watches.traverse(visit, arg);
 }
 
 int clearDispatcher(PyObject *self) {
-  if (nb::inst_ready(self))
-    nb::inst_ptr<Dispatcher>(self)->resolve = nb::none();
+  if (!nb::inst_ready(self))
+    return 0;
+  auto *dispatcher = nb::inst_ptr<Dispatcher>(self);
+  dispatcher->resolve = nb::none();
+  dispatcher->watches.clear();
   return 0;
 }
 
@@ -236,6 +243,17 @@ void mlafix::python::bindDispatcher(nb::module_ &module) {
            "The same checks, once: a Bound to launch many times.")
       .def("prepare", &Dispatcher::prepare, nb::arg("args"),
            "Resolve and load what such a call would run, without launching.")
+      .def(
+          "watch",
+          [](Dispatcher &self, nb::list names, nb::object changed) {
+            self.watches.set(std::move(names), std::move(changed));
+          },
+          nb::arg("names"), nb::arg("changed"),
+          "Compare names before each call. A tuple (holder, key, value) is an "
+          "item of a dict, the attribute `key` of another object, or the "
+          "elements of a list (key None, value a tuple of them); (holder, key) "
+          "is an item that a dict does not have. Where one is another object, "
+          "`changed()` raises, or returns the names to compare from then on.")
       .def_prop_ro("num_specializations", &Dispatcher::numSpecializations)
       .def("clear", &Dispatcher::clear,
            "Forget what was resolved: the next calls ask again.");

@@ -10,6 +10,7 @@
 
 #include "Bound.h"
 #include "NewTensor.h"
+#include "Watches.h"
 #include <unordered_map>
 
 namespace mlafix::python {
@@ -37,7 +38,9 @@ public:
   /// Forgets what was resolved.
   void clear();
 
-  nanobind::object resolve; ///< for the garbage collector
+  // For the garbage collector.
+  nanobind::object resolve;
+  Watches watches; ///< what each call compares before it launches
 
 private:
   struct Entry {

@@ -21,8 +21,8 @@ def kernel(
 ) -> Kernel | Callable[[types.FunctionType], Kernel]:
     """Make a kernel of a function whose body is written in the language (docs/Python.md).
 
-    The function is read when the kernel is first used, not when it is defined; what is wrong with it is then a
-    CompileError that underlines the expression.
+    The function's text is kept when it is defined, and read when the kernel is first used; what is wrong with it is then
+    a CompileError that underlines the expression. What names outside of it stand for must not change from then on.
 
     Args:
         function: the function; ``@kernel(bounds=…)`` has none yet.

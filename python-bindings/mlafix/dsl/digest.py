@@ -45,9 +45,9 @@ def chosen_names(function: types.FunctionType) -> list[str]:
     open_ = [(Source(function), False)]
     for source, is_inline in open_:
         for name, value in _names(source, is_inline).items():
-            if name not in found and not _describe(value).startswith(_WORD):
+            if name not in found and not is_word(value):
                 found[name] = None
-                open_ += [(value.source(), True)] if _is_inline(value) else []
+                open_ += [(value.source(), True)] if is_inline_function(value) else []
     return list(found)
 
 
@@ -82,7 +82,7 @@ def _declared(source: Source) -> Iterator[str]:
     """What the arguments of a kernel are declared with."""
     for annotation in _annotations(source):
         with contextlib.suppress(CompileError):  # said when the kernel is compiled
-            yield _describe(annotations.value_of(source, annotation))
+            yield describe(annotations.value_of(source, annotation))
 
 
 def _annotations(source: Source) -> list[ast.expr]:
@@ -92,38 +92,31 @@ def _annotations(source: Source) -> list[ast.expr]:
 def _names(source: Source, is_inline: bool) -> dict[str, Any]:
     """The names of outside in a function's body and, but for an inline function, in the types of its arguments; and what
     each stands for."""
+    return {ast.unparse(name): value for name, value in names_of(source, is_inline)}
+
+
+def names_of(source: Source, is_inline: bool) -> Iterator[tuple[ast.expr, Any]]:
+    """As `_names`, each where it stands."""
     used = [name for statement in source.node.body for name in scope.outside(statement, source.own)]
     for annotation in () if is_inline else _annotations(source):
         with contextlib.suppress(CompileError):  # said when the kernel is compiled
             used += scope.outside(annotations.expression(source, annotation), frozenset())
-    found = {}
     for name in used:
         with contextlib.suppress(KeyError, AttributeError):  # likewise
-            found[ast.unparse(name)] = _value(source, name)
-    return found
+            yield name, source.value_of(name)
 
 
-def _value(source: Source, node: ast.expr) -> Any:
-    """What a name, a name in a module, or a field of a record stands for. Raises KeyError or AttributeError where it stands for nothing."""
-    if isinstance(node, ast.Name):
-        return source.lookup(node.id)
-    if not isinstance(node, ast.Attribute):
-        raise KeyError
-    of = _value(source, node.value)
-    if not isinstance(of, types.ModuleType) and not (is_record(of) and node.attr in field_names(of)):
-        raise KeyError
-    return getattr(of, node.attr)
-
-
-def _is_inline(value: Any) -> bool:
+def is_inline_function(value: Any) -> bool:
+    """Whether a value is a function that kernels may call."""
     return hasattr(value, "__mlafix_inline__")
 
 
 def _listed(source: Source, is_inline: bool, within: frozenset[int]) -> str:
-    return "\n".join(f"{name}={_describe(value, within)}" for name, value in _names(source, is_inline).items())
+    return "\n".join(f"{name}={describe(value, within)}" for name, value in _names(source, is_inline).items())
 
 
-def _describe(value: Any, within: frozenset[int] = frozenset()) -> str:
+def describe(value: Any, within: frozenset[int] = frozenset()) -> str:
+    """What a kernel can use of a value, as text."""
     number = as_number(value)
     if number is not None:
         # Python refuses to write integers of many digits in decimal.
@@ -132,20 +125,25 @@ def _describe(value: Any, within: frozenset[int] = frozenset()) -> str:
     if isinstance(value, (str, type(None))):
         return repr(value)
     if isinstance(value, (list, tuple)):
-        return "(" + ",".join(_describe(element, within) for element in value) + ")"
-    if _is_inline(value):
+        return "(" + ",".join(describe(element, within) for element in value) + ")"
+    if is_inline_function(value):
         return _describe_inline(value, within)
     if isinstance(value, (DType, Base, TensorType)) or (isinstance(value, ScalarType) and (value.bound or value.from_tensor)):
         return f"{type(value).__name__}{dataclasses.astuple(value)}"
     if is_record(value):
-        return f"record {type(value).__qualname__}({','.join(_describe(getattr(value, name), within) for name in field_names(value))})"
+        return f"record {type(value).__qualname__}({','.join(describe(getattr(value, name), within) for name in field_names(value))})"
     if is_record_type(value):
         fields = ((field.name, field.default) for field in dataclasses.fields(value))
-        return f"records {value.__qualname__}({','.join(f'{name}={_describe(default, within)}' for name, default in fields)})"
+        return f"records {value.__qualname__}({','.join(f'{name}={describe(default, within)}' for name, default in fields)})"
     if isinstance(value, (BuiltIn, ScalarType, types.BuiltinFunctionType, type)):
         return f"{_WORD}{getattr(value, '__qualname__', '') or value.name}"
     is_ours = type(value).__module__ == Base.__module__  # In, Out, InOut, Peers
     return f"{_WORD if is_ours else ''}{type(value).__qualname__} {getattr(value, 'access', '') if is_ours else ''}"
+
+
+def is_word(value: Any) -> bool:
+    """Whether a value is a word of the language or of Python: "grid", "f32", "range"."""
+    return describe(value).startswith(_WORD)
 
 
 def _describe_inline(value: Any, within: frozenset[int]) -> str:
@@ -153,5 +151,11 @@ def _describe_inline(value: Any, within: frozenset[int]) -> str:
     if id(function) in within:  # one that calls itself is an error when the kernel is compiled
         return "inline"
     within |= {id(function)}
+    return f"inline {{{describe_text(value, within)}\n{_listed(value.source(), True, within)}}}"
+
+
+def describe_text(value: Any, within: frozenset[int] = frozenset()) -> str:
+    """What an inline function says, but for what its names stand for."""
+    function = value.function
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
-    return f"inline {{{_text(value.source().node)}\n{_describe(defaults, within)}\n{_listed(value.source(), True, within)}}}"
+    return f"{_text(value.source().node)}\n{describe(defaults, within)}"

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ..errors import ArgumentError
 from .pickled import by_name
-from .source import Source
+from .source import Source, keep_text
 
 
 class Inline:
@@ -26,6 +26,7 @@ class Inline:
             raise ArgumentError(f"@inline: expected a function, got {function!r}")
         self.function = function
         self.name = function.__name__
+        keep_text(function)
         functools.update_wrapper(self, function)
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from .. import _env, _keys, _manifest, _runtime, _toolchain, cache
 from .._forks import cached_property, whole
 from .._kernel import Kernel, TextlessVariants
 from ..errors import UnitError
-from .digest import chosen_names, digest, is_same_text
+from .digest import chosen_names, is_same_text
+from .outside import Outside
 from .pickled import by_name, is_reachable
+from .source import keep_text
 
 
 class PythonKernel(Kernel):
@@ -36,6 +38,8 @@ class PythonKernel(Kernel):
         super().__init__(function.__name__, self._build, f"<{function.__name__} in MLIR>", fixed)
         functools.update_wrapper(self, function)
         self.function, self.bounds = function, bounds
+        if fixed is None:  # a specialisation has its text already
+            keep_text(function)
 
     # The kernel that this one is a specialisation of.
     _general: PythonKernel | None = None
@@ -56,13 +60,24 @@ class PythonKernel(Kernel):
         made = PythonKernel(self.function, fixed, self.bounds)
         made._general = self
         # The function's text is read once for all of them.
-        made.__dict__.update({name: self.__dict__[name] for name in ("source", "digest") if name in self.__dict__})
+        made.__dict__.update({name: self.__dict__[name] for name in ("source", "_outside") if name in self.__dict__})
         return made
 
     @cached_property
-    def digest(self) -> str:  # type: ignore[override]
-        """Of what the function says. Raises CompileError where its text cannot be read."""
-        return digest(self.function, self.bounds)
+    def _outside(self) -> Outside:
+        return Outside(self.function, self.bounds)
+
+    @property
+    def digest(self) -> str:
+        """Of what the function says. Raises CompileError where its text cannot be read, or a name that it takes from outside
+        stands for something else than when the kernel was first used."""
+        self._outside.check()
+        return self._outside.digest
+
+    def _dispatcher(self, resolve: Callable[..., Any]) -> _runtime.Dispatcher:
+        made = super()._dispatcher(resolve)
+        made.watch(self._outside.watched, self._outside.renewed)
+        return made
 
     @property
     def _identity(self) -> str:

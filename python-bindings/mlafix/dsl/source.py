@@ -5,8 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import os
 import textwrap
+import time
+import tokenize
 import types
+import warnings
+import weakref
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from .. import _diagnostics
@@ -14,17 +20,34 @@ from .._forks import cached_property
 from .._toolchain import compiler
 from ..errors import CompileError
 from . import scope
+from .values import field_names, is_record
+
+# The lines of the files that functions are in, as they were when the functions were made kernels.
+_texts: weakref.WeakKeyDictionary[types.FunctionType, list[str]] = weakref.WeakKeyDictionary()
+_began = time.time()
 
 
-def _block(function: types.FunctionType) -> tuple[list[str], int] | None:
-    """The lines of a function's definition and the number of the first, or None where only a tokenizer can tell.
+def keep_text(function: types.FunctionType) -> None:
+    """Keeps the text of a function that becomes a kernel, or a part of one: its file may change before it is read."""
+    if function in _texts:
+        return
+    file = function.__code__.co_filename
+    linecache.checkcache(file)
+    _texts[function] = _diagnostics.texts[file] = linecache.getlines(file, function.__globals__)
 
-    inspect.getsourcelines finds them with a tokenizer, which takes longer than all else that a first call needs. Here the
+
+def _lines(function: types.FunctionType) -> list[str]:
+    keep_text(function)
+    return _texts[function]
+
+
+def _block(function: types.FunctionType) -> list[str] | None:
+    """The lines of a function's definition, or None where only a tokenizer can tell.
+
+    inspect.getblock finds them with a tokenizer, which takes longer than all else that a first call needs. Here the
     definition ends with the first line that is indented no further than it, if what precedes is whole by itself.
     """
-    file, first = function.__code__.co_filename, function.__code__.co_firstlineno
-    linecache.checkcache(file)
-    lines = linecache.getlines(file, function.__globals__)[first - 1 :]
+    lines = _lines(function)[function.__code__.co_firstlineno - 1 :]
     if not lines:
         return None
     outside = len(lines[0]) - len(lines[0].lstrip())
@@ -44,7 +67,48 @@ def _block(function: types.FunctionType) -> tuple[list[str], int] | None:
     except SyntaxError:
         return None
     is_whole = len(found) == 1 and isinstance(found[0], (ast.FunctionDef, ast.AsyncFunctionDef))
-    return (block, first) if is_whole and found[0].name == function.__name__ else None  # type: ignore[attr-defined]
+    return block if is_whole and found[0].name == function.__name__ else None  # type: ignore[attr-defined]
+
+
+def _tokenized(lines: list[str]) -> list[str]:
+    """The first of the lines that are one block."""
+    try:
+        return inspect.getblock(lines)
+    except (SyntaxError, tokenize.TokenError):
+        return lines  # the parser says what is wrong with them
+
+
+def _is_in_its_file(function: types.FunctionType) -> bool:
+    """Whether the text of a function's file makes its code. The whole file is compiled: imports in it bear on the code."""
+    code = function.__code__
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # given when the file was imported
+            made = compile("".join(_lines(function)), code.co_filename, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return any(_facts(one) == _facts(code) for one in _inside(made))
+
+
+def _inside(code: types.CodeType) -> Iterator[types.CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _inside(constant)
+
+
+def _facts(code: types.CodeType) -> tuple[object, ...]:
+    """What code is, and where its function begins."""
+    constants = [_facts(one) if isinstance(one, types.CodeType) else f"{type(one)}{one!r}" for one in code.co_consts]
+    return code.co_name, code.co_firstlineno, code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, constants
+
+
+def _may_have_changed(file: str) -> bool:
+    """Whether a file is younger than this process, so that Python may have read another text before."""
+    try:
+        return os.stat(file).st_ctime > _began - 1  # clocks of file systems are behind
+    except OSError:
+        return False
 
 
 class Source:
@@ -62,16 +126,15 @@ class Source:
         self.name = function.__name__
         code = function.__code__
         self.file = code.co_filename
-        try:
-            lines, first = _block(function) or inspect.getsourcelines(function)
-        except (OSError, TypeError) as error:
+        if not _lines(function):
             message = (
                 f"expected kernel '{self.name}' in a file, whose text can be read, got {self.file}; what is typed at a "
                 f"prompt has none"
             )
-            raise CompileError(message, self.file, code.co_firstlineno, 0) from error
+            raise CompileError(message, self.file, code.co_firstlineno, 0)
+        lines = _block(function) or _tokenized(_lines(function)[code.co_firstlineno - 1 :])
         # A block around an indented definition keeps its columns as they are.
-        self._shift = first - 1
+        self._shift = code.co_firstlineno - 1
         text = "".join(lines)
         if text[:1].isspace():
             text = "if True:\n" + text
@@ -86,6 +149,9 @@ class Source:
             message = f"expected a function that is defined by def, got '{self.name}'"
             raise CompileError(message, self.file, code.co_firstlineno, 0)
         self.node = found[0]
+        if _may_have_changed(self.file) and not _is_in_its_file(function):
+            message = f"expected the text of '{self.name}' as it was when Python read it, got another: {self.file} has changed since; import it again"
+            raise CompileError(message, self.file, code.co_firstlineno, 0)
         if isinstance(self.node, ast.AsyncFunctionDef):
             self.fail(self.node, f"expected a plain function, got async def {self.name}")
 
@@ -116,11 +182,17 @@ class Source:
         """Raise the error that underlines a node."""
         raise _diagnostics.compile_error([("error", message, *self.place(node))])
 
-    def lookup(self, name: str) -> Any:
-        """What a name means outside the function: in what encloses it, in its module, in Python. Raises KeyError."""
+    def cell(self, name: str) -> types.CellType | None:
+        """The variable of an enclosing function that a name of this one is; None for any other name."""
         function = self.function
         if name in function.__code__.co_freevars and function.__closure__:
-            cell = function.__closure__[function.__code__.co_freevars.index(name)]
+            return function.__closure__[function.__code__.co_freevars.index(name)]
+        return None
+
+    def lookup(self, name: str) -> Any:
+        """What a name means outside the function: in what encloses it, in its module, in Python. Raises KeyError."""
+        function, cell = self.function, self.cell(name)
+        if cell is not None:
             try:
                 return cell.cell_contents
             except ValueError:
@@ -130,3 +202,15 @@ class Source:
         builtins = function.__globals__.get("__builtins__", {})
         names = builtins if isinstance(builtins, dict) else vars(builtins)
         return names[name]
+
+    def value_of(self, node: ast.expr) -> Any:
+        """What a name, a name in a module, or a field of a record stands for. Raises KeyError or AttributeError where it stands for
+        nothing."""
+        if isinstance(node, ast.Name):
+            return self.lookup(node.id)
+        if not isinstance(node, ast.Attribute):
+            raise KeyError
+        of = self.value_of(node.value)
+        if not isinstance(of, types.ModuleType) and not (is_record(of) and node.attr in field_names(of)):
+            raise KeyError
+        return getattr(of, node.attr)

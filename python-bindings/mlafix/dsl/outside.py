@@ -1,0 +1,145 @@
+"""What a kernel takes from outside of its function, and whether it still is what the kernel was compiled for.
+
+A call compares the objects that names stand for (_runtime.Dispatcher.watch); where one is another object, `Outside` compares
+what it says.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from .._diagnostics import compile_error
+from .digest import describe, describe_text, digest, is_inline_function, is_word, names_of
+from .source import Source
+from .values import describe as shown
+from .values import field_names, is_record
+
+Watch = tuple[Any, ...]
+_PACKAGE = f"{__package__.partition('.')[0]}."
+
+
+class Outside:
+    """The names of a kernel, those of its inline functions included, with what they stood for when this was made.
+
+    Args:
+        function: the kernel's.
+        bounds: "guard" or "prove".
+
+    Raises:
+        CompileError: the function's text cannot be read.
+    """
+
+    def __init__(self, function: types.FunctionType, bounds: str) -> None:
+        self._source = Source(function)
+        self.digest = digest(function, bounds)
+        # By the function that has them and their name: what they say, and how a message shows them.
+        self._meanings = dict(_meanings(self._source))
+        self.watched = list(_watches(self._source))
+
+    def check(self) -> None:
+        """Raises CompileError if a name stands for something else now."""
+        if not all(_holds(*watch) for watch in self.watched):
+            self.watched = self.renewed()
+
+    def renewed(self) -> list[Watch]:
+        """What is to be watched from now on, some objects being others. Raises CompileError if one of them says another thing."""
+        now = dict(_meanings(self._source))
+        for (inside, name), (meaning, was) in self._meanings.items():
+            other, got = now.get((inside, name), ("", "nothing"))
+            if other != meaning:
+                self._fail(inside, name, was, got)
+        return list(_watches(self._source))
+
+    def _fail(self, inside: str, name: str, was: str, got: str) -> None:
+        kernel = self._source.name
+        where = "" if inside == kernel else f" of inline function '{inside}'"
+        message = (
+            f"kernel '{kernel}': expected '{name}'{where} as it was when the kernel was first used, {was}, got "
+            f"{got if got != was else 'another'} (pass it as an argument, or make the kernel again)"
+        )
+        raise compile_error([("error", message, *self._source.place(self._source.node))])
+
+
+def _functions(source: Source) -> Iterator[tuple[Source, bool]]:
+    """A kernel and the inline functions that it calls, each once; and whether it is one."""
+    open_, seen = [(source, False)], {id(source.function)}
+    for one, is_inline in open_:
+        yield one, is_inline
+        for _, value in names_of(one, is_inline):
+            for called in _inline_in(value):
+                if id(called.function) not in seen:
+                    seen.add(id(called.function))
+                    open_.append((called.source(), True))
+
+
+def _inline_in(value: Any) -> Iterator[Any]:
+    """The inline functions in a value, or the value itself."""
+    if is_inline_function(value):
+        yield value
+    for part in _parts(value):
+        yield from _inline_in(part)
+
+
+def _parts(value: Any) -> list[Any]:
+    """The values that a value holds, which a kernel can use."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    return [getattr(value, name) for name in field_names(value)] if is_record(value) else []
+
+
+def _meanings(source: Source) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    for one, is_inline in _functions(source):
+        for node, value in names_of(one, is_inline):
+            # The names of an inline function are listed for themselves.
+            meaning = describe_text(value) if is_inline_function(value) else describe(value)
+            yield (one.name, ast.unparse(node)), (meaning, shown(value))
+
+
+def _watches(source: Source) -> Iterator[Watch]:
+    seen: set[tuple[int, object]] = set()
+    for one, is_inline in _functions(source):
+        if str(one.function.__globals__.get("__name__")).startswith(_PACKAGE):
+            continue  # nobody changes what the package's own kernels use
+        for node, value in names_of(one, is_inline):
+            if is_word(value):
+                continue  # each name costs a call some 10 ns, and nobody gives these another meaning
+            for watch in (*_of_name(one, node), *_of_value(value)):
+                if (id(watch[0]), watch[1]) not in seen:
+                    seen.add((id(watch[0]), watch[1]))
+                    yield watch
+
+
+def _of_name(source: Source, node: ast.expr) -> Iterator[Watch]:
+    """Where a name, or a name in a module, is looked up."""
+    if isinstance(node, ast.Attribute):
+        yield from _of_name(source, node.value)
+        of = source.value_of(node.value)
+        if isinstance(of, types.ModuleType):
+            yield _item(vars(of), node.attr) if node.attr in vars(of) else (of, node.attr, getattr(of, node.attr))
+    elif isinstance(node, ast.Name):
+        cell = source.cell(node.id)
+        yield _item(source.function.__globals__, node.id) if cell is None else (cell, "cell_contents", cell.cell_contents)
+
+
+def _item(names: dict[str, Any], name: str) -> Watch:
+    return (names, name, names[name]) if name in names else (names, name)
+
+
+def _of_value(value: Any) -> Iterator[Watch]:
+    """The lists in a value, which may change as they are. All else that a kernel can use cannot."""
+    if isinstance(value, list):
+        yield value, None, tuple(value)
+    for part in _parts(value):
+        yield from _of_value(part)
+
+
+def _holds(holder: Any, key: Any, *value: Any) -> bool:
+    """As a Dispatcher compares."""
+    if isinstance(holder, list):
+        return len(holder) == len(value[0]) and all(one is other for one, other in zip(holder, value[0]))
+    missing = object()
+    found = holder.get(key, missing) if isinstance(holder, dict) else getattr(holder, key, missing)
+    return found is (value[0] if value else missing) or (not value and found is missing)
