@@ -1,4 +1,4 @@
-"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache`` and ``info``."""
+"""The command line: ``python -m mlafix compile``, ``explain``, ``warmup``, ``cache``, ``audit`` and ``info``."""
 
 from __future__ import annotations
 
@@ -241,13 +241,28 @@ def _parser() -> argparse.ArgumentParser:
     kept = commands.add_parser("cache", help="say what compiled kernels take on disk, or remove them")
     kept.add_argument("--clear", nargs="?", const="all", choices=("all", "old"), help="remove all, or those of other compilers")
     kept.set_defaults(run=_cache)
+    commands.add_parser("audit", add_help=False, help="check a backend of attention against the contract; needs torch")
+    return parser
+
+
+def _audit_parser() -> argparse.ArgumentParser:
+    """Of the one command that needs torch, which is imported for it alone. Raises ArgumentError where there is none."""
+    try:
+        from .audit import command
+    except ImportError as error:
+        raise ArgumentError(f"audit: expected torch, got none: {error}") from error
+
+    parser = argparse.ArgumentParser(prog="python -m mlafix audit", description="Checks a backend of attention against docs/Contract.md.")
+    command.add_arguments(parser)
+    parser.set_defaults(run=command.run)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit status."""
-    options = _parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
+        options = _audit_parser().parse_args(given[1:]) if given[:1] == ["audit"] else _parser().parse_args(given)
         status: int = options.run(options)
         return status
     except (Error, OSError) as error:

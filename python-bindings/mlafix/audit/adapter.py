@@ -1,0 +1,129 @@
+"""From a function to an adapter, and from an adapter to the place where another process finds its function."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..errors import ArgumentError
+from .cases import Adapter
+
+OPTIONAL = ("out", "lse", "window", "sinks", "seq_lens_k", "num_splits", "max_seqlen_q", "max_seqlen_k")
+FORMS = ("ragged", "dense", "paged", "merge", "reduce")
+
+
+def as_adapter(backend: Adapter | Callable[..., Any], **changes: Any) -> Adapter:
+    """An adapter of a function, from the names of its parameters; of an adapter, itself. `changes` are fields of it.
+
+    Raises:
+        ArgumentError: something else, a field that there is not, or a value that none may have.
+    """
+    known = {field.name for field in fields(Adapter)}
+    if unknown := sorted(set(changes) - known):
+        raise ArgumentError(f"{unknown[0]}: expected one of {', '.join(sorted(known))}")
+    if not isinstance(backend, Adapter):
+        if not callable(backend):
+            raise ArgumentError(f"expected a function or an Adapter, got {type(backend).__name__}")
+        found = inspect.signature(backend).parameters
+        device = changes.get("device") or ("cuda" if torch.cuda.is_available() and form_of(found) != "reduce" else "cpu")
+        backend = Adapter(backend, form_of(found), takes=optional(found), causal="causal" in found or takes_any(found),
+                          device=device, dtype="float32" if device == "cpu" else "bfloat16",
+                          dim=32 if device == "cpu" else 128)  # fmt: skip
+    adapter = replace(backend, **changes)
+    adapter = replace(adapter, name=adapter.name or getattr(adapter.call, "__name__", type(adapter.call).__name__))
+    check_adapter(adapter)
+    return adapter
+
+
+def optional(parameters: Any) -> tuple[str, ...]:
+    """Optional keywords of a form that a function has; out and lse are arguments of a reduce."""
+    return tuple(name for name in OPTIONAL if name in parameters and parameters[name].kind == inspect.Parameter.KEYWORD_ONLY)
+
+
+def takes_any(parameters: Any) -> bool:
+    """Whether a function has **keywords."""
+    return any(one.kind == inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+
+
+def form_of(parameters: Any) -> str:
+    """The form that names of parameters say."""
+    for name, form in (("cu_seqlens_q", "ragged"), ("block_table", "paged"), ("group", "reduce"), ("scale", "dense")):
+        if name in parameters:
+            return form
+    return "merge"
+
+
+def check_adapter(adapter: Adapter) -> None:
+    """Raises ArgumentError."""
+    for name, allowed in (("form", FORMS), ("lse_layout", ("nh", "hn")), ("lse_base", ("e", "2")),
+                          ("alignment", ("bottom-right", "top-left")), ("matmul", ("ieee", "tf32"))):  # fmt: skip
+        if getattr(adapter, name) not in allowed:
+            raise ArgumentError(f"{name}: expected one of {', '.join(allowed)}, got {getattr(adapter, name)!r}")
+    if not isinstance(getattr(torch, adapter.dtype, None), torch.dtype):
+        raise ArgumentError(f"dtype: expected the name of a dtype of torch's, got {adapter.dtype!r}")
+    if adapter.heads % adapter.kv_heads:
+        raise ArgumentError(f"kv_heads: expected a divisor of {adapter.heads}, got {adapter.kv_heads}")
+    if unknown := [name for name in adapter.takes if name not in OPTIONAL]:
+        raise ArgumentError(f"takes: expected names of {', '.join(OPTIONAL)}, got {unknown[0]!r}")
+    if adapter.form == "reduce" and adapter.device != "cpu":
+        raise ArgumentError(f"device: expected cpu for a reduce, which runs over gloo, got {adapter.device}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process finds a function: `getattr(import module, name)`, with `folder` on its path."""
+
+    module: str
+    name: str
+    folder: str = ""
+
+    def find(self) -> Any:
+        """The object. Raises what importing it raises."""
+        if self.folder and self.folder not in sys.path:
+            sys.path.insert(0, self.folder)
+        found: Any = importlib.import_module(self.module)
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        return found
+
+
+def place_of(function: Callable[..., Any]) -> Place | None:
+    """Where another process finds the function, or None: a lambda, a closure, one of a notebook."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    if not module or not name or "<" in name:
+        return None
+    loaded = sys.modules.get(module)
+    file = getattr(loaded, "__file__", None)
+    if module == "__main__":
+        if not file:
+            return None
+        return Place(Path(file).stem, name, str(Path(file).resolve().parent))
+    found: Any = loaded
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not function:
+        return None
+    folder = ""
+    if file and "site-packages" not in file and not module.startswith("mlafix."):
+        folder = str(Path(file).resolve().parents[module.count(".") + (Path(file).stem == "__init__")])
+    return Place(module, name, folder)
+
+
+def load_backend(text: str) -> Any:
+    """The function or adapter that "module:name" names. Raises ArgumentError."""
+    module, colon, name = text.partition(":")
+    if not colon or not module or not name:
+        raise ArgumentError(f'expected MODULE:FUNCTION, got "{text}"')
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return Place(module.removesuffix(".py").replace("/", "."), name).find()
+    except (ImportError, AttributeError) as error:
+        raise ArgumentError(f'"{text}": expected a function that can be imported, got {type(error).__name__}: {error}') from error

@@ -1,0 +1,55 @@
+"""Ready adapters, each a few lines. A module is imported only where the package that it is for is installed.
+
+Every function here is plain, so that the script of a finding holds its text and imports that package alone.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import replace
+
+from ..cases import Adapter
+
+# A module of this folder, and the packages of which it needs one.
+MODULES: tuple[tuple[str, str], ...] = (
+    ("torch_sdpa", "torch.nn.attention"),
+    ("torch_varlen", "torch.nn.attention.varlen"),
+    ("mlafix_ops", "mlafix.ops"),
+    ("mlafix_ranks", "mlafix.distributed"),
+    ("flash_attn2", "flash_attn.flash_attn_interface"),
+    ("flash_attn3", "flash_attn_interface"),
+    ("flash_attn4", "flash_attn.cute"),
+    ("flashinfer", "flashinfer"),
+    ("vllm", "vllm"),
+    ("sglang", "sgl_kernel"),
+    ("torch_flex", "torch.nn.attention.flex_attention"),
+)
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package or module is there, by what its parents say; it is not imported itself."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ImportError:
+        return False
+
+
+def ready(device: str) -> tuple[list[Adapter], dict[str, str]]:
+    """Adapters that run on a device ("cpu" or "cuda"), and why the other modules have none: by their name."""
+    found: list[Adapter] = []
+    missing: dict[str, str] = {}
+    for name, package in MODULES:
+        if not is_installed(package):
+            missing[name] = f"{package} is not installed"
+            continue
+        try:
+            module = importlib.import_module(f"{__name__}.{name}")
+        except Exception as error:  # An extension for another torch, say.
+            missing[name] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            continue
+        own = [adapter for adapter in module.ADAPTERS if adapter.device in (device, "any")]
+        found += [replace(adapter, device=device) for adapter in own]
+        if not own:
+            missing[name] = f"nothing for {device}"
+    return found, missing

@@ -1,0 +1,23 @@
+"""A check of a case, exceptions included. Plain functions: scripts that show a finding contain them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .cases import Adapter, Fault
+
+
+def is_broken(text: str) -> bool:
+    """Whether a message says that the device's context is lost."""
+    return any(words in text for words in ("CUDA error", "device-side assert", "illegal memory access", "AcceleratorError"))
+
+
+def attempt(faults: Callable[[Any, Adapter], list[Fault]], case: Any, adapter: Adapter) -> list[Fault]:
+    """What is wrong with a case. A backend that says no is one that a caller can live with; one that breaks the device is not."""
+    try:
+        return faults(case, adapter)
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [""])[0][:200]
+        severity = "error" if is_broken(first) else "warning"
+        return [Fault(f"raises {type(error).__name__}", "a result", f"{type(error).__name__}: {first}", severity)]

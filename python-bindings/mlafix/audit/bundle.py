@@ -1,0 +1,141 @@
+"""Scripts that show a finding with nothing but torch and the backend.
+
+A script holds the text of the check and of what that uses. What is run by the audit and what is run by the script are thus
+one text; mlafix is not imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+from .adapter import Place, place_of
+from .cases import Adapter
+
+PACKAGE = __package__
+
+
+@dataclass
+class Source:
+    """The definitions of a module, and what it imports."""
+
+    lines: list[str]
+    defined: dict[str, ast.stmt]
+    imported: dict[str, tuple[str, str]]  # name: (module, name in it), "" where the name is the module
+
+    def text(self, node: ast.stmt) -> str:
+        first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", []))])
+        return "\n".join(self.lines[first - 1 : node.end_lineno])
+
+
+@cache
+def source_of(module: str) -> Source:
+    text = inspect.getsource(importlib.import_module(module))
+    defined: dict[str, ast.stmt] = {}
+    imported: dict[str, tuple[str, str]] = {}
+    package = module.split(".")[:-1]
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            defined[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            defined[node.targets[0].id] = node
+        elif isinstance(node, ast.Import):
+            imported |= {(alias.asname or alias.name.split(".")[0]): (alias.name, "") for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package[: len(package) + 1 - node.level]) if node.level else ""
+            origin = ".".join(part for part in (base, node.module) if part)
+            imported |= {(alias.asname or alias.name): (origin, alias.name) for alias in node.names}
+    return Source(text.splitlines(), defined, imported)
+
+
+class Bundle:
+    """Definitions in the order in which a script can have them."""
+
+    def __init__(self, replaced: dict[str, str]) -> None:
+        self.replaced = replaced  # names whose definition the script has in another form
+        self.imports: set[str] = set()
+        self.parts: dict[tuple[str, str], str] = {}
+
+    def add(self, module: str, name: str) -> None:
+        """A definition of a module of this package, after all that it uses."""
+        source = source_of(module)
+        if name in source.imported and name not in source.defined:
+            origin, inner = source.imported[name]
+            if origin.startswith(f"{PACKAGE}."):
+                self.add(origin, inner)
+            elif origin != "__future__":
+                self.imports.add(f"from {origin} import {inner}" if inner else f"import {origin}")
+            return
+        if name not in source.defined or (module, name) in self.parts:
+            return
+        node = source.defined[name]
+        text = self.replaced.get(name) or source.text(node)
+        self.parts[module, name] = ""
+        for used in sorted({one.id for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Name)}):
+            self.add(module, used)
+        del self.parts[module, name]
+        self.parts[module, name] = text
+
+    def text(self) -> str:
+        return "\n\n\n".join(self.parts.values())
+
+
+def literal(instance: Any, skipped: tuple[str, ...] = ()) -> str:
+    """A dataclass as a call with the fields that are not the default."""
+    given = [f"{field.name}={written(getattr(instance, field.name))}" for field in fields(instance)
+             if field.name not in skipped and getattr(instance, field.name) != field.default]  # fmt: skip
+    return f"{type(instance).__name__}({', '.join(given)})"
+
+
+def written(value: Any) -> str:
+    """A value as Python text: infinities have none of their own."""
+    return f'float("{value}")' if isinstance(value, float) and value in (float("inf"), float("-inf")) else repr(value)
+
+
+def script(faults: Any, case: Any, adapter: Adapter, title: str, died: bool = False, seconds: float = 3.0) -> str:
+    """A script that exits with status 1 while `faults(case, adapter)` finds some. "" if the backend cannot be imported."""
+    place = place_of(adapter.call)
+    if place is None:
+        return ""
+    table = "STATE_FORMS" if adapter.form in ("merge", "reduce") else "FORMS"
+    other = "FORMS" if table == "STATE_FORMS" else "STATE_FORMS"
+    bundle = Bundle({table: f'{table} = {{"{adapter.form}": call_{adapter.form}}}', other: f"{other} = {{}}"})
+    for name in ("Adapter", type(case).__name__):
+        bundle.add(f"{PACKAGE}.cases", name)
+    bundle.add(faults.__module__, faults.__name__)
+    if died:
+        bundle.add(f"{PACKAGE}.deaths", "deaths")
+    backend = backend_lines(place, bundle)
+    bundle.add(f"{PACKAGE}.attempt", "attempt")
+    run = f"attempt({faults.__name__}, CASE, ADAPTER)"
+    run = f"deaths(lambda: {run}, {seconds})" if died else run
+    bundle.imports |= {"import sys", "import torch"}
+    imports = sorted(bundle.imports, key=lambda line: (line.startswith("from"), line))
+    return "\n".join([
+        f'"""{title}\n\nExits with status 1 while it is so. Needs torch and the backend.\n"""\n',
+        "from __future__ import annotations\n", *imports, "", *backend, "", "",
+        bundle.text(), "", "",
+        f"CASE = {literal(case)}",
+        f"ADAPTER = Adapter({', '.join(['backend', literal(adapter, ('call',))[len('Adapter(') : -1]]).rstrip(', ')})", "",
+        'if __name__ == "__main__":',
+        f"    found = {run}",
+        "    for fault in found:",
+        '        print(f"{fault.kind}: expected {fault.expected}, got {fault.got}")',
+        "    sys.exit(1 if found else 0)", "",
+    ])  # fmt: skip
+
+
+def backend_lines(place: Place, bundle: Bundle) -> list[str]:
+    """How the script comes by the backend: an import, or the text of a ready adapter."""
+    if place.module.startswith(f"{PACKAGE}."):
+        bundle.add(place.module, place.name)
+        bundle.parts["", "backend"] = f"backend = {place.name}"
+        return []
+    lines = [f"sys.path.insert(0, {place.folder!r})"] if place.folder else []
+    head, _, rest = place.name.partition(".")
+    found = f"from {place.module} import {head}" + (" as backend" if not rest and head != "backend" else "")
+    return [*lines, found, *([f"backend = {place.name}"] if rest else [])]

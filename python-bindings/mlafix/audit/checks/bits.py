@@ -1,0 +1,60 @@
+"""A9: whether a row's bits depend on that row alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ..cases import Adapter, Case, Fault, StateCase, make_values
+from ..forms import run, same_bits
+from ..state_forms import run_states
+from .check import STATES, Check, base, fitted, stated, states
+
+
+def differing(what: str, one: torch.Tensor, other: torch.Tensor, adapter: Adapter) -> list[Fault]:
+    if same_bits(one, other):
+        return []
+    bad = (one != other) & ~(one.isnan() & other.isnan())
+    if not bad.any():
+        return []
+    at = tuple(int(i) for i in bad.nonzero()[0])
+    severity = "error" if adapter.batch_invariant else "note"
+    return [Fault(f"bits of a row depend on {what}", f"{float(one[at]):.9g}", f"{float(other[at]):.9g}", severity)]
+
+
+def bits_of_rows(case: Case, adapter: Adapter) -> list[Fault]:
+    """Each sequence in the batch, alone, in another order, and with other numbers of splits."""
+    case = replace(case, ids=tuple(range(len(case.q_lens))))
+    whole = run(case, adapter, make_values(case, adapter)).out
+    faults: list[Fault] = []
+    begins = [sum(case.q_lens[:i]) for i in range(len(case.q_lens) + 1)]
+    for i in range(len(case.q_lens)):
+        alone = replace(case, q_lens=case.q_lens[i : i + 1], kv_lens=case.kv_lens[i : i + 1], ids=(i,))
+        faults += differing("the batch", whole[begins[i] : begins[i + 1]], run(alone, adapter, make_values(alone, adapter)).out, adapter)
+    turned = replace(case, q_lens=case.q_lens[::-1], kv_lens=case.kv_lens[::-1], ids=case.ids[::-1])
+    parts = run(turned, adapter, make_values(turned, adapter)).out.split(turned.q_lens)
+    faults += differing("the order of the batch", whole, torch.cat(parts[::-1]), adapter)
+    if "num_splits" in adapter.takes:
+        for splits in (1, 2, 3):
+            split = replace(case, num_splits=splits)
+            faults += differing("the number of splits", whole, run(split, adapter, make_values(split, adapter)).out, adapter)
+    return faults
+
+
+def bits_of_states(case: StateCase, adapter: Adapter) -> list[Fault]:
+    """Rows of a merge, all of them and some alone."""
+    whole, *_ = run_states(case, adapter)
+    part, *_ = run_states(replace(case, rows=case.rows - 2, first=2), adapter)
+    again, *_ = run_states(case, adapter)
+    return differing("the batch", whole.out[2:], part.out, adapter) + differing("the call", whole.out, again.out, adapter)
+
+
+def batches(adapter: Adapter) -> list[Any]:
+    if adapter.form in STATES:
+        return stated([states(adapter, rows=rows) for rows in (5, 40)], adapter)
+    return fitted([base(adapter), base(adapter, q_lens=(1, 1, 1), kv_lens=(70, 33, 70)), base(adapter, q_lens=(40, 3), kv_lens=(70, 20))], adapter)
+
+
+CHECKS = [Check("A9", "a row has the same bits in every batch", batches, bits_of_rows, bits_of_states)]

@@ -1,0 +1,97 @@
+"""A7: a call captured in a CUDA graph, replayed with other values, lengths and tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ..cases import Adapter, Case, Fault, Got, make_values
+from ..forms import FORMS
+from ..judge import compare, pads
+from ..oracle import reference
+from .check import ATTENTION, Check, base, fitted
+
+
+class Recorded:
+    """The arguments of a call, which goes nowhere."""
+
+    def __init__(self, case: Case, adapter: Adapter) -> None:
+        self.arguments: tuple[torch.Tensor, ...] = ()
+        self.given: dict[str, Any] = {}
+        self.values = make_values(case, adapter)
+        FORMS[adapter.form](case, replace(adapter, call=self.record), self.values)
+
+    def record(self, *arguments: torch.Tensor, **given: Any) -> tuple[torch.Tensor, None]:
+        self.arguments, self.given = arguments, given
+        q, v = arguments[0], arguments[2]
+        return q.new_zeros((*q.shape[:-1], v.shape[-1])), None
+
+    def copy_into(self, other: Recorded) -> None:
+        """Its contents into the leading corner of the other's tensors. What graphs cannot follow stays: numbers of the host."""
+        pairs = list(zip(self.arguments, other.arguments))
+        pairs += [(value, other.given[name]) for name, value in self.given.items() if isinstance(value, torch.Tensor)]
+        for source, target in pairs:
+            target[tuple(slice(0, size) for size in source.shape)].copy_(source)
+
+
+def contents(case: Case, adapter: Adapter) -> list[Case]:
+    """What replays of a graph that was captured with `case` are given: other values, fewer tokens, no keys, all again."""
+    n, batch = sum(case.q_lens), len(case.q_lens)
+    fewer = replace(case, ids=tuple(range(20, 20 + batch)), kv_lens=tuple(max(length // 3, 1) for length in case.kv_lens))
+    if adapter.form == "ragged":
+        fewer = replace(fewer, q_lens=(1,) * batch, pad_rows=n - batch)
+    empty = replace(fewer, kv_lens=(0, *fewer.kv_lens[1:]))
+    return [replace(case, ids=tuple(range(10, 10 + batch))), fewer, empty, replace(case, ids=tuple(range(30, 30 + batch)))]
+
+
+def replays(case: Case, adapter: Adapter) -> list[Fault]:
+    """Captures a call, then replays it with other contents of the same memory."""
+    static = Recorded(case, adapter)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(2):
+            adapter.call(*static.arguments, **static.given)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    try:
+        with torch.cuda.graph(graph):
+            result = adapter.call(*static.arguments, **static.given)
+    except Exception as error:
+        return [Fault("a call cannot be captured", "a call that a CUDA graph holds", f"{type(error).__name__}: {error}".splitlines()[0], "warning")]
+    out, lse = result if isinstance(result, tuple) else (result, None)
+    faults = []
+    for number, content in enumerate(contents(case, adapter)):
+        new = Recorded(content, adapter)
+        new.copy_into(static)
+        graph.replay()
+        torch.cuda.synchronize()
+        want = reference(content, adapter, new.values)
+        rows = out.flatten(0, 1) if adapter.form == "dense" else out
+        stats = lse if adapter.returns_lse else None
+        if stats is not None and adapter.lse_layout == "hn":
+            stats = stats.transpose(-1, -2)
+        stats = stats.flatten(0, 1) if stats is not None and adapter.form == "dense" else stats
+        got = Got(rows.cpu(), None if stats is None else stats.cpu(), None, [])
+        found = compare(got, want, content, adapter) + pads(got, content, adapter, want.out.shape[0])
+        faults += [replace(fault, kind=f"replay {number + 1}: {fault.kind}") for fault in found]
+    return faults
+
+
+def captured(adapter: Adapter) -> list[Any]:
+    """Cases that are as large as any of their replays."""
+    cases = [base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 40, 9)), base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 40, 9), causal=True)]
+    if adapter.form == "dense" and "seq_lens_k" not in adapter.takes:
+        return fitted([replace(cases[0], kv_lens=(20, 20, 20))], adapter)
+    return fitted(cases, adapter)
+
+
+def not_captured(adapter: Adapter) -> str:
+    if adapter.form not in ATTENTION:
+        return "merges take no lengths"
+    return "" if adapter.graph_safe else "the adapter says that calls are not captured"
+
+
+CHECKS = [Check("A7", "replays of a captured call", captured, replays, lacks=not_captured, needs_gpu=True)]

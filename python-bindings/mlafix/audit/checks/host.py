@@ -1,0 +1,50 @@
+"""A12: whether a call waits for the GPU, or allocates."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from ..cases import Adapter, Fault
+from .check import ATTENTION, Check, base, fitted
+from .graphs import Recorded
+
+SLEEP = 100_000_000  # cycles that the GPU is busy before the call: some 50 ms
+
+
+def host_faults(case: Any, adapter: Adapter) -> list[Fault]:
+    """Calls once while the GPU is busy: a call that takes as long as that has waited for it."""
+    recorded = Recorded(case, adapter)
+    for _ in range(2):
+        adapter.call(*recorded.arguments, **recorded.given)
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    torch.cuda._sleep(SLEEP)
+    torch.cuda.synchronize()
+    busy = time.perf_counter() - begin
+    before = torch.cuda.memory_stats().get("allocation.all.allocated", 0)
+    torch.cuda._sleep(SLEEP)
+    begin = time.perf_counter()
+    adapter.call(*recorded.arguments, **recorded.given)
+    took = time.perf_counter() - begin
+    torch.cuda.synchronize()
+    count = torch.cuda.memory_stats().get("allocation.all.allocated", 0) - before
+    faults = []
+    if took > busy / 2:
+        faults.append(Fault("a call waits for the GPU", "a call that returns while the GPU is busy", f"{took * 1e3:.0f} ms of {busy * 1e3:.0f} ms", "warning"))
+    if count and case.before != "none":
+        faults.append(Fault("a call allocates", "no allocation with all outputs given", f"{count} allocations", "note"))
+    return faults
+
+
+def calls(adapter: Adapter) -> list[Any]:
+    return fitted([base(adapter, q_lens=(4, 4, 4), kv_lens=(20, 40, 9))], adapter)
+
+
+def not_counted(adapter: Adapter) -> str:
+    return "" if adapter.form in ATTENTION else "merges are not counted"
+
+
+CHECKS = [Check("A12", "host synchronisations and allocations in a call", calls, host_faults, lacks=not_counted, needs_gpu=True)]

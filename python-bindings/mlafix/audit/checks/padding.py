@@ -1,0 +1,37 @@
+"""A3: rows and requests that only pad a batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..cases import Adapter, Case, Fault, make_values
+from ..forms import run
+from ..judge import check_call
+from .check import Check, base, befores, fitted
+
+
+def after_a_larger_batch(case: Case, adapter: Adapter) -> list[Fault]:
+    """The padded batch, once a larger one without padding has been there."""
+    live = len(case.q_lens)
+    q_lens, kv_lens = case.q_lens + (2,) * (case.pad_requests + 1), case.kv_lens + (3,) * (case.pad_requests + 1)
+    larger = replace(case, q_lens=q_lens, kv_lens=kv_lens, ids=tuple(range(50, 51 + live + case.pad_requests)), pad_rows=0, pad_requests=0)
+    if adapter.form == "paged":
+        larger = replace(larger, q_lens=(1,) * len(q_lens))
+    run(larger, adapter, make_values(larger, adapter))
+    return check_call(case, adapter)
+
+
+def padded(adapter: Adapter) -> list[Any]:
+    cases = [base(adapter, pad_rows=5), base(adapter, pad_rows=2, pad_requests=3), base(adapter, pad_rows=3, beyond="nan"),
+             base(adapter, pad_rows=2, pad_requests=1, causal=True)]  # fmt: skip
+    if adapter.form == "paged":
+        cases = [base(adapter, pad_requests=count) for count in (1, 3)]
+    return fitted([one for case in cases for one in befores(case)], adapter)
+
+
+def no_padding(adapter: Adapter) -> str:
+    return "" if adapter.form in ("ragged", "paged") else "no padded rows in this form"
+
+
+CHECKS = [Check("A3", "padded rows and requests", padded, after_a_larger_batch, lacks=no_padding)]

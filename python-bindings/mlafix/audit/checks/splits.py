@@ -1,0 +1,64 @@
+"""A6: attention over two parts of the keys, merged, is attention over all of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ..cases import Adapter, Case, Fault, Values, make_values
+from ..forms import run
+from ..judge import natural, wrong_rows
+from ..oracle import merged, reference
+from ..state_forms import check_states
+from .check import ATTENTION, STATES, Check, base, fitted, stated, states
+
+FRACTIONS = (0.0, 0.3, 1.0)
+
+
+def split_identity(case: Case, adapter: Adapter) -> list[Fault]:
+    """For some places to split: merge(prefix, suffix) in f64 against the reference of the whole."""
+    values = make_values(case, adapter)
+    want = reference(case, adapter, values)
+    faults: list[Fault] = []
+    for fraction in FRACTIONS:
+        cuts = [int(fraction * length) for length in case.kv_lens]
+        sides = [Values(values.q, [k[:cut] for k, cut in zip(values.k, cuts)], [v[:cut] for v, cut in zip(values.v, cuts)], None),
+                 Values(values.q, [k[cut:] for k, cut in zip(values.k, cuts)], [v[cut:] for v, cut in zip(values.v, cuts)], None)]  # fmt: skip
+        parts, errors = [], []
+        for side in sides:
+            of_side = replace(case, kv_lens=tuple(k.shape[0] for k in side.k))
+            got = run(of_side, adapter, side)
+            if got.lse is None:
+                return []
+            exact = reference(of_side, adapter, side)
+            n = exact.out.shape[0]
+            parts.append((got.out[:n].double(), natural(got.lse[:n], adapter)))
+            errors.append((exact, torch.where(exact.lse > -float("inf"), torch.exp(exact.lse - want.lse), 0.0)))
+        out, lse = merged(torch.stack([part[0] for part in parts]), torch.stack([part[1] for part in parts]))
+        # A part's own error, and that of its weight, which its lse gives.
+        out_error, lse_error = torch.zeros_like(out), torch.zeros_like(lse)
+        for exact, weight in errors:
+            relative = torch.expm1(2 * sum(error[0].lse_error for error in errors))
+            out_error += weight[..., None] * (exact.out_error + relative[..., None] * (exact.out.abs() + exact.out_error))
+            lse_error += weight * exact.lse_error
+        rows = torch.ones(out.shape[0], dtype=torch.bool)
+        kind = "the merge of an empty part and the rest" if fraction in (0.0, 1.0) else "the merge of two parts"
+        wrong = wrong_rows(kind, "out", rows, out, want.out, ~((out - want.out).abs() <= out_error + 1e-12))
+        faults += wrong or wrong_rows(kind, "lse", rows, lse, want.lse, ~((lse - want.lse).abs() <= lse_error + 1e-12))
+    return faults
+
+
+def magnitudes(adapter: Adapter) -> list[Any]:
+    scales = [(1.0, 0.0), (1.0, -5.2e4), (1e-3, 0.0), (8.0, 0.0), (1.0, -300.0), (1.0, 300.0)]
+    if adapter.form in STATES:
+        return stated([states(adapter, magnitude=magnitude, shift=shift) for magnitude, shift in (*scales, (1e3, 0.0))], adapter)
+    return fitted([base(adapter, q_lens=(3, 1), kv_lens=(5, 9), magnitude=magnitude, shift=shift) for magnitude, shift in scales], adapter)
+
+
+def no_lse(adapter: Adapter) -> str:
+    return "" if adapter.returns_lse or adapter.form not in ATTENTION else "the backend returns no lse"
+
+
+CHECKS = [Check("A6", "the parts of a split, merged, are the whole", magnitudes, split_identity, check_states, no_lse)]

@@ -1,0 +1,144 @@
+"""python -m mlafix audit: of a function, or of every ready adapter whose package is installed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from ..errors import ArgumentError
+from .adapter import load_backend
+from .adapters import ready
+from .page import write_page
+from .report import SCHEMA, Report, compare, is_worse
+from .runner import audit
+from .table import fill
+from .worker import Limits
+
+# Of --ready, where calls compile.
+PATIENT = Limits(case=20.0, check=10.0, first=300.0)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("backend", nargs="?", default="", metavar="MODULE:FUNCTION", help="a function of a form of docs/Audit.md, or an Adapter")
+    parser.add_argument("--ready", action="store_true", help="every ready adapter whose package is installed")
+    parser.add_argument("--only", default="", metavar="TEXT", help="with --ready: adapters whose names contain it")
+    parser.add_argument("--seconds", type=float, default=90.0, metavar="S", help="with --ready: begin no audit after that long (default: 90)")
+    parser.add_argument("--device", default="", metavar="DEVICE", help="cpu or cuda (default: a GPU if there is one)")
+    parser.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="a field of the adapter, such as lse_base=2")
+    parser.add_argument("--check", default="", metavar="A1,…", help="these checks alone")
+    parser.add_argument("--from", dest="source", default="", metavar="FOLDER", help="in place of an audit, reports that a folder has")
+    parser.add_argument("--markdown", default="", metavar="FILE", help="fill a table of the reports into a page, between its audit marks")
+    parser.add_argument("--json", default="", metavar="FILE", help="write the report; with --ready, a folder for one of each")
+    parser.add_argument("--html", default="", metavar="FILE", help="write a page")
+    parser.add_argument("--scripts", default="", metavar="FOLDER", help="write the script of each finding")
+    parser.add_argument("--compare", default="", metavar="FILE", help="say what has changed since that report; exit status 1 if a finding is new")
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of reports")
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command. Status 1: an error was found; with --compare, a finding is new."""
+    if options.schema:
+        print(json.dumps(SCHEMA, indent=1))
+        return 0
+    if sum(map(bool, (options.backend, options.ready, options.source))) != 1:
+        raise ArgumentError("expected one of MODULE:FUNCTION, --ready and --from, got " + ("several" if options.backend or options.ready else "none"))
+    checks = [name for name in options.check.split(",") if name] or None
+    if options.source:
+        reports = [Report.from_json(file.read_text(encoding="utf-8")) for file in sorted(Path(options.source).glob("*.json"))]
+    else:
+        reports = audit_ready(options, checks) if options.ready else [audit_one(options, checks)]
+    for report in reports:
+        write_scripts(report, options.scripts)
+    if options.html:
+        Path(options.html).write_text(write_page(reports), encoding="utf-8")
+    if options.markdown:
+        page = Path(options.markdown)
+        page.write_text(fill(page.read_text(encoding="utf-8"), reports), encoding="utf-8")
+    if options.compare:
+        return compared(options.compare, reports[0])
+    return reports[0].status if options.backend else 0
+
+
+def audit_one(options: argparse.Namespace, checks: Sequence[str] | None) -> Report:
+    fields = dict(field_of(text) for text in options.set)
+    if options.device:
+        fields["device"] = options.device
+    report = audit(load_backend(options.backend), checks=checks, progress=sys.stderr.isatty(), **fields)
+    print(report)
+    if options.json:
+        Path(options.json).write_text(report.to_json(), encoding="utf-8")
+    return report
+
+
+def field_of(text: str) -> tuple[str, object]:
+    """A field of Adapter and its value, of "name=value": a number, true, false, a comma-separated list, or text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ArgumentError(f'--set: expected FIELD=VALUE, got "{text}"')
+    if name in ("takes", "head_counts"):
+        parts = [part for part in value.split(",") if part]
+        return name, tuple(int(part) for part in parts) if name == "head_counts" else tuple(parts)
+    if value in ("true", "false"):
+        return name, value == "true"
+    return name, int(value) if value.isdigit() and name != "lse_base" else value
+
+
+def audit_ready(options: argparse.Namespace, checks: Sequence[str] | None) -> list[Report]:
+    """Cards of all ready adapters, a table of them at the end."""
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    adapters, missing = ready(device)
+    begin, reports, late = time.monotonic(), [], []
+    folder = Path(options.json) if options.json else None
+    if folder:
+        folder.mkdir(parents=True, exist_ok=True)
+    for adapter in adapters:
+        if options.only.lower() not in adapter.name.lower():
+            continue
+        if time.monotonic() - begin > options.seconds:
+            late.append(adapter.name)
+            continue
+        try:
+            report = audit(adapter, checks=checks, limits=PATIENT, progress=sys.stderr.isatty())
+        except ArgumentError as error:  # It is installed, and cannot be loaded here.
+            missing[adapter.name] = str(error)
+            continue
+        reports.append(report)
+        print(f"{report}\n", flush=True)
+        if folder:
+            (folder / f"{file_name(report)}.json").write_text(report.to_json(scripts=False), encoding="utf-8")
+    print(*(f"{report.summary()}" for report in reports), sep="\n")
+    print(*(f"not run: {name}: {why}" for name, why in missing.items()), *(f"not run: {name}: no time left" for name in late), sep="\n")
+    if not reports:
+        raise ArgumentError("expected an adapter that can run here, got none")
+    return reports
+
+
+def file_name(report: Report) -> str:
+    """Of the backend's name and the device, what a file may be called."""
+    words = f"{report.backend} {report.machine.get('gpu', 'cpu')}"
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def write_scripts(report: Report, folder: str) -> None:
+    if not folder:
+        return
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for number, finding in enumerate(report.findings, 1):
+        if finding.script:
+            (Path(folder) / f"{file_name(report)}-{number}-{finding.check}.py").write_text(finding.script, encoding="utf-8")
+
+
+def compared(file: str, report: Report) -> int:
+    old = Report.from_json(Path(file).read_text(encoding="utf-8"))
+    print(*compare(old, report) or ["nothing has changed"], sep="\n")
+    return int(is_worse(old, report))
+
+
+__all__ = ["add_arguments", "run"]

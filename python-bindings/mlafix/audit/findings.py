@@ -1,0 +1,51 @@
+"""What an audit finds: data that goes between processes and into files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+HOLDS, DOES_NOT, NOT_APPLICABLE, NOT_RUN = STATUSES = ("holds", "does not hold", "not applicable", "not run")
+SEVERITIES = ("error", "warning")
+
+
+@dataclass
+class Finding:
+    """A fault of a backend, on the smallest case found."""
+
+    check: str
+    kind: str
+    severity: str  # "error": wrong numbers, a crash or a hang; "warning": what a caller can live with, once it is known
+    expected: str
+    got: str
+    case: dict[str, Any]
+    call: str = ""  # the case as text
+    script: str = ""  # shows the finding with torch and the backend; "": the backend cannot be imported
+    script_status: str = ""  # "fails", as it must; else what it did
+    reports: list[str] = field(default_factory=list)
+    repair: dict[str, Any] | None = None  # fields of Repaired
+
+
+@dataclass
+class Outcome:
+    """What came of one check."""
+
+    check: str
+    title: str
+    status: str
+    why: str = ""
+    cases: int = 0
+    seconds: float = 0.0
+    remarks: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def to_dict(instance: Any) -> dict[str, Any]:
+    return asdict(instance)
+
+
+def outcome_of(data: dict[str, Any]) -> Outcome:
+    """An Outcome of what to_dict made of one. Fields that it does not know are left out."""
+    known = {one.name for one in fields(Finding)}
+    findings = [Finding(**{name: value for name, value in one.items() if name in known}) for one in data["findings"]]
+    return Outcome(**{**{one.name: data[one.name] for one in fields(Outcome) if one.name in data}, "findings": findings})

@@ -1,0 +1,92 @@
+"""What a call left, against the reference. Plain functions and torch: scripts that show a finding contain them."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .cases import Adapter, Case, Fault, Got, Values, make_values
+from .forms import STALE, run
+from .oracle import Want, reference
+
+
+def natural(lse: torch.Tensor, adapter: Adapter) -> torch.Tensor:
+    """An lse in f64 and base e."""
+    return lse.double() * (math.log(2) if adapter.lse_base == "2" else 1.0)
+
+
+def wrong_rows(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, want: torch.Tensor, bad: torch.Tensor, severity: str = "error") -> list[Fault]:
+    """A fault if `bad` has an element among the rows `where`; it names the first of them."""
+    bad = bad & where.view(-1, *[1] * (bad.dim() - 1))
+    if not bad.any():
+        return []
+    at = tuple(int(i) for i in bad.nonzero()[0])
+    place = f"[{', '.join(map(str, at))}]"
+    rows = int(bad.flatten(1).any(1).sum())
+    count = f"in {rows} of {int(where.sum())} such rows"
+    return [Fault(kind, f"{what}{place} of {float(want[at]):.9g}", f"{float(got[at]):.9g}, {count}", severity)]
+
+
+def compare(got: Got, want: Want, case: Case, adapter: Adapter) -> list[Fault]:
+    """Live rows within the bounds, rows without keys exactly 0 and -inf, nothing else touched."""
+    n = want.out.shape[0]
+    if got.out.shape[0] < n or got.out.shape[1:] != want.out.shape[1:]:
+        return [Fault("shape of out", str(list(want.out.shape)), str(list(got.out.shape)))]
+    out = got.out[:n].double()
+    close = ((out - want.out).abs() <= want.out_error) | (out == want.out)
+    sees = want.keys > 0
+    classes = [("live rows", sees), ("rows without keys", ~sees & (want.of <= 0)), ("rows whose keys are all masked", ~sees & (want.of > 0))]
+    of_out = {name: wrong_rows(name, "out", rows, out, want.out, ~close) for name, rows in classes}
+    if got.lse is None:
+        return [fault for found in of_out.values() for fault in found] + written_to(got)
+    if got.lse.shape[0] < n or got.lse.shape[1:] != want.lse.shape[1:]:
+        return [Fault("shape of lse", str(list(want.lse.shape)), str(list(got.lse.shape)))]
+    lse = natural(got.lse[:n], adapter)
+    close = ((lse - want.lse).abs() <= want.lse_error) | (lse == want.lse)
+    endless = (lse == math.inf) & ~sees[:, None]
+    faults = []
+    for name, rows in classes:
+        faults += of_out[name] or wrong_rows(f"lse of {name}", "lse", rows, lse, want.lse, ~close & ~endless)
+        faults += wrong_rows(f"lse of {name} is +inf", "lse", rows, lse, want.lse, endless, "warning")
+    return faults + written_to(got)
+
+
+def written_to(got: Got) -> list[Fault]:
+    """Memory that no call may change."""
+    return [Fault(f"{what} was written", "no change", "other bits") for what in got.touched]
+
+
+def pads(got: Got, case: Case, adapter: Adapter, live: int) -> list[Fault]:
+    """Rows of padding are the identity, or what the caller's buffer held."""
+    held = {"nan": math.nan, "stale": STALE}.get(case.before)
+    faults = []
+    for name, tensor, identity in (("out", got.out, 0.0), ("lse", got.lse, -math.inf)):
+        if tensor is None or tensor.shape[0] <= live:
+            continue
+        rows = tensor[live:].double()
+        good = rows == identity
+        if identity:
+            good |= rows == math.inf
+        if held is not None and name in adapter.takes:
+            good |= rows.isnan() if math.isnan(held) else rows == held
+            kind = "padded rows are written with something else"
+        else:
+            kind = "padded rows are uninitialised memory"
+        severity = "error" if held is not None and name in adapter.takes else "warning"
+        everywhere = torch.ones(rows.shape[0], dtype=torch.bool)
+        faults += wrong_rows(kind, f"padding of {name}", everywhere, rows, torch.full_like(rows, identity), ~good, severity)
+    return faults[:1]
+
+
+def check_call(case: Case, adapter: Adapter) -> list[Fault]:
+    """One call against the reference, its padding included."""
+    values = make_values(case, adapter)
+    return check_values(case, adapter, values)
+
+
+def check_values(case: Case, adapter: Adapter, values: Values) -> list[Fault]:
+    """The same with numbers of one's own."""
+    got, want = run(case, adapter, values), reference(case, adapter, values)
+    faults = compare(got, want, case, adapter)
+    return faults + pads(got, case, adapter, want.out.shape[0])

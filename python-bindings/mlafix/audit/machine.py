@@ -1,0 +1,34 @@
+"""Where an audit runs: versions and hardware."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import torch
+
+from .._runtime import __version__
+from .cases import Adapter
+
+
+def facts(adapter: Adapter) -> dict[str, str]:
+    """Versions and hardware, without initialising a device."""
+    found = {"python": platform.python_version(), "torch": str(torch.__version__), "mlafix": __version__, "cpu": cpu_name()}
+    if adapter.device != "cpu" and torch.cuda.is_available():
+        found |= {"gpu": torch.cuda.get_device_name(), "cuda": str(torch.version.cuda)}
+    package = (getattr(adapter.call, "__module__", "") or "").partition(".")[0]
+    if package not in ("mlafix", "torch", "__main__", ""):
+        try:
+            found["backend"] = f"{package} {version(package)}"
+        except PackageNotFoundError:
+            pass
+    return found
+
+
+def cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+        return names[0] if names else platform.machine()
+    except OSError:
+        return platform.machine()

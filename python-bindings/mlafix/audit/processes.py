@@ -1,0 +1,171 @@
+"""Processes that may die: a function in a fork, watched; and a server that has torch already and forks for each job.
+
+A backend that crashes, hangs or breaks its device's context takes a fork with it and nothing else. Forks of the server begin
+without torch's import, and without a CUDA context: neither the caller nor the server has one to hand on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import faulthandler
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .deaths import how_it_ended
+
+INSIDE: list[bool] = []
+"""Not empty in a process of an audit."""
+
+PR_SET_PDEATHSIG = 1
+
+Event = dict[str, Any]
+Emit = Callable[[Event], None]
+
+
+def watched(job: Callable[[Emit], None], on_event: Emit) -> str:
+    """Runs `job(emit)` in a fork and hands on what it emits. Returns how it ended badly, or "".
+
+    An event {"limit": seconds} says how long the job may take to its next event; before the first one it has two minutes.
+    """
+    reading, writing = os.pipe()
+    with tempfile.TemporaryFile() as log:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's, of forks in a process with threads: torch's are asleep
+            child = os.fork()
+        if not child:
+            os.close(reading)
+            run_and_exit(job, writing, log.fileno())
+        os.close(writing)
+        try:
+            return follow(child, reading, on_event, log)
+        finally:
+            os.close(reading)
+
+
+def run_and_exit(job: Callable[[Emit], None], writing: int, log: int) -> None:
+    """The fork's side. What the backend prints goes to the log."""
+    status = 1
+    try:
+        os.setpgid(0, 0)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # nobody is left that would end a hanging fork
+        INSIDE.append(True)
+        faulthandler.disable()  # pytest's, which writes to its own standard error
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+
+        def emit(event: Event) -> None:
+            data = (json.dumps(event) + "\n").encode()
+            while data:
+                data = data[os.write(writing, data) :]
+
+        job(emit)
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(bool(error.code))
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(status)
+
+
+def follow(child: int, reading: int, on_event: Emit, log: Any) -> str:
+    """Hands events on until the fork ends or has nothing to say for too long."""
+    limit, pending, ended = 120.0, b"", ""
+    deadline = time.monotonic() + limit
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(deadline - time.monotonic(), 0))
+        if not ready:
+            ended = f"no answer within {limit:g} s"
+            break
+        data = os.read(reading, 1 << 16)
+        if not data:
+            break
+        *lines, pending = (pending + data).split(b"\n")
+        for line in lines:
+            event = json.loads(line)
+            limit = event.pop("limit", limit)
+            deadline = time.monotonic() + limit
+            on_event(event)
+    if ended:
+        kill_group(child)
+    status = os.waitpid(child, 0)[1]
+    kill_group(child)  # what the backend has started
+    return ended or with_log(how_it_ended(status), log)
+
+
+def kill_group(child: int) -> None:
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def with_log(ended: str, log: Any) -> str:
+    """With the last line that the process has printed."""
+    log.seek(0)
+    lines = [line for line in log.read()[-4000:].decode(errors="replace").splitlines() if line.strip()]
+    return f"{ended}: {lines[-1].strip()[:300]}" if ended and lines else ended
+
+
+class Server:
+    """A process with torch, which forks for each job. It has one thread (numpy's OpenBLAS would begin others), so a fork is whole."""
+
+    def __init__(self) -> None:
+        code = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from mlafix.audit.server import serve; serve()"
+        self.process = subprocess.Popen([sys.executable, "-c", code, json.dumps(sys.path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        bufsize=0, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})  # fmt: skip
+        atexit.register(self.close)
+
+    def run(self, job: Event, on_event: Emit) -> str:
+        """As `watched`. Whatever is raised meanwhile, an interrupt say, ends the server: its answers would be those of this job."""
+        try:
+            return self.answers(job, on_event)
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def answers(self, job: Event, on_event: Emit) -> str:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write((json.dumps(job) + "\n").encode())
+        pending = b""
+        while True:
+            data = os.read(self.process.stdout.fileno(), 1 << 16)
+            if not data:
+                raise RuntimeError("expected an answer of the audit's process, got its end")
+            *lines, pending = (pending + data).split(b"\n")
+            for line in lines:
+                event = json.loads(line)
+                if "ended" in event:
+                    return str(event["ended"])
+                on_event(event)
+
+    def close(self) -> None:
+        if self.process.stdin and not self.process.stdin.closed:
+            try:
+                self.process.stdin.close()
+            except BrokenPipeError:  # It has ended already.
+                pass
+            self.process.wait()
+            if self.process.stdout:
+                self.process.stdout.close()
+
+
+_SERVERS: list[Server] = []
+
+
+def server() -> Server:
+    """The one of this process."""
+    if not _SERVERS or _SERVERS[0].process.poll() is not None:
+        _SERVERS[:] = [Server()]
+    return _SERVERS[0]

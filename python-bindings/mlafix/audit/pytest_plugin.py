@@ -1,0 +1,56 @@
+"""A pytest plugin: a test for each check of an audit.
+
+    pytest_plugins = ["mlafix.audit.pytest_plugin"]      # in conftest.py
+
+    @pytest.mark.mlafix_audit(attention, dtype="bfloat16")
+    def test_attention(mlafix_audit):
+        '''One test for each check; the body runs once the check holds.'''
+
+A check that does not hold fails its test with the findings; one that is not applicable or not run is skipped.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from .checks import CHECKS
+from .findings import DOES_NOT, HOLDS, Outcome
+from .report import finding_lines
+from .runner import audit
+
+FIXTURE = "mlafix_audit"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "mlafix_audit(backend, checks=None, **fields): run the checks of mlafix.audit, a test each")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    marker = metafunc.definition.get_closest_marker(FIXTURE)
+    if marker is None:
+        return
+    if FIXTURE not in metafunc.fixturenames:
+        metafunc.fixturenames.append(FIXTURE)
+    metafunc.parametrize(FIXTURE, list(marker.kwargs.get("checks") or CHECKS), indirect=True)
+
+
+@pytest.fixture
+def mlafix_audit(request: pytest.FixtureRequest) -> Outcome:
+    """The outcome of the test's check."""
+    marker = request.node.get_closest_marker(FIXTURE)
+    if marker is None or not hasattr(request, "param"):
+        raise pytest.UsageError("mlafix_audit: expected a test with the mark mlafix_audit(backend), got one without")
+    fields = {name: value for name, value in marker.kwargs.items() if name != "checks"}
+    return audit(*marker.args, checks=[request.param], progress=False, **fields).outcomes[0]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Before the body of a test with the mark."""
+    outcome = pyfuncitem.funcargs.get(FIXTURE)
+    if not isinstance(outcome, Outcome) or outcome.status == HOLDS:
+        return
+    if outcome.status != DOES_NOT:
+        pytest.skip(f"{outcome.check}: {outcome.status}: {outcome.why}")
+    lines = [line for finding in outcome.findings for line in finding_lines(finding)]
+    pytest.fail("\n".join([f"{outcome.check}, {outcome.title}: {outcome.status}", *lines, *outcome.remarks]), pytrace=False)

@@ -1,0 +1,338 @@
+"""The call of mlafix that repairs a finding: the backend wrapped with it goes through the same check again."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from .cases import Adapter, Case, StateCase, make_values
+from .checks import Check
+from .forms import FORMS
+from .state_forms import STATE_FORMS, make_states
+
+Call = Callable[..., Any]
+SECONDS = 2.0  # in which cases go through the repaired backend, that of the finding first
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A call, as a user would write it, and the backend with it."""
+
+    text: str
+    wrap: Callable[[Adapter], Call]
+    fields: tuple[tuple[str, Any], ...] = ()  # of the adapter, that change with it
+
+
+@dataclass
+class Repaired:
+    """What came of a repair."""
+
+    call: str
+    status: str  # "gone", "still there", or "not run: …"
+    backend_us: float = 0.0
+    repair_us: float = 0.0
+
+
+def results(adapter: Adapter, *arguments: Any, **given: Any) -> tuple[Any, Any]:
+    """out and lse of the backend; one of -inf where it returns none."""
+    result = adapter.call(*arguments, **given)
+    out, lse = result if isinstance(result, (tuple, list)) else (result, None)
+    if lse is None:
+        tokens, heads = math.prod(out.shape[:-2]), out.shape[-2]
+        lse = out.new_full((tokens, heads), -math.inf, dtype=torch.float32)
+    return out, lse
+
+
+def segments(lengths: torch.Tensor, begins: torch.Tensor, bad: torch.Tensor, total: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """kv_lens and cu_seqlens of segments of which every other one, the `bad` first tokens of each sequence, has no keys."""
+    bounds = torch.stack([begins, begins + bad.clamp(min=0).minimum(lengths)], 1).flatten()
+    ends = torch.cat([bounds, torch.as_tensor([total], dtype=bounds.dtype, device=bounds.device)])
+    kinds = torch.tensor([0, 1], dtype=torch.int32, device=bounds.device).repeat(lengths.shape[0])
+    return kinds, ends.to(torch.int32)
+
+
+def blank_requests(adapter: Adapter) -> Call:
+    """ops.fixup_zero_kv_rows after the call."""
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> tuple[Any, Any]:
+        from ..ops import fixup_zero_kv_rows
+
+        out, lse = results(adapter, q, k, v, **given)
+        if adapter.form == "ragged":
+            fixup_zero_kv_rows(out, lse, given["cu_seqlens_k"].diff(), given["cu_seqlens_q"], lse_layout=layout_of(adapter))
+            return out, lse
+        each = torch.arange(q.shape[0] + 1, dtype=torch.int32, device=q.device)
+        if adapter.form == "paged":
+            fixup_zero_kv_rows(out, lse, given["seq_lens"], each, lse_layout=layout_of(adapter))
+            return out, lse
+        kv_lens = given.get("seq_lens_k", torch.full((q.shape[0],), k.shape[1], dtype=torch.int32, device=q.device))
+        # A batch item is a token of Lq * H heads here: all of them are blanked alike.
+        fixup_zero_kv_rows(out.flatten(1, 2), lse.reshape(q.shape[0], -1), kv_lens, each, lse_layout="nh")
+        return out, lse
+
+    return call
+
+
+def layout_of(adapter: Adapter) -> Any:
+    return adapter.lse_layout if adapter.returns_lse else "nh"
+
+
+def blank_masked(adapter: Adapter) -> Call:
+    """ops.fixup_zero_kv_rows with segments that are the rows which see no key."""
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> tuple[Any, Any]:
+        from ..ops import fixup_zero_kv_rows
+
+        out, lse = results(adapter, q, k, v, **given)
+        if adapter.form == "ragged":
+            starts, rows = given["cu_seqlens_q"], lse
+            lengths, keys, n, layout = starts.diff(), given["cu_seqlens_k"].diff(), q.shape[0], layout_of(adapter)
+            begins = starts[:-1]
+        else:
+            size, n, layout = q.shape[1], q.shape[0] * q.shape[1], "nh"
+            lengths = torch.full((q.shape[0],), size, dtype=torch.int32, device=q.device)
+            keys = given.get("seq_lens_k", torch.full_like(lengths, k.shape[1]))
+            begins = torch.arange(q.shape[0], dtype=torch.int32, device=q.device) * size
+            rows = (lse if adapter.lse_layout == "nh" else lse.transpose(1, 2)).reshape(n, -1) if lse.dim() == 3 else lse
+        bad = lengths - keys - (0 if given.get("causal") else given.get("window", 0))
+        kinds, bounds = segments(lengths, begins, bad, n)
+        fixup_zero_kv_rows(out if adapter.form == "ragged" else out.flatten(0, 1), rows, kinds, bounds, lse_layout=layout)
+        if adapter.form == "dense" and lse.dim() == 3:
+            batched = rows.view(q.shape[0], q.shape[1], -1)
+            lse = batched if adapter.lse_layout == "nh" else batched.transpose(1, 2)
+        return out, lse
+
+    return call
+
+
+def blank_padding(adapter: Adapter) -> Call:
+    """ops.fill_pad_rows after the call; of paged requests, ops.fixup_zero_kv_rows."""
+    if adapter.form == "paged":
+        return blank_requests(adapter)
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> tuple[Any, Any]:
+        from ..ops import fill_pad_rows
+
+        out, lse = results(adapter, q, k, v, **given)
+        fill_pad_rows(out, given["cu_seqlens_q"][-1:].contiguous(), lse, lse_layout=layout_of(adapter))
+        return out, lse
+
+    return call
+
+
+def clear_unread_keys(adapter: Adapter) -> Call:
+    """Keys and values of nobody become 0 before the call. (An engine does so once, when it allocates or frees them.)"""
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Any:
+        from ..ops import fill_pad_rows, fixup_zero_kv_rows, zero_blocks
+
+        k, v = k.clone(), v.clone()
+        if adapter.form == "ragged":
+            for rows in (k, v):
+                fill_pad_rows(rows, given["cu_seqlens_k"][-1:].contiguous())
+        elif adapter.form == "paged":
+            used = given["block_table"].unique()
+            free = torch.ones(k.shape[0], dtype=torch.bool, device=k.device)
+            free[used[used > 0].long()] = False
+            ids = free.nonzero()[:, 0].to(torch.int32)
+            zero_blocks(k, ids)
+            zero_blocks(v, ids)
+        else:
+            size, lengths = k.shape[1], given["seq_lens_k"]
+            begins = torch.arange(k.shape[0], dtype=torch.int32, device=k.device) * size
+            # Segments are keys, which stay, and what is behind them.
+            bounds = torch.cat([torch.stack([begins, begins + lengths], 1).flatten(), begins[-1:] + size])
+            kinds = torch.tensor([1, 0], dtype=torch.int32, device=k.device).repeat(k.shape[0])
+            for rows in (k, v):
+                flat = rows.flatten(0, 1)
+                fixup_zero_kv_rows(flat, flat.new_zeros(flat.shape[:2], dtype=torch.float32), kinds, bounds, lse_layout="nh")
+        return adapter.call(q, k, v, **given)
+
+    return call
+
+
+def add_sinks(adapter: Adapter) -> Call:
+    """ops.apply_sink after the call."""
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **given: Any) -> Any:
+        from ..ops import apply_sink
+
+        sinks = given.pop("sinks", None)
+        out, lse = results(adapter, q, k, v, **given)
+        if sinks is None:
+            return out, lse
+        apply_sink(out, lse, sinks, out=out, return_lse=False, lse_layout=layout_of(adapter), base=adapter.lse_base)
+        return out, lse
+
+    return call
+
+
+def dense_lengths(adapter: Adapter) -> Call:
+    """Lengths and tables without strides; of paged requests ops.expand_context_lens, which also clamps at 0."""
+
+    def call(*arguments: Any, **given: Any) -> Any:
+        from ..ops import expand_context_lens
+
+        for name in ("cu_seqlens_q", "cu_seqlens_k", "seq_lens_k", "block_table", "seq_lens"):
+            if name not in given:
+                continue
+            value = given[name].contiguous()
+            if name in ("seq_lens", "seq_lens_k"):
+                value = expand_lens(expand_context_lens, value)
+            given[name] = value
+        return adapter.call(*arguments, **given)
+
+    return call
+
+
+def expand_lens(expand: Any, lengths: torch.Tensor) -> Any:
+    buffer = torch.empty(max(lengths.shape[0], 1), dtype=torch.int32, device=lengths.device)
+    return expand(buffer, lengths, lengths.shape[0], 1)[:, 0]
+
+
+def lengths_and_rows(adapter: Adapter) -> Call:
+    """Both: no negative length goes in, no row of such a request comes out as it was."""
+    return blank_requests(replace(adapter, call=dense_lengths(adapter)))
+
+
+def dense_inputs(adapter: Adapter) -> Call:
+    return lambda *arguments, **given: adapter.call(*(one.contiguous() for one in arguments), **given)
+
+
+def base_e(adapter: Adapter) -> Call:
+    """An lse of base 2 in base e."""
+
+    def call(*arguments: Any, **given: Any) -> Any:
+        out, lse = results(adapter, *arguments, **given)
+        return out, lse.mul_(math.log(2))
+
+    return call
+
+
+def merge_of_ours(adapter: Adapter) -> Call:
+    def call(a: torch.Tensor, a_lse: torch.Tensor, b: torch.Tensor, b_lse: torch.Tensor, out: Any = None, lse: Any = None) -> Any:
+        from ..ops import merge_attn_states
+
+        return merge_attn_states(a, a_lse, b, b_lse, out=out, out_lse=lse, lse_layout=adapter.lse_layout, base=adapter.lse_base)
+
+    return call
+
+
+def reduce_of_ours(adapter: Adapter) -> Call:
+    def call(out: torch.Tensor, lse: torch.Tensor, *, group: Any) -> Any:
+        from ..distributed import Reducer
+
+        reducer = Reducer(group, max_tokens=max(out.shape[0], 1), heads=out.shape[1], head_dim=out.shape[2], dtype=out.dtype, cut="none",
+                          base=adapter.lse_base, device="cpu")  # fmt: skip
+        merged, merged_lse = reducer.reduce(out, lse if adapter.lse_layout == "nh" else lse.T)
+        return merged, merged_lse if adapter.lse_layout == "nh" else merged_lse.T
+
+    return call
+
+
+FIXUP = "ops.fixup_zero_kv_rows(out, lse, {lengths})"
+LENGTHS = {"ragged": "cu_seqlens_k.diff(), cu_seqlens_q", "dense": "seq_lens_k, arange(B + 1)", "paged": "seq_lens, arange(B + 1)"}
+
+
+def repair_for(check: str, adapter: Adapter, kind: str, case: Any) -> Repair | None:
+    """The repair of a kind of fault, or None."""
+    if adapter.form == "merge":
+        return Repair("ops.merge_attn_states(a, a_lse, b, b_lse, out=out, out_lse=lse)", merge_of_ours)
+    if adapter.form == "reduce":
+        return Repair('Reducer(group, …, cut="none").reduce(out, lse)', reduce_of_ours)
+    fixup = FIXUP.format(lengths=LENGTHS[adapter.form])
+    if kind == "base of the lse" and adapter.lse_base == "e":
+        return Repair('base="2" for mlafix\'s merges, else lse * ln 2', base_e)
+    if kind == "layout of the lse":
+        other = "hn" if adapter.lse_layout == "nh" else "nh"
+        return Repair(f'lse_layout="{other}" for mlafix\'s merges, else lse.T', lambda one: one.call, (("lse_layout", other),))
+    if kind == "sinks are ignored":
+        return Repair("ops.apply_sink(out, lse, sinks, out=out, return_lse=False)", add_sinks)
+    if "padded rows" in kind:
+        return Repair(fixup if adapter.form == "paged" else "ops.fill_pad_rows(out, cu_seqlens_q[-1:], lse)", blank_padding)
+    if isinstance(case, Case) and (min(case.kv_lens, default=0) < 0 or case.pad_length < 0):
+        return Repair(f"ops.expand_context_lens(lens, seq_lens, B, 1), {fixup}", lengths_and_rows)
+    if isinstance(case, Case) and case.lengths == "strided":
+        paged = adapter.form == "paged"
+        return Repair("ops.expand_context_lens(lens, seq_lens, B, 1)" if paged else "cu_seqlens.contiguous()", dense_lengths)
+    if "rows without keys" in kind or "empty part" in kind:
+        return Repair(fixup, blank_requests)
+    if "all masked" in kind:
+        return Repair("ops.fixup_zero_kv_rows(out, lse, …) with the rows that see no key as segments", blank_masked)
+    if check == "A4" and isinstance(case, Case) and case.beyond != "zero":
+        words = {"ragged": "ops.fill_pad_rows(k, cu_seqlens_k[-1:])", "paged": "ops.zero_blocks(cache, free pages)",
+                 "dense": "ops.fixup_zero_kv_rows(v, …) with what is behind seq_lens_k as segments"}  # fmt: skip
+        return Repair(words[adapter.form], clear_unread_keys)
+    if isinstance(case, Case) and case.layout in ("heads", "packed"):
+        return Repair("q.contiguous(), k.contiguous(), v.contiguous()", dense_inputs)
+    return None
+
+
+def try_repair(check: Check, adapter: Adapter, kind: str, case: Any, died: bool = False) -> Repaired | None:
+    """Runs every case of the check, and the one of the finding, with the backend repaired; measures what that costs.
+
+    Where the backend dies of the case (`died`), no fault may be left in it, and nothing is measured.
+    """
+    repair = repair_for(check.number, adapter, kind, case)
+    if repair is None:
+        return None
+    repaired = replace(adapter, call=repair.wrap(adapter), **dict(repair.fields))
+    faults = check.faults(adapter)
+    try:
+        cases = [case] if died else [case, *cases_of(check, adapter, case)]
+        left, end = [], time.monotonic() + SECONDS
+        for one in cases:
+            left += [fault for fault in faults(one, repaired) if died or fault.kind == kind]
+            if time.monotonic() > end:
+                break
+        if left:
+            return Repaired(repair.text, f"still there: expected {left[0].expected}, got {left[0].got}")
+        if died:
+            return Repaired(repair.text, "gone")
+        backend, with_repair = (microseconds(one, case) for one in (adapter, repaired))
+        return Repaired(repair.text, "gone", round(backend, 1), round(max(with_repair - backend, 0.0), 1))
+    except Exception as error:  # The kernel cannot be compiled here, say.
+        return Repaired(repair.text, f"not run: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+
+
+def cases_of(check: Check, adapter: Adapter, case: Any) -> list[Any]:
+    """Cases of the check that have what the finding's case has."""
+    found = check.cases(adapter)
+    if isinstance(case, StateCase):
+        return found
+    return [one for one in found if (one.layout, one.lengths, one.sinks) == (case.layout, case.lengths, case.sinks)]
+
+
+def microseconds(adapter: Adapter, case: Any, count: int = 20) -> float:
+    """The median time of a call of the form, its tensors made once."""
+    arguments: list[Any] = []
+
+    def record(*given: Any, **named: Any) -> Any:
+        arguments[:] = [given, named]
+        raise StopIteration
+
+    try:
+        if isinstance(case, Case):
+            FORMS[adapter.form](case, replace(adapter, call=record), make_values(case, adapter))
+        else:
+            STATE_FORMS[adapter.form](case, replace(adapter, call=record), *make_states(case, adapter))
+    except StopIteration:
+        pass
+    except RuntimeError:  # a reduce: its calls are made by other processes
+        return 0.0
+    times = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        adapter.call(*arguments[0], **arguments[1])
+        if adapter.device != "cpu":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return sorted(times)[count // 2] * 1e6
+
+
+__all__ = ["Repair", "Repaired", "repair_for", "try_repair"]

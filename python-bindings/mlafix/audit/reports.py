@@ -1,0 +1,38 @@
+"""Public reports of each class of fault: the check's, and those of kinds that have their own."""
+
+from __future__ import annotations
+
+OF_CHECK: dict[str, tuple[str, ...]] = {
+    "A0": (),
+    "A1": ("flashinfer-ai/flashinfer#2409", "flashinfer-ai/flashinfer#3047", "flashinfer-ai/flashinfer#4975", "sgl-project/sglang#22291",
+           "vllm-project/vllm#49294"),  # fmt: skip
+    "A2": ("pytorch/pytorch#134650", "vllm-project/vllm#48364", "vllm-project/vllm#53628"),
+    "A3": ("vllm-project/vllm#57136", "vllm-project/vllm#37442", "vllm-project/vllm#38359", "vllm-project/vllm#41873",
+           "NVIDIA/TransformerEngine#2898"),  # fmt: skip
+    "A4": ("vllm-project/vllm#53628", "vllm-project/vllm#35219", "flashinfer-ai/flashinfer#3057", "flashinfer-ai/flashinfer#2409"),
+    "A5": ("flashinfer-ai/flashinfer#4485", "vllm-project/vllm#52796", "vllm-project/vllm#57012", "sgl-project/sglang#40903",
+           "pytorch/pytorch#181645"),  # fmt: skip
+    "A6": ("flashinfer-ai/flashinfer#4267", "flashinfer-ai/flashinfer#4401", "vllm-project/vllm#27491", "NVIDIA/TensorRT-LLM#19112"),
+    "A7": ("vllm-project/vllm#57136", "pytorch/torchtitan#3709", "sgl-project/sglang#26019", "sgl-project/sglang#33253"),
+    "A8": ("vllm-project/vllm#40987", "vllm-project/vllm#40924", "local-inference-lab/vllm#468", "Dao-AILab/flash-attention#2388"),
+    "A9": ("vllm-project/vllm#53257", "vllm-project/vllm#27433", "Dao-AILab/flash-attention#2626"),
+    "A10": ("vllm-project/vllm#51593", "flashinfer-ai/flashinfer#5015", "vllm-project/vllm#45500", "sgl-project/sglang#23993",
+            "sgl-project/sglang#29720"),  # fmt: skip
+    "A11": ("sgl-project/sglang#26517",),
+    "A12": ("flashinfer-ai/flashinfer#4928", "sgl-project/sglang#38502"),
+}
+
+# Words of a kind, and the reports that are about exactly this.
+OF_KIND: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("lse of live rows", ("Dao-AILab/flash-attention#2573",)),
+    ("base of the lse", ("flashinfer-ai/flashinfer#4485", "vllm-project/vllm#52796", "sgl-project/sglang#40903")),
+    ("layout of the lse", ("vllm-project/vllm#57012",)),
+    ("sinks", ("vllm-project/vllm#49815",)),
+    ("padded rows are uninitialised", ("vllm-project/vllm#57136",)),
+)
+
+
+def reports_of(check: str, kind: str) -> list[str]:
+    """Those of the kind first, then those of the check."""
+    own = [report for words, reports in OF_KIND if words in kind for report in reports]
+    return list(dict.fromkeys([*own, *OF_CHECK.get(check, ())]))

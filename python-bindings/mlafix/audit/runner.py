@@ -1,0 +1,167 @@
+"""The audit: jobs for the backend's process, and what to make of it when that process dies."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import torch
+
+from ..errors import ArgumentError
+from . import machine
+from .adapter import as_adapter, place_of
+from .cases import Adapter, Fault
+from .checks import CHECKS
+from .findings import DOES_NOT, NOT_RUN, Finding, Outcome, outcome_of, to_dict
+from .processes import INSIDE, Event, server, watched
+from .progress import Progress
+from .repair import Repaired, repair_for
+from .report import Report
+from .server import run_job
+from .shrink import shrink
+from .worker import Limits, finding_of, packed, unpacked
+
+# What dies again and again is no longer asked; a hang costs its time limit, more than once.
+MOST_DEATHS, MOST_HANGS = 6, 3
+SHRINK_SECONDS = 2.0  # for the cases of a crash, each in a process
+
+
+def audit(backend: Adapter | Callable[..., Any], *, checks: Sequence[str] | None = None, limits: Limits | None = None, progress: bool | None = None,
+          **fields: Any) -> Report:
+    """Runs the checks of docs/Audit.md on a backend of attention, of merges or of reduces.
+
+    The backend runs in a process of its own, if it is a function that can be imported: a crash, a hang or a broken context
+    is then a finding like any other. Of other functions (closures, those of a notebook) a fork of this process runs; once
+    this process has a CUDA context, this process itself.
+
+    Args:
+        backend: a function with one of the signatures of docs/Audit.md, or an Adapter.
+        checks: numbers, such as ["A1", "A5"]; None is all.
+        limits: how long checks and calls may take (`Limits`).
+        progress: whether to show a bar on the standard error; None is where that is a terminal.
+        fields: fields of the adapter, such as dtype="bfloat16" or lse_base="2".
+
+    Raises:
+        ArgumentError: something that is no backend, a field or a number of a check that there is not, or a backend that
+            cannot be imported.
+    """
+    if INSIDE:
+        raise ArgumentError('expected the call of audit below "if __name__ == \'__main__\':", got one as the module is imported')
+    adapter = as_adapter(backend, **fields)
+    numbers = list(checks or CHECKS)
+    if unknown := [number for number in numbers if number not in CHECKS]:
+        raise ArgumentError(f"checks: expected some of {', '.join(CHECKS)}, got {unknown[0]!r}")
+    begin = time.monotonic()
+    run = Run(adapter, limits or Limits(), Progress(adapter.name, len(numbers), progress))
+    outcomes = run.all_checks(numbers)
+    run.progress.close()
+    return Report(adapter.name, describe_adapter(adapter), machine.facts(adapter), outcomes, run.measured, round(time.monotonic() - begin, 2))
+
+
+def describe_adapter(adapter: Adapter) -> dict[str, Any]:
+    """The fields of an adapter, without its function."""
+    values = {one.name: getattr(adapter, one.name) for one in dataclasses.fields(adapter) if one.name not in ("call", "name")}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+class Run:
+    """One audit."""
+
+    def __init__(self, adapter: Adapter, limits: Limits, progress: Progress) -> None:
+        self.adapter, self.limits, self.progress = adapter, limits, progress
+        self.place = place_of(adapter.call)
+        self.measured: dict[str, Any] = {}
+        self.deaths = self.hangs = 0
+        self.is_repairable = True  # until a repair was of no use where the backend dies
+
+    def all_checks(self, numbers: Sequence[str]) -> list[Outcome]:
+        """Outcomes in the order of `numbers`. After a death the checks behind it go on in another process."""
+        outcomes: dict[str, Outcome] = {}
+        left, whole = list(numbers), False
+        while left:
+            at: list[Any] = ["", {}]  # the check, the case, and "shrink" where the case is not one of the check
+            limits = replace(self.limits, shrink=0.0) if whole else self.limits
+            wanted, whole = (left[:1] if whole else left), False
+            ended = self.job({"job": "checks", "checks": wanted, "limits": asdict(limits)}, lambda event: self.take(event, outcomes, at))
+            left = [number for number in left if number not in outcomes]
+            if not ended:
+                continue
+            if at[2:]:  # A smaller case than the one with the fault has another, which is fatal.
+                whole = True
+                continue
+            if not at[0]:
+                raise ArgumentError(f"{self.adapter.name}: expected a backend that can be imported and called, got: {ended}")
+            if at[0] in left:
+                outcomes[at[0]] = self.death(at[0], at[1], ended)
+                left.remove(at[0])
+            self.deaths += 1
+            if self.deaths == MOST_DEATHS or self.hangs == MOST_HANGS:
+                outcomes |= {number: Outcome(number, CHECKS[number].title, NOT_RUN, "the backend died too often") for number in left}
+                break
+        for outcome in outcomes.values():
+            for finding in outcome.findings:
+                finding.script_status = self.script_status(finding)
+        return [outcomes[number] for number in numbers if number in outcomes]
+
+    def take(self, event: Event, outcomes: dict[str, Outcome], at: list[Any]) -> None:
+        """What an event of the checks says."""
+        self.measured |= event.get("measured", {})
+        if "at" in event:
+            at[:] = event["at"]
+            self.progress.at(at[0])
+        if "outcome" in event:
+            outcome = outcome_of(event["outcome"])
+            outcomes[outcome.check] = outcome
+            self.progress.done(outcome)
+
+    def job(self, job: Event, on_event: Callable[[Event], None]) -> str:
+        """Runs a job where the backend can be: the server's fork, a fork of this process, or this process."""
+        if self.place is not None:
+            adapter = {"place": [*asdict(self.place).values()], "fields": {**describe_adapter(self.adapter), "name": self.adapter.name}}
+            return server().run({**job, "path": sys.path, "adapter": adapter}, on_event)
+        if self.adapter.device != "cpu" and torch.cuda.is_initialized():
+            run_job(job, self.adapter, on_event)
+            return ""
+        return watched(lambda emit: run_job(job, self.adapter, emit), on_event)
+
+    def death(self, number: str, data: dict[str, Any], ended: str) -> Outcome:
+        """The outcome of a check in which the backend's process has died or did not answer."""
+        check = CHECKS[number]
+        outcome = Outcome(number, check.title, DOES_NOT, ended)
+        fault = Fault("hang" if ended.startswith("no answer") else "crash", "a call that returns or raises", ended or "the end of the process")
+        self.hangs += fault.kind == "hang"
+        if not data:
+            outcome.findings = [Finding(number, fault.kind, "error", fault.expected, fault.got, {})]
+            return outcome
+        case = unpacked(data)
+        if fault.kind == "crash" and self.limits.shrink:
+            case = shrink(case, self.adapter, lambda smaller: self.dies(number, smaller), SHRINK_SECONDS)
+        finding = finding_of(check, self.adapter, fault, case, died=True, seconds=self.limits.case)
+        repair = repair_for(number, self.adapter, fault.kind, case)
+        if repair is not None and self.is_repairable:
+            answers: list[Event] = []
+            died = self.job({"job": "repair", "check": number, "kind": fault.kind, "case": packed(case)}, answers.append)
+            repaired = [event["repaired"] for event in answers if "repaired" in event]
+            finding.repair = repaired[0] if repaired else to_dict(Repaired(repair.text, f"still there: {died}"))
+            self.is_repairable = bool(repaired)
+        outcome.findings = [finding]
+        self.progress.done(outcome)
+        return outcome
+
+    def dies(self, number: str, case: Any) -> bool:
+        """Whether a case kills its process, too."""
+        return self.job({"job": "case", "check": number, "case": packed(case), "limit": self.limits.case}, lambda event: None).startswith("the process died")
+
+    def script_status(self, finding: Finding) -> str:
+        """What a finding's script does in a process of its own."""
+        if not finding.script:
+            return "not run: the backend cannot be imported" if finding.case else ""
+        answers: list[Event] = []
+        ended = server().run({"job": "script", "text": finding.script, "path": sys.path, "limit": 3 * self.limits.case + 5}, answers.append)
+        if ended or not answers:
+            return ended or "not run: the script has no end"
+        return "fails" if answers[-1]["exit"] == 1 else "passes"

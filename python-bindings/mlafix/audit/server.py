@@ -1,0 +1,75 @@
+"""The process that forks for each job, and the jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import types
+from typing import Any
+
+import torch  # noqa: F401  # the forks have it
+
+from .adapter import Place
+from .attempt import attempt
+from .cases import Adapter
+from .checks import CHECKS
+from .findings import to_dict
+from .processes import Emit, Event, watched
+from .repair import try_repair
+from .worker import Limits, unpacked, work
+
+
+def serve() -> None:
+    """Reads jobs from the standard input and writes what they emit to the standard output, lines of JSON both."""
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what anybody prints
+
+    def answer(event: Event) -> None:
+        answers.write((json.dumps(event) + "\n").encode())
+
+    for line in sys.stdin:
+        job = json.loads(line)
+        answer({"ended": watched(lambda emit, job=job: do(job, emit), answer)})  # type: ignore[misc]
+
+
+def do(job: Event, emit: Emit) -> None:
+    """One job, in its fork."""
+    sys.path[:] = job["path"]
+    if job["job"] == "script":
+        emit({"limit": job["limit"]})
+        run_script(job["text"], emit)
+        return
+    adapter = adapter_of(job["adapter"])
+    run_job(job, adapter, emit)
+
+
+def run_script(text: str, emit: Emit) -> None:
+    """Runs a finding's script, and says which status it exits with of its own will."""
+    module = types.ModuleType("__main__")  # dataclasses look their module up
+    sys.modules["__main__"] = module
+    try:
+        exec(compile(text, "<finding>", "exec"), vars(module))
+    except SystemExit as end:
+        emit({"exit": end.code})
+
+
+def run_job(job: Event, adapter: Adapter, emit: Emit) -> None:
+    """A job whose backend is there."""
+    if job["job"] == "checks":
+        work(adapter, job["checks"], Limits(**job["limits"]), emit)
+    elif job["job"] == "case":
+        emit({"limit": job["limit"]})
+        attempt(CHECKS[job["check"]].faults(adapter), unpacked(job["case"]), adapter)
+    else:
+        emit({"limit": 10.0})
+        repaired = try_repair(CHECKS[job["check"]], adapter, job["kind"], unpacked(job["case"]), died=True)
+        emit({"repaired": to_dict(repaired) if repaired else None})
+
+
+def adapter_of(data: dict[str, Any]) -> Adapter:
+    """The adapter of a job; imports its backend."""
+    call = Place(*data["place"]).find()
+    call = call.call if isinstance(call, Adapter) else call
+    lists = {name: tuple(value) if isinstance(value, list) else value for name, value in data["fields"].items()}
+    return Adapter(call, **lists)

@@ -1,0 +1,85 @@
+"""From a case with a fault to the smallest that still has it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from .cases import Adapter, Case, StateCase
+from .checks import fit
+
+SMALL_DIM = 16
+
+
+def without(values: tuple[Any, ...], position: int) -> tuple[Any, ...]:
+    return values[:position] + values[position + 1 :]
+
+
+def smaller_cases(case: Case) -> Iterator[Case]:
+    """Cases that are simpler in one respect, the greatest steps first."""
+    ids = case.ids or tuple(range(len(case.q_lens)))
+    for i in range(len(case.q_lens) if len(case.q_lens) > 1 else 0):
+        yield replace(case, q_lens=without(case.q_lens, i), kv_lens=without(case.kv_lens, i), ids=without(ids, i))
+    if case.heads > 1:
+        yield replace(case, heads=1, kv_heads=1)
+        if case.kv_heads != case.heads:
+            yield replace(case, kv_heads=case.heads)
+        yield replace(case, heads=case.heads // 2, kv_heads=max(case.kv_heads // 2, 1))
+    if case.dim > SMALL_DIM:
+        yield replace(case, dim=SMALL_DIM)
+    plain = Case()
+    for name in ("causal", "window", "sinks", "magnitude", "shift", "layout", "lengths", "pages", "num_splits", "beyond"):
+        if getattr(case, name) != getattr(plain, name):
+            yield replace(case, **{name: getattr(plain, name)})
+    for name in ("pad_rows", "pad_requests"):
+        for value in {0, 1, getattr(case, name) // 2}:
+            if value < getattr(case, name):
+                yield replace(case, **{name: value})
+    for name in ("q_lens", "kv_lens"):
+        lengths = getattr(case, name)
+        for i, length in enumerate(lengths):
+            for value in sorted({1, 2, length // 2, length - 1}):
+                if 0 < value < length:
+                    yield replace(case, **{name: (*lengths[:i], value, *lengths[i + 1 :])})
+
+
+def smaller_states(case: StateCase) -> Iterator[StateCase]:
+    """Likewise of states."""
+    if case.parts > 2:
+        yield replace(case, parts=2, empty=tuple(one for one in case.empty if one[0] < 2))
+    last = max([row for _, row in (*case.empty, *case.nan_lse)], default=0)
+    for rows in (1, 2, 3):
+        if last < rows < case.rows:
+            yield replace(case, rows=rows)
+    for i in range(len(case.empty)):
+        yield replace(case, empty=without(case.empty, i))
+    if last:
+        yield replace(case, empty=tuple((part, 0) for part, _ in case.empty), nan_lse=tuple((part, 0) for part, _ in case.nan_lse))
+    for heads in (1, 2, case.heads // 2):
+        if 0 < heads < case.heads:
+            yield replace(case, heads=heads)
+    if case.dim > SMALL_DIM:
+        yield replace(case, dim=SMALL_DIM)
+    for name in ("layout", "payload", "magnitude", "shift", "empty_lse"):
+        simple = getattr(StateCase(), name)
+        if getattr(case, name) != simple:
+            yield replace(case, **{name: simple})
+
+
+def shrink(case: Any, adapter: Adapter, still: Callable[[Any], bool], seconds: float, tries: int = 200) -> Any:
+    """The smallest case that `still` says has the fault, as far as the time allows."""
+    end = time.monotonic() + seconds
+    found = True
+    while found and time.monotonic() < end:
+        found = False
+        for other in smaller_cases(case) if isinstance(case, Case) else smaller_states(case):
+            fitting = fit(other, adapter) if isinstance(other, Case) else other
+            if fitting is None or fitting == case or not tries or time.monotonic() > end:
+                continue
+            tries -= 1
+            if still(fitting):
+                case, found = fitting, True
+                break
+    return case

@@ -1,0 +1,170 @@
+"""Merges of partial states, in one process and over ranks. Plain functions and torch: scripts that show a finding contain them."""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+import signal
+import tempfile
+import time
+from datetime import timedelta
+
+import torch
+
+from .cases import Adapter, Fault, Got, StateCase, draw
+from .forms import Memory, filled, poisoned_memory, returned
+from .judge import natural, written_to, wrong_rows
+from .oracle import UNIT, merged
+
+
+def make_states(case: StateCase, adapter: Adapter) -> tuple[torch.Tensor, torch.Tensor]:
+    """Payloads [K, n, H, D] in the adapter's dtype and lses [K, n, H] f32 in its base."""
+    begin, end = case.first, case.first + case.rows
+    outs = torch.stack([draw((end, case.heads, case.dim), 100 + part)[begin:] for part in range(case.parts)])
+    lses = torch.stack([draw((end, case.heads), 200 + part)[begin:] for part in range(case.parts)]) * case.magnitude + case.shift
+    outs, lses = outs.to(getattr(torch, adapter.dtype)), lses.float()
+    for part, row in case.empty:
+        outs[part, row], lses[part, row] = filled(case.payload), case.empty_lse
+    for part, row in case.nan_lse:
+        lses[part, row] = math.nan
+    return outs, lses
+
+
+def call_merge(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torch.Tensor) -> Got:
+    """merge(a, a_lse, b, b_lse): a and b [n, H, D], lses [n, H] or [H, n]."""
+    memory, dtype = Memory(case, adapter), getattr(torch, adapter.dtype)
+    in_place = {"in place": 0, "in place 2": 1}.get(case.layout)
+    arguments = []
+    for part in range(2):
+        rows = memory.rows(tuple(outs[part].shape), dtype, 0.0).copy_(outs[part])
+        shape = tuple(lses[part].shape) if adapter.lse_layout == "nh" else tuple(reversed(lses[part].shape))
+        lse = memory.rows(shape, torch.float32, 0.0)
+        lse.copy_(lses[part] if adapter.lse_layout == "nh" else lses[part].T)
+        arguments += [rows, lse]
+        if part != in_place:
+            memory.watch(f"input {part}", rows)
+            memory.watch(f"lse of input {part}", lse)
+    given = memory.outputs(tuple(outs[0].shape), tuple(arguments[1].shape))
+    if in_place is not None:
+        given = {name: tensor for name, tensor in zip(("out", "lse"), arguments[2 * in_place :]) if name in adapter.takes}
+    out, raw = returned(adapter, adapter.call(*arguments, **given))
+    lse = raw if raw is None or adapter.lse_layout == "nh" else raw.T
+    return Got(out.cpu(), None if lse is None else lse.cpu(), raw, memory.touched())
+
+
+def call_reduce(case: StateCase, adapter: Adapter, outs: torch.Tensor, lses: torch.Tensor) -> Got:
+    """reduce(out, lse, group=…) on each rank, which gets all rows, or its part of the heads. Ranks are forks, over gloo."""
+    with tempfile.TemporaryDirectory() as folder:
+        children = []
+        for rank in range(case.parts):
+            child = os.fork()
+            if not child:
+                try:
+                    reduce_on_rank(rank, folder, case, adapter, outs[rank], lses[rank])
+                except Exception as error:
+                    with open(f"{folder}/{rank}.error", "w", encoding="utf-8") as file:
+                        file.write(f"rank {rank}: {type(error).__name__}: {error}")
+                finally:
+                    os._exit(0)
+            children.append(child)
+        wait_for_ranks(children, folder)
+        results = [torch.load(f"{folder}/{rank}.pt") for rank in range(case.parts)]
+    touched = [f"{what} of rank {rank}" for rank, (*_, changed) in enumerate(results) for what in changed]
+    every = [result[0] for result in results]
+    if every[0].shape[1] == case.heads:  # all ranks have all rows: the same bits
+        touched += ["the ranks' results differ"] if any(not torch.equal(one, every[0]) for one in every if not one.isnan().any()) else []
+        return Got(every[0], results[0][1], results[0][1], touched)
+    has_lse = results[0][1] is not None
+    lse = torch.cat([result[1] for result in results], 1) if has_lse else None
+    return Got(torch.cat(every, 1), lse, lse, touched)
+
+
+def wait_for_ranks(children: list[int], folder: str) -> None:
+    """Waits for the ranks. One that raises or dies takes the others along, which would wait for it; raises RuntimeError."""
+    problem = ""
+    while children:
+        time.sleep(0.002)
+        for child in list(children):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                children.remove(child)
+                problem = problem or (f"a rank ended with the status {status}" if status else "")
+        errors = sorted(glob.glob(f"{folder}/*.error"))
+        if (errors or problem) and children:
+            time.sleep(0.1)
+            for child in children:
+                os.kill(child, signal.SIGKILL)
+    if errors:
+        with open(errors[0], encoding="utf-8") as file:
+            raise RuntimeError(file.read())
+    if problem:
+        raise RuntimeError(f"expected ranks that return, but {problem}")
+
+
+def reduce_on_rank(rank: int, folder: str, case: StateCase, adapter: Adapter, out: torch.Tensor, lse: torch.Tensor) -> None:
+    """What a rank does; its result goes to a file."""
+    import torch.distributed as dist
+
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # no look-up of the host's name
+    store = dist.FileStore(f"{folder}/store", case.parts)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=case.parts, timeout=timedelta(seconds=60))
+    memory = Memory(case, adapter)
+    rows = memory.rows(tuple(out.shape), out.dtype, 0.0).copy_(out)
+    stat = (lse if adapter.lse_layout == "nh" else lse.T).contiguous()
+    with poisoned_memory():
+        result, raw = returned(adapter, adapter.call(rows, stat, group=dist.group.WORLD))
+    back = raw if raw is None or adapter.lse_layout == "nh" else raw.T
+    torch.save((result, back, memory.touched()), f"{folder}/{rank}.pt")
+    dist.destroy_process_group()
+
+
+STATE_FORMS = {"merge": call_merge, "reduce": call_reduce}
+
+
+def run_states(case: StateCase, adapter: Adapter) -> tuple[Got, torch.Tensor, torch.Tensor]:
+    """One call, and its inputs in f64: payloads, and lses in base e."""
+    outs, lses = make_states(case, adapter)
+    with poisoned_memory():
+        got = STATE_FORMS[adapter.form](case, adapter, outs, lses)
+    return got, outs.double(), natural(lses, adapter)
+
+
+def check_states(case: StateCase, adapter: Adapter) -> list[Fault]:
+    """One merge against f64: N1 to N7. An error of an lse is one of the weights; sums and results are rounded."""
+    got, outs, lses = run_states(case, adapter)
+    want, want_lse = merged(outs, lses)
+    if got.out.shape != want.shape:
+        return [Fault("shape of out", str(list(want.shape)), str(list(got.out.shape)))]
+    live = ~torch.isinf(lses)
+    size = torch.where(live[..., None], outs.abs(), 0.0).nan_to_num().amax(0)
+    spread = torch.where(live, (lses - want_lse).abs(), 0.0).nan_to_num().amax(0)
+    last = torch.finfo(getattr(torch, adapter.dtype)).eps / 2
+    weight_error = (8 + 2 * case.parts) * UNIT + 4 * UNIT * spread + 2 * UNIT * want_lse.nan_to_num(0, 0, 0).abs()
+    bound = size * torch.expm1(weight_error)[..., None] * 2 + last * want.abs()
+    out = got.out.double()
+    close = ((out - want).abs() <= bound) | (out == want) | (out.isnan() & want.isnan())
+    count, broken = live.sum(0), torch.isnan(lses).any(0)
+    single = (count == 1) & ~broken  # is the live side, bit for bit
+    close &= (out == want) | ~single[..., None]
+    classes = [("rows empty on all sides", count == 0), ("rows with one live side", single),
+               ("rows with a NaN lse", broken), ("live rows", (count > 1) & ~broken)]  # fmt: skip
+    of_out = {name: wrong_states(name, "out", rows, out, want, ~close) for name, rows in classes}
+    faults = [] if got.lse is not None else [fault for found in of_out.values() for fault in found]
+    if got.lse is not None:
+        lse = natural(got.lse, adapter)
+        lse_bound = weight_error + 4 * UNIT * (1 + want_lse.nan_to_num(0, 0, 0).abs())
+        close = ((lse - want_lse).abs() <= lse_bound) | (lse == want_lse) | (lse.isnan() & want_lse.isnan())
+        close &= (lse == want_lse) | ~single
+        endless = (lse == math.inf) & (count == 0)
+        for name, rows in classes:
+            faults += of_out[name] or wrong_states(f"lse of {name}", "lse", rows, lse, want_lse, ~close & ~endless)
+            faults += wrong_states(f"lse of {name} is +inf", "lse", rows, lse, want_lse, endless, "warning")
+    return faults + written_to(got)
+
+
+def wrong_states(kind: str, what: str, where: torch.Tensor, got: torch.Tensor, want: torch.Tensor, bad: torch.Tensor,
+                 severity: str = "error") -> list[Fault]:
+    """As wrong_rows, for the heads of rows that `where` [n, H] names."""
+    chosen = bad & (where[..., None] if bad.dim() == 3 else where)
+    return wrong_rows(kind, what, where.any(1), got, want, chosen, severity)

@@ -1,0 +1,59 @@
+"""Paged decode in torch on a GPU, without host synchronisation; and the same with one fault each. Needs torch alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+Call = tuple[torch.Tensor, torch.Tensor]
+CAPTURED: list[torch.Tensor] = []
+
+
+def decode(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, block_table: torch.Tensor, seq_lens: torch.Tensor, scale: float,
+           out: Any = None, lse: Any = None) -> Call:  # fmt: skip
+    """All pages of the table are gathered; what is behind the length is replaced, not multiplied."""
+    group = q.shape[1] // k_cache.shape[2]
+    live = torch.arange(block_table.shape[1] * k_cache.shape[1], device=q.device) < seq_lens[:, None]
+    keys, values = (cache[block_table.long()].flatten(1, 2).float() for cache in (k_cache, v_cache))
+    keys, values = (torch.where(live[:, :, None, None], rows, 0.0).repeat_interleave(group, 2) for rows in (keys, values))
+    scores = (q.float()[:, None] * keys).sum(3) * scale
+    scores = torch.where(live[:, :, None], scores, -math.inf)
+    sums = torch.logsumexp(scores, 1)
+    weights = torch.where(live[:, :, None], torch.exp(scores - sums[:, None]), 0.0)
+    rows = (weights[..., None] * values).sum(1).to(q.dtype)
+    if out is None or lse is None:
+        return rows, sums
+    return out.copy_(rows), lse.copy_(sums)
+
+
+def lengths_of_the_capture(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
+    """The first lengths are kept: a replay has those of the capture (sglang #26019)."""
+    if not CAPTURED or CAPTURED[0].shape != seq_lens.shape:
+        CAPTURED[:] = [seq_lens.clone()]
+    return decode(q, k_cache, v_cache, seq_lens=CAPTURED[0], **given)
+
+
+def reads_lengths_on_the_host(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
+    """A length check on the host (flashinfer #4928)."""
+    if int(seq_lens.min()) < 0:
+        raise ValueError("expected lengths of 0 and more")
+    return decode(q, k_cache, v_cache, seq_lens=seq_lens, **given)
+
+
+def stale_rows(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, out: Any = None, lse: Any = None, **given: Any) -> Call:
+    """Rows of requests without keys are left as they were (flashinfer #4975)."""
+    rows, sums = decode(q, k_cache, v_cache, seq_lens=seq_lens, **given)
+    if out is None or lse is None:
+        out, lse = torch.empty_like(rows), torch.empty_like(sums)
+    live = seq_lens > 0
+    out.copy_(torch.where(live[:, None, None], rows, out))
+    lse.copy_(torch.where(live[:, None], sums, lse))
+    return out, lse
+
+
+def breaks_the_context(q: torch.Tensor, k_cache: torch.Tensor, v_cache: torch.Tensor, *, seq_lens: torch.Tensor, **given: Any) -> Call:
+    """A request without keys reads out of bounds, on the device."""
+    torch._assert_async((seq_lens > 0).all())
+    return decode(q, k_cache, v_cache, seq_lens=seq_lens, **given)
