@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import textwrap
 from pathlib import Path
@@ -252,7 +253,7 @@ def test_kernel(tmp_path: Path, text: str, place: str, message: str) -> None:
     assert underlined(error.message) == place
 
 
-@pytest.mark.parametrize("name", sorted(set(mlafix.dsl.__all__) - {"kernel", "inline"}))
+@pytest.mark.parametrize("name", sorted(set(mlafix.dsl.__all__) - {"kernel", "inline"} - set(dir(builtins))))
 def test_words_that_are_not_imported(tmp_path: Path, name: str) -> None:
     header = "from __future__ import annotations\nfrom mlafix.dsl import kernel, inline, In as Reads, f32 as real, grid as rows\n"
     module = load(tmp_path, f"@kernel\ndef body(x: Reads[real, 'n']):\n    for t in rows('n'): {name}(x[t])\n", header)
@@ -268,6 +269,27 @@ def test_declarations_are_shown_as_they_are_written() -> None:
     I = DType("I", default=i32)
     assert repr([Base("B"), I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0),
                  List[In[f32, "n (G 8)"], 4], List[In[f32, "n"], 4, "k"]]) == (
+def test_pythons_own_words_are_among_those_of_the_language(tmp_path: Path) -> None:
+    names = sorted(set(mlafix.dsl.__all__) & set(dir(builtins)))
+    assert names == ["abs", "len", "max", "min", "print", "range", "round", "sum"]
+    assert all(getattr(mlafix.dsl, name) is getattr(builtins, name) for name in names)
+    header = f"import mlafix\nfrom mlafix.dsl import In, Out, f32, grid, {', '.join(names)}\n"
+    module = load(tmp_path, """
+@mlafix.kernel
+def k(y: Out[f32, "n"], x: In[f32, "n D"]):
+    for t in grid("n"):
+        total = 0.0
+        for i in range(2):
+            total = total + round(abs(min(x[t])) + max(x[t]) + sum(x[t]))
+        print(total)
+        y[t] = total + f32(len((1, 2, 3)))
+outside = sum(range(4))
+""", header)
+    y = numpy.zeros(2, numpy.float32)
+    module.k(y, numpy.float32([[1, -2], [3, 4]]))
+    assert y.tolist() == [7, 31] and module.outside == 6
+
+
         """[B, I, In[I, "n _ two=2"], InOut[f32, "D"] | None, Peers[In[f32, "n D"]], Out[f32, "n"].fill(0.0), """
         """List[In[f32, "n (G 8)"], 4], List[In[f32, "n"], 4, "k"]]""")
 

@@ -1,4 +1,10 @@
-"""The language of kernels in Python: see docs/Python.md."""
+"""The language of kernels in Python: see docs/Python.md.
+
+``abs``, ``len``, ``max``, ``min``, ``print``, ``range``, ``round`` and ``sum`` are Python's own: inside a kernel the language gives
+them a meaning, outside they are as ever. They are here so that an import of all words of a kernel works.
+"""
+
+from builtins import abs, len, max, min, print, range, round, sum
 
 from .built_ins import (
     argmax,
@@ -78,9 +84,10 @@ __all__ = [
     "InOut",
     "List",
     "Out",
+    "Peers",
+    "abs",
     "argmax",
     "argmin",
-    "Peers",
     "assume",
     "bf16",
     "bool_",
@@ -116,14 +123,20 @@ __all__ = [
     "load_state",
     "log",
     "log2",
+    "len",
     "lse_of",
     "make_state",
     "mask",
+    "max",
     "merge",
+    "min",
     "payload",
     "present",
+    "print",
+    "range",
     "ranks",
     "rebase",
+    "round",
     "rsqrt",
     "segments",
     "shape",
@@ -133,6 +146,7 @@ __all__ = [
     "sqrt",
     "store",
     "store_state",
+    "sum",
     "tanh",
     "trunc",
     "turn",
